@@ -13,6 +13,7 @@ use corridor_proto::{
 use crate::error::ScenarioError;
 use crate::file::*;
 use crate::line::check_line;
+use crate::network::TcpPreset;
 use crate::row::policy;
 use crate::values::span;
 
@@ -63,6 +64,8 @@ pub struct Run {
     pub transport: Transport,
     /// TCP only.
     pub congestion: Option<Congestion>,
+    /// Simulator, TCP only.
+    pub tcp: TcpPreset,
     /// Offered load; see [`RunTable::offered_bps`].
     pub offered_bps: Option<f64>,
     /// UDP payload bytes.
@@ -331,6 +334,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
                             path,
                             transport: table.transport,
                             congestion,
+                            tcp: table.tcp,
                             offered_bps,
                             datagram_bytes: table.datagram_bytes,
                             direction: table.direction,

@@ -14,7 +14,7 @@ use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ScenarioError;
-use crate::network::LinkTable;
+use crate::network::{LinkTable, TcpPreset};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -340,6 +340,9 @@ pub struct RunTable {
     /// TCP only: the sender's congestion control.
     #[serde(default)]
     pub congestion: Option<OneOrMany<Congestion>>,
+    /// Simulator, TCP only: which TCP the hosts have; the lab's have their kernel's.
+    #[serde(default)]
+    pub tcp: TcpPreset,
     /// UDP: offered bits of payload per second. TCP: the application's rate; none = all it can.
     #[serde(default, deserialize_with = "rates")]
     #[schemars(with = "Option<OneOrMany<Rate>>")]

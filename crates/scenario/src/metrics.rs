@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::file::Direction;
+use crate::file::{Direction, Transport};
 use crate::plan::Load;
 use crate::record::{Column, Kind, Role, Value};
 use crate::row::{Row, Side};
@@ -252,7 +252,7 @@ const ON_AIR: [Metric; 8] = [
 
 /// What networks with tunnels have besides.
 const TUNNELS: [Metric; 4] = [
-    count("tunnel_frames_sent", "frames", "frames of all tunnels' ends"),
+    count("tunnel_frames_sent", "frames", "frames of all tunnels' ends and helpers"),
     count("tunnel_bytes_sent", "B", "bytes of these, without headers of UDP and below"),
     count("tunnel_packets_delivered", "packets", "packets that tunnels gave to their hosts"),
     count("tunnel_symbols_repaired", "symbols", "symbols of tunnels that were lost, and repaired"),
@@ -326,6 +326,7 @@ fn radio_parameters() -> Vec<Column> {
         column("policy", Kind::Text, "", "coding preset, and what differs from it"),
         column("transport", Kind::Text, "", "what loaded the path"),
         column("congestion", Kind::Text, "", "TCP: congestion control of the sender"),
+        column("tcp", Kind::Text, "", "TCP: which one the hosts have"),
         column("direction", Kind::Text, "", "the direction of the load"),
         column(
             "offered_bps",
@@ -337,6 +338,7 @@ fn radio_parameters() -> Vec<Column> {
         column("e1", Kind::Real, "1", "erasure ratio S-H"),
         column("e2", Kind::Real, "1", "erasure ratio H-D"),
         column("e3", Kind::Real, "1", "erasure ratio S-D"),
+        column("e3_back", Kind::Real, "1", "erasure ratio D-S, where it is another"),
         column("duration_s", Kind::Real, "s", "length of the measured interval"),
     ]
 }
@@ -405,12 +407,17 @@ pub(crate) fn parameters(load: &Load) -> Vec<Value> {
         Value::from(run.policy()),
         Value::from(format!("{:?}", run.transport).to_lowercase()),
         run.congestion.map_or(Value::Absent, |congestion| Value::from(congestion.to_string())),
+        match run.transport {
+            Transport::Tcp => Value::from(run.tcp.to_string()),
+            Transport::Udp => Value::Absent,
+        },
         Value::from(direction.to_owned()),
         run.offered_bps.into(),
         run.datagram_bytes.map(|bytes| bytes as u64).into(),
         helper.then_some(run.erasures.e1).into(),
         helper.then_some(run.erasures.e2).into(),
         run.erasures.e3.into(),
+        run.e3_back.into(),
         run.duration_s.into(),
     ]
 }

@@ -1,5 +1,7 @@
 //! Networks of point-to-point links and the flows across them, as a plan's file spells them.
 
+use core::fmt;
+
 use corridor_document::rate::{self, Rate};
 use corridor_proto::tcpnc::{BUFFER_SEGMENTS_MAX, NcParams, Redundancy};
 use corridor_proto::{CodingTable, FieldName};
@@ -245,7 +247,11 @@ pub enum ErasureKind {
 pub struct TunnelTable {
     /// The nodes at its ends.
     pub between: [usize; 2],
-    /// Coding parameters; none = window mode as it is by default.
+    /// A node that overhears both ends, and recodes what it hears. All three hear each other on one
+    /// radio, and frames go on it as they are, without UDP; none = none.
+    #[serde(default)]
+    pub helper: Option<usize>,
+    /// Coding parameters; none = window mode as it is by default, blocks with a helper.
     #[serde(default)]
     pub coding: Option<CodingTable>,
     /// Carry packets as they are, in place of coding: the unreliable forwarder.
@@ -361,7 +367,7 @@ pub struct TcpTable {
     /// Where the defaults come from.
     #[serde(default)]
     pub preset: TcpPreset,
-    /// Congestion control; none = cubic with preset = "linux", newreno with the others.
+    /// Congestion control; none = cubic with "linux" and "linux-2014", newreno with the others.
     #[serde(default)]
     pub variant: Option<TcpVariant>,
     /// Largest window, packets.
@@ -465,9 +471,34 @@ pub enum TcpPreset {
     Ns2,
     /// Nodes with little memory (Betzler et al. 2012).
     Constrained,
+    /// Linux as it was in 2014, with neither RACK nor probes of the tail.
+    #[serde(rename = "linux-2014")]
+    Linux2014,
     /// Linux as it is today: cubic, reno or bbr.
     #[default]
     Linux,
+}
+
+impl TcpPreset {
+    /// Its congestion control, where a plan says nothing.
+    pub fn variant(self) -> TcpVariant {
+        match self {
+            TcpPreset::Linux | TcpPreset::Linux2014 => TcpVariant::Cubic,
+            TcpPreset::Ns2 | TcpPreset::Constrained => TcpVariant::NewReno,
+        }
+    }
+}
+
+impl fmt::Display for TcpPreset {
+    /// As plans spell it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TcpPreset::Ns2 => "ns2",
+            TcpPreset::Constrained => "constrained",
+            TcpPreset::Linux2014 => "linux-2014",
+            TcpPreset::Linux => "linux",
+        })
+    }
 }
 
 /// Congestion control of a simulated sender.

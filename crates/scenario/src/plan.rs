@@ -225,8 +225,8 @@ impl Load {
                 (radio.warm_up_s + run.duration_s, flows, run.stations() + places)
             }
             Load::Network(network) => {
-                let queues = network.links.len() + network.places() + 2 * network.tunnels.len();
-                (network.duration.as_secs_f64(), network.flows.len(), queues)
+                let others = network.links.len() + network.places() + network.stations();
+                (network.duration.as_secs_f64(), network.flows.len(), others)
             }
         }
     }

@@ -96,6 +96,66 @@ fn equal_points_of_different_plans_have_one_identity() {
     assert_ne!(one.points[0].identity(), one.points[1].identity());
 }
 
+/// What a file says is part of a point: whoever changes it gets no results of the old one.
+#[test]
+fn a_change_of_a_file_changes_the_identity() {
+    let radio = |kind: &str, radio: &str, flow: &str| {
+        let nodes = if kind.contains("positions") { "" } else { "nodes = 3" };
+        format!(
+            "name = 'n'\nseed = 3\nduration_s = 10\n\
+             [network]\nkind = {kind}\n{nodes}\nradio = {radio}\n\
+             [[flow]]\nfrom = 0\nto = 2\nsource = {flow}\n"
+        )
+    };
+    let dcf = "{ mac = 'dcf' }";
+    let ideal = "{ mac = 'ideal', rate_bps = 1e6 }";
+    let matrix = "'matrix'\npath = 'f.txt'";
+    let ftp = "{ kind = 'ftp' }";
+    let links = "0 1 80\n1 0 80\n1 2 80\n2 1 80\n";
+    let lossy = "0 1 0.1\n1 0 0.1\n1 2 0.1\n2 1 0.1\n";
+    let bursts = NETWORK.replace(
+        "queue_packets = 200",
+        "queue_packets = 200, erasure = { kind = 'trace', path = 'f.txt' }",
+    );
+    let cases = [
+        // A loss that decides on decoding, one that is only sensed, a share of losses, a link.
+        (radio(matrix, dcf, ftp), links, "0 1 81\n1 0 80\n1 2 80\n2 1 80\n"),
+        (radio(matrix, dcf, ftp), links, "0 1 80\n1 0 80\n1 2 80\n2 1 80\n0 2 100\n"),
+        (radio(matrix, dcf, ftp), links, "0 1 80 0.01\n1 0 80\n1 2 80\n2 1 80\n"),
+        (radio(matrix, ideal, ftp), lossy, "0 1 0.1\n1 0 0.1\n1 2 0.1\n2 1 0.100001\n"),
+        (
+            radio("'matrix'", "{ mac = 'dcf', path = 'f.txt' }", ftp),
+            links,
+            "0 1 80\n1 0 80\n1 2 80\n2 1 80.5\n",
+        ),
+        (radio("'positions'\npath = 'f.txt'", dcf, ftp), "0 0\n9 0\n18 0\n", "0 0\n9 0\n18 1\n"),
+        (
+            radio(matrix, dcf, "{ kind = 'trace', path = 'g.txt' }"),
+            links,
+            "0 1 80\n1 0 80\n1 2 80\n2 1 79\n",
+        ),
+        (bursts, "0 0 1 0", "0 1 0 0"),
+    ];
+    for (place, (text, before, after)) in cases.iter().enumerate() {
+        let directory = tempfile::tempdir().unwrap();
+        let schedule = directory.path().join("g.txt");
+        std::fs::write(&schedule, "0.5 100\n1.0 100\n").unwrap();
+        let identity = |file: &str| {
+            std::fs::write(directory.path().join("f.txt"), file).unwrap();
+            let plan = Plan::parse(text, directory.path());
+            plan.unwrap_or_else(|error| panic!("{place}: {error}")).points[0].identity()
+        };
+        let first = identity(before);
+        assert_ne!(first, identity(after), "{place}: another file");
+        // Not the file's name or bytes: a comment is none of the plan's.
+        let commented = format!("{before}# again\n");
+        let has_comments = !text.contains("erasure = ");
+        assert!(!has_comments || first == identity(&commented), "{place}: the same file");
+        std::fs::write(&schedule, "0.5 100\n1.0 101\n").unwrap();
+        assert_eq!(first != identity(before), text.contains("g.txt"), "{place}: a schedule");
+    }
+}
+
 #[test]
 fn a_network_has_links_both_ways() {
     let plan = parse(&NETWORK.replace(

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expand::Run;
 use crate::file::{Congestion, Direction, Path, Scenario, Transport, UnderlayKind};
+use crate::network::TcpPreset;
 use crate::record::Value;
 
 /// What produced a row.
@@ -140,6 +141,9 @@ pub struct Row {
     pub transport: Transport,
     /// TCP: congestion control of the sender.
     pub congestion: Option<Congestion>,
+    /// TCP in the simulator: which one the hosts had.
+    #[serde(default)]
+    pub tcp: Option<TcpPreset>,
     /// The direction of the load.
     pub direction: Direction,
     /// An external tunnel that packets crossed instead of the kernel's own interface: its name.
@@ -159,6 +163,9 @@ pub struct Row {
     pub e2: Option<f64>,
     /// Erasure ratio S-D.
     pub e3: f64,
+    /// Erasure ratio D-S; `None`: as `e3`.
+    #[serde(default)]
+    pub e3_back: Option<f64>,
     /// The same as `e3`, for tables that know one link only.
     pub loss_ratio: f64,
     /// Length of the measured interval, seconds.
@@ -300,6 +307,7 @@ impl Row {
             underlay: (run.path != Path::Kernel).then_some(run.underlay),
             transport: run.transport,
             congestion: run.congestion,
+            tcp: (engine == Engine::Sim && run.transport == Transport::Tcp).then_some(run.tcp),
             direction: run.direction,
             tunnel: None,
             ecn: run.lab.ecn,
@@ -308,6 +316,7 @@ impl Row {
             e1: helper.then_some(run.erasures.e1),
             e2: helper.then_some(run.erasures.e2),
             e3: run.erasures.e3,
+            e3_back: run.e3_back,
             loss_ratio: run.erasures.e3,
             duration_s: run.duration_s,
             goodput_bps: 0.0,
@@ -524,6 +533,7 @@ mod tests {
         transport = "udp"
         offered_bps = 1e6
         e3 = 0.2
+        e3_back = 0.3
         duration_s = 1
         coding = { preset = "paper", block_size = 64 }
     "#;
@@ -545,7 +555,7 @@ mod tests {
         assert_eq!(json["engine"], "sim");
         assert_eq!(json["delay_p50_s"], 0.25);
         assert_eq!(json["e1"], 0.1);
-        assert_eq!(json["loss_ratio"], 0.2);
+        assert_eq!((&json["loss_ratio"], &json["e3_back"]), (&0.2.into(), &0.3.into()));
         assert!(json["srtt_s"].is_null());
         assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
     }

@@ -4,6 +4,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+use corridor_air::radio::SendOutcome;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -380,7 +381,9 @@ pub struct StationInterval {
 }
 
 const STATION_SERIES: [FromRow<StationInterval>; 8] = [
-    (count("station", "1", "0 is S, 1 is D, 2 is the helper"), |row| row.station as f64),
+    (count("station", "1", "0 is S, 1 is D, 2 is the helper; the next tunnel's follow"), |row| {
+        row.station as f64
+    }),
     (TIME, |row| row.time_s),
     (count("queue_packets", "packets", "in the ingress queue at the end of the interval"), |row| {
         row.queue_packets as f64
@@ -542,6 +545,17 @@ pub enum FrameEnd {
     GivenUp,
     /// The channel was never free.
     Blocked,
+}
+
+impl From<SendOutcome> for FrameEnd {
+    fn from(outcome: SendOutcome) -> Self {
+        match outcome {
+            SendOutcome::Acknowledged => FrameEnd::Delivered,
+            SendOutcome::Sent => FrameEnd::Sent,
+            SendOutcome::RetryLimit => FrameEnd::GivenUp,
+            SendOutcome::ChannelAccess => FrameEnd::Blocked,
+        }
+    }
 }
 
 /// What tables call them.

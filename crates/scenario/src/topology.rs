@@ -86,6 +86,11 @@ impl Network {
         }
     }
 
+    /// Stations of all tunnels together: their ends, and helpers.
+    pub fn stations(&self) -> usize {
+        self.tunnels.iter().map(|tunnel| 2 + usize::from(tunnel.helper.is_some())).sum()
+    }
+
     /// Places on all radios together.
     pub fn places(&self) -> usize {
         self.radios.iter().map(|cell| cell.nodes.len()).sum()

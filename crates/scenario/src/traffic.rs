@@ -5,6 +5,8 @@ use core::time::Duration;
 use std::path::Path;
 use std::sync::Arc;
 
+use corridor_proto::Preset;
+
 use crate::error::ScenarioError;
 use crate::network::{FlowTable, NetworkTable, SourceKind, TunnelTable};
 use crate::placement::numbers;
@@ -28,7 +30,7 @@ pub(crate) fn check_tunnels(table: &NetworkTable, nodes: usize) -> Result<(), Sc
     }
     for (index, tunnel) in tunnels.iter().enumerate() {
         let field = |name: &str| format!("network.tunnel[{index}].{name}");
-        let TunnelTable { between: [a, b], plain, ref coding, ingress_packets, .. } = *tunnel;
+        let TunnelTable { between: [a, b], helper, plain, ref coding, ingress_packets } = *tunnel;
         if a == b || a.max(b) >= nodes {
             let expected = format!("two nodes from 0 to {}", nodes - 1);
             return Err(ScenarioError::value(field("between"), format!("[{a}, {b}]"), expected));
@@ -37,6 +39,9 @@ pub(crate) fn check_tunnels(table: &NetworkTable, nodes: usize) -> Result<(), Sc
             let expected = "nothing with plain = true";
             return Err(ScenarioError::value(field("coding"), "a table", expected));
         }
+        if let Some(helper) = helper {
+            check_helper((index, helper), tunnel, nodes)?;
+        }
         let most = corridor_proto::bounds::INGRESS_PACKETS_MAX;
         if let Some(given) = ingress_packets.filter(|given| !(1..=most).contains(given)) {
             let expected = format!("1 to {most} packets");
@@ -44,6 +49,32 @@ pub(crate) fn check_tunnels(table: &NetworkTable, nodes: usize) -> Result<(), Sc
         }
     }
     Ok(())
+}
+
+/// Checks the helper of a tunnel. Who hears whom is known later.
+fn check_helper(
+    (index, helper): (usize, usize),
+    tunnel: &TunnelTable,
+    nodes: usize,
+) -> Result<(), ScenarioError> {
+    let field = |name: &str| format!("network.tunnel[{index}].{name}");
+    if helper >= nodes || tunnel.between.contains(&helper) {
+        let expected = format!("a node from 0 to {} besides its ends", nodes - 1);
+        return Err(ScenarioError::value(field("helper"), helper, expected));
+    }
+    if tunnel.plain {
+        let expected = "nothing with plain = true: a helper recodes";
+        return Err(ScenarioError::value(field("helper"), helper, expected));
+    }
+    let preset = tunnel.coding.as_ref().and_then(|coding| coding.preset);
+    match preset {
+        None | Some(Preset::Paper | Preset::Block) => Ok(()),
+        Some(Preset::Window | Preset::TcpNc) => {
+            let given = if preset == Some(Preset::Window) { "window" } else { "tcp-nc" };
+            let expected = "paper or block where there is a helper: it recodes blocks";
+            Err(ScenarioError::value(field("coding.preset"), given, expected))
+        }
+    }
 }
 
 /// Checks the way that a flow takes: its tunnel, or to all that hear it, and how far.

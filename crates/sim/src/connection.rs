@@ -50,8 +50,11 @@ impl Connection {
         let active = Active { from: Time::MAX, until: Time::MAX };
         let source = TcpSource::new(here, active, Supply::Endless, sender)?;
         let sink = TcpSink::new(there, DATA_HEADERS_LEN as u32, receiver)?;
-        let source = network.add_agent(from, flow, IpSource::new(source, here, payload))?;
-        let sink = network.add_agent(to, flow, IpSink::new(sink, there, payload))?;
+        let scale = receiver.window_scale();
+        let source = IpSource::new(source, here, payload, scale);
+        let sink = IpSink::new(sink, there, payload, scale);
+        let source = network.add_agent(from, flow, source)?;
+        let sink = network.add_agent(to, flow, sink)?;
         Ok(Connection { source, sink })
     }
 

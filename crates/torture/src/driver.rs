@@ -28,7 +28,7 @@ use super::window_packet::PACKET_LEN_MIN;
 /// decoder gives up after one, an encoder after two.
 const STANDSTILL_MAX: Duration = Duration::from_secs(8);
 /// How long stations are run after an insider has fallen silent.
-const AFTER_INSIDER: Duration = Duration::from_secs(5);
+pub(crate) const AFTER_INSIDER: Duration = Duration::from_secs(5);
 /// How often it is asked whether all is at rest.
 const REST_ASKED: Duration = Duration::from_millis(100);
 /// How long silence is then listened to.

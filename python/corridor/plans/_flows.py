@@ -8,7 +8,7 @@ from typing import Any, Literal
 from corridor.plans._toml import table
 
 #: Where TCP's defaults come from.
-TcpPreset = Literal["ns2", "constrained", "linux"]
+TcpPreset = Literal["ns2", "constrained", "linux-2014", "linux"]
 #: Congestion control.
 TcpVariant = Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "slowstart", "bbr"]
 
@@ -20,10 +20,11 @@ class Tcp:
     Parameters
     ----------
     preset
-        ``linux``: the kernel's, with ``cubic``, ``reno`` or ``bbr``; ``ns2``: the agents of
-        ns-2.35; ``constrained``: nodes with little memory.
+        ``linux``: the kernel's, with ``cubic``, ``reno`` or ``bbr``; ``linux-2014``: as it was
+        then; ``ns2``: the agents of ns-2.35; ``constrained``: nodes with little memory.
     variant
-        Congestion control; none = ``cubic`` for ``linux``, ``newreno`` for the others.
+        Congestion control; none = ``cubic`` for ``linux`` and ``linux-2014``, ``newreno`` for
+        the others.
     window_packets_max
         Largest window, packets; none = left out.
     initial_window_packets

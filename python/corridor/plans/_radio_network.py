@@ -21,17 +21,21 @@ class Tunnel:
     between
         The nodes at its ends.
     coding
-        Coding parameters; none = window mode as it is by default.
+        Coding parameters; none = window mode as it is by default, blocks with a helper.
     plain
         Carry packets as they are, in place of coding: the unreliable forwarder; none = left out.
     ingress_packets
         Packets the ingress queue of an end holds; none = what suits its coding.
+    helper
+        A node that overhears both ends, and recodes what it hears. All three hear each other on
+        one radio, and frames go on it as they are, without UDP; none = none.
     """
 
     between: Sequence[int]
     coding: Coding | None = None
     plain: bool | None = None
     ingress_packets: int | None = None
+    helper: int | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from corridor.plans._flows import TcpPreset
 from corridor.plans._radios import Relay
 
 #: How packets cross.
@@ -231,6 +232,9 @@ class Run:
         Lab only: seconds of load before the measured interval; none = left out.
     wire
         Lab only: what lies between S and D; none = left out.
+    tcp
+        Simulator, TCP only: which TCP the hosts have; the lab's have their kernel's; none =
+        left out.
     """
 
     path: Crossing | Sequence[Crossing]
@@ -254,3 +258,4 @@ class Run:
     beside: Congestion | None = None
     warm_up_s: float | None = None
     wire: Literal["radio", "veth"] | None = None
+    tcp: TcpPreset | None = None

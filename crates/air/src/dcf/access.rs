@@ -38,8 +38,9 @@ pub(super) struct Access {
     idle_since: Time,
     /// Others announced that the channel is theirs until then.
     nav_until: Time,
-    /// The NAV is that of an RTS, and ends here if nothing follows it (9.3.2.4).
-    nav_resets_at: Option<Time>,
+    /// The NAV is that of an RTS, and ends here if nothing follows it (9.3.2.4); else the end of
+    /// time.
+    nav_resets_at: Time,
     /// No slot counts before.
     hold_until: Time,
     /// An EIFS after the channel became idle behind the last frame, if that was not decoded.
@@ -48,7 +49,8 @@ pub(super) struct Access {
     error_pending: bool,
     contention: Contention,
     /// The backoff ended at the very instant at which the channel became busy: the station sends.
-    committed_at: Option<Time>,
+    /// Else the end of time.
+    committed_at: Time,
 }
 
 impl Access {
@@ -57,12 +59,12 @@ impl Access {
             busy: false,
             idle_since: Time::ZERO,
             nav_until: Time::ZERO,
-            nav_resets_at: None,
+            nav_resets_at: Time::MAX,
             hold_until: Time::ZERO,
             error_until: Time::ZERO,
             error_pending: false,
             contention: Contention::None,
-            committed_at: None,
+            committed_at: Time::MAX,
         }
     }
 
@@ -79,7 +81,7 @@ impl Access {
     /// is not idle.
     pub fn request(&mut self, now: Time, spaces: &Spaces, cw: u32, stream: &mut Stream) {
         if let Contention::Slots(_) = self.contention {
-            if !self.busy && self.due(spaces).is_some_and(|due| due <= now) {
+            if self.due(spaces) <= now {
                 // The backoff after the last frame has ended meanwhile.
                 self.contention = Contention::Space(now);
             }
@@ -94,47 +96,45 @@ impl Access {
     pub fn draw(&mut self, cw: u32, stream: &mut Stream) {
         let slots = (u64::from(stream.next_u32()) * (u64::from(cw) + 1)) >> 32;
         self.contention = Contention::Slots(slots as u32);
-        self.committed_at = None;
+        self.committed_at = Time::MAX;
     }
 
     /// The channel becomes busy, with others or with what the station itself sends. `waiting`:
-    /// whether it has a frame; `contends`: whether that would go now if its backoff is over.
+    /// whether it has a frame; `contends`: whether that would go now if its backoff is over. `true`
+    /// if a backoff is to be drawn.
+    #[must_use]
     pub fn begin_busy(
         &mut self,
         now: Time,
         waiting: bool,
         contends: bool,
         spaces: &Spaces,
-        cw: u32,
-        stream: &mut Stream,
-    ) {
+    ) -> bool {
         if self.busy {
-            return;
+            return false;
         }
         let due = self.due(spaces);
-        if contends && due == Some(now) {
+        if contends && due == now {
             self.committed_at = due;
         }
+        let mut draws = false;
         match self.contention {
             Contention::None => {}
-            Contention::Space(_) => {
-                if self.committed_at.is_none() {
-                    self.draw(cw, stream);
-                }
-            }
+            Contention::Space(_) => draws = self.committed_at == Time::MAX,
             Contention::Slots(slots) => {
                 let passed =
                     now.since(self.counts_from(spaces)).as_nanos() / spaces.slot.as_nanos();
                 let left = slots.saturating_sub(u32::try_from(passed).unwrap_or(u32::MAX));
-                let over = !waiting && due.is_some_and(|due| due <= now);
+                let over = !waiting && due <= now;
                 self.contention = if over { Contention::None } else { Contention::Slots(left) };
             }
         }
-        self.nav_until = match self.nav_resets_at.take() {
-            Some(reset_at) if reset_at <= now => self.nav_until.min(reset_at),
-            _ => self.nav_until,
-        };
+        if self.nav_resets_at <= now {
+            self.nav_until = self.nav_until.min(self.nav_resets_at);
+        }
+        self.nav_resets_at = Time::MAX;
         self.busy = true;
+        draws
     }
 
     /// The channel becomes idle: from here an EIFS counts behind a frame in error, which may have
@@ -161,8 +161,8 @@ impl Access {
     }
 
     /// Somebody announced that an exchange lasts until `until`; by RTS, that nothing comes of it
-    /// if nothing is sensed before `resets_at`.
-    pub fn reserve(&mut self, until: Time, resets_at: Option<Time>) {
+    /// if nothing is sensed before `resets_at`; the end of time if something comes of it.
+    pub fn reserve(&mut self, until: Time, resets_at: Time) {
         if until > self.nav_until {
             self.nav_until = until;
             self.nav_resets_at = resets_at;
@@ -177,23 +177,24 @@ impl Access {
     /// The station has sent: nothing stands before its next frame but what is drawn now.
     pub fn clear(&mut self) {
         self.contention = Contention::None;
-        self.committed_at = None;
+        self.committed_at = Time::MAX;
     }
 
-    /// When the station may send, as things stand; `None` while the channel is busy.
-    pub fn poll_timeout(&self, spaces: &Spaces) -> Option<Time> {
-        self.committed_at.or_else(|| self.due(spaces))
+    /// When the station may send, as things stand; the end of time while the channel is busy, or
+    /// nothing is to be sent.
+    pub fn poll_timeout(&self, spaces: &Spaces) -> Time {
+        if self.committed_at < Time::MAX { self.committed_at } else { self.due(spaces) }
     }
 
-    fn due(&self, spaces: &Spaces) -> Option<Time> {
+    fn due(&self, spaces: &Spaces) -> Time {
         if self.busy {
-            return None;
+            return Time::MAX;
         }
-        Some(match self.contention {
-            Contention::None => return None,
+        match self.contention {
+            Contention::None => Time::MAX,
             Contention::Space(from) => from.max(self.counts_from(spaces)),
             Contention::Slots(slots) => self.counts_from(spaces) + spaces.slot * slots,
-        })
+        }
     }
 
     /// Since when slots count while the channel is idle.
@@ -207,6 +208,6 @@ impl Access {
     }
 
     fn nav_end(&self) -> Time {
-        self.nav_resets_at.map_or(self.nav_until, |resets_at| self.nav_until.min(resets_at))
+        self.nav_until.min(self.nav_resets_at)
     }
 }

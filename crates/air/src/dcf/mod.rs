@@ -49,21 +49,52 @@ pub const RTS_BYTES: u32 = 20;
 type Events<P> = VecDeque<MacEvent<P>>;
 
 /// The MAC of one station. It gets channel state and receptions, and gives transmissions.
+///
+/// What every reception looks at is here, in two lines of a cache; what only the station's own
+/// exchanges need is elsewhere, so that a thousand stations fit into the caches, too.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Dcf<P> {
-    config: Arc<DcfConfig>,
-    spaces: Spaces,
-    station: Station,
-    queue_frames: usize,
-    promiscuous: bool,
+    rules: Arc<Rules>,
     access: Access,
-    /// On the heap: a large state, seldom looked at.
-    backoff: Box<Stream>,
-    cw: u32,
-    queue: VecDeque<Queued<P>>,
     state: State,
-    /// An ACK or CTS to send: when, and what.
-    response: Option<(Time, Response)>,
+    /// When an ACK or CTS is to be sent, [`Own::response`]; the end of time if none is.
+    response_at: Time,
+    own: Box<Own<P>>,
+    undecoded: u64,
+    station: u32,
+    promiscuous: bool,
+    /// Whether the queue has any: what [`Own::queue`] says.
+    has_frames: bool,
+}
+
+/// What all stations of a medium have: their settings, and what follows from them.
+#[derive(Debug)]
+pub struct Rules {
+    config: DcfConfig,
+    spaces: Spaces,
+}
+
+impl Rules {
+    /// The rules that a configuration makes.
+    ///
+    /// # Errors
+    /// See [`DcfConfig::check`].
+    pub fn new(config: DcfConfig) -> Result<Self, RadioError> {
+        config.check()?;
+        let difs = config.difs();
+        let eifs = if config.eifs { config.eifs() } else { difs };
+        Ok(Rules { spaces: Spaces { slot: config.slot, difs, eifs }, config })
+    }
+}
+
+/// What a station needs for exchanges of its own.
+#[derive(Debug)]
+struct Own<P> {
+    queue: VecDeque<Queued<P>>,
+    queue_frames: usize,
+    response: Option<Response>,
+    cw: u32,
     sequence: u16,
     attempts: u32,
     short_retries: u32,
@@ -72,7 +103,9 @@ pub struct Dcf<P> {
     rate: Rate,
     seen: Seen,
     rates: Vec<(u32, Minstrel)>,
+    /// Without those undecoded.
     stats: MacStats,
+    backoff: Stream,
 }
 
 /// Where the exchange of the head frame is.
@@ -105,45 +138,35 @@ struct Response {
 }
 
 impl<P: Clone> Dcf<P> {
-    /// A MAC at rest, of a sound configuration. Its backoffs are drawn from the stream of `key`,
-    /// whose entity names the station.
-    ///
-    /// # Errors
-    /// See [`DcfConfig::check`].
-    pub fn new(
-        config: Arc<DcfConfig>,
-        key: StreamKey,
-        queue_frames: usize,
-        promiscuous: bool,
-    ) -> Result<Self, RadioError> {
-        config.check()?;
-        let difs = config.difs();
-        let spaces = Spaces {
-            slot: config.slot,
-            difs,
-            eifs: if config.eifs { config.eifs() } else { difs },
-        };
-        Ok(Dcf {
-            spaces,
-            station: key.entity as Station,
-            queue_frames,
-            promiscuous,
-            access: Access::new(),
-            backoff: Box::new(key.stream()),
-            cw: config.cw_min,
+    /// A MAC at rest. Its backoffs are drawn from the stream of `key`, whose entity names the
+    /// station.
+    pub fn new(rules: Arc<Rules>, key: StreamKey, queue_frames: usize, promiscuous: bool) -> Self {
+        let own = Own {
             queue: VecDeque::new(),
-            state: State::Waiting,
+            queue_frames,
             response: None,
+            cw: rules.config.cw_min,
             sequence: 0,
             attempts: 0,
             short_retries: 0,
             long_retries: 0,
-            rate: config.basic_rates[0],
+            rate: rules.config.basic_rates[0],
             seen: Seen::default(),
             rates: Vec::new(),
             stats: MacStats::default(),
-            config,
-        })
+            backoff: key.stream(),
+        };
+        Dcf {
+            rules,
+            access: Access::new(),
+            state: State::Waiting,
+            response_at: Time::MAX,
+            own: Box::new(own),
+            undecoded: 0,
+            station: key.entity as u32,
+            promiscuous,
+            has_frames: false,
+        }
     }
 
     /// Puts a frame at the end of the queue.
@@ -157,32 +180,34 @@ impl<P: Clone> Dcf<P> {
         len_bytes: u32,
         payload: P,
     ) -> Result<(), QueueFull<P>> {
-        self.stats.offered += 1;
-        if self.queue.len() >= self.queue_frames {
-            self.stats.refused += 1;
+        self.own.stats.offered += 1;
+        if self.own.queue.len() >= self.own.queue_frames {
+            self.own.stats.refused += 1;
             return Err(QueueFull { frame: payload });
         }
-        self.queue.push_back(Queued { to, len_bytes, payload });
-        if self.queue.len() == 1 {
-            self.access.request(now, &self.spaces, self.cw, &mut self.backoff);
+        self.own.queue.push_back(Queued { to, len_bytes, payload });
+        self.has_frames = true;
+        if self.own.queue.len() == 1 {
+            self.access.request(now, &self.rules.spaces, self.own.cw, &mut self.own.backoff);
         }
         Ok(())
     }
 
     /// Frames that have not been on the air.
     pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut Queued<P>> {
-        let begun = self.attempts > 0 || !matches!(self.state, State::Waiting | State::Responding);
-        self.queue.iter_mut().skip(usize::from(begun))
+        let begun =
+            self.own.attempts > 0 || !matches!(self.state, State::Waiting | State::Responding);
+        self.own.queue.iter_mut().skip(usize::from(begun))
     }
 
     /// Frames that were taken and are not through.
     pub fn backlog(&self) -> usize {
-        self.queue.len()
+        self.own.queue.len()
     }
 
     /// What happened so far.
-    pub fn stats(&self) -> &MacStats {
-        &self.stats
+    pub fn stats(&self) -> MacStats {
+        MacStats { undecoded: self.undecoded, ..self.own.stats }
     }
 
     /// The channel has become busy with others.
@@ -193,7 +218,7 @@ impl<P: Clone> Dcf<P> {
 
     /// The channel has become idle.
     pub fn handle_idle(&mut self, now: Time, events: &mut Events<P>) {
-        self.access.end_busy(now, &self.spaces);
+        self.access.end_busy(now, &self.rules.spaces);
         if matches!(self.state, State::HearingCts | State::HearingAck) {
             self.fail(now, events);
         }
@@ -201,14 +226,14 @@ impl<P: Clone> Dcf<P> {
 
     /// What this station sent has ended; `busy`: others are sensed.
     pub fn handle_sent(&mut self, now: Time, busy: bool, events: &mut Events<P>) {
-        self.access.end_busy(now, &self.spaces);
+        self.access.end_busy(now, &self.rules.spaces);
         if busy {
             self.sense_busy(now, false);
         }
-        let timeout = now + self.config.response_timeout;
+        let timeout = now + self.rules.config.response_timeout;
         self.state = match self.state {
             State::SendingRts => State::AwaitingCts(timeout),
-            State::SendingData => match self.queue.front().map(|head| head.to) {
+            State::SendingData => match self.own.queue.front().map(|head| head.to) {
                 Some(Address::Station(_)) => State::AwaitingAck(timeout),
                 _ => {
                     self.state = State::Waiting;
@@ -222,8 +247,8 @@ impl<P: Clone> Dcf<P> {
 
     /// A frame was received that could not be decoded.
     pub fn handle_undecoded(&mut self, now: Time, events: &mut Events<P>) {
-        self.stats.undecoded += 1;
-        self.access.note_decoded(now, false, &self.spaces);
+        self.undecoded += 1;
+        self.access.note_decoded(now, false, &self.rules.spaces);
         if self.is_awaiting() {
             self.fail(now, events);
         }
@@ -237,8 +262,8 @@ impl<P: Clone> Dcf<P> {
         quality: Quality,
         events: &mut Events<P>,
     ) {
-        self.access.note_decoded(now, true, &self.spaces);
-        let to_this = frame.to == Address::Station(self.station);
+        self.access.note_decoded(now, true, &self.rules.spaces);
+        let to_this = frame.to == Address::Station(self.station as Station);
         let response = matches!(frame.kind, FrameKind::Ack | FrameKind::Cts);
         if self.is_awaiting() && !(to_this && response) {
             self.fail(now, events);
@@ -251,7 +276,7 @@ impl<P: Clone> Dcf<P> {
             FrameKind::Data => self.receive(now, frame, quality, events),
             FrameKind::Rts => self.answer_rts(now, frame),
             FrameKind::Cts if self.awaits_cts() => {
-                self.state = State::Cleared(now + self.config.sifs);
+                self.state = State::Cleared(now + self.rules.config.sifs);
             }
             FrameKind::Ack if self.awaits_ack() => {
                 self.note_rate(now, true);
@@ -265,22 +290,19 @@ impl<P: Clone> Dcf<P> {
     /// When to call [`Dcf::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
         let state = match self.state {
-            State::AwaitingCts(at) | State::AwaitingAck(at) | State::Cleared(at) => Some(at),
-            _ if self.contends() => self.access.poll_timeout(&self.spaces),
-            _ => None,
+            State::AwaitingCts(at) | State::AwaitingAck(at) | State::Cleared(at) => at,
+            _ if self.contends() => self.access.poll_timeout(&self.rules.spaces),
+            _ => Time::MAX,
         };
-        match (state, &self.response) {
-            (Some(a), Some((b, _))) => Some(a.min(*b)),
-            (a, b) => a.or(b.as_ref().map(|&(at, _)| at)),
-        }
+        Some(state.min(self.response_at)).filter(|&at| at < Time::MAX)
     }
 
     /// It is so late: what the station sends now, if it does.
     pub fn handle_timeout(&mut self, now: Time, events: &mut Events<P>) -> Option<Transmit<P>> {
-        if let Some((at, response)) = self.response
-            && at <= now
+        if self.response_at <= now
+            && let Some(response) = self.own.response.take()
         {
-            self.response = None;
+            self.response_at = Time::MAX;
             // An exchange of its own, begun meanwhile, goes on.
             if self.state == State::Waiting {
                 return Some(self.respond(now, response));
@@ -301,7 +323,7 @@ impl<P: Clone> Dcf<P> {
             }
             _ => {}
         }
-        if self.contends() && self.access.poll_timeout(&self.spaces).is_some_and(|at| at <= now) {
+        if self.contends() && self.access.poll_timeout(&self.rules.spaces) <= now {
             return self.attempt(now);
         }
         None
@@ -309,7 +331,7 @@ impl<P: Clone> Dcf<P> {
 
     /// Whether a frame waits for access.
     fn contends(&self) -> bool {
-        self.state == State::Waiting && self.response.is_none() && !self.queue.is_empty()
+        self.state == State::Waiting && self.response_at == Time::MAX && self.has_frames
     }
 
     fn is_awaiting(&self) -> bool {
@@ -325,35 +347,38 @@ impl<P: Clone> Dcf<P> {
     }
 
     fn sense_busy(&mut self, now: Time, contends: bool) {
-        let waiting = !self.queue.is_empty();
-        self.access.begin_busy(now, waiting, contends, &self.spaces, self.cw, &mut self.backoff);
+        let waiting = self.has_frames;
+        let drawn = self.access.begin_busy(now, waiting, contends, &self.rules.spaces);
+        if drawn {
+            self.access.draw(self.own.cw, &mut self.own.backoff);
+        }
     }
 
     /// Whether the head frame has an RTS.
     fn announces(&self) -> bool {
-        self.queue.front().is_some_and(|head| {
-            let mac_bytes = head.len_bytes.saturating_add(self.config.header_bytes);
-            head.to != Address::All && mac_bytes > self.config.rts_threshold_bytes
+        self.own.queue.front().is_some_and(|head| {
+            let mac_bytes = head.len_bytes.saturating_add(self.rules.config.header_bytes);
+            head.to != Address::All && mac_bytes > self.rules.config.rts_threshold_bytes
         })
     }
 
     /// The head frame goes on the air, or its RTS.
     fn attempt(&mut self, now: Time) -> Option<Transmit<P>> {
-        let to = self.queue.front()?.to;
-        if self.attempts == 0 {
-            self.sequence = self.sequence.wrapping_add(1);
+        let to = self.own.queue.front()?.to;
+        if self.own.attempts == 0 {
+            self.own.sequence = self.own.sequence.wrapping_add(1);
         }
-        self.attempts += 1;
-        self.stats.attempts += 1;
-        self.rate = self.choose_rate(to);
+        self.own.attempts += 1;
+        self.own.stats.attempts += 1;
+        self.own.rate = self.choose_rate(to);
         self.access.clear();
         if !self.announces() {
             let transmit = self.data()?;
             return Some(self.begin(now, State::SendingData, transmit));
         }
-        let rate = self.config.control_rate(self.rate);
-        let (sifs, data) = (self.config.sifs, self.data()?);
-        let answer = self.config.airtime(rate, ACK_BYTES);
+        let rate = self.rules.config.control_rate(self.own.rate);
+        let (sifs, data) = (self.rules.config.sifs, self.data()?);
+        let answer = self.rules.config.airtime(rate, ACK_BYTES);
         let duration = 3 * sifs + 2 * answer + data.airtime;
         let transmit = self.control(FrameKind::Rts, to, RTS_BYTES, rate, duration);
         Some(self.begin(now, State::SendingRts, transmit))
@@ -361,64 +386,66 @@ impl<P: Clone> Dcf<P> {
 
     fn choose_rate(&mut self, to: Address) -> Rate {
         let Address::Station(to) = to else {
-            return self.config.broadcast_rate.unwrap_or(self.config.basic_rates[0]);
+            return self.rules.config.broadcast_rate.unwrap_or(self.rules.config.basic_rates[0]);
         };
-        match &self.config.rates {
+        match &self.rules.config.rates {
             RateControl::Fixed(rate) => *rate,
             RateControl::Minstrel(rates) => {
-                let place = self.rates.binary_search_by_key(&(to as u32), |entry| entry.0);
+                let place = self.own.rates.binary_search_by_key(&(to as u32), |entry| entry.0);
                 let place = place.unwrap_or_else(|place| {
-                    let minstrel = Minstrel::new(rates.clone(), self.config.preamble);
-                    self.rates.insert(place, (to as u32, minstrel));
+                    let minstrel = Minstrel::new(rates.clone(), self.rules.config.preamble);
+                    self.own.rates.insert(place, (to as u32, minstrel));
                     place
                 });
                 // An RTS that brought no CTS says nothing of the rate of data.
-                let retries = if self.announces() { self.long_retries } else { self.short_retries };
-                self.rates[place].1.choose(retries, &mut self.backoff)
+                let retries =
+                    if self.announces() { self.own.long_retries } else { self.own.short_retries };
+                self.own.rates[place].1.choose(retries, &mut self.own.backoff)
             }
         }
     }
 
     /// What became of a transmission of data is told to whom chooses rates.
     fn note_rate(&mut self, now: Time, acknowledged: bool) {
-        let Some(Address::Station(to)) = self.queue.front().map(|head| head.to) else { return };
-        if let Ok(place) = self.rates.binary_search_by_key(&(to as u32), |entry| entry.0) {
-            self.rates[place].1.note(now, self.rate, acknowledged);
+        let Some(Address::Station(to)) = self.own.queue.front().map(|head| head.to) else { return };
+        if let Ok(place) = self.own.rates.binary_search_by_key(&(to as u32), |entry| entry.0) {
+            self.own.rates[place].1.note(now, self.own.rate, acknowledged);
         }
     }
 
     fn begin(&mut self, now: Time, state: State, transmit: Transmit<P>) -> Transmit<P> {
         self.state = state;
         self.sense_busy(now, false);
-        self.stats.transmissions += 1;
-        self.stats.airtime += transmit.airtime;
+        self.own.stats.transmissions += 1;
+        self.own.stats.airtime += transmit.airtime;
         transmit
     }
 
     /// The head frame, as it is sent.
     fn data(&self) -> Option<Transmit<P>> {
-        let head = self.queue.front()?;
-        let mac_bytes = head.len_bytes.saturating_add(self.config.header_bytes);
+        let head = self.own.queue.front()?;
+        let mac_bytes = head.len_bytes.saturating_add(self.rules.config.header_bytes);
         let duration = match head.to {
             Address::All => Duration::ZERO,
             Address::Station(_) => {
-                let rate = self.config.control_rate(self.rate);
-                self.config.sifs + self.config.airtime(rate, ACK_BYTES)
+                let rate = self.rules.config.control_rate(self.own.rate);
+                self.rules.config.sifs + self.rules.config.airtime(rate, ACK_BYTES)
             }
         };
         let frame = MacFrame {
             kind: FrameKind::Data,
-            from: self.station,
+            from: self.station as Station,
             to: head.to,
-            sequence: self.sequence,
-            retry: if self.announces() { self.long_retries } else { self.short_retries } > 0,
+            sequence: self.own.sequence,
+            retry: if self.announces() { self.own.long_retries } else { self.own.short_retries }
+                > 0,
             duration,
-            rate: self.rate,
+            rate: self.own.rate,
             mac_bytes,
             len_bytes: head.len_bytes,
             payload: Some(head.payload.clone()),
         };
-        Some(Transmit { frame, airtime: self.config.airtime(self.rate, mac_bytes) })
+        Some(Transmit { frame, airtime: self.rules.config.airtime(self.own.rate, mac_bytes) })
     }
 
     fn control(
@@ -431,7 +458,7 @@ impl<P: Clone> Dcf<P> {
     ) -> Transmit<P> {
         let frame = MacFrame {
             kind,
-            from: self.station,
+            from: self.station as Station,
             to,
             sequence: 0,
             retry: false,
@@ -441,7 +468,7 @@ impl<P: Clone> Dcf<P> {
             len_bytes: 0,
             payload: None,
         };
-        Transmit { frame, airtime: self.config.airtime(rate, mac_bytes) }
+        Transmit { frame, airtime: self.rules.config.airtime(rate, mac_bytes) }
     }
 
     /// A frame of data for this station, or for all.
@@ -453,16 +480,16 @@ impl<P: Clone> Dcf<P> {
         events: &mut Events<P>,
     ) {
         if frame.to != Address::All {
-            let rate = self.config.control_rate(frame.rate);
+            let rate = self.rules.config.control_rate(frame.rate);
             let ack =
                 Response { kind: FrameKind::Ack, to: frame.from, duration: Duration::ZERO, rate };
-            self.response = Some((now + self.config.sifs, ack));
-            if !self.seen.is_new(frame.from, frame.sequence) {
-                self.stats.duplicates += 1;
+            self.answer(now, ack);
+            if !self.own.seen.is_new(frame.from, frame.sequence) {
+                self.own.stats.duplicates += 1;
                 return;
             }
         }
-        self.stats.received += 1;
+        self.own.stats.received += 1;
         self.tell(now, frame, true, quality, events);
     }
 
@@ -471,15 +498,21 @@ impl<P: Clone> Dcf<P> {
         if self.access.is_reserved(now) {
             return;
         }
-        let rate = self.config.control_rate(frame.rate);
-        let taken = self.config.sifs + self.config.airtime(rate, ACK_BYTES);
+        let rate = self.rules.config.control_rate(frame.rate);
+        let taken = self.rules.config.sifs + self.rules.config.airtime(rate, ACK_BYTES);
         let cts = Response {
             kind: FrameKind::Cts,
             to: frame.from,
             duration: frame.duration.saturating_sub(taken),
             rate,
         };
-        self.response = Some((now + self.config.sifs, cts));
+        self.answer(now, cts);
+    }
+
+    /// A SIFS later, in place of what may have been to be said.
+    fn answer(&mut self, now: Time, response: Response) {
+        self.response_at = now + self.rules.config.sifs;
+        self.own.response = Some(response);
     }
 
     /// A frame for another station: the channel is theirs for as long as it says.
@@ -490,13 +523,16 @@ impl<P: Clone> Dcf<P> {
         quality: Quality,
         events: &mut Events<P>,
     ) {
-        let resets_at = (frame.kind == FrameKind::Rts).then(|| {
-            let cts = self.config.airtime(frame.rate, ACK_BYTES);
-            now + 2 * self.config.sifs + cts + 2 * self.config.slot
-        });
+        let resets_at = match frame.kind {
+            FrameKind::Rts => {
+                let cts = self.rules.config.airtime(frame.rate, ACK_BYTES);
+                now + 2 * self.rules.config.sifs + cts + 2 * self.rules.config.slot
+            }
+            _ => Time::MAX,
+        };
         self.access.reserve(now + frame.duration, resets_at);
         if frame.kind == FrameKind::Data && self.promiscuous {
-            self.stats.overheard += 1;
+            self.own.stats.overheard += 1;
             self.tell(now, frame, false, quality, events);
         }
     }
@@ -512,7 +548,7 @@ impl<P: Clone> Dcf<P> {
         if let Some(payload) = frame.payload.clone() {
             events.push_back(MacEvent::Received {
                 at: now,
-                station: self.station,
+                station: self.station as Station,
                 from: frame.from,
                 addressed,
                 len_bytes: frame.len_bytes,
@@ -536,9 +572,9 @@ impl<P: Clone> Dcf<P> {
             self.note_rate(now, false);
         }
         let (retries, limit) = if behind_cts {
-            (&mut self.long_retries, self.config.long_retry_limit)
+            (&mut self.own.long_retries, self.rules.config.long_retry_limit)
         } else {
-            (&mut self.short_retries, self.config.retry_limit)
+            (&mut self.own.short_retries, self.rules.config.retry_limit)
         };
         *retries = retries.saturating_add(1);
         let spent = limit.is_some_and(|limit| *retries >= limit);
@@ -548,36 +584,37 @@ impl<P: Clone> Dcf<P> {
             self.release(now, SendOutcome::RetryLimit, events);
             return;
         }
-        self.cw = (2 * self.cw + 1).min(self.config.cw_max);
-        self.access.draw(self.cw, &mut self.backoff);
+        self.own.cw = (2 * self.own.cw + 1).min(self.rules.config.cw_max);
+        self.access.draw(self.own.cw, &mut self.own.backoff);
     }
 
     /// Slots count from when [`AfterTimeout`] says.
     fn hold(&mut self, now: Time) {
-        match self.config.after_timeout {
+        match self.rules.config.after_timeout {
             AfterTimeout::Slots => self.access.hold(now),
-            AfterTimeout::Difs => self.access.hold(now + self.spaces.difs),
+            AfterTimeout::Difs => self.access.hold(now + self.rules.spaces.difs),
             AfterTimeout::WithTheOthers => {
-                self.access.hold(self.access.idle_since() + self.spaces.eifs);
+                self.access.hold(self.access.idle_since() + self.rules.spaces.eifs);
             }
         }
     }
 
     /// The head frame is through with, one way or the other; its backoff follows it.
     fn release(&mut self, now: Time, outcome: SendOutcome, events: &mut Events<P>) {
-        let Some(head) = self.queue.pop_front() else { return };
-        self.stats.count(outcome);
+        let Some(head) = self.own.queue.pop_front() else { return };
+        self.has_frames = !self.own.queue.is_empty();
+        self.own.stats.count(outcome);
         events.push_back(MacEvent::Sent {
             at: now,
-            station: self.station,
+            station: self.station as Station,
             to: head.to,
             outcome,
-            attempts: self.attempts,
+            attempts: self.own.attempts,
             len_bytes: head.len_bytes,
             payload: head.payload,
         });
-        (self.attempts, self.short_retries, self.long_retries) = (0, 0, 0);
-        self.cw = self.config.cw_min;
-        self.access.draw(self.cw, &mut self.backoff);
+        (self.own.attempts, self.own.short_retries, self.own.long_retries) = (0, 0, 0);
+        self.own.cw = self.rules.config.cw_min;
+        self.access.draw(self.own.cw, &mut self.own.backoff);
     }
 }

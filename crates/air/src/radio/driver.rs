@@ -16,7 +16,7 @@ use super::error::RadioError;
 use super::mac::{MacEvent, MacFrame, MacStats, Queued};
 use super::reception::{Notice, Radio};
 use crate::config::{MAX_QUEUE_FRAMES, Station};
-use crate::dcf::{Dcf, DcfConfig};
+use crate::dcf::{Dcf, DcfConfig, Rules};
 use crate::error::QueueFull;
 use crate::medium::Address;
 use crate::wpan::{MAX_FRAME_BYTES, Wpan, WpanConfig};
@@ -57,7 +57,8 @@ pub struct RadioMediumConfig {
 #[derive(Debug)]
 enum Mac<P> {
     Dcf(Dcf<P>),
-    Wpan(Wpan<P>),
+    /// On the heap: longer than the other one.
+    Wpan(Box<Wpan<P>>),
 }
 
 /// Stations that send and receive through virtual time. See the module's overview.
@@ -111,11 +112,30 @@ pub struct RadioMedium<P> {
     /// For each station, the earliest time for which the agenda has it.
     listed: Vec<Time>,
     /// Which station is to be looked after when, at the latest.
-    agenda: BinaryHeap<Reverse<(Time, u32)>>,
+    agenda: BinaryHeap<Reverse<Entry>>,
     now: Time,
     events: VecDeque<MacEvent<P>>,
     /// Transmissions that have begun, if somebody wants to know.
     begun: Option<VecDeque<Begun<P>>>,
+}
+
+/// A time and a station: one number, so that a heap compares without branches that nobody can
+/// foretell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
+
+impl Entry {
+    fn new(at: Time, station: Station) -> Self {
+        Entry(u128::from(at.as_nanos()) << 64 | station as u128)
+    }
+
+    fn at(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+
+    fn station(self) -> Station {
+        self.0 as u64 as Station
+    }
 }
 
 /// A transmission that has begun: what a sniffer that hears everything would write down.
@@ -151,7 +171,7 @@ impl<P: Clone> RadioMedium<P> {
         let stations = radio.stations.len();
         let mut macs = Vec::with_capacity(stations);
         let (dcf, wpan) = match mac {
-            MacConfig::Dcf(config) => (Some(Arc::new(config.clone())), None),
+            MacConfig::Dcf(config) => (Some(Arc::new(Rules::new(config.clone())?)), None),
             MacConfig::Wpan(config) => (None, Some(Arc::new(config.clone()))),
         };
         for (index, station) in radio.stations.iter().enumerate() {
@@ -162,12 +182,12 @@ impl<P: Clone> RadioMedium<P> {
                 purpose: "backoff",
             };
             let promiscuous = station.promiscuous;
-            if let Some(config) = &dcf {
-                let config = Arc::clone(config);
-                macs.push(Mac::Dcf(Dcf::new(config, key, *queue_frames, promiscuous)?));
+            if let Some(rules) = &dcf {
+                let rules = Arc::clone(rules);
+                macs.push(Mac::Dcf(Dcf::new(rules, key, *queue_frames, promiscuous)));
             } else if let Some(config) = &wpan {
                 let config = Arc::clone(config);
-                macs.push(Mac::Wpan(Wpan::new(config, key, *queue_frames, promiscuous)?));
+                macs.push(Mac::Wpan(Box::new(Wpan::new(config, key, *queue_frames, promiscuous)?)));
             }
         }
         Ok(RadioMedium {
@@ -227,7 +247,7 @@ impl<P: Clone> RadioMedium<P> {
 
     /// When to call [`RadioMedium::handle_timeout`] next; a time that has passed means now.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let timer = self.agenda.peek().map(|Reverse((at, _))| *at);
+        let timer = self.agenda.peek().map(|Reverse(entry)| entry.at());
         match (self.radio.poll_timeout(), timer) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -264,7 +284,7 @@ impl<P: Clone> RadioMedium<P> {
     /// Counters of a station's MAC; all zero for no such station.
     pub fn stats(&self, station: Station) -> MacStats {
         let stats = match self.macs.get(station) {
-            Some(Mac::Dcf(mac)) => *mac.stats(),
+            Some(Mac::Dcf(mac)) => mac.stats(),
             Some(Mac::Wpan(mac)) => *mac.stats(),
             None => MacStats::default(),
         };
@@ -298,7 +318,7 @@ impl<P: Clone> RadioMedium<P> {
         self.now = self.now.max(now);
         let mut ended = false;
         loop {
-            let timer = self.agenda.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
+            let timer = self.agenda.peek().map_or(Time::MAX, |Reverse(entry)| entry.at());
             let radio = self.radio.poll_timeout().unwrap_or(Time::MAX);
             if radio <= timer && radio <= self.now {
                 self.radio.handle_timeout(radio);
@@ -314,11 +334,11 @@ impl<P: Clone> RadioMedium<P> {
 
     /// Looks after the next station that is due at `at` or before. Whether there was one.
     fn decide(&mut self, at: Time) -> bool {
-        let Some(&Reverse((due, index))) = self.agenda.peek().filter(|due| due.0.0 <= at) else {
+        let Some(&Reverse(entry)) = self.agenda.peek().filter(|entry| entry.0.at() <= at) else {
             return false;
         };
         self.agenda.pop();
-        let station = index as Station;
+        let (due, station) = (entry.at(), entry.station());
         if self.listed[station] != due {
             return true;
         }
@@ -403,7 +423,10 @@ impl<P: Clone> RadioMedium<P> {
             && due < self.listed[station]
         {
             self.listed[station] = due;
-            self.agenda.push(Reverse((due, station as u32)));
+            self.agenda.push(Reverse(Entry::new(due, station)));
         }
     }
 }
+
+// What a reception looks at of a station's MAC is two lines of a cache.
+const _: () = assert!(core::mem::size_of::<Mac<u64>>() == 128);

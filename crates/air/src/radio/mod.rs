@@ -43,6 +43,7 @@
 //!   transmissions. The lottery of [`crate::Medium`] is the ideal MAC, without a radio.
 //! - `driver.rs`: an agenda of their timers and of the ends of transmissions, by a binary heap.
 
+mod arrivals;
 mod config;
 mod driver;
 mod error;

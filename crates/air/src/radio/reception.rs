@@ -13,7 +13,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use corridor_base::{Stream, StreamKey, Time};
 
-use super::config::{Decoding, Fading, RadioConfig, Receiver};
+use super::arrivals::{Arrivals, Arriving};
+use super::config::{Decoding, Fading, MAX_RADIOS, RadioConfig, Receiver};
 use super::error::RadioError;
 use super::error_ratio::{Known, loss_ratio_max};
 use super::fading::{Variation, uniform};
@@ -51,8 +52,9 @@ pub struct Radio<P> {
     propagation: Duration,
     now: Time,
     stations: Vec<StationState>,
+    apart: Vec<Apart>,
     /// Sorted by sender: the links of one are neighbours.
-    links: Vec<Link>,
+    links: LinkTable,
     variations: Vec<Variation>,
     erasures: Vec<(Erasure, Stream)>,
     on_air: Vec<Option<OnAir<P>>>,
@@ -80,49 +82,67 @@ struct Levels {
     known: Known,
 }
 
+/// What every reception looks at: two lines of a cache, so that those of a thousand stations fit
+/// into it.
 #[derive(Debug)]
+#[repr(align(64))]
 struct StationState {
-    links: Range<u32>,
+    locked: Option<Locked>,
+    arriving: Arrivals,
+    /// How long it was locked on to frames before.
+    receiving_ns: u64,
     sending: bool,
     /// What was told last.
     busy: bool,
-    /// In order of arrival.
-    arriving: Vec<Arriving>,
-    locked: Option<Locked>,
-    /// How long it was locked on to frames before.
-    receiving: Duration,
-    /// Draws for [`Decoding::ErrorRatio`].
-    luck: Option<Box<Stream>>,
 }
+
+const _: () = assert!(size_of::<StationState>() == 128);
 
 impl StationState {
     /// It is locked on to nothing any more.
     fn unlock(&mut self, now: Time) {
         if let Some(locked) = self.locked.take() {
-            self.receiving += now.since(locked.since);
+            self.receiving_ns += now.as_nanos().saturating_sub(locked.since.as_nanos());
         }
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    to: u32,
-    variation: u32,
-    erasure: u32,
-    power_mw: f64,
+/// The rest of a station.
+#[derive(Debug)]
+struct Apart {
+    links: Range<u32>,
+    /// Draws for [`Decoding::ErrorRatio`].
+    luck: Option<Box<Stream>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Arriving {
-    transmission: TransmissionIndex,
-    erased: bool,
-    power_mw: f64,
+/// The links, each column by itself: where a frame ends only the first is looked at.
+#[derive(Debug)]
+struct LinkTable {
+    to: Vec<u32>,
+    power_mw: Vec<f64>,
+    /// Places of fading and of losses; empty if no link has any.
+    processes: Vec<(u32, u32)>,
+}
+
+impl LinkTable {
+    fn with_capacity(count: usize) -> Self {
+        LinkTable {
+            to: Vec::with_capacity(count),
+            power_mw: Vec::with_capacity(count),
+            processes: Vec::with_capacity(count),
+        }
+    }
+
+    fn push(&mut self, to: u32, power_mw: f64, variation: u32, erasure: u32) {
+        self.to.push(to);
+        self.power_mw.push(power_mw);
+        self.processes.push((variation, erasure));
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Locked {
     transmission: TransmissionIndex,
-    power_mw: f64,
     since: Time,
     rate: Rate,
     /// On the air, preamble and all.
@@ -156,12 +176,41 @@ enum Step {
     ArrivalBegins,
 }
 
+/// What will happen to a transmission, and when: one number, so that a heap compares without
+/// branches that nobody can foretell. From the highest bit: the time, the step, how many were put
+/// down before, the transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: Time,
-    step: Step,
-    sequence: u64,
-    transmission: TransmissionIndex,
+struct Due(u128);
+
+/// Bits of a place in `on_air`: there are no more transmissions at a time than stations.
+const TRANSMISSION_BITS: u32 = 24;
+const _: () = assert!(MAX_RADIOS <= 1 << TRANSMISSION_BITS);
+/// Bits of the order, which goes round: then things of that very instant may change theirs.
+const SEQUENCE_BITS: u32 = 38;
+
+impl Due {
+    fn new(at: Time, step: Step, sequence: u64, transmission: TransmissionIndex) -> Self {
+        let sequence = sequence & ((1 << SEQUENCE_BITS) - 1);
+        let order = (step as u64) << SEQUENCE_BITS | sequence;
+        let low = order << TRANSMISSION_BITS | u64::from(transmission);
+        Due(u128::from(at.as_nanos()) << 64 | u128::from(low))
+    }
+
+    fn at(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+
+    fn step(self) -> Step {
+        match self.0 as u64 >> (SEQUENCE_BITS + TRANSMISSION_BITS) {
+            0 => Step::SendingEnds,
+            1 => Step::ArrivalEnds,
+            _ => Step::ArrivalBegins,
+        }
+    }
+
+    fn transmission(self) -> TransmissionIndex {
+        (self.0 as u32) & ((1 << TRANSMISSION_BITS) - 1)
+    }
 }
 
 impl<P> Radio<P> {
@@ -177,7 +226,8 @@ impl<P> Radio<P> {
             propagation: config.propagation,
             now: Time::ZERO,
             stations: Vec::with_capacity(config.stations.len()),
-            links: Vec::with_capacity(built.len()),
+            apart: Vec::with_capacity(config.stations.len()),
+            links: LinkTable::with_capacity(built.len()),
             variations: Vec::new(),
             erasures: Vec::new(),
             on_air: Vec::new(),
@@ -213,7 +263,10 @@ impl<P> Radio<P> {
                 erasure = radio.erasures.len() as u32;
                 radio.erasures.push((process, stream));
             }
-            radio.links.push(Link { to: link.to, variation, erasure, power_mw: link.power_mw });
+            radio.links.push(link.to, link.power_mw, variation, erasure);
+        }
+        if radio.variations.is_empty() && radio.erasures.is_empty() {
+            radio.links.processes = Vec::new();
         }
         radio.add_stations(config, &built);
         Ok(radio)
@@ -231,14 +284,14 @@ impl<P> Radio<P> {
                 purpose: "reception",
             };
             self.stations.push(StationState {
-                links: begin..end,
+                locked: None,
+                arriving: Arrivals::new(),
+                receiving_ns: 0,
                 sending: false,
                 busy: false,
-                arriving: Vec::new(),
-                locked: None,
-                receiving: Duration::ZERO,
-                luck: draws.then(|| Box::new(key.stream())),
             });
+            let luck = draws.then(|| Box::new(key.stream()));
+            self.apart.push(Apart { links: begin..end, luck });
         }
     }
 
@@ -278,27 +331,28 @@ impl<P> Radio<P> {
     /// How long a station was locked on to frames that have ended, decoded or not; zero for no such
     /// station.
     pub fn receiving(&self, station: Station) -> Duration {
-        self.stations.get(station).map_or(Duration::ZERO, |state| state.receiving)
+        let ns = self.stations.get(station).map_or(0, |state| state.receiving_ns);
+        Duration::from_nanos(ns)
     }
 
     /// When to call [`Radio::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.agenda.peek().map(|Reverse(due)| due.at)
+        self.agenda.peek().map(|Reverse(due)| due.at())
     }
 
     /// Lets the next thing happen that is due at `now` or before, at its own time. Its notices are
     /// to be taken before the next call; `false` if nothing was due.
     pub fn handle_timeout(&mut self, now: Time) -> bool {
         self.forget();
-        let Some(&Reverse(due)) = self.agenda.peek().filter(|due| due.0.at <= now) else {
+        let Some(&Reverse(due)) = self.agenda.peek().filter(|due| due.0.at() <= now) else {
             return false;
         };
         self.agenda.pop();
-        self.now = self.now.max(due.at);
-        match due.step {
-            Step::SendingEnds => self.end_sending(due.transmission),
-            Step::ArrivalBegins => self.arrive(due.transmission),
-            Step::ArrivalEnds => self.leave(due.transmission),
+        self.now = self.now.max(due.at());
+        match due.step() {
+            Step::SendingEnds => self.end_sending(due.transmission()),
+            Step::ArrivalBegins => self.arrive(due.transmission()),
+            Step::ArrivalEnds => self.leave(due.transmission()),
         }
         true
     }
@@ -326,12 +380,12 @@ impl<P> Radio<P> {
 
     /// Stations that notice what `from` sends, and their mean power, mW.
     pub fn neighbours(&self, from: Station) -> impl Iterator<Item = (Station, f64)> {
-        let range = self.stations.get(from).map_or(0..0, |station| range(&station.links));
-        self.links[range].iter().map(|link| (link.to as usize, link.power_mw))
+        let range = self.apart.get(from).map_or(0..0, |station| range(&station.links));
+        range.map(|at| (self.links.to[at] as usize, self.links.power_mw[at]))
     }
 
     fn schedule(&mut self, at: Time, step: Step, transmission: TransmissionIndex) {
-        self.agenda.push(Reverse(Due { at, step, sequence: self.sequence, transmission }));
+        self.agenda.push(Reverse(Due::new(at, step, self.sequence, transmission)));
         self.sequence += 1;
     }
 
@@ -355,22 +409,25 @@ impl<P> Radio<P> {
         let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
         let (from, rate) = (on_air.frame.from, on_air.frame.rate);
         let bits_per_ns = on_air.bits_per_ns();
-        for index in range(&self.stations[from].links) {
-            let link = self.links[index];
-            let mut power_mw = link.power_mw;
-            if let Some(variation) = self.variations.get_mut(link.variation as usize) {
-                power_mw *= variation.gain_in_steps(self.now);
+        for index in range(&self.apart[from].links) {
+            let (to, mut power_mw) = (self.links.to[index], self.links.power_mw[index]);
+            let mut erased = false;
+            if let Some(&(variation, erasure)) = self.links.processes.get(index) {
+                if let Some(variation) = self.variations.get_mut(variation as usize) {
+                    power_mw *= variation.gain_in_steps(self.now);
+                }
+                if let Some((process, stream)) = self.erasures.get_mut(erasure as usize) {
+                    erased = process.draw(stream);
+                }
             }
-            let erased = match self.erasures.get_mut(link.erasure as usize) {
-                Some((process, stream)) => process.draw(stream),
-                None => false,
-            };
-            let station = &mut self.stations[link.to as usize];
-            station.arriving.push(Arriving { transmission, erased, power_mw });
-            if !station.sending {
-                self.receiver.lock_or_disturb(station, self.now, rate, bits_per_ns);
+            let station = &mut self.stations[to as usize];
+            let latest = Arriving { transmission, erased, power_mw };
+            if station.sending {
+                station.arriving.push(latest);
+            } else {
+                self.receiver.lock_or_disturb(station, latest, self.now, rate, bits_per_ns);
             }
-            Self::tell_busy(&self.receiver, station, link.to, &mut self.notices);
+            Self::tell_busy(&self.receiver, station, to, &mut self.notices);
         }
     }
 
@@ -378,27 +435,25 @@ impl<P> Radio<P> {
     fn leave(&mut self, transmission: TransmissionIndex) {
         let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
         let from = on_air.frame.from;
-        for index in range(&self.stations[from].links) {
-            let to = self.links[index].to;
+        for index in range(&self.apart[from].links) {
+            let to = self.links.to[index];
             let station = &mut self.stations[to as usize];
-            let Some(place) = station.arriving.iter().position(|a| a.transmission == transmission)
-            else {
-                continue;
-            };
             if let Some(locked) = station.locked.filter(|l| l.transmission == transmission) {
-                let decoded = self.receiver.decodes(station, locked, self.now)
-                    && !station.arriving[place].erased;
+                let luck = &mut self.apart[to as usize].luck;
+                let decoded = self.receiver.decodes(luck, locked, self.now);
                 station.unlock(self.now);
-                station.arriving.remove(place);
+                let Some(arrived) = station.arriving.remove(transmission) else { continue };
                 let to = to as Station;
-                self.notices.push_back(if decoded {
-                    let quality = Quality { power_mw: locked.power_mw, sinr: locked.sinr_min };
+                self.notices.push_back(if decoded && !arrived.erased {
+                    let quality = Quality { power_mw: arrived.power_mw, sinr: locked.sinr_min };
                     Notice::Decoded(to, transmission, quality)
                 } else {
                     Notice::Undecoded(to)
                 });
             } else {
-                station.arriving.remove(place);
+                if station.arriving.remove(transmission).is_none() {
+                    continue;
+                }
                 if station.locked.is_some() {
                     self.receiver.disturb(station, self.now);
                 }
@@ -456,19 +511,20 @@ impl Levels {
 
     /// Whether others are sensed to send.
     fn senses(&self, station: &StationState) -> bool {
-        station.locked.is_some() || sum_mw(&station.arriving) >= self.sense_mw
+        station.locked.is_some() || station.arriving.sum_mw() >= self.sense_mw
     }
 
     /// The latest arrival, at `rate`, is locked on to, or disturbs what is.
     fn lock_or_disturb(
         &mut self,
         station: &mut StationState,
+        latest: Arriving,
         now: Time,
         rate: Rate,
         bits_per_ns: f64,
     ) {
-        let Some((&latest, others)) = station.arriving.split_last() else { return };
-        let sinr = latest.power_mw / (self.noise_mw + sum_mw(others));
+        let sinr = latest.power_mw / (self.noise_mw + station.arriving.sum_mw());
+        station.arriving.push(latest);
         let takes = match (&station.locked, self.capture) {
             (None, _) => sinr >= self.lock_sinr,
             (Some(_), None) => false,
@@ -480,7 +536,6 @@ impl Levels {
             station.unlock(now);
             station.locked = Some(Locked {
                 transmission: latest.transmission,
-                power_mw: latest.power_mw,
                 since: now,
                 rate,
                 bits_per_ns,
@@ -498,9 +553,16 @@ impl Levels {
     fn disturb(&mut self, station: &mut StationState, now: Time) {
         let Some(locked) = &mut station.locked else { return };
         self.end_span(locked, now);
-        let others = station.arriving.iter().filter(|a| a.transmission != locked.transmission);
-        let others_mw: f64 = others.map(|arriving| arriving.power_mw).sum();
-        locked.sinr = locked.power_mw / (self.noise_mw + others_mw);
+        let (mut power_mw, mut others_mw) = (0.0, 0.0);
+        for arriving in station.arriving.iter() {
+            let sum = if arriving.transmission == locked.transmission {
+                &mut power_mw
+            } else {
+                &mut others_mw
+            };
+            *sum += arriving.power_mw;
+        }
+        locked.sinr = power_mw / (self.noise_mw + others_mw);
         locked.sinr_min = locked.sinr_min.min(locked.sinr);
     }
 
@@ -513,12 +575,12 @@ impl Levels {
     }
 
     /// Whether the locked frame, which ends now, is decoded.
-    fn decodes(&mut self, station: &mut StationState, mut locked: Locked, now: Time) -> bool {
+    fn decodes(&mut self, luck: &mut Option<Box<Stream>>, mut locked: Locked, now: Time) -> bool {
         match self.decoding {
             Decoding::Threshold { .. } => locked.sinr_min >= self.sinr,
             Decoding::ThresholdByRate => locked.sinr_min >= milliwatts(locked.rate.sinr_db_min()),
             Decoding::ErrorRatio => {
-                let luck = station.luck.as_mut().map_or(0.5, |stream| uniform(stream));
+                let luck = luck.as_mut().map_or(0.5, |stream| uniform(stream));
                 // Nearly always a bound tells as much as the equations do.
                 let bits = locked.span_bits(now);
                 match loss_ratio_max(locked.rate, locked.sinr, bits) {
@@ -533,11 +595,34 @@ impl Levels {
     }
 }
 
-/// All power that arrives, mW.
-fn sum_mw(arriving: &[Arriving]) -> f64 {
-    arriving.iter().map(|arriving| arriving.power_mw).sum()
-}
-
 fn range(links: &Range<u32>) -> Range<usize> {
     links.start as usize..links.end as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By time, then by step, then in the order in which they were put down.
+    #[test]
+    fn what_is_due_is_one_number_in_order() {
+        use Step::{ArrivalBegins, ArrivalEnds, SendingEnds};
+        let at = Time::from_nanos;
+        let in_order = [
+            (at(5), ArrivalBegins, 9, 3),
+            (at(6), SendingEnds, 8, 2),
+            (at(6), ArrivalEnds, 6, (1 << TRANSMISSION_BITS) - 1),
+            (at(6), ArrivalEnds, 7, 0),
+            (at(6), ArrivalBegins, 1, 5),
+            (at(u64::MAX), SendingEnds, (1 << SEQUENCE_BITS) - 1, 1),
+        ];
+        let due = in_order.map(|(at, step, sequence, place)| Due::new(at, step, sequence, place));
+        assert!(due.is_sorted());
+        for (due, (at, step, _, place)) in due.iter().zip(in_order) {
+            assert_eq!((due.at(), due.step(), due.transmission()), (at, step, place));
+        }
+        // The order goes round, and touches nothing else.
+        let round = Due::new(at(6), ArrivalEnds, 1 << SEQUENCE_BITS, 4);
+        assert_eq!((round.step(), round.transmission()), (ArrivalEnds, 4));
+    }
 }

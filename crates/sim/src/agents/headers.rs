@@ -91,7 +91,8 @@ pub(crate) fn write_packet(
             out.extend_from_slice(&stamp[..kept]);
             (len + UDP_HEADERS_LEN) as usize
         }
-        Body::Sealed(bytes) => {
+        // Bare ones have no such headers, and who writes them does not ask.
+        Body::Sealed(bytes) | Body::Bare(bytes) => {
             let len = bytes.len().min(PAYLOAD_LEN_MAX as usize);
             let ports = (CORRIDOR_PORT, CORRIDOR_PORT);
             write_datagram(packet.from, packet.to, ports, len as u16, out);

@@ -50,13 +50,16 @@ struct Wire<A> {
     end: FlowEnd,
     /// Of a full segment.
     payload_bytes: u32,
+    /// Bits that the windows of packets that are written are shifted by.
+    scale: u8,
     packet: Vec<u8>,
 }
 
 impl<A: Numbered> Wire<A> {
     fn packet(&mut self, now: Time, content: &Content) -> Packet {
         self.packet.clear();
-        packet::write(content, &self.end, self.payload_bytes, now, &mut self.packet);
+        let units = (self.payload_bytes, self.scale);
+        packet::write(content, &self.end, units, now, &mut self.packet);
         let bytes = Arc::<[u8]>::from(self.packet.as_slice());
         self.end.packet(bytes.len() as u32, Body::Bytes(bytes))
     }
@@ -74,8 +77,9 @@ impl<A: Numbered> Wire<A> {
         self.inner.handle_packet(now, Packet { body, ..packet.clone() });
     }
 
-    fn segment(&self, now: Time, parsed: &Parsed<'_>) -> Segment {
-        parsed.segment(now, self.inner.near(), self.payload_bytes)
+    /// The windows of packets that are read are shifted by `scale` bits.
+    fn segment(&self, now: Time, parsed: &Parsed<'_>, scale: u8) -> Segment {
+        parsed.segment(now, self.inner.near(), (self.payload_bytes, scale))
     }
 }
 
@@ -87,13 +91,16 @@ pub(crate) struct IpSource<A> {
     connects_at: Option<Time>,
     /// Whether the agent above is told when there is a connection.
     tells: bool,
+    /// What the receiver's windows are shifted by, as its first segment said.
+    peer_scale: u8,
 }
 
 impl<A: Numbered> IpSource<A> {
-    /// Puts the layer below `inner`, whose segments have `payload_bytes` of data.
-    pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32) -> Self {
-        let wire = Wire { inner, end, payload_bytes, packet: Vec::new() };
-        IpSource { wire, opening: None, connects_at: None, tells: false }
+    /// Puts the layer below `inner`, whose segments have `payload_bytes` of data, on a host that
+    /// shifts its windows by `scale` bits.
+    pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32, scale: u8) -> Self {
+        let wire = Wire { inner, end, payload_bytes, scale, packet: Vec::new() };
+        IpSource { wire, opening: None, connects_at: None, tells: false, peer_scale: 0 }
     }
 
     /// The same, that connects by itself at a time; then the agent above may begin.
@@ -135,10 +142,11 @@ impl<A: Numbered> Agent for IpSource<A> {
         let Some(parsed) = packet::parse(bytes) else { return };
         match parsed.kind {
             Kind::Ack => {
-                let segment = self.wire.segment(now, &parsed);
+                let segment = self.wire.segment(now, &parsed, self.peer_scale);
                 self.wire.give(now, &packet, segment);
             }
             Kind::SynAck => {
+                self.peer_scale = parsed.scale();
                 let Some(opening) = &mut self.opening else { return };
                 let is_first = !opening.is_over();
                 opening.note_answer();
@@ -177,9 +185,10 @@ pub(crate) struct IpSink<A> {
 }
 
 impl<A: Numbered> IpSink<A> {
-    /// Puts the layer below `inner`, to which segments come that have `payload_bytes` of data.
-    pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32) -> Self {
-        let wire = Wire { inner, end, payload_bytes, packet: Vec::new() };
+    /// Puts the layer below `inner`, to which segments come that have `payload_bytes` of data, on a
+    /// host that shifts its windows by `scale` bits.
+    pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32, scale: u8) -> Self {
+        let wire = Wire { inner, end, payload_bytes, scale, packet: Vec::new() };
         IpSink { wire, owes_answer: false }
     }
 
@@ -200,7 +209,7 @@ impl<A: Numbered> Agent for IpSink<A> {
         let Some(parsed) = packet::parse(bytes) else { return };
         match parsed.kind {
             Kind::Data => {
-                let segment = self.wire.segment(now, &parsed);
+                let segment = self.wire.segment(now, &parsed, 0);
                 self.wire.give(now, &packet, segment);
             }
             Kind::Syn => self.owes_answer = true,

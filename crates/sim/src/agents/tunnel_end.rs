@@ -1,5 +1,6 @@
 //! A Corridor station at a node, whose frames go over UDP to wherever its peer is: and the agents
-//! that sit behind it, as applications sit behind a daemon's interface.
+//! that sit behind it, as applications sit behind a daemon's interface. With a helper frames go on
+//! the radio as they are, which all three are on, so that each overhears the others.
 //!
 //! It is driven as the daemon's station is: one thing in, then everything out. What comes out of
 //! the station goes to the agents, and what they answer goes in again, until all rest; frames are
@@ -10,13 +11,13 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use corridor_base::Time;
-use corridor_proto::Station;
+use corridor_proto::{Destination, Station, StationId};
 
 use super::headers::{read_datagram, write_packet};
 use super::ip;
 use super::source::FlowEnd;
 use super::stamped::UDP_HEADERS_LEN;
-use crate::core::agent::{Agent, Body, Packet};
+use crate::core::agent::{Agent, BROADCAST, Body, NodeIndex, Packet};
 
 /// How long what a station has to do waits, at most, while there is no room for its frames: they
 /// are made as soon as there is, and a timer that has passed is not to be asked for again and
@@ -27,6 +28,12 @@ const OVERDUE: Duration = Duration::from_millis(1);
 pub(crate) struct TunnelEnd {
     station: Station,
     end: FlowEnd,
+    /// Where the stations are, by their numbers; none: its peer alone.
+    places: Vec<(StationId, NodeIndex)>,
+    /// Frames go on a radio as they are.
+    is_bare: bool,
+    /// Before, there is no station.
+    starts_at: Time,
     /// By the numbers of their flows.
     agents: Vec<(u32, Box<dyn Agent>)>,
     /// The latest time that it was told.
@@ -36,7 +43,32 @@ pub(crate) struct TunnelEnd {
 impl TunnelEnd {
     /// A station whose frames are packets of the flow of `end`.
     pub(crate) fn new(station: Station, end: FlowEnd) -> Self {
-        TunnelEnd { station, end, agents: Vec::new(), now: Time::ZERO }
+        let (places, agents) = (Vec::new(), Vec::new());
+        let (is_bare, starts_at, now) = (false, Time::ZERO, Time::ZERO);
+        TunnelEnd { station, end, places, is_bare, starts_at, agents, now }
+    }
+
+    /// The same, that begins at a time: frames for all that begin together collide each time.
+    pub(crate) fn starting_at(self, starts_at: Time) -> Self {
+        TunnelEnd { starts_at, ..self }
+    }
+
+    /// The same, among stations at these places; `is_bare`: their frames go on a radio as they are,
+    /// those for all to everybody there.
+    pub(crate) fn among(self, places: Vec<(StationId, NodeIndex)>, is_bare: bool) -> Self {
+        TunnelEnd { places, is_bare, ..self }
+    }
+
+    /// Where a frame goes.
+    fn node_of(&self, to: Destination) -> NodeIndex {
+        match to {
+            Destination::All if self.is_bare => BROADCAST,
+            Destination::All => self.end.peer,
+            Destination::Station(id) | Destination::Search(id) => {
+                let place = self.places.iter().find(|&&(station, _)| station == id);
+                place.map_or(self.end.peer, |&(_, node)| node)
+            }
+        }
     }
 
     /// Puts an agent behind it, which has the packets of `flow`: bytes of IP packets.
@@ -94,7 +126,10 @@ impl TunnelEnd {
 impl Agent for TunnelEnd {
     fn handle_packet(&mut self, now: Time, packet: Packet) {
         self.now = now;
-        if let Body::Sealed(frame) = &packet.body {
+        if now < self.starts_at {
+            return;
+        }
+        if let Body::Sealed(frame) | Body::Bare(frame) = &packet.body {
             self.station.handle_frame(now, frame);
             self.pass(now);
         }
@@ -114,16 +149,23 @@ impl Agent for TunnelEnd {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.now = now;
+        if now < self.starts_at {
+            return None;
+        }
         let transmit = self.station.poll_transmit(now)?;
-        let frame = Arc::<[u8]>::from(transmit.frame);
+        let (to, frame) = (transmit.to, Arc::<[u8]>::from(transmit.frame));
+        let to = self.node_of(to);
         // As packets leave the ingress queue, agents may learn of more room.
         self.pass(now);
-        let len_bytes = (frame.len() + UDP_HEADERS_LEN) as u32;
-        Some(self.end.packet(len_bytes, Body::Sealed(frame)))
+        let (len, body) = match self.is_bare {
+            true => (frame.len(), Body::Bare(frame)),
+            false => (frame.len() + UDP_HEADERS_LEN, Body::Sealed(frame)),
+        };
+        Some(Packet { to, ..self.end.packet(len as u32, body) })
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let station = self.station.poll_timeout();
+        let station = self.station.poll_timeout().map(|at| at.max(self.starts_at));
         let station = station.map(|at| if at > self.now { at } else { self.now + OVERDUE });
         let agents = self.agents.iter().filter_map(|(_, agent)| agent.poll_timeout());
         agents.chain(station).min()

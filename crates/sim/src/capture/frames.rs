@@ -12,11 +12,15 @@ use corridor_base::Time;
 use super::pcapng::{LINKTYPE_802_11, LINKTYPE_802_15_4_WITHOUT_FCS, PcapngWriter};
 use super::{CaptureCounts, CaptureLimits};
 use crate::agents::headers::write_packet;
+use crate::core::agent::Body;
 use crate::core::network::Frame;
 use crate::core::watch::Watcher;
 
-/// LLC and SNAP before an IPv4 packet (RFC 1042).
-const LLC_SNAP: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+/// LLC and SNAP (RFC 1042), and the protocol numbers behind them: of IPv4, and of the daemon's
+/// frames where they go without it.
+const LLC_SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+const IPV4: u16 = 0x0800;
+const CORRIDOR: u16 = 0x88b5;
 /// The bit of frame control that says that data are sent again (IEEE 802.11-2012, 8.2.4.1.6).
 const RETRY: u8 = 0x08;
 /// Bytes of the check sequence, which is not written: of 802.11 and of 802.15.4.
@@ -143,6 +147,9 @@ impl Inner {
 
     /// What a frame of data carries, as far as it is known.
     fn write_payload(&mut self, frame: &MacFrame<Frame>) {
+        if let Some(bytes) = bare(frame) {
+            return self.head.extend_from_slice(bytes);
+        }
         match &frame.payload {
             Some(Frame::Packet(packet, _)) => {
                 let payloads = &self.payloads;
@@ -156,6 +163,17 @@ impl Inner {
             }
             None => {}
         }
+    }
+}
+
+/// A tunnel's frame that goes right over the radio.
+fn bare(frame: &MacFrame<Frame>) -> Option<&[u8]> {
+    match &frame.payload {
+        Some(Frame::Packet(packet, _)) => match &packet.body {
+            Body::Bare(bytes) => Some(bytes),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -183,6 +201,8 @@ fn write_dcf(frame: &MacFrame<Frame>, nodes: &[usize], out: &mut Vec<u8>) {
         // Fragment 0 of the frame with this number, of 12 bits.
         out.extend_from_slice(&(frame.sequence << 4).to_le_bytes());
         out.extend_from_slice(&LLC_SNAP);
+        let protocol = if bare(frame).is_some() { CORRIDOR } else { IPV4 };
+        out.extend_from_slice(&protocol.to_be_bytes());
     }
 }
 

@@ -11,7 +11,7 @@ use corridor_base::Time;
 use super::pcapng::{LINKTYPE_RAW, PcapngWriter};
 use super::{CaptureCounts, CaptureLimits};
 use crate::agents::headers::write_packet;
-use crate::core::agent::{NodeIndex, Packet};
+use crate::core::agent::{Body, NodeIndex, Packet};
 use crate::core::watch::{Crossing, Watcher};
 
 /// What of a flow cannot be told from its packets.
@@ -112,6 +112,9 @@ impl Inner {
     fn take_packet(&mut self, now: Time, node: NodeIndex, packet: &Packet, crossing: Crossing) {
         self.newest = now;
         let Some(&interface) = self.interfaces.get(&node) else { return };
+        if matches!(packet.body, Body::Bare(_)) {
+            return; // No IP.
+        }
         if now < self.limits.from || self.has_enough() {
             return;
         }

@@ -55,6 +55,8 @@ pub enum Body {
     Bytes(Arc<[u8]>),
     /// A frame of a Corridor station's, over UDP.
     Sealed(Arc<[u8]>),
+    /// The same, right over a radio.
+    Bare(Arc<[u8]>),
 }
 
 /// What became of a packet on one link of a radio with a MAC.

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use corridor_air::{Address, Pipe, PipeStats};
 use corridor_base::{StreamKey, Time};
+use corridor_scenario::FrameEnd;
 use slab::Slab;
 
 use crate::core::agenda::{Agenda, Rank};
@@ -41,7 +42,7 @@ pub use air::{Frame, RadioIndex, Reach};
 use bridges::Bridge;
 pub use bridges::BridgeEnds;
 pub use interfaces::{FrameCounts, Interface};
-pub use outcomes::{FrameEnd, FrameFate};
+pub use outcomes::FrameFate;
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};
@@ -117,6 +118,8 @@ struct Node {
     listener: Option<u32>,
     /// The agents here that send what there is room for.
     paced: Vec<u32>,
+    /// The agents here that have what is overheard of their flows, by flow.
+    overhearing: Vec<(u32, u32)>,
 }
 
 /// An agent and where it is.
@@ -270,6 +273,24 @@ impl Network {
             seat.paced = Some(Paced { to, under_way: 0 });
             self.nodes[seat.node as usize].paced.push(agent.0 as u32);
         }
+    }
+
+    /// Lets an agent have the packets of its flow that its node's radios overhear, too, whomever
+    /// they are for: as programs do that put an interface into promiscuous mode. MACs of standards
+    /// tell of them where the radio is [promiscuous](corridor_air::radio::RadioStation).
+    pub fn overhear(&mut self, agent: AgentIndex) {
+        let Some(Seat { node, .. }) = self.agents.get(agent.0) else { return };
+        let Node { agents, overhearing, .. } = &mut self.nodes[*node as usize];
+        let own = agents.iter().filter(|&&(_, index)| index == agent.0 as u32);
+        overhearing.extend(own);
+    }
+
+    /// The radio by which packets go from a node right to another; `None` if they go by others, by
+    /// wire, or not at all.
+    pub fn radio_to(&mut self, from: NodeIndex, to: NodeIndex) -> Option<RadioIndex> {
+        let link = self.router.next(from, to)?;
+        let is_direct = self.router.ends(link).1 == to;
+        self.router.on_air(link).filter(|_| is_direct).map(|on_air| on_air.radio as RadioIndex)
     }
 
     /// Lets packets for `to` go from `node` to `next`, a neighbour, whatever route is shortest.

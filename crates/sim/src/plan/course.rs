@@ -14,7 +14,7 @@ use corridor_scenario::{
 
 use crate::agents::metered::{Area, Mean, MeteredSource, Recent, RecentDelays};
 use crate::core::agent::NodeIndex;
-use crate::core::network::{self, FrameCounts, Interface, Network};
+use crate::core::network::{FrameCounts, Interface, Network};
 use crate::plan::meter::bps;
 
 /// What is looked at.
@@ -202,22 +202,11 @@ impl Totals {
             tables.add(&OutcomeTotal {
                 from: fate.from as usize,
                 to: fate.to.map(|node| node as usize),
-                outcome: told(fate.end),
+                outcome: fate.end,
                 attempts: fate.attempts,
                 frames,
             });
         }
-    }
-}
-
-fn told(end: network::FrameEnd) -> FrameEnd {
-    match end {
-        network::FrameEnd::Delivered => FrameEnd::Delivered,
-        network::FrameEnd::Sent => FrameEnd::Sent,
-        network::FrameEnd::Refused => FrameEnd::Refused,
-        network::FrameEnd::Lost => FrameEnd::Lost,
-        network::FrameEnd::GivenUp => FrameEnd::GivenUp,
-        network::FrameEnd::Blocked => FrameEnd::Blocked,
     }
 }
 

@@ -83,6 +83,19 @@ pub enum SimError {
         /// Where no route leads.
         to: usize,
     },
+    /// Stations of a tunnel with a helper do not send to each other right over one radio.
+    #[error(
+        "network.tunnel[{tunnel}].helper: expected ends and helper that all send to each other right \
+         over one radio, but node {from} does not reach node {to} so"
+    )]
+    HelperReach {
+        /// The tunnel, counted from 0.
+        tunnel: usize,
+        /// The node that sends.
+        from: usize,
+        /// Whom it does not reach, or by another radio or a wire.
+        to: usize,
+    },
     /// A flow's TCP/NC cannot be.
     #[error("flow[{flow}].tcp_nc: {source}")]
     TcpNc {

@@ -8,11 +8,10 @@ use corridor_base::{StreamKey, Time};
 use corridor_proto::tcpnc::NcParams;
 use corridor_proto::tcpnc::wire::{FEEDBACK_LEN, HEAD_LEN, RUN_LEN};
 use corridor_relay::RelayConfig;
-use corridor_scenario::values::{replace, span};
+use corridor_scenario::values::span;
 use corridor_scenario::{
-    AckKind, Air, Beyond, FlowTable, Keep, Measures, Network as NetworkPlan, ReductionKind,
-    Replication, RouteTable, RtoKind, SamplingKind, SourceKind, TcpNcTable, TcpPreset, TcpTable,
-    TcpVariant, fairness, start_after,
+    Air, FlowTable, Keep, Measures, Network as NetworkPlan, Replication, RouteTable, SourceKind,
+    TcpNcTable, TcpPreset, fairness, start_after,
 };
 
 use crate::agents::ip::{DATA_HEADERS_LEN, IpSink, IpSource};
@@ -30,15 +29,9 @@ use crate::plan::course::{self, Course};
 use crate::plan::meter::{Counts, Meter, bps};
 use crate::plan::observed::{Subjects, Totals};
 use crate::plan::routing;
+use crate::plan::tcp::{seeded, tcp_ends};
 use crate::plan::tunnels::Tunnel;
-use crate::tcp::linux::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};
-use crate::tcp::{
-    Acks, ConfigError, ReceiverConfig, ReceiverSettings, Reduction, RtoEstimator, RttSampling,
-    SenderConfig, SenderSettings, Variant, VegasConfig,
-};
-
-/// The semi-dynamic timeout over the first round-trip time (constrained-defaults-2012, III-C2).
-const SEMI_DYNAMIC_FACTOR: u32 = 4;
+use crate::tcp::{Acks, ReceiverSettings, SenderSettings};
 
 /// A network that can be run: the tables, understood.
 #[derive(Clone, Debug)]
@@ -109,6 +102,11 @@ impl Prepared {
     /// # Errors
     /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`], [`SimError::NoRoute`].
     pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, SimError> {
+        let tunnels = Tunnel::of(plan, seed)?;
+        let overhears = |node: NodeIndex| {
+            let mut helped = tunnels.iter().filter(|tunnel| tunnel.has_helper());
+            plan.relay.is_some() || helped.any(|tunnel| tunnel.nodes().contains(&node))
+        };
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
         let pipes = pipes.collect();
@@ -118,15 +116,15 @@ impl Prepared {
                 Air::Ideal(config) => AirConfig::Ideal(config.clone()),
                 Air::Mac(config) => {
                     let mut config = config.clone();
-                    // Relays overhear.
-                    let stations = config.radio.stations.iter_mut();
-                    stations.for_each(|station| station.promiscuous |= plan.relay.is_some());
+                    let stations = config.radio.stations.iter_mut().zip(&cell.nodes);
+                    stations.for_each(|(station, &node)| {
+                        station.promiscuous |= overhears(node as NodeIndex);
+                    });
                     AirConfig::Mac(config)
                 }
             },
         });
         let topology = Topology { nodes: plan.nodes, pipes, radios: radios.collect() };
-        let tunnels = Tunnel::of(plan, seed)?;
         let flows = (0..plan.flows.len()).map(|index| Flow::new(index, plan, &tunnels));
         let flows = flows.collect::<Result<Vec<_>, _>>()?;
         if let Some(Air::Mac(config)) = plan.air() {
@@ -188,7 +186,7 @@ impl Prepared {
         if let Some(config) = self.routing {
             network.set_routing(config, seed, replication)?;
         }
-        let ends = self.tunnels.iter().map(|tunnel| tunnel.pair(seed, replication));
+        let ends = self.tunnels.iter().map(|tunnel| tunnel.ends(seed, replication));
         let mut ends = ends.collect::<Result<Vec<_>, _>>()?;
         let mut meters = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
@@ -289,8 +287,8 @@ impl Flow {
             Some(tunnel) => behind(table, &tunnels[tunnel]),
         };
         let tcp = table.tcp.clone().unwrap_or_default();
-        let (sender, receiver) =
-            tcp_ends(&tcp, table).map_err(|source| SimError::Tcp { flow: index, source })?;
+        let (sender, receiver) = tcp_ends(&tcp, (table.payload_bytes, table.header_bytes))
+            .map_err(|source| SimError::Tcp { flow: index, source })?;
         let refused = |source| SimError::Tcp { flow: index, source };
         sender.check().and_then(|()| receiver.check()).map_err(refused)?;
         let supply = match table.source.kind {
@@ -386,18 +384,20 @@ impl Flow {
         &self,
         place: &Place,
         tunnel: &Tunnel,
-        ends: &mut [TunnelEnd; 2],
+        ends: &mut [TunnelEnd],
     ) -> Result<(), SimError> {
         let (source_end, sink_end) = self.ends;
         let flow = source_end.flow;
         let (here, there) = (tunnel.side(source_end.node), tunnel.side(sink_end.node));
         match &self.transport {
-            Transport::Tcp { .. } => {
+            Transport::Tcp { receiver, .. } => {
+                let scale = receiver.window_scale();
                 let waiting = Active { from: Time::MAX, until: self.active.until };
                 let (source, sink) = self.tcp_agents(place, waiting)?;
-                let source = IpSource::new(source, source_end, self.payload_bytes);
+                let source = IpSource::new(source, source_end, self.payload_bytes, scale);
                 ends[here].add(flow, source.connecting_at(self.active.from));
-                ends[there].add(flow, IpSink::new(sink, sink_end, self.payload_bytes));
+                let sink = IpSink::new(sink, sink_end, self.payload_bytes, scale);
+                ends[there].add(flow, sink);
             }
             Transport::Datagrams(datagrams) => {
                 match self.datagram_source(place, datagrams) {
@@ -412,7 +412,7 @@ impl Flow {
     }
 
     /// Where the agents behind a tunnel are to be found.
-    fn meter_behind(&self, tunnels: &[Tunnel], placed: &[[AgentIndex; 2]]) -> Meter {
+    fn meter_behind(&self, tunnels: &[Tunnel], placed: &[Vec<AgentIndex>]) -> Meter {
         let tunnel = self.tunnel.unwrap_or_default();
         let at = |end: FlowEnd| placed[tunnel][tunnels[tunnel].side(end.node)];
         Meter::Tunnelled {
@@ -599,173 +599,4 @@ fn nc_bytes_max(params: &NcParams) -> (u32, u32) {
 fn interval(table: &FlowTable, payload_bytes: u32) -> Duration {
     let bits = 8.0 * f64::from(payload_bytes);
     span(bits / table.source.rate_bps.unwrap_or(1.0)).max(Duration::from_nanos(1))
-}
-
-/// Both ends of a preset, with what the table says otherwise.
-pub(super) fn tcp_ends(
-    tcp: &TcpTable,
-    flow: &FlowTable,
-) -> Result<(SenderSettings, ReceiverSettings), ConfigError> {
-    let preset = match tcp.preset {
-        TcpPreset::Linux => {
-            let sender = linux_sender(tcp, flow)?;
-            return Ok((sender.into(), linux_receiver(tcp, &sender).into()));
-        }
-        TcpPreset::Ns2 => SenderConfig::ns2,
-        TcpPreset::Constrained => SenderConfig::constrained,
-    };
-    let sender = sender(preset, tcp, flow)?;
-    Ok((sender.into(), receiver(tcp, &sender).into()))
-}
-
-/// The kernel's sender.
-fn linux_sender(tcp: &TcpTable, flow: &FlowTable) -> Result<LinuxSenderConfig, ConfigError> {
-    let variant = tcp.variant.unwrap_or(TcpVariant::Cubic);
-    let congestion = match variant {
-        TcpVariant::Cubic => Congestion::Cubic,
-        TcpVariant::Reno | TcpVariant::NewReno => Congestion::Reno,
-        TcpVariant::Bbr => Congestion::Bbr,
-        TcpVariant::Tahoe | TcpVariant::Sack | TcpVariant::Vegas | TcpVariant::SlowStart => {
-            let given = format!("{variant:?}").to_lowercase();
-            let expected = "cubic, reno or bbr with preset = \"linux\"".to_owned();
-            return Err(ConfigError { field: "variant", given, expected });
-        }
-    };
-    refuse_others(tcp)?;
-    let mut config = LinuxSenderConfig::new(congestion);
-    replace(&mut config.window_packets_max, tcp.window_packets_max);
-    replace(&mut config.initial_window_packets, tcp.initial_window_packets);
-    replace(&mut config.ecn, tcp.ecn);
-    replace(&mut config.pacing, tcp.pacing);
-    replace(&mut config.hystart, tcp.hystart);
-    replace(&mut config.payload_bytes, flow.payload_bytes);
-    replace(&mut config.header_bytes, flow.header_bytes);
-    Ok(config)
-}
-
-/// What cannot be told to a kernel.
-fn refuse_others(tcp: &TcpTable) -> Result<(), ConfigError> {
-    let others = [
-        ("initial_ssthresh_packets", tcp.initial_ssthresh_packets.is_some()),
-        ("receiver", tcp.receiver.is_some()),
-        ("delayed_ack_packets", tcp.delayed_ack_packets.is_some()),
-        ("acks", tcp.acks.is_some()),
-        ("sack", tcp.sack.is_some()),
-        ("rto_initial_s", tcp.rto_initial_s.is_some()),
-        ("rto_min_s", tcp.rto_min_s.is_some()),
-        ("rto_max_s", tcp.rto_max_s.is_some()),
-        ("rto_granularity_s", tcp.rto_granularity_s.is_some()),
-        ("limited_transmit", tcp.limited_transmit.is_some()),
-        ("careful", tcp.careful.is_some()),
-        ("reduction", tcp.reduction.is_some()),
-        ("slow_start_restart", tcp.slow_start_restart.is_some()),
-        ("rtt_sampling", tcp.rtt_sampling.is_some()),
-    ];
-    match others.iter().find(|(_, is_given)| *is_given) {
-        None => Ok(()),
-        Some(&(field, _)) => {
-            let expected = "nothing with preset = \"linux\"".to_owned();
-            Err(ConfigError { field, given: "set".to_owned(), expected })
-        }
-    }
-}
-
-/// The kernel's receiver for this sender.
-fn linux_receiver(tcp: &TcpTable, sender: &LinuxSenderConfig) -> LinuxReceiverConfig {
-    let mut config = LinuxReceiverConfig::new(sender.payload_bytes);
-    config.ack_bytes = sender.header_bytes.max(1);
-    replace(&mut config.window_packets_max, tcp.window_packets_max);
-    replace(&mut config.delayed_ack_timeout, tcp.delayed_ack_timeout_ms.map(|ms| span(ms / 1e3)));
-    replace(&mut config.ack_bytes, tcp.ack_bytes);
-    config
-}
-
-/// The same settings with a seed of the replication's, for what draws.
-fn seeded(settings: SenderSettings, seed: u64, flow: u32) -> SenderSettings {
-    match settings {
-        SenderSettings::Linux(config) => LinuxSenderConfig { seed, ..config }.into(),
-        SenderSettings::Classic(mut config) => {
-            if let RtoEstimator::Coap { key } = &mut config.rto.estimator {
-                (key.seed, key.entity) = (seed, u64::from(flow));
-            }
-            config.into()
-        }
-    }
-}
-
-/// The sender of a preset, with what the table says otherwise.
-fn sender(
-    preset: fn(Variant) -> SenderConfig,
-    tcp: &TcpTable,
-    flow: &FlowTable,
-) -> Result<SenderConfig, ConfigError> {
-    let variant = match tcp.variant.unwrap_or(TcpVariant::NewReno) {
-        TcpVariant::Tahoe => Variant::Tahoe,
-        TcpVariant::Reno => Variant::Reno,
-        TcpVariant::NewReno => Variant::NewReno,
-        TcpVariant::Sack => Variant::Sack,
-        TcpVariant::Cubic => Variant::Cubic,
-        TcpVariant::Vegas => Variant::Vegas(VegasConfig::default()),
-        TcpVariant::SlowStart => Variant::SlowStart,
-        TcpVariant::Bbr => {
-            let (field, given) = ("variant", "bbr".to_owned());
-            let expected = "preset = \"linux\" for it".to_owned();
-            return Err(ConfigError { field, given, expected });
-        }
-    };
-    let mut config = preset(variant);
-    replace(&mut config.window_packets_max, tcp.window_packets_max);
-    replace(&mut config.initial_window_packets, tcp.initial_window_packets);
-    replace(&mut config.initial_ssthresh_packets, tcp.initial_ssthresh_packets.map(Some));
-    replace(&mut config.limited_transmit, tcp.limited_transmit);
-    replace(&mut config.careful, tcp.careful);
-    replace(&mut config.slow_start_restart, tcp.slow_start_restart);
-    replace(&mut config.ecn, tcp.ecn);
-    let reduction = tcp.reduction.map(|kind| match kind {
-        ReductionKind::Window => Reduction::Window,
-        ReductionKind::Flight => Reduction::Flight,
-    });
-    replace(&mut config.reduction, reduction);
-    let sampling = tcp.rtt_sampling.map(|kind| match kind {
-        SamplingKind::OnePacket => RttSampling::OnePacket,
-        SamplingKind::Timestamps => RttSampling::Timestamps,
-    });
-    replace(&mut config.rtt_sampling, sampling);
-    match tcp.rto {
-        None | Some(RtoKind::Rfc6298) => {}
-        Some(RtoKind::Coap) => {
-            // Named by its flow when it is attached.
-            let key = StreamKey { seed: 0, replication: 0, entity: 0, purpose: "rto" };
-            config.rto.estimator = RtoEstimator::Coap { key };
-        }
-        Some(RtoKind::SemiDynamic) => {
-            config.rto.estimator = RtoEstimator::FirstSample { k: SEMI_DYNAMIC_FACTOR };
-            // "During the session, the value of RTO does not change."
-            config.rto.backoff = false;
-        }
-    }
-    replace(&mut config.rto.initial, tcp.rto_initial_s.map(span));
-    replace(&mut config.rto.min, tcp.rto_min_s.map(span));
-    replace(&mut config.rto.max, tcp.rto_max_s.map(span));
-    replace(&mut config.rto.granularity, tcp.rto_granularity_s.map(span));
-    replace(&mut config.payload_bytes, flow.payload_bytes);
-    replace(&mut config.header_bytes, flow.header_bytes);
-    Ok(config)
-}
-
-/// The receiver for this sender.
-fn receiver(tcp: &TcpTable, sender: &SenderConfig) -> ReceiverConfig {
-    let uses_sack = tcp.variant.is_some_and(TcpVariant::uses_sack);
-    let mut config = ReceiverConfig::ns2(tcp.sack.unwrap_or(uses_sack));
-    config.window_packets_max = sender.window_packets_max;
-    replace(&mut config.keeps_out_of_order, tcp.receiver.map(|beyond| beyond == Beyond::Keep));
-    replace(&mut config.delayed_ack_packets, tcp.delayed_ack_packets);
-    replace(&mut config.delayed_ack_timeout, tcp.delayed_ack_timeout_ms.map(|ms| span(ms / 1e3)));
-    replace(&mut config.ack_bytes, tcp.ack_bytes);
-    let acks = tcp.acks.map(|kind| match kind {
-        AckKind::Cumulative => Acks::Cumulative,
-        AckKind::Positive => Acks::Positive,
-    });
-    replace(&mut config.acks, acks);
-    config
 }

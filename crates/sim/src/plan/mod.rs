@@ -9,6 +9,7 @@ mod routing;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod sketch;
+mod tcp;
 pub(crate) mod tunnel;
 mod tunnels;
 

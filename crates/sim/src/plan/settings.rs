@@ -7,7 +7,7 @@ use corridor_relay::{Hold, RelayConfig};
 use corridor_scenario::{Air, FlowTable, Load, Network, Point, Value};
 
 use crate::plan::SimError;
-use crate::plan::flows::tcp_ends;
+use crate::plan::tcp::tcp_ends;
 use crate::tcp::{
     COAP_SPREAD, COAP_TIMEOUT, LOSS_WINDOW_PACKETS, RtoEstimator, SenderConfig, SenderSettings,
 };
@@ -99,8 +99,9 @@ fn set_flow(all: &mut Settings, index: usize, flow: &FlowTable) -> Result<(), Si
         return Ok(());
     }
     let tcp = flow.tcp.clone().unwrap_or_default();
+    let lens_bytes = (flow.payload_bytes, flow.header_bytes);
     let (sender, _) =
-        tcp_ends(&tcp, flow).map_err(|source| SimError::Tcp { flow: index, source })?;
+        tcp_ends(&tcp, lens_bytes).map_err(|source| SimError::Tcp { flow: index, source })?;
     let SenderSettings::Classic(sender) = sender else { return Ok(()) };
     let name = |name: &str| format!("flow.{index}.{name}");
     put(all, name("payload_bytes"), u64::from(sender.payload_bytes));

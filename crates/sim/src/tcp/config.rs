@@ -17,6 +17,12 @@ pub const LOSS_WINDOW_PACKETS: u32 = 1;
 /// Smallest slow-start threshold, in packets (RFC 5681, equation 4).
 pub(super) const SSTHRESH_PACKETS_MIN: f64 = 2.0;
 
+/// Largest window of Linux in 2014, packets: what a receive buffer of 6 MB offers at most.
+const LINUX_2014_WINDOW_PACKETS: u32 = 2_048;
+
+/// Longest delay of an acknowledgement in Linux while packets come quickly (`TCP_DELACK_MIN`).
+pub(super) const DELAYED_ACK_MIN: Duration = Duration::from_millis(40);
+
 /// How the congestion window grows, and how losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
@@ -156,6 +162,22 @@ impl SenderConfig {
         }
     }
 
+    /// As Linux was in 2014, for figures of that time: initial window 10, its timeouts, timestamps,
+    /// HyStart, a window of the 6 MB that a receive buffer had at most; neither RACK nor probes of
+    /// the tail. Selective acknowledgements where the variant has them; no ECN.
+    pub fn linux_2014(variant: Variant) -> Self {
+        SenderConfig {
+            window_packets_max: LINUX_2014_WINDOW_PACKETS,
+            ecn: false,
+            hystart: true,
+            // What is in flight grows beyond the window while a packet is missing: half of that
+            // would fill a queue anew after each timeout.
+            reduction: Reduction::Window,
+            rto: RtoConfig::linux(),
+            ..SenderConfig::rfc(variant)
+        }
+    }
+
     /// For nodes with little memory and a slow radio, as in constrained-defaults-2012, II-B: a
     /// window of 8, initial timeout 1 s, at least 500 ms, clock of 1 ms, Karn's rule; initial
     /// window 1.
@@ -249,6 +271,19 @@ impl ReceiverConfig {
             tells_window: false,
             ack_bytes: 40,
             sack_range_bytes: 8,
+        }
+    }
+
+    /// The receiver of [`SenderConfig::linux_2014`]: every second packet is acknowledged, others
+    /// after 40 ms, with the window that is left, in 52 bytes without ranges.
+    pub fn linux_2014() -> Self {
+        ReceiverConfig {
+            delayed_ack_packets: 2,
+            delayed_ack_timeout: DELAYED_ACK_MIN,
+            window_packets_max: LINUX_2014_WINDOW_PACKETS,
+            tells_window: true,
+            ack_bytes: 52,
+            ..ReceiverConfig::ns2(true)
         }
     }
 

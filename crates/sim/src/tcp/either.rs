@@ -7,11 +7,15 @@ use corridor_base::Time;
 use super::config::{ConfigError, ReceiverConfig, SenderConfig};
 use super::core::SenderStats;
 use super::linux::{
-    LinuxReceiver, LinuxReceiverConfig, LinuxSender, LinuxSenderConfig, SACK_HEAD_LEN,
+    self, LinuxReceiver, LinuxReceiverConfig, LinuxSender, LinuxSenderConfig, SACK_HEAD_LEN,
 };
 use super::receiver::{Receiver, ReceiverStats};
 use super::segment::{SACK_RANGES_MAX, Segment};
 use super::sender::Sender;
+
+/// Greatest receive buffer of hosts whose agents are those of the papers, bytes: Linux's of their
+/// years (`tcp_rmem`).
+const CLASSIC_RMEM_MAX: u32 = 6 << 20;
 
 /// A sender's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,6 +102,16 @@ impl From<LinuxReceiverConfig> for ReceiverSettings {
 }
 
 impl ReceiverSettings {
+    /// By how many bits its host shifts windows on the wire: so that the greatest receive buffer
+    /// fits into 15 of the 16 bits that there are, as Linux does (`tcp_select_initial_window`).
+    pub fn window_scale(&self) -> u8 {
+        let buffer_bytes = match self {
+            ReceiverSettings::Classic(_) => CLASSIC_RMEM_MAX,
+            ReceiverSettings::Linux(_) => linux::RMEM_MAX,
+        };
+        buffer_bytes.ilog2().saturating_sub(15) as u8
+    }
+
     /// Bytes of an acknowledgement without ranges.
     pub fn ack_bytes(&self) -> u32 {
         match self {

@@ -197,3 +197,102 @@ fn what_cannot_be_is_told_with_its_place() {
         assert!(error.contains(expected), "{error}\nfor {expected}");
     }
 }
+
+/// A triangle that loses half of what goes from end to end, and a tenth by the helper.
+const TRIANGLE: &str = "0 1 0.5\n1 0 0.5\n0 2 0.1\n2 0 0.1\n1 2 0.1\n2 1 0.1\n";
+
+fn with_helper(matrix: &str, text: &str) -> Result<Plan, String> {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("m.txt"), matrix).expect("a file");
+    parsed(text, directory.path())
+}
+
+/// A lottery that sends nothing again, as broadcast frames are sent.
+const LOTTERY: &str = "[network]\nkind = 'matrix'\nnodes = 3\npath = 'm.txt'\n\
+    [network.radio]\nmac = 'ideal'\nrate_bps = '12M'\nretries = 0\n";
+const HELPED: &str = "[[network.tunnel]]\nbetween = [0, 1]\ncoding = { preset = 'block' }\n";
+const LOAD: &str = "[[flow]]\nfrom = 0\nto = 1\ntunnel = 0\n\
+    source = { kind = 'cbr', rate_bps = '1M' }\n";
+
+#[test]
+fn a_helper_overhears_both_ends_of_a_tunnel_and_recodes() {
+    let run_of = |helper: &str| {
+        let plan =
+            with_helper(TRIANGLE, &format!("{LOTTERY}{HELPED}{helper}{LOAD}")).expect("sound");
+        run(&plan.points[0], 0).expect("it can be run")
+    };
+    let (alone, helped) = (run_of("").measures, run_of("helper = 2\n"));
+    assert_eq!(helped, run_of("helper = 2\n"), "the same again");
+    let helped = helped.measures;
+    // All arrives either way, but for blocks that are open at the end; with the helper for fewer
+    // frames of everybody.
+    for measures in [&alone, &helped] {
+        assert!((number(measures, "goodput_bps") / 1e6 - 1.0).abs() < 0.04, "{measures:?}");
+    }
+    let frames = |measures| number(measures, "tunnel_frames_sent");
+    assert!(frames(&helped) < 0.95 * frames(&alone), "{} and {}", frames(&helped), frames(&alone));
+}
+
+/// With a MAC of a standard, which tells of frames for others only where it is asked to.
+#[test]
+fn a_helper_overhears_over_802_11_too_and_is_captured() {
+    let losses = TRIANGLE.replace(" 0.5", " 90 0.5").replace(" 0.1", " 80 0.1");
+    let radio = LOTTERY
+        .replace("mac = 'ideal'", "mac = 'dcf'\nstandard = 'g'")
+        .replace("retries = 0", "retries = 2");
+    let text = format!("[output]\nseries_s = 1\n{radio}{HELPED}helper = 2\n{LOAD}");
+    let plan = with_helper(&losses, &text).expect("sound");
+    let replication = run(&plan.points[0], 0).expect("it can be run");
+    let bps = number(&replication.measures, "goodput_bps");
+    assert!((bps / 1e6 - 1.0).abs() < 0.03, "{bps}");
+    // Station 2 is the helper.
+    let rows = replication.tables.rows(TableKind::StationSeries).expect("stations have a course");
+    let (station, sent) = (&rows.columns()[0], &rows.columns()[5]);
+    assert_eq!(station.len(), 3 * 6);
+    let recoded: f64 = station.iter().zip(sent).filter(|(at, _)| **at == 2.0).map(|(_, n)| n).sum();
+    assert!(recoded > 50.0, "{recoded} frames of the helper");
+    let mut bytes = Vec::new();
+    let limits = CaptureLimits { frames_max: 200, ..CaptureLimits::default() };
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let out = file.reopen().expect("the file");
+    capture_point(&plan.points[0], 0, &[], limits, "a helper", out).expect("a capture");
+    std::io::Read::read_to_end(&mut file.reopen().expect("the file"), &mut bytes).expect("bytes");
+    // LLC, SNAP and the daemon's protocol number: no IP.
+    assert!(bytes.windows(8).any(|at| at == [0xaa, 0xaa, 3, 0, 0, 0, 0x88, 0xb5]));
+    assert!(!bytes.windows(4).any(|ports| ports == [0x10, 0x92, 0x10, 0x92]));
+}
+
+#[test]
+fn helpers_that_cannot_be_are_refused() {
+    let said = |matrix: &str, tunnel: &str| {
+        with_helper(matrix, &format!("{LOTTERY}{tunnel}{LOAD}")).expect_err("cannot be")
+    };
+    let cases = [
+        (
+            "helper = 3",
+            "network.tunnel[0].helper = 3: expected a node from 0 to 2 besides its ends",
+        ),
+        (
+            "helper = 1",
+            "network.tunnel[0].helper = 1: expected a node from 0 to 2 besides its ends",
+        ),
+        (
+            "helper = 2\nplain = true",
+            "network.tunnel[0].helper = 2: expected nothing with plain = true: a helper recodes",
+        ),
+        (
+            "helper = 2\ncoding = { preset = 'window' }",
+            "network.tunnel[0].coding.preset = 'window': expected paper or block where there is a helper",
+        ),
+    ];
+    for (keys, expected) in cases {
+        let error = said(TRIANGLE, &format!("{TUNNEL}{keys}\n").replace("3]", "1]"));
+        assert!(error.contains(expected), "{keys}: {error}");
+    }
+    // It does not hear node 1: packets for it would go by node 0.
+    let deaf = TRIANGLE.replace("1 2 0.1\n2 1 0.1\n", "");
+    let error = said(&deaf, &format!("{HELPED}helper = 2\n"));
+    let expected = "network.tunnel[0].helper: expected ends and helper that all send to each other \
+        right over one radio, but node 1 does not reach node 2 so";
+    assert!(error.contains(expected), "{error}");
+}

@@ -15,7 +15,7 @@ use super::packet;
 use super::{HOPS, Mesh, MeshKind};
 use crate::coverage::{Coverage, Feature};
 use crate::draw::Dice;
-use crate::driver::Trace;
+use crate::driver::{AFTER_INSIDER, Trace};
 use crate::invariants::{Broken, Invariant, Violation, check_bounds, ensure};
 use crate::network::{Network, Passage};
 use crate::scenario::{Forgery, Scenario};
@@ -226,6 +226,10 @@ impl<'a> MeshDriver<'a> {
         (0..self.seats.len()).try_for_each(|node| self.start(node))?;
         while self.planned > 0 {
             self.step()?;
+        }
+        if self.insider.is_some() {
+            // As of pairs: no rest is promised.
+            return self.run_until(self.now + AFTER_INSIDER);
         }
         let calm_at = self.now;
         while !self.is_at_rest() {

@@ -29,13 +29,15 @@ const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 const PORT: u16 = 7700;
 /// Port of each flow's sender.
 const SENDER_PORT: u16 = 40_000;
-/// Bits that windows are shifted by: what Linux takes for receive buffers of up to 6 MB.
-const WINDOW_SCALE: u32 = 7;
+/// Where the scale of windows stands in the options of a first segment, which are always the same.
+const SCALE_AT: usize = 39;
+/// Most bits that windows may be shifted by (RFC 7323, Section 2.3).
+const SCALE_MAX: u8 = 14;
 /// The windows of first segments, which are not shifted.
 const SYN_WINDOW: u16 = 64_240;
 const SYN_ACK_WINDOW: u16 = 65_160;
-/// The window for data that nobody sends: the initial one of Linux, of 64 KiB.
-const IDLE_WINDOW: u16 = 502;
+/// The window for data that nobody sends, bytes: the initial one of Linux, of 64 KiB.
+const IDLE_WINDOW: u32 = 64_256;
 
 /// What is in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +52,15 @@ pub(super) enum Content {
 }
 
 /// Writes a packet of an end of a flow into an empty buffer; `payload_bytes` is the length of a
-/// full segment.
+/// full segment, `scale` what the end's windows are shifted by.
 pub(super) fn write(
     content: &Content,
     end: &FlowEnd,
-    payload_bytes: u32,
+    (payload_bytes, scale): (u32, u8),
     now: Time,
     out: &mut Vec<u8>,
 ) {
+    let idle_window = (IDLE_WINDOW >> scale) as u16;
     let (sender, receiver) = (SENDER_PORT + end.flow as u16, PORT + end.flow as u16);
     let (forth, back) = ((sender, receiver), (receiver, sender));
     let number = |packets: u64| (FIRST_BYTE + packets * u64::from(payload_bytes)) as u32;
@@ -68,19 +71,19 @@ pub(super) fn write(
     match content {
         Content::Syn => {
             write_tcp(out, forth, (first - 1, 0), SYN, SYN_WINDOW);
-            write_first_options(out, mss, now, Time::ZERO);
+            write_first_options(out, mss, scale, (now, Time::ZERO));
         }
         Content::SynAck => {
             write_tcp(out, back, (first - 1, first), SYN | ACK, SYN_ACK_WINDOW);
-            write_first_options(out, mss, now, now);
+            write_first_options(out, mss, scale, (now, now));
         }
         Content::Confirmation => {
-            write_tcp(out, forth, (first, first), ACK, IDLE_WINDOW);
+            write_tcp(out, forth, (first, first), ACK, idle_window);
             write_timestamps(out, now, now);
         }
         Content::Segment(Segment::Data { sequence, sent_at, .. }) => {
             let flags = PSH | ACK;
-            write_tcp(out, forth, (number(*sequence), first), flags, IDLE_WINDOW);
+            write_tcp(out, forth, (number(*sequence), first), flags, idle_window);
             write_timestamps(out, *sent_at, Time::ZERO);
             payload_len = payload_bytes as usize;
         }
@@ -88,7 +91,7 @@ pub(super) fn write(
             let window = window_end.map_or(u16::MAX, |end| {
                 let bytes = end.saturating_sub(*next) * u64::from(payload_bytes);
                 // As Linux does: what is free counts in whole units.
-                bytes.div_ceil(1 << WINDOW_SCALE).min(u16::MAX.into()) as u16
+                bytes.div_ceil(1 << scale).min(u16::MAX.into()) as u16
             });
             write_tcp(out, back, (first, number(*next)), ACK, window);
             write_timestamps(out, now, *echo);
@@ -122,13 +125,13 @@ fn write_tcp(out: &mut Vec<u8>, ports: (u16, u16), numbers: (u32, u32), flags: u
 }
 
 /// Options in the order of Linux: longest segment, selective acknowledgements, timestamps, scale.
-fn write_first_options(out: &mut Vec<u8>, mss: u16, value: Time, echo: Time) {
+fn write_first_options(out: &mut Vec<u8>, mss: u16, scale: u8, (value, echo): (Time, Time)) {
     out.extend([2, 4]);
     out.extend(mss.to_be_bytes());
     out.extend([4, 2, 8, 10]);
     out.extend(micros(value).to_be_bytes());
     out.extend(micros(echo).to_be_bytes());
-    out.extend([1, 3, 3, WINDOW_SCALE as u8]);
+    out.extend([1, 3, 3, scale]);
 }
 
 fn write_timestamps(out: &mut Vec<u8>, value: Time, echo: Time) {
@@ -200,9 +203,21 @@ pub(super) fn parse(packet: &[u8]) -> Option<Parsed<'_>> {
 }
 
 impl Parsed<'_> {
+    /// By how many bits its sender will shift windows, if it is a first segment; else 0.
+    pub(super) fn scale(&self) -> u8 {
+        let is_first = matches!(self.kind, Kind::Syn | Kind::SynAck);
+        let scale = self.tcp.get(SCALE_AT).filter(|_| is_first);
+        scale.map_or(0, |&scale| scale.min(SCALE_MAX))
+    }
+
     /// The segment; numbers wrap around at 2^32 bytes, and are the ones nearest to packet `near`,
-    /// times those nearest to `now`.
-    pub(super) fn segment(&self, now: Time, near: u64, payload_bytes: u32) -> Segment {
+    /// times those nearest to `now`. Windows are shifted by `scale` bits.
+    pub(super) fn segment(
+        &self,
+        now: Time,
+        near: u64,
+        (payload_bytes, scale): (u32, u8),
+    ) -> Segment {
         let near = FIRST_BYTE + near * u64::from(payload_bytes);
         let byte = |at: usize| nearest(self.word(at), near);
         let whole = |byte: u64| (byte - FIRST_BYTE) / u64::from(payload_bytes);
@@ -223,7 +238,7 @@ impl Parsed<'_> {
             let (start, end) = (packets(36 + 8 * index), packets(40 + 8 * index));
             *range = SackRange { start, end };
         }
-        let window = u64::from(self.word(12) & 0xffff) << WINDOW_SCALE;
+        let window = u64::from(self.word(12) & 0xffff) << scale;
         Segment::Ack {
             next: packets(8),
             echo: time(28),
@@ -252,6 +267,7 @@ mod tests {
     use super::*;
 
     const PAYLOAD: u32 = 1_400;
+    const SCALE: u8 = 7;
 
     fn end(flow: u32) -> FlowEnd {
         FlowEnd { flow, node: flow, peer: 1 - flow }
@@ -260,11 +276,11 @@ mod tests {
     fn through(segment: Segment, flow: u32, near: u64) -> (Segment, usize) {
         let now = Time::from_millis(5_000_000);
         let mut packet = Vec::new();
-        write(&Content::Segment(segment), &end(flow), PAYLOAD, now, &mut packet);
+        write(&Content::Segment(segment), &end(flow), (PAYLOAD, SCALE), now, &mut packet);
         let parsed = parse(&packet).expect("it is ours");
         let is_data = matches!(segment, Segment::Data { .. });
         assert_eq!((parsed.flow, parsed.kind == Kind::Data), (flow as usize, is_data));
-        (parsed.segment(now, near, PAYLOAD), packet.len())
+        (parsed.segment(now, near, (PAYLOAD, SCALE)), packet.len())
     }
 
     #[test]
@@ -325,9 +341,10 @@ mod tests {
         let mut packet = Vec::new();
         for (content, kind) in [(Content::Syn, Kind::Syn), (Content::SynAck, Kind::SynAck)] {
             packet.clear();
-            write(&content, &end(1), PAYLOAD, Time::from_millis(3), &mut packet);
+            write(&content, &end(1), (PAYLOAD, 10), Time::from_millis(3), &mut packet);
             let parsed = parse(&packet).expect("it is ours");
             assert_eq!((parsed.flow, parsed.kind, packet.len()), (1, kind, 60));
+            assert_eq!(parsed.scale(), 10);
             let Ok(sliced) = etherparse::SlicedPacket::from_ip(&packet) else { panic!("no IP") };
             let Some(etherparse::TransportSlice::Tcp(tcp)) = sliced.transport else {
                 panic!("no TCP")
@@ -343,13 +360,14 @@ mod tests {
                 SelectiveAcknowledgementPermitted,
                 Timestamp(3_000, echo),
                 Noop,
-                WindowScale(7),
+                WindowScale(10),
             ];
             assert_eq!(options.expect("options can be read"), told);
         }
         packet.clear();
-        write(&Content::Confirmation, &end(0), PAYLOAD, Time::ZERO, &mut packet);
-        assert_eq!(parse(&packet).map(|parsed| parsed.kind), Some(Kind::Bare));
+        write(&Content::Confirmation, &end(0), (PAYLOAD, SCALE), Time::ZERO, &mut packet);
+        let parsed = parse(&packet).map(|parsed| (parsed.kind, parsed.scale()));
+        assert_eq!(parsed, Some((Kind::Bare, 0)));
     }
 
     #[test]

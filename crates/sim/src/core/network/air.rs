@@ -7,8 +7,8 @@ use corridor_air::radio::{MacEvent, Quality, RadioMedium, SendOutcome};
 use corridor_air::{Address, Carried, Line, LineConfig, Medium};
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
+use corridor_scenario::FrameEnd;
 
-use super::outcomes::FrameEnd;
 use super::router::{Link, OnAir};
 use super::topology::{AirConfig, NetworkError, RadioSite};
 use super::{Entity, Network, Node, PACED_PACKETS, Paced};
@@ -563,10 +563,20 @@ impl Network {
                     None => self.take_from_air(node, packet, ttl),
                 }
             }
+            (Frame::Packet(packet, _), _) => self.overhear_packet(node, &packet),
             (Frame::Sealed(bytes), None) if addressed => self.bridge((radio, to), bytes),
             // Overheard, or for nobody here.
             _ => {}
         }
+    }
+
+    /// A node has overheard a packet for another.
+    fn overhear_packet(&mut self, node: NodeIndex, packet: &Packet) {
+        let overhearing = &self.nodes[node as usize].overhearing;
+        let agent = overhearing.iter().find(|&&(flow, _)| flow == packet.flow);
+        let Some(agent) = agent.map(|&(_, agent)| agent as usize) else { return };
+        self.agents[agent].agent.handle_packet(self.now, packet.clone());
+        self.drain_agent(agent);
     }
 
     /// A packet has come to a node by a radio.

@@ -2,38 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use corridor_air::radio::SendOutcome;
+use corridor_scenario::FrameEnd;
 
 use super::Network;
 use crate::core::agent::{BROADCAST, NodeIndex};
-
-/// How a frame ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FrameEnd {
-    /// It crossed a pipe, or its receiver acknowledged it.
-    Delivered,
-    /// It was on the air, for all.
-    Sent,
-    /// It found the queue full, or exceeded a policer.
-    Refused,
-    /// The pipe lost it.
-    Lost,
-    /// Its last attempt was not acknowledged.
-    GivenUp,
-    /// The channel was never free.
-    Blocked,
-}
-
-impl From<SendOutcome> for FrameEnd {
-    fn from(outcome: SendOutcome) -> Self {
-        match outcome {
-            SendOutcome::Acknowledged => FrameEnd::Delivered,
-            SendOutcome::Sent => FrameEnd::Sent,
-            SendOutcome::RetryLimit => FrameEnd::GivenUp,
-            SendOutcome::ChannelAccess => FrameEnd::Blocked,
-        }
-    }
-}
 
 /// Frames that ended alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,9 @@ use core::time::Duration;
 
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
-use corridor_scenario::{Congestion, ETHERNET_MTU, Keep, Run, Scenario, Side};
+use corridor_scenario::{
+    Congestion, ETHERNET_MTU, Keep, Run, Scenario, Side, TcpPreset, TcpTable, TcpVariant,
+};
 
 use super::{MEETING_MAX, Measured, Seen, delays};
 pub(super) use crate::agents::ip::flow_of;
@@ -20,21 +22,14 @@ use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Network};
 use crate::plan::course::FlowSeen;
 use crate::plan::error::SimError;
-use crate::tcp::linux::{self, LinuxReceiverConfig, LinuxSenderConfig};
-use crate::tcp::{
-    ReceiverConfig, ReceiverSettings, Reduction, RtoConfig, SenderConfig, SenderSettings, Variant,
-    VegasConfig,
-};
+use crate::plan::tcp::{seeded, tcp_ends};
+use crate::tcp::{ReceiverSettings, SenderSettings};
 
 /// Packets of data that wait unsent when the application has a rate and TCP cannot follow; the
 /// application then waits. About what a kernel's send buffer grows to.
 const BACKLOG_PACKETS_MAX: u64 = 4_096;
 /// Longest time until all connections are there on a radio; others then never send, as in the lab.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Largest window in packets: what a kernel's receive buffer of 6 MB offers at most.
-const WINDOW_PACKETS_MAX: u32 = 2_048;
-/// Longest delay of an acknowledgement in the Linux kernel at first (`TCP_DELACK_MIN`).
-const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 type Source = IpSource<MeteredSource>;
 type Sink = IpSink<MeteredSink>;
@@ -73,8 +68,9 @@ pub(super) fn flows(
         let sink = TcpSink::new(there, header_bytes, receiver)?;
         let sink = MeteredSink::new(sink, &source, Time::MAX);
         let sink = sink.with_recent(keep.series.is_some());
-        let source = IpSource::new(source, here, payload_bytes);
-        let sink = IpSink::new(sink, there, payload_bytes);
+        let scale = receiver.window_scale();
+        let source = IpSource::new(source, here, payload_bytes, scale);
+        let sink = IpSink::new(sink, there, payload_bytes, scale);
         let source = network.add_agent(from, flow, source)?;
         let sink = network.add_agent(to, flow, sink)?;
         flows.push(Flow { from, source, sink, payload_bytes });
@@ -154,76 +150,35 @@ fn settings(
     run: &Run,
     (mtu, draw): (usize, u64),
 ) -> Result<(SenderSettings, ReceiverSettings), SimError> {
-    if scenario.pipes().is_none() {
-        return Ok((sender_config(variant(run)?, mtu).into(), receiver_config().into()));
-    }
-    let congestion = match run.congestion.unwrap_or(Congestion::Cubic) {
-        Congestion::Cubic => linux::Congestion::Cubic,
-        Congestion::Reno => linux::Congestion::Reno,
-        Congestion::Bbr => linux::Congestion::Bbr,
-        other => {
-            let (field, given) = ("congestion", other.to_string());
-            let expected = "cubic, reno and bbr on a line";
-            return Err(SimError::Unsupported { field, given, expected });
-        }
-    };
+    let congestion = run.congestion.unwrap_or(Congestion::Cubic);
+    let table =
+        TcpTable { preset: run.tcp, variant: Some(variant(congestion)), ..TcpTable::default() };
+    let payload_bytes = mtu.saturating_sub(DATA_HEADERS_LEN) as u32;
+    let lens_bytes = (Some(payload_bytes), Some(DATA_HEADERS_LEN as u32));
+    // Of what these say only the congestion control may not fit the preset.
+    let (sender, receiver) =
+        tcp_ends(&table, lens_bytes).map_err(|error| SimError::Unsupported {
+            field: "congestion",
+            given: error.given,
+            expected: match run.tcp {
+                TcpPreset::Linux => "cubic, reno and bbr, and others with tcp = \"linux-2014\"",
+                _ => "bbr with tcp = \"linux\" alone",
+            },
+        })?;
     let (seed, replication) = (scenario.seed, run.replication);
     let draws = StreamKey { seed, replication, entity: draw, purpose: "sender" };
-    let payload_bytes = mtu.saturating_sub(DATA_HEADERS_LEN) as u32;
-    let header_bytes = DATA_HEADERS_LEN as u32;
-    let seed = draws.stream().next_u64();
-    let sender = LinuxSenderConfig {
-        payload_bytes,
-        header_bytes,
-        seed,
-        ..LinuxSenderConfig::new(congestion)
-    };
-    let receiver = LinuxReceiverConfig::new(payload_bytes);
-    Ok((sender.into(), receiver.into()))
+    Ok((seeded(sender, draws.stream().next_u64(), 0), receiver))
 }
 
-/// What the run's congestion control is called here.
-fn variant(run: &Run) -> Result<Variant, SimError> {
-    match run.congestion.unwrap_or(Congestion::Cubic) {
-        Congestion::Cubic => Ok(Variant::Cubic),
-        Congestion::Reno => Ok(Variant::Reno),
-        Congestion::NewReno => Ok(Variant::NewReno),
-        Congestion::Sack => Ok(Variant::Sack),
-        Congestion::Vegas => Ok(Variant::Vegas(VegasConfig::default())),
-        Congestion::Tahoe => Ok(Variant::Tahoe),
-        Congestion::Bbr => Err(SimError::Unsupported {
-            field: "congestion",
-            given: Congestion::Bbr.to_string(),
-            expected: "cubic, reno, newreno, sack, vegas and tahoe without a line",
-        }),
-    }
-}
-
-/// A sender as the Linux kernel's: initial window 10, timestamps, selective acknowledgements where
-/// the variant has them, its timeouts, HyStart for Cubic, no ECN.
-fn sender_config(variant: Variant, mtu: usize) -> SenderConfig {
-    SenderConfig {
-        window_packets_max: WINDOW_PACKETS_MAX,
-        ecn: false,
-        hystart: true,
-        // What is in flight grows beyond the window while a packet is missing: half of that would
-        // fill the ingress queue anew after each timeout.
-        reduction: Reduction::Window,
-        rto: RtoConfig::linux(),
-        payload_bytes: mtu.saturating_sub(DATA_HEADERS_LEN) as u32,
-        header_bytes: DATA_HEADERS_LEN as u32,
-        ..SenderConfig::rfc(variant)
-    }
-}
-
-/// A receiver as the Linux kernel's: every second packet is acknowledged, others after 40 ms, with
-/// the window that is left.
-fn receiver_config() -> ReceiverConfig {
-    ReceiverConfig {
-        delayed_ack_packets: 2,
-        delayed_ack_timeout: DELAYED_ACK,
-        window_packets_max: WINDOW_PACKETS_MAX,
-        tells_window: true,
-        ..ReceiverConfig::ns2(true)
+/// What the run's congestion control is called in plans.
+fn variant(congestion: Congestion) -> TcpVariant {
+    match congestion {
+        Congestion::Cubic => TcpVariant::Cubic,
+        Congestion::Reno => TcpVariant::Reno,
+        Congestion::NewReno => TcpVariant::NewReno,
+        Congestion::Sack => TcpVariant::Sack,
+        Congestion::Vegas => TcpVariant::Vegas,
+        Congestion::Tahoe => TcpVariant::Tahoe,
+        Congestion::Bbr => TcpVariant::Bbr,
     }
 }

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use crate::tcp::config::{ConfigError, WINDOW_PACKETS_LIMIT, within};
+use crate::tcp::config::{ConfigError, DELAYED_ACK_MIN, WINDOW_PACKETS_LIMIT, within};
 
 /// Receive buffers (`tcp_rmem`): at first, and at most.
 const RMEM_INITIAL: u32 = 131_072;
-const RMEM_MAX: u32 = 33_554_432;
+pub(in crate::tcp) const RMEM_MAX: u32 = 33_554_432;
 /// What a full packet of a TAP device's takes of them: room for headers before it, and the kernel's
 /// records of it.
 const PACKET_TRUESIZE: u32 = 2_176;
@@ -102,7 +102,7 @@ impl LinuxReceiverConfig {
             window_packets_max: RMEM_MAX / PACKET_TRUESIZE,
             window_packets_initial: (64_240 / payload_bytes.max(1)).max(2),
             buffer_packets_initial: RMEM_INITIAL / PACKET_TRUESIZE,
-            delayed_ack_timeout: Duration::from_millis(40),
+            delayed_ack_timeout: DELAYED_ACK_MIN,
             ack_bytes: 52,
             sack_range_bytes: 8,
         }

@@ -26,6 +26,7 @@ mod state;
 mod window;
 mod windowed;
 
+pub(super) use self::config::RMEM_MAX;
 pub use self::config::{Congestion, LinuxReceiverConfig, LinuxSenderConfig};
 pub use self::receiver::LinuxReceiver;
 pub(crate) use self::receiver::SACK_HEAD_LEN;

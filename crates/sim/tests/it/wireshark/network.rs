@@ -93,7 +93,7 @@ impl Watcher for Witness {
                 // A number of eight bytes at the front of what is kept.
                 format!("|||||{}|{sequence:016x}", packet.len_bytes - 20)
             }
-            Body::Bytes(_) | Body::Sealed(_) => unreachable!("no such flow"),
+            Body::Bytes(_) | Body::Sealed(_) | Body::Bare(_) => unreachable!("no such flow"),
         };
         let (from, to, ns) = (place(packet.from), place(packet.to), now.as_nanos());
         let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
