@@ -106,6 +106,16 @@ impl Reassembly {
         self.recent.truncate(self.recent_max);
     }
 
+    /// How many ranges have changed since the one that a packet beyond a gap would join; of one
+    /// that joins none, how many are remembered.
+    pub(super) fn changed_since(&self, sequence: u64) -> usize {
+        let joins = |&number: &u64| {
+            let range = self.range_of(number);
+            range.is_some_and(|range| range.start <= sequence + 1 && sequence <= range.end)
+        };
+        self.recent.iter().position(joins).unwrap_or(self.recent.len())
+    }
+
     /// The ranges of an acknowledgement: `first`, then those that changed last.
     pub(super) fn sack(&self, first: Option<SackRange>) -> [SackRange; SACK_RANGES_MAX] {
         let mut sack = [SackRange::default(); SACK_RANGES_MAX];

@@ -2,7 +2,8 @@
 //!
 //! Every second packet is acknowledged at once; one alone after 40 ms, or as long as packets take
 //! to come; the first ones, and those after a gap, at once. Of many packets beyond a gap only some
-//! are acknowledged each, the rest together within a millisecond.
+//! are acknowledged each, the rest together within a millisecond, or before they change more ranges
+//! than an acknowledgement is sure to tell.
 
 use core::time::Duration;
 
@@ -27,6 +28,9 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_US: u64 = 1_000;
 /// Share of the round trip that they wait: a twentieth.
 const COMPRESSED_SHARE: u64 = 20;
+/// Ranges that acknowledgements put together may change: the last two are in any that follows, also
+/// where one is lost or begins with a duplicate (`TCP_SACK_BLOCKS_EXPECTED`).
+const COMPRESSED_RANGES: usize = 2;
 /// What an acknowledgement with ranges has besides: two bytes name the option, two align it.
 pub(crate) const SACK_HEAD_LEN: u32 = 4;
 /// Ranges that are remembered for acknowledgements, the latest change first.
@@ -57,6 +61,8 @@ pub struct LinuxReceiver {
     delayed_until: Option<Time>,
     compressed_until: Option<Time>,
     compressed: u32,
+    /// What was put together, and goes before what has come since.
+    flushed: Option<Segment>,
     gap_acks: u32,
     gap_next: u64,
     quick: u32,
@@ -89,6 +95,7 @@ impl LinuxReceiver {
             delayed_until: None,
             compressed_until: None,
             compressed: 0,
+            flushed: None,
             gap_acks: 0,
             gap_next: 0,
             quick: 0,
@@ -177,10 +184,18 @@ impl LinuxReceiver {
 
     /// The next acknowledgement to be sent. Until it is taken, it is updated by whatever arrives.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if let Some(flushed) = self.flushed.take() {
+            return Some(flushed);
+        }
         if !core::mem::take(&mut self.owes) {
             self.read(now);
             return None;
         }
+        Some(self.acknowledge())
+    }
+
+    /// An acknowledgement of what has come so far.
+    fn acknowledge(&mut self) -> Segment {
         self.stats.acks_sent += 1;
         self.quick = self.quick.saturating_sub(1);
         (self.delayed_until, self.compressed_until, self.compressed) = (None, None, 0);
@@ -188,14 +203,14 @@ impl LinuxReceiver {
         self.acknowledged = self.arrived.next();
         let sack = self.arrived.sack(self.duplicate.take());
         let window_end = self.window.open(self.arrived.next(), self.arrived.out_of_order());
-        Some(Segment::Ack {
+        Segment::Ack {
             next: self.arrived.next(),
             echo: self.echo,
             echo_retransmission: self.echo_retransmission,
             sack,
             congestion_echo: self.congestion,
             window_end: Some(window_end),
-        })
+        }
     }
 
     /// Bytes of an acknowledgement, headers and ranges included.
@@ -225,6 +240,12 @@ impl LinuxReceiver {
         if sequence >= self.window.end() {
             self.stats.discarded += 1;
             return false;
+        }
+        // A range that others push out of the acknowledgement would look lost to the sender.
+        let is_pushed_out = sequence > self.arrived.next()
+            && self.arrived.changed_since(sequence) >= COMPRESSED_RANGES;
+        if is_pushed_out && self.compressed > 0 {
+            self.flushed = Some(self.acknowledge());
         }
         self.arrived.insert(sequence);
         if self.window.take(self.arrived.out_of_order(), self.arrived.span()) {
@@ -296,5 +317,53 @@ impl LinuxReceiver {
         self.compressed += 1;
         let wait_us = COMPRESSED_US.min(self.window.rtt_us() / COMPRESSED_SHARE);
         self.compressed_until.get_or_insert(now + Duration::from_micros(wait_us));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of packets at these times and with these numbers, the ranges of all acknowledgements.
+    fn ranges(packets: impl IntoIterator<Item = (u64, u64)>) -> Vec<Vec<(u64, u64)>> {
+        let mut receiver = LinuxReceiver::new(LinuxReceiverConfig::new(1_448)).unwrap();
+        let mut told = Vec::new();
+        for (ms, sequence) in packets {
+            let now = Time::from_millis(ms);
+            receiver.handle_timeout(now);
+            receiver.handle_segment(
+                now,
+                &Segment::Data {
+                    sequence,
+                    sent_at: Time::from_millis(ms - 20),
+                    retransmission: false,
+                    congestion_experienced: false,
+                    window_reduced: false,
+                },
+            );
+            while let Some(Segment::Ack { sack, .. }) = receiver.poll_transmit(now) {
+                let ranges = sack.iter().filter(|range| range.end > range.start);
+                told.push(ranges.map(|range| (range.start, range.end)).collect());
+            }
+        }
+        told
+    }
+
+    /// As of Linux 5.8 (`tcp_sack_new_ofo_skb`): what is put together is sent before a third range
+    /// changes, so that each is told first or second at least once.
+    #[test]
+    fn no_range_is_pushed_out_by_those_that_come_at_the_same_time() {
+        // So many that none is acknowledged for itself any more; then a lot of packets, each behind
+        // a gap of its own.
+        let begin = (0..40).map(|number| (100 + number, number));
+        let gap = (0..30).map(|number| (200 + number, 41 + number));
+        let lot = (0..6).map(|number| (300, 80 + 2 * number));
+        let told = ranges(begin.chain(gap).chain(lot).chain([(310, 92)]));
+        for number in (0..6).map(|number| 80 + 2 * number) {
+            let is_told = |ranges: &Vec<(u64, u64)>| {
+                ranges.iter().take(2).any(|&(start, end)| (start..end).contains(&number))
+            };
+            assert!(told.iter().any(is_told), "{number} was never told: {told:?}");
+        }
     }
 }
