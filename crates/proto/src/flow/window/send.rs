@@ -398,6 +398,11 @@ impl WindowSender {
         self.air.bulk.take(now, rtt, (shares_air, loss_ratio, packets_per_s))
     }
 
+    /// Time on the air of a frame.
+    pub(crate) fn frame_time(&self) -> Duration {
+        self.link.frame_time()
+    }
+
     /// Bytes a second that the path takes, without the headers of the layers below.
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.link.bytes_per_s()
