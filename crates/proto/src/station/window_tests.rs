@@ -98,42 +98,6 @@ fn a_change_of_keys_in_the_middle_of_a_flow_does_no_harm() {
     }
 }
 
-/// Feedback that finds no room in a symbol waits until that has left: behind a buffer of two frames,
-/// what went right behind a symbol was dropped, or let the next one be.
-#[test]
-fn feedback_does_not_go_right_behind_a_symbol() {
-    let stations = [station(1, 2), station(2, 1)];
-    let delivered = [Vec::new(), Vec::new()];
-    let mut pair = Pair { stations, now: Time::ZERO, frames: 0, delivered };
-    pair.run(500, |_, _| {});
-    let acks = |pair: &Pair| pair.stations[0].stats().ack_frames_sent;
-    let before = acks(&pair);
-    for _ in 0..4_000 {
-        pair.now += Duration::from_millis(1) / 2;
-        for from in 0..2 {
-            // Packets that fill a frame, and more of them than may go.
-            while pair.stations[from].shared.ingress.len() < 20 {
-                let outcome = pair.stations[from].handle_packet(pair.now, &[0; 1_440]);
-                assert_eq!(outcome, PacketOutcome::Accepted);
-            }
-            pair.stations[from].handle_timeout(pair.now);
-            let mut lens = Vec::new();
-            while let Some(transmit) = pair.stations[from].poll_transmit(pair.now) {
-                let frame = transmit.frame.to_vec();
-                lens.push(frame.len());
-                pair.frames += 1;
-                if !pair.frames.is_multiple_of(7) {
-                    pair.stations[1 - from].handle_frame(pair.now, &frame);
-                }
-            }
-            let is_behind = |pair: &[usize]| pair[0] > 1_400 && pair[1] < 200;
-            assert!(!lens.windows(2).any(is_behind), "{lens:?} at {:?}", pair.now);
-            while pair.stations[from].poll_packet().is_some() {}
-        }
-    }
-    assert!(acks(&pair) > before + 20, "{} frames of feedback", acks(&pair) - before);
-}
-
 /// What has waited for the session does not go at once, since nothing is known of the path.
 #[test]
 fn the_first_frames_go_at_the_first_rate() {

@@ -135,7 +135,8 @@ fn datagrams_wait_in_lanes_too() {
     assert_eq!(scene.receiver.inspect().1, 0, "all is delivered or passed over");
     // Of what comes now no datagram waits.
     scene.receive_of(2_001, 22, four, &[TCP]);
-    assert_eq!(scene.receiver.poll_timeout(), Some(Time::from_millis(2_001) + DEADLINE));
+    // Frames came far apart, and as a burst of them lasts they are waited for.
+    assert!(scene.receiver.poll_timeout() >= Some(Time::from_millis(2_001) + DEADLINE));
 }
 
 #[test]
@@ -193,7 +194,9 @@ proptest! {
         scene.wait(ms + 10_000);
         let out = &scene.out;
         for ((protocol, id), at) in out {
-            let longest = if *protocol == UDP { HOLD } else { DEADLINE };
+            // As long as bursts last of frames that come each 30 ms.
+            let segments = DEADLINE.max(crate::link::losses::burst_time(Duration::from_millis(30)));
+            let longest = if *protocol == UDP { HOLD } else { segments };
             let waited = Duration::from_millis(at - came[id]);
             prop_assert!(waited <= longest, "{id} of {protocol} waited for {waited:?}");
         }
