@@ -90,8 +90,9 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = BLOCKS_IN_FLIGHT_MAX))]
     pub blocks_in_flight: Option<u16>,
-    /// Blocks and window mode: bound of in-order delivery, milliseconds. Where a path is so long
-    /// that its window has several lanes: 8 round trips, of a second at most, if that is longer.
+    /// Blocks and window mode: bound of in-order delivery, milliseconds. Where a second or more is
+    /// told, or the window has several lanes: no less than 8 round trips, of a second at most, and
+    /// than 150 frames take, 30 s at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub delivery_deadline_ms: Option<f64>,

@@ -9,6 +9,7 @@ use crate::bounds::{
     WINDOW_SYMBOLS_MAX,
 };
 use crate::keys::Security;
+use crate::link::losses::burst_time;
 use crate::wire::{Lanes, symbol_size_max};
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
@@ -18,6 +19,8 @@ const INGRESS_PACKETS_WINDOW: usize = 16 * INGRESS_PACKETS_LANE;
 /// Unacknowledged symbols in window mode, as long as no path needs more than a lane: 100 ms of 100
 /// Mbit/s.
 const LANE_SIZE: u16 = MAX_WINDOW_SIZE as u16;
+/// How long missing symbols keep others waiting if nobody says otherwise, on most paths.
+const DEADLINE_DEFAULT: Duration = Duration::from_secs(1);
 
 /// What a station's number may be, as errors say it.
 pub(crate) const STATION_NUMBER: &str = "a station number from 1 to 65535";
@@ -275,10 +278,20 @@ impl CodingParams {
         Lanes::holding(self.window_size.into(), self.lane_size().into())
     }
 
-    /// How long missing symbols may keep others waiting, of a window of so many lanes.
-    pub(crate) fn deadline(told: Duration, lanes: usize, round_trip: Duration) -> Duration {
-        let least = round_trip.min(WINDOW_DEADLINE_ROUND_TRIP_MAX) * WINDOW_DEADLINE_ROUND_TRIPS;
-        if lanes > 1 { told.max(least) } else { told }
+    /// How long missing symbols may keep others waiting, of a window of so many lanes, where a round
+    /// trip and a frame take so long: as told, but as long as repair takes, and bursts of losses,
+    /// where that is longer. What an operator wants sooner than usual is given up sooner, as long
+    /// as one lane is enough.
+    pub(crate) fn deadline(
+        told: Duration,
+        lanes: usize,
+        (round_trip, frame): (Duration, Duration),
+    ) -> Duration {
+        if lanes == 1 && told < DEADLINE_DEFAULT {
+            return told;
+        }
+        let repaired = round_trip.min(WINDOW_DEADLINE_ROUND_TRIP_MAX) * WINDOW_DEADLINE_ROUND_TRIPS;
+        told.max(repaired).max(burst_time(frame))
     }
 
     /// TCP/NC under the host's own TCP, with redundancy for 12 % of losses.
@@ -321,7 +334,7 @@ impl Default for CodingParams {
             repair_margin: true,
             bundle: true,
             blocks_in_flight: 8,
-            delivery_deadline: Duration::from_secs(1),
+            delivery_deadline: DEADLINE_DEFAULT,
             ack_interval: Duration::from_millis(20),
         }
     }

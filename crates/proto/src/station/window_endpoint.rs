@@ -23,9 +23,19 @@ pub(crate) struct WindowEndpoint {
     body: Vec<u8>,
     /// Feedback, and whether it is due and did not fit the frame before.
     ack: Vec<u8>,
-    holds_ack: bool,
+    ack_follows: bool,
     /// Until when feedback that is due waits for a symbol with room.
     ack_waits_until: Option<Time>,
+    ack_turn: AckTurn,
+}
+
+/// Feedback waits for its turn behind a symbol, for as long as the path takes for one: behind a
+/// buffer of two frames, what goes right behind a symbol is dropped, or lets the next one be.
+#[derive(Clone, Copy, Debug, Default)]
+struct AckTurn {
+    /// When it goes at the latest, and when it is to be looked again.
+    until: Option<Time>,
+    at: Option<Time>,
 }
 
 /// Part of the interval of feedback that it waits for a symbol with room: one that is coded is as
@@ -46,8 +56,9 @@ impl WindowEndpoint {
             receiver: None,
             body: Vec::new(),
             ack: Vec::new(),
-            holds_ack: false,
+            ack_follows: false,
             ack_waits_until: None,
+            ack_turn: AckTurn::default(),
         })
     }
 
@@ -62,7 +73,7 @@ impl WindowEndpoint {
         }
         if !joined.new_instance {
             // The same run under new keys: its frames are counted anew.
-            self.holds_ack = false;
+            self.ack_follows = false;
             self.receiver.iter_mut().for_each(WindowReceiver::restart_session);
             return;
         }
@@ -88,7 +99,7 @@ impl WindowEndpoint {
         } else {
             None
         };
-        self.holds_ack = false;
+        self.ack_follows = false;
         self.sender.restart_peer(now, joined.takes, &mut shared.stats);
     }
 
@@ -200,8 +211,14 @@ impl WindowEndpoint {
         if !self.is_up(shared) {
             return None;
         }
-        if core::mem::take(&mut self.holds_ack) {
-            return Some(self.send_ack(shared));
+        if self.ack_follows {
+            if self.waits_for_turn(shared, now) {
+                return None;
+            }
+            self.ack_follows = false;
+            if self.make_ack(shared, now).is_some() {
+                return Some(self.send_ack(shared));
+            }
         }
         let ack_due = self.ack_due().is_some_and(|at| at <= now);
         if self.poll_symbol(shared, now, ack_due) {
@@ -211,7 +228,7 @@ impl WindowEndpoint {
         }
         if ack_due {
             let symbol_soon = !shared.pacer.allows(now) && !shared.ingress.is_empty();
-            if symbol_soon && self.waits_for_room(shared, now) {
+            if symbol_soon && self.waits_for_room(shared, now) || self.waits_for_turn(shared, now) {
                 return None;
             }
             self.make_ack(shared, now)?;
@@ -227,6 +244,19 @@ impl WindowEndpoint {
             self.ack_waits_until = Some(now + shared.config.coding.ack_interval / ACK_WAIT_DIVISOR);
         }
         waits
+    }
+
+    /// Whether feedback that is due waits for the frame before it to have left.
+    fn waits_for_turn(&mut self, shared: &mut Shared, now: Time) -> bool {
+        let AckTurn { until, at } = &mut self.ack_turn;
+        *at = None;
+        if shared.pacer.allows(now) {
+            return false;
+        }
+        let latest = *until.get_or_insert(now + self.sender.frame_time());
+        let turn = shared.pacer.poll_timeout().map_or(latest, |next| next.min(latest));
+        *at = Some(turn).filter(|&turn| turn > now);
+        at.is_some()
     }
 
     /// Makes a symbol's body in `self.body`, if there is one to send.
@@ -251,10 +281,9 @@ impl WindowEndpoint {
         let fits = self.receiver.as_ref().is_some_and(|receiver| receiver.ack_len() <= room);
         let rides = fits && (has_news || self.ack_waits_until.is_some());
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
-        let wanted = rides || (ack_due && !waits);
-        let has_ack = wanted && self.make_ack(shared, now).is_some();
-        self.holds_ack = has_ack && self.ack.len() > room;
-        let piggyback = has_ack && !self.holds_ack;
+        self.ack_follows = ack_due && !fits && !waits;
+        let wanted = fits && (rides || ack_due);
+        let piggyback = wanted && self.make_ack(shared, now).is_some();
         shared.group.begin(Kind::Window, piggyback, &mut shared.frame);
         if piggyback {
             shared.frame.extend_from_slice(&self.ack);
@@ -279,6 +308,7 @@ impl WindowEndpoint {
             self.receiver.as_mut()?.take_ack(now, loss_ratio, self.sender.finds_air_shared())?;
         self.ack.clear();
         self.ack_waits_until = None;
+        self.ack_turn = AckTurn::default();
         ack.write(&mut self.ack);
         Some(())
     }
@@ -286,7 +316,7 @@ impl WindowEndpoint {
     /// When feedback is to go at the latest.
     fn ack_due(&self) -> Option<Time> {
         let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due)?;
-        Some(self.ack_waits_until.map_or(due, |until| until.max(due)))
+        Some([self.ack_waits_until, self.ack_turn.at].into_iter().flatten().fold(due, Time::max))
     }
 
     fn seal(&mut self, shared: &mut Shared) {

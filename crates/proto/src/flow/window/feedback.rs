@@ -6,6 +6,7 @@ use corridor_base::Time;
 
 use super::repair::probes;
 use crate::bounds::{WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
+use crate::link::losses::burst_time;
 use crate::link::usage::{Before, LinkUsage};
 use crate::wire::WindowAck;
 
@@ -14,14 +15,19 @@ const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
 /// Intervals of feedback beyond a round trip that a timeout waits at most, unless feedback takes
 /// longer as a rule.
 const PROMPT_INTERVALS: u32 = 2;
-/// Silence that is tolerated whatever the losses: they come in bursts, of feedback too, and a burst
-/// that is counted in frames ends the sooner the more are sent. One of 50 frames in the mean is
-/// shorter than 150 in 19 of 20 cases, for which groups of 16 take ten timeouts.
+/// Silence that is tolerated whatever the losses, where frames do not take longer: losses come in
+/// bursts, of feedback too, and a burst that is counted in frames ends the sooner the more are sent
+/// (`WINDOW_BURST_FRAMES`, for which groups of 16 take ten timeouts).
 const SILENCE_TOLERATED: Duration = Duration::from_secs(2);
 /// Silence in which it is asked as often as timeouts come, and the least time between two after it:
 /// not to fill a path that is out.
 const SILENCE_PROMPT: Duration = Duration::from_millis(250);
 const ASK_INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+/// How long silence is tolerated, whatever the losses.
+fn tolerated(link: &LinkUsage) -> Duration {
+    SILENCE_TOLERATED.max(burst_time(link.frame_time()))
+}
 
 /// What feedback told last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,11 +126,11 @@ impl Silence {
     }
 
     /// It has lasted for too long, while so many symbols are held.
-    pub(super) fn time_out(&mut self, now: Time, held: u32, loss_ratio: f64) {
+    pub(super) fn time_out(&mut self, now: Time, held: u32, link: &LinkUsage) {
         self.timeouts_in_row += 1;
         self.asked_at = now;
-        let is_long = now - self.last_ack_at > SILENCE_TOLERATED;
-        self.probes = probes::wanted(self.timeouts_in_row, held, loss_ratio, is_long);
+        let is_long = now - self.last_ack_at > tolerated(link);
+        self.probes = probes::wanted(self.timeouts_in_row, held, link.loss_ratio(), is_long);
     }
 
     /// How long feedback about a frame is waited for.
@@ -137,7 +143,7 @@ impl Silence {
         let explained = probes::timeouts_tolerated(link.loss_ratio());
         let prompt = explained.max(SILENCE_PROMPT.div_duration_f64(once) as u32);
         let spaced = once.max(ASK_INTERVAL_MIN);
-        let rest = SILENCE_TOLERATED - SILENCE_PROMPT;
+        let rest = tolerated(link) - SILENCE_PROMPT;
         let tolerated = explained.max(prompt + rest.div_duration_f64(spaced) as u32);
         let once = if self.timeouts_in_row > prompt { spaced } else { once };
         let stretched = self.timeouts_in_row.saturating_sub(tolerated).min(6);

@@ -13,7 +13,7 @@ use corridor_base::Time;
 use corridor_codec::{CodecError, Field, WindowOutcome, widen_id};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
+use crate::bounds::{WINDOW_BURST_FRAMES, WINDOW_BURST_MAX, WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::CodingParams;
 use crate::flow::symbol;
 use crate::flow::window::ack_timer::AckTimer;
@@ -26,6 +26,9 @@ use crate::wire::{
     Lanes, PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WindowAck,
     WindowForm, WindowSymbol,
 };
+
+/// Weight of the newest gap between frames in their mean, one part in so many.
+const GAP_PARTS: u32 = 16;
 
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {
@@ -47,10 +50,29 @@ pub(crate) struct WindowReceiver {
     /// Places of its lane that have to come once more, as told last.
     needed: Vec<u64>,
     /// Newest frame with a symbol, and when it came.
-    heard: Option<(u32, Time)>,
+    heard: Option<Heard>,
     /// Symbols that brought nothing.
     useless: u16,
     credit: Credit,
+}
+
+/// The newest frame with a symbol, when it came, and the time from one frame to the next on average.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    counter: u32,
+    at: Time,
+    gap: Duration,
+}
+
+impl Heard {
+    /// A newer one came.
+    fn followed_by(self, counter: u32, now: Time) -> Self {
+        // A sender that has little to send makes no burst longer than a slow path does.
+        let gap = (now - self.at) / (counter - self.counter);
+        let gap = gap.min(WINDOW_BURST_MAX / WINDOW_BURST_FRAMES);
+        let gap = (self.gap * (GAP_PARTS - 1) + gap) / GAP_PARTS;
+        Heard { counter, at: now, gap }
+    }
 }
 
 /// How many new symbols there is room for behind this station.
@@ -142,9 +164,11 @@ impl WindowReceiver {
         stats: &mut Stats,
     ) {
         self.hold.set_now(now);
-        if self.heard.is_none_or(|(highest, _)| counter > highest) {
-            self.heard = Some((counter, now));
-        }
+        self.heard = Some(match self.heard {
+            None => Heard { counter, at: now, gap: Duration::ZERO },
+            Some(heard) if counter > heard.counter => heard.followed_by(counter, now),
+            Some(heard) => heard,
+        });
         self.ack_timer.note_frame();
         let (end_before, useless_before) = (self.end, self.useless);
         let is_coded = matches!(received.form, WindowForm::Coded { .. });
@@ -294,7 +318,9 @@ impl WindowReceiver {
     /// When the first missing symbol has kept others waiting for too long.
     fn deadline_at(&self) -> Option<Time> {
         let (_, since) = self.noted.front().filter(|_| self.is_missing())?;
-        Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), self.round_trip))
+        let gap = self.heard.map_or(Duration::ZERO, |heard| heard.gap);
+        let takes = (self.round_trip, gap);
+        Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), takes))
     }
 
     /// How long datagrams wait at most for those before them; `None`: as long as everything else.
@@ -381,7 +407,7 @@ impl WindowReceiver {
         loss_ratio: f64,
         shares_air: bool,
     ) -> Option<WindowAck> {
-        let (counter, heard_at) = self.heard?;
+        let Heard { counter, at: heard_at, .. } = self.heard?;
         self.ack_timer.note_sent(now, loss_ratio);
         let len = self.bitmap_len();
         self.credit.told = self.credit.limit(self.next);

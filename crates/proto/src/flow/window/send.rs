@@ -398,6 +398,11 @@ impl WindowSender {
         self.air.bulk.take(now, rtt, (shares_air, loss_ratio, packets_per_s))
     }
 
+    /// Time on the air of a frame.
+    pub(crate) fn frame_time(&self) -> Duration {
+        self.link.frame_time()
+    }
+
     /// Bytes a second that the path takes, without the headers of the layers below.
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.link.bytes_per_s()
@@ -537,7 +542,7 @@ impl WindowSender {
         self.credit.handle_timeout(now);
         if self.silence_due().is_some_and(|due| due <= now) {
             stats.encoder_timeouts += 1;
-            self.silence.time_out(now, self.window.len() as u32, self.link.loss_ratio());
+            self.silence.time_out(now, self.window.len() as u32, &self.link);
         }
     }
 
@@ -548,8 +553,9 @@ impl WindowSender {
 
     /// When the oldest symbol is given up.
     fn give_up_due(&self) -> Option<Time> {
-        let (lanes, round_trip) = (self.window.lane_count(), self.link.rtt().smoothed());
-        let deadline = CodingParams::deadline(self.params.delivery_deadline, lanes, round_trip);
+        let (lanes, told) = (self.window.lane_count(), self.params.delivery_deadline);
+        let takes = (self.link.rtt().smoothed(), self.link.frame_time());
+        let deadline = CodingParams::deadline(told, lanes, takes);
         let patience = deadline * DEADLINES_TO_GIVE_UP;
         self.window.oldest_added_at().map(|at| at + patience.min(WINDOW_SILENCE_MAX))
     }

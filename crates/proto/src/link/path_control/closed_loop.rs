@@ -74,6 +74,9 @@ pub(crate) struct Path {
     pub(crate) loss_ratio: f64,
     /// Mean length of a burst of losses, frames; 1 and less: losses are independent.
     pub(crate) loss_burst: f64,
+    /// The same of feedback.
+    pub(crate) feedback_loss_ratio: f64,
+    pub(crate) feedback_loss_burst: f64,
     /// Drops what exceeds so many frames a second by so many frames.
     pub(crate) policer: Option<(f64, f64)>,
     /// Frames sent in this span are lost.
@@ -109,6 +112,8 @@ impl Path {
             queue_frames: 100.0,
             loss_ratio: 0.0,
             loss_burst: 1.0,
+            feedback_loss_ratio: 0.0,
+            feedback_loss_burst: 1.0,
             policer: None,
             outage: Time::ZERO..Time::ZERO,
             filler_from: None,
@@ -217,7 +222,8 @@ pub(crate) struct Run<'a> {
     opportunity: usize,
     /// What the policer lets pass at once, and as of when.
     tokens: (f64, Time),
-    in_burst: bool,
+    /// On the way there, and back.
+    in_burst: [bool; 2],
     /// When the receiver, and the sender, saw the last frame.
     looked_at: [Time; 2],
     /// Nothing is to be sent for so long behind the next frame; how many went before.
@@ -289,7 +295,7 @@ impl<'a> Run<'a> {
             waiting: VecDeque::new(),
             opportunity: 0,
             tokens: (path.policer.map_or(0.0, |(_, burst)| burst), Time::ZERO),
-            in_burst: false,
+            in_burst: [false; 2],
             looked_at: [Time::ZERO; 2],
             pause: Duration::ZERO,
             paused_at: u32::MAX,
@@ -396,7 +402,7 @@ impl<'a> Run<'a> {
                 Flow::Filler => self.seen.filler += 1.0,
             }
         }
-        let lost = lost || (flow == Flow::Ours && self.is_erased(draw));
+        let lost = lost || (flow == Flow::Ours && self.is_erased(0, draw));
         let at = self.look(0, served + self.path.delay);
         self.at(at, Event::Arrival { flow, counter, sent_at: self.now, lost });
     }
@@ -445,18 +451,22 @@ impl<'a> Run<'a> {
         passes
     }
 
-    /// Whether a frame is lost behind the queue: independently, or in bursts in which all are.
-    fn is_erased(&mut self, draw: f64) -> bool {
-        let (ratio, burst) = (self.path.loss_ratio, self.path.loss_burst);
+    /// Whether a frame is lost behind the queue, or feedback (`end` 1): independently, or in bursts
+    /// in which all are.
+    fn is_erased(&mut self, end: usize, draw: f64) -> bool {
+        let Path { loss_ratio, loss_burst, feedback_loss_ratio, feedback_loss_burst, .. } =
+            *self.path;
+        let losses = [(loss_ratio, loss_burst), (feedback_loss_ratio, feedback_loss_burst)];
+        let (ratio, burst) = losses[end];
         if burst <= 1.0 {
             return draw < ratio;
         }
-        self.in_burst = if self.in_burst {
+        self.in_burst[end] = if self.in_burst[end] {
             draw >= 1.0 / burst
         } else {
             draw < ratio / (burst * (1.0 - ratio))
         };
-        self.in_burst
+        self.in_burst[end]
     }
 
     /// When a frame is seen that came then: one that is seen late holds up those behind it.
@@ -491,6 +501,13 @@ impl<'a> Run<'a> {
         (*since, *last) = (0, self.now);
         let frames = *frames;
         let (counter, sent_at, came_at) = self.newest;
+        // Nothing is drawn where none is lost.
+        if self.path.feedback_loss_ratio > 0.0 {
+            let draw = self.draw();
+            if self.is_erased(1, draw) {
+                return;
+            }
+        }
         self.at(back, Event::Feedback { counter, sent_at, came_at, frames });
     }
 

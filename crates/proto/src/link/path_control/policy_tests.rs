@@ -145,6 +145,25 @@ fn rare_feedback_is_enough() {
     }
 }
 
+/// Where feedback gets lost, one by one or in bursts, each tells of more.
+#[test]
+fn feedback_that_gets_lost_tells_later() {
+    for (ratio, burst) in [(0.1, 1.0), (0.4, 1.0), (0.2, 10.0)] {
+        let path = Path {
+            feedback_loss_ratio: ratio,
+            feedback_loss_burst: burst,
+            loss_ratio: 0.1,
+            ..Path::new(1.0, 40)
+        };
+        let mut run = Run::new(&path);
+        run.until(10);
+        let seen = run.until(40);
+        let share = seen.ours / (30.0 * path.frames_per_s);
+        assert!(share > 0.7, "{share} of the path: {ratio} by {burst}");
+        assert!(seen.dropped < 0.05 * seen.ours, "{} dropped: {ratio} by {burst}", seen.dropped);
+    }
+}
+
 /// Nor is its queue taken for a longer way, where it changes slowly or little is told of it.
 #[test]
 fn a_filler_is_none_of_the_way() {
@@ -165,6 +184,22 @@ fn a_filler_is_none_of_the_way() {
         let share = seen.ours / (seen.ours + seen.filler);
         let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms, told each {feedback_ms} ms");
         assert!((0.15..0.75).contains(&share), "{share}: {name}");
+    }
+}
+
+/// At the start a slow path is guessed at: a quarter of the guess, which is sent to drain the queue,
+/// is more than it takes, so that the queue stays and is nobody's but one's own. The flow competed
+/// with itself for half a minute.
+#[test]
+fn a_queue_that_a_guess_keeps_full_is_no_fillers() {
+    for (mbit_per_s, round_trip_ms) in [(0.06, 40), (0.1, 5), (0.3, 20), (0.6, 100), (1.2, 400)] {
+        for queue_frames in [20.0, 100.0] {
+            let path = Path { queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
+            let mut run = Run::new(&path);
+            run.until(60);
+            let name = format!("{mbit_per_s} Mbit/s, {round_trip_ms} ms, {queue_frames} frames");
+            assert_eq!(run.stats.rate_competitions, 0, "{name}");
+        }
     }
 }
 
