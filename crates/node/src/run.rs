@@ -235,6 +235,7 @@ impl Driver {
         loop {
             let now = self.clock.now();
             self.underlay.handle_timeout(now)?;
+            self.look_at_retries(now);
             self.diagnosis.check(now, &self.station, &mut self.underlay);
             let more = self.transmit()?;
             // Asked after frames were made: with the last of them nothing is left to wait for.

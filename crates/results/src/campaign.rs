@@ -138,6 +138,12 @@ impl Campaign {
         self.schedule.next_task()
     }
 
+    /// As [`next_task`](Self::next_task), of what is needed whatever the others measure: for those
+    /// who take many at once.
+    pub fn next_certain_task(&mut self) -> Option<Task> {
+        self.schedule.next_certain_task()
+    }
+
     /// Takes in a replication that was made.
     ///
     /// # Errors
@@ -167,6 +173,8 @@ impl Campaign {
     /// Takes in a replication that is not to be trusted, and which no store is to have: whoever
     /// goes on makes it again.
     pub fn take_doubtful(&mut self, task: Task, made: Replication) {
+        // What is written at the end is what is kept.
+        self.is_partial |= self.store.is_some();
         self.schedule.finish(Finished { task, measures: made.measures });
     }
 

@@ -198,6 +198,12 @@ impl Schedule {
         Some(task)
     }
 
+    /// As [`next_task`](Self::next_task), of what is needed whatever the others measure.
+    pub fn next_certain_task(&mut self) -> Option<Task> {
+        let &(is_guess, _, _) = self.open.first()?;
+        if is_guess { None } else { self.next_task() }
+    }
+
     /// Takes what a replication has measured.
     pub fn finish(&mut self, finished: Finished) {
         let Finished { task, measures } = finished;
