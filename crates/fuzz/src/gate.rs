@@ -6,41 +6,24 @@ use corridor_base::Time;
 use corridor_proto::bounds::{
     SOURCE_MESSAGES_BURST, SOURCE_MESSAGES_PER_SECOND, UNPROVEN_INITIATIONS_PER_SECOND,
 };
-use corridor_proto::{
-    Admission, CodingParams, FrameOutcome, Gate, Keys, LinkErrors, PeerKey, PrivateKey, Role,
-    Security, Station, StationConfig, StationId,
-};
+use corridor_proto::{Admission, FrameOutcome, Gate, Station, StationId};
 
-use crate::input::Input;
+use crate::input::{Input, keyed};
 
 /// Things that happen at most.
 const STEPS_MAX: usize = 200;
 /// Addresses; the first is the friend's, whose name strangers take as well.
 const SOURCES: usize = 80;
 
+/// Nanoseconds of all clocks at the start.
+const CLOCK: u64 = 1_000;
+
 const HOST: StationId = StationId(1);
 const FRIEND: StationId = StationId(2);
 const STRANGER: StationId = StationId(3);
 
-fn security(id: StationId, peer: StationId) -> Security {
-    let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
-    let peers = vec![PeerKey { station: peer, public: private(peer).public(), psk: None }];
-    Security::Keys(Box::new(Keys { private: private(id), peers, started_ns: 1_000 }))
-}
-
 fn station(id: StationId, peer: StationId) -> Station {
-    let config = StationConfig {
-        id,
-        role: Role::Plain { peer },
-        security: security(id, peer),
-        coding: CodingParams::default(),
-        link_errors: LinkErrors::Measured,
-        ingress_packets: 10,
-        frame_len_max: 1_400,
-        frame_len_min: 0,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
-    };
+    let config = keyed(id, peer, CLOCK);
     Station::new(config, [id.0 as u8; 32], Time::ZERO).expect("a sound configuration")
 }
 
@@ -96,7 +79,7 @@ impl World {
             host: station(HOST, FRIEND),
             friend: station(FRIEND, HOST),
             stranger,
-            gate: Gate::new(HOST, &security(HOST, FRIEND), [7; 32], Time::ZERO),
+            gate: Gate::new(HOST, &keyed(HOST, FRIEND, CLOCK).security, [7; 32], Time::ZERO),
             asked,
             cookie_of: None,
             counted: Counted { of_source: [0; SOURCES], of_all: 0 },

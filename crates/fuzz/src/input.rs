@@ -1,6 +1,9 @@
 //! Arbitrary bytes, read as numbers and strings. Where they end, zeros follow.
 
 use corridor_codec::Field;
+use corridor_proto::{
+    CodingParams, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security, StationConfig, StationId,
+};
 
 pub struct Input<'a> {
     bytes: &'a [u8],
@@ -56,4 +59,23 @@ pub fn source(id: u64, symbol_size_max: usize) -> Vec<u8> {
     };
     let len = 1 + usize::from(next()) % symbol_size_max;
     (0..len).map(|_| next()).collect()
+}
+
+/// A plain forwarder with keys of its own, which follow from its number as its peer's do.
+pub fn keyed(id: StationId, peer: StationId, clock_ns: u64) -> StationConfig {
+    let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
+    let peers = vec![PeerKey { station: peer, public: private(peer).public(), psk: None }];
+    let keys = Keys { private: private(id), peers, started_ns: clock_ns };
+    StationConfig {
+        id,
+        role: Role::Plain { peer },
+        security: Security::Keys(Box::new(keys)),
+        coding: CodingParams::default(),
+        link_errors: LinkErrors::Measured,
+        ingress_packets: 10,
+        frame_len_max: 1_400,
+        frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
+        rate_bps: None,
+    }
 }

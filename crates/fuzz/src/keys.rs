@@ -3,12 +3,9 @@
 use core::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::{
-    CodingParams, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security, Station,
-    StationConfig, StationId,
-};
+use corridor_proto::{FrameOutcome, Station, StationId};
 
-use crate::input::Input;
+use crate::input::{Input, keyed};
 
 /// Frames that are remembered, to be heard again.
 const RECORDED_MAX: usize = 64;
@@ -18,22 +15,7 @@ const STEPS_MAX: usize = 48;
 const ENDS: [StationId; 2] = [StationId(1), StationId(2)];
 
 fn station(index: usize, run: u8, clock: u64, now: Time) -> Station {
-    let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
-    let (id, peer) = (ENDS[index], ENDS[1 - index]);
-    let peers = vec![PeerKey { station: peer, public: private(peer).public(), psk: None }];
-    let keys = Keys { private: private(id), peers, started_ns: clock };
-    let config = StationConfig {
-        id,
-        role: Role::Plain { peer },
-        security: Security::Keys(Box::new(keys)),
-        coding: CodingParams::default(),
-        link_errors: LinkErrors::Measured,
-        ingress_packets: 10,
-        frame_len_max: 1_400,
-        frame_len_min: 0,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
-    };
+    let config = keyed(ENDS[index], ENDS[1 - index], clock);
     let entropy = core::array::from_fn(|at| [index as u8, run][at % 2]);
     Station::new(config, entropy, now).expect("a sound configuration")
 }

@@ -247,8 +247,9 @@ pub const WINDOW_STRETCHES_MAX: usize = 2;
 /// Window mode: frames whose fate a sender keeps in mind, of the link; the oldest is forgotten
 /// first. Of a lane, [`SENT_LOG_MAX`].
 pub const WINDOW_SENT_LOG_MAX: usize = 2 * WINDOW_SYMBOLS_MAX;
-/// Window mode: round trips that a deadline takes at least. After an outage it is told of in one, sent
-/// again in as many as it is long, three, arrives in one, and some of it gets lost again.
+/// Window mode: round trips that a deadline takes at least. After an outage feedback reports the
+/// loss in one, what was lost is sent again in as many as it is long, three, arrives in one, and
+/// some of it gets lost again.
 pub const WINDOW_DEADLINE_ROUND_TRIPS: u32 = 8;
 /// The longest of them.
 pub const WINDOW_DEADLINE_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);

@@ -278,10 +278,10 @@ impl CodingParams {
         Lanes::holding(self.window_size.into(), self.lane_size().into())
     }
 
-    /// How long missing symbols may keep others waiting, of a window of so many lanes, where a round
-    /// trip and a frame take so long: as told, but as long as repair takes, and bursts of losses,
-    /// where that is longer. What an operator wants sooner than usual is given up sooner, as long
-    /// as one lane is enough.
+    /// How long missing symbols may keep others waiting, of a window of so many lanes, where a
+    /// round trip and a frame take so long: as told, but as long as repair takes, and bursts of
+    /// losses, where that is longer. What an operator wants sooner than usual is given up sooner,
+    /// as long as one lane is enough.
     pub(crate) fn deadline(
         told: Duration,
         lanes: usize,

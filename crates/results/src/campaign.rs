@@ -170,8 +170,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// Takes in a replication that is not to be trusted, and which no store is to have: whoever
-    /// goes on makes it again.
+    /// Takes in a replication that is not to be trusted. It is not stored: a campaign that goes on
+    /// makes it again.
     pub fn take_doubtful(&mut self, task: Task, made: Replication) {
         // What is written at the end is what is kept.
         self.is_partial |= self.store.is_some();

@@ -96,7 +96,7 @@ fn equal_points_of_different_plans_have_one_identity() {
     assert_ne!(one.points[0].identity(), one.points[1].identity());
 }
 
-/// What a file says is part of a point: whoever changes it gets no results of the old one.
+/// What a file says is part of a point: a changed file gets no results of the old one.
 #[test]
 fn a_change_of_a_file_changes_the_identity() {
     let radio = |kind: &str, radio: &str, flow: &str| {

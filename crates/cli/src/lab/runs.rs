@@ -169,7 +169,7 @@ struct Making<'a> {
 struct Made {
     /// By their places, and whether they were simulated.
     rows: BTreeMap<(usize, bool), Row>,
-    /// Those that the campaign has not been told of.
+    /// Those that the campaign does not know yet.
     fresh: Vec<(Task, Row)>,
     /// Those that did not get their processors in time in company.
     again: Vec<usize>,

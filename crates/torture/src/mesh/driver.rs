@@ -688,7 +688,7 @@ impl<'a> MeshDriver<'a> {
             Some(station) => station.stations().map(|station| held(&station.inspect())).sum(),
             None => 0,
         };
-        // Whoever is left out keeps what nobody takes.
+        // A member that is left out keeps what nobody takes.
         self.seats.iter().map(|seat| if seat.is_out() { 0 } else { of(seat) }).collect()
     }
 

@@ -56,7 +56,7 @@ pub(crate) struct WindowReceiver {
     credit: Credit,
 }
 
-/// The newest frame with a symbol, when it came, and the time from one frame to the next on average.
+/// The newest frame with a symbol, when it came, and the mean time from one frame to the next.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     counter: u32,

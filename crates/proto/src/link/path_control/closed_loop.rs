@@ -63,6 +63,23 @@ pub(crate) enum Service {
     Opportunities { at: Vec<Duration>, period: Duration },
 }
 
+/// The way back of feedback.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FeedbackPath {
+    /// It is sent so often at most.
+    pub(crate) interval: Duration,
+    /// As of [`Path`].
+    pub(crate) loss_ratio: f64,
+    pub(crate) loss_burst: f64,
+}
+
+impl FeedbackPath {
+    /// One that loses nothing.
+    pub(crate) fn each(interval: Duration) -> Self {
+        FeedbackPath { interval, loss_ratio: 0.0, loss_burst: 1.0 }
+    }
+}
+
 /// A path with one queue in front of its slowest part.
 #[derive(Clone)]
 pub(crate) struct Path {
@@ -74,9 +91,6 @@ pub(crate) struct Path {
     pub(crate) loss_ratio: f64,
     /// Mean length of a burst of losses, frames; 1 and less: losses are independent.
     pub(crate) loss_burst: f64,
-    /// The same of feedback.
-    pub(crate) feedback_loss_ratio: f64,
-    pub(crate) feedback_loss_burst: f64,
     /// Drops what exceeds so many frames a second by so many frames.
     pub(crate) policer: Option<(f64, f64)>,
     /// Frames sent in this span are lost.
@@ -92,7 +106,7 @@ pub(crate) struct Path {
     pub(crate) shares_air: bool,
     /// No more frames a second than that are there to be sent.
     pub(crate) wanted_per_s: f64,
-    pub(crate) feedback_interval: Duration,
+    pub(crate) feedback: FeedbackPath,
     /// Each receiver sees a frame late, by up to so much.
     pub(crate) late_by: Duration,
     /// The same by exponentially distributed times with this mean.
@@ -112,8 +126,6 @@ impl Path {
             queue_frames: 100.0,
             loss_ratio: 0.0,
             loss_burst: 1.0,
-            feedback_loss_ratio: 0.0,
-            feedback_loss_burst: 1.0,
             policer: None,
             outage: Time::ZERO..Time::ZERO,
             filler_from: None,
@@ -122,7 +134,7 @@ impl Path {
             jump: (Time::MAX, 0),
             shares_air: false,
             wanted_per_s: f64::INFINITY,
-            feedback_interval: FEEDBACK_INTERVAL,
+            feedback: FeedbackPath::each(FEEDBACK_INTERVAL),
             late_by: Duration::ZERO,
             jitter: Duration::ZERO,
             reorders: false,
@@ -340,7 +352,7 @@ impl<'a> Run<'a> {
                     if on_their_way
                         >= self
                             .control
-                            .in_flight_max(self.rtt.timeout() + self.path.feedback_interval)
+                            .in_flight_max(self.rtt.timeout() + self.path.feedback.interval)
                         && self.now < self.asks_at
                     {
                         self.waits = true;
@@ -454,9 +466,9 @@ impl<'a> Run<'a> {
     /// Whether a frame is lost behind the queue, or feedback (`end` 1): independently, or in bursts
     /// in which all are.
     fn is_erased(&mut self, end: usize, draw: f64) -> bool {
-        let Path { loss_ratio, loss_burst, feedback_loss_ratio, feedback_loss_burst, .. } =
-            *self.path;
-        let losses = [(loss_ratio, loss_burst), (feedback_loss_ratio, feedback_loss_burst)];
+        let (path, feedback) = (self.path, &self.path.feedback);
+        let losses =
+            [(path.loss_ratio, path.loss_burst), (feedback.loss_ratio, feedback.loss_burst)];
         let (ratio, burst) = losses[end];
         if burst <= 1.0 {
             return draw < ratio;
@@ -495,14 +507,14 @@ impl<'a> Run<'a> {
         let (frames, since, last) = &mut self.received;
         *frames += 1;
         *since += 1;
-        if *since < FRAMES_PER_FEEDBACK || self.now - *last < self.path.feedback_interval {
+        if *since < FRAMES_PER_FEEDBACK || self.now - *last < self.path.feedback.interval {
             return;
         }
         (*since, *last) = (0, self.now);
         let frames = *frames;
         let (counter, sent_at, came_at) = self.newest;
         // Nothing is drawn where none is lost.
-        if self.path.feedback_loss_ratio > 0.0 {
+        if self.path.feedback.loss_ratio > 0.0 {
             let draw = self.draw();
             if self.is_erased(1, draw) {
                 return;

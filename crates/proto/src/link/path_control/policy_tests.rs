@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use crate::link::path_control::closed_loop::{FEEDBACK_INTERVAL, Path, Run};
+use crate::link::path_control::closed_loop::{FEEDBACK_INTERVAL, FeedbackPath, Path, Run};
 use crate::link::path_control::filter::MinFilter;
 use crate::link::path_control::policy::RateControl;
 use crate::link::path_control::{PathControl, Sample};
@@ -119,8 +119,8 @@ fn beside_cubic_about_half_is_had() {
 #[test]
 fn a_filler_that_never_lets_the_queue_drain_is_not_overrun() {
     let filler_from = Some(Time::from_millis(5_000));
-    let feedback_interval = Duration::from_millis(100);
-    let path = Path { filler_from, feedback_interval, queue_frames: 200.0, ..Path::new(12.0, 20) };
+    let feedback = FeedbackPath::each(Duration::from_millis(100));
+    let path = Path { filler_from, feedback, queue_frames: 200.0, ..Path::new(12.0, 20) };
     let mut run = Run::new(&path);
     run.until(20);
     let seen = run.until(200);
@@ -134,8 +134,8 @@ fn a_filler_that_never_lets_the_queue_drain_is_not_overrun() {
 #[test]
 fn rare_feedback_is_enough() {
     for round_trip_ms in [4, 30, 100] {
-        let feedback_interval = Duration::from_millis(250);
-        let path = Path { feedback_interval, queue_frames: 100.0, ..Path::new(6.0, round_trip_ms) };
+        let feedback = FeedbackPath::each(Duration::from_millis(250));
+        let path = Path { feedback, queue_frames: 100.0, ..Path::new(6.0, round_trip_ms) };
         let mut run = Run::new(&path);
         run.until(20);
         let seen = run.until(60);
@@ -150,8 +150,11 @@ fn rare_feedback_is_enough() {
 fn feedback_that_gets_lost_tells_later() {
     for (ratio, burst) in [(0.1, 1.0), (0.4, 1.0), (0.2, 10.0)] {
         let path = Path {
-            feedback_loss_ratio: ratio,
-            feedback_loss_burst: burst,
+            feedback: FeedbackPath {
+                interval: FEEDBACK_INTERVAL,
+                loss_ratio: ratio,
+                loss_burst: burst,
+            },
             loss_ratio: 0.1,
             ..Path::new(1.0, 40)
         };
@@ -175,9 +178,9 @@ fn a_filler_is_none_of_the_way() {
         (100.0, 4, 400.0, 1),
     ] {
         let filler_from = Some(Time::from_millis(5_000));
-        let feedback_interval = Duration::from_millis(feedback_ms);
+        let feedback = FeedbackPath::each(Duration::from_millis(feedback_ms));
         let path = Path::new(mbit_per_s, round_trip_ms);
-        let path = Path { filler_from, queue_frames, feedback_interval, ..path };
+        let path = Path { filler_from, queue_frames, feedback, ..path };
         let mut run = Run::new(&path);
         run.until(20);
         let seen = run.until(80);
@@ -187,9 +190,9 @@ fn a_filler_is_none_of_the_way() {
     }
 }
 
-/// At the start a slow path is guessed at: a quarter of the guess, which is sent to drain the queue,
-/// is more than it takes, so that the queue stays and is nobody's but one's own. The flow competed
-/// with itself for half a minute.
+/// At the start a slow path is guessed at: a quarter of the guess, which is sent to drain the
+/// queue, is more than it takes, so that the queue stays and is nobody's but one's own. The flow
+/// competed with itself for half a minute.
 #[test]
 fn a_queue_that_a_guess_keeps_full_is_no_fillers() {
     for (mbit_per_s, round_trip_ms) in [(0.06, 40), (0.1, 5), (0.3, 20), (0.6, 100), (1.2, 400)] {
@@ -300,14 +303,15 @@ fn the_least_of_more_than_can_be_remembered_is_not_forgotten() {
 #[test]
 fn a_jump_of_a_clock_is_no_queue() {
     for feedback_ms in [0, 100] {
-        let feedback_interval = FEEDBACK_INTERVAL.max(Duration::from_millis(feedback_ms));
+        let interval = FEEDBACK_INTERVAL.max(Duration::from_millis(feedback_ms));
+        let feedback = FeedbackPath::each(interval);
         for by_ms in [-100_000, -50, 50, 1_000, 100_000] {
             let jump = (Time::from_millis(10_000), 1_000_000 * by_ms);
-            let path = Path { jump, feedback_interval, ..Path::new(12.0, 20) };
+            let path = Path { jump, feedback, ..Path::new(12.0, 20) };
             let mut run = Run::new(&path);
             run.until(10);
             let seen = run.until(20);
-            let usual = Path { feedback_interval, ..Path::new(12.0, 20) };
+            let usual = Path { feedback, ..Path::new(12.0, 20) };
             let mut usual = Run::new(&usual);
             usual.until(10);
             let queue = usual.until(20).queue();
