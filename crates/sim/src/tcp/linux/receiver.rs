@@ -6,6 +6,7 @@
 //! than an acknowledgement is sure to tell.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use corridor_base::Time;
 
@@ -31,6 +32,8 @@ const COMPRESSED_SHARE: u64 = 20;
 /// Ranges that acknowledgements put together may change: the last two are in any that follows, also
 /// where one is lost or begins with a duplicate (`TCP_SACK_BLOCKS_EXPECTED`).
 const COMPRESSED_RANGES: usize = 2;
+/// Most acknowledgements that wait to be taken; later ones are put together as before.
+const FLUSHED_MAX: usize = 32;
 /// What an acknowledgement with ranges has besides: two bytes name the option, two align it.
 pub(crate) const SACK_HEAD_LEN: u32 = 4;
 /// Ranges that are remembered for acknowledgements, the latest change first.
@@ -61,8 +64,9 @@ pub struct LinuxReceiver {
     delayed_until: Option<Time>,
     compressed_until: Option<Time>,
     compressed: u32,
-    /// What was put together, and goes before what has come since.
-    flushed: Option<Segment>,
+    /// What was put together, and goes before what has come since. Several wait where packets come
+    /// in a batch.
+    flushed: VecDeque<Segment>,
     gap_acks: u32,
     gap_next: u64,
     quick: u32,
@@ -95,7 +99,7 @@ impl LinuxReceiver {
             delayed_until: None,
             compressed_until: None,
             compressed: 0,
-            flushed: None,
+            flushed: VecDeque::new(),
             gap_acks: 0,
             gap_next: 0,
             quick: 0,
@@ -184,7 +188,7 @@ impl LinuxReceiver {
 
     /// The next acknowledgement to be sent. Until it is taken, it is updated by whatever arrives.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        if let Some(flushed) = self.flushed.take() {
+        if let Some(flushed) = self.flushed.pop_front() {
             return Some(flushed);
         }
         if !core::mem::take(&mut self.owes) {
@@ -244,8 +248,9 @@ impl LinuxReceiver {
         // A range that others push out of the acknowledgement would look lost to the sender.
         let is_pushed_out = sequence > self.arrived.next()
             && self.arrived.changed_since(sequence) >= COMPRESSED_RANGES;
-        if is_pushed_out && self.compressed > 0 {
-            self.flushed = Some(self.acknowledge());
+        if is_pushed_out && self.compressed > 0 && self.flushed.len() < FLUSHED_MAX {
+            let flushed = self.acknowledge();
+            self.flushed.push_back(flushed);
         }
         self.arrived.insert(sequence);
         if self.window.take(self.arrived.out_of_order(), self.arrived.span()) {
@@ -324,11 +329,12 @@ impl LinuxReceiver {
 mod tests {
     use super::*;
 
-    /// Of packets at these times and with these numbers, the ranges of all acknowledgements.
-    fn ranges(packets: impl IntoIterator<Item = (u64, u64)>) -> Vec<Vec<(u64, u64)>> {
+    /// Of packets at these times and with these numbers, the ranges of all acknowledgements, which
+    /// are taken after each `batch` packets.
+    fn ranges(packets: impl IntoIterator<Item = (u64, u64)>, batch: usize) -> Vec<Vec<(u64, u64)>> {
         let mut receiver = LinuxReceiver::new(LinuxReceiverConfig::new(1_448)).unwrap();
         let mut told = Vec::new();
-        for (ms, sequence) in packets {
+        for (index, (ms, sequence)) in packets.into_iter().enumerate() {
             let now = Time::from_millis(ms);
             receiver.handle_timeout(now);
             receiver.handle_segment(
@@ -341,6 +347,9 @@ mod tests {
                     window_reduced: false,
                 },
             );
+            if (index + 1) % batch != 0 {
+                continue;
+            }
             while let Some(Segment::Ack { sack, .. }) = receiver.poll_transmit(now) {
                 let ranges = sack.iter().filter(|range| range.end > range.start);
                 told.push(ranges.map(|range| (range.start, range.end)).collect());
@@ -358,12 +367,16 @@ mod tests {
         let begin = (0..40).map(|number| (100 + number, number));
         let gap = (0..30).map(|number| (200 + number, 41 + number));
         let lot = (0..6).map(|number| (300, 80 + 2 * number));
-        let told = ranges(begin.chain(gap).chain(lot).chain([(310, 92)]));
-        for number in (0..6).map(|number| 80 + 2 * number) {
-            let is_told = |ranges: &Vec<(u64, u64)>| {
-                ranges.iter().take(2).any(|&(start, end)| (start..end).contains(&number))
-            };
-            assert!(told.iter().any(is_told), "{number} was never told: {told:?}");
+        // A tunnel hands over what it repaired at once: nothing is taken between.
+        for batch in [1, 7] {
+            let packets = begin.clone().chain(gap.clone()).chain(lot.clone()).chain([(310, 92)]);
+            let told = ranges(packets, batch);
+            for number in (0..6).map(|number| 80 + 2 * number) {
+                let is_told = |ranges: &Vec<(u64, u64)>| {
+                    ranges.iter().take(2).any(|&(start, end)| (start..end).contains(&number))
+                };
+                assert!(told.iter().any(is_told), "{number} was never told: {told:?}");
+            }
         }
     }
 }
