@@ -213,6 +213,10 @@ impl WindowEndpoint {
         }
         if self.ack_follows {
             if self.waits_for_turn(shared, now) {
+                // Meanwhile the pace alone holds back what is queued.
+                if !shared.ingress.is_empty() {
+                    self.sender.note_limited();
+                }
                 return None;
             }
             self.ack_follows = false;
@@ -282,6 +286,9 @@ impl WindowEndpoint {
         let rides = fits && (has_news || self.ack_waits_until.is_some());
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
         self.ack_follows = ack_due && !fits && !waits;
+        if self.ack_follows {
+            self.ack_turn = AckTurn::default(); // It waits for this frame, not for one before.
+        }
         let wanted = fits && (rides || ack_due);
         let piggyback = wanted && self.make_ack(shared, now).is_some();
         shared.group.begin(Kind::Window, piggyback, &mut shared.frame);
