@@ -5,7 +5,6 @@
 mod identity;
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,35 +15,9 @@ const COMMIT_VARIABLE: &str = "CORRIDOR_COMMIT";
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let mut files = Vec::new();
-    for name in CRATES {
-        let directory = here.join("..").join(name).join("src");
-        println!("cargo::rerun-if-changed={}", directory.display());
-        collect(&directory, &mut files);
-    }
-    let lock = here.join("../../Cargo.lock");
-    println!("cargo::rerun-if-changed={}", lock.display());
-    files.push(lock);
-    files.sort();
-    let mut identity = Identity::new();
-    for file in files {
-        // A package on its own lacks the other crates: their versions are then in its manifest.
-        let bytes = fs::read(&file).unwrap_or_default();
-        identity.add(&file.file_name().unwrap_or_default().to_string_lossy(), &bytes);
-    }
+    let identity = Identity::of(&here, &CRATES);
     println!("cargo::rustc-env=CORRIDOR_CODE_VERSION={}", identity.digits());
     println!("cargo::rustc-env=CORRIDOR_COMMIT={}", commit(&here));
-}
-
-fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else {
-            files.push(path);
-        }
-    }
 }
 
 /// The commit, from the environment or from git.

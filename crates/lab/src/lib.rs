@@ -52,3 +52,7 @@ pub use run::{
     LATENESS_MAX, Options, WAIT_RATIO_MAX, is_spoilt, run, run_tunnel, spoilage, time_needed,
 };
 pub use stage::{Guest, Side, Stage, StageReport};
+
+/// What results depend on beside their plan and the kernel: it changes with the code of radios,
+/// stations and nodes.
+pub const CODE_VERSION: &str = env!("CORRIDOR_CODE_VERSION");

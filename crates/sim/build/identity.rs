@@ -1,8 +1,11 @@
 //! What sources say, whatever they look like: a hash of their tokens, without comments.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// Crates whose code results depend on.
+/// Crates whose code results of simulations depend on.
 pub const CRATES: [&str; 9] =
     ["base", "codec", "packet", "relay", "proto", "air", "document", "scenario", "sim"];
 /// FNV-1a, 128 bits.
@@ -17,6 +20,28 @@ impl Identity {
     /// Of no files.
     pub fn new() -> Self {
         Identity(FNV_BASIS)
+    }
+
+    /// Of the sources of these crates and the versions of all others. `here` is the directory of one
+    /// of them. Tells cargo to ask again when one changes.
+    pub fn of(here: &Path, crates: &[&str]) -> Self {
+        let mut files = Vec::new();
+        for name in crates {
+            let directory = here.join("..").join(name).join("src");
+            println!("cargo::rerun-if-changed={}", directory.display());
+            collect(&directory, &mut files);
+        }
+        let lock = here.join("../../Cargo.lock");
+        println!("cargo::rerun-if-changed={}", lock.display());
+        files.push(lock);
+        files.sort();
+        let mut identity = Identity::new();
+        for file in files {
+            // A package on its own lacks the other crates: their versions are in its manifest.
+            let bytes = fs::read(&file).unwrap_or_default();
+            identity.add(&file.file_name().unwrap_or_default().to_string_lossy(), &bytes);
+        }
+        identity
     }
 
     /// Adds a file by its name. Of Rust, comments, documentation and spaces do not count, but
@@ -98,4 +123,15 @@ fn is_documentation(token: &TokenTree) -> bool {
     let first = group.stream().into_iter().next();
     group.delimiter() == Delimiter::Bracket
         && matches!(first, Some(TokenTree::Ident(name)) if name == "doc")
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
 }

@@ -20,7 +20,6 @@ use clap::{Args, Subcommand};
 use corridor_lab::LabError;
 use corridor_results::{Campaign, ResultsError};
 use corridor_scenario::{Engine, Plan, ScenarioError, read_file};
-use corridor_sim::CODE_VERSION;
 use serde::Serialize;
 
 use crate::engine::EngineError;
@@ -204,11 +203,11 @@ fn campaign(
     Ok(Campaign::new(Arc::clone(plan), points, version, (store.transpose()?, false)))
 }
 
-/// What results of the lab depend on beside their plan: this kernel, and the radios and stations
-/// that simulations have, too; and the program that nodes are, where it is another one.
+/// What results of the lab depend on beside their plan: this kernel, the code of radios, stations and
+/// nodes; and the program that nodes are, where it is another one.
 fn version() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let version = format!("lab, Linux {}, {CODE_VERSION}", kernel.trim());
+    let version = format!("lab, Linux {}, {}", kernel.trim(), corridor_lab::CODE_VERSION);
     let Some(nodes) = corridor_lab::Options::other_binary() else { return version };
     let changed = fs::metadata(&nodes).and_then(|metadata| metadata.modified()).ok();
     let since = changed.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());

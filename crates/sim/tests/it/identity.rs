@@ -4,6 +4,7 @@
 mod of_sources;
 
 use std::fs;
+use std::path::Path;
 
 use of_sources::{CRATES, Identity};
 
@@ -77,6 +78,13 @@ fn groups_and_names_like_their_ends_differ() {
 fn lines_may_end_as_on_any_system() {
     let lines = "const LINES: &str = \"a\nb\";\n";
     assert_eq!(identity(&lines.replace('\n', "\r\n")), identity(lines));
+}
+
+#[test]
+fn this_build_is_known_by_these_sources() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(Identity::of(here, &CRATES).digits(), corridor_sim::CODE_VERSION);
+    assert_ne!(Identity::of(here, &CRATES[1..]), Identity::of(here, &CRATES));
 }
 
 /// A crate of ours that one of these depends on is one of these.
