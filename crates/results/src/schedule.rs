@@ -461,6 +461,32 @@ mod tests {
         assert_eq!(schedule.done(), 12);
     }
 
+    /// As the lab makes them: all that is certain, then what is certain after these.
+    #[test]
+    fn what_is_certain_is_no_more_than_a_stop_rule_asks_for() {
+        let stop = "stop = { metric = 'goodput_bps', ci95_ratio = 0.1, replications_min = 3, \
+            replications_max = 50 }";
+        let plan = plan(stop);
+        let mut alone = Schedule::new(&plan, &[0, 1, 2], |_| None);
+        run(&mut alone, 1);
+        let mut schedule = Schedule::new(&plan, &[0, 1, 2], |_| None);
+        let mut rounds = Vec::new();
+        loop {
+            let certain: Vec<_> = std::iter::from_fn(|| schedule.next_certain_task()).collect();
+            if certain.is_empty() {
+                break;
+            }
+            rounds.push(certain.len());
+            // In another order than they were given out.
+            certain.into_iter().rev().for_each(|task| schedule.finish(result(task)));
+        }
+        assert!(schedule.is_complete());
+        assert_eq!(rounds[0], 9, "three of each point are needed for sure");
+        assert!(rounds[1..].iter().all(|&count| count <= 2), "{rounds:?}");
+        assert_eq!(rounds.iter().sum::<usize>(), tasks(&schedule).len(), "none made for nothing");
+        assert_eq!(tasks(&schedule), tasks(&alone));
+    }
+
     #[test]
     fn a_stop_rule_asks_for_the_same_replications_however_many_run_at_once() {
         let stop = "stop = { metric = 'goodput_bps', ci95_ratio = 0.1, replications_min = 3, \
