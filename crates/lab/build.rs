@@ -1,5 +1,5 @@
-//! Names what the lab's results depend on: a hash of what the sources say of the lab, its nodes, and
-//! what they share with simulations.
+//! Names what the lab's results depend on: a hash of what the sources say of the lab, its nodes,
+//! and what they share with simulations.
 
 #[path = "../sim/build/identity.rs"]
 mod identity;

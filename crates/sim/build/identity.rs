@@ -22,8 +22,8 @@ impl Identity {
         Identity(FNV_BASIS)
     }
 
-    /// Of the sources of these crates and the versions of all others. `here` is the directory of one
-    /// of them. Tells cargo to ask again when one changes.
+    /// Of the sources of these crates and the versions of all others. `here` is the directory of
+    /// one of them. Tells cargo to ask again when one changes.
     pub fn of(here: &Path, crates: &[&str]) -> Self {
         let mut files = Vec::new();
         for name in crates {

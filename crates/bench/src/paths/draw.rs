@@ -344,7 +344,7 @@ impl Loss {
     }
 }
 
-fn uniform(stream: &mut Stream) -> f64 {
+pub fn uniform(stream: &mut Stream) -> f64 {
     (stream.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 

@@ -119,10 +119,15 @@ fn known(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
 
-/// A ratio that is to be one, but for so much.
-pub fn within(name: &str, ratio: f64, limit: f64) -> Check {
-    let value = (ratio - 1.0).abs();
-    Check::at_most(name, known(value), limit, "1")
+/// A ratio that is to be one, but for so much: as far as its interval tells. `None` where too
+/// little is known of it.
+pub fn within(name: &str, ratio: Option<(f64, [f64; 2])>, limit: f64, samples: usize) -> Check {
+    let value = ratio.map(|(ratio, _)| ratio - 1.0);
+    let check = Check::at_most(name, value.map(f64::abs), limit, "1");
+    let Some((_, ends)) = ratio else { return check };
+    let [low, high] = ends.map(|end| end - 1.0);
+    let holds = low <= limit && high >= -limit;
+    Check { holds, ..check.known_to([low, high], samples) }
 }
 
 /// A share of all paths, with Wilson's interval; it holds where the share itself does, since none
@@ -149,6 +154,14 @@ mod tests {
         assert_eq!(quantile(&sorted, 0.1), (10.0, [4.0, 16.0]));
         assert_eq!(quantile(&[3.0], 0.5), (3.0, [3.0, 3.0]));
         assert!(quantile(&[], 0.5).0.is_nan());
+    }
+
+    #[test]
+    fn a_ratio_is_one_as_far_as_it_is_known() {
+        let of = |ratio, interval| within("", Some((ratio, interval)), 0.05, 9).holds;
+        assert!(of(1.0, [0.98, 1.02]) && of(1.07, [1.04, 1.1]) && of(0.93, [0.9, 0.96]));
+        assert!(!of(1.08, [1.06, 1.1]) && !of(0.92, [0.9, 0.94]));
+        assert!(!within("", None, 0.05, 0).holds, "of nothing nothing holds");
     }
 
     #[test]

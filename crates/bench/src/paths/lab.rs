@@ -2,13 +2,18 @@
 //!
 //! The rates begin with the load in both, so that both see the same: goodput and quantiles of the
 //! delay are held against each other. Losses are drawn for each transmission, so that they differ
-//! where the senders do; the mean of several replications is compared.
+//! where the senders do. Each replication has a delay of its own, the same in both: what repeats
+//! with the round trip meets what repeats with the path at other places, which a tenth of a
+//! millisecond in the lab would do as well. Replications are added until the ratio of the means is
+//! known well enough.
 
 use core::time::Duration;
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
+use corridor_base::StreamKey;
 use corridor_lab::Options;
 use corridor_results::Estimate;
 use corridor_results::checks::Check;
@@ -17,10 +22,18 @@ use corridor_sim::run_line_drawn;
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::draw::uniform;
 use crate::judge::within;
 
 /// Most that a value may differ, of the simulator's.
 const DIFFERENCE_MAX: f64 = 0.05;
+/// A ratio is known well enough to this, half of its interval; what is known less than to twice as
+/// much after all replications was not compared.
+const KNOWN_TO: f64 = DIFFERENCE_MAX;
+/// One-way delay, drawn for each replication.
+const DELAY_MS: (f64, f64) = (8.0, 12.0);
+/// Replications made side by side: a run needs a tenth of a processor.
+const SIDE_BY_SIDE: u64 = 4;
 /// Draws of each in the simulator: where BBR's cycles begin is drawn, and no run of the kernel's
 /// tells. That is cheap here, and leaves the interval to the lab's own spread.
 const DRAWS: u64 = 8;
@@ -75,6 +88,7 @@ pub struct Pair {
     pub simulated: f64,
     /// Of them.
     pub ratio: f64,
+    pub replications: usize,
     /// 95 % interval of the ratio, from the replications' differences; `None` for a single one.
     pub interval: Option<[f64; 2]>,
 }
@@ -83,6 +97,7 @@ pub struct Pair {
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub seed: u64,
+    /// Most of each.
     pub replications: u64,
     /// Only names that have this in them.
     pub only: String,
@@ -119,32 +134,57 @@ fn compare_in(directory: &FilePath, asked: &Asked) -> Outcome<(Vec<Pair>, Vec<Ch
             if !name.contains(&asked.only) {
                 continue;
             }
-            let seed = asked.seed;
-            let text = format!(
-                "name = 'lab'\nseed = {seed}\n[line]\ndelay_ms = 10\n{path}\n[[run]]\nunderlay = \
-                 'udp'\ne3 = 0\nduration_s = {INTERVAL_S}\nwarm_up_s = {WARM_UP_S}\n{load}\n"
-            );
-            let file = directory.join("scenario.toml");
-            fs::write(&file, text)?;
-            let (_, scenario) = Scenario::load(&file)?;
-            let run = expand(&scenario)?.remove(0);
-            if binary.is_none() && run.path != Path::Kernel {
+            let draw = Draw { directory, seed: asked.seed, path, load };
+            if binary.is_none() && draw.run(0)?.1.path != Path::Kernel {
                 continue;
             }
-            let runs =
-                (0..asked.replications).map(|replication| Run { replication, ..run.clone() });
-            let Some(found) = pairs_of(&name, &scenario, runs, binary.as_ref())? else {
+            let Some(found) = pairs_of(&name, &draw, asked.replications, binary.as_ref())? else {
                 println!("absent: {name}: the machine was too busy {ATTEMPTS} times");
                 continue;
             };
             for pair in found {
                 println!("{}", pair.line());
-                checks.push(within(&format!("lab: {}", pair.name), pair.ratio, DIFFERENCE_MAX));
+                checks.push(pair.check());
                 pairs.push(pair);
             }
         }
     }
     Ok((pairs, checks))
+}
+
+/// Replications of a load on a path.
+struct Draw<'a> {
+    directory: &'a FilePath,
+    seed: u64,
+    path: &'a str,
+    load: &'a str,
+}
+
+impl Draw<'_> {
+    /// A replication, with its delay.
+    fn run(&self, replication: u64) -> Outcome<(Scenario, Run)> {
+        let Draw { directory, seed, path, load } = *self;
+        let key = StreamKey { seed, replication, entity: 0, purpose: "delay" };
+        let delay_ms = DELAY_MS.0 + (DELAY_MS.1 - DELAY_MS.0) * uniform(&mut key.stream());
+        let text = format!(
+            "name = 'lab'\nseed = {seed}\n[line]\ndelay_ms = {delay_ms:.3}\n{path}\n[[run]]\n\
+             underlay = 'udp'\ne3 = 0\nduration_s = {INTERVAL_S}\nwarm_up_s = {WARM_UP_S}\n{load}\n"
+        );
+        let file = directory.join(format!("scenario-{replication}.toml"));
+        fs::write(&file, text)?;
+        let (_, scenario) = Scenario::load(&file)?;
+        let run = Run { replication, ..expand(&scenario)?.remove(0) };
+        Ok((scenario, run))
+    }
+
+    /// A replication in both; `None` where the machine is too busy for one.
+    fn both(&self, replication: u64, binary: Option<&PathBuf>) -> Outcome<Option<Both>> {
+        let (scenario, run) = self.run(replication)?;
+        let simulate = |draw| run_line_drawn(&scenario, &run, Duration::from_secs(WARM_UP_S), draw);
+        let simulated = (0..DRAWS).map(|draw| Ok(simulate(draw)?.0)).collect::<Outcome<_>>()?;
+        let lab = in_lab(&scenario, &run, binary)?;
+        Ok(lab.map(|lab| Both { lab, simulated }))
+    }
 }
 
 /// The daemon's program.
@@ -164,21 +204,36 @@ const VALUES: [Value; 3] = [
     ("delay p95, ms", |row| row.delays.delay_p95_s.map(|s| 1e3 * s)),
 ];
 
+/// All that is compared of these; replications until it is known well enough.
 fn pairs_of(
     name: &str,
-    scenario: &Scenario,
-    runs: impl Iterator<Item = Run>,
+    draw: &Draw<'_>,
+    replications: u64,
     binary: Option<&PathBuf>,
 ) -> Outcome<Option<Vec<Pair>>> {
-    let mut both = Vec::new();
-    for run in runs {
-        let simulate = |draw| run_line_drawn(scenario, &run, Duration::from_secs(WARM_UP_S), draw);
-        let simulated = (0..DRAWS).map(|draw| Ok(simulate(draw)?.0)).collect::<Outcome<_>>()?;
-        let Some(lab) = in_lab(scenario, &run, binary)? else { return Ok(None) };
-        both.push(Both { lab, simulated });
+    let (mut both, mut next) = (Vec::new(), 0);
+    loop {
+        let batch = next..replications.min(next + SIDE_BY_SIDE);
+        next = batch.end;
+        let made: Vec<_> = thread::scope(|scope| {
+            let begin = |replication| {
+                // An error goes as text from one thread to another.
+                let make =
+                    move || draw.both(replication, binary).map_err(|error| error.to_string());
+                scope.spawn(make)
+            };
+            let begun: Vec<_> = batch.map(begin).collect();
+            begun.into_iter().map(|each| each.join().expect("no run panics")).collect()
+        });
+        for made in made {
+            both.extend(made?);
+        }
+        let pair = |(what, value): Value| Pair::of(format!("{name}, {what}"), &both, value);
+        let pairs = VALUES.map(pair);
+        if next >= replications || pairs.iter().all(|pair| pair.is_known_to(KNOWN_TO)) {
+            return Ok(Some(Vec::from(pairs)).filter(|_| both.len() >= 2));
+        }
     }
-    let pair = |(what, value): Value| Pair::of(format!("{name}, {what}"), &both, value);
-    Ok(Some(VALUES.into_iter().map(pair).collect()))
 }
 
 /// A replication in the lab, and its draws in the simulator.
@@ -201,14 +256,28 @@ impl Pair {
         let deviations = Estimate::of(&deviations.collect::<Vec<_>>());
         let half_width = deviations.and_then(|all| all.half_width).map(|half| half / simulated);
         let interval = half_width.map(|half| [ratio - half, ratio + half]);
-        Pair { name, lab, simulated, ratio, interval }
+        let replications = both.len();
+        Pair { name, lab, simulated, ratio, replications, interval }
+    }
+
+    /// Whether half of its interval is so much at most.
+    fn is_known_to(&self, most: f64) -> bool {
+        self.interval.is_some_and(|[low, high]| high - low <= 2.0 * most)
+    }
+
+    fn check(&self) -> Check {
+        let known = self.interval.filter(|_| self.is_known_to(2.0 * KNOWN_TO));
+        let ratio = known.map(|interval| (self.ratio, interval));
+        within(&format!("lab: {}", self.name), ratio, DIFFERENCE_MAX, self.replications)
     }
 
     fn line(&self) -> String {
-        let Pair { name, lab, simulated, ratio, interval } = self;
+        let Pair { name, lab, simulated, ratio, replications, interval } = self;
         let known = interval.map(|[low, high]| format!(" ({low:.3} to {high:.3})"));
         let known = known.unwrap_or_default();
-        format!("{name}: lab {lab:.4}, simulated {simulated:.4}, ratio {ratio:.3}{known}")
+        format!(
+            "{name}: lab {lab:.4}, simulated {simulated:.4}, ratio {ratio:.3}{known} of {replications}"
+        )
     }
 }
 

@@ -52,8 +52,8 @@ struct Arguments {
     /// Of these, only what has this in its name, as "jitter" or "steps: bbr".
     #[arg(long, value_name = "TEXT", default_value = "", requires = "lab")]
     of: String,
-    /// Runs of each in the lab, and in the simulator.
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "lab")]
+    /// Most runs of each in the lab; fewer where these tell enough.
+    #[arg(long, value_name = "N", default_value_t = 24, requires = "lab")]
     replications: u64,
     /// Runs at once, instead of as many as there are processors.
     #[arg(long)]
@@ -152,7 +152,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
 /// Holds the simulator against the lab.
 fn beside_lab(arguments: &Arguments, seed: u64) -> Outcome<bool> {
     println!("seed {seed}: bench-paths --lab --seed {seed}");
-    let replications = arguments.replications.max(1);
+    let replications = arguments.replications.max(2);
     let asked = lab::Asked { seed, replications, only: arguments.of.clone() };
     let (pairs, checks) = match lab::compare(&asked) {
         Ok(compared) => compared,

@@ -203,8 +203,8 @@ fn campaign(
     Ok(Campaign::new(Arc::clone(plan), points, version, (store.transpose()?, false)))
 }
 
-/// What results of the lab depend on beside their plan: this kernel, the code of radios, stations and
-/// nodes; and the program that nodes are, where it is another one.
+/// What results of the lab depend on beside their plan: this kernel, the code of radios, stations
+/// and nodes; and the program that nodes are, where it is another one.
 fn version() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = format!("lab, Linux {}, {}", kernel.trim(), corridor_lab::CODE_VERSION);
