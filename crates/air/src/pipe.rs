@@ -331,13 +331,13 @@ impl<P> Pipe<P> {
         let earliest = self.idle_at.max(now);
         let begin = self.service.begin(self.since_origin(earliest));
         let begin = self.after_origin(begin);
-        let wait = begin.since(now);
-        let full = !wait.is_zero() && self.is_full(len_bytes, wait);
+        let wait_ns = begin.nanos_since(now);
+        let full = wait_ns > 0 && self.is_full(len_bytes, wait_ns);
         if full || self.under_way.len() >= MAX_UNDER_WAY_PACKETS {
             self.stats.refused += 1;
             return Err(QueueFull { frame: packet });
         }
-        if !wait.is_zero() {
+        if wait_ns > 0 {
             self.begins.push_back(begin);
             if let Some(waiting) = &mut self.waiting {
                 waiting.0.push_back(len_bytes);
@@ -345,14 +345,13 @@ impl<P> Pipe<P> {
             }
         }
         if let Some(waits) = &mut self.waits {
-            waits.saturating_record(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+            waits.saturating_record(wait_ns);
         }
         let end = self.service.serve(self.since_origin(begin), len_bytes);
         let end = self.after_origin(end);
         self.idle_at = end;
         self.stats.sent_bytes += u64::from(len_bytes);
-        let ns = u64::try_from(end.since(begin).as_nanos()).unwrap_or(u64::MAX);
-        self.stats.busy_ns = self.stats.busy_ns.saturating_add(ns);
+        self.stats.busy_ns = self.stats.busy_ns.saturating_add(end.nanos_since(begin));
         if self.loss.as_mut().is_some_and(|loss| loss.erasure.draw(&mut loss.stream)) {
             self.stats.erased += 1;
             return Ok(Some(packet));
@@ -380,7 +379,7 @@ impl<P> Pipe<P> {
 
     /// Times of the transmitter's begin when its rates did.
     fn since_origin(&self, at: Time) -> Time {
-        Time::ZERO + at.since(self.origin)
+        Time::from_nanos(at.nanos_since(self.origin))
     }
 
     fn after_origin(&self, at: Time) -> Time {
@@ -417,14 +416,14 @@ impl<P> Pipe<P> {
     }
 
     /// Whether the queue has no room for a packet that would wait so long.
-    fn is_full(&self, len_bytes: u32, wait: Duration) -> bool {
+    fn is_full(&self, len_bytes: u32, wait_ns: u64) -> bool {
         match self.queue {
             QueueLimit::Packets(most) => self.begins.len() >= most,
             QueueLimit::Bytes(most) => {
                 let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.1);
                 waiting + u64::from(len_bytes) > most
             }
-            QueueLimit::Time(most) => wait > most,
+            QueueLimit::Time(most) => Duration::from_nanos(wait_ns) > most,
         }
     }
 

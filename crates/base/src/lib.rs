@@ -6,4 +6,4 @@ mod time;
 
 pub use rand;
 pub use stream::{Stream, StreamKey};
-pub use time::Time;
+pub use time::{Time, earlier};

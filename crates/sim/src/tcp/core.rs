@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use corridor_base::Time;
+use corridor_base::{Time, earlier};
 
 use super::config::SenderConfig;
 use super::config::{
@@ -204,7 +204,7 @@ impl Core {
 
     /// When a timer expires next.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        [self.timer, self.probe].into_iter().flatten().min()
+        earlier(self.timer, self.probe)
     }
 
     /// The same, and counts it against what may be sent beyond the window.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use corridor_base::Time;
+use corridor_base::{Time, earlier};
 
 use super::{Active, FlowEnd};
 use crate::core::agent::{Agent, Body, Packet};
@@ -245,9 +245,8 @@ impl Agent for TcpSource {
         if self.silent {
             return None;
         }
-        let write_at = self.supply_at.is_none().then(|| self.write_at()).flatten();
-        let timers = [self.sender.poll_timeout(), self.supply_at, write_at];
-        timers.into_iter().flatten().min()
+        let write_at = || self.write_at();
+        earlier(self.sender.poll_timeout(), self.supply_at.or_else(write_at))
     }
 }
 

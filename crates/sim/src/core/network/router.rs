@@ -13,6 +13,9 @@ use crate::core::agent::NodeIndex;
 /// No link leads there.
 const NOWHERE: u32 = u32::MAX;
 
+/// Destinations that are looked through one by one.
+const SHORT_TABLE: usize = 8;
+
 /// A link from one node to another: its place in the list of all.
 pub(super) type Link = u32;
 
@@ -124,10 +127,15 @@ impl Router {
     /// The link that a packet at `node` takes to get to another; `None` if there is no route.
     pub(super) fn next(&mut self, node: NodeIndex, to: NodeIndex) -> Option<Link> {
         let table = self.tables.get(node as usize)?;
-        let link = match table.binary_search_by_key(&to, |&(to, _)| to) {
-            Ok(place) => table[place].1,
-            Err(_) => self.search(node, to),
+        let known = match table.len() {
+            // Without steps that wait for each other.
+            ..=SHORT_TABLE => table.iter().find(|&&(other, _)| other == to).map(|&(_, link)| link),
+            _ => {
+                let place = table.binary_search_by_key(&to, |&(to, _)| to).ok();
+                place.map(|place| table[place].1)
+            }
         };
+        let link = known.unwrap_or_else(|| self.search(node, to));
         (link != NOWHERE).then_some(link)
     }
 
