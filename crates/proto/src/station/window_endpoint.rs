@@ -11,6 +11,7 @@ use crate::flow::window::send::WindowSender;
 use crate::host::order;
 use crate::inspect::WindowView;
 use crate::link::handshake::{Joined, Opened};
+use crate::link::pacer::Pacer;
 use crate::link::rtt::RttEstimator;
 use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
 
@@ -36,6 +37,26 @@ struct AckTurn {
     /// When it goes at the latest, and when it is to be looked again.
     until: Option<Time>,
     at: Option<Time>,
+}
+
+impl AckTurn {
+    /// Whether feedback waits still: until the pacer lets the next frame go, and no longer than the
+    /// path takes for one.
+    fn waits(
+        &mut self,
+        now: Time,
+        pacer: &mut Pacer,
+        frame_time: impl FnOnce() -> Duration,
+    ) -> bool {
+        self.at = None;
+        if pacer.allows(now) {
+            return false;
+        }
+        let latest = *self.until.get_or_insert_with(|| now + frame_time());
+        let turn = pacer.poll_timeout().map_or(latest, |next| next.min(latest));
+        self.at = Some(turn).filter(|&turn| turn > now);
+        self.at.is_some()
+    }
 }
 
 /// Part of the interval of feedback that it waits for a symbol with room: one that is coded is as
@@ -252,15 +273,7 @@ impl WindowEndpoint {
 
     /// Whether feedback that is due waits for the frame before it to have left.
     fn waits_for_turn(&mut self, shared: &mut Shared, now: Time) -> bool {
-        let AckTurn { until, at } = &mut self.ack_turn;
-        *at = None;
-        if shared.pacer.allows(now) {
-            return false;
-        }
-        let latest = *until.get_or_insert(now + self.sender.frame_time());
-        let turn = shared.pacer.poll_timeout().map_or(latest, |next| next.min(latest));
-        *at = Some(turn).filter(|&turn| turn > now);
-        at.is_some()
+        self.ack_turn.waits(now, &mut shared.pacer, || self.sender.frame_time())
     }
 
     /// Makes a symbol's body in `self.body`, if there is one to send.
@@ -381,4 +394,59 @@ impl WindowEndpoint {
 /// here.
 fn hold_max(delivery: Delivery, rtt: &RttEstimator) -> Option<Duration> {
     (delivery != Delivery::InOrder).then(|| order::hold_max(rtt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the path takes for a frame, and the pacer for the one that has gone.
+    const FRAME: Duration = Duration::from_millis(12);
+
+    fn pacer_behind_a_frame(now: Time, takes: Duration) -> Pacer {
+        let bytes = 1_500;
+        let rate_bps = (8.0 * bytes as f64 / takes.as_secs_f64()) as u64;
+        let mut pacer = Pacer::new(Some(rate_bps));
+        pacer.grant(now);
+        // What goes after a pause may be ahead by a burst: the second waits all of its time.
+        (0..2).for_each(|_| pacer.note_sent(now, bytes));
+        pacer
+    }
+
+    #[test]
+    fn feedback_waits_for_the_pacer_and_goes_then() {
+        let now = Time::from_millis(1_000);
+        let mut pacer = pacer_behind_a_frame(now, Duration::from_millis(4));
+        let mut turn = AckTurn::default();
+        assert!(turn.waits(now, &mut pacer, || FRAME));
+        let at = turn.at.unwrap();
+        assert!(now < at && at < now + FRAME, "the pacer's time is sooner: {at:?}");
+        // Looked at before then, it waits for the same time.
+        assert!(turn.waits(now + Duration::from_millis(1), &mut pacer, || FRAME));
+        assert_eq!(turn.at, Some(at));
+        assert!(!turn.waits(at, &mut pacer, || FRAME));
+        assert_eq!(turn.at, None, "nothing is to be looked at any more");
+    }
+
+    #[test]
+    fn feedback_waits_no_longer_than_the_path_takes_for_a_frame() {
+        let now = Time::from_millis(1_000);
+        // The rate is held far below what the path takes.
+        let mut pacer = pacer_behind_a_frame(now, Duration::from_millis(150));
+        let mut turn = AckTurn::default();
+        assert!(turn.waits(now, &mut pacer, || FRAME));
+        assert_eq!(turn.at, Some(now + FRAME));
+        let half = now + FRAME / 2;
+        assert!(turn.waits(half, &mut pacer, || FRAME));
+        assert_eq!(turn.at, Some(now + FRAME), "it does not begin anew when it is looked at");
+        assert!(!turn.waits(now + FRAME, &mut pacer, || FRAME), "whatever the pacer says");
+    }
+
+    #[test]
+    fn feedback_goes_at_once_where_the_pacer_allows_it() {
+        let mut turn = AckTurn::default();
+        let mut pacer = Pacer::new(None);
+        assert!(!turn.waits(Time::from_millis(5), &mut pacer, || FRAME));
+        assert_eq!((turn.until, turn.at), (None, None));
+    }
 }

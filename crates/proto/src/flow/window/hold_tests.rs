@@ -214,3 +214,35 @@ proptest! {
         prop_assert!(scene.stats.datagram_hold_s_max <= HOLD.as_secs_f64() + 1e-9);
     }
 }
+
+/// Frames come at these times, milliseconds, over a path of so long a round trip; then one is
+/// missing, another comes, and nothing after it. How long that waits for the missing one.
+fn waits_behind_a_dead_sender(came_ms: &[u64], round_trip_ms: u64) -> u64 {
+    let mut scene = Scene::new(None);
+    scene.receiver.set_round_trip(Duration::from_millis(round_trip_ms));
+    let mut id = 0;
+    for &ms in came_ms {
+        scene.receive_of(ms, id, Lanes::ONE, &[TCP]);
+        id += 1;
+    }
+    let last_ms = came_ms.last().unwrap() + 200;
+    scene.delivered();
+    scene.counter += 1;
+    scene.receive_of(last_ms, id + 1, Lanes::ONE, &[TCP]);
+    scene.wait(last_ms + 60_000);
+    let [((TCP, _), at_ms)] = scene.out[..] else { panic!("{:?}", scene.out) };
+    at_ms - last_ms
+}
+
+#[test]
+fn a_sparse_flow_does_not_wait_as_a_slow_path_would() {
+    let apart = |count: u64, ms: u64| (0..count).map(|at| at * ms).collect::<Vec<_>>();
+    // A frame takes 75 ms: a burst of losses is waited for.
+    assert!(waits_behind_a_dead_sender(&apart(40, 75), 200) > 10_000);
+    // Five packets a second over a path of 20 ms: a frame takes no longer than that.
+    assert!(waits_behind_a_dead_sender(&apart(40, 200), 20) <= 3_000);
+    // They came close together a moment ago, as an answer to a request does.
+    let mut came_ms = apart(20, 2);
+    came_ms.extend(apart(20, 200).iter().map(|ms| ms + 200));
+    assert!(waits_behind_a_dead_sender(&came_ms, 400) <= 3_500);
+}

@@ -13,7 +13,7 @@ use corridor_base::Time;
 use corridor_codec::{CodecError, Field, WindowOutcome, widen_id};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{WINDOW_BURST_FRAMES, WINDOW_BURST_MAX, WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
+use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::CodingParams;
 use crate::flow::symbol;
 use crate::flow::window::ack_timer::AckTimer;
@@ -27,8 +27,10 @@ use crate::wire::{
     WindowForm, WindowSymbol,
 };
 
-/// Weight of the newest gap between frames in their mean, one part in so many.
-const GAP_PARTS: u32 = 16;
+/// Frames over which the time from one to the next is averaged, and how many such means are
+/// remembered.
+const GAP_FRAMES: u32 = 8;
+const GAPS: usize = 8;
 
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {
@@ -56,22 +58,53 @@ pub(crate) struct WindowReceiver {
     credit: Credit,
 }
 
-/// The newest frame with a symbol, when it came, and the mean time from one frame to the next.
+/// The newest frame with a symbol, and when it came.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     counter: u32,
     at: Time,
-    gap: Duration,
+    spacing: Spacing,
+}
+
+/// How far apart frames come where they come as the path takes them: the least of late of means
+/// over a few. Who has little to send lets them come further apart than that, now and then or
+/// always, but makes no burst of losses longer.
+#[derive(Clone, Copy, Debug)]
+struct Spacing {
+    /// The frame that the next mean is counted from.
+    from: (u32, Time),
+    means: [Option<Duration>; GAPS],
+    next: usize,
 }
 
 impl Heard {
+    fn first(counter: u32, at: Time) -> Self {
+        let spacing = Spacing { from: (counter, at), means: [None; GAPS], next: 0 };
+        Heard { counter, at, spacing }
+    }
+
     /// A newer one came.
-    fn followed_by(self, counter: u32, now: Time) -> Self {
-        // A sender that has little to send makes no burst longer than a slow path does.
-        let gap = (now - self.at) / (counter - self.counter);
-        let gap = gap.min(WINDOW_BURST_MAX / WINDOW_BURST_FRAMES);
-        let gap = (self.gap * (GAP_PARTS - 1) + gap) / GAP_PARTS;
-        Heard { counter, at: now, gap }
+    fn followed_by(mut self, counter: u32, now: Time) -> Self {
+        self.spacing.note(counter, now);
+        Heard { counter, at: now, ..self }
+    }
+}
+
+impl Spacing {
+    fn note(&mut self, counter: u32, now: Time) {
+        let (from, since) = self.from;
+        if counter - from >= GAP_FRAMES {
+            self.means[self.next % GAPS] = Some((now - since) / (counter - from));
+            self.next = (self.next + 1) % GAPS;
+            self.from = (counter, now);
+        }
+    }
+
+    /// What a frame takes at most, where a round trip takes so long if that is known: a frame's own
+    /// time is a part of it.
+    fn frame_time(&self, round_trip: Duration) -> Duration {
+        let least = self.means.iter().flatten().min().copied().unwrap_or(Duration::ZERO);
+        if round_trip.is_zero() { least } else { least.min(round_trip) }
     }
 }
 
@@ -165,7 +198,7 @@ impl WindowReceiver {
     ) {
         self.hold.set_now(now);
         self.heard = Some(match self.heard {
-            None => Heard { counter, at: now, gap: Duration::ZERO },
+            None => Heard::first(counter, now),
             Some(heard) if counter > heard.counter => heard.followed_by(counter, now),
             Some(heard) => heard,
         });
@@ -318,8 +351,8 @@ impl WindowReceiver {
     /// When the first missing symbol has kept others waiting for too long.
     fn deadline_at(&self) -> Option<Time> {
         let (_, since) = self.noted.front().filter(|_| self.is_missing())?;
-        let gap = self.heard.map_or(Duration::ZERO, |heard| heard.gap);
-        let takes = (self.round_trip, gap);
+        let frame_time = |heard: Heard| heard.spacing.frame_time(self.round_trip);
+        let takes = (self.round_trip, self.heard.map_or(Duration::ZERO, frame_time));
         Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), takes))
     }
 
