@@ -15,6 +15,7 @@
 
 mod backpressure;
 mod change;
+mod channel;
 mod credit;
 pub(crate) mod icmp;
 mod networks;
@@ -45,6 +46,7 @@ use crate::stats::Stats;
 use crate::wire::cookie::{self, CookieReply};
 use crate::wire::{ChallengeToken, Header, KeyExchange, Kind, hello_clear};
 use backpressure::Backpressure;
+use channel::Channel;
 use credit::{Credits, Onward};
 use icmp::IcmpErrors;
 use turns::Turns;
@@ -103,6 +105,7 @@ pub struct Hub {
     /// The packet that is forwarded.
     buffer: Vec<u8>,
     backpressure: Backpressure,
+    channel: Channel,
     credits: Credits,
     stats: HubStats,
     /// Counters of neighbours that are gone.
@@ -179,6 +182,7 @@ impl Hub {
             events: VecDeque::new(),
             buffer: Vec::new(),
             backpressure: Backpressure::default(),
+            channel: Channel::default(),
             credits: Credits::new(count, config.one_channel, now),
             stats: HubStats::default(),
             gone: Stats::default(),
@@ -230,6 +234,7 @@ impl Hub {
             }
         };
         let outcome = self.neighbours[place].station.handle_frame(now, frame);
+        self.channel.note_came();
         self.touch(place);
         outcome
     }
@@ -302,9 +307,10 @@ impl Hub {
         self.now = now;
         self.pacer.begin_poll();
         self.backpressure.begin_poll(now);
+        self.look_at_channel(now);
         let is_divided = self.credits.one_channel()
             && self.backpressure.is_felt(now)
-            && self.stations().any(Station::is_half_duplex);
+            && (self.channel.is_shared() || self.stations().any(Station::is_half_duplex));
         while let Some(place) = self.turns.current() {
             if !self.pacer.allows(now) {
                 return None;
@@ -328,6 +334,7 @@ impl Hub {
             };
             self.turns.charge(len_bytes);
             self.backpressure.note_made(now);
+            self.channel.note_sent(now, len_bytes);
             self.pacer.note_sent(now, len_bytes);
             // Its session is for one neighbour, even if others hear it.
             let to = match to {
@@ -337,7 +344,18 @@ impl Hub {
             let frame = self.neighbours[place].station.frame();
             return Some(Transmit { to, frame, probes });
         }
+        self.channel.begin_idle(now);
         None
+    }
+
+    /// Looks whether all share one channel. What the hub finds out, its neighbours hear of.
+    fn look_at_channel(&mut self, now: Time) {
+        if !self.credits.one_channel() || !self.channel.look(now) {
+            return;
+        }
+        let is_shared = self.channel.is_shared();
+        let stations = self.neighbours.iter_mut().map(|neighbour| &mut neighbour.station);
+        stations.for_each(|station| station.set_air_shared(is_shared));
     }
 
     /// The next packet for the host, valid until the next call. Packets for other neighbours go on

@@ -73,7 +73,9 @@ impl Hub {
             let mut seed = [0; 32];
             entropy.fill_bytes(&mut seed);
             let mut neighbour = Neighbour::new(&config.station, (id, share), seed, now)?;
-            // What the driver told the others of the path holds for it as well.
+            // What is known of the channel, and what the driver told the others of the path, hold
+            // for it as well.
+            neighbour.station.set_air_shared(self.channel.is_shared());
             if let Some(lens) = self.told.path_lens {
                 neighbour.station.find_path_mtu(now, lens);
             }

@@ -48,6 +48,8 @@ pub(crate) struct LinkUsage {
     wait: RttEstimator,
     rate: Box<dyn PathControl>,
     sharing: Sharing,
+    /// Somebody here who hears more has found out that they do.
+    told_shared: bool,
     /// Both directions share the channel, as told, or as this station or its peer has found out.
     shares_air: bool,
     /// What is configured of that, and how long feedback may wait.
@@ -106,6 +108,7 @@ impl LinkUsage {
             wait: RttEstimator::new(),
             rate: follow_delay(now),
             sharing: Sharing::default(),
+            told_shared: false,
             shares_air: params.half_duplex == Some(true),
             half_duplex: params.half_duplex,
             ack_interval: params.ack_interval,
@@ -173,7 +176,7 @@ impl LinkUsage {
 
     /// The same, for all that this station knows by itself: what the peer is to be told.
     pub(crate) fn finds_air_shared(&self) -> bool {
-        self.half_duplex.unwrap_or(self.sharing.is_shared())
+        self.half_duplex.unwrap_or(self.sharing.is_shared() || self.told_shared)
     }
 
     /// How long feedback may wait at the other end.
@@ -328,8 +331,13 @@ impl LinkUsage {
             self.sharing.restart();
         }
         self.sharing.note(crossed, self.rtt.timeout());
-        let found = self.sharing.is_shared() || peer_says;
+        let found = self.sharing.is_shared() || self.told_shared || peer_says;
         self.shares_air = self.half_duplex.unwrap_or(found);
+    }
+
+    /// A hub that hears all its neighbours has found out whether they share one channel with it.
+    pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
+        self.told_shared = is_shared;
     }
 
     /// Frames are counted anew: of those on their way nothing will be told.

@@ -35,6 +35,13 @@ impl Station {
         }
     }
 
+    /// Whether both directions share the channel, as a hub finds out from all its neighbours.
+    pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
+        if let RoleState::Window(role) = &mut self.role {
+            role.set_air_shared(is_shared);
+        }
+    }
+
     /// The round trip to the peer as far as it is known.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         match &self.role {

@@ -357,6 +357,11 @@ impl WindowEndpoint {
         self.receiver.as_mut().is_some_and(|receiver| receiver.set_credit(now, symbols))
     }
 
+    /// Whether both directions share the channel, as a hub finds out from all its neighbours.
+    pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
+        self.sender.set_air_shared(is_shared);
+    }
+
     /// The round trip through the tunnel, once measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.sender.rtt().measured()

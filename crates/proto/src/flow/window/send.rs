@@ -418,6 +418,11 @@ impl WindowSender {
         self.link.finds_air_shared()
     }
 
+    /// Somebody here who hears more than this pair has found out whether they do.
+    pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
+        self.link.set_air_shared(is_shared);
+    }
+
     // ---- feedback -----------------------------------------------------------------------------
 
     /// Takes feedback of this flow.
