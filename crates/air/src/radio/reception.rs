@@ -17,7 +17,7 @@ use super::arrivals::{Arrivals, Arriving};
 use super::config::{Decoding, Fading, MAX_RADIOS, RadioConfig, Receiver};
 use super::error::RadioError;
 use super::error_ratio::{Known, loss_ratio_max};
-use super::fading::{Variation, uniform};
+use super::fading::{Variation, Variations, uniform};
 use super::mac::{MacFrame, Quality, Transmit};
 use super::propagation::{self, milliwatts};
 use super::rate::Rate;
@@ -55,7 +55,7 @@ pub struct Radio<P> {
     apart: Vec<Apart>,
     /// Sorted by sender: the links of one are neighbours.
     links: LinkTable,
-    variations: Vec<Variation>,
+    variations: Variations,
     erasures: Vec<(Erasure, Stream)>,
     on_air: Vec<Option<OnAir<P>>>,
     free: Vec<TransmissionIndex>,
@@ -228,7 +228,7 @@ impl<P> Radio<P> {
             stations: Vec::with_capacity(config.stations.len()),
             apart: Vec::with_capacity(config.stations.len()),
             links: LinkTable::with_capacity(built.len()),
-            variations: Vec::new(),
+            variations: Variations::new(config.fading),
             erasures: Vec::new(),
             on_air: Vec::new(),
             free: Vec::new(),
@@ -245,8 +245,8 @@ impl<P> Radio<P> {
             if config.fading != Fading::None {
                 variation = *pairs.entry((from.min(to), from.max(to))).or_insert_with(|| {
                     let key = propagation::pair_key(config, from, to, "fading");
-                    radio.variations.extend(Variation::new(config.fading, key));
-                    (radio.variations.len() as u32).wrapping_sub(1)
+                    let pair = Variation::new(config.fading, key);
+                    pair.map_or(NONE, |pair| radio.variations.push(pair))
                 });
             }
             let mut erasure = NONE;
@@ -409,12 +409,13 @@ impl<P> Radio<P> {
         let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
         let (from, rate) = (on_air.frame.from, on_air.frame.rate);
         let bits_per_ns = on_air.bits_per_ns();
+        let look = self.variations.look(self.now);
         for index in range(&self.apart[from].links) {
             let (to, mut power_mw) = (self.links.to[index], self.links.power_mw[index]);
             let mut erased = false;
             if let Some(&(variation, erasure)) = self.links.processes.get(index) {
-                if let Some(variation) = self.variations.get_mut(variation as usize) {
-                    power_mw *= variation.gain_in_steps(self.now);
+                if let Some(gain) = self.variations.gain(look, variation) {
+                    power_mw *= gain;
                 }
                 if let Some((process, stream)) = self.erasures.get_mut(erasure as usize) {
                     erased = process.draw(stream);
