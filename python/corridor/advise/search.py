@@ -18,20 +18,20 @@ from corridor.advise.settings import Setting, grid
 BUDGET = 80.0
 #: So many transfers are run at least, whatever the budget: two histories of each setting, and half
 #: as many to judge. More than the most make no better advice.
-TRANSFERS_MIN, TRANSFERS_MAX = 600, 2_000
+TRANSFERS_MIN, TRANSFERS_MAX = 600, 3_000
 #: Histories by which it is found out how many events a transfer has.
 PILOT = 4
 #: Share of the budget that the search may use; the rest judges.
 SEARCH_SHARE = 0.8
 #: Share that the first round has, over all settings; what is left of them after each round, and by
 #: how much histories grow.
-FIRST_SHARE, KEPT, GROWTH = 0.3, 3, 2.6
+FIRST_SHARE, KEPT, GROWTH = 0.2, 3, 2.6
 #: So many settings go to the end.
 FINALISTS = 4
 #: Histories that are added at a time in the last round, which ends when no more than this share of
 #: the goodput is expected to be lost by the choice among those that are left.
 RACE_STEP = 10
-LOSS = 0.005
+LOSS = 0.002
 #: A change is taken back if that costs less than this share of the goodput.
 NEEDLESS = 0.005
 #: Judgement ends when the interval of the gain is no wider than this to either side, as a share,
