@@ -44,7 +44,7 @@ def levels(settings: Sequence[Any], seen: Sequence[Transfers]) -> Values:
     if len(settings) < 3 or not goodputs.any():
         return goodputs
     least = _NOTHING * goodputs[goodputs > 0].min()
-    found = np.log(np.maximum(goodputs, least))
+    found: Values = np.log(np.maximum(goodputs, least))
     spread = float(found.var())
     if not spread:
         return found
@@ -92,7 +92,7 @@ def _chance(seen: Sequence[Transfers]) -> float:
     if settings < 2 or count < 2:
         return 0.0
     own = added - added.mean(axis=0)
-    return float((own**2).sum()) / (settings - 1) / (count - 1) / count
+    return float((own**2).sum() / (settings - 1) / (count - 1) / count)
 
 
 def _middle(found: Values, covariance: Values) -> float:

@@ -163,9 +163,9 @@ def loss(ours: Transfers, others: Transfers) -> float:
     log = float(np.log(others.goodput_bps / ours.goodput_bps))
     deviation = float((influences(others) - influences(ours)).std(ddof=1)) / count**0.5
     if not deviation:
-        return max(log, 0.0)
+        return float(max(log, 0.0))
     z = log / deviation
-    return deviation * float(stats.norm.pdf(z) + z * stats.norm.cdf(z))
+    return float(deviation * (stats.norm.pdf(z) + z * stats.norm.cdf(z)))
 
 
 def lets_more_fail(ours: Transfers, others: Transfers) -> bool:
