@@ -65,7 +65,7 @@ bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's
 	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
 
 # Goes on where it was cut short; as `make bench-advise PROOF='--first 20 --networks 20'` in parts.
-bench-advise: python ## Advice for 200 random networks beside fresh runs, an hour or two: out/bench/advise.json
+bench-advise: python ## Advice for 200 random networks beside fresh runs, a quarter of an hour: out/bench/advise.json
 	$(OUT)/python/bin/python -m corridor.advise.proof $(PROOF) --out $(OUT)/bench/advise.json
 
 # Of the same proof, into the same file: ten of its networks.

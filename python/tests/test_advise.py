@@ -3,7 +3,9 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,11 +16,13 @@ from corridor.advise import (
     NetworkError,
     Setting,
     advise,
+    alike,
     grid,
     paste,
     proof,
     read,
     sample,
+    search,
     show,
 )
 from corridor.advise.network import spread
@@ -255,6 +259,95 @@ def test_the_interval_of_a_gain_covers_it() -> None:
         hits += found.low <= 0.2 <= found.high
     assert 0.91 < hits / 400 < 0.985
     assert sample.gain(transfers([0, 0], [1, 1]), transfers([44, 44], [1, 1])).value == -1
+
+
+def test_what_a_choice_may_lose_is_its_expectation() -> None:
+    draw = np.random.default_rng(11)
+    luck = draw.exponential(1, 60) + 1
+    times = [luck * draw.uniform(0.8, 1.2, 60) * scale for scale in (10, 10.1)]
+    ours, others = (transfers([44] * 60, each.tolist()) for each in times)
+    # By drawing what the logarithm of the ratio may be.
+    found = sample.gain(others, ours)
+    log = np.log1p(found.value)
+    deviation = (np.log1p(found.high) - log) / 2.001
+    drawn = np.maximum(draw.normal(log, deviation, 200_000), 0).mean()
+    assert sample.loss(ours, others) == pytest.approx(drawn, rel=0.05)
+    assert sample.loss(ours, ours) == 0
+    failed = transfers([0] * 60, [10] * 60)
+    assert sample.loss(ours, failed) == 0
+    assert sample.loss(failed, ours) == float("inf")
+
+
+def test_settings_are_known_by_those_alike() -> None:
+    settings = grid(Setting())
+    draw = np.random.default_rng(5)
+    wrong, smooth = [], []
+    for _ in range(20):
+        effects = {"retries": {3: 0, 7: draw.normal(0, 0.3)}, "window": {5: 0.2, 2: 0.0, 8: 0.1}}
+        true = [
+            sum(effect[getattr(each, name)] for name, effect in effects.items())
+            for each in settings
+        ]
+        # Of so many histories, which differ, all settings have the same; each has luck of its own.
+        history = draw.exponential(1, 3) + 0.5
+        seen = [
+            transfers([44] * 3, (10 * history * np.exp(draw.normal(-level, 0.4, 3))).tolist())
+            for level in true
+        ]
+        levels = alike.levels(settings, seen)
+        own = np.log([each.goodput_bps for each in seen])
+        wrong.append(np.std(own - true))
+        smooth.append(np.std(levels - true))
+    assert np.mean(smooth) < 0.5 * np.mean(wrong)
+
+
+def test_levels_of_nothing_are_numbers() -> None:
+    settings = grid(Setting())[:4]
+    failed = transfers([0, 0], [10, 10])
+    fine = transfers([44, 44], [10, 11])
+    for seen in ([failed] * 4, [fine] * 4, [failed, fine, failed, failed]):
+        levels = alike.levels(settings, seen)
+        assert np.isfinite(levels).all()
+    assert int(np.argmax(levels)) == 1
+    assert len(alike.levels(settings[:2], [fine] * 2)) == 2
+
+
+@dataclass
+class Drawn:
+    """Transfers of a chosen gain, and histories that all settings have."""
+
+    gain: float
+    seed: int
+    run_count: int = 0
+
+    @property
+    def defaults(self) -> Setting:
+        return Setting()
+
+    def run(self, settings: Sequence[Setting], count: int, _first: int) -> None:
+        self.run_count += len(settings) * count
+
+    def transfers(self, setting: Setting, count: int, first: int = 0) -> Transfers:
+        stream = np.random.default_rng(self.seed)
+        history = stream.exponential(1, 1_000) + 0.3
+        own = np.random.default_rng([self.seed, int(setting == self.defaults)])
+        times = 10 * history * np.exp(own.normal(0, 0.2, 1_000))
+        times /= 1 if setting == self.defaults else 1 + self.gain
+        return transfers([44] * count, times[first : first + count].tolist())
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.1, 1.0])
+def test_intervals_that_end_the_judgement_cover_the_gain(gain: float) -> None:
+    hits, counts = 0, []
+    for seed in range(300):
+        drawn = Drawn(gain, seed)
+        count, found = search._compared(cast("Any", drawn), Setting(retries=7), 600)
+        hits += found.low <= gain <= found.high
+        counts.append(count)
+    # Of 95 %, as far as chance and what is stopped at allow.
+    assert hits / 300 > 0.91
+    # What gains much is known sooner.
+    assert np.mean(counts) < 200 if gain == 1 else np.mean(counts) == 300
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ use corridor_results::{Campaign, CampaignError, Ending, Engine, Store, Task};
 use corridor_scenario::{
     Column, Measures, Plan, Replication, Replications, Rows, TableKind, Value,
 };
-use corridor_sim::{CODE_VERSION, SimError};
+use corridor_sim::{CODE_VERSION, Runner, SimError};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -38,16 +38,18 @@ type Sketched<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
 pub struct PlanRuns {
     plan: Arc<Plan>,
     campaign: Mutex<Campaign>,
+    simulator: Arc<Simulator>,
 }
 
 /// Makes replications in virtual time.
-struct Simulator;
+#[derive(Default)]
+struct Simulator(Runner);
 
 impl Engine for Simulator {
     type Error = SimError;
 
     fn make(&self, plan: &Plan, task: Task) -> Result<Replication, SimError> {
-        corridor_sim::run(&plan.points[task.point], task.replication)
+        self.0.run(&plan.points[task.point], task.replication)
     }
 }
 
@@ -74,7 +76,7 @@ impl PlanRuns {
         let points: Vec<usize> = (0..plan.points.len()).collect();
         let plan = Arc::new(plan);
         let campaign = Campaign::new(Arc::clone(&plan), &points, CODE_VERSION, (store, afresh));
-        Ok(PlanRuns { plan, campaign: Mutex::new(campaign) })
+        Ok(PlanRuns { plan, campaign: Mutex::new(campaign), simulator: Arc::default() })
     }
 
     /// Number of points.
@@ -200,7 +202,7 @@ impl PlanRuns {
             }
         };
         let campaign: &mut Campaign = &mut campaign;
-        let made = py.detach(|| campaign.run(&Arc::new(Simulator), jobs, look));
+        let made = py.detach(|| campaign.run(&self.simulator, jobs, look));
         match (made, failure) {
             (_, Some(failure)) => Err(failure),
             (Ok(Ending::Complete | Ending::Interrupted), None) => Ok(()),
@@ -233,7 +235,7 @@ impl PlanRuns {
     fn make<'py>(&self, py: Python<'py>, runs: Vec<Run>) -> PyResult<Bound<'py, PyBytes>> {
         let tasks = self.tasks(&runs)?;
         let made = py.detach(|| {
-            let made = tasks.into_iter().map(|task| Simulator.make(&self.plan, task));
+            let made = tasks.into_iter().map(|task| self.simulator.make(&self.plan, task));
             made.collect::<Result<Vec<Replication>, SimError>>()
         });
         let json = serde_json::to_vec(&made.map_err(refused)?).map_err(refused)?;
@@ -262,7 +264,7 @@ impl PlanRuns {
         replication: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let task = self.tasks(&[(point, replication)])?[0];
-        let made = py.detach(|| Simulator.make(&self.plan, task)).map_err(refused)?;
+        let made = py.detach(|| self.simulator.make(&self.plan, task)).map_err(refused)?;
         let measures = made.measures;
         let values = self.metrics().map(|column| number(&measures, column));
         Ok(PyArray1::from_iter(py, values))

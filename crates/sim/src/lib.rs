@@ -42,7 +42,7 @@ pub use capture::{
     capture_udp,
 };
 pub use plan::SimError;
-pub use plan::run::{CODE_VERSION, COMMIT, check_plan, run};
+pub use plan::run::{CODE_VERSION, COMMIT, Runner, check_plan, run};
 pub use plan::settings::settings;
 pub use plan::sketch::{Sketch, sketch};
 pub use plan::tunnel::line::LineSeen;

@@ -25,7 +25,7 @@ import numpy as np
 
 from corridor import COMMIT
 from corridor._progress import Bar
-from corridor.advise import sample, search, settings
+from corridor.advise import alike, sample, search, settings
 from corridor.advise.network import Given, NetworkError, read_table
 from corridor.advise.sample import REPLAY_FROM, Sampler
 from corridor.advise.search import BUDGET, Advice, advise
@@ -42,6 +42,9 @@ PACKETS = 128
 REACH_M, SHADOWING_DB, EXPONENT = 10.0, 4.0, 3.0
 #: Places that are drawn before one has no network in one piece.
 DRAWS_MAX = 1_000
+#: Fresh histories of each network. Where the logarithm of a gain differs by 0.4 from history to
+#: history, as in random networks, each of 200 simultaneous intervals goes 10 % to either side.
+REPLAYS = 240
 #: Histories that the best settings of an exhaustive search are compared over, and again as many.
 REGRET_HISTORIES = 150
 #: Histories of each setting by which advisors are told apart.
@@ -124,7 +127,7 @@ class Asked:
     #: Millions of events that each advice may spend.
     budget: float = BUDGET
     #: Fresh histories of each network.
-    replays: int = 120
+    replays: int = REPLAYS
     #: Networks of the whole proof, over which intervals are simultaneous, however few are run now.
     whole: int = NETWORKS
 
@@ -146,7 +149,7 @@ def fingerprint() -> str:
     rows outlive a commit that moves neither, and no other.
     """
     found = sha256()
-    for module in (sample, search, settings):
+    for module in (alike, sample, search, settings):
         text = Path(str(module.__file__)).read_text(encoding="utf-8")
         found.update(ast.dump(ast.parse(text)).encode())
     for number in range(2):
@@ -171,7 +174,7 @@ def main() -> int:
                         help="of how many, from number 0 on, all settings are run")  # fmt: skip
     parser.add_argument("--only-exhaustive", action="store_true", help="no others")
     parser.add_argument("--budget", type=float, default=BUDGET, help="millions of events")
-    parser.add_argument("--replays", type=int, default=120, help="fresh histories of each network")
+    parser.add_argument("--replays", type=int, default=REPLAYS, help="fresh histories of each")
     given = parser.parse_args()
     asked = Asked(given.budget, given.replays, given.whole)
     count = given.whole - given.first if given.networks is None else given.networks

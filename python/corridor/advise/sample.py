@@ -146,8 +146,26 @@ def gain(ours: Transfers, others: Transfers, confidence: float = 0.95) -> Estima
         value = float("inf") if ours.bytes.sum() > others.bytes.sum() else least
         return Estimate(value, least, float("inf"))
     log = float(np.log(ours.goodput_bps / others.goodput_bps))
-    found = _estimate(log, _influence(ours) - _influence(others), confidence)
+    found = _estimate(log, influences(ours) - influences(others), confidence)
     return Estimate(*(float(np.expm1(min(x, 700.0))) for x in (found.value, found.low, found.high)))
+
+
+def loss(ours: Transfers, others: Transfers) -> float:
+    """What is lost if ours is taken and theirs is better, times how likely that is, as a share.
+
+    The expectation of the logarithm's positive part, by the same linearization as `gain`.
+    """
+    if not others.bytes.sum():
+        return 0.0
+    if not ours.bytes.sum():
+        return float("inf")
+    count = len(ours.bytes)
+    log = float(np.log(others.goodput_bps / ours.goodput_bps))
+    deviation = float((influences(others) - influences(ours)).std(ddof=1)) / count**0.5
+    if not deviation:
+        return float(max(log, 0.0))
+    z = log / deviation
+    return float(deviation * (stats.norm.pdf(z) + z * stats.norm.cdf(z)))
 
 
 def lets_more_fail(ours: Transfers, others: Transfers) -> bool:
@@ -163,7 +181,7 @@ def lets_more_fail(ours: Transfers, others: Transfers) -> bool:
     return bool(stats.binomtest(more, more + fewer, 0.5, "greater").pvalue <= FAILURES_LEVEL)
 
 
-def _influence(of: Transfers) -> Values:
+def influences(of: Transfers) -> Values:
     """What each history adds to the logarithm of the goodput, times their number."""
     count = len(of.bytes)
     return np.asarray(count * (of.bytes / of.bytes.sum() - of.spent_s / of.spent_s.sum()))

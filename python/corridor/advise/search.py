@@ -5,34 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import log1p
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from corridor.advise import sample
+from corridor.advise import alike, sample
 from corridor.advise.network import Given
 from corridor.advise.sample import JUDGE_FROM, Estimate, Sampler, Transfers
 from corridor.advise.settings import Setting, grid
 
-#: What may be spent by default, millions of events in the simulator: a minute on two processors.
-#: Events and not seconds, so that advice is the same on every machine.
+#: What may be spent by default, millions of the simulator's events: half a minute on two
+#: processors. Events and not seconds, so that advice is the same on every machine.
 BUDGET = 80.0
 #: So many transfers are run at least, whatever the budget: two histories of each setting, and half
 #: as many to judge. More than the most make no better advice.
-TRANSFERS_MIN, TRANSFERS_MAX = 600, 4_000
+TRANSFERS_MIN, TRANSFERS_MAX = 600, 3_000
 #: Histories by which it is found out how many events a transfer has.
 PILOT = 4
 #: Share of the budget that the search may use; the rest judges.
 SEARCH_SHARE = 0.8
 #: Share that the first round has, over all settings; what is left of them after each round, and by
 #: how much histories grow.
-FIRST_SHARE, KEPT, GROWTH = 0.3, 3, 2.6
+FIRST_SHARE, KEPT, GROWTH = 0.2, 3, 2.6
 #: So many settings go to the end.
 FINALISTS = 4
-#: Histories that are added at a time in the last round.
+#: Histories that are added at a time in the last round, which ends when no more than this share of
+#: the goodput is expected to be lost by the choice among those that are left.
 RACE_STEP = 10
+LOSS = 0.002
 #: A change is taken back if that costs less than this share of the goodput.
 NEEDLESS = 0.005
-#: Judgement ends when the interval of the gain is no wider than this to either side, as a share.
-PRECISE = 0.01
+#: Judgement ends when the interval of the gain is no wider than this to either side, as a share,
+#: or than this part of the gain.
+PRECISE, CLOSE = 0.01, 0.1
 #: Histories that judge at a time.
 JUDGE_STEP = 20
 #: Least gain for which anything is to be changed.
@@ -203,10 +207,12 @@ def _halve(sampler: Histories[S], settings: Sequence[S], transfers: int) -> list
     while len(left) > FINALISTS:
         sampler.run(left, count)
         seen, bad = {each: sampler.transfers(each, count) for each in left}, set[S]()
+        known = alike.levels(left, [seen[each] for each in left])
+        worth = dict(zip(left, known, strict=True))
         if sampler.halves_allowed_first:
             others = sampler.transfers(sampler.defaults, count)
             bad = {each for each in left if sampler.lets_more_fail(seen[each], others)}
-        left.sort(key=partial(_place, seen, bad))
+        left.sort(key=lambda each: (each in bad, -worth[each]))
         left = left[: max(FINALISTS, len(left) // KEPT)]
         count = round(GROWTH * count)
     defaults, best = sampler.defaults, left[0]
@@ -234,6 +240,9 @@ def _race(sampler: Histories[S], settings: Sequence[S], budget: int) -> list[S]:
         best = seen[left[0]]
         if count >= JUDGE_STEP:
             left = [e for e in left if e == left[0] or sample.gain(seen[e], best).high > 0]
+            rivals = [e for e in left[1:] if e not in bad or left[0] in bad]
+            if sum(sample.loss(best, seen[each]) for each in rivals) <= LOSS:
+                break
         is_spent = sampler.run_count + RACE_STEP * len(left) > budget
         if len(left) == 1 or is_spent or count + RACE_STEP > JUDGE_FROM:
             break
@@ -292,7 +301,15 @@ def _compared(sampler: Histories[S], setting: S, budget: int) -> tuple[int, Esti
         sampler.run(pair, JUDGE_STEP, JUDGE_FROM + count - JUDGE_STEP)
         ours, others = (sampler.transfers(each, count, JUDGE_FROM) for each in pair)
         found = sample.gain(ours, others)
-        is_precise = found.high - found.low <= 2 * PRECISE * (1 + found.value)
+        is_precise = _is_precise(found)
         is_full = JUDGE_FROM + count + JUDGE_STEP > sample.REPLAY_FROM
         if is_precise or is_full or sampler.run_count + 2 * JUDGE_STEP > budget:
             return count, found
+
+
+def _is_precise(found: Estimate) -> bool:
+    """Tell whether a gain is known well enough, by the logarithm that its interval is one of."""
+    if found.low <= -1:
+        return False
+    value, low, high = (log1p(each) for each in (found.value, found.low, found.high))
+    return (high - low) / 2 <= max(PRECISE, CLOSE * abs(value))

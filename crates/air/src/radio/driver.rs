@@ -370,45 +370,56 @@ impl<P: Clone> RadioMedium<P> {
         while let Some(notice) = self.radio.poll_notice() {
             let events = &mut self.events;
             let station = match notice {
-                Notice::Busy(station) => {
-                    match &mut self.macs[station] {
-                        Mac::Dcf(mac) => mac.handle_busy(at),
-                        Mac::Wpan(mac) => mac.handle_busy(at),
-                    }
-                    station
-                }
-                Notice::Idle(station) => {
-                    match &mut self.macs[station] {
-                        Mac::Dcf(mac) => mac.handle_idle(at, events),
-                        Mac::Wpan(mac) => mac.handle_idle(),
-                    }
-                    station
-                }
-                Notice::Sent(station, busy) => {
-                    match &mut self.macs[station] {
-                        Mac::Dcf(mac) => mac.handle_sent(at, busy, events),
-                        Mac::Wpan(mac) => mac.handle_sent(at, busy, events),
-                    }
-                    station
-                }
-                Notice::Undecoded(station) => {
-                    match &mut self.macs[station] {
-                        Mac::Dcf(mac) => mac.handle_undecoded(at, events),
-                        Mac::Wpan(mac) => mac.handle_undecoded(),
-                    }
-                    station
-                }
-                Notice::Decoded(station, transmission, quality) => {
-                    if let Some(frame) = self.radio.frame(transmission) {
-                        match &mut self.macs[station] {
-                            Mac::Dcf(mac) => mac.handle_frame(at, frame, quality, events),
-                            Mac::Wpan(mac) => mac.handle_frame(at, frame, quality, events),
+                Notice::Busy(station)
+                | Notice::Idle(station)
+                | Notice::Undecoded(station)
+                | Notice::Sent(station, _)
+                | Notice::Decoded(station, ..) => station,
+            };
+            let may_move_timer = match &mut self.macs[station] {
+                Mac::Dcf(mac) => {
+                    match notice {
+                        Notice::Busy(_) => mac.handle_busy(at),
+                        Notice::Idle(_) => mac.handle_idle(at, events),
+                        Notice::Sent(_, busy) => mac.handle_sent(at, busy, events),
+                        Notice::Undecoded(_) => mac.handle_undecoded(at, events),
+                        Notice::Decoded(_, transmission, quality) => {
+                            if let Some(frame) = self.radio.frame(transmission) {
+                                mac.handle_frame(at, frame, quality, events);
+                            }
                         }
                     }
-                    station
+                    true
                 }
+                // It backs off blindly: what it hears of the channel moves none of its timers.
+                Mac::Wpan(mac) => match notice {
+                    Notice::Busy(_) => {
+                        mac.handle_busy(at);
+                        false
+                    }
+                    Notice::Idle(_) => {
+                        mac.handle_idle();
+                        false
+                    }
+                    Notice::Undecoded(_) => {
+                        mac.handle_undecoded();
+                        false
+                    }
+                    Notice::Sent(_, busy) => {
+                        mac.handle_sent(at, busy, events);
+                        true
+                    }
+                    Notice::Decoded(_, transmission, quality) => {
+                        if let Some(frame) = self.radio.frame(transmission) {
+                            mac.handle_frame(at, frame, quality, events);
+                        }
+                        true
+                    }
+                },
             };
-            self.list(station);
+            if may_move_timer {
+                self.list(station);
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! How many bits are in error at which ratio of power to noise and interference. The equations
 //! stand at [`super::Rate::success_ratio`].
 
+use std::sync::LazyLock;
+
 use super::rate::Rate;
 
 /// Ratios that are remembered, a power of two.
@@ -31,9 +33,39 @@ pub(super) struct Known {
     entries: Vec<Option<(Rate, f64, f64)>>,
 }
 
+/// A part of a frame, while what arrives besides is the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Span {
+    /// Ratio of power to noise and interference, linear.
+    pub sinr: f64,
+    pub bits: f64,
+}
+
 impl Known {
+    /// Whether a draw from 0 to 1 is less than the share of frames of these spans that come through
+    /// without error: the product of [`Rate::success_ratio`], to the bit.
+    pub fn comes_through(&mut self, rate: Rate, spans: &[Span], luck: f64) -> bool {
+        // Nearly always bounds tell as much as the equations do.
+        let bounds = if rate == Rate::Oqpsk250 { bounds(spans) } else { None };
+        if let Some((low, high)) = bounds {
+            // An exponential is no less than its tangent.
+            if luck < 1.0 + low - ROUNDING {
+                return true;
+            }
+            let luck = libm::log(luck);
+            if luck < low - ROUNDING {
+                return true;
+            }
+            if luck > high + ROUNDING {
+                return false;
+            }
+        }
+        let shares = spans.iter().map(|span| self.success_ratio(rate, span.sinr, span.bits));
+        luck < shares.fold(1.0, |product, share| product * share)
+    }
+
     /// As [`Rate::success_ratio`], to the bit.
-    pub fn success_ratio(&mut self, rate: Rate, sinr: f64, bits: f64) -> f64 {
+    fn success_ratio(&mut self, rate: Rate, sinr: f64, bits: f64) -> f64 {
         // Sixteen exponentials for a 1.
         if rate == Rate::Oqpsk250 && sinr >= CERTAIN_SINR && bits <= CERTAIN_BITS {
             return 1.0;
@@ -103,20 +135,38 @@ const OQPSK: [(f64, f64); 15] = {
     terms
 };
 
-/// More than the share of spans of `bits` bits that have an error, if that is little; `None` where
-/// nothing simpler than [`success_ratio`] says so.
+/// Ratios of the table in a unit.
+const RATIOS: f64 = 256.0;
+
+/// Logarithm of the share of O-QPSK's bits without error, at ratios from 0 to [`CERTAIN_SINR`].
+static LOGS: LazyLock<Vec<f64>> = LazyLock::new(|| {
+    let count = (CERTAIN_SINR * RATIOS) as u32;
+    (0..=count).map(|n| log_success(Rate::Oqpsk250, f64::from(n) / RATIOS)).collect()
+});
+
+/// By so much of itself a logarithm of the table may be wrong, and one that is summed up: far more
+/// than roundings do to either. The terms of the alternating sum are together less than 65,536
+/// times the exponential of the first, of which a bit's share of errors is half or more.
+const ERROR: f64 = 1e-9;
+const ROUNDING: f64 = 1e-11;
+
+/// Bounds of the logarithm of the share of frames of these spans that come through without error,
+/// in O-QPSK; `None` where the table does not say.
 ///
-/// The terms of O-QPSK's alternating sum become smaller from the first on where `sinr` is 1 or
-/// more: a bit is in error less often than the first says, `4 exp(-10 sinr)`. What roundings do to
-/// either is less than what is added.
-pub(super) fn loss_ratio_max(rate: Rate, sinr: f64, bits: f64) -> Option<f64> {
-    if rate != Rate::Oqpsk250 || sinr < 1.0 {
-        return None;
+/// The stronger a signal, the less often is a bit in error: so what is between two ratios of the
+/// table is between their logarithms.
+fn bounds(spans: &[Span]) -> Option<(f64, f64)> {
+    let (mut low, mut high) = (0.0, 0.0);
+    for &Span { sinr, bits } in spans {
+        if bits <= 0.0 || sinr >= CERTAIN_SINR && bits <= CERTAIN_BITS {
+            continue;
+        }
+        let place = (sinr * RATIOS) as usize;
+        let (&below, &above) = (LOGS.get(place)?, LOGS.get(place + 1)?);
+        low += bits * below * (1.0 + ERROR);
+        high += bits * above * (1.0 - ERROR);
     }
-    if sinr >= CERTAIN_SINR && bits <= CERTAIN_BITS {
-        return Some(0.0);
-    }
-    Some(bits.max(0.0) * 4.0 * libm::exp(-10.0 * sinr) * (1.0 + 1e-9) + 1e-14)
+    Some((low, high))
 }
 
 /// Uncoded, by `Eb/N0`.
@@ -216,23 +266,53 @@ mod tests {
         assert_eq!(known.entries.len(), KNOWN);
     }
 
-    /// Whoever draws less than one less the bound draws less than the equations' share, too.
+    fn exact(spans: &[Span]) -> f64 {
+        spans
+            .iter()
+            .fold(1.0, |product, span| product * Rate::Oqpsk250.success_ratio(span.sinr, span.bits))
+    }
+
     #[test]
-    fn bounds_of_losses_are_bounds() {
-        for n in 0..20_000 {
-            let sinr = 0.5 + f64::from(n) / 2_000.0;
+    fn bounds_are_about_what_the_equations_say() {
+        for n in 0..40_000 {
+            let sinr = f64::from(n) / 6_400.0;
             for bits in [-1.0, 0.0, 1.0, 352.0, 1_016.0, 1e6] {
-                let exact = Rate::Oqpsk250.success_ratio(sinr, bits);
-                match loss_ratio_max(Rate::Oqpsk250, sinr, bits) {
-                    Some(bound) => assert!(1.0 - bound <= exact, "{sinr}, {bits}: {bound}"),
-                    None => assert!(sinr < 1.0),
+                let spans = [Span { sinr, bits }, Span { sinr: 1.5, bits: 12.0 }];
+                let Some((low, high)) = bounds(&spans) else {
+                    assert!(sinr >= CERTAIN_SINR - 1.0 / RATIOS, "{sinr}");
+                    continue;
+                };
+                let exact = libm::log(exact(&spans));
+                assert!(exact.is_infinite() || low - ROUNDING <= exact, "{sinr}, {bits}: {low}");
+                assert!(exact <= high + ROUNDING, "{sinr}, {bits}: {high}");
+                // And next to it, where that matters.
+                assert!(exact < -30.0 || high - low <= -0.05 * low + 1e-9, "{sinr}: {low}, {high}");
+            }
+        }
+    }
+
+    /// Whatever is drawn, also next to the share itself.
+    #[test]
+    fn who_comes_through_is_who_does_by_the_equations() {
+        let (mut known, mut state) = (Known::default(), 1_u64);
+        let mut draw = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+        };
+        for _ in 0..50_000 {
+            let count = (4.0 * draw()) as usize;
+            let spans: Vec<_> = (0..=count)
+                .map(|_| Span { sinr: 6.0 * draw() * draw(), bits: 1_100.0 * draw() - 50.0 })
+                .collect();
+            let exact = exact(&spans);
+            let next = [exact, exact.next_down(), exact.next_up(), exact - 1e-12, exact + 1e-12];
+            for luck in next.into_iter().chain([draw(), draw(), draw() * exact]) {
+                if luck > 0.0 {
+                    let told = known.comes_through(Rate::Oqpsk250, &spans, luck);
+                    assert_eq!(told, luck < exact, "{spans:?}, {luck}");
                 }
             }
         }
-        // And next to what they say, where that matters.
-        let (bound, exact) = (loss_ratio_max(Rate::Oqpsk250, 2.0, 1_016.0), 1_016.0 * oqpsk(2.0));
-        assert!(bound.is_some_and(|bound| bound < 1.1 * exact), "{bound:?}, {exact}");
-        assert_eq!(loss_ratio_max(Rate::Ofdm6, 100.0, 1.0), None);
     }
 
     /// What is not computed is 1 by the equations too, and only just beyond is it not.

@@ -7,24 +7,34 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 
 use super::config::Fading;
+use super::waves::{self, Lanes, WAVES};
 
-/// Waves of each kind: enough for the first two moments and the autocorrelation.
-const WAVES: usize = 8;
-
-/// A cosine of time.
+/// Cosines of time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tone {
-    hz: f64,
+struct Tones {
+    hz: Lanes,
     /// Of a turn, 0 to 1.
-    phase: f64,
+    phase: Lanes,
 }
 
-impl Tone {
-    /// Turns are counted in whole ones and a rest, so that a late time costs no precision.
-    fn at(self, seconds: u64, nanos: u32) -> f64 {
-        let turns = self.hz * seconds as f64;
-        let turns = (turns - libm::floor(turns)) + self.hz * (f64::from(nanos) * 1e-9) + self.phase;
-        libm::cos(TAU * (turns - libm::floor(turns)))
+impl Tones {
+    /// The sum of all. Turns are counted in whole ones and a rest, so that a late time costs no
+    /// precision.
+    fn sum(&self, seconds: u64, nanos: u32) -> f64 {
+        let [whole, part] = [seconds as f64, f64::from(nanos) * 1e-9];
+        let mut turns = [0.0; WAVES];
+        for (turns, hz) in turns.iter_mut().zip(self.hz) {
+            *turns = hz * whole;
+        }
+        turns = waves::fractions(turns);
+        for ((turns, hz), phase) in turns.iter_mut().zip(self.hz).zip(self.phase) {
+            *turns = *turns + hz * part + phase;
+        }
+        let mut angles = waves::fractions(turns);
+        for angle in &mut angles {
+            *angle *= TAU;
+        }
+        waves::cosines(angles).iter().sum()
     }
 }
 
@@ -32,26 +42,16 @@ impl Tone {
 #[derive(Clone, Debug)]
 pub(super) struct Variation {
     kind: Fading,
-    in_phase: [Tone; WAVES],
-    quadrature: [Tone; WAVES],
-    /// The step of time that was looked at last, and its gain.
-    step: Option<(u64, f64)>,
+    in_phase: Tones,
+    quadrature: Tones,
 }
-
-/// Steps of slow fading in the shortest of its periods: gain goes on by a tenth of its deviation in
-/// one of them at most, and is computed once in each.
-const STEPS: u64 = 64;
 
 impl Variation {
     /// That of the pair that `entity` names; `None` if links do not vary.
     pub fn new(fading: Fading, key: StreamKey) -> Option<Self> {
         let mut stream = key.stream();
-        let mut variation = Variation {
-            kind: fading,
-            in_phase: [Tone::default(); WAVES],
-            quadrature: [Tone::default(); WAVES],
-            step: None,
-        };
+        let mut variation =
+            Variation { kind: fading, in_phase: Tones::default(), quadrature: Tones::default() };
         match fading {
             Fading::None => return None,
             Fading::Rician { doppler_hz, .. } => variation.scatter(doppler_hz, &mut stream),
@@ -66,41 +66,24 @@ impl Variation {
         for n in 0..WAVES {
             let angle = (TAU * (n + 1) as f64 - TAU / 2.0 + theta) / (4 * WAVES) as f64;
             let (hz_i, hz_q) = (doppler_hz * libm::cos(angle), doppler_hz * libm::sin(angle));
-            self.in_phase[n] = Tone { hz: hz_i, phase: uniform(stream) };
-            self.quadrature[n] = Tone { hz: hz_q, phase: uniform(stream) };
+            (self.in_phase.hz[n], self.in_phase.phase[n]) = (hz_i, uniform(stream));
+            (self.quadrature.hz[n], self.quadrature.phase[n]) = (hz_q, uniform(stream));
         }
     }
 
     /// Tones of random frequency, from a tenth of the highest on.
     fn spread(&mut self, period: Duration, stream: &mut Stream) {
         let hz_max = 1.0 / period.as_secs_f64();
-        for tone in &mut self.in_phase {
-            *tone = Tone { hz: hz_max * (0.1 + 0.9 * uniform(stream)), phase: uniform(stream) };
-        }
-    }
-
-    /// The factor on the mean power at `now`: slow fading goes on in steps, as a function of time
-    /// still, whenever somebody looks.
-    pub fn gain_in_steps(&mut self, now: Time) -> f64 {
-        let Fading::LogNormal { period, .. } = self.kind else { return self.gain(now) };
-        let span_ns = (period.as_nanos() as u64 / STEPS).max(1);
-        let step = now.as_nanos() / span_ns;
-        match self.step {
-            Some((known, gain)) if known == step => gain,
-            _ => {
-                let gain = self.gain(Time::from_nanos(step * span_ns));
-                self.step = Some((step, gain));
-                gain
-            }
+        let Tones { hz, phase } = &mut self.in_phase;
+        for (hz, phase) in hz.iter_mut().zip(phase) {
+            (*hz, *phase) = (hz_max * (0.1 + 0.9 * uniform(stream)), uniform(stream));
         }
     }
 
     /// The factor on the mean power at `now`; 1 in the mean over time (Rician), or 0 dB.
     pub fn gain(&self, now: Time) -> f64 {
         let (seconds, nanos) = (now.as_nanos() / 1_000_000_000, now.as_nanos() % 1_000_000_000);
-        let sum = |tones: &[Tone; WAVES]| -> f64 {
-            tones.iter().map(|tone| tone.at(seconds, nanos as u32)).sum()
-        };
+        let sum = |tones: &Tones| tones.sum(seconds, nanos as u32);
         // Eight cosines of variance one half each.
         let normal = 1.0 / libm::sqrt(WAVES as f64 / 2.0);
         match self.kind {
@@ -116,6 +99,73 @@ impl Variation {
                 libm::pow(10.0, sigma_db * sum(&self.in_phase) * normal / 10.0)
             }
         }
+    }
+}
+
+/// Steps of slow fading in the shortest of its periods: gain goes on by a tenth of its deviation in
+/// one of them at most, and is computed once in each.
+const STEPS: u64 = 64;
+
+/// No step of time.
+const NO_STEP: u64 = u64::MAX;
+
+/// The fading of all pairs of stations. Slow fading goes on in steps, as a function of time still,
+/// whenever somebody looks.
+#[derive(Debug)]
+pub(super) struct Variations {
+    /// Of a step; none where fading has none.
+    step_ns: Option<u64>,
+    /// What a look at a pair needs while the step is the same, apart from the rest: by pair, the
+    /// step of time that was looked at last, and its gain.
+    known: Vec<(u64, f64)>,
+    pairs: Vec<Variation>,
+}
+
+/// When gains are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    now: Time,
+    step: u64,
+}
+
+impl Variations {
+    /// Of no pair yet.
+    pub fn new(fading: Fading) -> Self {
+        let step_ns = match fading {
+            Fading::LogNormal { period, .. } => Some((period.as_nanos() as u64 / STEPS).max(1)),
+            Fading::None | Fading::Rician { .. } => None,
+        };
+        Variations { step_ns, known: Vec::new(), pairs: Vec::new() }
+    }
+
+    /// Adds a pair; returns its place.
+    pub fn push(&mut self, pair: Variation) -> u32 {
+        self.known.push((NO_STEP, 1.0));
+        self.pairs.push(pair);
+        (self.pairs.len() - 1) as u32
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// A look at any number of pairs at `now`.
+    pub fn look(&self, now: Time) -> Look {
+        Look { now, step: self.step_ns.map_or(NO_STEP, |step_ns| now.as_nanos() / step_ns) }
+    }
+
+    /// The factor on a pair's mean power; none where there is no such pair.
+    pub fn gain(&mut self, look: Look, pair: u32) -> Option<f64> {
+        let known = self.known.get_mut(pair as usize)?;
+        let Some(step_ns) = self.step_ns else {
+            return Some(self.pairs[pair as usize].gain(look.now));
+        };
+        if known.0 != look.step {
+            let begin = Time::from_nanos(look.step * step_ns);
+            *known = (look.step, self.pairs[pair as usize].gain(begin));
+        }
+        Some(known.1)
     }
 }
 
@@ -176,15 +226,22 @@ mod tests {
     #[test]
     fn slow_fading_in_steps_is_near_that_without() {
         let fading = Fading::LogNormal { sigma_db: 4.0, period: Duration::from_secs(10) };
-        let (mut link, mut again) = (variation(fading, 3), variation(fading, 3));
+        let link = variation(fading, 3);
+        let [mut steps, mut again] = [(); 2].map(|()| {
+            let mut pairs = Variations::new(fading);
+            assert_eq!(pairs.push(link.clone()), 0);
+            pairs
+        });
+        let mut gain_at = |now| steps.gain(steps.look(now), 0).expect("a pair");
         for ms in 0..30_000 {
             let now = Time::from_millis(ms);
-            let apart_db = 10.0 * libm::log10(link.gain_in_steps(now) / link.gain(now));
+            let apart_db = 10.0 * libm::log10(gain_at(now) / link.gain(now));
             assert!(apart_db.abs() < 0.8, "{apart_db} dB at {ms} ms");
         }
         // Somebody looked before.
         let last = Time::from_millis(29_999);
-        assert_eq!(link.gain_in_steps(last), again.gain_in_steps(last));
+        assert_eq!(Some(gain_at(last)), again.gain(again.look(last), 0));
+        assert_eq!(again.gain(again.look(last), 1), None);
     }
 
     #[test]

@@ -37,7 +37,7 @@
 //!
 //! - [`Radio`] (`reception.rs`): who receives what, when, with which power; interference, carrier
 //!   sense, capture. Links come of a matrix or of positions (`propagation.rs`), and vary in time
-//!   (`fading.rs`).
+//!   (`fading.rs`, `waves.rs`).
 //! - a MAC for each station: [`crate::dcf`] (IEEE 802.11 a, b, g) or [`crate::wpan`] (IEEE
 //!   802.15.4), state machines of their own that get channel state and receptions, and give
 //!   transmissions. The lottery of [`crate::Medium`] is the ideal MAC, without a radio.
@@ -54,6 +54,7 @@ mod propagation;
 mod rate;
 mod reach;
 mod reception;
+mod waves;
 
 pub use config::{
     Capture, Decoding, Fading, Links, MAX_DB, MAX_LINKS, MAX_RADIOS, PathLoss, RadioConfig,

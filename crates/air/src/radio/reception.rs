@@ -16,8 +16,8 @@ use corridor_base::{Stream, StreamKey, Time};
 use super::arrivals::{Arrivals, Arriving};
 use super::config::{Decoding, Fading, MAX_RADIOS, RadioConfig, Receiver};
 use super::error::RadioError;
-use super::error_ratio::{Known, loss_ratio_max};
-use super::fading::{Variation, uniform};
+use super::error_ratio::{Known, Span};
+use super::fading::{Variation, Variations, uniform};
 use super::mac::{MacFrame, Quality, Transmit};
 use super::propagation::{self, milliwatts};
 use super::rate::Rate;
@@ -55,7 +55,7 @@ pub struct Radio<P> {
     apart: Vec<Apart>,
     /// Sorted by sender: the links of one are neighbours.
     links: LinkTable,
-    variations: Vec<Variation>,
+    variations: Variations,
     erasures: Vec<(Erasure, Stream)>,
     on_air: Vec<Option<OnAir<P>>>,
     free: Vec<TransmissionIndex>,
@@ -113,6 +113,8 @@ struct Apart {
     links: Range<u32>,
     /// Draws for [`Decoding::ErrorRatio`].
     luck: Option<Box<Stream>>,
+    /// What has come of the frame that it is locked on to, for the same.
+    spans: Vec<Span>,
 }
 
 /// The links, each column by itself: where a frame ends only the first is looked at.
@@ -149,10 +151,9 @@ struct Locked {
     bits_per_ns: f64,
     /// Least so far, linear.
     sinr_min: f64,
-    /// The ratio now, and since when, and what the spans before let through.
+    /// The ratio now, and since when.
     sinr: f64,
     span_since: Time,
-    success: f64,
 }
 
 impl Locked {
@@ -228,7 +229,7 @@ impl<P> Radio<P> {
             stations: Vec::with_capacity(config.stations.len()),
             apart: Vec::with_capacity(config.stations.len()),
             links: LinkTable::with_capacity(built.len()),
-            variations: Vec::new(),
+            variations: Variations::new(config.fading),
             erasures: Vec::new(),
             on_air: Vec::new(),
             free: Vec::new(),
@@ -245,8 +246,8 @@ impl<P> Radio<P> {
             if config.fading != Fading::None {
                 variation = *pairs.entry((from.min(to), from.max(to))).or_insert_with(|| {
                     let key = propagation::pair_key(config, from, to, "fading");
-                    radio.variations.extend(Variation::new(config.fading, key));
-                    (radio.variations.len() as u32).wrapping_sub(1)
+                    let pair = Variation::new(config.fading, key);
+                    pair.map_or(NONE, |pair| radio.variations.push(pair))
                 });
             }
             let mut erasure = NONE;
@@ -291,7 +292,7 @@ impl<P> Radio<P> {
                 busy: false,
             });
             let luck = draws.then(|| Box::new(key.stream()));
-            self.apart.push(Apart { links: begin..end, luck });
+            self.apart.push(Apart { links: begin..end, luck, spans: Vec::new() });
         }
     }
 
@@ -409,12 +410,13 @@ impl<P> Radio<P> {
         let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
         let (from, rate) = (on_air.frame.from, on_air.frame.rate);
         let bits_per_ns = on_air.bits_per_ns();
+        let look = self.variations.look(self.now);
         for index in range(&self.apart[from].links) {
             let (to, mut power_mw) = (self.links.to[index], self.links.power_mw[index]);
             let mut erased = false;
             if let Some(&(variation, erasure)) = self.links.processes.get(index) {
-                if let Some(variation) = self.variations.get_mut(variation as usize) {
-                    power_mw *= variation.gain_in_steps(self.now);
+                if let Some(gain) = self.variations.gain(look, variation) {
+                    power_mw *= gain;
                 }
                 if let Some((process, stream)) = self.erasures.get_mut(erasure as usize) {
                     erased = process.draw(stream);
@@ -425,7 +427,9 @@ impl<P> Radio<P> {
             if station.sending {
                 station.arriving.push(latest);
             } else {
-                self.receiver.lock_or_disturb(station, latest, self.now, rate, bits_per_ns);
+                let spans = &mut self.apart[to as usize].spans;
+                let frame = (rate, bits_per_ns);
+                self.receiver.lock_or_disturb(station, spans, latest, self.now, frame);
             }
             Self::tell_busy(&self.receiver, station, to, &mut self.notices);
         }
@@ -439,8 +443,8 @@ impl<P> Radio<P> {
             let to = self.links.to[index];
             let station = &mut self.stations[to as usize];
             if let Some(locked) = station.locked.filter(|l| l.transmission == transmission) {
-                let luck = &mut self.apart[to as usize].luck;
-                let decoded = self.receiver.decodes(luck, locked, self.now);
+                let apart = &mut self.apart[to as usize];
+                let decoded = self.receiver.decodes(apart, locked, self.now);
                 station.unlock(self.now);
                 let Some(arrived) = station.arriving.remove(transmission) else { continue };
                 let to = to as Station;
@@ -455,7 +459,8 @@ impl<P> Radio<P> {
                     continue;
                 }
                 if station.locked.is_some() {
-                    self.receiver.disturb(station, self.now);
+                    let spans = &mut self.apart[to as usize].spans;
+                    self.receiver.disturb(station, spans, self.now);
                 }
             }
             Self::tell_busy(&self.receiver, station, to, &mut self.notices);
@@ -516,12 +521,12 @@ impl Levels {
 
     /// The latest arrival, at `rate`, is locked on to, or disturbs what is.
     fn lock_or_disturb(
-        &mut self,
+        &self,
         station: &mut StationState,
+        spans: &mut Vec<Span>,
         latest: Arriving,
         now: Time,
-        rate: Rate,
-        bits_per_ns: f64,
+        (rate, bits_per_ns): (Rate, f64),
     ) {
         let sinr = latest.power_mw / (self.noise_mw + station.arriving.sum_mw());
         station.arriving.push(latest);
@@ -534,6 +539,7 @@ impl Levels {
         };
         if takes && latest.power_mw >= self.sensitivity_mw {
             station.unlock(now);
+            spans.clear();
             station.locked = Some(Locked {
                 transmission: latest.transmission,
                 since: now,
@@ -542,17 +548,16 @@ impl Levels {
                 sinr_min: sinr,
                 sinr,
                 span_since: now,
-                success: 1.0,
             });
         } else if station.locked.is_some() {
-            self.disturb(station, now);
+            self.disturb(station, spans, now);
         }
     }
 
     /// What arrives besides the locked frame has changed: a span ends, and another begins.
-    fn disturb(&mut self, station: &mut StationState, now: Time) {
+    fn disturb(&self, station: &mut StationState, spans: &mut Vec<Span>, now: Time) {
         let Some(locked) = &mut station.locked else { return };
-        self.end_span(locked, now);
+        self.end_span(locked, spans, now);
         let (mut power_mw, mut others_mw) = (0.0, 0.0);
         for arriving in station.arriving.iter() {
             let sum = if arriving.transmission == locked.transmission {
@@ -566,30 +571,22 @@ impl Levels {
         locked.sinr_min = locked.sinr_min.min(locked.sinr);
     }
 
-    fn end_span(&mut self, locked: &mut Locked, now: Time) {
+    fn end_span(&self, locked: &mut Locked, spans: &mut Vec<Span>, now: Time) {
         if self.decoding == Decoding::ErrorRatio {
-            let bits = locked.span_bits(now);
-            locked.success *= self.known.success_ratio(locked.rate, locked.sinr, bits);
+            spans.push(Span { sinr: locked.sinr, bits: locked.span_bits(now) });
         }
         locked.span_since = now;
     }
 
     /// Whether the locked frame, which ends now, is decoded.
-    fn decodes(&mut self, luck: &mut Option<Box<Stream>>, mut locked: Locked, now: Time) -> bool {
+    fn decodes(&mut self, apart: &mut Apart, mut locked: Locked, now: Time) -> bool {
         match self.decoding {
             Decoding::Threshold { .. } => locked.sinr_min >= self.sinr,
             Decoding::ThresholdByRate => locked.sinr_min >= milliwatts(locked.rate.sinr_db_min()),
             Decoding::ErrorRatio => {
-                let luck = luck.as_mut().map_or(0.5, |stream| uniform(stream));
-                // Nearly always a bound tells as much as the equations do.
-                let bits = locked.span_bits(now);
-                match loss_ratio_max(locked.rate, locked.sinr, bits) {
-                    Some(bound) if locked.success == 1.0 && luck < 1.0 - bound => true,
-                    _ => {
-                        self.end_span(&mut locked, now);
-                        luck < locked.success
-                    }
-                }
+                let luck = apart.luck.as_mut().map_or(0.5, |stream| uniform(stream));
+                self.end_span(&mut locked, &mut apart.spans, now);
+                self.known.comes_through(locked.rate, &apart.spans, luck)
             }
         }
     }

@@ -15,7 +15,7 @@ use corridor_results::{
     Campaign, CampaignError, Ending, Engine, RESULTS_FILE, Results, Task, summarise,
 };
 use corridor_scenario::{Plan, Replication};
-use corridor_sim::{CODE_VERSION, COMMIT, SimError};
+use corridor_sim::{CODE_VERSION, COMMIT, Runner, SimError};
 
 use super::Failure;
 use super::progress::RunProgress;
@@ -169,7 +169,7 @@ fn make(campaign: &mut Campaign, jobs: usize) -> Result<Ending, Failure> {
     let plan = Arc::clone(campaign.plan());
     let threads = if campaign.schedule().is_complete() { 0 } else { jobs };
     let mut progress = RunProgress::new(campaign.schedule(), threads);
-    let ending = campaign.run(&Arc::new(Simulator), jobs, |campaign| {
+    let ending = campaign.run(&Arc::new(Simulator::default()), jobs, |campaign| {
         progress.advance(campaign.schedule());
         match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -189,13 +189,14 @@ fn make(campaign: &mut Campaign, jobs: usize) -> Result<Ending, Failure> {
 }
 
 /// Makes replications in virtual time.
-struct Simulator;
+#[derive(Default)]
+struct Simulator(Runner);
 
 impl Engine for Simulator {
     type Error = SimError;
 
     fn make(&self, plan: &Plan, task: Task) -> Result<Replication, SimError> {
-        corridor_sim::run(&plan.points[task.point], task.replication)
+        self.0.run(&plan.points[task.point], task.replication)
     }
 }
 

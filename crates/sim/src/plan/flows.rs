@@ -519,7 +519,7 @@ fn check_behind(flow: usize, lens_bytes: (u32, u32), tunnel: &Tunnel) -> Result<
 /// # Errors
 /// As [`Prepared::new`].
 pub fn run(
-    prepared: Prepared,
+    prepared: &Prepared,
     plan: &NetworkPlan,
     seed: u64,
     replication: u64,

@@ -1,6 +1,8 @@
 //! One replication of one point of a plan.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corridor_scenario::{Load, Measures, Plan, Point, Replication, Run, Scenario};
 
@@ -34,8 +36,50 @@ pub fn run(point: &Point, replication: u64) -> Result<Replication, SimError> {
         }
         Load::Network(network) => {
             let prepared = Prepared::new(network, point.seed)?.keeping(point.keep);
-            flows::run(prepared, network, point.seed, replication)
+            flows::run(&prepared, network, point.seed, replication)
         }
+    }
+}
+
+/// Networks that a [`Runner`] remembers: more than a plan of the papers has points.
+const PREPARED_MAX: usize = 1024;
+
+/// Runs replications of the points of one plan, as [`run`] does, on any number of threads. What is
+/// the same in all replications of a point is found out once: whether links join the ends of its
+/// flows, and the routes of a network that looks for them beforehand.
+#[derive(Debug, Default)]
+pub struct Runner {
+    /// By the number of their point.
+    prepared: Mutex<BTreeMap<usize, Arc<Prepared>>>,
+}
+
+impl Runner {
+    /// Runs a replication of a point.
+    ///
+    /// # Errors
+    /// As [`check_plan`].
+    pub fn run(&self, point: &Point, replication: u64) -> Result<Replication, SimError> {
+        let Load::Network(network) = &point.load else { return run(point, replication) };
+        let known = self.remembered().get(&point.index).map(Arc::clone);
+        let prepared = match known {
+            Some(prepared) => prepared,
+            None => {
+                let made = Prepared::new(network, point.seed)?.keeping(point.keep);
+                let made = Arc::new(made);
+                let mut remembered = self.remembered();
+                if remembered.len() >= PREPARED_MAX {
+                    remembered.pop_first();
+                }
+                remembered.insert(point.index, Arc::clone(&made));
+                made
+            }
+        };
+        flows::run(&prepared, network, point.seed, replication)
+    }
+
+    /// Nothing is half done in it: whoever broke down left it as it was.
+    fn remembered(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Prepared>>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
