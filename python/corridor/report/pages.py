@@ -294,7 +294,8 @@ def papers_page(
         entries = published.of(paper)
         lines += [f"## {paper.name}", "", f"{paper.authors}: *{paper.title}*, {paper.venue}.", ""]
         counts = Counter(e.status for e in entries)
-        lines += [f"{len(entries)} claims, {paper.key}: {tally(counts)} {paper.aside}", ""]
+        numbers = f" ({entries[0].id} to {entries[-1].id})" if entries else ""
+        lines += [f"{len(entries)} claims{numbers}: {tally(counts)} {paper.aside}", ""]
         own = [each for each in listed if each.name.startswith(paper.prefix)]
         if not own:
             lines += ["No experiment repeats it yet.", ""]
