@@ -1,14 +1,16 @@
 """Looks at the built site in a real browser: widths, schemes, keyboard, and takes pictures.
 
-    python tools/look_at_site.py out/report/site [--shots docs/images/site]
+    python tools/look_at_site.py out/report/site [--shots docs/images/site] [--only index.html 'papers/*']
 
-Needs `pip install playwright pillow`, and a Chromium on the path (Debian's package `chromium`) or
-Playwright's own (`playwright install chromium`). Ends with 1 if a page is wider than the window, says
-something on the console, fetches from elsewhere, has text with less contrast than WCAG 2.1 asks for
-(1.4.3), or cannot be used by keyboard; 77 where there is no browser.
+Needs `pip install playwright pillow axe-playwright-python`, and a Chromium on the path (Debian's
+package `chromium`) or Playwright's own (`playwright install chromium`). Ends with 1 if a page is wider
+than the window, says something on the console, fetches from elsewhere, has text with less contrast
+than WCAG 2.1 asks for (1.4.3) or anything else that axe-core finds against its levels A and AA, or
+cannot be used by keyboard; 77 where there is no browser.
 """
 
 import argparse
+import fnmatch
 import functools
 import http.server
 import shutil
@@ -17,10 +19,11 @@ import threading
 from pathlib import Path
 
 try:
+    from axe_playwright_python.sync_playwright import Axe
     from PIL import Image
     from playwright.sync_api import Browser, Error, Page, sync_playwright
 except ModuleNotFoundError:
-    print("absent: playwright, pillow: expected `pip install playwright pillow`")
+    print("absent: expected `pip install playwright pillow axe-playwright-python`")
     sys.exit(77)
 
 WIDTHS = {"desktop": (1280, 800), "phone": (390, 844)}
@@ -40,6 +43,12 @@ COLOURS = 64
 READER = ".reader"
 #: How schemes are called where they are applied.
 APPLIED = {"light": "default", "dark": "slate"}
+#: What axe-core looks for; contrast, which `CONTRAST` finds in less time, is left out.
+AXE = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
+    "rules": {"color-contrast": {"enabled": False}},
+    "resultTypes": ["violations"],
+}
 #: Words with too little contrast. What has a picture behind is left out.
 CONTRAST = """() => {
   const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
@@ -104,6 +113,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Look at the built site in a browser.")
     parser.add_argument("site", type=Path)
     parser.add_argument("--shots", type=Path, help="leave pictures in this folder")
+    parser.add_argument("--only", nargs="+", default=["*"], help="pages that fit these patterns")
     given = parser.parse_args()
     server = _serve(given.site)
     base = f"http://127.0.0.1:{server.server_address[1]}"
@@ -115,17 +125,19 @@ def main() -> int:
         except Error as error:
             print(f"absent: a browser: {error.message.splitlines()[0]}")
             return 77
-        faults = look(browser, base, given.site, given.shots)
+        faults = look(browser, base, given.site, given.shots, given.only)
     for fault in faults:
         print(fault)
     print(f"{len(faults)} faults")
     return 1 if faults else 0
 
 
-def look(browser: "Browser", base: str, site: Path, shots: Path | None) -> list[str]:
-    names = sorted(
-        str(path.relative_to(site)) for path in site.rglob("*.html") if "files" not in path.parts
-    )
+def look(
+    browser: "Browser", base: str, site: Path, shots: Path | None, only: list[str]
+) -> list[str]:
+    found = (path.relative_to(site) for path in site.rglob("*.html"))
+    names = sorted(str(path) for path in found if path.parts[0] != "files")
+    names = [name for name in names if any(fnmatch.fnmatch(name, each) for each in only)]
     context = browser.new_context(reduced_motion="reduce")
     page = context.new_page()
     said: list[str] = []
@@ -148,6 +160,8 @@ def look(browser: "Browser", base: str, site: Path, shots: Path | None) -> list[
             for width, (wide, high) in WIDTHS.items():
                 page.set_viewport_size({"width": wide, "height": high})
                 found[width] = [*_wide(page), *page.evaluate(CONTRAST)]
+                if scheme == SCHEMES[0]:
+                    found[width] += _axe(page)
                 if name == "index.html":
                     found[width] += _readers(page, high)
                 if shots and (SHOTS.get(name), width, scheme) in KEPT:
@@ -174,6 +188,13 @@ def _keep(page: "Page", file: Path) -> None:
     page.screenshot(path=file)
     with Image.open(file) as image:
         image.quantize(COLOURS).save(file, optimize=True)
+
+
+def _axe(page: "Page") -> list[str]:
+    violations = Axe().run(page, options=AXE).response["violations"]
+    return [
+        f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:120]}" for each in violations
+    ]
 
 
 def _wide(page: "Page") -> list[str]:

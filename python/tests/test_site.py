@@ -9,13 +9,14 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from corridor.advise.link.file import read_link
-from corridor.report import links, measured, moving, pages, published, records, site
+from corridor.report import access, links, measured, moving, pages, published, records, site
 from corridor.report.pictures import described
 from corridor.report.since import rests_on, since
 from corridor.study.experiment import ExperimentError, find
@@ -43,7 +44,45 @@ def test_every_claim_has_its_row_and_a_status(built: Path) -> None:
     listed = json.loads((TOP / "experiments" / "claims.json").read_text())["claims"]
     assert set(statuses) == {claim["id"].lower() for claim in listed}
     assert len(listed) == 178
-    assert set(statuses.values()) <= set(pages.MEANINGS)
+    assert set(statuses.values()) <= set(pages.MEANINGS) - {published.NOT_CHECKED}
+    # Its row says what it is that holds it: an experiment's page, or a test.
+    for claim in listed:
+        row = re.search(rf'<tr id="{claim["id"].lower()}".*?</tr>', text, re.DOTALL)
+        assert row is not None
+        held = re.search(r'<a href="[\w-]+\.html#|held by <code>([^<]+)</code>', row[0])
+        assert held is not None, claim["id"]
+        assert held[1] is None or claim["id"] in (TOP / held[1]).read_text(), claim["id"]
+
+
+#: How many figures and tables each paper has.
+FIGURES = {"FRANC": (16, 0), "KIM": (21, 1), "BETZLER": (9, 1), "CATWOMAN": (13, 0)}
+
+
+def _numbers(words: str, kind: str) -> set[int]:
+    """What "Figs. 1 to 4 and 8" or "Table I" names."""
+    found: set[int] = set()
+    for match in re.finditer(rf"{kind}s?\.? ((?:[\dI]+[ab]?(?:, | to | and )?)+)", words):
+        text = match[1].replace("I", "1")
+        for first, last in re.findall(r"(\d+)[ab]?(?: to (\d+))?", text):
+            found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_every_figure_and_table_has_a_page_or_it_is_said_why_not() -> None:
+    experiments = find(TOP / "experiments")
+    for paper in published.read(TOP / "experiments", experiments).papers:
+        titles = [each.title for each in experiments if each.name.startswith(paper.prefix)]
+        words = "; ".join([*titles, paper.aside])
+        figures, tables = FIGURES[paper.key]
+        assert _numbers(words, "Fig") == set(range(1, figures + 1)), paper.key
+        assert _numbers(words, "Table") == set(range(1, tables + 1)), paper.key
+
+
+def test_the_page_of_papers_says_how_long_the_full_runs_took(built: Path) -> None:
+    seconds = [found["seconds"] for each in find(TOP / "experiments") if (found := result(each))]
+    minutes = round(sum(seconds) / 60)
+    text = (built / "papers" / "index.html").read_text()
+    assert f"took {minutes // 60} h {minutes % 60} min in all" in text
 
 
 def test_every_experiment_has_a_page_with_its_claims_and_command(built: Path) -> None:
@@ -135,6 +174,54 @@ def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
         "a picture without words", "leads nowhere", "leads to no such part", "leads nowhere",
         "fetched from elsewhere",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("<h1>a</h1><h3>b</h3>", "a heading of level 3 after one of level 1"),
+        ("<h1>a</h1><h1>b</h1>", "2 headings of level 1: expected one"),
+        ("<h1>a</h1><input id=x>", "input x: a control without a name"),
+        ("<h1>a</h1><button><i></i></button>", "a button without a name"),
+        ('<h1>a</h1><a href="b"><i></i></a>', "b: a link without a name"),
+        ("<h1>a</h1><table><tr><td>b</td></tr></table>",
+         "a table without the names of its columns or rows"),
+        ('<h1>a</h1><svg role="img"></svg>', "a drawing without words"),
+        ("<h1>a</h1><p tabindex=1>b</p>", "p: an order of its own for the keyboard"),
+        ("<h1 id=a>a</h1><p id=a>b</p>", "id a twice"),
+        ("<h1>a</h1><label>b <input></label><label for=c>d</label><input id=c>"
+         '<a href="e"><img alt="f"></a><h2>g</h2><h3>h</h3><h2>i</h2>', ""),
+    ],
+)  # fmt: skip
+def test_what_keeps_people_out_is_found(body: str, fault: str) -> None:
+    page = f"<html lang=en><title>t</title><main>{body}</main></html>"
+    assert access.faults(page) == ([fault] if fault else [])
+
+
+def test_no_page_keeps_people_out(built: Path) -> None:
+    """A part of WCAG 2.1; the rest needs a browser: `tools/look_at_site.py`."""
+    read = sorted(built.rglob("*.html"))
+    assert len(read) > 100
+    assert [(path.name, f) for path in read for f in access.faults(path.read_text())] == []
+
+
+#: Pages of each kind, as patterns of the tool that looks at them: all, if it is given none.
+LOOKED_AT = ("index.html", "papers/[ci]*.html", "papers/kim-table1.html", "measurements.html",
+             "explanation/*", "tutorials/first-link.html", "reference/codec.html")  # fmt: skip
+
+
+@pytest.mark.skipif(
+    any(find_spec(name) is None for name in ("playwright", "axe_playwright_python"))
+    or shutil.which("chromium") is None,
+    reason="absent: playwright, axe-playwright-python, chromium",
+)
+def test_pages_are_sound_in_a_browser(built: Path) -> None:
+    """Widths, schemes, contrast, what axe-core finds, and what keys do; the tool looks at all."""
+    command = [sys.executable, str(TOP / "tools" / "look_at_site.py"), str(built)]
+    done = subprocess.run(
+        [*command, "--only", *LOOKED_AT], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_picture_of_columns_of_no_rows_says_so() -> None:
@@ -325,10 +412,21 @@ def test_a_record_is_kept_with_the_commit_of_what_it_measures(tmp_path: Path) ->
     assert f"A processor, commit `{measured_at}`. The code that it measures has not changed" in text
     assert "A quick run: fewer and shorter measurements. beside other work" in text
     assert "| faster | 1.5 | at least 2 | **no** |" in text
-    assert "| corridor GF(2\\^8) | 1.5 |" in text
+    assert "| corridor GF(2&#94;8) | 1.5 |" in text
+
+    # What a benchmark has left is shown instead, as of the same commit.
+    fresh = tmp_path / records.BENCH / "codec.json"
+    fresh.parent.mkdir(parents=True)
+    again = check | {"value": 3.0, "interval": [2.5, 3.5]}
+    fresh.write_text(json.dumps({"header": header, "checks": [again], "rows": [row]}))
+    text = measured.page(tmp_path)
+    assert f"commit `{measured_at}`" in text
+    assert "| faster | 3<br><small>2.5 to 3.5</small> | at least 2 |" in text
 
     code = tmp_path / records.SUBJECTS["codec"].code[0] / "lib.rs"
     code.write_text("changed")
+    assert "of this checkout at that time" in measured.page(tmp_path)
+    fresh.unlink()
     assert "One file of the code that it measures has changed since." in measured.page(tmp_path)
     with pytest.raises(ExperimentError, match="expected all to be committed"):
         records.keep(left, tmp_path)

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corridor.report import records
+from corridor.report import pages, records
+from corridor.study.readmes import digits
 
 #: Tables of more checks than this begin folded.
 _OPEN_MAX = 12
@@ -19,9 +20,9 @@ def page(top: Path) -> str:
         "What the programs cost and carry. Each section shows the file of one benchmark: "
         f"`{records.BENCH}/NAME.json` if the benchmark was run in this checkout, else the record "
         f"in `{records.RECORDED}`. Times are those of the machine named there. Limits were set "
-        "before measuring; what misses its limit is shown as such. The commit is the last one that "
-        "changed the code that is measured. `corridor-study keep out/bench/NAME.json` makes a "
-        "record.", "",
+        "before measuring; what misses its limit is shown as such. Below a value that varies "
+        "stands the interval that it is known to. The commit is the last one that changed the code "
+        "that is measured. `corridor-study keep out/bench/NAME.json` makes a record.", "",
     ]  # fmt: skip
     for name, subject in records.SUBJECTS.items():
         lines += [f"## {subject.title}", "", subject.words, ""]
@@ -42,7 +43,10 @@ def page(top: Path) -> str:
 def _origin(top: Path, name: str, found: Mapping[str, Any]) -> list[str]:
     """Return where a record is from: command, date, machine, commit, and what changed since."""
     subject, commit = records.SUBJECTS[name], found["commit"]
-    of = f"commit `{commit}`" if commit else "this checkout"
+    of = f"commit `{commit}`" if commit else (
+        "of this checkout at that time: the code that it measures was changed since, or is in no "
+        "commit"
+    )  # fmt: skip
     since = records.changed_since(name, commit, top) if commit else ""
     lines = [f"`{subject.command}`, {found['date']}, {found['machine']}, {of}. {since}".strip()]
     return [*lines, "", found["note"]] if found["note"] else lines
@@ -73,6 +77,9 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
         unit = "" if unit == _RATIO else unit
         where = f"<br><small>{_plain(check['conditions'])}</small>" if "conditions" in check else ""
         value = f"{_short(check['value'])} {unit}".strip()
+        low, high = map(_short, check.get("interval") or (None, None))
+        if low != high:
+            value += f"<br><small>{low} to {high}</small>"
         sense = check["sense"]
         table.append(
             f"| {_plain(check['name'])}{where} | {value} | {sense} {_short(check['limit'])} "
@@ -110,8 +117,8 @@ def _table(table: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("|", "&#124;").replace("_", "\\_").replace("*", "\\*").replace("^", "\\^")
+    return pages.plain(text)
 
 
 def _short(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    return "-" if value is None else digits(value, 4)

@@ -22,16 +22,36 @@ MARKS = {
 }  # fmt: skip
 #: What each status means.
 MEANINGS = {
-    "holds": "what was measured is within the bounds, which were chosen before",
+    "holds": "what was measured is within the bounds, which were chosen before the runs",
     "differs": "it is not, and the cause is given, with the range that ours is in",
     "cannot hold": "it is not, and [the errata](../errata.md) prove that it cannot be",
     "parameter": "chosen, by the paper and by us: not counted as passed",
     "identity": "true by how it is computed: not counted as passed",
     "not checked": "nothing is held against it yet",
 }
+#: Most rows that are shown unfolded where there is no picture of them.
+_OPEN_ROWS_MAX = 40
+#: Signs that mean something to Markdown or HTML.
+_MEANS = re.compile(r"[\\`*_<>\[\]~^|]")
+#: How causes and READMEs name an entry of the errata.
+_ERRATUM = re.compile(r"(?<![\w/`\[])docs/errata\.md, ([A-Z]?\d+)\b")
+#: How they name a decision.
+_DECISION = re.compile(r"(?<![\w/`\[])docs/decisions/(\d{4})([\w-]*)\.md\b")
+#: How causes name what the README of their figure says, and how the page has it.
+_README, _FOUND = "(README.md)", "(see *What is found*)"
 NO_CURVE = (
     "The paper prints curves without numbers: *curve not available*. What its text says in numbers "
     "is in the table below; nothing is read off a picture."
+)
+
+
+_HOW = (
+    "Each claim has a number of the paper's, as KIM-008; one with a suffix, as KIM-047-2, is a "
+    "part of it, or a question of ours about it. *Ours* says in small print what is held against "
+    'the published value: where the paper has words ("rises", "twice"), that is a ratio, a '
+    "difference or a slope. *Agrees if* has the bounds, with who chose them: the paper, by its "
+    "words or the digits that it prints; the interval of the runs; or judgement, with the reason. "
+    "It says so where bounds were changed after the runs.",
 )
 
 
@@ -66,8 +86,8 @@ def proofs(text: str) -> dict[str, str]:
     """Return the anchors of the errata's entries, by their numbers."""
     found = {}
     for line in text.splitlines():
-        if match := re.match(r"## ((K|B|C|F)?\d+)\. ", line):
-            found[match[1]] = slug(line.removeprefix("## ").replace("`", ""))
+        if match := re.match(r"### ([A-Z]?\d+)\. ", line):
+            found[match[1]] = slug(line.removeprefix("### ").replace("`", ""))
     return found
 
 
@@ -86,21 +106,52 @@ def claims_table(
             f'| <span id="{row["id"].lower()}">**{row["id"]}**</span> '
             f"{_cell(readmes._words(row['claim']))}"
             f"{_cell(readmes._where(row))} | {_cell(readmes._published(row))} "
-            f"| {readmes._ours(row)} | {_agrees(row)} | {_outcome(row, anchors, errata)} |"
+            f"| {_ours(row)} | {_agrees(row)} | {_outcome(row, anchors, errata)} |"
         )
     return lines
 
 
 def _cell(text: str) -> str:
-    """Return text that Markdown takes as it stands."""
-    return re.sub(r"([\\`*_<>\[\]~^])", r"\\\1", text.replace("\\|", "&#124;")).replace(
-        "|", "&#124;"
-    )
+    """Return text that Markdown takes as it stands, in a cell of a table too."""
+    return plain(text.replace("\\|", "|"))
+
+
+def plain(text: str) -> str:
+    """Return a text whose signs mean nothing to Markdown, nor to HTML.
+
+    Examples
+    --------
+    >>> plain("B < 1 | 2^8, ~4 of [a]*_b_")
+    'B &#60; 1 &#124; 2&#94;8, &#126;4 of &#91;a&#93;&#42;&#95;b&#95;'
+    """
+    return _MEANS.sub(lambda found: f"&#{ord(found[0])};", text)
 
 
 def piped(text: str) -> str:
     """Return a text for a cell of a table, with brackets as they are."""
     return " ".join(text.replace("|", "/").split()).replace("[", "\\[")
+
+
+def _ours(row: Mapping[str, Any]) -> str:
+    """Return what was measured, and of what."""
+    return f"{readmes._ours(row)}<br><small>{_cell(readmes._words(row['measure']))}</small>"
+
+
+def errata_linked(text: str, anchors: Mapping[str, str], page: str = "../../docs/errata.md") -> str:
+    """Return a text in Markdown in which "docs/errata.md, K5" leads there, and decisions too.
+
+    Examples
+    --------
+    >>> errata_linked("not so (docs/errata.md, K5)", {"K5": "k5-a"}, "e.md")
+    'not so ([errata, K5](e.md#k5-a))'
+    """
+
+    def lead(found: re.Match[str]) -> str:
+        anchor = anchors.get(found[1])
+        return f"[errata, {found[1]}]({page}#{anchor})" if anchor else found[0]
+
+    linked = _ERRATUM.sub(lead, text)
+    return _DECISION.sub(r"[decision \1](../../docs/decisions/\1\2.md)", linked)
 
 
 def _agrees(row: Mapping[str, Any]) -> str:
@@ -114,7 +165,8 @@ def _outcome(row: Mapping[str, Any], anchors: Mapping[str, str], errata: str) ->
     if row["status"] == "cannot hold" and row["errata"] in anchors:
         link = f"[errata, {row['errata']}]({errata}#{anchors[row['errata']]})"
         return f"{status(row['status'])}<br><small>{link}</small>"
-    said = f"<br><small>{_cell(readmes._words(cause))}</small>" if cause else ""
+    words = _cell(readmes._words(cause or "")).replace(_README, _FOUND)
+    said = f"<br><small>{words}</small>" if cause else ""
     return status(row["status"]) + said
 
 
@@ -136,20 +188,26 @@ def experiment_page(
     if statuses:
         lines += [tally(statuses), ""]
     for drawn in pictures:
+        lines += ['<div class="plots" markdown="0">']
         alt = html.escape(drawn.words, quote=True).replace("[", "(").replace("]", ")")
         for scheme in ("light", "dark"):
             name = f"../images/plots/{drawn.name}-{scheme}.svg#only-{scheme}"
-            lines.append(f'<img src="{name}" alt="{alt}" loading="lazy" class="plot">')
-        lines.append("")
+            look = f'class="plot" style="--wide: {drawn.wide:.3g}"'
+            lines.append(f'<img src="{name}" alt="{alt}" loading="lazy" {look}>')
+        lines += ["</div>", ""]
     curve = NO_CURVE if "Fig" in experiment.title else ""
-    lines += [f"{_drawn(experiment, recorded)} {curve}".strip(), "", "{words}", ""]
+    lines += [f"{_drawn(experiment, recorded, pictures)} {curve}".strip(), "", "{words}", ""]
     if recorded["claims"]:
-        lines += ["## Published, and ours", "", *claims_table(recorded["claims"], anchors), ""]
+        table = claims_table(recorded["claims"], anchors)
+        lines += ["## Published, and ours", "", '<div class="claims" markdown>', "", *table, ""]
+        lines += ["</div>", ""]
         lines += ["± is half of a 95 % interval, by the jackknife over replications.", ""]
     if recorded["notes"]:
         lines += [*(f"- {_cell(note)}" for note in recorded["notes"]), ""]
     if recorded["rows"]:
-        lines += ['??? note "What is drawn, in numbers"', ""]
+        is_open = not pictures and len(recorded["rows"]) <= _OPEN_ROWS_MAX
+        what = "drawn" if pictures else "found"
+        lines += [f'???{"+" if is_open else ""} note "What is {what}, in numbers"', ""]
         lines += [f"    {line}" for line in _rows(recorded["rows"])] + [""]
     return "\n".join([*lines, *_repeat(experiment, recorded, since)])
 
@@ -166,13 +224,14 @@ def _waiting(experiment: Experiment) -> list[str]:
     return lines
 
 
-def _drawn(experiment: Experiment, recorded: Mapping[str, Any]) -> str:
+def _drawn(experiment: Experiment, recorded: Mapping[str, Any], pictures: Iterable[Drawn]) -> str:
     if not experiment.plans:
         return "Computed from the paper's formulas."
     runs = recorded["replications"]
     if not runs:
         return "Computed from the plan: nothing is drawn at random."
-    return f"Means of {runs} runs of each point, from the recorded rows; crosses are published."
+    crosses = "; crosses are published" if any(each.has_published for each in pictures) else ""
+    return f"Means of {runs} runs of each point, from the recorded rows{crosses}."
 
 
 def _rows(rows: list[dict[str, Any]]) -> list[str]:
@@ -181,7 +240,7 @@ def _rows(rows: list[dict[str, Any]]) -> list[str]:
 
 def _cell_line(line: str) -> str:
     # The separators of columns stay.
-    return "|".join(re.sub(r"([`*_<>\[\]~^])", r"\\\1", part) for part in line.split("|"))
+    return "|".join(map(plain, line.split("|")))
 
 
 def _repeat(experiment: Experiment, recorded: Mapping[str, Any] | None, since: Since) -> list[str]:
@@ -228,13 +287,15 @@ def papers_page(
         f"{len(published.entries)} published values and statements: {tally(total)}", "",
         "[All claims in one table](claims.md), [errata with proofs](../errata.md).", "",
         "| status | means |", "|---|---|",
-        *(f"| {status(word)} | {meaning} |" for word, meaning in MEANINGS.items()), "",
+        *(f"| {status(word)} | {meaning} |" for word, meaning in MEANINGS.items() if total[word]),
+        "", *_HOW, "",
     ]  # fmt: skip
     for paper in published.papers:
         entries = published.of(paper)
         lines += [f"## {paper.name}", "", f"{paper.authors}: *{paper.title}*, {paper.venue}.", ""]
         counts = Counter(e.status for e in entries)
-        lines += [f"{len(entries)} claims: {tally(counts)}", ""]
+        numbers = f" ({entries[0].id} to {entries[-1].id})" if entries else ""
+        lines += [f"{len(entries)} claims{numbers}: {tally(counts)} {paper.aside}", ""]
         own = [each for each in listed if each.name.startswith(paper.prefix)]
         if not own:
             lines += ["No experiment repeats it yet.", ""]
@@ -246,16 +307,31 @@ def papers_page(
         for each in own:
             rows = (results[each.name] or {"claims": []})["claims"]
             since = sinces[each.name]
-            word = "unchanged" if not since.files and not since.unknown else (
-                "unknown" if since.unknown else f"{len(since.files)} files changed"
-            )  # fmt: skip
             told = tally(Counter(row["status"] for row in rows)) or "none: our own question"
-            lines.append(f"| [{each.title}]({each.name}.md) | {told} | {word} |")
+            lines.append(f"| [{each.title}]({each.name}.md) | {told} | {since.short_words} |")
         lines.append("")
-    return "\n".join([*lines, *_commands()])
+    return "\n".join([*lines, *_commands(recorded_times(published.papers, results))])
 
 
-def _commands() -> list[str]:
+def recorded_times(papers: Iterable[Paper], results: Mapping[str, Mapping[str, Any] | None]) -> str:
+    """Say how long the recorded full runs took, of all papers and of each."""
+    seconds = {
+        paper.name: sum(
+            float(found["seconds"])
+            for name, found in results.items()
+            if found and name.startswith(paper.prefix)
+        )
+        for paper in papers
+    }
+    each = ", ".join(f"{name} {spent / 60:.0f}" for name, spent in seconds.items())
+    whole = round(sum(seconds.values()) / 60)
+    return (
+        f"The recorded full runs took {whole // 60} h {whole % 60} min in all, on two processors "
+        f"with other work beside; minutes by paper: {each}."
+    )
+
+
+def _commands(times: str) -> list[str]:
     return [
         "## Repeat all of it", "",
         "```console",
@@ -263,8 +339,9 @@ def _commands() -> list[str]:
         "$ corridor-study reproduce",
         "$ corridor-study changes",
         "```", "",
-        "The first takes about a minute, the second about an hour on two cores; the third says "
-        "which recorded results rest on code that has changed since.", "",
+        "The first, fewer and shorter runs with wider bounds, takes a few minutes on two "
+        f"processors. {times} The third command says which recorded results rest on code that has "
+        "changed since.", "",
     ]  # fmt: skip
 
 
@@ -308,11 +385,12 @@ def _claim_row(entry: Entry, anchors: Mapping[str, str]) -> str:
         said += f"<br><small>{escape(entry.conditions)}</small>"
     value = escape(f"{entry.value} {entry.unit}".strip(" -")) or "-"
     ours = escape(readmes._ours(row)) if row else "-"
+    if row:
+        ours += f"<br><small>{escape(readmes._words(row['measure']))}</small>"
     about = ""
     if row and row.get("cause"):
-        about = escape(readmes._words(row["cause"]))
-        if row["errata"] in anchors:
-            about = f'<a href="../errata.html#{anchors[row["errata"]]}">errata, {row["errata"]}</a>'
+        cause = escape(readmes._words(row["cause"]).replace(_README, "(see its page)"))
+        about = _ERRATUM.sub(lambda found: _erratum(found[1], anchors), cause)
     elif not row and entry.held:
         about = f"held by <code>{escape(entry.held['by'])}</code>"
     small = f"<br><small>{about}</small>" if about else ""
@@ -322,6 +400,13 @@ def _claim_row(entry: Entry, anchors: Mapping[str, str]) -> str:
         f'<td data-label="published">{value}</td><td data-label="ours">{ours}</td>'
         f"<td>{status(entry.status)}{small}</td></tr>"
     )
+
+
+def _erratum(number: str, anchors: Mapping[str, str]) -> str:
+    """Return a link to an entry of the errata, as HTML."""
+    anchor = anchors.get(number)
+    words = f"errata, {number}"
+    return f'<a href="../errata.html#{anchor}">{words}</a>' if anchor else words
 
 
 def tallies(published: Published) -> str:

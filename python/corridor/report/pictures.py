@@ -33,6 +33,12 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 #: What text and axes are drawn in, in light and in dark: nothing else has the first.
 _LIGHT, _DARK = "#212224", "#dcdcde"
+#: What legends have behind them, so that no line runs through their words.
+_PAPER, _DARK_PAPER = "#fefefe", "#1e2129"
+#: A picture with more lines has their names beside it.
+_NAMED_MAX = 4
+#: Width of these names, inches.
+_NAMES_WIDE = 1.8
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class Picture:
     is_log: bool = False
     #: Bars beside each other, instead of lines.
     is_bars: bool = False
+    #: By columns, the values whose rows are drawn; of others all are.
+    keep: Mapping[str, Sequence[Any]] | None = None
     #: Published points: by the name of the line, pairs of x and number of the claim.
     published: Mapping[str, Sequence[tuple[float, str]]] | None = None
 
@@ -88,6 +96,10 @@ class Drawn:
     title: str
     #: What it shows, in words.
     words: str
+    #: Its width, in panels.
+    wide: float = 1.0
+    #: Whether published points are in it.
+    has_published: bool = False
 
 
 def described(experiment: Experiment, recorded: Mapping[str, Any]) -> list[Picture]:
@@ -105,6 +117,7 @@ def described(experiment: Experiment, recorded: Mapping[str, Any]) -> list[Pictu
         pictures = [Picture.of(table) for table in tables]
         for picture in pictures:
             used = [picture.x, *picture.y, *picture.lines, *filter(None, [picture.panels])]
+            used += picture.keep or []
             columns = list(rows[0]) if rows else []
             if unknown := [name for name in used if name not in columns]:
                 known = ", ".join(columns) or "the columns of its rows, of which there are none"
@@ -146,8 +159,11 @@ def draw(experiment: Experiment, recorded: Mapping[str, Any], folder: Path) -> l
     for place, picture in enumerate(described(experiment, recorded), 1):
         name = f"{experiment.name}-{place}"
         with plt.style.context(_style()):
-            _save(_figure(picture, recorded), folder, name)
-        drawn.append(Drawn(name, picture.title, _words(picture, recorded)))
+            figure = _figure(picture, recorded)
+            wide = figure.get_size_inches()[0] / plot.PANEL[0]
+            _save(figure, folder, name)
+        words = _words(picture, recorded)
+        drawn.append(Drawn(name, picture.title, words, wide, bool(picture.published)))
     return drawn
 
 
@@ -157,9 +173,10 @@ def _computed(experiment: Experiment, folder: Path) -> Drawn:
         figure = runner(experiment)(Context(experiment, quick=False)).figure
         titles = [axes.get_title() for axes in figure.axes]
         lines = [line for axes in figure.axes for line in _lines_of(axes)]
+        wide = figure.get_size_inches()[0] / plot.PANEL[0]
         _save(figure, folder, experiment.name)
     words = f"Line charts: {'; '.join(filter(None, titles))}. {' '.join(dict.fromkeys(lines))}"
-    return Drawn(experiment.name, experiment.title, words.strip())
+    return Drawn(experiment.name, experiment.title, words.strip(), wide)
 
 
 def _lines_of(axes: Axes) -> Iterator[str]:
@@ -180,7 +197,7 @@ def _style() -> dict[str, Any]:
         "axes.prop_cycle": ways,
         "figure.facecolor": "none",
         "axes.facecolor": "none",
-        "legend.facecolor": "none",
+        "legend.facecolor": _PAPER,
         "legend.edgecolor": "none",
         "savefig.facecolor": "none",
         "lines.markersize": 4,
@@ -194,13 +211,13 @@ def _save(figure: Figure, folder: Path, name: str) -> None:
     light = io.StringIO()
     figure.savefig(light, format="svg", metadata={"Date": None, "Creator": None})
     plt.close(figure)
-    for scheme, ink in (("light", _LIGHT), ("dark", _DARK)):
-        text = light.getvalue().replace(_LIGHT, ink)
+    for scheme, ink, paper in (("light", _LIGHT, _PAPER), ("dark", _DARK, _DARK_PAPER)):
+        text = light.getvalue().replace(_LIGHT, ink).replace(_PAPER, paper)
         (folder / f"{name}-{scheme}.svg").write_text(text, encoding="utf-8")
 
 
 def _figure(picture: Picture, recorded: Mapping[str, Any]) -> Figure:
-    rows = recorded["rows"]
+    rows = _kept(picture, recorded)
     groups = _groups(rows, picture.panels)
     if picture.is_bars:
         return _bars(picture, rows)
@@ -211,12 +228,31 @@ def _figure(picture: Picture, recorded: Mapping[str, Any]) -> Figure:
         for label, points in _published(picture, recorded):
             along, values = [x for x, _ in points], [y for _, y in points]
             plot.published(panel, along, values, f"published: {label}")
+            # In the colour of our line of that name, so that one sees which is beside which.
+            ours = {str(line.get_label()): line.get_color() for line in panel.get_lines()}
+            if label in ours:
+                panel.get_lines()[-1].set_color(ours[label])
         title = f"{picture.title}, {word}" if word else picture.title
         plot.labelled(panel, title, picture.x_label or picture.x, _y_label(picture))
         if picture.is_log:
             panel.set_yscale("log")
             panel.autoscale(axis="y")
+    named = [panel.get_legend_handles_labels()[1] for panel in axes]
+    if len(named[0]) > _NAMED_MAX and all(names == named[0] for names in named):
+        for panel in axes:
+            if legend := panel.get_legend():
+                legend.remove()
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width + _NAMES_WIDE, height)
+        plot.legend_beside(figure, axes[0])
     return figure
+
+
+def _kept(picture: Picture, recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows that a picture shows."""
+    keep = picture.keep or {}
+    rows: list[dict[str, Any]] = recorded["rows"]
+    return [row for row in rows if all(row[name] in values for name, values in keep.items())]
 
 
 def _bars(picture: Picture, rows: list[dict[str, Any]]) -> Figure:
@@ -279,7 +315,7 @@ def _name(row: Mapping[str, Any], columns: Sequence[str]) -> str:
 def _words(picture: Picture, recorded: Mapping[str, Any]) -> str:
     """Say what a picture shows."""
     kind = "Bar chart" if picture.is_bars else "Line chart"
-    rows = recorded["rows"]
+    rows = _kept(picture, recorded)
     if picture.is_bars:
         each = "; ".join(
             f"{_name(row, (picture.x, *picture.lines))}: "

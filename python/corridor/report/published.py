@@ -29,6 +29,8 @@ class Paper:
     title: str
     authors: str
     venue: str
+    #: Which figures and tables hold nothing to repeat, and why.
+    aside: str
 
     @property
     def prefix(self) -> str:

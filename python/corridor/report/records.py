@@ -1,7 +1,7 @@
 """Records of measurements: what of a benchmark's file is kept, of which code, and since when.
 
 A recorded set is committed in ``docs/site/data``; a file of the same name that a benchmark left in
-``out/bench`` of the checkout is shown instead.
+``out/bench`` of the checkout is shown instead, with the commit that a record of it would have.
 """
 
 import datetime
@@ -76,6 +76,13 @@ SUBJECTS = {
         "Eight neighbours of a hub, more offered than the radio carries: what each of them gets. "
         "TCP over four hops with losses, forwarded by hubs: what crosses, how long it waits.",
         "make bench-relay", "minutes", _crates(*_NETWORK),
+    ),
+    "core": Subject(
+        "Sessions, keys and memory",
+        "What the core promises to who relies on it, in virtual time: secrets that follow each "
+        "other, floods of greetings, sessions over a path that loses nine of ten frames, frames "
+        "from where their sender is not, and how memory is divided.",
+        "make bench-core", "minutes", _crates(*_CORE),
     ),
     "codec": Subject(
         "Codec",
@@ -170,22 +177,37 @@ def keep(path: Path, top: Path, note: str = "") -> Path:
     """
     if path.stem not in SUBJECTS:
         raise ExperimentError(f"{path}: expected a file named {', '.join(SUBJECTS)}")
-    taken = datetime.datetime.fromtimestamp(path.stat().st_mtime, tz=datetime.UTC)
-    commit = code_commit(path.stem, top)
+    taken = _written(path)
+    found = digest(path, _machine(), _measured_commit(path, top), _day(taken), note)
+    target = top / RECORDED / path.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(dumps(found) + "\n", encoding="utf-8")
+    return target
+
+
+def _measured_commit(path: Path, top: Path) -> str:
+    """Return the commit of the code that a benchmark's file measures.
+
+    Raises
+    ------
+    ExperimentError
+        Where the code is not as committed, or was committed after the file was written.
+    """
+    taken, commit = _written(path), code_commit(path.stem, top)
     # In whole seconds, as git has them.
-    written = _git(top, "show", "--no-patch", "--format=%at", commit)
-    if written and taken.timestamp() < int(written):
-        since = datetime.datetime.fromtimestamp(int(written), tz=datetime.UTC)
+    changed = _git(top, "show", "--no-patch", "--format=%at", commit)
+    if changed and taken.timestamp() < int(changed):
+        since = datetime.datetime.fromtimestamp(int(changed), tz=datetime.UTC)
         raise ExperimentError(
             f"{path}: written {taken:%Y-%m-%d %H:%M:%S} UTC, before the code that it measures "
             f"(commit {commit}, {since:%Y-%m-%d %H:%M:%S} UTC): expected a file written after it; "
             f"{SUBJECTS[path.stem].command} measures anew"
         )
-    found = digest(path, _machine(), commit, _day(taken), note)
-    target = top / RECORDED / path.name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(dumps(found) + "\n", encoding="utf-8")
-    return target
+    return commit
+
+
+def _written(path: Path) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(path.stat().st_mtime, tz=datetime.UTC)
 
 
 def code_commit(name: str, top: Path) -> str:
@@ -232,8 +254,11 @@ def find(top: Path, name: str) -> dict[str, Any] | None:
     """
     fresh = top / BENCH / f"{name}.json"
     if fresh.is_file():
-        taken = datetime.datetime.fromtimestamp(fresh.stat().st_mtime, tz=datetime.UTC)
-        return digest(fresh, _machine(), "", _day(taken))
+        try:
+            commit = _measured_commit(fresh, top)
+        except ExperimentError:
+            commit = ""  # Of code that is in no commit, or no longer here: it is said so.
+        return digest(fresh, _machine(), commit, _day(_written(fresh)))
     path = top / RECORDED / f"{name}.json"
     if not path.is_file():
         return None

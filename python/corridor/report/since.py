@@ -45,6 +45,19 @@ class Since:
         return bool(self.commit) and not (self.files or self.unknown or self.short)
 
     @property
+    def short_words(self) -> str:
+        """What a table has room for."""
+        if not self.commit:
+            return "not recorded"
+        if self.short:
+            return "no full run"
+        if self.unknown:
+            return "unknown"
+        if not self.files:
+            return "unchanged"
+        return "1 file changed" if len(self.files) == 1 else f"{len(self.files)} files changed"
+
+    @property
     def words(self) -> str:
         """One line for people."""
         if not self.commit:
@@ -56,7 +69,8 @@ class Since:
         if not self.files:
             return "nothing has changed since"
         more = f", and {len(self.files) - 3} more" if len(self.files) > 3 else ""
-        return f"{len(self.files)} files have changed since: {', '.join(self.files[:3])}{more}"
+        many = "1 file has" if len(self.files) == 1 else f"{len(self.files)} files have"
+        return f"{many} changed since: {', '.join(self.files[:3])}{more}"
 
 
 def since(experiment: Experiment) -> Since:

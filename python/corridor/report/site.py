@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from corridor.report import links, measured, moving, notebooks, pages, published
+from corridor.report import access, links, measured, moving, notebooks, pages, published
 from corridor.report.pictures import draw
 from corridor.report.since import Since, since
 from corridor.report.tree import Tree
@@ -91,9 +91,18 @@ def build(folder: Path, out: Path, tell: Tell) -> Path:
     tell("HTML", 0, 1)
     _mkdocs(source, out / "site")
     tell("links", 0, 1)
-    if faults := links.faults(out / "site"):
+    if faults := _faults(out / "site"):
         raise ExperimentError("the site is not sound:\n" + "\n".join(faults))
     return out / "site" / "index.html"
+
+
+def _faults(site: Path) -> list[str]:
+    """Return what is wrong with a built site, a line each."""
+    found = links.faults(site)
+    for page in sorted(site.rglob("*.html")):
+        name, text = page.relative_to(site), page.read_text(encoding="utf-8")
+        found += [f"{name}: {fault}" for fault in access.faults(text)]
+    return found
 
 
 def _is_there(name: str) -> bool:
@@ -162,6 +171,7 @@ def _write_experiments(
         drawn = draw(each, recorded, plots) if recorded else []
         page = pages.experiment_page(each, recorded, drawn, sinces[each.name], anchors)
         filled = page.replace("{words}", _words(each.folder / "README.md"))
+        filled = pages.errata_linked(filled, anchors)
         tree.write(f"papers/{each.name}.md", filled, f"experiments/{each.name}/README.md")
     return sinces
 
@@ -196,8 +206,13 @@ def _words(readme: Path) -> str:
 
 def _navigation(top: Path, experiments: list[Experiment], listed: published.Published) -> list[Any]:
     def own(folder: str) -> list[Any]:
-        found = sorted((top / OWN / "pages" / folder).glob("*.md"))
-        return [f"{folder}/{page.name}" for page in found]
+        """Pages of a folder, in the order in which its own page names them."""
+        found = sorted(page.name for page in (top / OWN / "pages" / folder).glob("*.md"))
+        index = top / OWN / "pages" / folder / "index.md"
+        named = re.findall(r"\]\((\S+?)\)", index.read_text(encoding="utf-8"))
+        ahead = ["index.md", *named]
+        found.sort(key=lambda name: ahead.index(name) if name in ahead else len(ahead))
+        return [f"{folder}/{name}" for name in found]
 
     papers: list[Any] = ["papers/index.md", {"All claims": "papers/claims.md"}]
     papers.append({"Errata, with proofs": "errata.md"})

@@ -78,7 +78,7 @@ class Tree:
         )
         if found is None:
             raise ExperimentError(f"{site}: {path}: expected a section {heading!r}")
-        lines = self.linked(found[2].strip(), path, site).split("\n")
+        lines = _raised(self.linked(found[2].strip(), path, site).split("\n"), len(found[1]) - 1)
         return "\n".join(f"{line}<!--linked-->" if _LINK.search(line) else line for line in lines)
 
     def _to(self, to: str, path: str, site: str) -> str:
@@ -136,6 +136,18 @@ class Tree:
         target = self.source / site
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(f"---\nsearch:\n  exclude: true\n---\n\n{text}", encoding="utf-8")
+
+
+def _raised(lines: list[str], levels: int) -> list[str]:
+    """Return lines of Markdown with headings so many levels higher, as they are below another."""
+    raised, fence = [], ""
+    for line in lines:
+        mark = _FENCE.match(line)
+        if mark:
+            fence = "" if fence == mark[1] else fence or mark[1]
+        is_heading = not fence and line.startswith("##")
+        raised.append(line[levels:] if is_heading else line)
+    return raised
 
 
 def _is_source(path: Path) -> bool:

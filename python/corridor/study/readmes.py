@@ -16,6 +16,8 @@ END = "<!-- corridor-study tables: to here -->"
 README = "README.md"
 #: Instead of a table.
 NONE = "Nothing was recorded: `corridor-study reproduce {name} --record` does so."
+#: Relative width of an interval below which it is that of rounding.
+_ALIKE = 1e-9
 #: Order of statuses in summaries.
 STATUSES = ("holds", "differs", "cannot hold", "parameter", "identity", "not checked")
 
@@ -132,7 +134,7 @@ def _plain(rows: list[dict[str, Any]]) -> list[str]:
     def cell(value: Any) -> str:
         if value is None:
             return "-"
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
+        return digits(value, 4) if isinstance(value, float) else str(value)
 
     names = list(rows[0])
     lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
@@ -170,8 +172,17 @@ def _ours(row: Mapping[str, Any]) -> str:
         return "-"
     if isinstance(measured, bool):
         return "yes" if measured else "no"
-    interval = f" ± {width:.2g}" if width is not None else ""
-    return f"{measured:.4g}{interval}"
+    if width is None:
+        return digits(measured, 4)
+    # What sums of floats leave where all runs are alike is no interval.
+    spread = width if width > abs(measured) * _ALIKE else 0.0
+    return f"{digits(measured, 4)} ± {digits(spread, 2)}"
+
+
+def digits(value: float, count: int) -> str:
+    """Return a number with so many digits, and no power of ten but for what is small."""
+    text = f"{value:.{count}g}"
+    return f"{float(text):.0f}" if "e+" in text else text
 
 
 def _accepted(row: Mapping[str, Any]) -> str:

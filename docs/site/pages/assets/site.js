@@ -2,7 +2,10 @@
 // What scrolls sideways can be scrolled by keyboard in every browser.
 (() => {
   const reach = () => {
-    for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset p:has(> img)")) {
+    for (const code of document.querySelectorAll(".md-typeset pre > code")) {
+      if (code.scrollWidth > code.clientWidth) code.tabIndex = 0;
+    }
+    for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap, .plots, .md-typeset p:has(> img)")) {
       if (wrap.scrollWidth > wrap.clientWidth) {
         wrap.tabIndex = 0;
         wrap.setAttribute("role", "region");
