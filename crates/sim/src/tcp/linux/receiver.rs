@@ -248,7 +248,9 @@ impl LinuxReceiver {
         // A range that others push out of the acknowledgement would look lost to the sender.
         let is_pushed_out = sequence > self.arrived.next()
             && self.arrived.changed_since(sequence) >= COMPRESSED_RANGES;
-        if is_pushed_out && self.compressed > 0 && self.flushed.len() < FLUSHED_MAX {
+        let is_owed = self.owes || self.compressed > 0;
+        if is_pushed_out && is_owed && self.flushed.len() < FLUSHED_MAX {
+            self.owes = false;
             let flushed = self.acknowledge();
             self.flushed.push_back(flushed);
         }
