@@ -19,7 +19,7 @@ G = 150
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 ENTRIES = dict(
     re.findall(
-        r"^## (\w+)\. (.*?)(?=^#|\Z)",
+        r"^### (\w+)\. (.*?)(?=^#|\Z)",
         (EXPERIMENTS.parent / "docs" / "errata.md").read_text(),
         re.MULTILINE | re.DOTALL,
     )
