@@ -234,7 +234,9 @@ impl Hub {
             }
         };
         let outcome = self.neighbours[place].station.handle_frame(now, frame);
-        self.channel.note_came();
+        if let FrameOutcome::Accepted { .. } = outcome {
+            self.channel.note_came(); // What strangers send says nothing of the neighbours.
+        }
         self.touch(place);
         outcome
     }

@@ -91,7 +91,7 @@ pub(crate) struct Told {
 pub(crate) struct Before {
     /// How many there were.
     pub(crate) frames: Option<u32>,
-    /// The same when feedback told of a newer frame last, and the rate heard of those that came.
+    /// The same when feedback last reported a newer frame, and the rate heard of those that came.
     counted: Option<u32>,
     /// When the newest of them came, by its clock.
     pub(crate) at_us: Option<u32>,
@@ -294,7 +294,7 @@ impl LinkUsage {
                 before.counted = Some(ack.frames);
             }
             // Else only frames came that others have overtaken: they count with the next that is
-            // told of, or each of them would have been lost.
+            // reported, or each of them would have been lost.
             return;
         };
         if ack.delay < WindowAck::DELAY_MAX {
@@ -404,7 +404,7 @@ mod tests {
         }
     }
 
-    /// Feedback that told of no newer frame, only of more of those before, was left out: with
+    /// Feedback that reported no newer frame, only of more of those before, was left out: with
     /// jitter that reorders a fifth of all frames passed for lost.
     #[test]
     fn frames_that_others_have_overtaken_are_not_lost() {

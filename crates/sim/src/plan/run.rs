@@ -77,7 +77,7 @@ impl Runner {
         flows::run(&prepared, network, point.seed, replication)
     }
 
-    /// Nothing is half done in it: whoever broke down left it as it was.
+    /// A thread that panicked left it whole: nothing in it is half done.
     fn remembered(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Prepared>>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
