@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod closed_loop;
+mod compete;
 pub(crate) mod delivered;
 pub(crate) mod filter;
 mod model;
