@@ -23,8 +23,8 @@ const ASKS_AFTER: Duration = Duration::from_millis(20);
 enum Flow {
     /// The one under control.
     Ours,
-    /// A window that grows until the queue is full, as TCP cubic's (RFC 9438).
-    Filler,
+    /// A window that grows until the queue is full, as TCP cubic's (RFC 9438): which of them.
+    Filler(usize),
 }
 
 enum Event {
@@ -47,6 +47,7 @@ enum Event {
     },
     /// An acknowledgement of the filler's, or news of a loss.
     FillerAck {
+        filler: usize,
         lost: bool,
     },
 }
@@ -98,6 +99,10 @@ pub(crate) struct Path {
     /// There is a filler from then on, until then.
     pub(crate) filler_from: Option<Time>,
     pub(crate) filler_until: Time,
+    /// How many of them, and how many acknowledgements each waits for before it sends what they
+    /// allow at once, as a kernel does that hears of many frames in one.
+    pub(crate) fillers: usize,
+    pub(crate) filler_burst: f64,
     /// The receiver's clock is so many microseconds ahead.
     pub(crate) clock_us: i64,
     /// It jumps then, by so many nanoseconds.
@@ -130,6 +135,8 @@ impl Path {
             outage: Time::ZERO..Time::ZERO,
             filler_from: None,
             filler_until: Time::MAX,
+            fillers: 1,
+            filler_burst: 1.0,
             clock_us: -3_600_000_000,
             jump: (Time::MAX, 0),
             shares_air: false,
@@ -252,7 +259,7 @@ pub(crate) struct Run<'a> {
     told: (u32, u32, Time, Time),
     received: (u32, u32, Time),
     newest: (u32, Time, Time),
-    filler: Cubic,
+    fillers: Vec<Cubic>,
 }
 
 /// A flow that fills the queue. Its fast convergence is left out: it has one other flow to share
@@ -260,6 +267,8 @@ pub(crate) struct Run<'a> {
 struct Cubic {
     window: f64,
     in_flight: f64,
+    /// Acknowledgements that wait for more.
+    waiting: f64,
     /// Window and time of the last decrease; `None`: slow start.
     decreased: Option<(f64, Time)>,
     /// What Reno would have.
@@ -321,12 +330,22 @@ impl<'a> Run<'a> {
             told: (0, 0, Time::ZERO, Time::ZERO),
             received: (0, 0, Time::ZERO),
             newest: (0, Time::ZERO, Time::ZERO),
-            filler: Cubic { window: 2.0, in_flight: 0.0, decreased: None, reno: 0.0 },
+            fillers: Vec::new(),
         };
         run.at(Time::ZERO, Event::Send);
         if let Some(from) = path.filler_from {
-            run.filler.in_flight = 1.0;
-            run.at(from, Event::FillerAck { lost: false });
+            for filler in 0..path.fillers {
+                run.fillers.push(Cubic {
+                    window: 2.0,
+                    in_flight: 1.0,
+                    waiting: path.filler_burst,
+                    decreased: None,
+                    reno: 0.0,
+                });
+                // Not in step.
+                let from = from + filler as u32 * path.delay / path.fillers as u32;
+                run.at(from, Event::FillerAck { filler, lost: false });
+            }
         }
         run
     }
@@ -379,7 +398,7 @@ impl<'a> Run<'a> {
                 Event::Feedback { counter, sent_at, came_at, frames } => {
                     self.feed_back(counter, sent_at, came_at, frames);
                 }
-                Event::FillerAck { lost } => self.ack_filler(lost),
+                Event::FillerAck { filler, lost } => self.ack_filler(filler, lost),
             }
         }
         core::mem::take(&mut self.seen)
@@ -411,7 +430,7 @@ impl<'a> Run<'a> {
                     self.seen.found += queued;
                     self.seen.waited_ms.0.push((begin - self.now).as_secs_f64() * 1e3);
                 }
-                Flow::Filler => self.seen.filler += 1.0,
+                Flow::Filler(_) => self.seen.filler += 1.0,
             }
         }
         let lost = lost || (flow == Flow::Ours && self.is_erased(0, draw));
@@ -496,8 +515,11 @@ impl<'a> Run<'a> {
 
     fn arrive(&mut self, flow: Flow, counter: u32, sent_at: Time, lost: bool) {
         let back = self.look(1, self.now + self.path.delay);
-        if flow == Flow::Filler {
-            return self.at(back, Event::FillerAck { lost });
+        if let Flow::Filler(filler) = flow {
+            // Or its frames would come just as room is made for them, and no other's (S. Floyd, V.
+            // Jacobson: "On traffic phase effects in packet-switched gateways").
+            let overhead = Duration::from_secs_f64(self.draw() / self.path.frames_per_s);
+            return self.at(back + overhead, Event::FillerAck { filler, lost });
         } else if lost {
             return;
         }
@@ -557,18 +579,25 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn ack_filler(&mut self, lost: bool) {
-        self.filler.in_flight -= 1.0;
+    fn ack_filler(&mut self, which: usize, lost: bool) {
         let queued = self.free_at.max(self.now) - self.now;
         let round_trip = 2 * self.path.delay + queued;
+        let filler = &mut self.fillers[which];
+        filler.in_flight -= 1.0;
+        filler.waiting += 1.0;
         match lost {
-            false => self.filler.acknowledge(self.now, round_trip),
-            true => self.filler.lose(self.now, round_trip),
+            false => filler.acknowledge(self.now, round_trip),
+            true => filler.lose(self.now, round_trip),
         }
-        while self.filler.in_flight + 1.0 <= self.filler.window && self.now < self.path.filler_until
-        {
-            self.filler.in_flight += 1.0;
-            self.send(Flow::Filler, 0);
+        // What is on its way ends a burst that is longer.
+        if filler.waiting < self.path.filler_burst.min(filler.in_flight) {
+            return;
+        }
+        filler.waiting = 0.0;
+        let room = (filler.window - filler.in_flight).max(0.0) as usize;
+        if self.now < self.path.filler_until {
+            filler.in_flight += room as f64;
+            (0..room).for_each(|_| self.send(Flow::Filler(which), 0));
         }
     }
 }

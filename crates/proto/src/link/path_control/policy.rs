@@ -17,10 +17,11 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
+use crate::link::path_control::compete::Competition;
 use crate::link::path_control::delivered::{Delivered, Queue};
 use crate::link::path_control::model::{
-    Capacity, DelayModel, EXCESS_ERRORS, EXCESS_MIN, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX,
-    FRAMES_PER_S_MIN, NOISE_MAX, PEAK_MEMORY, ROUND_TRIP_MIN, Wander,
+    Capacity, DelayModel, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX, FRAMES_PER_S_MIN, NOISE_MAX,
+    PEAK_MEMORY, ROUND_TRIP_MIN, Wander,
 };
 use crate::link::path_control::{PathControl, Sample};
 use crate::stats::Stats;
@@ -259,6 +260,10 @@ impl PathControl for RateControl {
         self.compete.note(&sample, is_told.then_some(queueing));
         let before = self.phase;
         if is_told {
+            if let Phase::Compete { .. } = self.phase {
+                let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
+                self.compete.heed_others(now, queueing, round_trip, self.noticed());
+            }
             self.queue.note(now, queueing, self.drained_below(), self.patience(round_trip));
             self.change_phase(now, queueing, sample);
         }
@@ -465,7 +470,7 @@ impl RateControl {
     fn prepare_to_compete(&mut self, now: Time, queueing: Duration, sample: Sample) {
         if self.compete.at.is_none_or(|at| now - at > PEAK_MEMORY) {
             let on_their_way = self.capacity.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
-            self.compete.begin((0.5 * on_their_way).max(COMPETE_WINDOW_MIN));
+            self.compete.begin(0.5 * on_their_way);
             self.compete.longest = queueing;
         }
     }
