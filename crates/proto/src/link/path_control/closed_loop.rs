@@ -81,6 +81,29 @@ impl FeedbackPath {
     }
 }
 
+/// Flows that fill the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fillers {
+    pub(crate) count: usize,
+    pub(crate) from: Time,
+    pub(crate) until: Time,
+    /// How many acknowledgements each waits for before it sends what they allow at once, as a
+    /// kernel does that hears of many frames in one.
+    pub(crate) burst: f64,
+}
+
+impl Fillers {
+    /// One from then on.
+    pub(crate) fn one(from_ms: u64) -> Self {
+        let from = Time::from_millis(from_ms);
+        Fillers { count: 1, from, until: Time::MAX, burst: 1.0 }
+    }
+
+    fn none() -> Self {
+        Fillers { count: 0, ..Fillers::one(0) }
+    }
+}
+
 /// A path with one queue in front of its slowest part.
 #[derive(Clone)]
 pub(crate) struct Path {
@@ -96,13 +119,7 @@ pub(crate) struct Path {
     pub(crate) policer: Option<(f64, f64)>,
     /// Frames sent in this span are lost.
     pub(crate) outage: Range<Time>,
-    /// There is a filler from then on, until then.
-    pub(crate) filler_from: Option<Time>,
-    pub(crate) filler_until: Time,
-    /// How many of them, and how many acknowledgements each waits for before it sends what they
-    /// allow at once, as a kernel does that hears of many frames in one.
-    pub(crate) fillers: usize,
-    pub(crate) filler_burst: f64,
+    pub(crate) fillers: Fillers,
     /// The receiver's clock is so many microseconds ahead.
     pub(crate) clock_us: i64,
     /// It jumps then, by so many nanoseconds.
@@ -133,10 +150,7 @@ impl Path {
             loss_burst: 1.0,
             policer: None,
             outage: Time::ZERO..Time::ZERO,
-            filler_from: None,
-            filler_until: Time::MAX,
-            fillers: 1,
-            filler_burst: 1.0,
+            fillers: Fillers::none(),
             clock_us: -3_600_000_000,
             jump: (Time::MAX, 0),
             shares_air: false,
@@ -333,19 +347,17 @@ impl<'a> Run<'a> {
             fillers: Vec::new(),
         };
         run.at(Time::ZERO, Event::Send);
-        if let Some(from) = path.filler_from {
-            for filler in 0..path.fillers {
-                run.fillers.push(Cubic {
-                    window: 2.0,
-                    in_flight: 1.0,
-                    waiting: path.filler_burst,
-                    decreased: None,
-                    reno: 0.0,
-                });
-                // Not in step.
-                let from = from + filler as u32 * path.delay / path.fillers as u32;
-                run.at(from, Event::FillerAck { filler, lost: false });
-            }
+        for filler in 0..path.fillers.count {
+            run.fillers.push(Cubic {
+                window: 2.0,
+                in_flight: 1.0,
+                waiting: path.fillers.burst,
+                decreased: None,
+                reno: 0.0,
+            });
+            // Not in step.
+            let from = path.fillers.from + filler as u32 * path.delay / path.fillers.count as u32;
+            run.at(from, Event::FillerAck { filler, lost: false });
         }
         run
     }
@@ -590,12 +602,12 @@ impl<'a> Run<'a> {
             true => filler.lose(self.now, round_trip),
         }
         // What is on its way ends a burst that is longer.
-        if filler.waiting < self.path.filler_burst.min(filler.in_flight) {
+        if filler.waiting < self.path.fillers.burst.min(filler.in_flight) {
             return;
         }
         filler.waiting = 0.0;
         let room = (filler.window - filler.in_flight).max(0.0) as usize;
-        if self.now < self.path.filler_until {
+        if self.now < self.path.fillers.until {
             filler.in_flight += room as f64;
             (0..room).for_each(|_| self.send(Flow::Filler(which), 0));
         }

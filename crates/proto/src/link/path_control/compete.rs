@@ -1,4 +1,5 @@
-//! Beside flows that fill the queue: a window of frames that grows and shrinks as cubic's (RFC 9438).
+//! Beside flows that fill the queue: a window of frames that grows and shrinks as cubic's (RFC
+//! 9438).
 
 use core::time::Duration;
 

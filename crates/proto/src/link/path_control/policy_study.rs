@@ -5,7 +5,7 @@ use core::time::Duration;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 
-use crate::link::path_control::closed_loop::{Path, Run, Service};
+use crate::link::path_control::closed_loop::{Fillers, Path, Run, Service};
 
 /// Of the paths; printed where a test fails.
 const SEED: u64 = 2026;
@@ -75,8 +75,8 @@ fn describe(path: &Path) -> String {
         1e3 * late_by.as_secs_f64(),
         if path.reorders { " reordered" } else { "" },
         if path.policer.is_some() { ", policed" } else { "" }
-    ) + &if path.filler_burst > 1.0 {
-        format!(", bursts {:.0}", path.filler_burst)
+    ) + &if path.fillers.burst > 1.0 {
+        format!(", bursts {:.0}", path.fillers.burst)
     } else {
         String::new()
     }
@@ -218,19 +218,19 @@ fn a_slow_path_behind_two_frames_is_not_overrun() {
     }
 }
 
-/// A path beside cubic, which begins with the flow or later: rates and round trips of a decade,
-/// buffers of half to four bandwidth-delay products. It sends in bursts of 1 to 8 frames.
-fn draw_beside(index: u64) -> Path {
+/// A path beside so many of cubic, which begin with the flow or later: rates and round trips of a
+/// decade, buffers of half to four bandwidth-delay products. They send in bursts of 1 to 8 frames.
+fn draw_beside(index: u64, count: usize) -> Path {
     let key = StreamKey { seed: SEED, replication: 2, entity: index, purpose: "path" };
     let mut stream = key.stream();
     let mbit_per_s = log_uniform(&mut stream, 3.0, 60.0);
     let round_trip_ms = log_uniform(&mut stream, 10.0, 100.0) as u64;
-    let filler_from = Some(Time::from_millis(if index.is_multiple_of(2) { 0 } else { 5_000 }));
-    let path = Path { filler_from, ..Path::new(mbit_per_s, round_trip_ms) };
+    let path = Path::new(mbit_per_s, round_trip_ms);
     let bdp = path.frames_per_s * round_trip_ms as f64 / 1e3;
     let queue_frames = (log_uniform(&mut stream, 0.5, 4.0) * bdp).max(4.0);
-    let filler_burst = log_uniform(&mut stream, 1.0, 8.0).round();
-    Path { queue_frames, filler_burst, ..path }
+    let burst = log_uniform(&mut stream, 1.0, 8.0).round();
+    let from_ms = if index.is_multiple_of(2) { 0 } else { 5_000 };
+    Path { queue_frames, fillers: Fillers { count, burst, ..Fillers::one(from_ms) }, ..path }
 }
 
 /// What is had of it, of what both have, and what both have of the path.
@@ -251,7 +251,7 @@ fn beside_cubic_on_drawn_paths_about_ones_part_is_had() {
     {
         let mut sum = 0.0;
         for index in 0..24 {
-            let path = Path { fillers, ..draw_beside(index) };
+            let path = draw_beside(index, fillers);
             let (share, used) = measure_beside(&path);
             let name = format!("seed {SEED}, path {index}, {fillers}: {}", describe(&path));
             assert!(of_all.contains(&share), "{share}: {name}");
@@ -286,7 +286,7 @@ fn paths_drawn_at_random() {
     if wants("beside") {
         indices(48).for_each(|index| {
             for fillers in [1, 2, 4] {
-                let path = Path { fillers, ..draw_beside(index) };
+                let path = draw_beside(index, fillers);
                 let (share, used) = measure_beside(&path);
                 let name = describe(&path);
                 println!("beside {fillers}\t{index}\t{share:.3}\t{used:.3}\t{name}");

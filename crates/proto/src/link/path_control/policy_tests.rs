@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use crate::link::path_control::closed_loop::{FEEDBACK_INTERVAL, FeedbackPath, Path, Run};
+use crate::link::path_control::closed_loop::{FEEDBACK_INTERVAL, FeedbackPath, Fillers, Path, Run};
 use crate::link::path_control::filter::MinFilter;
 use crate::link::path_control::policy::RateControl;
 use crate::link::path_control::{PathControl, Sample};
@@ -102,8 +102,8 @@ fn beside_cubic_about_half_is_had() {
         (50.0, 80, 333.0),
         (4.0, 100, 33.0),
     ] {
-        let filler_from = Some(Time::from_millis(5_000));
-        let path = Path { filler_from, queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
+        let fillers = Fillers::one(5_000);
+        let path = Path { fillers, queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
         let mut run = Run::new(&path);
         run.until(20);
         let seen = run.until(110);
@@ -118,9 +118,9 @@ fn beside_cubic_about_half_is_had() {
 /// Where the least delay was forgotten, losses tell that the window is too large.
 #[test]
 fn a_filler_that_never_lets_the_queue_drain_is_not_overrun() {
-    let filler_from = Some(Time::from_millis(5_000));
+    let fillers = Fillers::one(5_000);
     let feedback = FeedbackPath::each(Duration::from_millis(100));
-    let path = Path { filler_from, feedback, queue_frames: 200.0, ..Path::new(12.0, 20) };
+    let path = Path { fillers, feedback, queue_frames: 200.0, ..Path::new(12.0, 20) };
     let mut run = Run::new(&path);
     run.until(20);
     let seen = run.until(200);
@@ -177,10 +177,10 @@ fn a_filler_is_none_of_the_way() {
         (60.0, 20, 400.0, 1),
         (100.0, 4, 400.0, 1),
     ] {
-        let filler_from = Some(Time::from_millis(5_000));
+        let fillers = Fillers::one(5_000);
         let feedback = FeedbackPath::each(Duration::from_millis(feedback_ms));
         let path = Path::new(mbit_per_s, round_trip_ms);
-        let path = Path { filler_from, queue_frames, feedback, ..path };
+        let path = Path { fillers, queue_frames, feedback, ..path };
         let mut run = Run::new(&path);
         run.until(20);
         let seen = run.until(80);
@@ -210,8 +210,8 @@ fn a_queue_that_a_guess_keeps_full_is_no_fillers() {
 #[test]
 fn a_short_buffer_that_drains_after_losses_is_competed_for() {
     for (mbit_per_s, round_trip_ms, queue_frames) in [(12.0, 100, 30.0), (50.0, 20, 25.0)] {
-        let filler_from = Some(Time::from_millis(5_000));
-        let path = Path { filler_from, queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
+        let fillers = Fillers::one(5_000);
+        let path = Path { fillers, queue_frames, ..Path::new(mbit_per_s, round_trip_ms) };
         let mut run = Run::new(&path);
         run.until(30);
         let before = run.stats.rate_drains;
@@ -226,9 +226,8 @@ fn a_short_buffer_that_drains_after_losses_is_competed_for() {
 /// rate that follows delay takes in a few round trips.
 #[test]
 fn the_path_is_taken_again_when_the_filler_has_gone() {
-    let filler_from = Some(Time::from_millis(5_000));
-    let filler_until = Time::from_millis(35_000);
-    let path = Path { filler_from, filler_until, ..Path::new(12.0, 40) };
+    let fillers = Fillers { until: Time::from_millis(35_000), ..Fillers::one(5_000) };
+    let path = Path { fillers, ..Path::new(12.0, 40) };
     let mut run = Run::new(&path);
     run.until(35);
     assert!(run.stats.rate_competitions > 0, "nobody competed");
