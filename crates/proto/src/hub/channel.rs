@@ -93,6 +93,12 @@ mod tests {
     use corridor_base::rand::Rng;
     use corridor_base::{Stream, StreamKey};
 
+    use crate::bounds::MEMORY_DEFAULT;
+    use crate::{
+        CodingParams, FrameOutcome, Hub, HubConfig, LinkErrors, Role, Station, StationConfig,
+        StationId,
+    };
+
     const NEIGHBOURS: u32 = 8;
     const FRAME: Duration = Duration::from_micros(500);
 
@@ -157,6 +163,56 @@ mod tests {
         let mut air = Air::new();
         let answers = |air: &mut Air| u32::from(air.chance(0.5));
         assert!(!air.run(60_000, false, answers));
+    }
+
+    fn config(id: u16, peer: u16) -> StationConfig {
+        StationConfig {
+            id: StationId(id),
+            role: Role::Plain { peer: StationId(peer) },
+            security: [7; 32].into(),
+            ingress_packets: 100,
+            coding: CodingParams::default(),
+            link_errors: LinkErrors::Measured,
+            frame_len_max: 1_500,
+            frame_len_min: 0,
+            memory_bytes: MEMORY_DEFAULT,
+            rate_bps: None,
+        }
+    }
+
+    /// Whoever sends what looks like a neighbour's frames, in time with the hub's own, could else
+    /// have it believe that the channel is shared.
+    #[test]
+    fn frames_that_nobody_could_seal_do_not_count() {
+        let neighbours = vec![(StationId(2), vec!["10.9.0.2/32".parse().unwrap()])];
+        let (station, own) = (config(1, 2), vec!["10.9.0.1".parse().unwrap()]);
+        let config_of_hub = HubConfig { station, neighbours, own, one_channel: false };
+        let mut hub = Hub::new(config_of_hub, [1; 32], Time::ZERO).unwrap();
+        let mut neighbour = Station::new(config(2, 1), [2; 32], Time::ZERO).unwrap();
+        let mut accepted = 0;
+        for ms in 0..1_000 {
+            let now = Time::from_millis(ms);
+            neighbour.handle_timeout(now);
+            hub.handle_timeout(now);
+            while let Some(sent) = neighbour.poll_transmit(now) {
+                let frame = sent.frame.to_vec();
+                for at in 0..frame.len() {
+                    let mut forged = frame.clone();
+                    forged[at] ^= 1;
+                    let outcome = hub.handle_frame(now, &forged);
+                    assert!(matches!(outcome, FrameOutcome::Rejected(_)), "byte {at}: {outcome:?}");
+                    assert_eq!(hub.channel.came, accepted, "byte {at} at {ms} ms");
+                }
+                let outcome = hub.handle_frame(now, &frame);
+                accepted += u32::from(matches!(outcome, FrameOutcome::Accepted { .. }));
+                assert_eq!(hub.channel.came, accepted);
+            }
+            while let Some(sent) = hub.poll_transmit(now) {
+                let frame = sent.frame.to_vec();
+                neighbour.handle_frame(now, &frame);
+            }
+        }
+        assert!(accepted > 0);
     }
 
     #[test]
