@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 3 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 4 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
@@ -11,7 +11,7 @@
 -- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
 -- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
 
-local VERSION = 3
+local VERSION = 4
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
@@ -53,7 +53,9 @@ local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
   [2] = "recoded symbol, vector in full" }
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
 -- What relays that combine packets send: a PLAIN with its lowest bit set.
-local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement" }
+local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
+  [4] = "reports" }
+local RELAYED_REPORTS = 4
 local FATES = { [0] = "lost", [1] = "heard", [2] = "innovative", [3] = "dependent", [4] = "late",
   [5] = "refused", [6] = "not for it", [7] = "rejected", [8] = "on its way" }
 local LOST, HEARD, INNOVATIVE, DEPENDENT, LATE, REFUSED, REJECTED = 0, 1, 2, 3, 4, 5, 7
@@ -124,6 +126,11 @@ field("relayed_length", uint16, "relayed.length", "Length of the relay's frame",
   { " bytes" })
 field("relayed_kind", uint8, "relayed.kind", "Kind of the relay's frame", base.DEC, RELAYED_KINDS)
 field("relayed_counter", uint32, "relayed.counter", "Counter of the relay's frames")
+field("relayed_reports", uint8, "relayed.reports", "Reports of what came of neighbours' frames")
+field("relayed_report_node", uint16, "relayed.report.node", "Whose frames")
+field("relayed_report_newest", uint16, "relayed.report.newest", "Counter of the newest, lower half")
+field("relayed_report_came", uint32, "relayed.report.came",
+  "This one and the 31 before it, the newest the lowest bit", base.HEX)
 field("relayed_rest", bytes, "relayed.rest", "Rest of the relay's frame")
 
 -- ENC.
@@ -1160,6 +1167,27 @@ local function dissect_relayed(state, c)
   end
   local stop = c.at + length
   local kind = length > 0 and add(c, state.tree, "relayed_kind", 1) or nil
+  local reports = 0
+  if kind == RELAYED_REPORTS then
+    reports = length > 1 and add(c, state.tree, "relayed_reports", 1) or 0
+    if reports == 0 or stop - c.at < 8 * reports then
+      return malformed(state, "no frame of a relay")
+    end
+    for _ = 1, reports do
+      add(c, state.tree, "relayed_report_node", 2)
+      add(c, state.tree, "relayed_report_newest", 2)
+      add(c, state.tree, "relayed_report_came", 4)
+    end
+    if c.at == stop then
+      say(state, "reports for all")
+      if left(c) > 0 then
+        add(c, state.tree, "padding", left(c))
+      end
+      return
+    end
+    kind = add(c, state.tree, "relayed_kind", 1)
+    length = stop - c.at + 1
+  end
   local counter = length > 4 and add(c, state.tree, "relayed_counter", 4) or nil
   if counter == nil or RELAYED_KINDS[kind] == nil then
     return malformed(state, "no frame of a relay")

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use corridor_base::Time;
-use corridor_relay::wire::{Frame, PacketId, Part, xor};
+use corridor_relay::OWED_MAX;
+use corridor_relay::wire::{Frame, PacketId, Part, Report, split, with_reports, xor};
 use corridor_relay::{NodeId, Relay, RelayConfig};
 
 use crate::input::Input;
@@ -44,7 +45,8 @@ pub fn relay(data: &[u8]) {
                 sent.insert(packet.to_vec());
                 let frame = Frame::Plain { counter: input.byte().into(), ttl: 3, packet: &packet };
                 heard += 1;
-                relay.handle_frame(now, node, input.byte().is_multiple_of(2), &frame.to_bytes());
+                let bytes = reported(&mut input, frame.to_bytes());
+                relay.handle_frame(now, node, input.byte().is_multiple_of(2), &bytes);
             }
             3 => {
                 let other = vec![input.byte(); usize::from(input.byte())];
@@ -63,12 +65,17 @@ pub fn relay(data: &[u8]) {
                     *byte ^= by;
                 }
                 heard += 1;
+                let bytes = reported(&mut input, bytes);
                 relay.handle_frame(now, node, by.is_multiple_of(2), &bytes);
             }
             4 => {
                 let bytes = &input.vec(usize::from(node.0) * 9)[..];
-                if let Some(frame) = Frame::parse(bytes) {
-                    assert_eq!(frame.to_bytes(), bytes);
+                if let Some((reports, frame)) = split(bytes)
+                    && let Some(frame) = Frame::parse(frame)
+                {
+                    let own = frame.to_bytes();
+                    let whole = if reports.is_empty() { own } else { with_reports(&reports, &own) };
+                    assert_eq!(whole, bytes);
                     if let Frame::Plain { packet, .. } = frame {
                         sent.insert(packet.to_vec());
                     }
@@ -93,7 +100,12 @@ pub fn relay(data: &[u8]) {
         }
         if node.0 > 1 {
             while let Some(transmit) = relay.poll_transmit(now) {
-                match Frame::parse(&transmit.frame).expect("it reads its own") {
+                let (reports, frame) = split(&transmit.frame).expect("it reads its own");
+                if frame.is_empty() {
+                    assert!(!reports.is_empty(), "a frame has something in it");
+                    continue;
+                }
+                match Frame::parse(frame).expect("it reads its own") {
                     Frame::Coded { parts: [one, two], .. } => {
                         assert_ne!(one.to, two.to, "a coded frame has two receivers");
                         assert_ne!(one.id, two.id, "and two packets");
@@ -103,7 +115,7 @@ pub fn relay(data: &[u8]) {
             }
         }
         assert!(relay.poll_timeout().is_none_or(|at| at > now), "it is asked for what is to come");
-        assert!(relay.backlog() <= config.queue_packets);
+        assert!(relay.backlog() <= config.queue_packets + OWED_MAX);
         let stats = relay.stats();
         let undecoded = stats.undecodable + stats.decode_mismatches;
         let counted = received + stats.duplicates + stats.overheard + stats.malformed + undecoded;
@@ -111,4 +123,14 @@ pub fn relay(data: &[u8]) {
         assert!(counted <= heard, "{stats:?}");
         assert!(stats.decoded <= received + stats.duplicates, "{stats:?}");
     }
+}
+
+/// The frame, now and then behind a report of what came of the relay's frames.
+fn reported(input: &mut Input<'_>, frame: Vec<u8>) -> Vec<u8> {
+    if !input.byte().is_multiple_of(3) {
+        return frame;
+    }
+    let newest = u16::from(input.byte());
+    let came = u32::from_be_bytes([input.byte(), input.byte(), input.byte(), input.byte()]);
+    with_reports(&[Report { node: NodeId(u16::from(input.byte() % 5)), newest, came }], &frame)
 }

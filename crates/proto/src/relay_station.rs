@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 use corridor_packet::{PacketBuf, PacketRef};
-use corridor_relay::wire::{CODED_BYTES, Frame};
+use corridor_relay::wire::{CODED_BYTES, Frame, REPORTS_BYTES_MAX};
 use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError, Sent};
 use ipnet::IpNet;
 
@@ -50,7 +50,7 @@ use crate::wire::{self, HEADER_LEN, Kind, RELAYED_LEN, Relayed, TAG_LEN};
 use counters::Drops;
 
 /// Bytes of a frame beside the longer of two packets in it.
-const OVERHEAD_BYTES: usize = HEADER_LEN + RELAYED_LEN + CODED_BYTES + TAG_LEN;
+const OVERHEAD_BYTES: usize = HEADER_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES + TAG_LEN;
 
 /// What a relay is told before it starts.
 #[derive(Clone, Debug, PartialEq)]

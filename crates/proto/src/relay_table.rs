@@ -48,6 +48,10 @@ pub struct RelayTable {
     /// With `switch_off`: greatest share of coded frames that a receiver may fail to decode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_ratio_max: Option<f64>,
+    /// Whether what the receiver without the MAC's retries lacks of coded frames is sent again, and
+    /// what comes of neighbours' frames is reported to them for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resend: Option<bool>,
     /// Packets that wait at a node, those held among them; others are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_packets: Option<usize>,
@@ -133,6 +137,7 @@ impl From<&RelayConfig> for RelayTable {
             switch_off: Some(config.switch_off.is_some()),
             heard_ratio_min: config.switch_off.map(|off| off.heard_ratio_min),
             failed_ratio_max: config.switch_off.map(|off| off.failed_ratio_max),
+            resend: Some(config.resend),
             queue_packets: Some(config.queue_packets),
             announce_ms: ms(config.announce_every),
         }
@@ -153,6 +158,7 @@ impl RelayTable {
         config.announce_every = announce_every.unwrap_or(config.announce_every);
         config.retries_per_second = self.retries_per_second.unwrap_or(config.retries_per_second);
         config.queue_packets = self.queue_packets.unwrap_or(config.queue_packets);
+        config.resend = self.resend.unwrap_or(config.resend);
         match milliseconds("relay.hold_ms", self.hold_ms)? {
             Some(most) if self.hold_learned => config.hold = Hold::Learned { most },
             Some(hold) if hold.is_zero() => config.hold = Hold::None,

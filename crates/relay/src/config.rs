@@ -24,7 +24,11 @@ pub struct RelayConfig {
     pub retries_per_second: u32,
     /// When a receiver is sent no coded frames; none: it always is.
     pub switch_off: Option<SwitchOff>,
-    /// Packets that wait, those held among them; others are dropped.
+    /// Whether what the receiver without the MAC's retries lacks of coded frames is sent again, and
+    /// what came of neighbours' frames is reported to them for it.
+    pub resend: bool,
+    /// Packets that wait, those held among them; others are dropped. Up to
+    /// [`OWED_MAX`](crate::OWED_MAX) that are sent again may wait besides.
     pub queue_packets: usize,
     /// How often neighbours are told who is heard.
     pub announce_every: Duration,
@@ -110,18 +114,19 @@ pub enum RelayError {
 
 impl Default for RelayConfig {
     /// What is for use: what waits is combined, and only for receivers that are known to hear and
-    /// to decode; packets are held while the channel is congested alone, and only as long as a
-    /// partner is expected. `retries_per_second` and `heard_ratio_min` were chosen on the chain of
-    /// eight nodes of `experiments/catwoman-fig08-11`, where they carry most.
+    /// to decode; what they lack all the same is sent again. Packets are held while the channel is
+    /// congested alone. `retries_per_second` and `heard_ratio_min` were chosen on the chain of
+    /// eight nodes of `experiments/catwoman-fig08-11`.
     fn default() -> Self {
         RelayConfig {
             coding: true,
-            hold: Hold::Learned { most: Duration::from_millis(50) },
+            hold: Hold::Fixed(Duration::from_millis(50)),
             candidates: Candidates::Waiting,
             decode_for: Duration::from_millis(1500),
-            adaptive: Adaptive::Off,
-            retries_per_second: 35,
+            adaptive: Adaptive::Holding,
+            retries_per_second: 20,
             switch_off: Some(SwitchOff { heard_ratio_min: 0.6, failed_ratio_max: 0.1 }),
+            resend: true,
             queue_packets: 100,
             announce_every: Duration::from_secs(1),
         }
@@ -132,10 +137,11 @@ impl RelayConfig {
     /// The paper's (Section III-A), always coding: 50 ms of hold, 1500 ms for decoding.
     pub fn paper() -> Self {
         RelayConfig {
-            hold: Hold::Fixed(Duration::from_millis(50)),
             candidates: Candidates::Held,
+            adaptive: Adaptive::Off,
             retries_per_second: 50,
             switch_off: None,
+            resend: false,
             ..RelayConfig::default()
         }
     }
@@ -147,7 +153,7 @@ impl RelayConfig {
 
     /// Pure relaying.
     pub fn plain() -> Self {
-        RelayConfig { coding: false, hold: Hold::None, ..RelayConfig::default() }
+        RelayConfig { coding: false, hold: Hold::None, resend: false, ..RelayConfig::default() }
     }
 
     /// Checks every range.

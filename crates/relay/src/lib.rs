@@ -6,6 +6,7 @@
 //! ```text
 //! (1) air -> wire -> (2) neighbours: who hears whom -> (3) buffer: known packets, decoding
 //!         -> (4) host: where next? -> (5) queue: hold, partner -> (6) frame, to the worse link
+//!         -> (7) owed: what the other receiver has not reported, sent again
 //! ```
 //!
 //! Nothing is configured about the network: neighbours announce whom they hear and how well, and a
@@ -47,13 +48,16 @@ mod buffer;
 mod config;
 mod congestion;
 mod neighbours;
+mod owed;
 mod queue;
+mod reception;
 mod relay;
 mod stats;
 pub mod wire;
 
 pub use config::{Adaptive, Candidates, Hold, RelayConfig, RelayError, SwitchOff};
 pub use neighbours::{NEIGHBOURS_MAX, NeighbourView};
+pub use owed::OWED_MAX;
 pub use relay::{LinkDestination, Received, Relay, Sent, Transmit};
 pub use stats::RelayStats;
 pub use wire::{NodeId, PacketId};

@@ -10,9 +10,11 @@ use crate::buffer::Kept;
 use crate::config::{Adaptive, Candidates, Hold, RelayConfig, RelayError};
 use crate::congestion::Congestion;
 use crate::neighbours::{NeighbourView, Neighbours};
+use crate::owed::Owed;
 use crate::queue::{Arrivals, Queue, Queued, Waiting};
+use crate::reception::Receptions;
 use crate::stats::RelayStats;
-use crate::wire::{Frame, NodeId, PACKET_BYTES_MAX, PacketId, Part, xor};
+use crate::wire::{self, Frame, NodeId, PACKET_BYTES_MAX, PacketId, Part, xor};
 
 /// Least share of another's frames that a receiver must announce to hear, to be relied on for a
 /// packet that it has not sent itself.
@@ -83,6 +85,10 @@ pub struct Relay {
     /// Packets that have come, and whether in a coded frame: with two relays one may come twice.
     seen: Kept<bool>,
     received: VecDeque<Received>,
+    /// What came of neighbours' frames, for them.
+    receptions: Receptions,
+    /// What receivers without retries have not reported.
+    owed: Owed,
     /// When neighbours are told next who is heard.
     announce_at: Option<Time>,
     stats: RelayStats,
@@ -108,6 +114,8 @@ impl Relay {
             kept: Kept::new(config.decode_for),
             seen: Kept::new(config.decode_for),
             received: VecDeque::new(),
+            receptions: Receptions::new(config.decode_for),
+            owed: Owed::default(),
             announce_at: config.coding.then(|| now + config.announce_every + phase),
             stats: RelayStats::default(),
         })
@@ -151,6 +159,8 @@ impl Relay {
     /// Forgets all that is known of a neighbour: it has begun anew.
     pub fn forget(&mut self, neighbour: NodeId) {
         self.neighbours.forget(neighbour);
+        self.receptions.forget_node(neighbour);
+        self.owed.forget_node(neighbour);
     }
 
     /// Drops what waits that is longer than so many bytes, as frames carry it no more: how many
@@ -315,15 +325,31 @@ impl Relay {
     /// Whether it is one: `false` if it does not parse.
     pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) -> bool {
         self.now = self.now.max(now);
-        let Some(frame) = Frame::parse(frame) else {
+        let own = self.id;
+        let Some((reports, bytes)) = wire::split(frame) else {
             self.stats.malformed += 1;
             return false;
         };
+        let is_alone = bytes.is_empty() && !reports.is_empty();
+        let frame = Frame::parse(bytes);
+        if frame.is_none() && !is_alone {
+            self.stats.malformed += 1;
+            return false;
+        }
+        for report in reports.iter().filter(|report| report.node == own) {
+            for waiting in self.owed.heed(self.now, from, report) {
+                self.resend(waiting);
+            }
+        }
+        self.resend_overdue();
+        let Some(frame) = frame else { return true };
         let for_all = matches!(frame, Frame::Announcement { .. });
         let repeated = addressed && !for_all;
         if !self.neighbours.hear(now, from, frame.counter(), repeated) {
             self.stats.neighbour_table_full += 1;
         }
+        let counter = frame.counter();
+        let mut decoded = None;
         match frame {
             Frame::Plain { ttl, packet, .. } => {
                 if addressed {
@@ -335,17 +361,35 @@ impl Relay {
                     }
                 }
             }
-            Frame::Coded { parts, xored, .. } => self.take_coded(from, &parts, xored),
+            Frame::Coded { parts, xored, .. } => decoded = self.take_coded(from, &parts, xored),
             Frame::Announcement { entries, .. } => {
                 let switch_off = self.config.switch_off;
                 let off = self.neighbours.take(self.now, self.id, from, &entries, switch_off);
                 self.stats.switched_off += u64::from(off);
             }
         }
+        if self.config.resend {
+            self.receptions.note(self.now, from, counter, decoded);
+        }
         true
     }
 
-    fn take_coded(&mut self, from: NodeId, parts: &[Part; 2], xored: &[u8]) {
+    /// Lets a packet go again that was lost to the receiver without retries: as early as it would
+    /// have gone.
+    fn resend(&mut self, waiting: Waiting) {
+        self.stats.resent += 1;
+        let since = waiting.since;
+        self.queue.put_back(waiting, (since, 0));
+    }
+
+    fn resend_overdue(&mut self) {
+        while let Some(waiting) = self.owed.overdue(self.now) {
+            self.resend(waiting);
+        }
+    }
+
+    /// Takes a coded frame. Of one for this node, whether it could be decoded.
+    fn take_coded(&mut self, from: NodeId, parts: &[Part; 2], xored: &[u8]) -> Option<bool> {
         let [first, second] = parts;
         let (own, other) = match self.id {
             id if id == first.to => (first, second),
@@ -359,11 +403,12 @@ impl Relay {
                         break;
                     }
                 }
-                return;
+                return None;
             }
         };
         let decoded = self.decode(own, other, xored);
-        self.neighbours.count_coded(from, decoded.is_ok());
+        let is_decoded = decoded.is_ok();
+        self.neighbours.count_coded(from, is_decoded);
         match decoded {
             Ok(packet) => {
                 self.stats.decoded += 1;
@@ -372,6 +417,7 @@ impl Relay {
             Err(Undecoded::Unknown) => self.stats.undecodable += 1,
             Err(Undecoded::Wrong) => self.stats.decode_mismatches += 1,
         }
+        Some(is_decoded)
     }
 
     /// One packet of a coded frame by the other one.
@@ -453,23 +499,29 @@ impl Relay {
     /// It is so late.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = self.now.max(now);
+        self.resend_overdue();
     }
 
     /// When something is for the air that is not yet; what is ready already waits for
     /// [`poll_transmit`](Self::poll_transmit).
     pub fn poll_timeout(&self) -> Option<Time> {
-        let announce = self.announce_at.filter(|&at| at > self.now);
-        [self.queue.next_ready(self.now), announce].into_iter().flatten().min()
+        let later = |at: &Time| *at > self.now;
+        let announce = self.announce_at.filter(later);
+        let report = self.receptions.due().filter(later);
+        let queued = self.queue.next_ready(self.now);
+        [queued, announce, report, self.owed.due()].into_iter().flatten().min()
     }
 
     /// Whether [`poll_transmit`](Self::poll_transmit) has a frame.
     pub fn is_ready(&self) -> bool {
-        self.announce_at.is_some_and(|at| at <= self.now) || self.queue.is_ready(self.now)
+        self.is_ready_at(self.now)
     }
 
     /// The same at a later time.
     pub fn is_ready_at(&self, now: Time) -> bool {
-        self.announce_at.is_some_and(|at| at <= now) || self.queue.is_ready(now)
+        self.announce_at.is_some_and(|at| at <= now)
+            || self.queue.is_ready(now)
+            || self.receptions.due().is_some_and(|at| at <= now)
     }
 
     /// The next packet that has come.
@@ -480,6 +532,28 @@ impl Relay {
     /// The next frame; to be asked only while the MAC can take one.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.now = self.now.max(now);
+        self.resend_overdue();
+        let next = self.next_frame();
+        let is_due = self.receptions.due().is_some_and(|at| at <= self.now);
+        if next.is_none() && !is_due {
+            return None;
+        }
+        let reports = self.receptions.take(self.now);
+        match next {
+            Some(next) if reports.is_empty() => Some(next),
+            Some(Transmit { to, frame }) => {
+                Some(Transmit { to, frame: wire::with_reports(&reports, &frame) })
+            }
+            None if reports.is_empty() => None,
+            None => {
+                self.stats.reports_sent += 1;
+                let frame = wire::with_reports(&reports, &[]);
+                Some(Transmit { to: LinkDestination::Broadcast, frame })
+            }
+        }
+    }
+
+    fn next_frame(&mut self) -> Option<Transmit> {
         if self.announce_at.is_some_and(|at| at <= self.now) {
             self.announce_at = Some(self.now + self.config.announce_every);
             self.stats.announced += 1;
@@ -519,10 +593,15 @@ impl Relay {
         let parts = [part(&first), part(&second)];
         let frame = Frame::Coded { counter, parts, xored: &xored }.to_bytes();
         let receivers = [first.next, second.next];
-        let to = receivers[self.addressee(self.now, receivers)];
+        let addressee = self.addressee(self.now, receivers);
+        let to = receivers[addressee];
         // What neighbours make of these comes back in coded frames of theirs.
-        self.kept.keep(self.now, first.id, first.packet);
-        self.kept.keep(self.now, second.id, second.packet);
+        self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
+        self.kept.keep(self.now, second.id, Arc::clone(&second.packet));
+        if self.config.resend {
+            let overhearing = if addressee == 0 { second } else { first };
+            self.owed.push(self.now, counter, overhearing);
+        }
         Transmit { to: LinkDestination::Unicast(to), frame }
     }
 

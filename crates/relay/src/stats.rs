@@ -35,6 +35,10 @@ pub struct RelayStats {
     pub neighbour_table_full: u64,
     /// Times that a receiver was sent no coded frames any more because it could not decode them.
     pub switched_off: u64,
+    /// Packets of coded frames that were sent again, as their receiver has not reported them.
+    pub resent: u64,
+    /// Reports that went alone.
+    pub reports_sent: u64,
     /// Seconds with more retries than the threshold.
     pub congested_s: u64,
 }
@@ -59,6 +63,8 @@ impl RelayStats {
             malformed: join(self.malformed, other.malformed),
             neighbour_table_full: join(self.neighbour_table_full, other.neighbour_table_full),
             switched_off: join(self.switched_off, other.switched_off),
+            resent: join(self.resent, other.resent),
+            reports_sent: join(self.reports_sent, other.reports_sent),
             congested_s: join(self.congested_s, other.congested_s),
         }
     }

@@ -8,6 +8,9 @@
 //! announcement   entries 1, and for each: node 2, heard 1, coded 2, failed 2
 //! ```
 //!
+//! Reports stand before a frame, or alone: kind 1, reports 1, and for each: node 2, newest 2, came
+//! 4. [`split`] takes them off.
+//!
 //! A coded frame carries the exact length of both packets, as what is XORed is padded, and both
 //! ids, by which a receiver finds the packet that it knows and checks the one that it has decoded.
 //! The id is a hash of the packet, and no CRC: those of two packets would add up as the packets do.
@@ -27,12 +30,19 @@ pub const CODED_BYTES: usize = HEAD_BYTES + 2 * PART_BYTES;
 pub const ENTRY_BYTES: usize = 7;
 /// Most entries of an announcement.
 pub const ENTRIES_MAX: usize = 64;
+/// Bytes of a report.
+pub const REPORT_BYTES: usize = 8;
+/// Most reports before a frame.
+pub const REPORTS_MAX: usize = 2;
+/// Most bytes of all reports before a frame.
+pub const REPORTS_BYTES_MAX: usize = 2 + REPORTS_MAX * REPORT_BYTES;
 /// Longest packet.
 pub const PACKET_BYTES_MAX: usize = u16::MAX as usize;
 
 const PLAIN: u8 = 1;
 const CODED: u8 = 2;
 const ANNOUNCEMENT: u8 = 3;
+const REPORTS: u8 = 4;
 
 /// A node, as its neighbours know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,8 +124,56 @@ pub struct NeighbourReport {
     pub failed: u16,
 }
 
+/// What came of a neighbour's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The neighbour.
+    pub node: NodeId,
+    /// Counter of its newest frame that was heard, the lower half of it.
+    pub newest: u16,
+    /// Of this frame and the 31 before it, a bit each, the newest the lowest: it was heard, and
+    /// could be decoded if it was a coded one for the sender of the report.
+    pub came: u32,
+}
+
+impl Report {
+    fn read(bytes: &[u8; REPORT_BYTES]) -> Report {
+        let [a, b, c, d, e, f, g, h] = *bytes;
+        let word = |high, low| u16::from_be_bytes([high, low]);
+        let came = u32::from_be_bytes([e, f, g, h]);
+        Report { node: NodeId(word(a, b)), newest: word(c, d), came }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.node.0.to_be_bytes());
+        out.extend_from_slice(&self.newest.to_be_bytes());
+        out.extend_from_slice(&self.came.to_be_bytes());
+    }
+}
+
+/// Reports, one or two, before what is behind them: a frame, or nothing.
+pub fn with_reports(reports: &[Report], frame: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(REPORTS_BYTES_MAX + frame.len());
+    out.extend_from_slice(&[REPORTS, reports.len() as u8]);
+    reports.iter().for_each(|report| report.write(&mut out));
+    out.extend_from_slice(frame);
+    out
+}
+
+/// Takes the reports off that stand before a frame, if there are any; `None` if they are cut short,
+/// or too many. Nothing behind them: they came alone.
+pub fn split(bytes: &[u8]) -> Option<(Vec<Report>, &[u8])> {
+    let Some((&REPORTS, rest)) = bytes.split_first() else { return Some((Vec::new(), bytes)) };
+    let (&count, rest) = rest.split_first()?;
+    let count = usize::from(count);
+    let (reports, frame) = rest.split_at_checked(count * REPORT_BYTES)?;
+    let (reports, _) = reports.as_chunks::<REPORT_BYTES>();
+    (1..=REPORTS_MAX).contains(&count).then_some(())?;
+    Some((reports.iter().map(Report::read).collect(), frame))
+}
+
 impl<'a> Frame<'a> {
-    /// Reads a frame; nothing for what is none.
+    /// Reads a frame without reports; nothing for what is none.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         let (counter, rest) = rest.split_first_chunk()?;
@@ -177,9 +235,11 @@ impl<'a> Frame<'a> {
         out
     }
 
-    /// Whether these bytes, if they are a frame, are one for all in reach: an announcement.
+    /// Whether these bytes, if they are a frame, are one for all in reach: an announcement, or
+    /// reports alone.
     pub fn is_for_all(bytes: &[u8]) -> bool {
-        bytes.first() == Some(&ANNOUNCEMENT)
+        split(bytes)
+            .is_some_and(|(_, frame)| frame.first().is_none_or(|&kind| kind == ANNOUNCEMENT))
     }
 
     /// Number of the frame among its sender's.

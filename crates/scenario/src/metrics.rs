@@ -259,13 +259,14 @@ const TUNNELS: [Metric; 4] = [
 ];
 
 /// What networks of relays have besides.
-const RELAYS: [Metric; 9] = [
+const RELAYS: [Metric; 10] = [
     count("relay_frames_plain", "frames", "frames of relays with one packet"),
     count("relay_frames_coded", "frames", "frames of relays with two packets"),
     count("relay_packets_forwarded", "packets", "packets of others that relays took"),
     count("relay_packets_recoded", "packets", "out of coded frames, and into one again"),
     count("relay_packets_decoded", "packets", "packets out of coded frames"),
     count("relay_decode_failures", "1", "coded frames that a receiver heard and could not decode"),
+    count("relay_packets_resent", "packets", "of coded frames, that their receiver lacked"),
     count("relay_queue_drops", "packets", "found a relay's queue full"),
     count("relay_switched_off", "1", "times that a receiver was sent no more coded frames"),
     count("relay_congested_s", "s", "seconds with more retries than the threshold, of all relays"),

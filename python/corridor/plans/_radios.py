@@ -197,6 +197,10 @@ class Relay:
     failed_ratio_max
         With ``switch_off``: greatest share of coded frames that a receiver may fail to
         decode; none = left out.
+    resend
+        Whether what the receiver without the MAC's retries lacks of coded frames is sent
+        again, and what comes of neighbours' frames is reported to them for it; none = left
+        out.
     queue_packets
         Packets that wait at a node, those held among them; others are dropped; none = left
         out.
@@ -215,6 +219,7 @@ class Relay:
     switch_off: bool | None = None
     heard_ratio_min: float | None = None
     failed_ratio_max: float | None = None
+    resend: bool | None = None
     queue_packets: int | None = None
     announce_ms: float | None = None
 

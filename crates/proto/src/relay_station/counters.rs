@@ -37,8 +37,12 @@ crate::counters! {
         pub relay_frames_overheard: u64,
         /// Announcements of whom this node hears.
         pub relay_announcements_sent: u64,
+        /// Reports of what came of neighbours' frames that went alone.
+        pub relay_reports_sent: u64,
         /// Packets that had come before.
         pub relay_packets_duplicate: u64,
+        /// Packets of coded frames that were sent again, as their receiver has not reported them.
+        pub relay_packets_resent: u64,
         /// Times that a neighbour was sent no coded frames any more because it could not decode
         /// them.
         pub relay_switched_off: u64,
@@ -83,7 +87,9 @@ impl RelayStation {
             relay_decode_mismatches: stats.decode_mismatches,
             relay_frames_overheard: stats.overheard,
             relay_announcements_sent: stats.announced,
+            relay_reports_sent: stats.reports_sent,
             relay_packets_duplicate: stats.duplicates,
+            relay_packets_resent: stats.resent,
             relay_switched_off: stats.switched_off,
             relay_congested_s: stats.congested_s,
             relay_queue_drops: stats.queue_drops,

@@ -10,7 +10,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_packet::PacketRef;
-use corridor_relay::wire::{ENTRIES_MAX, Frame, NeighbourReport, Part};
+use corridor_relay::wire::{
+    ENTRIES_MAX, Frame, NeighbourReport, Part, REPORTS_MAX, Report as Reception, with_reports,
+};
 use corridor_relay::{NodeId, PacketId};
 use etherparse::{PacketBuilder, TcpOptionElement};
 
@@ -529,6 +531,18 @@ fn relays(page: &Document) {
     let fields: [(&str, &[u8]); 4] =
         [("node", &[0x0a, 0x0b]), ("heard", &[7]), ("coded", &[0, 9]), ("failed", &[0, 8])];
     page.layout("Relay's announcement, a neighbour", entry, &fields);
+    let report = Reception { node: NodeId(0x0a0b), newest: 0x0c0d, came: 0x0102_0304 };
+    let reported = with_reports(&[report], b"frame");
+    let (head, rest) = reported.split_at(2);
+    let (report, frame) = rest.split_at(8);
+    let fields: [(&str, &[u8]); 2] = [("kind", &[4]), ("reports", &[1])];
+    page.layout("Reports before a relay's frame", head, &fields);
+    let range = page.values("Reports before a relay's frame", "reports");
+    assert_eq!(range, format!("1 to {REPORTS_MAX}"));
+    let fields: [(&str, &[u8]); 3] =
+        [("node", &[0x0a, 0x0b]), ("newest", &[0x0c, 0x0d]), ("came", counter)];
+    page.layout("Reports before a relay's frame, a report", report, &fields);
+    assert_eq!(frame, b"frame");
 }
 
 fn tcp_nc(page: &Document) {

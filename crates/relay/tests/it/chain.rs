@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use corridor_base::Time;
-use corridor_relay::wire::{Frame, NeighbourReport};
+use corridor_relay::wire::{Frame, NeighbourReport, split};
 use corridor_relay::{
     Adaptive, Hold, LinkDestination, NodeId, Relay, RelayConfig, RelayError, SwitchOff, Transmit,
 };
@@ -28,7 +28,11 @@ pub fn said(transmit: &Transmit) -> String {
         LinkDestination::Unicast(node) => node.to_string(),
         LinkDestination::Broadcast => "all".to_owned(),
     };
-    match Frame::parse(&transmit.frame).expect("it reads its own") {
+    let (reports, frame) = split(&transmit.frame).expect("it reads its own");
+    if frame.is_empty() {
+        return format!("{} reports to {to}", reports.len());
+    }
+    match Frame::parse(frame).expect("it reads its own") {
         Frame::Plain { packet, .. } => format!("{} to {to}", String::from_utf8_lossy(packet)),
         Frame::Coded { parts: [one, two], .. } => {
             format!("{} for {} + {} for {} to {to}", one.len_bytes, one.to, two.len_bytes, two.to)
@@ -363,4 +367,94 @@ fn what_waits_longer_than_others_keep_it_goes_alone() {
         assert_eq!(frames(&mut node, ms(late_ms)), expected, "{late_ms} ms");
         assert_eq!((node.backlog(), node.backlog_bytes()), (0, 0));
     }
+}
+
+/// A relay between two ends that has sent a coded frame: its bytes, the ends, and the relay.
+fn coded(config: RelayConfig) -> (Vec<u8>, [Relay; 2], Relay) {
+    let (mut ends, mut between) = ([relay(0, config), relay(2, config)], relay(1, config));
+    let texts = ["to the right", "to the left"];
+    for (end, text) in ends.iter_mut().zip(texts) {
+        end.send(ms(1), NodeId(1), 9, packet(text)).unwrap();
+        end.poll_transmit(ms(1)).unwrap();
+    }
+    between.forward(ms(2), (NodeId(0), NodeId(2)), 9, packet(texts[0])).unwrap();
+    between.forward(ms(2), (NodeId(2), NodeId(0)), 9, packet(texts[1])).unwrap();
+    let transmit = between.poll_transmit(ms(2)).unwrap();
+    assert_eq!(said(&transmit), "12 for 2 + 11 for 0 to 2");
+    assert!(between.poll_transmit(ms(2)).is_none());
+    (transmit.frame, ends, between)
+}
+
+/// Packets are combined at once, whoever hears whom.
+fn trusting() -> RelayConfig {
+    RelayConfig { switch_off: None, ..RelayConfig::default() }
+}
+
+#[test]
+fn what_the_overhearing_receiver_has_is_reported_and_not_sent_again() {
+    let (frame, [mut left, _], mut between) = coded(trusting());
+    left.handle_frame(ms(3), NodeId(1), false, &frame);
+    assert_eq!(left.poll_received().unwrap().packet, packet("to the left"));
+    assert!(left.poll_transmit(ms(22)).is_none(), "the report waits for a frame to go with");
+    assert_eq!(left.poll_timeout(), Some(ms(23)));
+    let report = left.poll_transmit(ms(23)).unwrap();
+    assert_eq!(said(&report), "1 reports to all");
+    between.handle_frame(ms(24), NodeId(0), false, &report.frame);
+    between.handle_timeout(ms(900));
+    assert_eq!(between.stats().resent, 0);
+}
+
+#[test]
+fn what_the_overhearing_receiver_lacks_is_sent_again_alone() {
+    let (_, [mut left, _], mut between) = coded(trusting());
+    // The coded frame is lost there; by the next one, which is for the other end, it knows.
+    between.forward(ms(3), (NodeId(0), NodeId(2)), 9, packet("more")).unwrap();
+    between.forward(ms(3), (NodeId(2), NodeId(0)), 9, packet("less")).unwrap();
+    let next = between.poll_transmit(ms(3)).unwrap();
+    left.send(ms(4), NodeId(1), 9, packet("more")).unwrap();
+    left.poll_transmit(ms(4)).unwrap();
+    left.handle_frame(ms(5), NodeId(1), false, &next.frame);
+    left.send(ms(6), NodeId(1), 9, packet("own")).unwrap();
+    let with_report = left.poll_transmit(ms(6)).unwrap();
+    assert_eq!(with_report.to, LinkDestination::Unicast(NodeId(1)));
+    between.handle_frame(ms(7), NodeId(0), true, &with_report.frame);
+    assert_eq!(between.poll_received().unwrap().packet, packet("own"));
+    assert_eq!(said(&between.poll_transmit(ms(7)).unwrap()), "to the left to 0");
+    assert_eq!(between.stats().resent, 1);
+}
+
+#[test]
+fn what_could_not_be_decoded_is_sent_again() {
+    let (frame, _, mut between) = coded(trusting());
+    let mut stranger = relay(0, trusting());
+    stranger.handle_frame(ms(3), NodeId(1), false, &frame);
+    assert_eq!(stranger.stats().undecodable, 1);
+    let report = stranger.poll_transmit(ms(23)).unwrap();
+    between.handle_frame(ms(24), NodeId(0), false, &report.frame);
+    assert_eq!(said(&between.poll_transmit(ms(24)).unwrap()), "to the left to 0");
+}
+
+#[test]
+fn where_nothing_is_reported_it_is_sent_again_after_a_while_and_a_second_copy_is_dropped() {
+    let (frame, [mut left, _], mut between) = coded(trusting());
+    left.handle_frame(ms(3), NodeId(1), false, &frame);
+    assert!(left.poll_received().is_some());
+    let due = between.poll_timeout().unwrap();
+    assert_eq!(due, ms(502));
+    between.handle_timeout(due);
+    let again = between.poll_transmit(due).unwrap();
+    assert_eq!(said(&again), "to the left to 0");
+    left.handle_frame(due, NodeId(1), true, &again.frame);
+    assert!(left.poll_received().is_none());
+    assert_eq!(left.stats().duplicates, 1);
+}
+
+#[test]
+fn the_papers_relays_report_nothing_and_send_nothing_again() {
+    let (frame, [mut left, _], mut between) = coded(RelayConfig::paper());
+    left.handle_frame(ms(3), NodeId(1), false, &frame);
+    assert!(left.poll_transmit(ms(900)).is_none());
+    between.handle_timeout(ms(900));
+    let announcement = Time::from_nanos(1_062_500_000);
+    assert_eq!((between.stats().resent, between.poll_timeout()), (0, Some(announcement)));
 }

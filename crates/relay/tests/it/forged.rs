@@ -1,6 +1,8 @@
 //! Frames that somebody forged, or that are not what they seem: counted, dropped, and nothing else.
 
-use corridor_relay::wire::{Frame, NeighbourReport, PacketId, Part, xor};
+use corridor_relay::wire::{
+    Frame, NeighbourReport, PacketId, Part, REPORTS_MAX, Report, with_reports, xor,
+};
 use corridor_relay::{NodeId, Relay, RelayConfig, RelayStats, SwitchOff};
 
 use crate::chain::{ms, packet, relay, said};
@@ -157,4 +159,30 @@ fn announcements_that_contradict_themselves_are_none() {
     let mut short = Frame::Announcement { counter: 1, entries: vec![entry(1, 3, 3)] }.to_bytes();
     short[5] = 2;
     assert_eq!(counted(&short).0.malformed, 1);
+}
+
+#[test]
+fn reports_that_are_cut_short_or_too_many_or_of_others_change_nothing() {
+    let mut node = relay(1, RelayConfig { switch_off: None, ..RelayConfig::default() });
+    node.forward(ms(1), (NodeId(0), NodeId(2)), 9, packet("right")).unwrap();
+    node.forward(ms(1), (NodeId(2), NodeId(0)), 9, packet("left")).unwrap();
+    node.poll_transmit(ms(1)).unwrap();
+    let report = |node| Report { node: NodeId(node), newest: 1, came: 0 };
+    let whole = with_reports(&[report(1), report(3)], &[]);
+    for len in 1..whole.len() {
+        assert!(!node.handle_frame(ms(2), NodeId(0), false, &whole[..len]), "{len} bytes");
+    }
+    let many = [report(1); REPORTS_MAX + 1];
+    assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&many, &[])));
+    assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[], &[])));
+    assert_eq!(node.stats().malformed, whole.len() as u64 + 1);
+    // One of another node's frames, and one by who is owed nothing.
+    assert!(node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(3)], &[])));
+    assert!(node.handle_frame(ms(2), NodeId(2), false, &with_reports(&[report(1)], &[])));
+    assert_eq!(node.stats().resent, 0);
+    // Who says again and again that it lacks a packet gets it once.
+    for _ in 0..100 {
+        assert!(node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(1)], &[])));
+    }
+    assert_eq!(node.stats().resent, 1);
 }

@@ -92,6 +92,7 @@ fn set_relay(all: &mut Settings, relay: &RelayConfig) {
     put(all, "relay.hold_ms", hold_s * 1e3);
     put(all, "relay.decode_for_ms", relay.decode_for.as_secs_f64() * 1e3);
     put(all, "relay.retries_per_second", u64::from(relay.retries_per_second));
+    put(all, "relay.resend", relay.resend);
 }
 
 fn set_flow(all: &mut Settings, index: usize, flow: &FlowTable) -> Result<(), SimError> {
