@@ -47,7 +47,7 @@ fn counts_as_n(line: &str) -> String {
         _ if word.trim_end_matches("):").parse::<u64>().is_ok() && word.ends_with("):") => {
             "N):".to_owned()
         }
-        _ if word.parse::<u64>().is_ok_and(|number| number > 3) => "N".to_owned(),
+        _ if word.parse::<u64>().is_ok_and(|number| number > 4) => "N".to_owned(),
         _ => word.to_owned(),
     };
     line.split(' ').map(word).collect::<Vec<_>>().join(" ")

@@ -46,10 +46,11 @@ pub(super) const NO_RETRIES: &str =
     "underlay.retries says nobody who tells of the interface's retries";
 
 /// A relay that is told to hold or to combine packets while the MAC repeats many frames never does;
-/// `is_said`: by `relay.adaptive`, and not by its preset.
+/// `is_said`: by `relay.adaptive`, and not by its preset. The default preset combines all the same.
 pub(super) fn without_effect(relay: &RelayConfig, is_said: bool) -> Option<Problem> {
     let (kind, what) = match relay.adaptive {
         Adaptive::Off => return None,
+        Adaptive::Holding if !is_said => return None,
         Adaptive::Holding => ("holding", "holds no packets"),
         Adaptive::Coding => ("coding", "combines no packets"),
     };
