@@ -717,7 +717,7 @@ def test_commands_of_the_program_run(block: Block, tmp_path: Path) -> None:
 
 
 def _simulations(page: Path) -> list[str]:
-    """A page's calls of the simulator, in their order, where it is no block that says how it runs."""
+    """A page's calls of the simulator, in their order."""
     found = re.finditer(r"^    (corridor (?:sim|results) [^#\n]+)", page.read_text(), re.MULTILINE)
     return [match[1].strip() for match in found]
 

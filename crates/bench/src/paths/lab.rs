@@ -235,7 +235,7 @@ fn pairs_of(
     loop {
         let batch = next..replications.min(next + SIDE_BY_SIDE);
         next = batch.end;
-        // One after the other: what simulates would take the processors from what runs in real time.
+        // One after the other: what simulates takes the processors that real time needs.
         let simulated = side_by_side(batch.clone(), |each| draw.simulated(each))?;
         let in_lab = side_by_side(batch, |each| draw.in_lab(each, binary))?;
         for (lab, simulated) in in_lab.into_iter().zip(simulated) {
