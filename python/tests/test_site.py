@@ -716,6 +716,45 @@ def test_commands_of_the_program_run(block: Block, tmp_path: Path) -> None:
         _run(command, tmp_path, [corridor.parent])
 
 
+def _simulations(page: Path) -> list[str]:
+    """A page's calls of the simulator, in their order."""
+    found = re.finditer(r"^    (corridor (?:sim|results) [^#\n]+)", page.read_text(), re.MULTILINE)
+    return [match[1].strip() for match in found]
+
+
+WITH_SIMULATIONS = [page for page in _pages_with_commands() if _simulations(page)]
+
+
+def _with_less(command: str) -> str:
+    """The same with one replication, a plan where a page has any, and less of what has no end."""
+    named = command.replace(" PLAN.toml", " plans/bursts.toml")
+    if named.startswith("corridor sim run"):
+        return f"{named} --replications 1" + ("" if "--out" in named else " --only 0")
+    if named.startswith("corridor sim trace"):
+        return f"{named} --limit-frames 100" + ("" if "--out" in named else " --out some.pcapng")
+    return named
+
+
+@pytest.mark.skipif(program() is None, reason="the program is not built")
+@pytest.mark.parametrize("page", WITH_SIMULATIONS, ids=lambda p: str(p.relative_to(TOP)))
+def test_simulations_on_pages_run_with_less(page: Path, tmp_path: Path) -> None:
+    """One after the other in one folder, as a reader types them."""
+    corridor = program()
+    assert corridor is not None
+    _around(tmp_path)
+    (tmp_path / "crates").symlink_to(TOP / "crates")
+    for command in _simulations(page):
+        _run(_with_less(command), tmp_path, [corridor.parent])
+
+
+def test_pages_have_simulations() -> None:
+    pages = {str(page.relative_to(TOP)) for page in WITH_SIMULATIONS}
+    assert {"README.md", "docs/captures.md"} <= pages
+    commands = [command for page in WITH_SIMULATIONS for command in _simulations(page)]
+    assert any("results merge" in command for command in commands)
+    assert len(commands) > 10
+
+
 @pytest.mark.parametrize("page", _pages_with_commands(), ids=lambda p: str(p.relative_to(TOP)))
 def test_commands_on_pages_are_commands(page: Path) -> None:
     """All of them, also those that are not run: make's targets, our verbs, the files they name."""

@@ -1,6 +1,7 @@
 """The command ``corridor-study``: what it finds anywhere, and what fits a terminal."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -179,3 +180,27 @@ def test_no_bar_is_shown_for_what_is_soon_over(monkeypatch: pytest.MonkeyPatch) 
     with Bar("runs", after_s=1000) as bar:
         bar.told("runs", 1, 1)
     assert not terminal.getvalue()
+
+
+@pytest.mark.usefixtures("_anywhere")
+def test_a_cluster_simulates_an_experiment_to_the_same_result(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    ask = ["reproduce", "franc-fig10", "--quick", "--out"]
+    here = CliRunner().invoke(app, [*ask, str(tmp_path / "here")])
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        asked = [*ask, str(tmp_path / "there"), "--cluster", cluster.scheduler_address]
+        there = CliRunner().invoke(app, asked)
+    assert (here.exit_code, there.exit_code) == (0, 0), (there.output, there.exception)
+    ours, theirs = (
+        json.loads((tmp_path / name / "franc-fig10" / "result.json").read_text())
+        for name in ("here", "there")
+    )
+    assert ours["rows"] == theirs["rows"]
+
+
+def test_a_cluster_that_is_not_there_is_said() -> None:
+    pytest.importorskip("distributed")
+    asked = ["reproduce", "kim-fig05", "--quick", "--cluster", "nonsense"]
+    assert CliRunner().invoke(app, asked).exit_code == 2

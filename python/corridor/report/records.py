@@ -115,7 +115,7 @@ SUBJECTS = {
         "Advice on constrained networks",
         "Advice for 200 random networks, replayed over fresh histories, and beside an exhaustive "
         "search.",
-        "make bench-advise", "an hour or two",
+        "make bench-advise", "a quarter of an hour",
         (*_crates(*_NETWORK), "python/corridor/advise"),
     ),
     "build": Subject(

@@ -92,6 +92,7 @@ def list_experiments(
 
 @app.command("reproduce")
 def reproduce_experiments(
+    command: typer.Context,
     patterns: Patterns = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer replications, wider tolerances, same checks")
@@ -154,6 +155,8 @@ def reproduce_experiments(
         _guarded(partial(out.mkdir, parents=True, exist_ok=True))
     bench = Bench(corridor, rows, out)
     client = _guarded(partial(_client, cluster)) if cluster else None
+    if client is not None:
+        command.call_on_close(client.close)
     console, reports = Console(), []
     cache: dict[Any, Any] = {}
     for place, experiment in enumerate(chosen, 1):

@@ -7,6 +7,7 @@
 //! millisecond in the lab would do as well. Replications are added until the ratio of the means is
 //! known well enough.
 
+use core::ops::Range;
 use core::time::Duration;
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
@@ -177,14 +178,33 @@ impl Draw<'_> {
         Ok((scenario, run))
     }
 
-    /// A replication in both; `None` where the machine is too busy for one.
-    fn both(&self, replication: u64, binary: Option<&PathBuf>) -> Outcome<Option<Both>> {
+    /// All draws of a replication in the simulator.
+    fn simulated(&self, replication: u64) -> Outcome<Vec<Row>> {
         let (scenario, run) = self.run(replication)?;
         let simulate = |draw| run_line_drawn(&scenario, &run, Duration::from_secs(WARM_UP_S), draw);
-        let simulated = (0..DRAWS).map(|draw| Ok(simulate(draw)?.0)).collect::<Outcome<_>>()?;
-        let lab = in_lab(&scenario, &run, binary)?;
-        Ok(lab.map(|lab| Both { lab, simulated }))
+        (0..DRAWS).map(|draw| Ok(simulate(draw)?.0)).collect()
     }
+
+    /// A replication in the lab; `None` where the machine is too busy for one.
+    fn in_lab(&self, replication: u64, binary: Option<&PathBuf>) -> Outcome<Option<Row>> {
+        let (scenario, run) = self.run(replication)?;
+        in_lab(&scenario, &run, binary)
+    }
+}
+
+/// Makes these side by side, in their order.
+fn side_by_side<T: Send>(
+    replications: Range<u64>,
+    make: impl Fn(u64) -> Outcome<T> + Sync,
+) -> Outcome<Vec<T>> {
+    let make = &make;
+    let made: Vec<_> = thread::scope(|scope| {
+        // An error goes as text from one thread to another.
+        let begin = |each| scope.spawn(move || make(each).map_err(|error| error.to_string()));
+        let begun: Vec<_> = replications.map(begin).collect();
+        begun.into_iter().map(|each| each.join().expect("no run panics")).collect()
+    });
+    Ok(made.into_iter().collect::<Result<_, String>>()?)
 }
 
 /// The daemon's program.
@@ -215,18 +235,11 @@ fn pairs_of(
     loop {
         let batch = next..replications.min(next + SIDE_BY_SIDE);
         next = batch.end;
-        let made: Vec<_> = thread::scope(|scope| {
-            let begin = |replication| {
-                // An error goes as text from one thread to another.
-                let make =
-                    move || draw.both(replication, binary).map_err(|error| error.to_string());
-                scope.spawn(make)
-            };
-            let begun: Vec<_> = batch.map(begin).collect();
-            begun.into_iter().map(|each| each.join().expect("no run panics")).collect()
-        });
-        for made in made {
-            both.extend(made?);
+        // One after the other: what simulates takes the processors that real time needs.
+        let simulated = side_by_side(batch.clone(), |each| draw.simulated(each))?;
+        let in_lab = side_by_side(batch, |each| draw.in_lab(each, binary))?;
+        for (lab, simulated) in in_lab.into_iter().zip(simulated) {
+            both.extend(lab.map(|lab| Both { lab, simulated }));
         }
         let pair = |(what, value): Value| Pair::of(format!("{name}, {what}"), &both, value);
         let pairs = VALUES.map(pair);

@@ -15,14 +15,14 @@ use corridor_scenario::{
     Document, Engine, Load, Measures, Plan, Point, Radio, Replication, Row, Run, Scenario, Tables,
     Wire,
 };
-use corridor_sim::{COMMIT, SimError};
+use corridor_sim::COMMIT;
 
 use super::out::OutFile;
 use super::{
     FAILED_IN_A_ROW_MAX, Failure, RunArgs, campaign, is_one_run_only, json, prepare, tell_results,
     version,
 };
-use crate::crew::{Crew, Jobs};
+use crate::crew::{Crew, Jobs, processors};
 use crate::engine::{EngineError, Maker};
 use crate::progress::Progress;
 
@@ -169,6 +169,8 @@ struct Making<'a> {
 struct Made {
     /// By their places, and whether they were simulated.
     rows: BTreeMap<(usize, bool), Row>,
+    /// Simulations that were asked for and not yet told.
+    simulated: BTreeMap<usize, Row>,
     /// Those that the campaign does not know yet.
     fresh: Vec<(Task, Row)>,
     /// Those that did not get their processors in time in company.
@@ -215,6 +217,14 @@ impl<'a> Making<'a> {
 
     fn make_jobs(&self, jobs: &[Job], campaign: &mut Campaign) {
         let first = self.progress.add(jobs.iter().map(|job| self.maker.time_needed(&job.run)));
+        if self.args.beside_sim {
+            // Before, not beside: a simulation takes the processors that real time needs.
+            let places: Vec<usize> = (0..jobs.len()).collect();
+            Crew::new(Jobs::Fixed(processors())).work(&places, |index, _| {
+                self.simulate(first + index, &jobs[index]);
+                None
+            });
+        }
         let campaign = Mutex::new(campaign);
         let make = |index: usize, is_alone: bool| {
             let needed = self.make(first + index, &jobs[index], is_alone);
@@ -230,6 +240,25 @@ impl<'a> Making<'a> {
         Crew::new(Jobs::Fixed(1)).work(&alone, |index, _| make(index, true));
     }
 
+    /// Simulates a run, unless it is no use to go on.
+    fn simulate(&self, place: usize, job: &Job) {
+        if self.state().failure.is_some() {
+            return;
+        }
+        let simulated = self.maker.check().and_then(|()| {
+            corridor_sim::run_as_lab(&job.scenario, &job.run).map_err(EngineError::from)
+        });
+        let mut state = self.state();
+        match simulated {
+            Ok(row) => {
+                state.simulated.insert(place, row);
+            }
+            Err(error) => {
+                state.failure.get_or_insert(error.into());
+            }
+        }
+    }
+
     /// Makes a run, unless it is no use to go on. Returns the processors that it needed.
     fn make(&self, place: usize, job: &Job, is_alone: bool) -> Option<f64> {
         if self.state().failure.is_some() {
@@ -237,7 +266,6 @@ impl<'a> Making<'a> {
         }
         let Job { task, scenario, run } = job;
         self.progress.begin(place, run);
-        let simulated = self.args.beside_sim.then(|| corridor_sim::run_as_lab(scenario, run));
         let made = self.maker.make(scenario, run);
         let needed = made.as_ref().ok().and_then(|row| row.processors);
         let mut state = self.state();
@@ -251,7 +279,7 @@ impl<'a> Making<'a> {
             Ok(row) => {
                 state.failed_in_a_row = 0;
                 self.progress.finish(place, run, &row);
-                let told = self.tell_both(&mut state, (place, *task), simulated, row.clone());
+                let told = self.tell_both(&mut state, (place, *task), row.clone());
                 state.fresh.push((*task, row));
                 if let Err(failure) = told {
                     state.failure.get_or_insert(failure);
@@ -294,10 +322,9 @@ impl<'a> Making<'a> {
         &self,
         made: &mut Made,
         (place, task): (usize, Task),
-        simulated: Option<Result<Row, SimError>>,
         row: Row,
     ) -> Result<(), Failure> {
-        let simulated = simulated.transpose().map_err(EngineError::from)?;
+        let simulated = made.simulated.remove(&place);
         for row in simulated.into_iter().chain([row]) {
             let swept = self.plan.swept(task.point);
             let swept = swept.map(|(path, value)| (path.to_owned(), value.clone())).collect();
