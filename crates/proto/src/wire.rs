@@ -1,4 +1,4 @@
-//! The wire format, version 3: what a frame looks like, in bytes.
+//! The wire format, version 4: what a frame looks like, in bytes.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len

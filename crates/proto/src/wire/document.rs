@@ -137,7 +137,7 @@ fn header_and_kinds(page: &Document) {
         |kind, has_ack| Header { kind, has_ack, session_tag: 0x0a0b, counter: 0x0c0d_0e0f };
     let bytes = written(|out| header(Kind::Window, true).write(out));
     let fields: [(&str, &[u8]); 3] = [
-        ("version and kind", &[0x3b]),
+        ("version and kind", &[0x4b]),
         ("session tag", &[0x0a, 0x0b]),
         ("counter", &[0x0c, 0x0d, 0x0e, 0x0f]),
     ];
@@ -237,7 +237,7 @@ fn key_exchange(page: &Document) {
         assert_eq!((read.sender, read.noise.len(), read.mac), (FLOW, len, [0x66; 16]));
         let noise = vec![0x55; len];
         let fields: [(&str, &[u8]); 6] = [
-            ("version and kind", &[0x37]),
+            ("version and kind", &[0x47]),
             ("sender", &[0xbe, 0xef]),
             ("step", &[code]),
             ("exchange", &[1, 2, 3, 4]),
@@ -251,7 +251,7 @@ fn key_exchange(page: &Document) {
 fn cookies(page: &Document) {
     let reply = cookie::CookieReply { sender: FLOW, answers: [0x55; 16], cookie: [0x66; 16] };
     let mut fields: Vec<(&str, &[u8])> = vec![
-        ("version and kind", &[0x37]),
+        ("version and kind", &[0x47]),
         ("sender", &[0xbe, 0xef]),
         ("step", &[3]),
         ("answers", &[0x55; 16]),
