@@ -30,17 +30,20 @@ def main() -> int:
     seeds = f"seeds: property tests {property_seed()}, Hypothesis {test_python.seed()}"
     print(seeds, flush=True)
     whole = len(sys.argv) == 1
-    # Python's tools come over the network while cargo compiles. Its package is built, and the
-    # examples of the documentation are run, while tests wait for time to pass, as most of those in
-    # real time do: others come first, as both are nice.
+    # Python's tools come over the network while cargo compiles. Its package is built and tested,
+    # and the examples of the documentation are run, while tests wait for time to pass, as most of
+    # those in real time do: others come first, as all these are nice.
     python, compiled = test_python.Suite(), threading.Event()
-    examples = Tally()
+    examples, in_python = Tally(), Tally(failed=1)
 
     def do_aside() -> None:
         python.prepare(compiled.wait)
         examples.failed = 1  # Unless they run to their end.
         examples.run(["nice", "-n", "10", cargo, "test", "--workspace", "--no-fail-fast", "--doc"])
         examples.failed -= 1
+        passed, failed, absent = python.run()
+        in_python.add(Tally(passed, failed, absent=absent))
+        in_python.failed -= 1
 
     aside = threading.Thread(target=do_aside, daemon=True)
     if whole:
@@ -55,8 +58,7 @@ def main() -> int:
         compiled.set()
         aside.join()
         tally.add(examples)
-        passed, failed, absent = python.run()
-        tally.add(Tally(passed, failed, absent=absent))
+        tally.add(in_python)
     skipped, absent = tally.skipped, tally.absent
     print(f"{seeds}; {time.monotonic() - begun:.0f} s")
     print(f"{tally.passed} passed, {tally.failed} failed, {skipped + absent} skipped", flush=True)

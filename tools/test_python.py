@@ -21,6 +21,8 @@ PYTHON_MIN = (3, 11)
 CONSTRAINTS = TOP / "python" / "constraints.txt"
 #: Longest that installing and each check may take, seconds.
 PATIENCE_S = 1200
+#: What runs beside tests lets them go first.
+NICE = ("nice", "-n", "10")
 #: Tests of a file share what it makes once, the site above all.
 SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "loadfile")
 SUMMARY = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
@@ -75,9 +77,10 @@ class Suite:
                 self.passed, self.failed = self.passed + ok, self.failed + (not ok)
 
     def run(self) -> tuple[int, int, int]:
-        """Runs pytest, once prepared. Returns how many tests passed, failed, are absent."""
+        """Runs pytest, once prepared; where tests run beside it, they come first. Returns how many
+        tests passed, failed, are absent."""
         if self.python is not None:
-            passed, failed = pytest(self.python)
+            passed, failed = pytest(self.python, before=NICE)
             self.passed, self.failed = self.passed + passed, self.failed + failed
         return self.passed, self.failed, self.absent
 
@@ -144,10 +147,11 @@ def install(python: Path) -> bool:
     return quietly("pip install .", command)
 
 
-def pytest(python: Path, more: Sequence[str] = ()) -> tuple[int, int]:
+def pytest(python: Path, more: Sequence[str] = (), before: Sequence[str] = ()) -> tuple[int, int]:
     """Runs the tests, and the examples of the installed package's documentation."""
     command = [
-        python, "-m", "pytest", "-c", TOP / "pyproject.toml", "--rootdir", TOP / "python/tests",
+        *before, python, "-m", "pytest",
+        "-c", TOP / "pyproject.toml", "--rootdir", TOP / "python/tests",
         "-p", "no:cacheprovider", "--doctest-modules", *SIDE_BY_SIDE, *more,
         "--pyargs", "corridor", ".",
     ]  # fmt: skip
@@ -179,7 +183,7 @@ def quietly(what: str, command: list[object]) -> bool:
     """Runs a command in the repository, and shows what it says if it fails. Where tests run beside
     it, they come first."""
     cwd = target() if what == "mypy.stubtest" else TOP
-    command = ["nice", "-n", "10", *command]
+    command = [*NICE, *command]
     try:
         result = subprocess.run(
             [str(part) for part in command], cwd=cwd, env=clean(), stdout=subprocess.PIPE,
