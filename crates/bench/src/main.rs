@@ -255,3 +255,16 @@ fn write(report: &Report, out: &Path) -> Outcome<()> {
     println!("{}\n{}", json.display(), svg.display());
     Ok(())
 }
+
+#[cfg(test)]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-codec", "bench-codec", &[]);
+    }
+}

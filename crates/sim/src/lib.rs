@@ -77,8 +77,10 @@ pub fn run_line(
     plan::tunnel::run_line(scenario, run, warm_up, LineSender::Finds(0))
 }
 
-/// The same with another draw of what S draws itself, as BBR where its cycles begin: the line, and
-/// what it loses of the n-th packet, is the same.
+/// The same with another draw of what the ends draw themselves, as BBR where its cycles begin and a
+/// tunnel's stations their sessions, and of how much later than the line's rates the load begins,
+/// up to a millisecond. The line is the same, with what it loses of the n-th packet. Draw 0 is that
+/// of [`run_line`].
 ///
 /// # Errors
 /// As [`run_line`].

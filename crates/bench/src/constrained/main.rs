@@ -169,3 +169,17 @@ fn compare<T>(
         }
     }
 }
+
+#[cfg(test)]
+#[path = "../recipe.rs"]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-constrained", "bench-constrained", &[]);
+    }
+}

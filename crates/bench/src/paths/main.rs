@@ -257,3 +257,19 @@ fn worst(paths: &[Measured], seed: u64, packets_max: u64) -> Vec<Worst> {
     };
     sorted.iter().take(WORST).map(worst).collect()
 }
+
+#[cfg(test)]
+#[path = "../recipe.rs"]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-paths", "bench-paths", &[]);
+        reads::<super::Arguments>("bench-paths", "bench-paths", &["SEED=1", "COUNT=60"]);
+        reads::<super::Arguments>("bench-paths", "bench-paths-lab", &["SEED=1"]);
+    }
+}

@@ -265,3 +265,17 @@ fn checks(runs: &[Measured]) -> Vec<Check> {
     }
     checks
 }
+
+#[cfg(test)]
+#[path = "../recipe.rs"]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-quic", "bench-quic", &["QUIC=--rtt-ms 40 --loss 0.1"]);
+    }
+}

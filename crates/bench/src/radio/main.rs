@@ -492,3 +492,17 @@ fn beside_row(
     let name = name.to_owned();
     BesideRow { name, ours_bps, ns3_bps, error, ours_cpu_s_per_s, ns3_cpu_s_per_s }
 }
+
+#[cfg(test)]
+#[path = "../recipe.rs"]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-radio", "bench-radio", &[]);
+    }
+}

@@ -85,3 +85,17 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     frame::write_report(&arguments.out, &report)?;
     Ok(all_hold)
 }
+
+#[cfg(test)]
+#[path = "../recipe.rs"]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-relay", "bench-relay", &[]);
+    }
+}

@@ -236,3 +236,17 @@ fn print(head: &[&str], figures: &[&Figure]) {
         );
     }
 }
+
+#[cfg(test)]
+#[path = "../recipe.rs"]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-sim", "bench-sim", &[]);
+    }
+}

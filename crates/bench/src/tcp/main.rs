@@ -147,3 +147,17 @@ fn record(arguments: &Arguments) -> Outcome<()> {
     kernel::record(record, jobs, arguments.at_once, &save)?;
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../recipe.rs"]
+mod recipe;
+
+#[cfg(test)]
+mod tests {
+    use super::recipe::reads;
+
+    #[test]
+    fn what_make_types_is_read() {
+        reads::<super::Arguments>("bench-tcp", "bench-tcp", &[]);
+    }
+}

@@ -107,6 +107,8 @@ struct Tunnel {
     mtu: usize,
     load: Load,
     keep: Keep,
+    /// How much later than its rates the load begins.
+    late: Duration,
 }
 
 /// What came of a run.
@@ -201,7 +203,9 @@ impl Tunnel {
                 Load::Tcp(tcp::flows(of, ways, (mtu, keep), &mut network)?)
             }
         };
-        Ok(Tunnel { network, stations, places, header_len: header_len(run), mtu, load, keep })
+        let header_len = header_len(run);
+        let late = sender.late();
+        Ok(Tunnel { network, stations, places, header_len, mtu, load, keep, late })
     }
 
     fn run(mut self, scenario: &Scenario, run: &Run, warm_up: Duration) -> Ran {
@@ -217,8 +221,8 @@ impl Tunnel {
         let end = start + Duration::from_secs_f64(run.duration_s);
         let measured = Measured { begin, start, end, duration_s: run.duration_s };
         match &self.load {
-            Load::Udp(flows) => udp::begin(flows, network, begin, measured),
-            Load::Tcp(flows) => tcp::begin(flows, network, begin, measured),
+            Load::Udp(flows) => udp::begin(flows, network, begin + self.late, measured),
+            Load::Tcp(flows) => tcp::begin(flows, network, begin + self.late, measured),
         }
         let observed = Subjects { load: &self.load, stations: &self.stations, places: self.places };
         let series = self.keep.series;
@@ -459,7 +463,7 @@ fn station(
     let key = StreamKey {
         seed: scenario.seed,
         replication: run.replication,
-        entity: index as u64,
+        entity: sender.draw() << 32 | index as u64,
         purpose: "entropy",
     };
     let mut entropy = [0; 32];

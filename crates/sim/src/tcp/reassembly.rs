@@ -9,8 +9,9 @@ use super::segment::{SACK_RANGES_MAX, SackRange};
 pub(super) struct Reassembly {
     /// All before this number have been delivered, in order.
     next: u64,
-    /// What has arrived beyond a gap: apart, in order of number.
-    ranges: Vec<SackRange>,
+    /// What has arrived beyond a gap: apart, in order of number. Most begin at the end, and leave
+    /// from the front.
+    ranges: VecDeque<SackRange>,
     /// Packets in these.
     held: u64,
     /// A number within the range that changed last, then within the one before, and so on.
@@ -21,7 +22,13 @@ pub(super) struct Reassembly {
 impl Reassembly {
     /// Nothing has arrived. So many ranges are remembered for acknowledgements.
     pub(super) fn new(recent_max: usize) -> Self {
-        Reassembly { next: 0, ranges: Vec::new(), held: 0, recent: VecDeque::new(), recent_max }
+        Reassembly {
+            next: 0,
+            ranges: VecDeque::new(),
+            held: 0,
+            recent: VecDeque::new(),
+            recent_max,
+        }
     }
 
     /// The number expected next.
@@ -41,7 +48,7 @@ impl Reassembly {
 
     /// How far what has arrived reaches beyond the number expected next; 0 without a gap.
     pub(super) fn span(&self) -> u64 {
-        self.ranges.last().map_or(0, |last| last.end - self.next)
+        self.ranges.back().map_or(0, |last| last.end - self.next)
     }
 
     /// Whether a packet has arrived.
@@ -70,8 +77,9 @@ impl Reassembly {
     /// Takes the packet expected, and what it joins.
     fn deliver(&mut self) {
         self.next += 1;
-        if self.ranges.first().is_some_and(|first| first.start == self.next) {
-            let first = self.ranges.remove(0);
+        if self.ranges.front().is_some_and(|first| first.start == self.next)
+            && let Some(first) = self.ranges.pop_front()
+        {
             self.held -= first.end - first.start;
             self.next = first.end;
         }

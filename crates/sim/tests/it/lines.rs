@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use corridor_scenario::{Row, Scenario, expand};
-use corridor_sim::{LineSeen, run_line};
+use corridor_scenario::{Row, Run, Scenario, expand};
+use corridor_sim::{LineSeen, run_line, run_line_drawn};
 
 /// A run over a line; `line` and `run` are the lines of their tables.
 fn over(line: &str, run: &str, warm_up_s: u64) -> (Row, LineSeen) {
@@ -12,12 +12,17 @@ fn over(line: &str, run: &str, warm_up_s: u64) -> (Row, LineSeen) {
 
 /// The same with another seed.
 fn over_by(seed: u64, line: &str, run: &str, warm_up_s: u64) -> (Row, LineSeen) {
+    let (scenario, run) = made(seed, line, run);
+    run_line(&scenario, &run, Duration::from_secs(warm_up_s)).expect("it can be run")
+}
+
+fn made(seed: u64, line: &str, run: &str) -> (Scenario, Run) {
     let scenario = Scenario::parse(&format!(
         "name = 'lines'\nseed = {seed}\n[line]\n{line}\n[[run]]\nunderlay = 'udp'\n{run}\n"
     ));
     let scenario = scenario.expect("a scenario");
     let run = expand(&scenario).expect("runs").remove(0);
-    run_line(&scenario, &run, Duration::from_secs(warm_up_s)).expect("it can be run")
+    (scenario, run)
 }
 
 const STEADY: &str = "rate_bps = '12M'\ndelay_ms = 10\nqueue_packets = 40";
@@ -98,6 +103,35 @@ fn rates_vary_the_same_for_all_that_is_compared() {
         assert!(row.goodput_bps < seen.capacity_bps);
         assert!(row.goodput_bps > 0.05 * seen.capacity_bps, "{} {seen:?}", row.goodput_bps);
         assert!(seen.erased * 60 > seen.offered - seen.dropped, "{seen:?}");
+    }
+}
+
+/// Eight draws of what is no TCP were one and the same run: only TCP's senders drew anew.
+#[test]
+fn all_loads_have_draws_of_their_own_over_the_same_line() {
+    let line = "rate = { kind = 'markov', rates_bps = ['3M', '8M', '16M'], dwell_s = 0.4 }\n\
+                delay_ms = 10\nqueue_bytes = 60000\njitter = { kind = 'exponential', mean_ms = 2 }";
+    let load = "e3 = 0\nduration_s = 8\noffered_bps = '4M'";
+    for path in ["path = 'kernel'", WINDOW] {
+        for transport in ["udp", "tcp"] {
+            let text = format!("{path}\n{load}\ntransport = '{transport}'");
+            let (scenario, run) = made(7, line, &text);
+            let drawn = |draw| {
+                run_line_drawn(&scenario, &run, Duration::from_secs(2), draw).expect("a run")
+            };
+            let runs: Vec<_> = (0..3).map(drawn).collect();
+            assert_eq!(runs[0], over(line, &text, 2), "the first is the plain run");
+            assert_eq!(runs[2], drawn(2), "draws repeat");
+            for (index, (row, seen)) in runs.iter().enumerate() {
+                assert_eq!(seen.capacity_bps, runs[0].1.capacity_bps, "one line");
+                for other in &runs[..index] {
+                    // Where nothing but the line decides, less than a millisecond may move nothing.
+                    let may_be_same = path.contains("kernel");
+                    let is_same = (row, seen) == (&other.0, &other.1);
+                    assert!(may_be_same || !is_same, "{text}: draws differ");
+                }
+            }
+        }
     }
 }
 

@@ -10,10 +10,15 @@ use corridor_scenario::{DESTINATION, Delays, Run, SOURCE, Scenario, line_config}
 use super::{Measured, delays, line_header_len};
 use crate::core::network::Network;
 
+/// Most that the load begins later than its rates: the lab's threads look every millisecond whether
+/// they may begin.
+const LATE_MAX: Duration = Duration::from_millis(1);
+
 /// How S sends on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineSender {
-    /// At the rate that it finds. Of what it draws itself this is such a draw, from 0.
+    /// At the rate that it finds. Of what the ends draw themselves, and of how much later than its
+    /// rates the load begins, this is such a draw, from 0: there it begins with them.
     Finds(u64),
     /// Whenever the line has nothing to send.
     Knows,
@@ -25,6 +30,13 @@ impl LineSender {
             LineSender::Finds(draw) => draw,
             LineSender::Knows => 0,
         }
+    }
+
+    /// How much later than its rates the load begins: no two runs in real time have a packet meet a
+    /// change of the rate at the same point. Draws are spread evenly, by the golden ratio.
+    pub(super) fn late(self) -> Duration {
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        LATE_MAX.mul_f64((self.draw() as f64 * GOLDEN).fract())
     }
 }
 

@@ -13,6 +13,8 @@ mod bbr;
 mod clock;
 mod config;
 mod control;
+#[cfg(test)]
+mod cost;
 mod cubic;
 mod flow;
 mod rack;

@@ -3,7 +3,8 @@
 //! A packet is lost that was sent before one that has arrived, and has not arrived for as long as
 //! that took and a reordering window more. The packets are looked at in the order in which they
 //! were sent, from the oldest to the first that may still be on its way; those given up leave the
-//! list.
+//! list. All that wait out the reordering window are not, which may be a quarter of the window: the
+//! last of them is known, and the longest timeout is its own.
 
 use super::flow::{Flow, Timer};
 use super::scoreboard::Sent;
@@ -80,26 +81,22 @@ impl Flow {
     /// Step 5: gives up what is late; how long until the next look at what may be.
     fn rack_detect(&mut self) -> Option<u64> {
         let window_us = self.reordering_window_us();
-        let mut timeout_us = 0;
-        let mut next = self.board.oldest();
-        while let Some(number) = next {
-            next = self.board.after(number);
-            let Some(&sent) = self.board.get(number) else { break };
-            if sent.lost && !sent.again {
-                continue;
-            }
+        let last = self.board.last_before(self.rack.sent)?;
+        while let Some(number) = self.board.oldest() {
+            let sent = self.board.get(number)?;
             if self.rack.sent <= (sent.at_us, number + 1) {
-                break;
+                return None;
             }
-            let remaining_us = self.rack_remaining_us(&sent, window_us);
-            if remaining_us <= 0 {
-                self.mark_lost(number);
-                self.board.unlist(number);
-            } else {
-                timeout_us = timeout_us.max(remaining_us as u64);
+            if self.rack_remaining_us(sent, window_us) > 0 {
+                // Later ones have longer: the last of them says when to look again.
+                let remaining_us = self.rack_remaining_us(self.board.get(last)?, window_us);
+                return u64::try_from(remaining_us).ok().filter(|&remaining_us| remaining_us > 0);
             }
+            self.mark_lost(number);
+            // Also one that has arrived, and was sent again to probe the tail.
+            self.board.unlist(number);
         }
-        (timeout_us > 0).then_some(timeout_us)
+        None
     }
 
     /// Gives up what is late, if there is news; whether a timer was set for what may be.

@@ -1,9 +1,11 @@
 //! What is under way: each packet's state, found by its number; those that count for RACK in the
 //! order in which they were sent; and those that wait to be sent again.
 //!
-//! No step walks the window. An acknowledgement costs what it newly tells of, and a search among
-//! the ranges that have arrived; a packet is put at the end of the list of transmissions when it is
-//! sent, taken out when it arrives or is given up, and so is looked at a bounded number of times.
+//! No acknowledgement walks the window: it costs what it newly tells of, and a search among the
+//! ranges that have arrived. A packet is put at the end of the list of transmissions when it is
+//! sent, and taken out when it arrives or is given up; RACK passes it once in between, and so it is
+//! looked at a bounded number of times (`cost.rs` counts). Only a timeout, and a reduction that is
+//! undone, look at all that is under way: once each.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,6 +38,13 @@ pub(super) struct Sent {
     newer: u64,
 }
 
+impl Sent {
+    /// Whether it was given up, and no copy that was sent since is believed to be under way.
+    pub(super) fn waits(&self) -> bool {
+        self.lost && !self.again
+    }
+}
+
 /// What marking a packet as lost changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
@@ -58,6 +67,8 @@ pub(super) struct Scoreboard {
     waiting: BTreeSet<u64>,
     oldest: u64,
     newest: u64,
+    /// The last of the list that is known to have been sent before what RACK goes by.
+    passed: u64,
     sacked: u64,
     lost: u64,
     again: u64,
@@ -72,6 +83,7 @@ impl Scoreboard {
             waiting: BTreeSet::new(),
             oldest: NOBODY,
             newest: NOBODY,
+            passed: NOBODY,
             sacked: 0,
             lost: 0,
             again: 0,
@@ -118,10 +130,12 @@ impl Scoreboard {
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Sent> {
+        count_looks(1);
         self.packets.get(number.checked_sub(self.una)? as usize)
     }
 
     fn get_mut(&mut self, number: u64) -> Option<&mut Sent> {
+        count_looks(1);
         self.packets.get_mut(number.checked_sub(self.una)? as usize)
     }
 
@@ -140,9 +154,25 @@ impl Scoreboard {
         (self.oldest != NOBODY).then_some(self.oldest)
     }
 
-    /// The one sent after `number`.
-    pub(super) fn after(&self, number: u64) -> Option<u64> {
-        self.get(number).map(|sent| sent.newer).filter(|&newer| newer != NOBODY)
+    /// Of those that RACK looks at the last one that was sent before `limit`, a time and the number
+    /// behind; `limit` does not go back. What has been passed is not looked at again.
+    pub(super) fn last_before(&mut self, limit: (u64, u64)) -> Option<u64> {
+        loop {
+            let next = match self.get(self.passed) {
+                Some(passed) => passed.newer,
+                None => self.oldest,
+            };
+            let Some(sent) = self.get(next) else { break };
+            if sent.waits() {
+                // A probe of the tail listed it.
+                self.unlist(next);
+            } else if limit <= (sent.at_us, next + 1) {
+                break;
+            } else {
+                self.passed = next;
+            }
+        }
+        (self.passed != NOBODY).then_some(self.passed)
     }
 
     /// A new packet is sent.
@@ -185,7 +215,8 @@ impl Scoreboard {
         self.enlist(number);
     }
 
-    /// Gives a packet up, or its copy; it waits to be sent again.
+    /// Gives a packet up, or its copy; it waits to be sent again, and RACK looks at it no more
+    /// until then.
     pub(super) fn mark_lost(&mut self, number: u64) -> Marked {
         let Some(sent) = self.get_mut(number).filter(|sent| !sent.sacked) else {
             return Marked::Already;
@@ -202,8 +233,9 @@ impl Scoreboard {
             sent.lost = true;
             self.lost += 1;
         }
-        if self.get(number).is_some_and(|sent| !sent.again) {
+        if self.get(number).is_some_and(Sent::waits) {
             self.waiting.insert(number);
+            self.unlist(number);
         }
         marked
     }
@@ -241,6 +273,7 @@ impl Scoreboard {
         }
         let joined: Vec<(u64, u64)> =
             self.ranges.range(whole.0..=end).map(|(&first, &behind)| (first, behind)).collect();
+        count_looks(joined.len() as u64 + 1);
         for &(first, behind) in &joined {
             if first > from {
                 gaps.push((from, first));
@@ -281,6 +314,7 @@ impl Scoreboard {
         self.waiting.clear();
         self.lost = 0;
         let una = self.una;
+        count_looks(self.packets.len() as u64);
         let numbered = (una..).zip(&mut self.packets);
         let mut order: Vec<(u64, u64)> = numbered
             .filter(|(_, sent)| !sent.sacked)
@@ -291,7 +325,7 @@ impl Scoreboard {
             .collect();
         // RACK looks at all of them again, as at packets sent when they were.
         order.sort_unstable();
-        (self.oldest, self.newest) = (NOBODY, NOBODY);
+        (self.oldest, self.newest, self.passed) = (NOBODY, NOBODY, NOBODY);
         order.iter().for_each(|&(_, number)| self.enlist(number));
     }
 
@@ -314,6 +348,9 @@ impl Scoreboard {
         let Some(sent) = self.get_mut(number).filter(|sent| sent.listed) else { return };
         let (older, newer) = (sent.older, sent.newer);
         (sent.older, sent.newer, sent.listed) = (NOBODY, NOBODY, false);
+        if self.passed == number {
+            self.passed = older;
+        }
         match self.get_mut(older) {
             Some(sent) => sent.newer = newer,
             None => self.oldest = newer,
@@ -324,6 +361,20 @@ impl Scoreboard {
         }
     }
 }
+
+#[cfg(test)]
+thread_local! {
+    /// How many entries were looked at on this thread.
+    pub(super) static LOOKS: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+fn count_looks(entries: u64) {
+    LOOKS.set(LOOKS.get() + entries);
+}
+
+#[cfg(not(test))]
+fn count_looks(_: u64) {}
 
 /// What a packet remembers of the delivery of others when it is sent.
 #[derive(Clone, Copy, Debug)]
