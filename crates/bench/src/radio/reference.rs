@@ -1,8 +1,8 @@
 //! What this machine does in an instant: a measure of other figures of processor time.
 //!
-//! One processor is a third slower than another, and at times than itself. No simulator does without
-//! an agenda of events: the time of one alone beside that of a simulation is a ratio that the machine
-//! moves little.
+//! One processor is a third slower than another, and at times than itself. No simulator does
+//! without an agenda of events: the time of one alone beside that of a simulation is a ratio that
+//! the machine moves little.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
