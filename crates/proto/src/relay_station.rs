@@ -56,7 +56,8 @@ const OVERHEAD_BYTES: usize = HEADER_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + COD
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayStationConfig {
     /// What every station is told; its role is [`Role::Relay`]. What waits here, packets of the
-    /// host and of others together, is bounded by [`RelayConfig::queue_packets`].
+    /// host and of others together, is bounded by [`RelayConfig::queue_packets`], and what is sent
+    /// again besides by [`OWED_MAX`](corridor_relay::OWED_MAX).
     pub station: StationConfig,
     /// What is combined, and what waits for it.
     pub relay: RelayConfig,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::inspect::Inspection;
-use corridor_proto::relay::Sent;
+use corridor_proto::relay::{OWED_MAX, Sent};
 use corridor_proto::wire::{HEADER_LEN, TAG_LEN};
 use corridor_proto::{AnyStation, Destination, Event, FrameOutcome, PacketOutcome, Unsealer};
 
@@ -670,8 +670,11 @@ impl<'a> MeshDriver<'a> {
             check_bounds(&station.inspect(), station.config())?;
         }
         if let AnyStation::Relay(relay) = station {
-            let (waiting, most) =
-                (relay.view(local).queue.packets, usize::from(self.mesh.queue_packets));
+            let waiting = relay.view(local).queue.packets;
+            // What is sent again has been taken before, and waits besides.
+            let resent = relay.relay_counters().relay_packets_resent;
+            let resent = usize::try_from(resent).unwrap_or(usize::MAX).min(OWED_MAX);
+            let most = usize::from(self.mesh.queue_packets) + resent;
             ensure(waiting <= most, Invariant::Bounds, || {
                 format!("{waiting} packets in the queue of relay {node}, expected {most} at most")
             })?;

@@ -44,3 +44,12 @@ fn relays_in_a_row_combine() {
         assert!(coverage.seeds(feature) > 5, "{} of seeds", feature.key());
     }
 }
+
+/// Seeds of which relays with a queue of 2 or 5 packets send something again while it is full.
+#[test]
+fn what_relays_send_again_waits_beside_a_full_queue() {
+    for seed in [18_298, 49_041, 62_359] {
+        let outcome = run(&Scenario::draw(seed));
+        assert!(outcome.violation.is_none(), "seed {seed}: {:?}", outcome.violation);
+    }
+}
