@@ -133,7 +133,7 @@ def test_a_cluster_gives_the_same_though_a_worker_is_killed(tmp_path: Path) -> N
     here = sim.run(plan(1000), out=tmp_path / "here")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -188,7 +188,7 @@ def test_a_cluster_simulates_an_experiment_to_the_same_result(tmp_path: Path) ->
     ask = ["reproduce", "franc-fig10", "--quick", "--out"]
     here = CliRunner().invoke(app, [*ask, str(tmp_path / "here")])
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as cluster:
         asked = [*ask, str(tmp_path / "there"), "--cluster", cluster.scheduler_address]
         there = CliRunner().invoke(app, asked)
