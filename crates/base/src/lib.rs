@@ -1,6 +1,7 @@
-//! Integer time and keyed random streams: the page of code every other room may know.
+//! Integer time, keyed random streams and CoDel: the pages of code every other room may know.
 #![forbid(unsafe_code)]
 
+pub mod codel;
 mod stream;
 mod time;
 

@@ -295,6 +295,7 @@ impl NetworkRun {
         set("relay_decode_failures", |relay| relay.relay_decode_failures);
         set("relay_packets_resent", |relay| relay.relay_packets_resent);
         set("relay_queue_drops", |relay| relay.relay_queue_drops);
+        set("relay_codel_drops", |relay| relay.relay_codel_drops);
         set("relay_switched_off", |relay| relay.relay_switched_off);
         set("relay_congested_s", |relay| relay.relay_congested_s);
     }

@@ -160,7 +160,7 @@ pub struct RelayStatus {
     pub coding: bool,
     /// Longest that a packet of others is held for a partner, seconds; 0: nothing is held.
     pub hold_s: f64,
-    /// It is held only while the channel is congested and a partner expected.
+    /// It may be held for less, by what was learned of arrivals or of waits.
     pub hold_learned: bool,
     /// Packets that are held now.
     pub held_packets: usize,
@@ -388,7 +388,7 @@ impl RelayStatus {
         let (hold, hold_learned) = match view.hold {
             Hold::None => (Duration::ZERO, false),
             Hold::Fixed(hold) => (hold, false),
-            Hold::Learned { most } => (most, true),
+            Hold::Learned { most } | Hold::Waits { most } => (most, true),
         };
         let (decoded, failed) = (counters.relay_packets_decoded, counters.relay_decode_failures);
         let coded = decoded + failed;

@@ -10,7 +10,6 @@
 mod aqm_tests;
 pub(crate) mod bulk;
 pub(crate) mod clamp;
-pub(crate) mod codel;
 pub(crate) mod codel_target;
 #[cfg(test)]
 mod codel_target_tests;

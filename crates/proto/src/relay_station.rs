@@ -493,6 +493,7 @@ pub(crate) fn setting(error: RelayError) -> ConfigError {
                 "announce_every" => "relay.announce_ms",
                 "heard_ratio_min" => "relay.heard_ratio_min",
                 "failed_ratio_max" => "relay.failed_ratio_max",
+                "queue_target" => "relay.queue_target_ms",
                 "queue_packets" => "relay.queue_packets",
                 _ => "relay",
             };

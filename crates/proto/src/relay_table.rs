@@ -23,10 +23,9 @@ pub struct RelayTable {
     /// How long a packet of others waits for a partner, milliseconds; 0: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_ms: Option<f64>,
-    /// Whether the hold lasts only until a partner is expected by the last arrivals, and while the
-    /// channel is congested; `hold_ms` is the most then.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub hold_learned: bool,
+    /// By what the hold may be shorter; `hold_ms` is the most then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_learned: Option<HoldLearned>,
     /// Whether all that waits for the air may be combined, and not only what is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combines_waiting: Option<bool>,
@@ -52,6 +51,10 @@ pub struct RelayTable {
     /// what comes of neighbours' frames is reported to them for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend: Option<bool>,
+    /// How long packets may wait for the air for good, milliseconds: beyond it some are dropped
+    /// (CoDel, RFC 8289); 0: only what finds the queue full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_target_ms: Option<f64>,
     /// Packets that wait at a node, those held among them; others are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_packets: Option<usize>,
@@ -64,8 +67,8 @@ pub struct RelayTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayPreset {
-    /// For use: what waits is combined, and only for who hears and decodes; held is what a partner
-    /// is expected for, while the channel is congested.
+    /// For use: what waits is combined, and only for who hears and decodes; packets are held no
+    /// longer than others wait for the air, and what stands there is dropped.
     #[default]
     Default,
     /// CATWOMAN as published: 50 ms of hold, 1500 ms for decoding, always coding.
@@ -74,6 +77,19 @@ pub enum RelayPreset {
     PaperAdaptive,
     /// Pure relaying.
     Plain,
+}
+
+/// By what a hold may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldLearned {
+    /// By nothing.
+    No,
+    /// Until a partner is expected by the last arrivals, and while the channel is congested.
+    Arrivals,
+    /// As long as packets had to wait for the air of late, and while the channel is congested, if
+    /// anybody tells of the MAC's retries.
+    Waits,
 }
 
 /// What the MAC's retries decide.
@@ -117,15 +133,16 @@ impl From<&RelayConfig> for RelayTable {
     fn from(config: &RelayConfig) -> Self {
         let ms = |span: Duration| Some(1e3 * span.as_secs_f64());
         let (hold_ms, hold_learned) = match config.hold {
-            Hold::None => (Some(0.0), false),
-            Hold::Fixed(hold) => (ms(hold), false),
-            Hold::Learned { most } => (ms(most), true),
+            Hold::None => (Some(0.0), HoldLearned::No),
+            Hold::Fixed(hold) => (ms(hold), HoldLearned::No),
+            Hold::Learned { most } => (ms(most), HoldLearned::Arrivals),
+            Hold::Waits { most } => (ms(most), HoldLearned::Waits),
         };
         RelayTable {
             preset: RelayPreset::Default,
             coding: Some(config.coding),
             hold_ms,
-            hold_learned,
+            hold_learned: Some(hold_learned),
             combines_waiting: Some(config.candidates == Candidates::Waiting),
             decode_ms: ms(config.decode_for),
             adaptive: Some(match config.adaptive {
@@ -138,6 +155,7 @@ impl From<&RelayConfig> for RelayTable {
             heard_ratio_min: config.switch_off.map(|off| off.heard_ratio_min),
             failed_ratio_max: config.switch_off.map(|off| off.failed_ratio_max),
             resend: Some(config.resend),
+            queue_target_ms: ms(config.queue_target.unwrap_or_default()),
             queue_packets: Some(config.queue_packets),
             announce_ms: ms(config.announce_every),
         }
@@ -159,15 +177,9 @@ impl RelayTable {
         config.retries_per_second = self.retries_per_second.unwrap_or(config.retries_per_second);
         config.queue_packets = self.queue_packets.unwrap_or(config.queue_packets);
         config.resend = self.resend.unwrap_or(config.resend);
-        match milliseconds("relay.hold_ms", self.hold_ms)? {
-            Some(most) if self.hold_learned => config.hold = Hold::Learned { most },
-            Some(hold) if hold.is_zero() => config.hold = Hold::None,
-            Some(hold) => config.hold = Hold::Fixed(hold),
-            None if self.hold_learned => {
-                let expected = "the longest wait, with hold_learned";
-                return Err(ConfigError::new("relay.hold_ms", "nothing", expected));
-            }
-            None => {}
+        config.hold = self.hold(config.hold)?;
+        if let Some(target) = milliseconds("relay.queue_target_ms", self.queue_target_ms)? {
+            config.queue_target = (!target.is_zero()).then_some(target);
         }
         if let Some(waiting) = self.combines_waiting {
             config.candidates = if waiting { Candidates::Waiting } else { Candidates::Held };
@@ -182,6 +194,28 @@ impl RelayTable {
         config.switch_off = self.switch_off(config.switch_off)?;
         config.check().map_err(setting)?;
         Ok(config)
+    }
+
+    fn hold(&self, preset: Hold) -> Result<Hold, ConfigError> {
+        let (most, learned) = match preset {
+            Hold::None => (None, HoldLearned::No),
+            Hold::Fixed(hold) => (Some(hold), HoldLearned::No),
+            Hold::Learned { most } => (Some(most), HoldLearned::Arrivals),
+            Hold::Waits { most } => (Some(most), HoldLearned::Waits),
+        };
+        let given = milliseconds("relay.hold_ms", self.hold_ms)?;
+        let learned = self.hold_learned.unwrap_or(learned);
+        match (given.or(most).filter(|most| !most.is_zero()), learned) {
+            (Some(most), HoldLearned::Arrivals) => Ok(Hold::Learned { most }),
+            (Some(most), HoldLearned::Waits) => Ok(Hold::Waits { most }),
+            (Some(hold), HoldLearned::No) => Ok(Hold::Fixed(hold)),
+            (None, HoldLearned::No) => Ok(Hold::None),
+            (None, _) if given.is_some() => Ok(Hold::None),
+            (None, _) => {
+                let expected = "the longest wait, with hold_learned";
+                Err(ConfigError::new("relay.hold_ms", "nothing", expected))
+            }
+        }
     }
 
     fn switch_off(&self, preset: Option<SwitchOff>) -> Result<Option<SwitchOff>, ConfigError> {

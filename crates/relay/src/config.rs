@@ -4,6 +4,8 @@ use core::time::Duration;
 
 /// Most packets that a relay's queue may be given room for.
 pub const QUEUE_PACKETS_MAX: usize = 4096;
+/// The paper's hold (Section III-A).
+const HOLD: Duration = Duration::from_millis(50);
 /// Longest time of any setting.
 pub const SPAN_MAX: Duration = Duration::from_secs(60);
 
@@ -27,6 +29,9 @@ pub struct RelayConfig {
     /// Whether what the receiver without the MAC's retries lacks of coded frames is sent again, and
     /// what came of neighbours' frames is reported to them for it.
     pub resend: bool,
+    /// How long packets may wait for the air for good: beyond it some are dropped, as CoDel has it
+    /// (RFC 8289); none: only what finds the queue full.
+    pub queue_target: Option<Duration>,
     /// Packets that wait, those held among them; others are dropped. Up to
     /// [`OWED_MAX`](crate::OWED_MAX) that are sent again may wait besides.
     pub queue_packets: usize,
@@ -44,6 +49,13 @@ pub enum Hold {
     /// While the channel is congested, until the next packet of the opposite flow is expected by
     /// the gaps between its last ones, if that is within so long.
     Learned {
+        /// Longest wait.
+        most: Duration,
+    },
+    /// While the channel is congested, or nobody tells of the MAC's retries: as long as packets had
+    /// to wait for the air at most in the last second or two. Then a hold delays nothing by more
+    /// than a queue does already, and makes that shorter.
+    Waits {
         /// Longest wait.
         most: Duration,
     },
@@ -114,19 +126,21 @@ pub enum RelayError {
 
 impl Default for RelayConfig {
     /// What is for use: what waits is combined, and only for receivers that are known to hear and
-    /// to decode; what they lack all the same is sent again. Packets are held while the channel is
-    /// congested alone. `retries_per_second` and `heard_ratio_min` were chosen on the chain of
-    /// eight nodes of `experiments/catwoman-fig08-11`.
+    /// to decode; what they lack all the same is sent again. Packets are held no longer than
+    /// others wait for the air, and what stands there is dropped. `retries_per_second` and
+    /// `heard_ratio_min` were chosen on the chain of eight nodes of
+    /// `experiments/catwoman-fig08-11`.
     fn default() -> Self {
         RelayConfig {
             coding: true,
-            hold: Hold::Fixed(Duration::from_millis(50)),
+            hold: Hold::Waits { most: HOLD },
             candidates: Candidates::Waiting,
             decode_for: Duration::from_millis(1500),
             adaptive: Adaptive::Holding,
             retries_per_second: 20,
             switch_off: Some(SwitchOff { heard_ratio_min: 0.6, failed_ratio_max: 0.1 }),
             resend: true,
+            queue_target: Some(Duration::from_millis(15)),
             queue_packets: 100,
             announce_every: Duration::from_secs(1),
         }
@@ -137,11 +151,13 @@ impl RelayConfig {
     /// The paper's (Section III-A), always coding: 50 ms of hold, 1500 ms for decoding.
     pub fn paper() -> Self {
         RelayConfig {
+            hold: Hold::Fixed(HOLD),
             candidates: Candidates::Held,
             adaptive: Adaptive::Off,
             retries_per_second: 50,
             switch_off: None,
             resend: false,
+            queue_target: None,
             ..RelayConfig::default()
         }
     }
@@ -153,7 +169,8 @@ impl RelayConfig {
 
     /// Pure relaying.
     pub fn plain() -> Self {
-        RelayConfig { coding: false, hold: Hold::None, resend: false, ..RelayConfig::default() }
+        let (coding, resend, queue_target) = (false, false, None);
+        RelayConfig { coding, hold: Hold::None, resend, queue_target, ..RelayConfig::default() }
     }
 
     /// Checks every range.
@@ -170,8 +187,9 @@ impl RelayConfig {
         match self.hold {
             Hold::None => {}
             Hold::Fixed(hold) => span("hold", hold, Duration::ZERO)?,
-            Hold::Learned { most } => span("hold", most, Duration::ZERO)?,
+            Hold::Learned { most } | Hold::Waits { most } => span("hold", most, Duration::ZERO)?,
         }
+        self.queue_target.map_or(Ok(()), |target| span("queue_target", target, least))?;
         span("decode_for", self.decode_for, least)?;
         span("announce_every", self.announce_every, least)?;
         if !(2..=QUEUE_PACKETS_MAX).contains(&self.queue_packets) {

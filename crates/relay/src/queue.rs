@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corridor_base::Time;
+use corridor_base::codel::{Codel, CodelParams, Verdict};
 
 use crate::wire::{NodeId, PacketId};
 
+/// How long packets may wait for the air beyond the target (RFC 8289, 4.2): about the longest round
+/// trip of those who are to send less.
+const CODEL_INTERVAL: Duration = Duration::from_millis(100);
 /// Most pairs of neighbours whose arrivals are remembered.
 const FLOWS_MAX: usize = 256;
 /// Share by which one gap moves the mean of them.
@@ -56,6 +60,8 @@ pub struct Queue {
     entries: Vec<Queued>,
     packets: usize,
     taken: u64,
+    waits: Waits,
+    codel: Codel,
 }
 
 impl Queue {
@@ -139,8 +145,33 @@ impl Queue {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.second.is_none())
     }
 
+    /// Takes what goes next, and drops what has waited for the air too long, if a target says how
+    /// long packets may: how many. A hold is no wait for the air.
+    pub fn take(&mut self, now: Time, target: Option<Duration>) -> (Option<Queued>, u64) {
+        let mut dropped = 0;
+        while let Some(queued) = self.pop(now) {
+            if queued.order == 0 {
+                return (Some(queued), dropped); // It goes again, and has waited for a report.
+            }
+            let wait = now.since(queued.ready_at);
+            self.waits.note(now, wait);
+            let Some(target) = target else { return (Some(queued), dropped) };
+            let params = CodelParams { target, interval: CODEL_INTERVAL };
+            if self.codel.judge(now, wait, self.packets > 0, dropped > 0, params) == Verdict::Pass {
+                return (Some(queued), dropped);
+            }
+            dropped += 1 + u64::from(queued.second.is_some());
+        }
+        (None, dropped)
+    }
+
+    /// How long packets have waited for the air at most in this second and the last one.
+    pub fn longest_wait(&self, now: Time) -> Duration {
+        self.waits.longest(now)
+    }
+
     /// Takes what has been ready for longest.
-    pub fn pop(&mut self, now: Time) -> Option<Queued> {
+    fn pop(&mut self, now: Time) -> Option<Queued> {
         let ready = self.entries.iter().enumerate().filter(|(_, entry)| entry.ready_at <= now);
         let (place, _) = ready.min_by_key(|(_, entry)| (entry.ready_at, entry.order))?;
         let entry = self.entries.remove(place);
@@ -157,6 +188,38 @@ impl Queue {
     pub fn is_ready(&self, now: Time) -> bool {
         self.entries.iter().any(|entry| entry.ready_at <= now)
     }
+}
+
+/// How long packets have waited for the air at most in this second and the last one.
+#[derive(Debug, Default)]
+struct Waits {
+    longest: [Duration; 2],
+    /// The second of the first of them.
+    second: u64,
+}
+
+impl Waits {
+    /// A packet goes, so long after it was for the air.
+    fn note(&mut self, now: Time, wait: Duration) {
+        let second = second_of(now);
+        if second > self.second {
+            self.longest = [Duration::ZERO, self.longest(now)];
+            self.second = second;
+        }
+        self.longest[0] = self.longest[0].max(wait);
+    }
+
+    fn longest(&self, now: Time) -> Duration {
+        match second_of(now).saturating_sub(self.second) {
+            0 => self.longest[0].max(self.longest[1]),
+            1 => self.longest[0],
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+fn second_of(now: Time) -> u64 {
+    now.as_nanos() / 1_000_000_000
 }
 
 /// When packets between two neighbours are expected, by the gaps between the last ones.
@@ -226,6 +289,22 @@ mod tests {
         assert_eq!(wait(106), None, "too late");
         assert_eq!(arrivals.wait(ms(91), B, A, most), None, "of that flow nothing is known");
         assert_eq!(arrivals.wait(ms(91), A, B, Duration::from_millis(5)), None, "too far");
+    }
+
+    #[test]
+    fn the_longest_wait_of_this_second_and_the_last_one_counts() {
+        let (ms, span) = (Time::from_millis, Duration::from_millis);
+        let mut waits = Waits::default();
+        waits.note(ms(1_900), span(30));
+        waits.note(ms(1_950), span(10));
+        assert_eq!(waits.longest(ms(1_999)), span(30));
+        waits.note(ms(2_100), span(20));
+        assert_eq!(waits.longest(ms(2_999)), span(30), "of the last second");
+        assert_eq!(waits.longest(ms(3_000)), span(20));
+        waits.note(ms(3_500), span(5));
+        assert_eq!(waits.longest(ms(3_600)), span(20));
+        assert_eq!(waits.longest(ms(4_999)), span(5));
+        assert_eq!(waits.longest(ms(5_000)), Duration::ZERO);
     }
 
     #[test]

@@ -260,7 +260,9 @@ impl Relay {
 
     /// How long a packet without a partner waits for one.
     fn hold(&self, now: Time, (previous, next): (NodeId, NodeId), congested: bool) -> Duration {
-        if self.config.adaptive == Adaptive::Holding && !congested {
+        let says_enough = matches!(self.config.hold, Hold::Waits { .. });
+        let may_be = congested || says_enough && !self.congestion.is_told();
+        if self.config.adaptive == Adaptive::Holding && !may_be {
             return Duration::ZERO;
         }
         match self.config.hold {
@@ -270,6 +272,7 @@ impl Relay {
                 self.arrivals.wait(now, next, previous, most).unwrap_or(Duration::ZERO)
             }
             Hold::Learned { .. } => Duration::ZERO,
+            Hold::Waits { most } => self.queue.longest_wait(now).min(most),
         }
     }
 
@@ -561,7 +564,9 @@ impl Relay {
             let frame = Frame::Announcement { counter: self.count(), entries }.to_bytes();
             return Some(Transmit { to: LinkDestination::Broadcast, frame });
         }
-        let Queued { first, mut second, ready_at, order } = self.queue.pop(self.now)?;
+        let (next, dropped) = self.queue.take(self.now, self.config.queue_target);
+        self.stats.codel_drops += dropped;
+        let Queued { first, mut second, ready_at, order } = next?;
         if self.is_late(self.now, &first, PAIR_QUARTERS)
             && let Some(second) = second.take()
         {

@@ -9,6 +9,8 @@ pub struct RelayStats {
     pub forwarded: u64,
     /// Packets that found the queue full.
     pub queue_drops: u64,
+    /// Packets dropped since packets waited too long for the air.
+    pub codel_drops: u64,
     /// Packets that had made as many hops as they may.
     pub expired: u64,
     /// Frames with one packet.
@@ -50,6 +52,7 @@ impl RelayStats {
             originated: join(self.originated, other.originated),
             forwarded: join(self.forwarded, other.forwarded),
             queue_drops: join(self.queue_drops, other.queue_drops),
+            codel_drops: join(self.codel_drops, other.codel_drops),
             expired: join(self.expired, other.expired),
             plain_sent: join(self.plain_sent, other.plain_sent),
             coded_sent: join(self.coded_sent, other.coded_sent),

@@ -177,8 +177,10 @@ class Relay:
     hold_ms
         How long a packet of others waits for a partner, ms; 0: not at all; none = left out.
     hold_learned
-        Whether the hold lasts only until a partner is expected by the last arrivals, and
-        while the channel is congested; ``hold_ms`` is the most then; none = left out.
+        By what the hold may be shorter; ``hold_ms`` is the most then: "no", nothing;
+        "arrivals", until a partner is expected by the last arrivals, and while the channel
+        is congested; "waits", as long as packets had to wait for the air of late, and while
+        the channel is congested; none = left out.
     combines_waiting
         Whether all that waits for the air may be combined, and not only what is held; none
         = left out.
@@ -201,6 +203,9 @@ class Relay:
         Whether what the receiver without the MAC's retries lacks of coded frames is sent
         again, and what comes of neighbours' frames is reported to them for it; none = left
         out.
+    queue_target_ms
+        How long packets may wait for the air for good, ms: beyond it some are dropped
+        (CoDel, RFC 8289); 0: only what finds the queue full; none = left out.
     queue_packets
         Packets that wait at a node, those held among them; others are dropped; none = left
         out.
@@ -211,7 +216,7 @@ class Relay:
     preset: Literal["default", "paper", "paper-adaptive", "plain"] | None = None
     coding: bool | None = None
     hold_ms: float | None = None
-    hold_learned: bool | None = None
+    hold_learned: Literal["no", "arrivals", "waits"] | None = None
     combines_waiting: bool | None = None
     decode_ms: float | None = None
     adaptive: Literal["off", "holding", "coding"] | None = None
@@ -220,6 +225,7 @@ class Relay:
     heard_ratio_min: float | None = None
     failed_ratio_max: float | None = None
     resend: bool | None = None
+    queue_target_ms: float | None = None
     queue_packets: int | None = None
     announce_ms: float | None = None
 

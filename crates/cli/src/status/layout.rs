@@ -209,7 +209,7 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
 fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
     let hold = match (relay.hold_s, relay.hold_learned) {
         (0.0, _) => "nothing is held".to_owned(),
-        (most, true) => format!("held up to {} while congested", span(most)),
+        (most, true) => format!("held up to {}", span(most)),
         (hold, false) => format!("held for {}", span(hold)),
     };
     let coding = match (&relay.idle, relay.coding) {

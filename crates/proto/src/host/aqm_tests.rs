@@ -3,12 +3,12 @@
 use core::time::Duration;
 
 use corridor_base::Time;
+use corridor_base::codel::{Codel, CodelParams, Verdict};
 use corridor_packet::PacketRef;
 use proptest::prelude::*;
 
 use crate::bounds::INGRESS_QUANTUM;
 use crate::config::UdpDelivery;
-use crate::host::codel::{Codel, CodelParams, Verdict};
 use crate::host::fair::FairQueue;
 use crate::stats::Stats;
 

@@ -8,8 +8,9 @@
 
 use core::time::Duration;
 
+use corridor_base::codel::CodelParams;
+
 use crate::config::Goal;
-use crate::host::codel::CodelParams;
 
 /// Share of the air that may stay empty in a bulk transfer, or go to repair since nothing else was
 /// there to be sent. Each per cent is worth about a millisecond at a round trip of 4 ms.

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
+use corridor_base::codel::{Codel, CodelParams, Verdict};
 use corridor_packet::{PacketBuf, PacketRef, protocol};
 
 use crate::bounds::{
@@ -13,7 +14,6 @@ use crate::bounds::{
 };
 use crate::config::UdpDelivery;
 use crate::host::clamp::{Clamps, Place};
-use crate::host::codel::{Codel, CodelParams, Verdict};
 use crate::host::order::{Need, OrderByNeed};
 use crate::stats::Stats;
 

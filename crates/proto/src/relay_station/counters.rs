@@ -50,6 +50,8 @@ crate::counters! {
         pub relay_congested_s: u64,
         /// Packets, of the host and of neighbours, that found the queue full.
         pub relay_queue_drops: u64,
+        /// The same, dropped since packets waited too long for the air (CoDel, RFC 8289).
+        pub relay_codel_drops: u64,
         /// Packets of the host for an address that no neighbour leads to, its own among them, and
         /// what is no IP.
         pub relay_packets_unrouted: u64,
@@ -93,6 +95,7 @@ impl RelayStation {
             relay_switched_off: stats.switched_off,
             relay_congested_s: stats.congested_s,
             relay_queue_drops: stats.queue_drops,
+            relay_codel_drops: stats.codel_drops,
             relay_packets_unrouted: drops.unrouted,
             relay_packets_unreachable: drops.silent,
             relay_packets_wrong_source: drops.wrong_source,

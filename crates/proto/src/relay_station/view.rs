@@ -50,6 +50,7 @@ impl RelayStation {
                 && (self.relay.knows_retries() || config.adaptive != Adaptive::Coding),
             hold: match config.adaptive {
                 Adaptive::Off => config.hold,
+                Adaptive::Holding if matches!(config.hold, Hold::Waits { .. }) => config.hold,
                 _ if self.relay.knows_retries() => config.hold,
                 _ => Hold::None,
             },

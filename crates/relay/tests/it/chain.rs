@@ -272,6 +272,67 @@ fn a_learned_hold_lasts_until_the_next_packet_is_expected() {
     assert_eq!(said(&node.poll_transmit(ms(1100)).expect("both")), "2 for 2 + 4 for 0 to 2");
 }
 
+/// A packet is held as long as others have just waited for the air, and no longer: 30 ms here, then
+/// nothing, once two seconds have passed in which none waited.
+#[test]
+fn a_hold_lasts_as_long_as_others_wait() {
+    let announce_every = Duration::from_secs(60);
+    let (switch_off, resend) = (None, false);
+    let config = RelayConfig { switch_off, resend, announce_every, ..RelayConfig::default() };
+    let mut node = relay(1, config);
+    let (there, back) = ((NodeId(0), NodeId(2)), (NodeId(2), NodeId(0)));
+    node.forward(ms(1000), there, 9, packet("a")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(1000)).expect("none waits")), "a to 2");
+    node.forward(ms(1000), there, 9, packet("b")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(1030)).expect("ready")), "b to 2");
+    node.forward(ms(1100), there, 9, packet("p")).expect("room");
+    assert_eq!(node.poll_transmit(ms(1129)), None);
+    assert_eq!(node.poll_timeout(), Some(ms(1130)));
+    node.forward(ms(1129), back, 9, packet("q")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(1129)).expect("both")), "1 for 2 + 1 for 0 to 2");
+    node.forward(ms(1130), there, 9, packet("c")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(1160)).expect("its time is over")), "c to 2");
+    node.forward(ms(3000), there, 9, packet("d")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(3000)).expect("none waited")), "d to 2");
+    // Where somebody tells of the MAC's retries, only while there are many.
+    node.forward(ms(3000), there, 9, packet("e")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(3030)).expect("ready")), "e to 2");
+    node.handle_outcome(ms(3030), LinkDestination::Unicast(NodeId(2)), 1, true);
+    node.forward(ms(3031), there, 9, packet("f")).expect("room");
+    assert_eq!(said(&node.poll_transmit(ms(3031)).expect("not congested")), "f to 2");
+}
+
+/// Forty packets a second go, eighty come: with a target some are dropped that have waited for
+/// longer than it, and how long the others wait has a bound; without one the queue is full.
+#[test]
+fn what_stands_is_dropped() {
+    let run = |queue_target| {
+        let (hold, candidates) = (Hold::None, corridor_relay::Candidates::Held);
+        let announce_every = Duration::from_secs(60);
+        let config = RelayConfig { hold, candidates, queue_target, ..RelayConfig::default() };
+        let mut node = relay(1, RelayConfig { announce_every, ..config });
+        let (mut full, mut longest) = (0, Duration::ZERO);
+        for step in 0..1600_u64 {
+            let at = Time::from_nanos(12_500_000 * step);
+            let name = packet(&format!("{step}"));
+            full += u32::from(node.forward(at, (NodeId(0), NodeId(2)), 9, name).is_err());
+            if step % 2 == 1 {
+                node.poll_transmit(at).expect("there is always one");
+            }
+            if step > 800 {
+                longest = longest.max(node.oldest(at));
+            }
+        }
+        (node.stats().codel_drops, full, longest)
+    };
+    let (dropped, full, longest) = run(Some(Duration::from_millis(15)));
+    assert!((700..=800).contains(&dropped) && full == 0, "{dropped}, {full}");
+    assert!(longest < Duration::from_millis(200), "{longest:?}");
+    let (dropped, full, longest) = run(None);
+    assert!(dropped == 0 && full > 600, "{dropped}, {full}");
+    assert!(longest > Duration::from_secs(2), "{longest:?}");
+}
+
 #[test]
 fn receivers_that_hear_too_little_are_sent_no_coded_frames() {
     let off = SwitchOff { heard_ratio_min: 0.8, failed_ratio_max: 0.1 };

@@ -92,6 +92,7 @@ fn set_relays(stats: &RelayStats, corrupted: u64, measures: &mut Measures) {
     measures.set("relay_decode_failures", stats.undecodable + stats.decode_mismatches + corrupted);
     measures.set("relay_packets_resent", stats.resent);
     measures.set("relay_queue_drops", stats.queue_drops);
+    measures.set("relay_codel_drops", stats.codel_drops);
     measures.set("relay_switched_off", stats.switched_off);
     measures.set("relay_congested_s", stats.congested_s);
 }

@@ -86,7 +86,7 @@ fn set_wpan(all: &mut Settings, config: &WpanConfig) {
 fn set_relay(all: &mut Settings, relay: &RelayConfig) {
     let hold_s = match relay.hold {
         Hold::None => 0.0,
-        Hold::Fixed(hold) | Hold::Learned { most: hold } => hold.as_secs_f64(),
+        Hold::Fixed(most) | Hold::Learned { most } | Hold::Waits { most } => most.as_secs_f64(),
     };
     put(all, "relay.coding", relay.coding);
     put(all, "relay.hold_ms", hold_s * 1e3);

@@ -120,6 +120,7 @@ fn errors_say_which_value_and_what_was_expected() {
     let cases = [
         (line(3, "hold_ms = -1", &flows), "network.relay.hold_ms"),
         (line(3, "hold_learned = true", &flows), "hold_learned"),
+        (line(3, "preset = 'plain'\nhold_learned = 'waits'", &flows), "network.relay.hold_ms"),
         (line(3, "queue_packets = 1", &flows), "queue_packets = 1"),
         (line(3, "preset = 'paper'\nheard_ratio_min = 0.5", &flows), "nothing without switch_off"),
         (line(3, "failed_ratio_max = 2", &flows), "a share from 0 to 1"),

@@ -424,7 +424,8 @@ impl<'a> MeshDriver<'a> {
             }
             if let AnyStation::Relay(relay) = station {
                 let relay = relay.relay_counters();
-                counted += relay.relay_queue_drops + relay.relay_packets_expired;
+                counted += relay.relay_queue_drops + relay.relay_codel_drops;
+                counted += relay.relay_packets_expired;
                 counted += relay.relay_packets_unreachable + relay.relay_packets_wrong_source;
                 counted += relay.relay_decode_failures + relay.relay_packets_too_long;
             }

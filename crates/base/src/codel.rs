@@ -2,20 +2,20 @@
 
 use core::time::Duration;
 
-use corridor_base::Time;
+use crate::time::Time;
 
 /// What CoDel holds a queue to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CodelParams {
+pub struct CodelParams {
     /// A stay that is acceptable for good.
-    pub(crate) target: Duration,
+    pub target: Duration,
     /// How long a longer one is tolerated: about the longest round trip through the queue.
-    pub(crate) interval: Duration,
+    pub interval: Duration,
 }
 
 /// The state of one queue, with the names of RFC 8289.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Codel {
+pub struct Codel {
     first_above_time: Option<Time>,
     drop_next: Time,
     count: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Codel {
 
 /// What becomes of the packet at the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It goes.
     Pass,
     /// It is dropped, and the next one judged; or it is marked, and goes.
@@ -36,7 +36,7 @@ impl Codel {
     /// Judges the packet at the head, which has stayed for `stay`; `more`: it is not the last one.
     ///
     /// `again`: the packet before was dropped at this very instant.
-    pub(crate) fn judge(
+    pub fn judge(
         &mut self,
         now: Time,
         stay: Duration,
@@ -72,7 +72,7 @@ impl Codel {
     }
 
     /// The packet that was to be dropped is marked instead, and goes.
-    pub(crate) fn note_marked(&mut self, params: CodelParams) {
+    pub fn note_marked(&mut self, params: CodelParams) {
         if self.count != self.lastcount {
             self.drop_next = self.control_law(self.drop_next, params);
         }
