@@ -105,7 +105,7 @@ impl Diagnosis {
         self.check_at = now + CHECK_INTERVAL;
         self.looks = 0;
         for refused in underlay.take_refused() {
-            self.watch.note_refused(refused.to, refusal(refused.why), refused.frames);
+            self.watch.note_refused(now, refused.to, refusal(refused.why), refused.frames);
         }
         let sent = station.stats().frames_sent;
         let address = |peer| underlay.address(peer);

@@ -471,6 +471,8 @@ struct Refused<A> {
     to: Option<A>,
     why: Refusal,
     frames: u64,
+    /// When the last of them was.
+    last: Time,
 }
 
 impl<A: Copy + PartialEq> Watch<A> {
@@ -513,17 +515,18 @@ impl<A: Copy + PartialEq> Watch<A> {
         self.seen.push(Seen { at, what, frames: 1 });
     }
 
-    /// So many frames were refused. Where there is no room, the oldest is forgotten.
-    pub fn note_refused(&mut self, to: Option<A>, why: Refusal, frames: u64) {
+    /// So many frames were refused until now. Where there is no room, the oldest is forgotten.
+    pub fn note_refused(&mut self, now: Time, to: Option<A>, why: Refusal, frames: u64) {
         let same = |refused: &&mut Refused<A>| (refused.to, refused.why) == (to, why);
         if let Some(refused) = self.refused.iter_mut().find(same) {
             refused.frames = refused.frames.saturating_add(frames);
+            refused.last = now;
             return;
         }
         if self.refused.is_full() {
             self.refused.remove(0);
         }
-        self.refused.push(Refused { to, why, frames });
+        self.refused.push(Refused { to, why, frames, last: now });
     }
 
     /// What is to be said now, at most a line for each peer. `views`: [`crate::Station::peers`];
@@ -599,7 +602,7 @@ impl<A: Copy + PartialEq> Watch<A> {
         (view, sent): (&PeerView, u64),
         address: Option<A>,
     ) -> Line<A> {
-        let cause = self.cause(at, (view, sent), address);
+        let cause = self.cause(now, at, (view, sent), address);
         let peer = &mut self.peers[at];
         (peer.told_at, peer.hellos_before, peer.sent_before) = (Some(now), view.hellos, sent);
         let since = peer.outage.as_mut().map_or(now, |outage| {
@@ -610,7 +613,13 @@ impl<A: Copy + PartialEq> Watch<A> {
     }
 
     /// The first cause, in the order of [`Cause`], that something speaks for.
-    fn cause(&self, at: usize, (view, sent): (&PeerView, u64), address: Option<A>) -> Cause<A> {
+    fn cause(
+        &self,
+        now: Time,
+        at: usize,
+        (view, sent): (&PeerView, u64),
+        address: Option<A>,
+    ) -> Cause<A> {
         let peer = &self.peers[at];
         let sent = sent.saturating_sub(peer.sent_before);
         let since = peer.outage.map_or(Time::ZERO, |outage| outage.noticed);
@@ -632,7 +641,12 @@ impl<A: Copy + PartialEq> Watch<A> {
             .or_else(|| self.keys(peer.id))
             .or_else(|| self.unopened(peer.id, address))
             .or_else(|| {
-                let Refused { to, why, frames: times } = self.refusal(address, false)?;
+                let Refused { to, why, frames: times, last } = self.refusal(address, false)?;
+                // What the network said of a peer that was not there yet is no cause any more.
+                let from = peer.told_at.map_or(since, |told_at| told_at.max(since));
+                if last < from + (now - from) / 2 {
+                    return None;
+                }
                 Some(Cause::Unreachable { to, why, times })
             })
             .unwrap_or(Cause::Silence { at: address, sent, has_keys: view.public_key.is_some() })
@@ -645,7 +659,7 @@ impl<A: Copy + PartialEq> Watch<A> {
     }
 
     fn local_refusal(&self, address: Option<A>, sent: u64) -> Option<Cause<A>> {
-        let Refused { to, why, frames } = self.refusal(address, true)?;
+        let Refused { to, why, frames, .. } = self.refusal(address, true)?;
         let sent = sent.max(frames);
         (REFUSED_PARTS * frames >= sent).then_some(Cause::Refused { to, why, frames, sent })
     }

@@ -123,7 +123,7 @@ fn a_peer_that_does_not_hear_is_told_from_one_that_hears_too_little() {
          handshake to its end: too many frames get lost"
     );
     let mut watch = watch();
-    watch.note_refused(Some(AT), Refusal::NoListener, 7);
+    watch.note_refused(at(4), Some(AT), Refusal::NoListener, 7);
     let lines = lines(&mut watch, at(5), &heard);
     assert!(
         lines[0].ends_with("does not hear this one: nothing listens on that port"),
@@ -135,7 +135,7 @@ fn a_peer_that_does_not_hear_is_told_from_one_that_hears_too_little() {
 fn refusals_are_told_if_they_are_many_and_about_the_peer() {
     let line = |to, why, frames| {
         let mut watch = watch();
-        watch.note_refused(to, why, frames);
+        watch.note_refused(at(4), to, why, frames);
         lines(&mut watch, at(5), &view()).remove(0)
     };
     assert_eq!(
@@ -194,6 +194,21 @@ fn each_line_is_about_what_was_seen_since_the_one_before() {
     assert!(later[0].starts_with("no session with station 2 for 65 s: nothing is heard"));
 }
 
+/// A daemon that begins a moment before its peer is told once that nobody listens there.
+#[test]
+fn what_the_network_said_long_ago_is_no_cause() {
+    let mut watch = watch();
+    watch.note_refused(at(1), Some(AT), Refusal::NoListener, 3);
+    let said = lines(&mut watch, at(5), &view());
+    assert!(said[0].contains("nothing is heard from 192.0.2.2:4242"), "{said:?}");
+    watch.note_refused(at(30), Some(AT), Refusal::NoListener, 3);
+    let said = lines(&mut watch, at(65), &view());
+    assert!(said[0].contains("nothing is heard from 192.0.2.2:4242"), "{said:?}");
+    watch.note_refused(at(100), Some(AT), Refusal::NoListener, 3);
+    let said = lines(&mut watch, at(125), &view());
+    assert!(said[0].contains("nothing listens on that port (3 times)"), "{said:?}");
+}
+
 #[test]
 fn a_peer_that_falls_silent_is_watched_from_then_on() {
     let mut watch = watch();
@@ -201,7 +216,7 @@ fn a_peer_that_falls_silent_is_watched_from_then_on() {
     watch.note_rejected(AT, Unopened::Foreign, |_| true);
     let silent = PeerView { is_silent: true, last_heard: Some(at(100)), ..up() };
     assert_eq!(lines(&mut watch, at(120), &silent), [""; 0]);
-    watch.note_refused(Some(AT), Refusal::NoHost, 4);
+    watch.note_refused(at(123), Some(AT), Refusal::NoHost, 4);
     assert_eq!(
         lines(&mut watch, at(125), &silent),
         [
@@ -232,7 +247,7 @@ fn what_strangers_send_takes_no_place_from_the_peers() {
         for names in 0..=255 {
             let what = Unopened::OtherKey { names: StationId(names) };
             watch.note_rejected(ELSEWHERE, what, |at| at == AT);
-            watch.note_refused(Some(ELSEWHERE), Refusal::NoRoute, u64::MAX);
+            watch.note_refused(at(4), Some(ELSEWHERE), Refusal::NoRoute, u64::MAX);
         }
     }
     assert_eq!(watch.seen.len(), SIGHTS_MAX);
