@@ -140,7 +140,6 @@ impl Router {
     }
 
     /// The same where the table is long, or does not know.
-    #[cold]
     #[inline(never)]
     fn next_of_many(&mut self, node: NodeIndex, to: NodeIndex) -> Option<Link> {
         let table = &self.tables[node as usize];
