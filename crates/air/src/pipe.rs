@@ -213,29 +213,80 @@ impl PipeStats {
 #[derive(Clone, Debug)]
 pub struct Pipe<P> {
     service: Service,
-    /// Of a rate that varies: how it began, and when that was.
-    pristine: Option<Box<Service>>,
-    origin: Time,
-    policer: Option<Box<Policer>>,
     delay_ns: u64,
     queue: QueueLimit,
     /// On the heap: a large state, which many links never look at.
     loss: Option<Box<Loss>>,
-    late: Option<Box<Lateness>>,
+    /// The same, and one question for links that have none of it.
+    rarities: Option<Box<Rarities>>,
     /// When the transmitter is through with all that it has.
     idle_at: Time,
     /// When transmissions begin, in order, of packets that have to wait; without those that had
     /// begun at the last offer.
     begins: VecDeque<Time>,
-    /// Their lengths, and the sum of these, where the queue is limited in bytes.
-    waiting: Option<Box<(VecDeque<u32>, u64)>>,
     /// Packets that will be delivered, and when, in order.
     under_way: VecDeque<(Time, P)>,
+    stats: PipeStats,
+}
+
+/// What few links have.
+#[derive(Clone, Debug, Default)]
+struct Rarities {
+    policer: Option<Policer>,
     /// Bytes of the longest packet so far.
     longest: u32,
-    stats: PipeStats,
+    /// Lengths of the packets that wait, and the sum of these, where the queue is limited in bytes.
+    waiting: Option<(VecDeque<u32>, u64)>,
+    late: Option<Lateness>,
     /// How long packets waited for the transmitter, nanoseconds, where somebody wants to know.
-    waits: Option<Box<Histogram<u64>>>,
+    waits: Option<Histogram<u64>>,
+}
+
+impl Rarities {
+    fn new(config: &PipeConfig, key: StreamKey) -> Option<Box<Self>> {
+        let (jitter, reorders) = (config.jitter, config.reorders);
+        let late = (jitter != Jitter::None).then(|| {
+            let stream = StreamKey { purpose: "jitter", ..key }.stream();
+            Lateness { jitter, stream, reorders, arrived_at: Time::ZERO }
+        });
+        let rarities = Rarities {
+            policer: config.policer.map(Policer::new),
+            waiting: matches!(config.queue, QueueLimit::Bytes(_)).then(Default::default),
+            late,
+            ..Rarities::default()
+        };
+        let Rarities { policer, waiting, late, .. } = &rarities;
+        let has_any = policer.is_some() || waiting.is_some() || late.is_some();
+        has_any.then(|| Box::new(rarities))
+    }
+
+    /// Whether the policer lets a packet through.
+    fn passes(&mut self, now: Time, len_bytes: u32) -> bool {
+        self.longest = self.longest.max(len_bytes);
+        self.policer.as_mut().is_none_or(|policer| policer.passes(now, len_bytes))
+    }
+
+    /// A packet was taken that waits so long.
+    fn note_taken(&mut self, len_bytes: u32, wait_ns: u64) {
+        if wait_ns > 0
+            && let Some((lengths, sum)) = &mut self.waiting
+        {
+            lengths.push_back(len_bytes);
+            *sum += u64::from(len_bytes);
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.saturating_record(wait_ns);
+        }
+    }
+
+    /// The transmission has begun of the packet that has waited longest.
+    fn note_begun(&mut self) {
+        if let Some((lengths, sum)) = &mut self.waiting
+            && let Some(len_bytes) = lengths.pop_front()
+        {
+            *sum -= u64::from(len_bytes);
+        }
+    }
 }
 
 /// By how much packets are late.
@@ -286,25 +337,15 @@ impl<P> Pipe<P> {
         config.check()?;
         let service = Service::new(&config.rate, config.outages.as_ref(), key)?;
         Ok(Pipe {
-            pristine: service.is_varying().then(|| Box::new(service.clone())),
             service,
-            origin: Time::ZERO,
-            policer: config.policer.map(|policer| Box::new(Policer::new(policer))),
             delay_ns: config.delay.as_nanos() as u64,
             queue: config.queue,
             loss: Loss::new(&config.erasure, key)?,
-            late: (config.jitter != Jitter::None).then(|| {
-                let stream = StreamKey { purpose: "jitter", ..key }.stream();
-                let (jitter, reorders) = (config.jitter, config.reorders);
-                Box::new(Lateness { jitter, stream, reorders, arrived_at: Time::ZERO })
-            }),
+            rarities: Rarities::new(config, key),
             idle_at: Time::ZERO,
             begins: VecDeque::new(),
-            waiting: matches!(config.queue, QueueLimit::Bytes(_)).then(Box::default),
             under_way: VecDeque::new(),
-            longest: 0,
             stats: PipeStats::default(),
-            waits: None,
         })
     }
 
@@ -322,15 +363,14 @@ impl<P> Pipe<P> {
         packet: P,
     ) -> Result<Option<P>, QueueFull<P>> {
         self.stats.offered += 1;
-        self.longest = self.longest.max(len_bytes);
-        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, len_bytes)) {
+        if let Some(rarities) = &mut self.rarities
+            && !rarities.passes(now, len_bytes)
+        {
             self.stats.policed += 1;
             return Err(QueueFull { frame: packet });
         }
         self.forget_begun(now);
-        let earliest = self.idle_at.max(now);
-        let begin = self.service.begin(self.since_origin(earliest));
-        let begin = self.after_origin(begin);
+        let begin = self.service.begin(self.idle_at.max(now));
         let wait_ns = begin.nanos_since(now);
         let full = wait_ns > 0 && self.is_full(len_bytes, wait_ns);
         if full || self.under_way.len() >= MAX_UNDER_WAY_PACKETS {
@@ -339,16 +379,11 @@ impl<P> Pipe<P> {
         }
         if wait_ns > 0 {
             self.begins.push_back(begin);
-            if let Some(waiting) = &mut self.waiting {
-                waiting.0.push_back(len_bytes);
-                waiting.1 += u64::from(len_bytes);
-            }
         }
-        if let Some(waits) = &mut self.waits {
-            waits.saturating_record(wait_ns);
+        if let Some(rarities) = &mut self.rarities {
+            rarities.note_taken(len_bytes, wait_ns);
         }
-        let end = self.service.serve(self.since_origin(begin), len_bytes);
-        let end = self.after_origin(end);
+        let end = self.service.serve(begin, len_bytes);
         self.idle_at = end;
         self.stats.sent_bytes += u64::from(len_bytes);
         self.stats.busy_ns = self.stats.busy_ns.saturating_add(end.nanos_since(begin));
@@ -357,7 +392,7 @@ impl<P> Pipe<P> {
             return Ok(Some(packet));
         }
         let at = later(end, self.delay_ns);
-        match &mut self.late {
+        match self.rarities.as_mut().and_then(|rarities| rarities.late.as_mut()) {
             None => self.under_way.push_back((at, packet)),
             Some(late) => {
                 let at = late.arrival(at);
@@ -371,46 +406,33 @@ impl<P> Pipe<P> {
     /// Lets the rates begin again at `at`, and the outages: what is compared is to find the same
     /// at the same time of its load, however long it took to get there. What is on its way stays.
     pub fn restart_rates(&mut self, at: Time) {
-        if let Some(pristine) = &self.pristine {
-            self.service = Service::clone(pristine);
-            self.origin = at;
-        }
-    }
-
-    /// Times of the transmitter's begin when its rates did.
-    fn since_origin(&self, at: Time) -> Time {
-        Time::from_nanos(at.nanos_since(self.origin))
-    }
-
-    fn after_origin(&self, at: Time) -> Time {
-        later(self.origin, at.as_nanos())
+        self.service.restart(at);
     }
 
     /// Whether packets may overtake each other, so that one that is offered may arrive next.
     pub fn reorders(&self) -> bool {
-        self.late.as_ref().is_some_and(|late| late.reorders)
+        let late = self.rarities.as_ref().and_then(|rarities| rarities.late.as_ref());
+        late.is_some_and(|late| late.reorders)
     }
 
     /// From here on, keeps how long the packets taken wait for the transmitter. What was kept is
     /// forgotten.
     pub fn keep_waits(&mut self) {
         let histogram = Histogram::new_with_bounds(1, MAX_WAIT_NS, 3);
-        self.waits = histogram.ok().map(Box::new);
+        self.rarities.get_or_insert_default().waits = histogram.ok();
     }
 
     /// How long packets have waited since [`keep_waits`](Self::keep_waits), nanoseconds.
     pub fn waits(&self) -> Option<&Histogram<u64>> {
-        self.waits.as_deref()
+        self.rarities.as_ref()?.waits.as_ref()
     }
 
     /// Takes packets off the queue's list whose transmission has begun.
     fn forget_begun(&mut self, now: Time) {
         while self.begins.front().is_some_and(|&begin| begin <= now) {
             self.begins.pop_front();
-            if let Some(waiting) = &mut self.waiting
-                && let Some(len_bytes) = waiting.0.pop_front()
-            {
-                waiting.1 -= u64::from(len_bytes);
+            if let Some(rarities) = &mut self.rarities {
+                rarities.note_begun();
             }
         }
     }
@@ -420,7 +442,8 @@ impl<P> Pipe<P> {
         match self.queue {
             QueueLimit::Packets(most) => self.begins.len() >= most,
             QueueLimit::Bytes(most) => {
-                let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.1);
+                let waiting = self.rarities.as_ref().and_then(|rarities| rarities.waiting.as_ref());
+                let waiting = waiting.map_or(0, |&(_, bytes)| bytes);
                 waiting + u64::from(len_bytes) > most
             }
             QueueLimit::Time(most) => Duration::from_nanos(wait_ns) > most,
@@ -430,8 +453,11 @@ impl<P> Pipe<P> {
     /// When a packet as long as the longest so far would neither wait for others nor be dropped by
     /// the policer, if none comes before.
     pub(crate) fn room_at(&self) -> Time {
-        let policer = self.policer.as_ref();
-        policer.map_or(self.idle_at, |policer| policer.passes_at(self.longest).max(self.idle_at))
+        let Some(Rarities { policer: Some(policer), longest, .. }) = self.rarities.as_deref()
+        else {
+            return self.idle_at;
+        };
+        policer.passes_at(*longest).max(self.idle_at)
     }
 
     /// When the next packet is delivered.

@@ -220,7 +220,33 @@ pub(crate) enum Service {
     /// The rate, and the latest length with its time: most packets are as long as the last one.
     Constant { rate_bps: u64, transmission: (u32, u64) },
     /// On the heap: a large state, which most links do not have.
-    Varying(Box<Varying>),
+    Varying(Box<Restartable>),
+}
+
+/// A transmitter whose rate changes, and how it began.
+#[derive(Clone, Debug)]
+pub(crate) struct Restartable {
+    varying: Varying,
+    pristine: Varying,
+    /// When it began, last.
+    origin: Time,
+}
+
+impl Restartable {
+    /// Times of the transmitter's begin when its rates did.
+    fn since_origin(&self, at: Time) -> Time {
+        Time::from_nanos(at.nanos_since(self.origin))
+    }
+
+    fn begin(&mut self, earliest: Time) -> Time {
+        let begin = self.varying.begin(self.since_origin(earliest));
+        later(self.origin, begin.as_nanos())
+    }
+
+    fn serve(&mut self, begin: Time, len_bytes: u32) -> Time {
+        let end = self.varying.serve(self.since_origin(begin), len_bytes);
+        later(self.origin, end.as_nanos())
+    }
 }
 
 impl Service {
@@ -235,16 +261,24 @@ impl Service {
             (RateConfig::Constant { rate_bps }, None) => {
                 Service::Constant { rate_bps: *rate_bps, transmission: (0, 0) }
             }
-            _ => Service::Varying(Box::new(Varying::new(rate, outages, key))),
+            _ => {
+                let pristine = Varying::new(rate, outages, key);
+                let (varying, origin) = (pristine.clone(), Time::ZERO);
+                Service::Varying(Box::new(Restartable { varying, pristine, origin }))
+            }
         })
     }
 
-    /// Whether its rate changes.
-    pub(crate) fn is_varying(&self) -> bool {
-        matches!(self, Service::Varying(_))
+    /// Lets a rate that changes begin again at `at`.
+    pub(crate) fn restart(&mut self, at: Time) {
+        if let Service::Varying(restartable) = self {
+            restartable.varying = restartable.pristine.clone();
+            restartable.origin = at;
+        }
     }
 
     /// When the transmission of a packet begins that is there from `earliest` on.
+    #[inline]
     pub(crate) fn begin(&mut self, earliest: Time) -> Time {
         match self {
             Service::Constant { .. } => earliest,
@@ -253,6 +287,7 @@ impl Service {
     }
 
     /// Sends a packet whose transmission begins then; when it is through.
+    #[inline]
     pub(crate) fn serve(&mut self, begin: Time, len_bytes: u32) -> Time {
         match self {
             Service::Constant { rate_bps, transmission } => {
@@ -272,7 +307,7 @@ impl Service {
             Service::Constant { rate_bps, .. } => {
                 *rate_bps as f64 * (until.since(from)).as_secs_f64()
             }
-            Service::Varying(varying) => varying.capacity_bits(from, until),
+            Service::Varying(restartable) => restartable.varying.capacity_bits(from, until),
         }
     }
 }

@@ -299,8 +299,8 @@ impl MeteredSource {
 
 /// The window that counts: the congestion window, or the maximum where that is less.
 fn window(source: &TcpSource) -> f64 {
-    let max = f64::from(source.sender().settings().window_packets_max());
-    source.sender().stats().cwnd_packets.min(max)
+    let max = f64::from(source.sender().window_packets_max());
+    source.sender().cwnd_packets().min(max)
 }
 
 impl Agent for MeteredSource {

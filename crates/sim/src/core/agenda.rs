@@ -174,15 +174,15 @@ impl Agenda {
         }
         let sequence = self.sequence | rank.bit();
         (slot.at, slot.sequence) = (at, sequence);
+        self.sequence += 1;
+        let mut is_full = self.sequence == SEQUENCE_END;
         // At the same time as the entry it would be behind it, as its sequence number is higher.
         if slot.entry == NONE || at < slot.entry_at {
             (slot.entry, slot.entry_at) = (sequence, at);
             self.queue.push(Entry::new(at, sequence, entity as u32));
+            is_full |= self.queue.len() > 2 * self.entities.len() + LEFT_OVER_MIN;
         }
-        self.sequence += 1;
-        if self.sequence == SEQUENCE_END
-            || self.queue.len() > 2 * self.entities.len() + LEFT_OVER_MIN
-        {
+        if is_full {
             self.rebuild();
         }
     }

@@ -95,7 +95,7 @@ pub trait Agent: Any {
     fn handle_unreachable(&mut self, _now: Time) {}
 
     /// Whether a packet takes the place of an earlier one that waits at the agent's own node, for
-    /// the same destination and of the same length.
+    /// the same destination and of the same length. Asked once, when the agent is added.
     fn updates_waiting(&self) -> bool {
         false
     }

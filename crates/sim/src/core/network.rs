@@ -131,6 +131,8 @@ struct Seat {
     links_max: u16,
     /// Whether it sends only what there is room for.
     paced: Option<Paced>,
+    /// See [`Agent::updates_waiting`].
+    updates: bool,
 }
 
 /// Whom the agenda wakes, beyond the pipes, which come first.
@@ -254,8 +256,8 @@ impl Network {
         host.agents.insert(place, (flow, index as u32));
         let entity = self.add_entity(Entity::Agent(index as u32));
         self.agenda.wake(entity, agent.poll_timeout());
-        let agent = Box::new(agent);
-        self.agents.push(Seat { agent, node, entity, links_max: TTL_MAX, paced: None });
+        let (updates, agent) = (agent.updates_waiting(), Box::new(agent));
+        self.agents.push(Seat { agent, node, entity, links_max: TTL_MAX, paced: None, updates });
         Ok(AgentIndex(index))
     }
 
@@ -547,14 +549,13 @@ impl Network {
 
     /// Takes all that an agent sends, and its next timeout.
     fn drain_agent(&mut self, index: usize) {
-        while self.may_send(index)
+        let Seat { node, links_max, updates, paced, .. } = self.agents[index];
+        while (paced.is_none() || self.may_send(index))
             && let Some(mut packet) = self.agents[index].agent.poll_transmit(self.now)
         {
             self.stats.sent += 1;
-            let Seat { agent, node, links_max, .. } = &self.agents[index];
-            let node = *node;
-            packet.ttl = packet.ttl.min(*links_max);
-            if agent.updates_waiting() && self.update_waiting(node, &packet) {
+            packet.ttl = packet.ttl.min(links_max);
+            if updates && self.update_waiting(node, &packet) {
                 continue;
             }
             self.send(node, packet);
@@ -578,6 +579,7 @@ impl Network {
     }
 
     /// Sends a packet from the node where it comes from: by its station, or by its router.
+    #[inline]
     fn send(&mut self, node: NodeIndex, packet: Packet) {
         if let Some(station) = self.nodes[node as usize].station
             && self.is_taken_by(station as usize, &packet)
@@ -600,6 +602,7 @@ impl Network {
         self.send_by(node, link, packet);
     }
 
+    #[inline]
     fn send_by(&mut self, node: NodeIndex, link: Link, packet: Packet) {
         let Packet { to, len_bytes, ttl, .. } = packet;
         if (link as usize) < self.pipes.len() {

@@ -182,6 +182,21 @@ impl AnySender {
         each!(self, AnySender, sender => (*sender.config()).into())
     }
 
+    /// Bytes of data in each packet, without a copy of the settings.
+    pub fn payload_bytes(&self) -> u32 {
+        each!(self, AnySender, sender => sender.config().payload_bytes)
+    }
+
+    /// Bytes of headers on each packet, the same.
+    pub fn header_bytes(&self) -> u32 {
+        each!(self, AnySender, sender => sender.config().header_bytes)
+    }
+
+    /// Largest window, packets, the same.
+    pub fn window_packets_max(&self) -> u32 {
+        each!(self, AnySender, sender => sender.config().window_packets_max)
+    }
+
     /// The application has so many `packets` more; `u64::MAX` never ends.
     pub fn offer(&mut self, packets: u64) {
         each!(self, AnySender, sender => sender.offer(packets));
@@ -210,6 +225,16 @@ impl AnySender {
     /// Counts since the start, gauges as they are now.
     pub fn stats(&self) -> SenderStats {
         each!(self, AnySender, sender => sender.stats())
+    }
+
+    /// Expiries of the retransmission timer, without a copy of the counts.
+    pub fn timeouts(&self) -> u64 {
+        each!(self, AnySender, sender => sender.timeouts())
+    }
+
+    /// Congestion window in packets, the same.
+    pub fn cwnd_packets(&self) -> f64 {
+        each!(self, AnySender, sender => sender.cwnd_packets())
     }
 
     /// Retransmission timeout in force, backoff included.

@@ -78,6 +78,16 @@ impl Sender {
         }
     }
 
+    /// Expiries of the retransmission timer.
+    pub fn timeouts(&self) -> u64 {
+        self.core.counts.timeouts
+    }
+
+    /// Congestion window, in packets; inflation and the maximum window left aside.
+    pub fn cwnd_packets(&self) -> f64 {
+        self.core.cwnd
+    }
+
     /// Retransmission timeout in force, backoff included.
     pub fn rto(&self) -> Duration {
         self.core.rto.timeout()

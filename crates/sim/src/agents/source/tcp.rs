@@ -123,7 +123,7 @@ impl TcpSource {
 
     /// Gives up if nothing was acknowledged for too many timeouts.
     fn fail_if_stuck(&mut self, now: Time) {
-        let (acknowledged, timeouts) = (self.sender.acknowledged(), self.sender.stats().timeouts);
+        let (acknowledged, timeouts) = (self.sender.acknowledged(), self.sender.timeouts());
         if acknowledged != self.progress.0 {
             self.progress = (acknowledged, timeouts);
         }
@@ -234,8 +234,8 @@ impl Agent for TcpSource {
             return None;
         }
         let segment = self.sender.poll_transmit(now)?;
-        let settings = self.sender.settings();
-        let (payload_bytes, header_bytes) = (settings.payload_bytes(), settings.header_bytes());
+        let (payload_bytes, header_bytes) =
+            (self.sender.payload_bytes(), self.sender.header_bytes());
         self.sent.add(payload_bytes, header_bytes);
         self.write(now);
         Some(self.end.packet(payload_bytes + header_bytes, Body::Segment(segment)))

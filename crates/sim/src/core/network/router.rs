@@ -125,17 +125,28 @@ impl Router {
     }
 
     /// The link that a packet at `node` takes to get to another; `None` if there is no route.
+    #[inline]
     pub(super) fn next(&mut self, node: NodeIndex, to: NodeIndex) -> Option<Link> {
         let table = self.tables.get(node as usize)?;
-        let known = match table.len() {
+        if table.len() <= SHORT_TABLE {
             // Without steps that wait for each other.
-            ..=SHORT_TABLE => table.iter().find(|&&(other, _)| other == to).map(|&(_, link)| link),
-            _ => {
-                let place = table.binary_search_by_key(&to, |&(to, _)| to).ok();
-                place.map(|place| table[place].1)
+            for &(other, link) in table {
+                if other == to {
+                    return (link != NOWHERE).then_some(link);
+                }
             }
+        }
+        self.next_of_many(node, to)
+    }
+
+    /// The same where the table is long, or does not know.
+    #[inline(never)]
+    fn next_of_many(&mut self, node: NodeIndex, to: NodeIndex) -> Option<Link> {
+        let table = &self.tables[node as usize];
+        let link = match table.binary_search_by_key(&to, |&(to, _)| to) {
+            Ok(place) => table[place].1,
+            Err(_) => self.search(node, to),
         };
-        let link = known.unwrap_or_else(|| self.search(node, to));
         (link != NOWHERE).then_some(link)
     }
 

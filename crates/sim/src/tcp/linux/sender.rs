@@ -133,6 +133,16 @@ impl LinuxSender {
         }
     }
 
+    /// Expiries of the retransmission timer.
+    pub fn timeouts(&self) -> u64 {
+        self.flow.counts.timeouts
+    }
+
+    /// Congestion window, in packets.
+    pub fn cwnd_packets(&self) -> f64 {
+        self.flow.cwnd as f64
+    }
+
     /// Retransmission timeout in force, backoff included.
     pub fn rto(&self) -> Duration {
         Duration::from_micros(self.flow.rtt.rto_us())
