@@ -8,15 +8,20 @@ With CORRIDOR_REQUIRE_NET=1 the first kind is a failure: rights and tools can be
 """
 
 import dataclasses
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import test_python
+
+TOP = Path(__file__).resolve().parent.parent
 
 # A test may run itself again in a user namespace; the summary of that child filters the others out.
 RESULT = re.compile(
@@ -24,41 +29,19 @@ RESULT = re.compile(
 )
 
 
+#: Packages whose tests wait for time to pass, most of them: kernels over emulated radios, daemons
+#: that meet. They come first, one after the other, and what needs the processor goes beside them.
+REAL_TIME = ("cli", "lab")
+#: What needs the processor lets these go first, and Python's tests too, which take longest.
+NICE = ("nice", "-n", "15")
+
+
 def main() -> int:
     begun = time.monotonic()
-    cargo = os.environ.get("CARGO", "cargo")
     seeds = f"seeds: property tests {property_seed()}, Hypothesis {test_python.seed()}"
     print(seeds, flush=True)
-    whole = len(sys.argv) == 1
-    # Python's tools come over the network while cargo compiles. Its package is built and tested,
-    # and the examples of the documentation are run, while tests wait for time to pass, as most of
-    # those in real time do: others come first, as all these are nice.
-    python, compiled = test_python.Suite(), threading.Event()
-    examples, in_python = Tally(), Tally(failed=1)
-
-    def do_aside() -> None:
-        python.prepare(compiled.wait)
-        examples.failed = 1  # Unless they run to their end.
-        examples.run(["nice", "-n", "10", cargo, "test", "--workspace", "--no-fail-fast", "--doc"])
-        examples.failed -= 1
-        passed, failed, absent = python.run()
-        in_python.add(Tally(passed, failed, absent=absent))
-        in_python.failed -= 1
-
-    aside = threading.Thread(target=do_aside, daemon=True)
-    if whole:
-        aside.start()
-    # Whoever asks cargo for some tests wants these and no others. Examples are linted, not run: to
-    # link them takes longer than some tests.
-    tally = Tally(shown=True)
-    targets = ["--lib", "--bins", "--tests"] if whole else sys.argv[1:]
-    command = [cargo, "test", "--workspace", "--no-fail-fast", *targets, "--", "--show-output"]
-    tally.run(command, compiled.set)
-    if whole:
-        compiled.set()
-        aside.join()
-        tally.add(examples)
-        tally.add(in_python)
+    # Whoever asks cargo for some tests wants these and no others.
+    tally = everything() if len(sys.argv) == 1 else some(sys.argv[1:])
     skipped, absent = tally.skipped, tally.absent
     print(f"{seeds}; {time.monotonic() - begun:.0f} s")
     print(f"{tally.passed} passed, {tally.failed} failed, {skipped + absent} skipped", flush=True)
@@ -68,9 +51,114 @@ def main() -> int:
     return 1 if tally.broken or tally.failed > 0 else 0
 
 
+def cargo() -> str:
+    return os.environ.get("CARGO", "cargo")
+
+
+def some(arguments: list[str]) -> "Tally":
+    """Those of the workspace's tests that cargo runs for these arguments."""
+    tally = Tally(shown=True)
+    command = [cargo(), "test", "--workspace", "--no-fail-fast", *arguments, "--", "--show-output"]
+    tally.run(command)
+    return tally
+
+
+def everything() -> "Tally":
+    """All tests, in three lanes: those in real time, and nice beside them those of the other
+    crates, and the examples of the documentation and Python. Python's tools come over the network
+    while cargo compiles."""
+    python, compiled, prepared = test_python.Suite(), threading.Event(), threading.Event()
+    tally, others, examples, checked = Tally(shown=True), Tally(), Tally(), Tally()
+    beside: list[Program] = []
+
+    def run_others() -> None:
+        compiled.wait()
+        for program in beside:
+            program.run(others, NICE)
+        command = [*NICE, cargo(), "test", "--workspace", "--no-fail-fast", "--doc"]
+        examples.run(command)
+        prepared.wait()
+        checked.passed, checked.failed = python.check()
+
+    def run_python() -> None:
+        python.prepare(compiled.wait)
+        prepared.set()
+        python.run()
+
+    lanes = [Lane(run_others), Lane(run_python)]
+    programs = build()
+    if programs is None:
+        tally.broken = True
+        return tally
+    beside += [program for program in programs if program.folder.name not in REAL_TIME]
+    compiled.set()
+    for program in programs:
+        if program.folder.name in REAL_TIME:
+            program.run(tally)
+    for lane in lanes:
+        tally.failed += not lane.ends_well()
+    in_python = Tally(python.passed, python.failed, absent=python.absent)
+    for each in (others, examples, checked, in_python):
+        tally.add(each)
+    return tally
+
+
+class Lane:
+    """Tests that run beside others."""
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self.done = False
+        self.thread = threading.Thread(target=self._run, args=[run], daemon=True)
+        self.thread.start()
+
+    def _run(self, run: Callable[[], None]) -> None:
+        run()
+        self.done = True
+
+    def ends_well(self) -> bool:
+        """Waits for its end; false if it threw something, which is printed."""
+        self.thread.join()
+        return self.done
+
+
+@dataclasses.dataclass
+class Program:
+    """A program with tests, as cargo has built it."""
+
+    folder: Path
+    source: str
+    path: str
+
+    def run(self, tally: "Tally", before: Sequence[str] = ()) -> None:
+        """Runs it as cargo does, and counts its tests."""
+        print(f"     Running {self.folder.name}/{self.source}", flush=True)
+        more = {"CARGO_MANIFEST_DIR": str(self.folder)}
+        tally.run([*before, self.path, "--show-output"], self.folder, more)
+
+
+def build() -> list[Program] | None:
+    """Builds all tests of the workspace, in cargo's order. Examples are linted, not run: to link
+    them takes longer than some tests."""
+    command = [
+        cargo(), "test", "--workspace", "--lib", "--bins", "--tests", "--no-run",
+        "--message-format=json-render-diagnostics",
+    ]  # fmt: skip
+    made = subprocess.run(command, cwd=TOP, stdout=subprocess.PIPE, text=True, check=False)
+    if made.returncode != 0:
+        return None
+    told = [json.loads(line) for line in made.stdout.splitlines() if line.startswith("{")]
+    tests = [each for each in told if each.get("executable") and each["profile"]["test"]]
+    programs = []
+    for test in tests:
+        folder = Path(test["manifest_path"]).parent
+        source = str(Path(test["target"]["src_path"]).relative_to(folder))
+        programs.append(Program(folder, source, test["executable"]))
+    return sorted(programs, key=lambda program: (program.folder, program.source))
+
+
 def property_seed() -> str:
     """What `corridor_testing` draws from."""
-    source = (test_python.TOP / "crates/testing/src/lib.rs").read_text()
+    source = (TOP / "crates/testing/src/lib.rs").read_text()
     fixed = re.search(r"SEED: u64 = (\d+);", source)
     assert fixed is not None
     return os.environ.get("PROPTEST_RNG_SEED") or fixed[1]
@@ -94,33 +182,33 @@ class Tally:
         self.skipped, self.absent = self.skipped + other.skipped, self.absent + other.absent
         self.broken |= other.broken
 
-    def run(self, command: list[str], begun: Callable[[], object] = lambda: None) -> None:
-        """Runs cargo's tests and counts them; `begun` is called when the first have begun."""
+    def run(
+        self, command: list[str], folder: Path = TOP, more: Mapping[str, str] | None = None
+    ) -> None:
+        """Runs cargo's tests in a folder, with so much more in the environment, and counts them."""
         said: list[str] = []
         failed_before = self.failed
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=None if self.shown else subprocess.STDOUT,
-            text=True, errors="replace", bufsize=1,
+            text=True, errors="replace", bufsize=1, cwd=folder, env=os.environ | (more or {}),
         ) as running:  # fmt: skip
             assert running.stdout is not None
-            for line in self.count(running.stdout, begun):
+            for line in self.count(running.stdout):
                 if self.shown:
                     print(line, end="", flush=True)
                 else:
                     said.append(line)
         print(end="".join(said), flush=True)
         if running.returncode != 0 and self.failed == failed_before:
-            print("cargo test failed without a failed test: see above", file=sys.stderr)
+            print(f"{shlex.join(command)} failed without a failed test", file=sys.stderr)
         self.broken |= running.returncode != 0
 
-    def count(self, lines: Iterable[str], begun: Callable[[], object]) -> Iterator[str]:
+    def count(self, lines: Iterable[str]) -> Iterator[str]:
         """Counts what passed, failed, was skipped, is absent; yields what people read."""
         passed = skipped = absent = ignored = 0
         # What passing tests print is of interest to nobody, but for the skips.
         quiet = False
         for line in lines:
-            if line.startswith("running "):
-                begun()
             if line == "successes:\n":
                 quiet = True
             elif line == "failures:\n" or line.startswith("test result:"):

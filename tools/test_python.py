@@ -22,7 +22,7 @@ CONSTRAINTS = TOP / "python" / "constraints.txt"
 #: Longest that installing and each check may take, seconds.
 PATIENCE_S = 1200
 #: What runs beside tests lets them go first.
-NICE = ("nice", "-n", "10")
+NICE = ("nice", "-n", "5")
 #: Tests of a file share what it makes once, the site above all.
 SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "loadfile")
 SUMMARY = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
@@ -35,22 +35,23 @@ def main() -> int:
         return 1 if python is None or not install(python) else pytest(python, sys.argv[1:])[1]
     suite = Suite()
     suite.prepare()
+    checked = suite.check()
     passed, failed, absent = suite.run()
+    passed, failed = passed + checked[0], failed + checked[1]
     print(f"{passed} passed, {failed} failed, {absent} skipped", flush=True)
     return 1 if failed else 0
 
 
 class Suite:
-    """What is tested, in two parts: `prepare` waits much, for a network and for others' leave to
-    use the processor, and may run beside other tests; `run` needs the processor."""
+    """What is tested, in three parts: `prepare` waits much, for a network and for others' leave to
+    use the processor; `run` needs the processor; `check` may be done at any time after `prepare`."""
 
     def __init__(self) -> None:
         self.python: Path | None = None
         self.passed = self.failed = self.absent = 0
 
     def prepare(self, compiled: Callable[[], object] = lambda: None) -> None:
-        """Makes the environment, builds and installs the package, and checks its types and form;
-        builds nothing before `compiled` returns. Whatever goes wrong counts as a failure: on a
+        """Makes the environment, builds and installs the package; builds nothing before `compiled` returns. Whatever goes wrong counts as a failure: on a
         thread of its own, an exception would be printed and forgotten."""
         try:
             self._prepare(compiled)
@@ -72,9 +73,13 @@ class Suite:
             self.failed = 1
         else:
             self.python = python
-            for what, command in checks(python):
-                ok = quietly(what, command)
-                self.passed, self.failed = self.passed + ok, self.failed + (not ok)
+
+    def check(self) -> tuple[int, int]:
+        """Checks the types and the form, once prepared. Returns how many checks passed, failed."""
+        if self.python is None:
+            return 0, 0
+        held = [quietly(what, command) for what, command in checks(self.python)]
+        return sum(held), held.count(False)
 
     def run(self) -> tuple[int, int, int]:
         """Runs pytest, once prepared; where tests run beside it, they come first. Returns how many
