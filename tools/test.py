@@ -64,9 +64,9 @@ def some(arguments: list[str]) -> "Tally":
 
 
 def everything() -> "Tally":
-    """All tests, in three lanes: those in real time, and nice beside them those of the other
-    crates, and the examples of the documentation and Python. Python's tools come over the network
-    while cargo compiles."""
+    """All tests, in four lanes: those in real time, and nice beside them those of the other crates,
+    the examples of the documentation, and Python's. Python's tools come over the network while
+    cargo compiles."""
     python, compiled, prepared = test_python.Suite(), threading.Event(), threading.Event()
     tally, others, examples, checked = Tally(shown=True), Tally(), Tally(), Tally()
     beside: list[Program] = []
@@ -75,6 +75,9 @@ def everything() -> "Tally":
         compiled.wait()
         for program in beside:
             program.run(others, NICE)
+
+    def run_examples() -> None:
+        compiled.wait()
         command = [*NICE, cargo(), "test", "--workspace", "--no-fail-fast", "--doc"]
         examples.run(command)
         prepared.wait()
@@ -85,7 +88,7 @@ def everything() -> "Tally":
         prepared.set()
         python.run()
 
-    lanes = [Lane(run_others), Lane(run_python)]
+    lanes = [Lane(run_others), Lane(run_examples), Lane(run_python)]
     programs = build()
     if programs is None:
         tally.broken = True
