@@ -40,7 +40,7 @@ def main() -> int:
     begun = time.monotonic()
     seeds = f"seeds: property tests {property_seed()}, Hypothesis {test_python.seed()}"
     print(seeds, flush=True)
-    # Whoever asks cargo for some tests wants these and no others.
+    # With arguments, the tests that cargo runs for them, and no others.
     tally = everything() if len(sys.argv) == 1 else some(sys.argv[1:])
     skipped, absent = tally.skipped, tally.absent
     print(f"{seeds}; {time.monotonic() - begun:.0f} s")

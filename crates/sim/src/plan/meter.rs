@@ -127,7 +127,7 @@ impl Meter {
 fn set_transfer(measures: &mut Measures, flow: usize, source: &MeteredSource, now: Time) {
     let transfer_s = source.transfer_s();
     let sender = source.inner().sender();
-    let payload = sender.offered().saturating_mul(u64::from(sender.settings().payload_bytes()));
+    let payload = sender.offered().saturating_mul(u64::from(sender.payload_bytes()));
     measures.set_flow(flow, "completed", u64::from(transfer_s.is_some()));
     measures.set_flow(flow, "transfer_s", transfer_s);
     measures.set_flow(flow, "spent_s", source.spent_s(now));

@@ -55,14 +55,6 @@ impl SenderSettings {
         }
     }
 
-    /// Largest window, packets.
-    pub fn window_packets_max(&self) -> u32 {
-        match self {
-            SenderSettings::Classic(config) => config.window_packets_max,
-            SenderSettings::Linux(config) => config.window_packets_max,
-        }
-    }
-
     /// Bytes of a packet with data, headers included.
     pub fn data_len_bytes(&self) -> u32 {
         self.payload_bytes() + self.header_bytes()
@@ -177,22 +169,17 @@ impl AnySender {
         })
     }
 
-    /// The settings given.
-    pub fn settings(&self) -> SenderSettings {
-        each!(self, AnySender, sender => (*sender.config()).into())
-    }
-
-    /// Bytes of data in each packet, without a copy of the settings.
+    /// Bytes of data in each packet.
     pub fn payload_bytes(&self) -> u32 {
         each!(self, AnySender, sender => sender.config().payload_bytes)
     }
 
-    /// Bytes of headers on each packet, the same.
+    /// Bytes of headers on each packet.
     pub fn header_bytes(&self) -> u32 {
         each!(self, AnySender, sender => sender.config().header_bytes)
     }
 
-    /// Largest window, packets, the same.
+    /// Largest window, packets.
     pub fn window_packets_max(&self) -> u32 {
         each!(self, AnySender, sender => sender.config().window_packets_max)
     }
