@@ -139,9 +139,10 @@ impl Driver {
         config.set_clock(wall_clock_ns());
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
         let (mut station, mtu_max) = config.station(longest, shortest, entropy, clock.now())?;
-        if let Some(lens) = underlay.frame_lens() {
-            let base = lens.base.max(config.frame_len_needed(&station));
-            station.find_path_mtu(clock.now(), FrameLens { base, ..lens });
+        let lens = underlay.frame_lens();
+        let base = lens.base.max(config.frame_len_needed(&station));
+        station.find_path_mtu(clock.now(), FrameLens { base, ..lens });
+        if underlay.has_strangers() {
             let called = config.peers.iter().filter(|peer| peer.endpoint.is_some());
             let called: Vec<StationId> = called.map(|peer| peer.id).collect();
             station.reach_out(clock.now(), &called);

@@ -267,13 +267,18 @@ impl Underlay {
         }
     }
 
-    /// Lengths of frames between which the longest that passes is to be found; none where frames
-    /// cross one wire, whose interface says what it takes. Headers are taken to be those of IPv6.
-    pub(crate) fn frame_lens(&self) -> Option<FrameLens> {
+    /// Lengths of frames between which the longest that passes is to be found. Headers are taken to
+    /// be those of IPv6.
+    pub(crate) fn frame_lens(&self) -> FrameLens {
         match self {
-            Underlay::Ethernet(_) => None,
-            Underlay::Udp(udp) => Some(udp.frame_lens()),
+            Underlay::Ethernet(ethernet) => ethernet.frame_lens(),
+            Underlay::Udp(udp) => udp.frame_lens(),
         }
+    }
+
+    /// Whether addresses have to be proven, so that few bytes go to a stranger's.
+    pub(crate) fn has_strangers(&self) -> bool {
+        matches!(self, Underlay::Udp(_))
     }
 
     /// Longest frame, bytes.

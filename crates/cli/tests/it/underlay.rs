@@ -378,9 +378,10 @@ fn a_helper_overhears_what_is_not_addressed_to_it() {
         let daemons = pair.up(ethernet, ethernet);
         helper.wait_for("session with station 1 is up").wait_for("session with station 2 is up");
         stream(&pair.near, &pair.far, FAR[1].parse().unwrap(), 300_000);
-        let heard = self::stats(&helper, &pair.place);
-        let innovative = heard["stats"]["symbols_innovative"].as_u64();
-        assert!(innovative.is_some_and(|count| count > 100), "{heard}");
+        // What it has heard it may not have read yet.
+        let heard = || self::stats(&helper, &pair.place);
+        let is_much = |heard: &Value| heard["stats"]["symbols_innovative"].as_u64() > Some(100);
+        assert!(until(|| is_much(&heard()).then_some(())).is_some(), "{}", heard());
         assert_eq!(helper.stop().0, Some(0));
         pair.stop(daemons);
     });

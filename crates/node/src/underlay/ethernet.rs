@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::bounds::FRAME_LEN_MAX;
-use corridor_proto::{Certainty, Destination, PeerBook, Role, StationId};
+use corridor_proto::bounds::{FRAME_LEN_MAX, FRAME_LEN_MIN};
+use corridor_proto::{Certainty, Destination, FrameLens, PeerBook, Role, StationId};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
@@ -200,6 +200,13 @@ impl Ethernet {
     }
 
     // ---- frames -------------------------------------------------------------------------------
+
+    /// Lengths of frames between which the longest that passes is to be found: what this interface
+    /// takes, unless the one at the other end, or a port between, shows that it takes less.
+    pub(super) fn frame_lens(&self) -> FrameLens {
+        let (min, max) = (FRAME_LEN_MIN.min(self.frame_len_max), self.frame_len_max);
+        FrameLens { min, base: max, max }
+    }
 
     pub(super) fn frame_len_max(&self) -> usize {
         self.frame_len_max
