@@ -34,8 +34,9 @@ local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "
 -- Frames in which stations with keys of their own agree on a secret: a greeting's first byte with its
 -- lowest bit set. By their step, what they are called and how long they are.
 local KEY_EXCHANGE = -1
-local STEPS = { [1] = "initiation", [2] = "response", [3] = "cookie", [4] = "with a cookie" }
-local STEP_LENS = { [1] = 128, [2] = 72, [3] = 36 }
+local STEPS = { [1] = "initiation", [2] = "response", [3] = "cookie", [4] = "with a cookie",
+  [5] = "handout" }
+local STEP_LENS = { [1] = 128, [2] = 72, [3] = 36, [5] = 136 }
 local COOKIE, WITH_COOKIE, WITH_COOKIE_LEN = 3, 4, 20
 local MAC_LEN = 16
 local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK, PROBE = 0, 1, 2, 3, 4, 5, 6, 7

@@ -129,6 +129,9 @@ pub const FORMER_SECRET_AGE_MAX: Duration = Duration::from_secs(3);
 /// How long a peer may be silent before a new secret is looked for: it may have restarted, and
 /// wait for this station to call (as [`REKEY_WAIT`]).
 pub const REKEY_SILENCE: Duration = REKEY_WAIT;
+/// How often a neighbour is asked for the secrets that it seals under because frames in its name do
+/// not open, which anybody can send.
+pub const SECRETS_ASKED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an initiation is repeated before another takes its place (WireGuard's REKEY_TIMEOUT).
 pub const INITIATION_AGE_MAX: Duration = Duration::from_secs(5);
 /// How long a response is repeated after the initiation was last heard.

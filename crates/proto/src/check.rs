@@ -54,12 +54,6 @@ fn check(config: &StationConfig) -> Result<(), ConfigError> {
 }
 
 fn check_stations(config: &StationConfig) -> Result<(), ConfigError> {
-    let is_group = !matches!(config.role, Role::Endpoint { helper: None, .. } | Role::Plain { .. });
-    if is_group && config.security.shared().is_none() {
-        let expected = "the secret of the group: a helper or relay opens what goes between two \
-                        others, which stations with keys of their own seal for each other alone";
-        return Err(ConfigError::new("security", "a private key", expected));
-    }
     let mut ids = vec![("station.id", config.id.0)];
     match config.role {
         Role::Endpoint { peer, helper } => {

@@ -195,7 +195,7 @@ impl<A: Copy + PartialEq> Gate<A> {
         self.mac.as_ref().filter(|mac| mac.is_of(&exchange))?;
         Some(match exchange.step {
             Step::Initiation => Costly::Initiation,
-            Step::Response => Costly::Response,
+            Step::Response | Step::Handout => Costly::Response,
         })
     }
 

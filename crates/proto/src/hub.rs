@@ -657,7 +657,7 @@ fn pairwise(
             return Err(ConfigError::new("station.role", "a hub with a helper", expected));
         }
     };
-    let security = config.security.for_peer(peer)?;
+    let security = config.security.for_peers(&[peer])?;
     Ok(StationConfig { role, security, memory_bytes, ..config.clone() })
 }
 

@@ -156,21 +156,25 @@ impl Security {
         }
     }
 
-    /// The same with the keys of one peer only.
+    /// The same with the keys of these peers only.
     ///
     /// # Errors
-    /// There is no key of that peer, or one under which anybody would be that peer.
-    pub(crate) fn for_peer(&self, peer: StationId) -> Result<Self, ConfigError> {
+    /// There is not one key of each peer, or one under which anybody would be that peer.
+    pub(crate) fn for_peers(&self, stations: &[StationId]) -> Result<Self, ConfigError> {
         let Security::Keys(keys) = self else { return Ok(self.clone()) };
-        let peers: Vec<PeerKey> =
-            keys.peers.iter().filter(|known| known.station == peer).cloned().collect();
-        if peers.len() != 1 {
-            let expected = "one public key of each peer";
-            return Err(ConfigError::new("peer.public_key", peers.len(), expected));
-        }
-        if let Some(key) = peers.iter().find(|key| !key.public.makes_secrets()) {
-            let expected = "a public key that belongs to a private one";
-            return Err(ConfigError::new("peer.public_key", key.public, expected));
+        let mut peers = Vec::with_capacity(stations.len());
+        for &station in stations {
+            let mut known = keys.peers.iter().filter(|known| known.station == station);
+            let (Some(key), None) = (known.next(), known.next()) else {
+                let found = keys.peers.iter().filter(|known| known.station == station).count();
+                let expected = "one public key of each peer";
+                return Err(ConfigError::new("peer.public_key", found, expected));
+            };
+            if !key.public.makes_secrets() {
+                let expected = "a public key that belongs to a private one";
+                return Err(ConfigError::new("peer.public_key", key.public, expected));
+            }
+            peers.push(key.clone());
         }
         Ok(Security::Keys(Box::new(Keys { peers, ..Keys::clone(keys) })))
     }
@@ -261,7 +265,7 @@ mod tests {
                 let private = PrivateKey::from_random([7; KEY_LEN]);
                 let peers = vec![PeerKey { station: StationId(2), public, psk: None }];
                 let keys = Keys { private, peers, started_ns: 0 };
-                let refused = Security::Keys(Box::new(keys)).for_peer(StationId(2));
+                let refused = Security::Keys(Box::new(keys)).for_peers(&[StationId(2)]);
                 assert_eq!(refused.map_err(|error| error.field), Err("peer.public_key"));
             }
         }

@@ -3,9 +3,11 @@
 
 pub(crate) mod exchange;
 pub(crate) mod handshake;
+pub(crate) mod keyring;
 pub(crate) mod loss_ratio;
 pub(crate) mod losses;
 pub(crate) mod mac;
+pub(crate) mod member_keys;
 pub mod mtu;
 pub(crate) mod noise;
 pub(crate) mod pacer;

@@ -112,6 +112,7 @@ impl RelayStation {
         let most = wire::symbol_size_max(station.frame_len_max, &station.coding, true);
         station.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
         let peers: Vec<StationId> = neighbours.iter().map(|&(id, _)| id).collect();
+        let security = station.security.for_peers(&peers)?;
         let rng = Stream::from_rng(&mut Stream::from_seed(entropy));
         // No relay has a window.
         let (coding, crossing) = (station.coding, station.crossing());
@@ -119,7 +120,7 @@ impl RelayStation {
         Ok(RelayStation {
             now,
             broadcast,
-            group: Group::new(station.id, &station.security, &peers, setting, rng, now),
+            group: Group::new(station.id, &security, &peers, setting, rng, now),
             relay,
             networks,
             icmp_errors: IcmpErrors::new(&own),
@@ -230,6 +231,16 @@ impl RelayStation {
                     false => FrameOutcome::Handshake { from },
                 }
             }
+            Opening::Initiation { from } => FrameOutcome::Initiation { from },
+            Opening::Response { from } => {
+                self.stats.secrets_agreed += 1;
+                FrameOutcome::Accepted { from }
+            }
+            Opening::Cookie => {
+                self.stats.cookies_taken += 1;
+                FrameOutcome::Noted
+            }
+            Opening::Overheard => FrameOutcome::Noted,
             refused => FrameOutcome::Rejected(count_refused(&mut self.stats, &refused)),
         };
         self.body = body;
@@ -340,7 +351,10 @@ impl RelayStation {
         self.now = now;
         self.pacer.begin_poll();
         let len_min = self.config.frame_len_min;
-        let to = if self.group.hello_due() <= now {
+        let to = if let Some(peer) = self.group.poll_exchange(now, &mut self.frame) {
+            self.stats.control_frames_sent += 1;
+            Destination::Search(peer)
+        } else if self.group.hello_due() <= now {
             self.group.write_hello(now, 0, &mut self.frame, len_min);
             self.stats.control_frames_sent += 1;
             Destination::All
@@ -388,7 +402,7 @@ impl RelayStation {
             Some(pace) => Some(pace),
             None => self.relay.is_ready().then_some(self.now),
         };
-        [hello, relay, ready].into_iter().flatten().min()
+        [hello, self.group.exchange_due(), relay, ready].into_iter().flatten().min()
     }
 
     fn push_event(&mut self, event: Event) {

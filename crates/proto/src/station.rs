@@ -97,7 +97,8 @@ pub enum FrameOutcome {
         /// What it repeats.
         token: ChallengeToken,
     },
-    /// It was noted, and says nothing of where anybody is: a cookie.
+    /// It was noted, and says nothing of where anybody is: a cookie, or part of a key exchange
+    /// between others.
     Noted,
     /// It left no trace but a counter.
     Rejected(Rejection),
@@ -250,10 +251,7 @@ impl Station {
             crossing: config.crossing(),
             received_bytes: memory::divided(&config).received,
         };
-        let security = match peers[..] {
-            [peer] => config.security.for_peer(peer)?,
-            _ => config.security.clone(),
-        };
+        let security = config.security.for_peers(&peers)?;
         let group = Group::new(config.id, &security, &peers, setting, fork(), now);
         let role = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
@@ -472,6 +470,7 @@ impl Station {
                 shared.stats.cookies_taken += 1;
                 FrameOutcome::Noted
             }
+            Opening::Overheard => FrameOutcome::Noted,
             Opening::Response { from } => {
                 shared.stats.secrets_agreed += 1;
                 FrameOutcome::Accepted { from }
@@ -522,10 +521,10 @@ impl Station {
         shared.pacer.begin_poll();
         let mut probes = false;
         let to = if !shared.presence.is_closing()
-            && shared.group.poll_exchange(now, &mut shared.frame)
+            && let Some(peer) = shared.group.poll_exchange(now, &mut shared.frame)
         {
             shared.stats.control_frames_sent += 1;
-            Destination::Search(shared.path.peer)
+            Destination::Search(peer)
         } else if !shared.group.can_seal() {
             return None;
         } else if let Some(to) = shared.poll_presence(now) {
@@ -784,6 +783,7 @@ pub(crate) fn count_refused(stats: &mut Stats, refused: &Opening) -> Rejection {
         | Opening::Hello { .. }
         | Opening::Initiation { .. }
         | Opening::Cookie
+        | Opening::Overheard
         | Opening::Response { .. } => (&mut stats.frames_rejected, Rejection::NotAuthentic),
     };
     *counter += 1;

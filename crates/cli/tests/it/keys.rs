@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Three hosts on a switch, each with a key of its own; the first has the hub.
 struct Net {
     hosts: [Namespace; 3],
-    _switch: Namespace,
+    switch: Namespace,
     place: Place,
     public: [String; 3],
 }
@@ -34,7 +34,7 @@ impl Net {
             place.write(&format!("{id}.key"), &private);
             public_key(&private).unwrap()
         });
-        Net { hosts, _switch: switch, place, public }
+        Net { hosts, switch: switch, place, public }
     }
 
     fn file(&self, id: u8, underlay: &str, peers: &str) -> PathBuf {
@@ -113,6 +113,53 @@ fn a_peer_of_a_hub_is_removed_and_the_other_notices_nothing() {
         three.wait_for("no session with station 1");
         assert_eq!(net.status("3")["peers"][0]["up"], false);
         for daemon in [hub, two, three] {
+            let (code, log) = daemon.stop();
+            assert_eq!(code, Some(0), "{log}");
+        }
+    });
+}
+
+#[test]
+fn a_helper_with_a_key_of_its_own_reads_along() {
+    with_net("a_helper_with_a_key_of_its_own_reads_along", || {
+        let net = Net::new("keys-helper");
+        let peer = |id: u8| {
+            let role = if id == 3 { "helper" } else { "endpoint" };
+            let public = &net.public[usize::from(id) - 1];
+            format!("[[peer]]\nid = {id}\nrole = \"{role}\"\npublic_key = \"{public}\"\n")
+        };
+        // A switch that floods like the air: all hear all.
+        net.switch.ip("link set air type bridge ageing_time 0 mcast_snooping 0");
+        let start = |id: u8, peers: [u8; 2]| {
+            let file = net.file(id, "", &peers.map(peer).concat());
+            let text = std::fs::read_to_string(&file).unwrap();
+            let text = text.replace("kind = \"udp\"", "kind = \"ethernet\"\ninterface = \"v0\"");
+            let text = if id == 3 {
+                let text = text.replacen("role = \"endpoint\"", "role = \"helper\"", 1);
+                let (head, rest) = text.split_once("[tun]").unwrap();
+                head.to_owned() + &rest[rest.find("[underlay]").unwrap()..]
+            } else {
+                text
+            };
+            net.up(id, &net.place.write(&format!("{id}.toml"), &text))
+        };
+        let mut daemons = [start(1, [2, 3]), start(2, [1, 3]), start(3, [1, 2])];
+        for (daemon, others) in daemons.iter_mut().zip([[2, 3], [1, 3], [1, 2]]) {
+            for other in others {
+                daemon.wait_for(&format!("session with station {other} is up"));
+            }
+        }
+        net.exchange(1, 2);
+        let heard = until(|| {
+            let heard = net.status("3")["stats"]["symbols_innovative"].as_u64()?;
+            (heard > 100).then_some(heard)
+        });
+        let status = net.status("3");
+        assert!(heard.is_some(), "{status:#}");
+        for peer in status["peers"].as_array().unwrap() {
+            assert!(peer["agreed_s"].as_f64().is_some_and(|ago| ago < 60.0), "{status:#}");
+        }
+        for daemon in daemons {
             let (code, log) = daemon.stop();
             assert_eq!(code, Some(0), "{log}");
         }

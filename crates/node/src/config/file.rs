@@ -87,7 +87,7 @@ pub(super) struct SecurityTable {
     pub(super) psk_file: Option<String>,
     /// Instead of a secret of the group: a file with this station's own private key, as `corridor
     /// genkey` prints it; relative to this file. It is to be its owner's alone (chmod 600). Each
-    /// peer has a `public_key` then. Not where there is a helper.
+    /// peer has a `public_key` then, a helper and its two ends among them.
     #[schemars(extend("x-expected" = "the path of a file with 44 characters of base64"))]
     pub(super) private_key_file: Option<String>,
 }

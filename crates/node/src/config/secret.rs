@@ -13,7 +13,7 @@ use corridor_proto::{
 };
 use zeroize::Zeroizing;
 
-use super::file::{File, PskText, RoleName};
+use super::file::{File, PskText};
 use crate::error::NodeError;
 
 /// Longest file that is read, bytes: configurations and keys are far shorter.
@@ -164,23 +164,6 @@ fn check_shared(file: &File) -> Result<(), Problem> {
 }
 
 fn check_keys(file: &File) -> Result<(), Problem> {
-    if file.station.role == RoleName::Relay {
-        let message = "security.private_key_file cannot be at a relay: expected psk_file, the \
-                       secret of the group";
-        return Err(Problem::new("security.private_key_file", message).with_help(
-            "relays overhear what goes between others, which stations with keys of their own seal \
-             for each other alone",
-        ));
-    }
-    let is_helper = |role| role == RoleName::Helper;
-    if is_helper(file.station.role) || file.peer.iter().any(|peer| is_helper(peer.role)) {
-        let message = "security.private_key_file cannot be where a helper is: expected psk_file, \
-                       the secret of the group";
-        return Err(Problem::new("security.private_key_file", message).with_help(
-            "a helper opens and recodes what goes between two others, which stations with keys of \
-             their own seal for each other alone",
-        ));
-    }
     let mut before: Vec<PublicKey> = Vec::new();
     for (index, peer) in file.peer.iter().enumerate() {
         let Some(public) = peer.public_key.as_ref().map(|text| text.0) else {

@@ -590,7 +590,7 @@ fn keys_of_ones_own_are_read_and_what_contradicts_them_is_told() -> io::Result<(
             &twice,
             "17:14: peer.public_key = 3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=: ",
         ),
-        (peer_line, &with_helper, "5:20: security.private_key_file cannot be where a helper is"),
+        (peer_line, &with_helper, "14:1: peer.public_key of station 3 is missing"),
     ] {
         let said = said(from, to)?;
         assert!(said.starts_with(expected), "{said}\n{expected}");

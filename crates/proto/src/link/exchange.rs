@@ -6,6 +6,9 @@
 //! until a frame under the new secret shows that it arrived. Before any Diffie-Hellman a message
 //! must have a MAC that only those can make who know this station's public key, and there is a
 //! bound on how many are looked into.
+//!
+//! Where several stations open what one of them seals, an exchange goes one way: who begins it is
+//! given the secrets that the other one seals under (`link/member_keys.rs`).
 
 use core::time::Duration;
 
@@ -23,7 +26,7 @@ use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
 use crate::link::mac::MacKey;
 use crate::link::noise::{Ephemeral, Initiator, Responder};
 use crate::psk::Psk;
-use crate::wire::{KeyExchange, Step};
+use crate::wire::{HANDOUT_LEN, KeyExchange, Step};
 
 /// Key exchanges with one peer.
 pub(crate) struct Exchange {
@@ -38,9 +41,7 @@ pub(crate) struct Exchange {
     rng: Stream,
     /// Nanoseconds of the driver's clock when its time was zero.
     started_ns: u64,
-    /// Timestamps of the newest initiation here, and of the newest of the peer's.
-    newest_own: u64,
-    newest_heard: Option<u64>,
+    newest: Timestamps,
     initiation: Option<Initiation>,
     answered: Option<Answered>,
     /// The last initiation that came to its end.
@@ -48,6 +49,15 @@ pub(crate) struct Exchange {
     looks: Looks,
     /// How old the secret in use may be.
     rekey_after: Duration,
+    /// What the peer is given: what this station seals under, and will next.
+    handout: Option<[Psk; 2]>,
+}
+
+/// Timestamps of the newest initiation of this station, and of the newest of the peer's.
+#[derive(Default)]
+struct Timestamps {
+    own: u64,
+    heard: Option<u64>,
 }
 
 /// How many of either step are looked into.
@@ -86,6 +96,10 @@ pub(crate) enum Taken {
     Offered(Psk),
     /// The peer has responded.
     Agreed(Psk),
+    /// The peer asks for what this station seals under, and is given it.
+    Asked,
+    /// The peer has given what it seals under, and what it will next.
+    Given([Psk; 2]),
     /// The peer begins as before: it has not heard the response.
     Repeated,
     /// The peer responds as before: it has heard nothing under the secret.
@@ -125,13 +139,13 @@ impl Exchange {
             peer,
             rng,
             started_ns: keys.started_ns,
-            newest_own: 0,
-            newest_heard: None,
+            newest: Timestamps::default(),
             initiation: None,
             answered: None,
             settled: None,
             looks: Looks { initiations: Bucket::full(now), responses: Bucket::full(now) },
             rekey_after: REKEY_AFTER_TIME,
+            handout: None,
         };
         exchange.begin(now);
         exchange
@@ -145,8 +159,28 @@ impl Exchange {
         self.rekey_after = interval;
     }
 
+    /// From here on the peer is given these.
+    pub(crate) fn hand_out(&mut self, secrets: [Psk; 2]) {
+        self.handout = Some(secrets);
+    }
+
+    /// When the peer last asked for what this station seals under, and when it was first answered
+    /// that.
+    pub(crate) fn asked(&self) -> Option<(Time, Time)> {
+        self.answered.as_ref().map(|answered| (answered.heard_at, answered.answered_at))
+    }
+
+    /// Whether a message is for the peer, as only those can make it who know its public key.
+    pub(crate) fn is_for_peer(&self, message: &KeyExchange<'_>) -> bool {
+        self.mac_to_peer.is_of(message)
+    }
+
     pub(crate) fn precedes(&self) -> bool {
         self.precedes
+    }
+
+    pub(crate) fn peer_id(&self) -> StationId {
+        self.peer.station
     }
 
     pub(crate) fn peer_public(&self) -> PublicKey {
@@ -172,7 +206,7 @@ impl Exchange {
     /// before, as far as can be seen.
     pub(crate) fn expects(&self, message: &KeyExchange<'_>) -> bool {
         let waits = self.initiation.iter().map(|it| it.exchange).chain(self.settled);
-        message.step == Step::Response
+        message.step == self.answer_step()
             && message.sender == self.peer.station
             && waits.into_iter().any(|exchange| exchange == message.exchange)
     }
@@ -181,10 +215,15 @@ impl Exchange {
         self.initiation.is_some()
     }
 
+    /// How an initiation is answered, at both ends.
+    fn answer_step(&self) -> Step {
+        if self.handout.is_some() { Step::Handout } else { Step::Response }
+    }
+
     fn initiate(&mut self, now: Time, interval: Duration) -> Initiation {
         let timestamp =
-            self.started_ns.saturating_add(now.as_nanos()).max(self.newest_own.saturating_add(1));
-        self.newest_own = timestamp;
+            self.started_ns.saturating_add(now.as_nanos()).max(self.newest.own.saturating_add(1));
+        self.newest.own = timestamp;
         let mut exchange = [0; 4];
         self.rng.fill_bytes(&mut exchange);
         let ephemeral = self.ephemeral();
@@ -218,8 +257,11 @@ impl Exchange {
     /// address that is not proven gets few bytes, and the response is what it needs. That puts an
     /// initiation off once: recordings may be answered again and again, each newer than the one
     /// before.
+    ///
+    /// Who is given secrets for its initiation needs this one answered all the same.
     fn due_of(&self, initiation: &Initiation) -> Time {
-        let answers = self.answered.as_ref().filter(|answered| !answered.is_done);
+        let is_given = self.handout.is_some();
+        let answers = self.answered.as_ref().filter(|answered| !answered.is_done && !is_given);
         let until = answers.map(|answered| answered.answered_at.min(initiation.made_at));
         until.map_or(initiation.due, |from| initiation.due.max(from + RESPONSE_AGE_MAX))
     }
@@ -231,7 +273,10 @@ impl Exchange {
             && answered.due.is_some_and(|due| due <= now)
         {
             let next = now + HELLO_INTERVAL_TALKING_MAX;
-            answered.due = Some(next).filter(|&next| next < answered.heard_at + RESPONSE_AGE_MAX);
+            // A handout goes as often as it is asked for: nothing that is heard under what it holds
+            // would show that it has arrived.
+            let again = self.handout.is_none() && next < answered.heard_at + RESPONSE_AGE_MAX;
+            answered.due = again.then_some(next);
             frame.clone_from(&answered.response);
             return true;
         }
@@ -246,6 +291,10 @@ impl Exchange {
         initiation.interval = longer;
         initiation.due = now + longer;
         frame.clone_from(&initiation.frame);
+        if self.handout.is_some() {
+            // Its address is answered with no more bytes than came.
+            frame.resize(HANDOUT_LEN, 0);
+        }
         true
     }
 
@@ -258,7 +307,8 @@ impl Exchange {
         }
         match message.step {
             Step::Initiation => self.take_initiation(now, message),
-            Step::Response => self.take_response(now, message),
+            step if step == self.answer_step() => self.take_answer(now, message),
+            Step::Response | Step::Handout => Taken::Refused,
         }
     }
 
@@ -283,12 +333,22 @@ impl Exchange {
         if read.peer != self.peer.public {
             return Taken::Refused;
         }
-        if self.newest_heard.is_some_and(|newest| read.timestamp <= newest) {
+        if self.newest.heard.is_some_and(|newest| read.timestamp <= newest) {
             return Taken::Replayed;
         }
-        self.newest_heard = Some(read.timestamp);
-        let (response, secret) = read.answer(self.peer.psk.as_ref());
-        let response = self.frame(Step::Response, message.exchange, &response);
+        self.newest.heard = Some(read.timestamp);
+        let psk = self.peer.psk.as_ref();
+        let (taken, response) = match &self.handout {
+            Some([secret, next]) => {
+                let handout = read.hand_out(psk, [secret, next]);
+                (Taken::Asked, self.frame(Step::Handout, message.exchange, &handout))
+            }
+            None => {
+                let (response, secret) = read.answer(psk);
+                let response = self.frame(Step::Response, message.exchange, &response);
+                (Taken::Offered(secret), response)
+            }
+        };
         self.answered = Some(Answered {
             initiation: frame.to_vec(),
             response,
@@ -297,10 +357,10 @@ impl Exchange {
             due: Some(now),
             is_done: false,
         });
-        Taken::Offered(secret)
+        taken
     }
 
-    fn take_response(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
+    fn take_answer(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
         if self.settled == Some(message.exchange) {
             return Taken::Unheard;
         }
@@ -311,14 +371,15 @@ impl Exchange {
         if !self.looks.responses.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
             return Taken::Refused;
         }
-        match initiation.state.finish(message.noise) {
-            Some(secret) => {
-                self.initiation = None;
-                self.settled = Some(message.exchange);
-                Taken::Agreed(secret)
-            }
-            None => Taken::Refused,
-        }
+        let state = &mut initiation.state;
+        let taken = match message.step {
+            Step::Handout => state.finish_handout(message.noise).map(Taken::Given),
+            _ => state.finish(message.noise).map(Taken::Agreed),
+        };
+        let Some(taken) = taken else { return Taken::Refused };
+        self.initiation = None;
+        self.settled = Some(message.exchange);
+        taken
     }
 
     /// A frame of the peer's under the secret of its own key exchange was opened: the response has
@@ -350,10 +411,12 @@ impl Exchange {
                     _ => Sight::Nothing,
                 }
             }
-            Step::Response if initiation.is_some_and(|it| it.exchange == message.exchange) => {
+            step if step == self.answer_step()
+                && initiation.is_some_and(|it| it.exchange == message.exchange) =>
+            {
                 Sight::OtherPsk
             }
-            Step::Response => Sight::Nothing,
+            Step::Response | Step::Handout => Sight::Nothing,
         }
     }
 }

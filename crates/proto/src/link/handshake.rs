@@ -10,18 +10,20 @@
 //!
 //! One HELLO serves all neighbours at once: it lists what it has to say to each.
 //!
-//! Keys of sessions are derived from a secret: the group's, or one of the pair that two stations
-//! with keys of their own agree on now and then (`handshake/agree.rs`). Sessions, their counters
-//! and what was heard of them go on when a secret follows another.
+//! Keys of sessions are derived from a secret: the group's, one of the pair that two stations with
+//! keys of their own agree on now and then (`handshake/agree.rs`), or the sender's own, where
+//! several open its frames (`handshake/members.rs`). Sessions, their counters and what was heard of
+//! them go on when a secret follows another.
 
 mod agree;
 mod examine;
+mod members;
 mod outreach;
 
 use core::cmp::Reverse;
 use core::time::Duration;
 
-use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::Field;
 
@@ -29,11 +31,11 @@ use crate::bounds::*;
 use crate::config::{CodingParams, Crossing, Mode, StationId};
 use crate::inspect::PeerView;
 use crate::keys::Security;
-use crate::link::exchange::Exchange;
+use crate::link::keyring::Keyring;
 use crate::link::loss_ratio::LossEstimator;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
-use crate::link::secrets::{Generation, Secrets, SessionKeys};
+use crate::link::secrets::{Generation, SessionKeys};
 use crate::memory::{self, WindowShape};
 use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
@@ -44,9 +46,8 @@ use outreach::{Cookies, Outreach};
 /// The station's own session, and those of its peers.
 pub(crate) struct Group {
     me: StationId,
-    /// What keys are derived from, and how two stations agree on it, if they do.
-    secrets: Secrets,
-    exchange: Option<Box<Exchange>>,
+    /// What keys are derived from, and how stations come by it.
+    keyring: Keyring,
     rng: Stream,
     instance: u64,
     coding: CodingParams,
@@ -162,6 +163,8 @@ pub(crate) enum Opening {
     },
     /// The peer wants to be shown that this station is heard from where it says.
     Cookie,
+    /// A message of a key exchange between two others.
+    Overheard,
     Malformed,
     NotAuthentic,
     Replayed,
@@ -200,25 +203,15 @@ impl Group {
     ) -> Self {
         debug_assert!(peers.len() <= PEERS_MAX);
         let instance = rng.next_u64();
-        let secrets = match security {
-            Security::Shared(psk) => Secrets::shared(psk.clone()),
-            Security::Keys(_) => Secrets::default(),
-        };
-        let own = OwnSession::new(&secrets, me, &mut rng);
+        let several = peers.len() > 1 || crossing == Crossing::Relay;
+        let keyring = Keyring::new(me, security, several, &mut rng, now);
+        let own = OwnSession::new(&keyring, me, &mut rng);
         let challenges = ChallengeKey::new(&random128(&mut rng));
-        let exchange = match security {
-            Security::Shared(_) => None,
-            Security::Keys(keys) => {
-                let rng = Stream::from_rng(&mut rng);
-                Some(Box::new(Exchange::new(me, keys, rng, now)))
-            }
-        };
         let peers = peers.iter().map(|&id| Peer::new(id, now)).collect();
         let hello_interval = HELLO_INTERVAL_FAST;
         Group {
             me,
-            secrets,
-            exchange,
+            keyring,
             rng,
             instance,
             coding,
@@ -275,8 +268,8 @@ impl Group {
             answered_at: peer.answered_at,
             last_heard: peer.hello_at.max(peer.session.as_ref().map(|_| peer.last_heard)),
             loss_ratio: peer.session.as_ref().map(|_| peer.link.ratio()),
-            public_key: self.exchange.as_ref().map(|exchange| exchange.peer_public()),
-            agreed_at: self.exchange.as_ref().and(self.secrets.agreed()).map(|(at, _)| at),
+            public_key: self.keyring.exchange(peer.id).map(|exchange| exchange.peer_public()),
+            agreed_at: self.keyring.agreed_at(peer.id),
         };
         self.peers.iter().map(view).collect()
     }
@@ -320,7 +313,7 @@ impl Group {
 
     /// A fresh session of the same instance, before the counter runs out.
     fn rekey(&mut self) {
-        self.own = OwnSession::new(&self.secrets, self.me, &mut self.rng);
+        self.own = OwnSession::new(&self.keyring, self.me, &mut self.rng);
         for peer in &mut self.peers {
             peer.accepts_us = false;
         }
@@ -426,13 +419,13 @@ impl Group {
         if header.kind == Kind::Hello {
             return self.open_hello(now, header, frame, body);
         }
-        let mut known_tag = false;
+        let mut known_tag = None;
         for peer in &mut self.peers {
             let Some(session) = &mut peer.session else { continue };
             if session_tag(&session.id) != header.session_tag {
                 continue;
             }
-            known_tag = true;
+            known_tag = Some(peer.id);
             let opened = session.keys.open(header.counter, frame, HEADER_LEN, body);
             let Some(generation) = opened else { continue };
             if !session.replay.accept(header.counter) {
@@ -449,10 +442,11 @@ impl Group {
             peer.note(now, header.counter, probes);
             peer.asked_at = None;
             let from = peer.id;
-            self.note_opened(now, generation, &id);
+            self.note_opened(now, from, generation, &id);
             return Opening::Frame(Opened { from, header });
         }
-        if known_tag {
+        if let Some(claimed) = known_tag {
+            self.note_unopened(now, claimed);
             return Opening::NotAuthentic;
         }
         // Perhaps a peer that restarted, or that has not heard that we did.
@@ -481,15 +475,18 @@ impl Group {
         let keys = match self.peers[at].keys_of(&id) {
             Some(keys) => keys,
             None => {
-                fresh_keys = SessionKeys::derive(&self.secrets, sender, &id);
+                fresh_keys = self.keyring.session_keys(sender, &id);
                 &fresh_keys
             }
         };
         let opened = keys.open(header.counter, frame, HEADER_LEN + HELLO_CLEAR_LEN, body);
-        let Some(generation) = opened else { return Opening::NotAuthentic };
+        let Some(generation) = opened else {
+            self.note_unopened(now, sender);
+            return Opening::NotAuthentic;
+        };
         let Some(hello) = Hello::parse(body) else { return Opening::Malformed };
-        let hangs_on_new = self.has_keys() && !self.secrets.is_former(generation);
-        self.note_opened(now, generation, &id);
+        let hangs_on_new = self.has_keys() && !self.keyring.is_former(sender, generation);
+        self.note_opened(now, sender, generation, &id);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
         let mut opening = self.take_hello(now, at, id, header.counter, &hello, said);
         if let Opening::Hello { accepted, .. } = &mut opening {
@@ -596,7 +593,7 @@ impl Group {
                 if peer.pending.len() == PENDING_SESSIONS_MAX {
                     peer.pending.remove(0);
                 }
-                let keys = SessionKeys::derive(&self.secrets, peer.id, &id);
+                let keys = self.keyring.session_keys(peer.id, &id);
                 let our_challenge = self.challenges.challenge(peer.id, &id, peer.promotions);
                 let challenge_to_answer = [0; 16];
                 let heard_at = now;
@@ -663,9 +660,9 @@ impl Group {
 }
 
 impl OwnSession {
-    fn new(secrets: &Secrets, me: StationId, rng: &mut Stream) -> Self {
+    fn new(keyring: &Keyring, me: StationId, rng: &mut Stream) -> Self {
         let id = random128(rng);
-        let (key, generation) = (secrets.own_key(me, &id), secrets.generation());
+        let (key, generation) = (keyring.own_key(me, &id), keyring.own_generation());
         OwnSession { id, key, generation, next_counter: 0, sealed: 0 }
     }
 }
@@ -688,6 +685,11 @@ impl Peer {
             asked_at: None,
             gone: false,
         }
+    }
+
+    /// When it was last heard, under whatever session.
+    fn heard_at(&self) -> Option<Time> {
+        self.hello_at.max(Some(self.last_heard))
     }
 
     /// Something was heard, just behind so many probes of the path's MTU.

@@ -15,7 +15,9 @@ use zeroize::Zeroizing;
 
 use crate::keys::{KEY_LEN, PrivateKey, PublicKey};
 use crate::psk::{PSK_LEN, Psk};
-use crate::wire::{INITIATION_NOISE_LEN, RESPONSE_NOISE_LEN, TIMESTAMP_LEN};
+use crate::wire::{
+    HANDOUT_NOISE_LEN, HANDOUT_SECRETS_LEN, INITIATION_NOISE_LEN, RESPONSE_NOISE_LEN, TIMESTAMP_LEN,
+};
 
 const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 /// Both sides mean this protocol, or their messages do not open.
@@ -55,6 +57,15 @@ impl Initiator {
         let mut payload = [0; RESPONSE_NOISE_LEN];
         (self.0.read_message(message, &mut payload).ok()? == 0).then(|| split(&mut self.0))
     }
+
+    /// Reads a handout: what the peer seals under now, and what it will next. `None` as above.
+    pub(crate) fn finish_handout(&mut self, message: &[u8]) -> Option<[Psk; 2]> {
+        let mut payload = Zeroizing::new([0; HANDOUT_NOISE_LEN]);
+        let len = self.0.read_message(message, &mut payload[..]).ok()?;
+        let (secrets, []) = payload[..len].as_chunks::<PSK_LEN>() else { return None };
+        let &[now, next] = secrets else { return None };
+        Some([now.into(), next.into()])
+    }
 }
 
 /// One who has read an initiation.
@@ -82,15 +93,33 @@ impl Responder {
 
     /// The response, and the secret of the pair.
     pub(crate) fn answer(mut self, psk: Option<&Psk>) -> ([u8; RESPONSE_NOISE_LEN], Psk) {
+        let mut message = [0; RESPONSE_NOISE_LEN];
+        self.write(psk, &[], &mut message);
+        (message, split(&mut self.state))
+    }
+
+    /// The handout: what this station seals under now, and what it will next.
+    pub(crate) fn hand_out(
+        mut self,
+        psk: Option<&Psk>,
+        [now, next]: [&Psk; 2],
+    ) -> [u8; HANDOUT_NOISE_LEN] {
+        let mut secrets = Zeroizing::new([0; HANDOUT_SECRETS_LEN]);
+        secrets[..PSK_LEN].copy_from_slice(now.as_bytes());
+        secrets[PSK_LEN..].copy_from_slice(next.as_bytes());
+        let mut message = [0; HANDOUT_NOISE_LEN];
+        self.write(psk, &secrets[..], &mut message);
+        message
+    }
+
+    fn write(&mut self, psk: Option<&Psk>, payload: &[u8], message: &mut [u8]) {
         let none = [0; PSK_LEN];
         let psk = psk.map_or(&none, Psk::as_bytes);
-        let mut message = [0; RESPONSE_NOISE_LEN];
         let written = self
             .state
             .set_psk(usize::from(PSK_PLACE), psk)
-            .and_then(|()| self.state.write_message(&[], &mut message));
-        debug_assert_eq!(written, Ok(RESPONSE_NOISE_LEN));
-        (message, split(&mut self.state))
+            .and_then(|()| self.state.write_message(payload, message));
+        debug_assert_eq!(written, Ok(message.len()));
     }
 }
 

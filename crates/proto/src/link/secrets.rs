@@ -174,13 +174,18 @@ impl Secrets {
 
     /// When something is to be forgotten next.
     pub(crate) fn expire_at(&self) -> Option<Time> {
-        let ends = self.iter().map(|secret| secret.agreed_at + REJECT_AFTER_TIME);
+        let ends = self.all().map(|secret| secret.agreed_at + REJECT_AFTER_TIME);
         ends.chain(self.forget_former_at).min()
     }
 
-    /// In the order in which frames are tried.
-    fn iter(&self) -> impl Iterator<Item = &Secret> {
+    /// All of them.
+    fn all(&self) -> impl Iterator<Item = &Secret> {
         [&self.current, &self.offered, &self.former].into_iter().flatten()
+    }
+
+    /// In the order in which frames are tried.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Generation, &Psk)> {
+        self.all().map(|secret| (secret.generation, &secret.psk))
     }
 
     /// The key of the station's own session, if there is a secret to seal under.
@@ -199,26 +204,22 @@ impl Secrets {
 pub(crate) struct SessionKeys(Vec<(Generation, SessionKey)>);
 
 impl SessionKeys {
-    pub(crate) fn derive(secrets: &Secrets, sender: StationId, session: &Random128) -> Self {
-        SessionKeys::default().follow(secrets, sender, session)
-    }
-
     /// The keys of the same session under the secrets that there are now.
-    pub(crate) fn follow(
+    pub(crate) fn follow<'a>(
         mut self,
-        secrets: &Secrets,
+        secrets: impl Iterator<Item = (Generation, &'a Psk)>,
         sender: StationId,
         session: &Random128,
     ) -> Self {
-        let key = |secret: &Secret| {
-            let known = self.0.iter().position(|&(generation, _)| generation == secret.generation);
+        let key = |(generation, psk): (Generation, &Psk)| {
+            let known = self.0.iter().position(|&(known, _)| known == generation);
             let key = match known {
                 Some(at) => self.0.swap_remove(at).1,
-                None => SessionKey::derive(&secret.psk, sender, session),
+                None => SessionKey::derive(psk, sender, session),
             };
-            (secret.generation, key)
+            (generation, key)
         };
-        SessionKeys(secrets.iter().map(key).collect())
+        SessionKeys(secrets.map(key).collect())
     }
 
     /// As [`SessionKey::open`], under the first key that opens it; of which secret that is.
@@ -248,11 +249,11 @@ mod tests {
 
     /// Which secrets there are, in the order in which they are tried.
     fn bytes(secrets: &Secrets) -> Vec<u8> {
-        secrets.iter().map(|secret| secret.psk.as_bytes()[0]).collect()
+        secrets.iter().map(|(_, psk)| psk.as_bytes()[0]).collect()
     }
 
     fn generation(secrets: &Secrets, byte: u8) -> Generation {
-        secrets.iter().find(|secret| secret.psk == psk(byte)).unwrap().generation
+        secrets.iter().find(|(_, known)| **known == psk(byte)).unwrap().0
     }
 
     #[test]

@@ -227,9 +227,12 @@ fn hello(page: &Document) {
 }
 
 fn key_exchange(page: &Document) {
-    for (step, code, len) in
-        [(Step::Initiation, 1, INITIATION_NOISE_LEN), (Step::Response, 2, RESPONSE_NOISE_LEN)]
-    {
+    let steps = [
+        (Step::Initiation, 1, INITIATION_NOISE_LEN),
+        (Step::Response, 2, RESPONSE_NOISE_LEN),
+        (Step::Handout, 5, HANDOUT_NOISE_LEN),
+    ];
+    for (step, code, len) in steps {
         let mut bytes = written(|out| KeyExchange::write_head(FLOW, step, [1, 2, 3, 4], out));
         bytes.resize(bytes.len() + len, 0x55);
         bytes.resize(bytes.len() + KEY_EXCHANGE_MAC_LEN, 0x66);
@@ -604,6 +607,7 @@ fn sizes(page: &Document) {
         ("relayed, before the relay's frame", RELAYED_LEN),
         ("initiation", INITIATION_LEN),
         ("response", RESPONSE_LEN),
+        ("handout", HANDOUT_LEN),
         ("longest frame", FRAME_LEN_MAX),
         (
             "full-size packet in a source symbol of blocks, all beyond Ethernet",

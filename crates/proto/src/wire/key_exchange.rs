@@ -1,4 +1,5 @@
-//! Frames in which two stations with keys of their own agree on a secret.
+//! Frames in which two stations with keys of their own agree on a secret, or one gives another what
+//! it seals under.
 //!
 //! ```text
 //!  0        1        3        4            8                           len-16    len
@@ -7,14 +8,17 @@
 //!  +--------+--------+--------+------------+---------------------------+---------+
 //! ```
 //! The first byte is that of a HELLO with its lowest bit set, which no HELLO has. `sender` is the
-//! number of the station that sends it, `step` 1 for an initiation and 2 for a response, `exchange`
-//! four random bytes of the initiator's, which the response repeats. The Noise messages are those
-//! of IKpsk2: an initiation's payload is the initiator's timestamp (8), a response's is empty. The
-//! MAC is the first 16 bytes of an HMAC-SHA256 of all before, under a key that is made of the
-//! receiver's public key: who does not know that gets no Diffie-Hellman out of the receiver.
+//! number of the station that sends it, `step` 1 for an initiation, 2 for a response and 5 for a
+//! handout, `exchange` four random bytes of the initiator's, which the answer repeats. The Noise
+//! messages are those of IKpsk2: an initiation's payload is the initiator's timestamp (8), a
+//! response's is empty, a handout's are the two secrets (32 each) that its sender seals under now
+//! and will seal under next. The MAC is the first 16 bytes of an HMAC-SHA256 of all before, under a
+//! key that is made of the receiver's public key: who does not know that gets no Diffie-Hellman out
+//! of the receiver.
 
 use super::{Kind, Reader, VERSION, write_station};
 use crate::config::StationId;
+use crate::psk::PSK_LEN;
 
 /// Bytes in front of the Noise message.
 pub const KEY_EXCHANGE_HEAD_LEN: usize = 8;
@@ -33,15 +37,24 @@ pub const INITIATION_LEN: usize =
 /// Bytes of a response: fewer than of what it answers, so that no address is flooded.
 pub const RESPONSE_LEN: usize = KEY_EXCHANGE_HEAD_LEN + RESPONSE_NOISE_LEN + KEY_EXCHANGE_MAC_LEN;
 
-const _: () = assert!(RESPONSE_LEN <= INITIATION_LEN);
+/// Bytes of what a handout holds: two secrets.
+pub const HANDOUT_SECRETS_LEN: usize = 2 * PSK_LEN;
+/// Bytes of the Noise message of a handout.
+pub const HANDOUT_NOISE_LEN: usize = RESPONSE_NOISE_LEN + HANDOUT_SECRETS_LEN;
+/// Bytes of a handout. An initiation that asks for one is as long, by the zeros behind it.
+pub const HANDOUT_LEN: usize = RESPONSE_LEN + HANDOUT_SECRETS_LEN;
 
-/// Which of the two messages of a key exchange.
+const _: () = assert!(RESPONSE_LEN <= INITIATION_LEN && INITIATION_LEN <= HANDOUT_LEN);
+
+/// Which message of a key exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The first.
     Initiation,
-    /// The second.
+    /// The second, between two stations that seal for each other alone.
     Response,
+    /// The second, of a station whose frames several open: with the secrets that it seals under.
+    Handout,
 }
 
 impl Step {
@@ -49,6 +62,7 @@ impl Step {
         match self {
             Step::Initiation => 1,
             Step::Response => 2,
+            Step::Handout => 5,
         }
     }
 
@@ -56,6 +70,7 @@ impl Step {
         match self {
             Step::Initiation => INITIATION_LEN,
             Step::Response => RESPONSE_LEN,
+            Step::Handout => HANDOUT_LEN,
         }
     }
 }
@@ -99,6 +114,7 @@ impl<'a> KeyExchange<'a> {
         let step = match read.u8()? {
             1 => Step::Initiation,
             2 => Step::Response,
+            5 => Step::Handout,
             _ => return None,
         };
         let (frame, rest) = frame.split_at_checked(step.frame_len())?;
@@ -132,7 +148,12 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_is_no_frame_of_any_other_kind() {
-        for (step, len) in [(Step::Initiation, INITIATION_LEN), (Step::Response, RESPONSE_LEN)] {
+        let steps = [
+            (Step::Initiation, INITIATION_LEN),
+            (Step::Response, RESPONSE_LEN),
+            (Step::Handout, HANDOUT_LEN),
+        ];
+        for (step, len) in steps {
             let mut frame = Vec::new();
             KeyExchange::write_head(StationId(60_009), step, [1, 2, 3, 4], &mut frame);
             frame.resize(len, 7);

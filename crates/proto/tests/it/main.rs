@@ -5,6 +5,7 @@ mod franc_paper;
 mod hub;
 mod hub_memory;
 mod keys;
+mod member_keys;
 mod modes;
 mod reads;
 mod regressions;

@@ -119,7 +119,7 @@ fn recordings_that_are_each_newer_put_no_call_off_for_long() {
     for at in 0..6_000 {
         if at % 500 == 0 {
             let mut a = exchange(A, &keys(A, B, None), (at / 500) as u8);
-            a.newest_own = 10_000 + at;
+            a.newest.own = 10_000 + at;
             a.initiation = Some(a.initiate(ms(0), HELLO_INTERVAL_FAST));
             offered(hear(&mut b, ms(at), &say(&mut a, ms(0)).unwrap()));
         }
@@ -200,7 +200,7 @@ fn only_so_many_are_looked_into_and_the_peer_gets_its_turn() {
     let mut looked = 0;
     for at in 0..10_000 {
         let stranger = &mut exchange(A, &keys(StationId(7), B, None), (at % 251) as u8);
-        stranger.newest_own = at;
+        stranger.newest.own = at;
         let before = format!("{:?}", b.looks.initiations);
         assert_eq!(hear(&mut b, ms(at), &say(stranger, ms(at)).unwrap()), Taken::Refused);
         looked += u32::from(format!("{:?}", b.looks.initiations) != before);

@@ -10,12 +10,16 @@ use crate::wire::cookie::CookieReply;
 impl Group {
     /// Whether stations have keys of their own here, and agree on secrets.
     pub(crate) fn has_keys(&self) -> bool {
-        self.exchange.is_some()
+        !matches!(self.keyring, Keyring::Shared(_))
     }
 
     /// Another secret is wanted after so long.
     pub(crate) fn set_rekey_interval(&mut self, interval: Duration) {
-        self.exchange.iter_mut().for_each(|exchange| exchange.set_rekey_after(interval));
+        match &mut self.keyring {
+            Keyring::Shared(_) => {}
+            Keyring::Pair(_, exchange) => exchange.set_rekey_after(interval),
+            Keyring::Members(keys) => keys.set_rekey_after(interval),
+        }
     }
 
     /// Takes what is no frame of a session: perhaps one of a key exchange.
@@ -24,19 +28,25 @@ impl Group {
             let is_ours = self.take_cookie(now, &reply);
             return if is_ours { Opening::Cookie } else { Opening::NotAuthentic };
         }
-        let (Some(exchange), Some(message)) = (&mut self.exchange, KeyExchange::parse(frame))
-        else {
-            return Opening::Malformed;
-        };
+        let Some(message) = KeyExchange::parse(frame) else { return Opening::Malformed };
+        match self.keyring {
+            Keyring::Shared(_) => Opening::Malformed,
+            Keyring::Pair(..) => self.open_pair_exchange(now, &message),
+            Keyring::Members(_) => self.open_member_exchange(now, &message),
+        }
+    }
+
+    fn open_pair_exchange(&mut self, now: Time, message: &KeyExchange<'_>) -> Opening {
+        let Keyring::Pair(secrets, exchange) = &mut self.keyring else { return Opening::Malformed };
         let from = message.sender;
-        match exchange.take(now, &message) {
+        match exchange.take(now, message) {
             Taken::Offered(secret) => {
-                self.secrets.offer(now, secret);
+                secrets.offer(now, secret);
                 self.follow_secrets(now);
                 Opening::Initiation { from }
             }
             Taken::Agreed(secret) => {
-                self.secrets.agree(now, secret);
+                secrets.agree(now, secret);
                 self.follow_secrets(now);
                 self.drop_cookie_if_known();
                 Opening::Response { from }
@@ -44,7 +54,7 @@ impl Group {
             Taken::Repeated => Opening::Initiation { from },
             Taken::Unheard => {
                 // Only a frame under the secret ends that.
-                if self.can_seal() && !self.secrets.is_proven() {
+                if secrets.agreed().is_some() && !secrets.is_proven() {
                     self.hurry_hello(now);
                 }
                 Opening::Replayed
@@ -52,36 +62,51 @@ impl Group {
             Taken::Replayed => {
                 // Or a peer whose clock went back: it is answered by an initiation of our own.
                 let is_new = |(at, _)| now - at < REKEY_WAIT;
-                if !self.secrets.agreed().is_some_and(is_new) {
+                if !secrets.agreed().is_some_and(is_new) {
                     exchange.begin(now);
                 }
                 Opening::Replayed
             }
-            Taken::Refused => Opening::NotAuthentic,
+            Taken::Asked | Taken::Given(_) | Taken::Refused => Opening::NotAuthentic,
         }
     }
 
-    /// A frame of a session of the peer's was opened, under a key of this secret.
-    pub(super) fn note_opened(&mut self, now: Time, generation: Generation, session: &Random128) {
-        let Some(exchange) = &mut self.exchange else { return };
-        if self.secrets.note_opened(now, (generation, session), exchange.precedes()) {
-            exchange.note_proven();
+    /// A frame of a session of a peer's was opened, under a key of this secret.
+    pub(super) fn note_opened(
+        &mut self,
+        now: Time,
+        from: StationId,
+        generation: Generation,
+        session: &Random128,
+    ) {
+        let is_news = match &mut self.keyring {
+            Keyring::Shared(_) => false,
+            Keyring::Pair(secrets, exchange) => {
+                let is_news = secrets.note_opened(now, (generation, session), exchange.precedes());
+                if is_news {
+                    exchange.note_proven();
+                }
+                is_news
+            }
+            Keyring::Members(keys) => keys.note_opened(now, from, generation),
+        };
+        if is_news {
             self.follow_secrets(now);
         }
     }
 
     /// Derives the keys of all sessions anew, from the secrets that there are now.
-    fn follow_secrets(&mut self, now: Time) {
-        let Group { secrets, own, peers, me, .. } = self;
-        let is_another = own.generation != secrets.generation();
+    pub(super) fn follow_secrets(&mut self, now: Time) {
+        let Group { keyring, own, peers, me, .. } = self;
+        let is_another = own.generation != keyring.own_generation();
         if is_another {
-            own.key = secrets.own_key(*me, &own.id);
-            (own.generation, own.sealed) = (secrets.generation(), 0);
+            own.key = keyring.own_key(*me, &own.id);
+            (own.generation, own.sealed) = (keyring.own_generation(), 0);
         }
         for peer in peers.iter_mut() {
             let id = peer.id;
             let follow = |keys: &mut SessionKeys, session: &Random128| {
-                *keys = core::mem::take(keys).follow(secrets, id, session);
+                *keys = keyring.follow(core::mem::take(keys), id, session);
             };
             peer.session.iter_mut().for_each(|session| follow(&mut session.keys, &session.id));
             peer.pending.iter_mut().for_each(|pending| follow(&mut pending.keys, &pending.id));
@@ -92,28 +117,32 @@ impl Group {
         }
     }
 
-    /// Writes the next message of a key exchange into `frame` (replaced), if one is due.
-    pub(crate) fn poll_exchange(&mut self, now: Time, frame: &mut Vec<u8>) -> bool {
+    /// Writes the next message of a key exchange into `frame` (replaced), if one is due; to whom.
+    pub(crate) fn poll_exchange(&mut self, now: Time, frame: &mut Vec<u8>) -> Option<StationId> {
         let longest = self.outreach_interval(now).unwrap_or(HELLO_INTERVAL_SEARCH_MAX);
-        if !self.exchange.as_mut().is_some_and(|exchange| exchange.poll(now, longest, frame)) {
-            return false;
-        }
+        let mut exchanges = self.keyring.exchanges_mut();
+        let to = exchanges.find_map(|it| it.poll(now, longest, frame).then(|| it.peer_id()))?;
+        drop(exchanges);
         if cookie::asked_by(frame).is_some() {
             frame.resize(frame.len().max(self.seeking_len(now)), 0);
             self.show_cookie(now, frame);
         }
-        true
+        Some(to)
     }
 
     /// Begins a key exchange if it is time, and forgets secrets that are too old.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if self.secrets.expire_at().filter(|_| self.exchange.is_some()).is_some_and(|at| at <= now)
-            && self.secrets.expire(now)
+        if let Keyring::Members(_) = self.keyring {
+            return self.handle_members_timeout(now);
+        }
+        if let Keyring::Pair(secrets, _) = &mut self.keyring
+            && secrets.expire_at().is_some_and(|at| at <= now)
+            && secrets.expire(now)
         {
             self.follow_secrets(now);
         }
         if self.begin_at().is_some_and(|at| at <= now)
-            && let Some(exchange) = &mut self.exchange
+            && let Keyring::Pair(_, exchange) = &mut self.keyring
         {
             exchange.begin(now);
         }
@@ -121,16 +150,18 @@ impl Group {
 
     /// When the next secret is to be agreed on, if no key exchange has begun.
     fn begin_at(&self) -> Option<Time> {
-        let exchange = self.exchange.as_ref().filter(|exchange| !exchange.has_begun())?;
-        let Some((agreed_at, is_ours)) = self.secrets.agreed() else {
+        let Keyring::Pair(secrets, exchange) = &self.keyring else { return None };
+        if exchange.has_begun() {
+            return None;
+        }
+        let Some((agreed_at, is_ours)) = secrets.agreed() else {
             return Some(Time::ZERO);
         };
         if self.own.sealed >= REKEY_AFTER_FRAMES {
             return Some(Time::ZERO);
         }
         let wait = if is_ours { Duration::ZERO } else { REKEY_WAIT };
-        let heard = |peer: &Peer| peer.hello_at.max(Some(peer.last_heard));
-        let heard = self.peers.iter().filter_map(heard).max().unwrap_or(agreed_at);
+        let heard = self.peers.iter().filter_map(Peer::heard_at).max().unwrap_or(agreed_at);
         let silent_at = heard.max(agreed_at) + REKEY_SILENCE;
         Some(silent_at.min(agreed_at + exchange.rekey_after() + wait))
     }
@@ -138,9 +169,14 @@ impl Group {
     /// When [`handle_timeout`](Self::handle_timeout) or [`poll_exchange`](Self::poll_exchange) has
     /// something to do.
     pub(crate) fn exchange_due(&self) -> Option<Time> {
-        let exchange = self.exchange.as_ref()?;
-        let dues = [exchange.due(), self.begin_at(), self.secrets.expire_at()];
-        dues.into_iter().flatten().min()
+        match &self.keyring {
+            Keyring::Shared(_) => None,
+            Keyring::Pair(secrets, exchange) => {
+                let dues = [exchange.due(), self.begin_at(), secrets.expire_at()];
+                dues.into_iter().flatten().min()
+            }
+            Keyring::Members(keys) => self.members_due(keys),
+        }
     }
 }
 
@@ -148,6 +184,7 @@ impl Group {
 mod tests {
     use super::*;
     use crate::keys::{Keys, PeerKey, PrivateKey};
+    use corridor_base::rand::SeedableRng;
 
     const IDS: [StationId; 2] = [StationId(1), StationId(2)];
 
@@ -172,7 +209,7 @@ mod tests {
             *now += Duration::from_millis(1);
             for at in [0, 1] {
                 groups[at].handle_timeout(*now);
-                while groups[at].poll_exchange(*now, &mut frame) {
+                while groups[at].poll_exchange(*now, &mut frame).is_some() {
                     groups[1 - at].open(*now, &frame, &mut body);
                 }
                 if groups[at].hello_due() <= *now {
@@ -217,9 +254,9 @@ mod tests {
         let (mut groups, mut now) = (groups(), Time::ZERO);
         converse(&mut groups, &mut now);
         let twin = |groups: &mut [Group; 2], byte| {
-            let Group { own, secrets, .. } = &mut groups[1];
+            let Group { own, keyring, .. } = &mut groups[1];
             let (id, counter) = (core::mem::replace(&mut own.id, [byte; 16]), own.next_counter);
-            let key = core::mem::replace(&mut own.key, secrets.own_key(IDS[1], &[byte; 16]));
+            let key = core::mem::replace(&mut own.key, keyring.own_key(IDS[1], &[byte; 16]));
             let mut frame = Vec::new();
             groups[1].write_hello(now, 0, &mut frame, 0);
             let own = &mut groups[1].own;

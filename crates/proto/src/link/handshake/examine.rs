@@ -58,12 +58,12 @@ impl Group {
             return if is_own { Unopened::Own } else { Unopened::Sealed };
         }
         let Some((sender, id)) = hello_clear(frame) else { return Unopened::Foreign };
-        let keys = SessionKeys::derive(&self.secrets, sender, &id);
+        let keys = self.keyring.session_keys(sender, &id);
         let clear_len = HEADER_LEN + HELLO_CLEAR_LEN;
         if keys.open(header.counter, frame, clear_len, &mut body).is_none() {
-            return match self.exchange {
-                Some(_) => Unopened::OtherSecret { names: sender },
-                None => Unopened::OtherKey { names: sender },
+            return match self.has_keys() {
+                true => Unopened::OtherSecret { names: sender },
+                false => Unopened::OtherKey { names: sender },
             };
         }
         if sender == self.me && id == self.own.id {
@@ -77,7 +77,10 @@ impl Group {
 
     fn examine_exchange(&self, message: &KeyExchange<'_>) -> Unopened {
         let names = message.sender;
-        let Some(exchange) = &self.exchange else { return Unopened::HasKeys { names } };
+        if !self.has_keys() {
+            return Unopened::HasKeys { names };
+        }
+        let Some(exchange) = self.keyring.exchange(names) else { return Unopened::Sealed };
         match exchange.examine(message) {
             Sight::Own => Unopened::Own,
             Sight::NotForUs => Unopened::NotOurPublicKey { names },

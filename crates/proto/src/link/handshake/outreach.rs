@@ -82,7 +82,8 @@ impl Group {
     /// or a response to an initiation of this station.
     pub(crate) fn expects(&self, frame: &[u8]) -> bool {
         if let Some(message) = KeyExchange::parse(frame) {
-            return self.exchange.as_ref().is_some_and(|exchange| exchange.expects(&message));
+            let exchange = self.keyring.exchange(message.sender);
+            return exchange.is_some_and(|exchange| exchange.expects(&message));
         }
         let Some((sender, id)) = hello_clear(frame) else { return false };
         self.peer(sender).is_some_and(|peer| peer.keys_of(&id).is_some())
@@ -102,7 +103,7 @@ impl Group {
         if is_news && hurried.is_none_or(|at| now - at >= COOKIE_HURRY_INTERVAL) {
             self.cookies.hurried_at = Some(now);
             self.hurry_hello(now);
-            self.exchange.iter_mut().for_each(|exchange| exchange.hurry(now));
+            self.keyring.exchanges_mut().for_each(|exchange| exchange.hurry(now));
         }
         true
     }

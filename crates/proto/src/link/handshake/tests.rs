@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::wire::cookie::CookieReply;
+use corridor_base::rand::SeedableRng;
 
 fn coding() -> CodingParams {
     CodingParams { symbol_size: 1400, ..CodingParams::default() }

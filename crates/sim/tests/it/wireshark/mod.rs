@@ -274,6 +274,7 @@ fn key_exchanges_are_shown_and_what_is_none_is_not() {
         exchange(Step::Initiation, INITIATION_LEN),
         exchange(Step::Response, RESPONSE_LEN),
         exchange(Step::Response, RESPONSE_LEN + 1),
+        exchange(Step::Handout, HANDOUT_LEN),
     ];
     write_pcap(&file, LINKTYPE_ETHERNET, &packets);
     let names = ["hello.sender", "key_exchange.step", "key_exchange.exchange", "key_exchange.mac"];
@@ -284,9 +285,10 @@ fn key_exchanges_are_shown_and_what_is_none_is_not() {
     let mac = "55".repeat(16);
     let shown = |step| format!("60009\t{step}\t0xdeadbeef\t{mac}");
     let lines: Vec<_> = text.lines().map(|line| line.replace(':', "")).collect();
-    assert_eq!(lines, [shown(1), shown(2), "\t\t\t".to_owned()]);
+    assert_eq!(lines, [shown(1), shown(2), "\t\t\t".to_owned(), shown(5)]);
     let info = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]).unwrap_or_default();
     assert!(info.contains("station 60009 key exchange, initiation"), "{info}");
+    assert!(info.contains("station 60009 key exchange, handout"), "{info}");
 }
 
 #[test]

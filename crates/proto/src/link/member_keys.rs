@@ -1,0 +1,312 @@
+//! Keys where several stations open what one of them seals: a helper and its two ends, relays and
+//! their neighbours.
+//!
+//! Each station seals under a secret of its own, and gives it to each of its neighbours under the
+//! keys of the two: who wants it begins a key exchange, and the answer holds it, and the one that
+//! will follow. So all have the next one before it is used, and nothing is lost when it is:
+//!
+//! ```text
+//! sender:    [1, 2] given to all -> seals under 2, makes 3 -> [2, 3] given to who asks -> ...
+//! neighbour: has [1, 2] -> opens a frame under 2: forgets 1 a moment later, asks for 3 -> ...
+//! ```
+//!
+//! A neighbour can forge what another one seals, for it has its secret; who is no neighbour any
+//! more has neither the next but one nor anything after it.
+
+use core::time::Duration;
+
+use corridor_base::rand::{Rng, SeedableRng};
+use corridor_base::{Stream, Time};
+use zeroize::Zeroizing;
+
+use crate::bounds::{
+    FORMER_SECRET_AGE_MAX, HELLO_TALKING, REJECT_AFTER_TIME, REKEY_AFTER_FRAMES, REKEY_AFTER_TIME,
+    SECRETS_ASKED_INTERVAL,
+};
+use crate::config::StationId;
+use crate::keys::Keys;
+use crate::link::exchange::{Exchange, Taken};
+use crate::link::secrets::Generation;
+use crate::psk::{PSK_LEN, Psk};
+use crate::wire::KeyExchange;
+
+/// A secret that somebody seals under.
+pub(crate) struct Sealing {
+    pub(crate) psk: Psk,
+    pub(crate) generation: Generation,
+}
+
+/// What this station seals under, and what each of its neighbours does.
+pub(crate) struct MemberKeys {
+    rng: Stream,
+    now: Sealing,
+    next: Sealing,
+    /// Since when both are as they are.
+    since: Time,
+    /// When to look again whether all have the next.
+    look_at: Time,
+    rekey_after: Duration,
+    members: Vec<Member>,
+}
+
+/// A neighbour, with its part of the keys.
+pub(crate) struct Member {
+    pub(crate) station: StationId,
+    pub(crate) exchange: Exchange,
+    pub(crate) given: Given,
+    /// When it was last asked for more because a frame of it did not open.
+    asked_at: Option<Time>,
+}
+
+/// The secrets of a neighbour that this station was given.
+#[derive(Default)]
+pub(crate) struct Given {
+    now: Option<Sealing>,
+    next: Option<Sealing>,
+    /// The one before: frames that were under way are opened.
+    former: Option<Sealing>,
+    forget_former_at: Option<Time>,
+    generations: Generation,
+    /// When it last gave any.
+    given_at: Option<Time>,
+    /// Since when the present one is in use, as far as is known here.
+    used_since: Option<Time>,
+}
+
+impl MemberKeys {
+    /// With all the peers that `keys` has. Asks each of them now.
+    pub(crate) fn new(me: StationId, keys: &Keys, mut rng: Stream, now: Time) -> Self {
+        let secrets = [random(&mut rng), random(&mut rng)];
+        let member = |at: usize| {
+            let one = Keys { peers: vec![keys.peers[at].clone()], ..keys.clone() };
+            let mut exchange = Exchange::new(me, &one, Stream::from_rng(&mut rng), now);
+            exchange.hand_out(secrets.clone());
+            let station = keys.peers[at].station;
+            Member { station, exchange, given: Given::default(), asked_at: None }
+        };
+        let members = (0..keys.peers.len()).map(member).collect();
+        let [first, second] = secrets;
+        MemberKeys {
+            rng,
+            now: Sealing { psk: first, generation: 1 },
+            next: Sealing { psk: second, generation: 2 },
+            since: now,
+            look_at: now,
+            rekey_after: REKEY_AFTER_TIME,
+            members,
+        }
+    }
+
+    /// What this station seals under.
+    pub(crate) fn own(&self) -> &Sealing {
+        &self.now
+    }
+
+    pub(crate) fn member(&self, station: StationId) -> Option<&Member> {
+        self.members.iter().find(|member| member.station == station)
+    }
+
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub(crate) fn members_mut(&mut self) -> &mut [Member] {
+        &mut self.members
+    }
+
+    pub(crate) fn set_rekey_after(&mut self, interval: Duration) {
+        self.rekey_after = interval;
+    }
+
+    /// Takes a message of a key exchange; `None` if it is for another neighbour of its sender.
+    pub(crate) fn take(&mut self, now: Time, message: &KeyExchange<'_>) -> Option<Taken> {
+        let sender = self.members.iter().position(|member| member.station == message.sender);
+        let Some(at) = sender else { return Some(Taken::Refused) };
+        let member = &mut self.members[at];
+        let taken = member.exchange.take(now, message);
+        match &taken {
+            Taken::Given(secrets) => member.given.take(now, secrets.clone()),
+            // Who asks has perhaps started anew, and seals under another secret.
+            Taken::Asked if !member.given.is_fresh(now) => member.exchange.begin(now),
+            Taken::Refused => {
+                let others = self.members.iter().filter(|it| it.station != message.sender);
+                let is_overheard = others.into_iter().any(|it| it.exchange.is_for_peer(message));
+                return (!is_overheard).then_some(taken);
+            }
+            _ => {}
+        }
+        Some(taken)
+    }
+
+    /// A frame of a neighbour was opened under a secret of its. Whether keys change by that.
+    pub(crate) fn note_opened(
+        &mut self,
+        now: Time,
+        station: StationId,
+        generation: Generation,
+    ) -> bool {
+        let Some(member) = self.members.iter_mut().find(|it| it.station == station) else {
+            return false;
+        };
+        let is_news = member.given.note_opened(now, generation);
+        if is_news {
+            member.exchange.begin(now);
+        }
+        is_news
+    }
+
+    /// A frame in a neighbour's name did not open: perhaps it has started anew. Anybody can send
+    /// such frames, so it is not asked often.
+    pub(crate) fn note_unopened(&mut self, now: Time, station: StationId) {
+        let member = self.members.iter_mut().find(|it| it.station == station);
+        let Some(member) = member.filter(|member| !member.exchange.has_begun()) else { return };
+        if member.asked_at.is_none_or(|at| now - at >= SECRETS_ASKED_INTERVAL) {
+            member.asked_at = Some(now);
+            member.exchange.begin(now);
+        }
+    }
+
+    /// Goes over to the next secret when it is time, and forgets what is too old. `sealed`: frames
+    /// sealed under this one; `is_there`: who is heard of. Whether keys change by that.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Time,
+        sealed: u32,
+        is_there: impl Fn(StationId) -> bool,
+    ) -> bool {
+        let mut changes = false;
+        for member in &mut self.members {
+            changes |= member.given.expire(now);
+        }
+        if self.next_at(sealed) > now {
+            return changes;
+        }
+        if now - self.since >= self.longest() || self.all_have_next(now, is_there) {
+            self.go_on(now);
+            return true;
+        }
+        self.look_at = now + HELLO_TALKING / 4;
+        changes
+    }
+
+    /// When the next secret is wanted, after so many frames under this one.
+    fn next_at(&self, sealed: u32) -> Time {
+        let is_full = sealed >= REKEY_AFTER_FRAMES;
+        let wanted = if is_full { self.since } else { self.since + self.rekey_after };
+        wanted.max(self.look_at)
+    }
+
+    /// How long one is sealed under, though not all have the next.
+    fn longest(&self) -> Duration {
+        self.rekey_after + (REJECT_AFTER_TIME - REKEY_AFTER_TIME) / 2
+    }
+
+    /// Whether all that are there were given the next secret, and do not ask again.
+    fn all_have_next(&self, now: Time, is_there: impl Fn(StationId) -> bool) -> bool {
+        let has = |member: &Member| {
+            let asked = member.exchange.asked();
+            asked.is_some_and(|(heard, answered)| {
+                answered >= self.since && now - heard >= HELLO_TALKING
+            })
+        };
+        self.members.iter().filter(|member| is_there(member.station)).all(has)
+    }
+
+    fn go_on(&mut self, now: Time) {
+        let generation = self.next.generation.wrapping_add(1);
+        let next = Sealing { psk: random(&mut self.rng), generation };
+        self.now = core::mem::replace(&mut self.next, next);
+        (self.since, self.look_at) = (now, now);
+        for member in &mut self.members {
+            member.exchange.hand_out([self.now.psk.clone(), self.next.psk.clone()]);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub(crate) fn due(&self, sealed: u32) -> Time {
+        let ends = self.members.iter().filter_map(|member| member.given.expire_at());
+        ends.fold(self.next_at(sealed), Time::min)
+    }
+}
+
+impl Given {
+    /// The neighbour has given these.
+    fn take(&mut self, now: Time, [secret, next]: [Psk; 2]) {
+        self.given_at = Some(now);
+        let before = [self.now.take(), self.next.take(), self.former.take()];
+        let mut before: Vec<Sealing> = before.into_iter().flatten().collect();
+        let mut known = |psk: Psk| {
+            let at = before.iter().position(|sealing| sealing.psk == psk);
+            at.map(|at| before.remove(at)).unwrap_or_else(|| {
+                self.generations = self.generations.wrapping_add(1);
+                Sealing { psk, generation: self.generations }
+            })
+        };
+        let (secret, next) = (known(secret), known(next));
+        // The first of what is left is the one that was in use, if another one took its place.
+        self.former = before.into_iter().next();
+        self.forget_former_at = self.former.as_ref().map(|_| now + FORMER_SECRET_AGE_MAX);
+        self.used_since = Some(now);
+        (self.now, self.next) = (Some(secret), Some(next));
+    }
+
+    /// Whether the neighbour has given its secrets of late.
+    fn is_fresh(&self, now: Time) -> bool {
+        self.given_at.is_some_and(|at| now - at < HELLO_TALKING)
+    }
+
+    /// A frame was opened under this one. Whether that shows that the next is in use.
+    fn note_opened(&mut self, now: Time, generation: Generation) -> bool {
+        let Some(next) = self.next.take_if(|next| next.generation == generation) else {
+            return false;
+        };
+        self.former = self.now.replace(next);
+        self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+        self.used_since = Some(now);
+        true
+    }
+
+    /// Forgets what is too old. Whether there was anything.
+    fn expire(&mut self, now: Time) -> bool {
+        if self.expire_at().is_none_or(|at| at > now) {
+            return false;
+        }
+        if self.forget_former_at.take_if(|at| *at <= now).is_some() {
+            self.former = None;
+        }
+        if self.used_until().is_some_and(|at| at <= now) {
+            *self = Given { generations: self.generations, ..Given::default() };
+        }
+        true
+    }
+
+    /// When what is given is too old, if no newer is given.
+    fn used_until(&self) -> Option<Time> {
+        self.used_since.map(|since| since + REJECT_AFTER_TIME)
+    }
+
+    fn expire_at(&self) -> Option<Time> {
+        self.forget_former_at.into_iter().chain(self.used_until()).min()
+    }
+
+    /// Since when the present one is known here; none if none is.
+    pub(crate) fn since(&self) -> Option<Time> {
+        self.given_at.filter(|_| self.now.is_some())
+    }
+
+    /// Whether it is the one before.
+    pub(crate) fn is_former(&self, generation: Generation) -> bool {
+        self.former.as_ref().is_some_and(|former| former.generation == generation)
+    }
+
+    /// In the order in which frames are tried.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Sealing> {
+        [&self.now, &self.next, &self.former].into_iter().flatten()
+    }
+}
+
+fn random(rng: &mut Stream) -> Psk {
+    let mut bytes = Zeroizing::new([0; PSK_LEN]);
+    rng.fill_bytes(&mut bytes[..]);
+    (*bytes).into()
+}

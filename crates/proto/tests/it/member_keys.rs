@@ -1,0 +1,290 @@
+//! Stations with keys of their own whose frames several open: two ends and their helper, on a
+//! channel where all hear all.
+
+use core::time::Duration;
+
+use corridor_base::rand::{RngExt, SeedableRng};
+use corridor_base::{Stream, Time};
+use corridor_proto::bounds::{REJECT_AFTER_TIME, REKEY_AFTER_TIME};
+use corridor_proto::wire::{HANDOUT_LEN, KeyExchange, Step};
+use corridor_proto::{
+    CodingParams, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security, Station,
+    StationConfig, StationId,
+};
+
+const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
+const HELPER: usize = 2;
+
+fn private(id: StationId) -> PrivateKey {
+    PrivateKey::from_random([id.0 as u8; 32])
+}
+
+/// The station at `index`, with the keys of both others; `run` is larger at each of its starts.
+fn config(index: usize, run: u64) -> StationConfig {
+    let id = IDS[index];
+    let role = match index {
+        HELPER => Role::Helper { between: (IDS[0], IDS[1]) },
+        _ => Role::Endpoint { peer: IDS[1 - index], helper: Some(IDS[HELPER]) },
+    };
+    let others = IDS.iter().filter(|&&other| other != id);
+    let peer =
+        |&station: &StationId| PeerKey { station, public: private(station).public(), psk: None };
+    let keys = Keys {
+        private: private(id),
+        peers: others.map(peer).collect(),
+        started_ns: run * 1_000_000_000_000,
+    };
+    StationConfig {
+        id,
+        role,
+        security: Security::Keys(Box::new(keys)),
+        coding: CodingParams::default(),
+        link_errors: LinkErrors::Measured,
+        ingress_packets: 1_000,
+        frame_len_max: 1_400,
+        frame_len_min: 0,
+        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
+        rate_bps: None,
+    }
+}
+
+struct Cell {
+    now: Time,
+    stations: Vec<Station>,
+    /// When a frame arrives, at whom, and what it is.
+    air: Vec<(Time, usize, Vec<u8>)>,
+    loss_ratio: f64,
+    dice: Stream,
+    next_number: u32,
+    delivered: [Vec<u32>; 3],
+    /// Frames that nobody could open.
+    rejected: usize,
+}
+
+impl Cell {
+    fn new(seed: u8) -> Self {
+        let station = |index| Station::new(config(index, 1), [seed ^ index as u8; 32], Time::ZERO);
+        Cell {
+            now: Time::ZERO,
+            stations: (0..3).map(|index| station(index).expect("a sound configuration")).collect(),
+            air: Vec::new(),
+            loss_ratio: 0.0,
+            dice: Stream::from_seed([seed; 32]),
+            next_number: 0,
+            delivered: Default::default(),
+            rejected: 0,
+        }
+    }
+
+    fn restart(&mut self, index: usize, run: u64) {
+        let config = config(index, run);
+        self.stations[index] = Station::new(config, [90 + run as u8; 32], self.now).unwrap();
+    }
+
+    /// One millisecond; all hear all, 2 ms later.
+    fn step(&mut self) {
+        self.now += Duration::from_millis(1);
+        let now = self.now;
+        let all: Vec<_> = core::mem::take(&mut self.air);
+        let (due, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.0 <= now);
+        self.air = later;
+        for (_, to, frame) in due {
+            let outcome = self.stations[to].handle_frame(now, &frame);
+            self.rejected += usize::from(matches!(outcome, FrameOutcome::Rejected(_)));
+        }
+        for index in 0..self.stations.len() {
+            self.stations[index].handle_timeout(now);
+            while let Some(transmit) = self.stations[index].poll_transmit(now) {
+                let frame = transmit.frame.to_vec();
+                for to in (0..3).filter(|&to| to != index) {
+                    if self.dice.random::<f64>() >= self.loss_ratio {
+                        self.air.push((now + Duration::from_millis(2), to, frame.clone()));
+                    }
+                }
+            }
+            while let Some(packet) = self.stations[index].poll_packet() {
+                let number = packet.bytes()[96..100].try_into().unwrap();
+                self.delivered[index].push(u32::from_be_bytes(number));
+            }
+            while self.stations[index].poll_event().is_some() {}
+        }
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.step();
+        }
+    }
+
+    /// Packets from one end to the other, one each 20 ms; the numbers of those that were sent.
+    fn talk(&mut self, span: Duration) -> Vec<u32> {
+        let end = self.now + span;
+        let mut sent = Vec::new();
+        while self.now < end {
+            let mut packet = vec![0x45; 100];
+            packet[96..].copy_from_slice(&self.next_number.to_be_bytes());
+            self.stations[0].handle_packet(self.now, &packet);
+            sent.push(self.next_number);
+            self.next_number += 1;
+            (0..20).for_each(|_| self.step());
+        }
+        sent
+    }
+
+    fn all_up(&self) -> bool {
+        (0..3).all(|index| {
+            let others = IDS.iter().filter(|&&id| id != IDS[index]);
+            others.into_iter().all(|&id| self.stations[index].is_up(id))
+        })
+    }
+
+    /// How long it takes until all have met.
+    fn meet(&mut self) -> Duration {
+        let start = self.now;
+        while !self.all_up() {
+            assert!(self.now - start < Duration::from_secs(60), "no session after a minute");
+            self.step();
+        }
+        self.now - start
+    }
+}
+
+#[test]
+fn ends_and_helper_with_keys_of_their_own_meet_and_the_helper_reads_along() {
+    let mut cell = Cell::new(1);
+    assert!(cell.meet() < Duration::from_millis(300));
+    let rejected = cell.rejected;
+    let sent = cell.talk(Duration::from_secs(10));
+    cell.run(Duration::from_secs(1));
+    assert_eq!(cell.delivered[1], sent);
+    assert_eq!(cell.rejected, rejected, "nothing is rejected once all have met");
+    assert!(cell.stations[HELPER].stats().symbols_innovative as usize >= sent.len() / 2);
+    assert_eq!(cell.stations.iter().map(|it| it.stats().secrets_agreed).sum::<u64>(), 6);
+}
+
+#[test]
+fn they_meet_where_half_of_all_frames_get_lost() {
+    let mut times: Vec<Duration> = (1..=40)
+        .map(|seed| {
+            let mut cell = Cell::new(seed);
+            cell.loss_ratio = 0.5;
+            cell.meet()
+        })
+        .collect();
+    times.sort();
+    assert!(times[20] < Duration::from_secs(2), "median {:?}", times[20]);
+    assert!(times[39] < Duration::from_secs(10), "longest {:?}", times[39]);
+}
+
+#[test]
+fn secrets_follow_each_other_and_nothing_is_lost_by_it() {
+    let mut cell = Cell::new(2);
+    cell.meet();
+    let rejected = cell.rejected;
+    let sent = cell.talk(4 * REKEY_AFTER_TIME);
+    cell.run(Duration::from_secs(1));
+    assert_eq!(cell.delivered[1], sent);
+    assert_eq!(cell.rejected, rejected);
+    let agreed =
+        |cell: &Cell| cell.stations.iter().map(|it| it.stats().secrets_agreed).sum::<u64>();
+    // Each asks both others at the start, and after each of three changes of each.
+    assert!((6 + 3 * 6..=6 + 4 * 6).contains(&agreed(&cell)), "{}", agreed(&cell));
+}
+
+#[test]
+fn a_station_that_starts_anew_is_asked_for_its_new_secrets() {
+    for index in 0..3 {
+        let mut cell = Cell::new(10 + index as u8);
+        cell.meet();
+        cell.talk(Duration::from_secs(1));
+        // At once, and again much later.
+        for (run, pause) in [(2, 1), (3, 200)] {
+            cell.run(Duration::from_secs(pause));
+            cell.restart(index, run);
+            cell.run(Duration::from_millis(1));
+            assert!(cell.meet() < Duration::from_secs(2), "station {index}, start {run}");
+        }
+        cell.delivered[1].clear();
+        let sent = cell.talk(Duration::from_secs(3));
+        cell.run(Duration::from_secs(1));
+        // An end that starts anew is given again what it had not acknowledged.
+        assert!(cell.delivered[1].ends_with(&sent), "{:?}", cell.delivered[1]);
+    }
+}
+
+/// Where a neighbour cannot be heard, the others go on to other secrets without it; it is told when
+/// it comes back.
+#[test]
+fn who_was_away_for_long_comes_back() {
+    let mut cell = Cell::new(5);
+    cell.meet();
+    let mut away = cell.stations.remove(HELPER);
+    for _ in 0..2 * REJECT_AFTER_TIME.as_millis() as u64 {
+        cell.now += Duration::from_millis(1);
+        let now = cell.now;
+        let mut frames = Vec::new();
+        for (index, station) in cell.stations.iter_mut().enumerate() {
+            station.handle_timeout(now);
+            while let Some(transmit) = station.poll_transmit(now) {
+                frames.push((1 - index, transmit.frame.to_vec()));
+            }
+        }
+        for (to, frame) in frames {
+            cell.stations[to].handle_frame(now, &frame);
+        }
+        away.handle_timeout(now);
+        while away.poll_transmit(now).is_some() {}
+    }
+    cell.stations.push(away);
+    cell.run(Duration::from_secs(10));
+    assert!(cell.all_up());
+    let sent = cell.talk(Duration::from_secs(3));
+    cell.run(Duration::from_secs(1));
+    assert_eq!(cell.delivered[1], sent);
+    assert!(cell.stations[HELPER].stats().symbols_innovative > 0);
+}
+
+/// Who does not have the private key of a neighbour gets nothing, and a recorded handout is worth
+/// nothing.
+#[test]
+fn handouts_are_for_who_asked_alone() {
+    let mut cell = Cell::new(6);
+    let mut stranger = config(1, 1);
+    let Security::Keys(keys) = &mut stranger.security else { unreachable!() };
+    keys.private = PrivateKey::from_random([77; 32]);
+    let mut stranger = Station::new(stranger, [5; 32], Time::ZERO).unwrap();
+    let mut handouts = Vec::new();
+    for _ in 0..5_000 {
+        cell.step();
+        while let Some(transmit) = stranger.poll_transmit(cell.now) {
+            let frame = transmit.frame.to_vec();
+            assert!(frame.len() >= HANDOUT_LEN || KeyExchange::parse(&frame).is_none());
+            cell.stations[0].handle_frame(cell.now, &frame);
+        }
+        stranger.handle_timeout(cell.now);
+        let is_handout = |frame: &[u8]| {
+            KeyExchange::parse(frame).is_some_and(|message| message.step == Step::Handout)
+        };
+        let heard = cell.air.iter().filter(|(at, ..)| *at == cell.now + Duration::from_millis(2));
+        handouts.extend(heard.map(|it| it.2.clone()).filter(|frame| is_handout(frame)));
+        for (_, _, frame) in &cell.air {
+            stranger.handle_frame(cell.now, frame);
+        }
+    }
+    assert!(!handouts.is_empty() && cell.all_up());
+    assert_eq!(stranger.stats().secrets_agreed, 0);
+    assert!(!stranger.is_up(IDS[0]));
+    let agreed =
+        |cell: &Cell| cell.stations.iter().map(|it| it.stats().secrets_agreed).sum::<u64>();
+    let before = agreed(&cell);
+    for frame in handouts {
+        for station in &mut cell.stations {
+            station.handle_frame(cell.now, &frame);
+        }
+    }
+    assert_eq!(agreed(&cell), before);
+    let sent = cell.talk(Duration::from_secs(2));
+    cell.run(Duration::from_secs(1));
+    assert_eq!(cell.delivered[1], sent);
+}
