@@ -417,6 +417,11 @@ impl Plan {
         Plan::from_document(document, (engine, path.parent().unwrap_or(FilePath::new("."))))
     }
 
+    /// An error of one of its values, with its place in the plan's file.
+    pub fn locate(&self, path: &FilePath, error: ScenarioError) -> ScenarioError {
+        error.at(&Document::new(path.display().to_string(), self.text.as_str()))
+    }
+
     /// Whether a text is that of a plan with a network; no text that is not TOML is.
     pub fn has_network(text: &str) -> bool {
         toml::from_str::<Table>(text).is_ok_and(|tree| tree.contains_key("network"))

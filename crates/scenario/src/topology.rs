@@ -139,7 +139,7 @@ pub(crate) fn network(
     };
     check_unused(table)?;
     check_routes(&table.route, nodes, radios.len())?;
-    check_tunnels(table, nodes)?;
+    check_tunnels(table, nodes, &radios)?;
     let relay = table.relay.as_ref().map(relay::relay).transpose()?;
     if relay.is_some() && !radios.iter().all(|cell| matches!(cell.air, Air::Mac(_))) {
         let expected = "nothing without a MAC that tells of retries: dcf, 802.15.4";

@@ -9,7 +9,7 @@ use corridor_proto::Preset;
 
 use crate::error::ScenarioError;
 use crate::network::{FlowTable, NetworkTable, SourceKind, TunnelTable};
-use crate::placement::numbers;
+use crate::placement::{Cell, numbers};
 
 /// Most tunnels of a network.
 pub const TUNNELS_MAX: usize = 1_000;
@@ -17,7 +17,11 @@ pub const TUNNELS_MAX: usize = 1_000;
 const TRACE_S_MAX: f64 = 1_000_000.0;
 
 /// Checks between which nodes tunnels are.
-pub(crate) fn check_tunnels(table: &NetworkTable, nodes: usize) -> Result<(), ScenarioError> {
+pub(crate) fn check_tunnels(
+    table: &NetworkTable,
+    nodes: usize,
+    radios: &[Cell],
+) -> Result<(), ScenarioError> {
     let tunnels = &table.tunnel;
     if tunnels.len() > TUNNELS_MAX {
         let given = format!("{} tables", tunnels.len());
@@ -41,6 +45,10 @@ pub(crate) fn check_tunnels(table: &NetworkTable, nodes: usize) -> Result<(), Sc
         }
         if let Some(helper) = helper {
             check_helper((index, helper), tunnel, nodes)?;
+            if !radios.iter().any(|cell| cell.nodes.contains(&helper)) {
+                let expected = "a node on a radio: nothing is overheard on wires";
+                return Err(ScenarioError::value(field("helper"), helper, expected));
+            }
         }
         let most = corridor_proto::bounds::INGRESS_PACKETS_MAX;
         if let Some(given) = ingress_packets.filter(|given| !(1..=most).contains(given)) {
@@ -51,7 +59,7 @@ pub(crate) fn check_tunnels(table: &NetworkTable, nodes: usize) -> Result<(), Sc
     Ok(())
 }
 
-/// Checks the helper of a tunnel. Who hears whom is known later.
+/// Checks the helper of a tunnel. Who hears whom on which way is known later.
 fn check_helper(
     (index, helper): (usize, usize),
     tunnel: &TunnelTable,

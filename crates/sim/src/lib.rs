@@ -31,8 +31,8 @@ use corridor_scenario::{Row, Run, Scenario};
 pub use self::core::agenda::{Agenda, MAX_ENTITIES, Rank};
 pub use self::core::agent::{Agent, BROADCAST, Body, LinkOutcome, NodeIndex, Packet, TTL_MAX};
 pub use self::core::network::{
-    AgentIndex, AirConfig, BridgeEnds, FlowOf, Frame, FrameCounts, FrameFate, Interface, MAX_NODES,
-    MAX_PIPES, MAX_RADIOS, Network, NetworkError, NetworkStats, ROUTING_FLOW, RadioIndex,
+    AgentIndex, AirConfig, BridgeEnds, FlowOf, Frame, FrameCounts, FrameFate, Hop, Interface,
+    MAX_NODES, MAX_PIPES, MAX_RADIOS, Network, NetworkError, NetworkStats, ROUTING_FLOW, RadioIndex,
     RadioSite, Reach, StationIndex, Topology,
 };
 pub use self::core::watch::{Crossing, Reception, SymbolCounts, Watcher};

@@ -27,8 +27,10 @@ class Tunnel:
     ingress_packets
         Packets the ingress queue of an end holds; none = what suits its coding.
     helper
-        A node that overhears both ends, and recodes what it hears. All three hear each other on
-        one radio, and frames go on it as they are, without UDP; none = none.
+        A node that overhears the tunnel's frames, recodes them, and sends to either end; none =
+        none. Where it and both ends hear each other on one radio, frames go on it as they are,
+        without UDP. Else they go over UDP, hop by hop: it overhears them on any hop by radio in
+        its range, and its own take the network's routes.
     """
 
     between: Sequence[int]

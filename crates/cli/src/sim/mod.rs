@@ -71,6 +71,8 @@ pub enum Failure {
     Jobs { given: usize, max: usize },
     #[error("point {point} ({title}): {source}")]
     Point { point: usize, title: String, source: SimError },
+    #[error("point {point} ({title}): {source}")]
+    Value { point: usize, title: String, source: ScenarioError },
     #[error("point {point} ({title}), replication {replication}: the simulator broke down: {said}")]
     Panic { point: usize, title: String, replication: u64, said: String },
     #[error(transparent)]
@@ -86,6 +88,9 @@ impl Failure {
     fn rendered(&self) -> String {
         match self {
             Failure::Plan(error) => exit::rendered(error),
+            Failure::Value { point, title, source } => {
+                format!("{}\n  at point {point} ({title})", exit::rendered(source))
+            }
             // Somebody wanted it.
             Failure::Interrupted { .. } => self.to_string(),
             other => format!("error: {other}"),
@@ -103,7 +108,8 @@ impl Failure {
                 | ResultsError::NoDirectory { .. }
                 | ResultsError::OtherPlan { .. },
             )
-            | Failure::Point { .. } => Exit::Usage,
+            | Failure::Point { .. }
+            | Failure::Value { .. } => Exit::Usage,
             Failure::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::Failure,
         }

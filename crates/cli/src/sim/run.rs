@@ -210,7 +210,13 @@ fn read_plan(arguments: &Arguments) -> Result<Plan, Failure> {
         Ok(()) => Ok(plan),
         Err((point, source)) => {
             let title = plan.points[point].title().to_owned();
-            Err(Failure::Point { point, title, source })
+            Err(match source.value() {
+                Some(error) => {
+                    let source = plan.locate(&arguments.plan, error);
+                    Failure::Value { point, title, source }
+                }
+                None => Failure::Point { point, title, source },
+            })
         }
     }
 }

@@ -1,6 +1,8 @@
 //! A Corridor station at a node, whose frames go over UDP to wherever its peer is: and the agents
-//! that sit behind it, as applications sit behind a daemon's interface. With a helper frames go on
-//! the radio as they are, which all three are on, so that each overhears the others.
+//! that sit behind it, as applications sit behind a daemon's interface. With a helper on the one
+//! radio that all three reach each other by, frames go on it as they are, so that each overhears the
+//! others. With one further away they go over UDP too: frames for all once to each, and those that a
+//! helper should know of and does not overhear to it besides.
 //!
 //! It is driven as the daemon's station is: one thing in, then everything out. What comes out of
 //! the station goes to the agents, and what they answer goes in again, until all rest; frames are
@@ -8,9 +10,11 @@
 
 use core::any::Any;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corridor_base::Time;
+use corridor_proto::wire::{Header, Kind};
 use corridor_proto::{Destination, Station, StationId};
 
 use super::headers::{read_datagram, write_packet};
@@ -32,6 +36,10 @@ pub(crate) struct TunnelEnd {
     places: Vec<(StationId, NodeIndex)>,
     /// Frames go on a radio as they are.
     is_bare: bool,
+    /// A helper that does not overhear its acknowledgements.
+    uninformed: Option<NodeIndex>,
+    /// What the last frame is sent again as, to others: no more than there are places.
+    copies: VecDeque<(NodeIndex, Arc<[u8]>)>,
     /// Before, there is no station.
     starts_at: Time,
     /// By the numbers of their flows.
@@ -43,9 +51,17 @@ pub(crate) struct TunnelEnd {
 impl TunnelEnd {
     /// A station whose frames are packets of the flow of `end`.
     pub(crate) fn new(station: Station, end: FlowEnd) -> Self {
-        let (places, agents) = (Vec::new(), Vec::new());
-        let (is_bare, starts_at, now) = (false, Time::ZERO, Time::ZERO);
-        TunnelEnd { station, end, places, is_bare, starts_at, agents, now }
+        TunnelEnd {
+            station,
+            end,
+            places: Vec::new(),
+            is_bare: false,
+            uninformed: None,
+            copies: VecDeque::new(),
+            starts_at: Time::ZERO,
+            agents: Vec::new(),
+            now: Time::ZERO,
+        }
     }
 
     /// The same, that begins at a time: frames for all that begin together collide each time.
@@ -59,6 +75,11 @@ impl TunnelEnd {
         TunnelEnd { places, is_bare, ..self }
     }
 
+    /// The same, that sends its acknowledgements to a helper at this node too.
+    pub(crate) fn informing(self, helper: NodeIndex) -> Self {
+        TunnelEnd { uninformed: Some(helper), ..self }
+    }
+
     /// Where a frame goes.
     fn node_of(&self, to: Destination) -> NodeIndex {
         match to {
@@ -69,6 +90,37 @@ impl TunnelEnd {
                 place.map_or(self.end.peer, |&(_, node)| node)
             }
         }
+    }
+
+    /// Where it goes besides, from hop to hop: what is for all, each time in a packet of its own.
+    fn copy(&mut self, to: Destination, frame: &Arc<[u8]>) {
+        if self.is_bare {
+            return;
+        }
+        let (here, peer) = (self.end.node, self.end.peer);
+        let others = self.places.iter().map(|&(_, node)| node);
+        let others = others.filter(|&node| node != here && node != peer);
+        let is_ack = || Header::parse(frame).is_some_and(|header| header.kind == Kind::Ack);
+        match to {
+            Destination::All => self.copies.extend(others.map(|node| (node, Arc::clone(frame)))),
+            Destination::Station(_) | Destination::Search(_) => {
+                let uninformed = self.uninformed.filter(|_| is_ack());
+                self.copies.extend(uninformed.map(|node| (node, Arc::clone(frame))));
+            }
+        }
+    }
+
+    /// The next frame, and where it goes.
+    fn poll_frame(&mut self, now: Time) -> Option<(NodeIndex, Arc<[u8]>)> {
+        if let Some(copy) = self.copies.pop_front() {
+            return Some(copy);
+        }
+        let transmit = self.station.poll_transmit(now)?;
+        let (to, frame) = (transmit.to, Arc::<[u8]>::from(transmit.frame));
+        self.copy(to, &frame);
+        // As packets leave the ingress queue, agents may learn of more room.
+        self.pass(now);
+        Some((self.node_of(to), frame))
     }
 
     /// Puts an agent behind it, which has the packets of `flow`: bytes of IP packets.
@@ -152,11 +204,7 @@ impl Agent for TunnelEnd {
         if now < self.starts_at {
             return None;
         }
-        let transmit = self.station.poll_transmit(now)?;
-        let (to, frame) = (transmit.to, Arc::<[u8]>::from(transmit.frame));
-        let to = self.node_of(to);
-        // As packets leave the ingress queue, agents may learn of more room.
-        self.pass(now);
+        let (to, frame) = self.poll_frame(now)?;
         let (len, body) = match self.is_bare {
             true => (frame.len(), Body::Bare(frame)),
             false => (frame.len() + UDP_HEADERS_LEN, Body::Sealed(frame)),

@@ -20,6 +20,7 @@ mod air;
 mod bridges;
 mod interfaces;
 mod outcomes;
+mod overhearing;
 mod relays;
 mod router;
 mod routing;
@@ -43,6 +44,7 @@ use bridges::Bridge;
 pub use bridges::BridgeEnds;
 pub use interfaces::{FrameCounts, Interface};
 pub use outcomes::FrameFate;
+pub use overhearing::Hop;
 use router::{Link, Router};
 use routing::Routing;
 pub use routing::{ROUTING_FLOW, RouteLinks};
@@ -97,10 +99,9 @@ struct Ticket {
 const PACED_PACKETS: u32 = 2;
 
 /// An agent that sends what there is room for.
-#[derive(Clone, Copy)]
 struct Paced {
     /// Where it sends to.
-    to: NodeIndex,
+    to: Vec<NodeIndex>,
     /// Its packets that the MAC is not through with.
     under_way: u32,
 }
@@ -268,31 +269,13 @@ impl Network {
         }
     }
 
-    /// Lets an agent that sends to `to` alone be asked for packets only while the radio by which
-    /// they leave its node has room: as a socket pushes back. Wires take everything, and drop.
-    pub fn pace(&mut self, agent: AgentIndex, to: NodeIndex) {
+    /// Lets an agent that sends to these nodes alone be asked for packets only while each radio by
+    /// which they leave its node has room: as a socket pushes back. Wires take everything, and drop.
+    pub fn pace(&mut self, agent: AgentIndex, to: &[NodeIndex]) {
         if let Some(seat) = self.agents.get_mut(agent.0) {
-            seat.paced = Some(Paced { to, under_way: 0 });
+            seat.paced = Some(Paced { to: to.to_vec(), under_way: 0 });
             self.nodes[seat.node as usize].paced.push(agent.0 as u32);
         }
-    }
-
-    /// Lets an agent have the packets of its flow that its node's radios overhear, too, whomever
-    /// they are for: as programs do that put an interface into promiscuous mode. MACs of standards
-    /// tell of them where the radio is [promiscuous](corridor_air::radio::RadioStation).
-    pub fn overhear(&mut self, agent: AgentIndex) {
-        let Some(Seat { node, .. }) = self.agents.get(agent.0) else { return };
-        let Node { agents, overhearing, .. } = &mut self.nodes[*node as usize];
-        let own = agents.iter().filter(|&&(_, index)| index == agent.0 as u32);
-        overhearing.extend(own);
-    }
-
-    /// The radio by which packets go from a node right to another; `None` if they go by others, by
-    /// wire, or not at all.
-    pub fn radio_to(&mut self, from: NodeIndex, to: NodeIndex) -> Option<RadioIndex> {
-        let link = self.router.next(from, to)?;
-        let is_direct = self.router.ends(link).1 == to;
-        self.router.on_air(link).filter(|_| is_direct).map(|on_air| on_air.radio as RadioIndex)
     }
 
     /// Lets packets for `to` go from `node` to `next`, a neighbour, whatever route is shortest.
@@ -549,8 +532,9 @@ impl Network {
 
     /// Takes all that an agent sends, and its next timeout.
     fn drain_agent(&mut self, index: usize) {
-        let Seat { node, links_max, updates, paced, .. } = self.agents[index];
-        while (paced.is_none() || self.may_send(index))
+        let Seat { node, links_max, updates, ref paced, .. } = self.agents[index];
+        let is_paced = paced.is_some();
+        while (!is_paced || self.may_send(index))
             && let Some(mut packet) = self.agents[index].agent.poll_transmit(self.now)
         {
             self.stats.sent += 1;
@@ -558,8 +542,10 @@ impl Network {
             if updates && self.update_waiting(node, &packet) {
                 continue;
             }
+            // MACs tell what they are through with, and wires do not.
+            let is_told_of = is_paced && self.leaves_by_air(node, packet.to);
             self.send(node, packet);
-            if let Some(paced) = &mut self.agents[index].paced {
+            if let Some(paced) = self.agents[index].paced.as_mut().filter(|_| is_told_of) {
                 paced.under_way = paced.under_way.saturating_add(1);
             }
         }
@@ -569,13 +555,23 @@ impl Network {
 
     /// Whether an agent may be asked for a packet.
     fn may_send(&mut self, index: usize) -> bool {
-        let Seat { node, paced: Some(Paced { to, under_way }), .. } = self.agents[index] else {
+        let Seat { node, paced: Some(Paced { to, under_way }), .. } = &self.agents[index] else {
             return true;
         };
-        let link = self.router.next(node, to);
-        let Some(on_air) = link.and_then(|link| self.router.on_air(link)) else { return true };
-        let (radio, place) = (on_air.radio as usize, on_air.from as usize);
-        self.radios[radio].has_room_for_paced(place, under_way)
+        to.iter().all(|&to| {
+            let link = self.router.next(*node, to);
+            let Some(on_air) = link.and_then(|link| self.router.on_air(link)) else { return true };
+            let (radio, place) = (on_air.radio as usize, on_air.from as usize);
+            self.radios[radio].has_room_for_paced(place, *under_way)
+        })
+    }
+
+    /// Whether packets for a node leave another by a radio.
+    fn leaves_by_air(&mut self, node: NodeIndex, to: NodeIndex) -> bool {
+        to == BROADCAST || {
+            let link = self.router.next(node, to);
+            link.is_some_and(|link| self.router.on_air(link).is_some())
+        }
     }
 
     /// Sends a packet from the node where it comes from: by its station, or by its router.

@@ -3,6 +3,7 @@
 use corridor_air::AirError;
 use corridor_proto::ConfigError;
 use corridor_proto::tcpnc::NcError;
+use corridor_scenario::ScenarioError;
 
 use crate::core::network::NetworkError;
 use crate::tcp;
@@ -83,18 +84,15 @@ pub enum SimError {
         /// Where no route leads.
         to: usize,
     },
-    /// Stations of a tunnel with a helper do not send to each other right over one radio.
-    #[error(
-        "network.tunnel[{tunnel}].helper: expected ends and helper that all send to each other right \
-         over one radio, but node {from} does not reach node {to} so"
-    )]
-    HelperReach {
+    /// A node cannot help a tunnel.
+    #[error("network.tunnel[{tunnel}].helper = {helper}: expected {expected}")]
+    Helper {
         /// The tunnel, counted from 0.
         tunnel: usize,
-        /// The node that sends.
-        from: usize,
-        /// Whom it does not reach, or by another radio or a wire.
-        to: usize,
+        /// The node.
+        helper: usize,
+        /// What could be.
+        expected: String,
     },
     /// A flow's TCP/NC cannot be.
     #[error("flow[{flow}].tcp_nc: {source}")]
@@ -110,4 +108,13 @@ pub enum SimError {
     /// The TCP of a run through a tunnel cannot be set so.
     #[error(transparent)]
     TunnelTcp(#[from] tcp::ConfigError),
+}
+
+impl SimError {
+    /// The same as an error of the plan, where it is one value's fault, to be found in its file.
+    pub fn value(&self) -> Option<ScenarioError> {
+        let SimError::Helper { tunnel, helper, expected } = self else { return None };
+        let (field, given) = (format!("network.tunnel[{tunnel}].helper"), helper.to_string());
+        Some(ScenarioError::Value { field, given, expected: expected.clone() })
+    }
 }

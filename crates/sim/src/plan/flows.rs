@@ -1,5 +1,8 @@
 //! A plan's network with its flows: from tables to agents, and from agents to measures.
 
+#[cfg(test)]
+mod helped_tests;
+
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -102,10 +105,10 @@ impl Prepared {
     /// # Errors
     /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`], [`SimError::NoRoute`].
     pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, SimError> {
-        let tunnels = Tunnel::of(plan, seed)?;
         let overhears = |node: NodeIndex| {
-            let mut helped = tunnels.iter().filter(|tunnel| tunnel.has_helper());
-            plan.relay.is_some() || helped.any(|tunnel| tunnel.nodes().contains(&node))
+            let helped = plan.tunnels.iter().filter(|tunnel| tunnel.helper.is_some());
+            let mut nodes = helped.flat_map(|tunnel| tunnel.between.into_iter().chain(tunnel.helper));
+            plan.relay.is_some() || nodes.any(|other| other as NodeIndex == node)
         };
         let pipes = plan.links.iter();
         let pipes = pipes.map(|link| (link.from as u32, link.to as u32, link.pipe.clone()));
@@ -125,6 +128,7 @@ impl Prepared {
             },
         });
         let topology = Topology { nodes: plan.nodes, pipes, radios: radios.collect() };
+        let tunnels = Tunnel::of(plan, &topology, seed)?;
         let flows = (0..plan.flows.len()).map(|index| Flow::new(index, plan, &tunnels));
         let flows = flows.collect::<Result<Vec<_>, _>>()?;
         if let Some(Air::Mac(config)) = plan.air() {
@@ -235,7 +239,7 @@ struct Place {
 }
 
 /// Lets packets for the end of a path go along it, and where the plan says so the way back.
-fn set_route(network: &mut Network, route: &RouteTable) -> Result<(), SimError> {
+pub(super) fn set_route(network: &mut Network, route: &RouteTable) -> Result<(), SimError> {
     let path: Vec<NodeIndex> = route.path.iter().map(|&node| node as NodeIndex).collect();
     let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return Ok(()) };
     for (at, hop) in path.windows(2).enumerate() {

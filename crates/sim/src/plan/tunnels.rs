@@ -1,5 +1,6 @@
 //! Tunnels of a plan's network: Corridor's stations at two nodes, their frames over UDP from hop to
-//! hop, and the agents of flows behind them.
+//! hop, and the agents of flows behind them. Helpers: on one radio that all three reach each other
+//! by, or where packets pass by on their way over several hops.
 
 use core::time::Duration;
 
@@ -10,12 +11,13 @@ use corridor_scenario::{
     Air, ETHERNET_MTU, FLOWS_MAX, Measures, Network as NetworkPlan, TunnelTable,
 };
 
+use super::flows::set_route;
 use super::tunnel::PSK;
 use crate::agents::source::FlowEnd;
 use crate::agents::stamped::UDP_HEADERS_LEN;
 use crate::agents::tunnel_end::TunnelEnd;
 use crate::core::agent::NodeIndex;
-use crate::core::network::{AgentIndex, Network};
+use crate::core::network::{AgentIndex, Hop, Network, Topology};
 use crate::plan::SimError;
 
 /// Numbers of the tunnels' own flows, behind those of the plan's.
@@ -33,31 +35,55 @@ pub(super) struct Tunnel {
     number: u32,
     /// Where its stations are: both ends, and the helper if it has one.
     nodes: Vec<NodeIndex>,
+    /// Its frames go on a radio as they are, that all its stations are on.
+    is_bare: bool,
     stations: Vec<StationConfig>,
     /// Longest packet that crosses.
     pub(super) mtu: usize,
 }
 
 impl Tunnel {
-    /// Understands the tunnels of a plan.
-    pub(super) fn of(plan: &NetworkPlan, seed: u64) -> Result<Vec<Self>, SimError> {
+    /// Understands the tunnels of a plan, whose nodes are joined so.
+    pub(super) fn of(
+        plan: &NetworkPlan,
+        topology: &Topology,
+        seed: u64,
+    ) -> Result<Vec<Self>, SimError> {
         // Whatever the way, each radio has room for the frames.
         let room = plan.radios.iter().map(|cell| match &cell.air {
             Air::Mac(config) => config.mac.payload_bytes_max() as usize,
             Air::Ideal(_) => ETHERNET_MTU,
         });
         let room = room.fold(ETHERNET_MTU, usize::min);
+        let mut routed = None;
+        if plan.tunnels.iter().any(|table| table.helper.is_some()) {
+            let mut network = Network::new(topology, seed, 0)?;
+            plan.routes.iter().try_for_each(|route| set_route(&mut network, route))?;
+            routed = Some(network);
+        }
         let tunnels = (0..).zip(&plan.tunnels);
-        tunnels.map(|(number, table)| Tunnel::new(number, table, room, seed)).collect()
+        let tunnel = |(number, table): (u32, &TunnelTable)| {
+            let nodes = table.between.into_iter().chain(table.helper);
+            let nodes: Vec<_> = nodes.map(|node| node as NodeIndex).collect();
+            let routed = routed.as_mut().filter(|_| table.helper.is_some());
+            let is_bare = routed.is_some_and(|routed| apart(&nodes, routed).is_none());
+            Tunnel::new(number, table, (nodes, is_bare), room, seed)
+        };
+        tunnels.map(tunnel).collect()
     }
 
-    fn new(number: u32, table: &TunnelTable, room: usize, seed: u64) -> Result<Self, SimError> {
+    fn new(
+        number: u32,
+        table: &TunnelTable,
+        (nodes, is_bare): (Vec<NodeIndex>, bool),
+        room: usize,
+        seed: u64,
+    ) -> Result<Self, SimError> {
         let coding = table.coding.clone().unwrap_or_default();
         // The unreliable forwarder has the queue of blocks: first in, first out.
         let coding = coding.resolve(table.plain || table.helper.is_some());
         let id = |index: usize| StationId(index as u16 + 1);
-        // With a helper there is no UDP: see `place`.
-        let headers_len = if table.helper.is_some() { 0 } else { UDP_HEADERS_LEN };
+        let headers_len = if is_bare { 0 } else { UDP_HEADERS_LEN };
         let station = |index: usize| {
             let role = match (index, table.plain) {
                 (HELPER, _) => Role::Helper { between: (id(0), id(1)) },
@@ -81,10 +107,8 @@ impl Tunnel {
                 rate_bps: None,
             }
         };
-        let nodes = table.between.into_iter().chain(table.helper);
-        let nodes: Vec<_> = nodes.map(|node| node as NodeIndex).collect();
         let stations = (0..nodes.len()).map(station).collect();
-        let mut tunnel = Tunnel { number, nodes, stations, mtu: 0 };
+        let mut tunnel = Tunnel { number, nodes, is_bare, stations, mtu: 0 };
         tunnel.mtu = tunnel.station(0, seed, 0)?.tunnel_mtu();
         Ok(tunnel)
     }
@@ -112,7 +136,7 @@ impl Tunnel {
             let station = self.station(index, seed, replication)?;
             let nodes = self.nodes.iter().zip(&self.stations);
             let peers = nodes.map(|(&node, station)| (station.id, node)).collect();
-            let end = TunnelEnd::new(station, here).among(peers, self.has_helper());
+            let end = TunnelEnd::new(station, here).among(peers, self.is_bare);
             Ok(if self.has_helper() {
                 end.starting_at(self.start(index, seed, replication))
             } else {
@@ -135,11 +159,6 @@ impl Tunnel {
         self.nodes.len() > HELPER
     }
 
-    /// Where its stations are.
-    pub(super) fn nodes(&self) -> &[NodeIndex] {
-        &self.nodes
-    }
-
     /// Which end of it is at a node.
     pub(super) fn side(&self, node: NodeIndex) -> usize {
         usize::from(self.nodes[0] != node)
@@ -151,14 +170,20 @@ impl Tunnel {
         ends: Vec<TunnelEnd>,
         network: &mut Network,
     ) -> Result<Vec<AgentIndex>, SimError> {
-        if self.has_helper() {
-            self.check_reach(network)?;
-        }
+        let overheard = match self.nodes.get(HELPER) {
+            Some(_) if self.is_bare => self.check_reach(network).map(|()| [true; 2])?,
+            Some(&helper) => self.check_overhearing(helper, network)?,
+            None => [true; 2],
+        };
         let flow = FIRST_FLOW + self.number;
         let mut placed = Vec::new();
         for (index, end) in ends.into_iter().enumerate() {
+            let end = match self.nodes.get(HELPER) {
+                Some(&helper) if overheard.get(index) == Some(&false) => end.informing(helper),
+                _ => end,
+            };
             let agent = network.add_agent(self.nodes[index], flow, end)?;
-            network.pace(agent, self.nodes[usize::from(index == 0)]);
+            network.pace(agent, &self.sends_to(index));
             if self.has_helper() {
                 network.overhear(agent);
             }
@@ -167,22 +192,90 @@ impl Tunnel {
         Ok(placed)
     }
 
-    /// Refuses a helper where not all of a tunnel's stations send to each other right over one
-    /// radio: something would go where it is not overheard.
+    /// Where a station sends to.
+    fn sends_to(&self, index: usize) -> Vec<NodeIndex> {
+        // On one radio all are in the same place's queue.
+        if self.is_bare {
+            return vec![self.nodes[usize::from(index == 0)]];
+        }
+        let others = self.nodes.iter().enumerate().filter(|&(other, _)| other != index);
+        others.map(|(_, &node)| node).collect()
+    }
+
+    /// Refuses frames as they are where not all of a tunnel's stations send to each other right
+    /// over one radio any more: shadowing may be another in each replication.
     fn check_reach(&self, network: &mut Network) -> Result<(), SimError> {
-        let first = network.radio_to(self.nodes[0], self.nodes[1]);
-        for &from in &self.nodes {
-            for &to in self.nodes.iter().filter(|&&to| to != from) {
-                let radio = network.radio_to(from, to);
-                if radio.is_none() || radio != first {
-                    let tunnel = self.number as usize;
-                    let (from, to) = (from as usize, to as usize);
-                    return Err(SimError::HelperReach { tunnel, from, to });
-                }
+        let Some((from, to)) = apart(&self.nodes, network) else { return Ok(()) };
+        Err(self.helper_error(format!(
+            "ends and helper that all send to each other right over one radio, as they do in \
+             replication 0: in another, node {from} does not reach node {to} so"
+        )))
+    }
+
+    /// Which ends' frames the helper overhears on their way, from hop to hop; refuses it where
+    /// there are none, or where a station does not get to another.
+    fn check_overhearing(
+        &self,
+        helper: NodeIndex,
+        network: &mut Network,
+    ) -> Result<[bool; 2], SimError> {
+        let (a, b) = (self.nodes[0], self.nodes[1]);
+        for (from, to) in pairs(&self.nodes) {
+            if network.hops(from, to).is_none() {
+                return Err(self.helper_error(format!(
+                    "links that lead from there to nodes {a} and {b}, and back: none lead from \
+                     node {from} to node {to}"
+                )));
             }
         }
-        Ok(())
+        let [there, back] = [(a, b), (b, a)].map(|(from, to)| network.hops(from, to));
+        let [there, back] = [there, back].map(Option::unwrap_or_default);
+        let heard = [&there, &back].map(|way| way.iter().any(|hop| network.hears(helper, hop)));
+        if heard != [false; 2] {
+            return Ok(heard);
+        }
+        let senders = |hops: &[Hop]| -> Vec<_> {
+            hops.iter().filter(|hop| hop.radio.is_some()).map(|hop| hop.from).collect()
+        };
+        let mut senders = [senders(&there), senders(&back)].concat();
+        senders.sort_unstable();
+        senders.dedup();
+        Err(self.helper_error(match &senders[..] {
+            [] => format!(
+                "packets between nodes {a} and {b} on a radio: they go over wires, where nothing \
+                 is overheard"
+            ),
+            senders => format!(
+                "a node whose radio hears one of those that send packets between nodes {a} and {b} \
+                 by radio: {senders:?}"
+            ),
+        }))
     }
+
+    fn helper_error(&self, expected: String) -> SimError {
+        let (tunnel, helper) = (self.number as usize, self.nodes[HELPER] as usize);
+        SimError::Helper { tunnel, helper, expected }
+    }
+}
+
+/// Each node with each other.
+fn pairs(nodes: &[NodeIndex]) -> impl Iterator<Item = (NodeIndex, NodeIndex)> {
+    let all = nodes.iter().flat_map(move |&from| nodes.iter().map(move |&to| (from, to)));
+    all.filter(|(from, to)| from != to)
+}
+
+/// Two of these nodes of which one does not reach the other right over the radio by which the first
+/// reaches the second.
+fn apart(nodes: &[NodeIndex], network: &mut Network) -> Option<(NodeIndex, NodeIndex)> {
+    let mut radio_to = |(from, to)| match &network.hops(from, to)?[..] {
+        [hop] => hop.radio,
+        _ => None,
+    };
+    let first = radio_to((nodes[0], nodes[1]));
+    pairs(nodes).find(|&pair| {
+        let radio = radio_to(pair);
+        radio.is_none() || radio != first
+    })
 }
 
 /// What the stations of all tunnels did since the start.

@@ -5,6 +5,7 @@ mod course;
 mod experiments;
 mod fingerprint;
 mod franc_claims;
+mod helpers;
 mod identity;
 mod integrity;
 mod kim_reno;

@@ -570,20 +570,20 @@ impl Network {
         }
     }
 
-    /// A node has overheard a packet for another.
-    fn overhear_packet(&mut self, node: NodeIndex, packet: &Packet) {
-        let overhearing = &self.nodes[node as usize].overhearing;
-        let agent = overhearing.iter().find(|&&(flow, _)| flow == packet.flow);
-        let Some(agent) = agent.map(|&(_, agent)| agent as usize) else { return };
-        self.agents[agent].agent.handle_packet(self.now, packet.clone());
-        self.drain_agent(agent);
-    }
-
     /// A packet has come to a node by a radio.
     pub(super) fn take_from_air(&mut self, node: NodeIndex, packet: Arc<Packet>, ttl: u16) {
         if packet.to == node || packet.to == BROADCAST {
             return self.hand_over(node, Arc::unwrap_or_clone(packet));
         }
+        if self.nodes[node as usize].overhearing.is_empty() {
+            return self.pass_on_from_air(node, packet, ttl);
+        }
+        self.pass_on_from_air(node, Arc::clone(&packet), ttl);
+        self.overhear_packet(node, &packet);
+    }
+
+    /// Sends a packet on that has come to a node by a radio, and is for another.
+    fn pass_on_from_air(&mut self, node: NodeIndex, packet: Arc<Packet>, ttl: u16) {
         let ttl = ttl.saturating_sub(1);
         let next = self.router.next(node, packet.to);
         let why = match next {
