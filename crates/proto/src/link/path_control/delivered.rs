@@ -214,7 +214,8 @@ impl Delivered {
         queue: Option<Queue>,
     ) {
         (self.round_trip, self.capacity_per_s) = (round_trip, capacity_per_s);
-        if sample.span.is_zero() {
+        // Of the first feedback nothing is known; later, frames that one was late for come at once.
+        if sample.span.is_zero() && sample.sent_span.is_zero() {
             return;
         }
         self.rate_span.add(sample);
