@@ -200,7 +200,11 @@ def copy(tree: Path) -> list[Constant]:
         to.parent.mkdir(parents=True, exist_ok=True)
         if (TOP / name).is_file():
             shutil.copy2(TOP / name, to)
-    root = tree / RATE
+    return rewrite(tree / RATE)
+
+
+def rewrite(root: Path) -> list[Constant]:
+    """Makes constants of a folder, and of its module, functions, and returns what these were."""
     files = [file for file in sorted(root.rglob("*.rs")) if file.name not in TESTS]
     files.append(root.with_suffix(".rs"))
     texts = {file: file.read_text().split("#[cfg(test)]\nmod tests")[0] for file in files}
@@ -215,7 +219,8 @@ def copy(tree: Path) -> list[Constant]:
     for file, text in texts.items():
         file.write_text(as_functions(text, file.stem, names))
     module = root.with_suffix(".rs")
-    module.write_text(without_tests(module.read_text()).replace("mod compete;", "mod compete;\nmod tuned;"))
+    text = without_tests(module.read_text())
+    module.write_text(text.replace("mod compete;", "mod compete;\nmod tuned;"))
     (root / "tuned.rs").write_text(TUNED)
     return constants
 

@@ -389,7 +389,9 @@ impl Delivered {
             let radio = self.radio.likely_ratio(&self.bursts).unwrap_or(0.0).min(LOSS_RATIO_MAX);
             self.look.kept_per_s = self.look.delivered_per_s / (1.0 - radio);
             self.found_per_s = Some(self.carried_per_s());
-            return Some(1);
+            // What was delivered before a first look is what applications had begun to send: the
+            // path may take more, so that it is not held for long.
+            return Some(if self.look.is_first { AFTER_EXCESS.len() - 1 } else { 1 });
         }
         self.excess_at = None;
         if was_at_start {
