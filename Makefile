@@ -12,7 +12,7 @@ SCENARIOS := crates/cli/scenarios
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
 	bench-constrained bench-core bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel \
 	bench-models \
-	bench-build bench-advise bench-advise-regret python study claims report instructions lint dist build \
+	bench-build bench-advise bench-advise-regret sensitivity python study claims report instructions lint dist build \
 	build-parquet
 
 help: ## List these commands
@@ -78,6 +78,10 @@ bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: o
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(TARGET)/release/bench-paths $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
 		--out $(OUT)/bench/paths.json
+
+# As `make sensitivity SENSITIVITY='--seed 1 --only policy::GAIN_MAX'`; goes on where it was cut short.
+sensitivity: ## Halve and double each constant of window mode's rate on drawn paths, hours: out/sensitivity
+	@$(PYTHON) tools/sensitivity.py $(SENSITIVITY)
 
 bench-paths-lab: ## The same varying paths in lab and simulator, 15 minutes: out/bench/paths-lab.json
 	$(CARGO) build --release --package corridor-bench --bin bench-paths

@@ -57,6 +57,9 @@ pub struct Got {
     pub lost_ratio: f64,
     /// Share of the frames that the buffer or the policer dropped.
     pub dropped_ratio: f64,
+    /// Of what the line could carry, what it did, repair and frames that it lost afterwards
+    /// included: where that is much and the share is little, it carried what was of no use.
+    pub used_ratio: f64,
     /// Frames sent in the interval, dropped ones included.
     pub sent: u64,
     /// Frames dropped before the interval.
@@ -112,8 +115,10 @@ pub fn measure(path: &Drawn, seed: u64, packets_max: f64, ways: &[Way]) -> Outco
         let lost_ratio = seen.erased as f64 / (seen.offered - seen.dropped).max(1) as f64;
         let ms = |seconds: Option<f64>| 1e3 * seconds.unwrap_or(0.0);
         let [delay_p50_ms, delay_p95_ms] = delays.map(|delay| delay.map(|s| 1e3 * s));
+        let carried_bits = 8.0 * (seen.offered - seen.dropped) as f64 * seen.frame_bytes;
         Got {
             goodput_bps,
+            used_ratio: carried_bits / (seen.capacity_bps * spans.duration_s).max(1.0),
             share: goodput_bps / (payload(seen) * (1.0 - lost_ratio)).max(1.0),
             lost_ratio,
             dropped_ratio: seen.dropped as f64 / seen.offered.max(1) as f64,

@@ -214,7 +214,8 @@ impl Delivered {
         queue: Option<Queue>,
     ) {
         (self.round_trip, self.capacity_per_s) = (round_trip, capacity_per_s);
-        if sample.span.is_zero() {
+        // Of the first feedback nothing is known; later, frames that one was late for come at once.
+        if sample.span.is_zero() && sample.sent_span.is_zero() {
             return;
         }
         self.rate_span.add(sample);
@@ -388,7 +389,9 @@ impl Delivered {
             let radio = self.radio.likely_ratio(&self.bursts).unwrap_or(0.0).min(LOSS_RATIO_MAX);
             self.look.kept_per_s = self.look.delivered_per_s / (1.0 - radio);
             self.found_per_s = Some(self.carried_per_s());
-            return Some(1);
+            // What was delivered before a first look is what applications had begun to send: the
+            // path may take more, so that it is not held for long.
+            return Some(if self.look.is_first { AFTER_EXCESS.len() - 1 } else { 1 });
         }
         self.excess_at = None;
         if was_at_start {
