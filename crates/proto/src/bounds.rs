@@ -183,6 +183,9 @@ pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
 pub const CHALLENGED_ADDRESSES_MAX: usize = 2;
 /// How often such an address is asked.
 pub const CHALLENGE_INTERVAL: Duration = HELLO_INTERVAL_TALKING_MAX;
+/// Challenges that what else goes to such an address leaves room for: of a peer with nothing to
+/// send a HELLO comes every 5 seconds, and allows for so many.
+pub const CHALLENGES_KEPT: usize = 3;
 /// How long after a fresh frame from there.
 pub const CHALLENGE_AGE_MAX: Duration = HELLO_TALKING;
 /// How long a peer that answers from another address must not have answered from the one before,

@@ -15,7 +15,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
 use crate::bounds::{
-    CHALLENGE_AGE_MAX, CHALLENGE_INTERVAL, CHALLENGED_ADDRESSES_MAX, MOVE_WAIT_MIN,
+    CHALLENGE_AGE_MAX, CHALLENGE_INTERVAL, CHALLENGED_ADDRESSES_MAX, CHALLENGES_KEPT, MOVE_WAIT_MIN,
 };
 use crate::config::StationId;
 use crate::wire::{ChallengeToken, PATH_CHALLENGE_LEN};
@@ -145,11 +145,17 @@ impl<A: Copy + PartialEq> Peer<A> {
         }
     }
 
-    /// Where it is and where it may be, as far as a frame of so many bytes may go there.
-    fn places(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
+    /// Where it is and where it may be, as far as a frame of so many bytes may go there. Where it
+    /// is being asked for, that is not to keep challenges back, for which `kept` bytes are left: of
+    /// a peer that has nothing to send they are all that may go there for seconds.
+    fn places(&mut self, len_bytes: usize, kept: usize) -> impl Iterator<Item = A> {
         let known = [&self.place, &self.candidate].map(|it| it.as_ref().map(|it| it.address));
-        let others = self.challenged.iter_mut().map(|it| &mut it.place);
-        let others = others.filter(move |it| !known.contains(&Some(it.address)));
+        let others = self.challenged.iter_mut();
+        let others = others.filter(move |it| !known.contains(&Some(it.place.address)));
+        let others = others.filter(move |it| {
+            it.asked_at.is_none() || it.place.allowance.is_none_or(|it| it >= len_bytes + kept)
+        });
+        let others = others.map(|it| &mut it.place);
         let places = [&mut self.place, &mut self.candidate].into_iter().flatten().chain(others);
         places.filter_map(move |place| place.charge(len_bytes).then_some(place.address))
     }
@@ -198,10 +204,11 @@ impl<A: Copy + PartialEq> Peer<A> {
 
     /// It has answered from where it is taken to be: what others have answered so far is no reason
     /// to look for it there.
-    fn note_at_home(&mut self, token: ChallengeToken) {
+    fn note_at_home(&mut self, now: Time, token: ChallengeToken) {
         if token == self.home_token {
             for it in &mut self.challenged {
                 (it.asked_at, it.answered_at) = (None, None);
+                it.due = it.due.min(now + CHALLENGE_INTERVAL);
             }
         }
     }
@@ -215,6 +222,8 @@ impl<A: Copy + PartialEq> Peer<A> {
         let Some(asked_at) = it.asked_at else { return false };
         let answered_at = *it.answered_at.get_or_insert(now);
         let wait = (answered_at - asked_at).max(MOVE_WAIT_MIN);
+        // What it answers before says nothing more, and costs what may go there.
+        it.due = it.due.max(answered_at + wait);
         !self.is_proven() || now - answered_at >= wait
     }
 
@@ -322,12 +331,14 @@ impl<A: Copy + PartialEq> PeerBook<A> {
     /// has proved nothing gets no more than came from it (RFC 9000, Section 8.1, allows thrice as
     /// much).
     pub fn addresses(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
-        self.peers.iter_mut().flat_map(move |peer| peer.places(len_bytes))
+        let kept = self.kept_bytes();
+        self.peers.iter_mut().flat_map(move |peer| peer.places(len_bytes, kept))
     }
 
     /// The same of a frame for one station: where it is, and where it may be.
     pub fn places(&mut self, station: StationId, len_bytes: usize) -> impl Iterator<Item = A> {
-        self.peer(station).into_iter().flat_map(move |peer| peer.places(len_bytes))
+        let kept = self.kept_bytes();
+        self.peer(station).into_iter().flat_map(move |peer| peer.places(len_bytes, kept))
     }
 
     /// Where a frame of so many bytes goes that is for one station alone: where it is, if that has
@@ -381,7 +392,7 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         let place = peer.place.as_mut().filter(|place| is_there(place));
         match (certainty, place) {
             (Certainty::Answer(token), Some(Place { allowance: None, .. })) => {
-                peer.note_at_home(token);
+                peer.note_at_home(now, token);
             }
             (_, Some(Place { allowance: None, .. })) => {}
             (Certainty::Session, Some(place)) if is_alone => {
@@ -438,7 +449,7 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         now: Time,
         is_up: impl Fn(StationId) -> bool,
     ) -> Option<Challenge<A>> {
-        let len_bytes = self.frame_len_min.max(PATH_CHALLENGE_LEN);
+        let len_bytes = self.challenge_len();
         let peers = self.peers.iter_mut().filter(|peer| !peer.challenged.is_empty());
         peers
             .map(|peer| peer.poll_challenge(now, is_up(peer.id), len_bytes))
@@ -453,6 +464,16 @@ impl<A: Copy + PartialEq> PeerBook<A> {
             [challenged, peer.home_due()].into_iter().flatten().min()
         };
         self.peers.iter().filter_map(dues).min()
+    }
+
+    /// Length of a frame with a challenge, bytes.
+    fn challenge_len(&self) -> usize {
+        self.frame_len_min.max(PATH_CHALLENGE_LEN)
+    }
+
+    /// Bytes that are left for challenges.
+    fn kept_bytes(&self) -> usize {
+        CHALLENGES_KEPT * self.challenge_len()
     }
 
     fn peer(&mut self, station: StationId) -> Option<&mut Peer<A>> {

@@ -415,3 +415,37 @@ fn a_peer_behind_losses_gets_a_session_all_the_same() {
         }
     }
 }
+
+/// Frames went on to the old address for ever: of a peer with nothing to send a HELLO came every
+/// five seconds, and the one that answered it took what challenges were to have.
+#[test]
+fn a_peer_that_has_moved_and_says_nothing_but_hello_is_followed() {
+    for (frame_len_min, ends) in [(0, [end, keyed] as [fn(_, _, _) -> _; 2]), (46, [end, keyed])] {
+        for end in ends {
+            let mut ends: [Station; 2] = [end(A, B, 1), end(B, A, 2)];
+            let mut books = [(B, 20), (A, 10)].map(|(peer, at)| {
+                let configured = [(peer, Some(at)), (StationId(9), None)];
+                places(configured, true).with_frame_len_min(frame_len_min)
+            });
+            let mut at = [10, 20];
+            let mut moved_at = None;
+            for ms in 0..20_000 {
+                let now = Time::from_millis(ms);
+                if ms == 1_000 {
+                    at[0] = 11;
+                }
+                for from in 0..2 {
+                    for (to, frame) in sent(&mut ends[from], &mut books[from], now) {
+                        if to == at[1 - from] {
+                            let there = at[from];
+                            hear(&mut ends[1 - from], &mut books[1 - from], there, now, &frame);
+                        }
+                    }
+                }
+                moved_at = moved_at.or((books[1].address(A) == Some(11)).then_some(ms));
+            }
+            let moved_at = moved_at.expect("frames follow it");
+            assert!((1_000..8_000).contains(&moved_at), "after {moved_at} ms");
+        }
+    }
+}
