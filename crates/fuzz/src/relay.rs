@@ -43,7 +43,8 @@ pub fn relay(data: &[u8]) {
             }
             2 => {
                 sent.insert(packet.to_vec());
-                let frame = Frame::Plain { counter: input.byte().into(), ttl: 3, packet: &packet };
+                let (counter, asks) = (input.byte().into(), input.byte().is_multiple_of(2));
+                let frame = Frame::Plain { counter, ttl: 3, asks, packet: &packet };
                 heard += 1;
                 let bytes = reported(&mut input, frame.to_bytes());
                 relay.handle_frame(now, node, input.byte().is_multiple_of(2), &bytes);

@@ -509,6 +509,7 @@ pub(crate) fn setting(error: RelayError) -> ConfigError {
                 "failed_ratio_max" => "relay.failed_ratio_max",
                 "queue_target" => "relay.queue_target_ms",
                 "queue_packets" => "relay.queue_packets",
+                "window_packets" => "relay.window_packets",
                 _ => "relay",
             };
             ConfigError::new(field, given, expected)

@@ -58,6 +58,11 @@ pub struct RelayTable {
     /// Packets that wait at a node, those held among them; others are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_packets: Option<usize>,
+    /// Packets of a node that a neighbour may have without having been heard to pass them on; what
+    /// is beyond waits at the node, and of what waits only packets of its own host are dropped
+    /// (`queue_target_ms`). 0: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_packets: Option<usize>,
     /// How often neighbours are told who is heard, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announce_ms: Option<f64>,
@@ -157,6 +162,7 @@ impl From<&RelayConfig> for RelayTable {
             resend: Some(config.resend),
             queue_target_ms: ms(config.queue_target.unwrap_or_default()),
             queue_packets: Some(config.queue_packets),
+            window_packets: Some(config.window_packets.unwrap_or_default()),
             announce_ms: ms(config.announce_every),
         }
     }
@@ -178,6 +184,9 @@ impl RelayTable {
         config.queue_packets = self.queue_packets.unwrap_or(config.queue_packets);
         config.resend = self.resend.unwrap_or(config.resend);
         config.hold = self.hold(config.hold)?;
+        if let Some(packets) = self.window_packets {
+            config.window_packets = (packets > 0).then_some(packets);
+        }
         if let Some(target) = milliseconds("relay.queue_target_ms", self.queue_target_ms)? {
             config.queue_target = (!target.is_zero()).then_some(target);
         }

@@ -4,6 +4,8 @@ use core::time::Duration;
 
 /// Most packets that a relay's queue may be given room for.
 pub const QUEUE_PACKETS_MAX: usize = 4096;
+/// Most packets that may be under way to a neighbour.
+pub const WINDOW_PACKETS_MAX: usize = 256;
 /// The paper's hold (Section III-A).
 const HOLD: Duration = Duration::from_millis(50);
 /// Longest time of any setting.
@@ -26,8 +28,9 @@ pub struct RelayConfig {
     pub retries_per_second: u32,
     /// When a receiver is sent no coded frames; none: it always is.
     pub switch_off: Option<SwitchOff>,
-    /// Whether what the receiver without the MAC's retries lacks of coded frames is sent again, and
-    /// what came of neighbours' frames is reported to them for it.
+    /// Whether what neighbours lack is sent again where the MAC does not see to it, and what came of
+    /// neighbours' frames is reported to them for it: packets of coded frames for the receiver
+    /// without retries, and all packets for one that the MAC does not reach with its retries.
     pub resend: bool,
     /// How long packets may wait for the air for good: beyond it some are dropped, as CoDel has it
     /// (RFC 8289); none: only what finds the queue full.
@@ -35,6 +38,10 @@ pub struct RelayConfig {
     /// Packets that wait, those held among them; others are dropped. Up to
     /// [`OWED_MAX`](crate::OWED_MAX) that are sent again may wait besides.
     pub queue_packets: usize,
+    /// Packets of this node's that a neighbour may have without having been heard to pass them on;
+    /// what is beyond waits here. Then only packets of the node's own are dropped for their wait.
+    /// None: any number.
+    pub window_packets: Option<usize>,
     /// How often neighbours are told who is heard.
     pub announce_every: Duration,
 }
@@ -127,9 +134,9 @@ pub enum RelayError {
 impl Default for RelayConfig {
     /// What is for use: what waits is combined, and only for receivers that are known to hear and
     /// to decode; what they lack all the same is sent again. Packets are held no longer than
-    /// others wait for the air, and what stands there is dropped. `retries_per_second` and
-    /// `heard_ratio_min` were chosen on the chain of eight nodes of
-    /// `experiments/catwoman-fig08-11`.
+    /// others wait for the air; no neighbour is sent more than it passes on; and what stands is
+    /// dropped. `retries_per_second`, `heard_ratio_min` and `window_packets` were chosen on the
+    /// chain of eight nodes of `experiments/catwoman-fig08-11`.
     fn default() -> Self {
         RelayConfig {
             coding: true,
@@ -142,6 +149,7 @@ impl Default for RelayConfig {
             resend: true,
             queue_target: Some(Duration::from_millis(15)),
             queue_packets: 100,
+            window_packets: Some(4),
             announce_every: Duration::from_secs(1),
         }
     }
@@ -158,6 +166,7 @@ impl RelayConfig {
             switch_off: None,
             resend: false,
             queue_target: None,
+            window_packets: None,
             ..RelayConfig::default()
         }
     }
@@ -169,8 +178,9 @@ impl RelayConfig {
 
     /// Pure relaying.
     pub fn plain() -> Self {
-        let (coding, resend, queue_target) = (false, false, None);
-        RelayConfig { coding, hold: Hold::None, resend, queue_target, ..RelayConfig::default() }
+        let (coding, resend, queue_target, window_packets) = (false, false, None, None);
+        let hold = Hold::None;
+        RelayConfig { coding, hold, resend, queue_target, window_packets, ..RelayConfig::default() }
     }
 
     /// Checks every range.
@@ -196,6 +206,12 @@ impl RelayConfig {
             let given = self.queue_packets as f64;
             let expected = "2 to 4096 packets";
             return Err(RelayError::Setting { field: "queue_packets", given, expected });
+        }
+        if let Some(given) = self.window_packets
+            && !(1..=WINDOW_PACKETS_MAX).contains(&given)
+        {
+            let (given, expected) = (given as f64, "1 to 256 packets, or none");
+            return Err(RelayError::Setting { field: "window_packets", given, expected });
         }
         let ratio = |field, given: f64| {
             let expected = "a share from 0 to 1";

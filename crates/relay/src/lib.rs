@@ -53,6 +53,7 @@ mod queue;
 mod reception;
 mod relay;
 mod stats;
+mod under_way;
 pub mod wire;
 
 pub use config::{Adaptive, Candidates, Hold, RelayConfig, RelayError, SwitchOff};

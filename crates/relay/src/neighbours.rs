@@ -26,6 +26,15 @@ const PAST: f64 = 0.8;
 const OFF_MIN: Duration = Duration::from_secs(5);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
+/// Share of the frames to a neighbour that the MAC may give up before they are sent again here.
+const GIVEN_UP_MAX: f64 = 0.01;
+
+/// Which of the first `counted` of `all` are among `some` of them, if these are spread evenly.
+fn spread(some: u64, all: u64, counted: u64) -> impl Iterator<Item = bool> {
+    let among = move |first: u64| u128::from(some) * u128::from(first) / u128::from(all.max(1));
+    (0..counted).map(move |place| among(place) != among(place + 1))
+}
+
 /// A share of frames, as an exponentially weighted mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
@@ -64,6 +73,8 @@ struct Neighbour {
     announced_at: Option<Time>,
     /// Attempts by which the MAC has brought frames to it.
     delivered: Share,
+    /// Frames to it that the MAC has given up.
+    given_up: Share,
     /// Coded frames that it had of this node, by its own announcements, and failures, fading.
     coded_there: f64,
     failed_there: f64,
@@ -163,6 +174,21 @@ impl Neighbours {
         if delivered {
             neighbour.delivered.count(true);
         }
+        neighbour.given_up.count(!delivered);
+    }
+
+    /// Of so many frames for a neighbour, the MAC has given up so many. In which order is not
+    /// known: they are spread evenly.
+    pub fn count_given_up(&mut self, now: Time, to: NodeId, given_up: u64, frames: u64) {
+        let Some(neighbour) = self.of(now, to) else { return };
+        let (given_up, counted) = (given_up.min(frames), frames.min(u64::from(MISSED_MAX)));
+        spread(given_up, frames, counted).for_each(|is_one| neighbour.given_up.count(is_one));
+    }
+
+    /// Whether the MAC gives up so much of what goes to a neighbour that it is sent again here.
+    pub fn is_lossy(&self, node: NodeId) -> bool {
+        let given_up = self.list.get(&node).and_then(|neighbour| neighbour.given_up.known());
+        given_up.is_some_and(|share| share > GIVEN_UP_MAX)
     }
 
     /// The MAC has transmitted to a neighbour so often in vain, and so often not. In which order is
@@ -172,10 +198,7 @@ impl Neighbours {
         let all = vain.saturating_add(delivered);
         // More of them than the mean remembers say no more.
         let counted = all.min(u64::from(MISSED_MAX));
-        let vain_among = |first: u64| u128::from(vain) * u128::from(first) / u128::from(all.max(1));
-        for place in 0..counted {
-            neighbour.delivered.count(vain_among(place) == vain_among(place + 1));
-        }
+        spread(vain, all, counted).for_each(|is_vain| neighbour.delivered.count(!is_vain));
     }
 
     /// What this node announces; counts begin anew. Those that have gone are not heard.

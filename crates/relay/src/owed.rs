@@ -1,5 +1,6 @@
-//! Packets of coded frames for the receiver without retries, until it has reported them: what it
-//! lacks is sent again.
+//! Packets that the MAC does not bring to their receivers for certain, until these have reported
+//! them: what they lack is sent again. Of coded frames it is the packet for the receiver without
+//! retries; where the MAC gives up many frames, it is all that goes there.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -24,16 +25,36 @@ struct Packet {
     sent_at: Time,
 }
 
+/// How long something takes: mean and mean deviation, seconds (RFC 6298).
+#[derive(Debug, Default)]
+pub struct Takes(Option<(f64, f64)>);
+
+impl Takes {
+    /// It took so long.
+    pub fn note(&mut self, took: Duration) {
+        let took_s = took.as_secs_f64();
+        let (mean, deviation) = self.0.unwrap_or((took_s, took_s / 2.0));
+        let deviation = deviation + ((took_s - mean).abs() - deviation) / 4.0;
+        self.0 = Some((mean + (took_s - mean) / 8.0, deviation));
+    }
+
+    /// How long to wait for it: the most while nothing is known.
+    pub fn patience(&self, least: Duration, most: Duration) -> Duration {
+        let (mean, deviation) = self.0.unwrap_or((most.as_secs_f64(), 0.0));
+        Duration::from_secs_f64(mean + 4.0 * deviation).clamp(least, most)
+    }
+}
+
 /// Packets that have not been reported.
 #[derive(Debug, Default)]
 pub struct Owed {
     packets: VecDeque<Packet>,
-    /// How long reports take: mean and mean deviation, seconds (RFC 6298).
-    takes: Option<(f64, f64)>,
+    /// How long reports take.
+    takes: Takes,
 }
 
 impl Owed {
-    /// A packet has gone to a receiver that only overhears, in a frame with this counter.
+    /// A packet has gone to a receiver that is to report it, in a frame with this counter.
     pub fn push(&mut self, now: Time, counter: u32, waiting: Waiting) {
         if self.packets.len() == OWED_MAX {
             self.packets.pop_front();
@@ -52,10 +73,7 @@ impl Owed {
                 kept.push_back(packet);
                 continue;
             }
-            let took_s = now.since(packet.sent_at).as_secs_f64();
-            let (mean, deviation) = takes.unwrap_or((took_s, took_s / 2.0));
-            let deviation = deviation + ((took_s - mean).abs() - deviation) / 4.0;
-            *takes = Some((mean + (took_s - mean) / 8.0, deviation));
+            takes.note(now.since(packet.sent_at));
             if behind >= TOLD || report.came >> behind & 1 == 0 {
                 lacking.push(packet.waiting);
             }
@@ -82,8 +100,7 @@ impl Owed {
 
     fn patience(&self) -> Duration {
         let (least, most) = PATIENCE;
-        let (mean, deviation) = self.takes.unwrap_or((most.as_secs_f64(), 0.0));
-        Duration::from_secs_f64(mean + 4.0 * deviation).clamp(least, most)
+        self.takes.patience(least, most)
     }
 }
 

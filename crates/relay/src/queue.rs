@@ -7,6 +7,7 @@ use std::sync::Arc;
 use corridor_base::Time;
 use corridor_base::codel::{Codel, CodelParams, Verdict};
 
+use crate::under_way::{Goes, UnderWay};
 use crate::wire::{NodeId, PacketId};
 
 /// How long packets may wait for the air beyond the target (RFC 8289, 4.2): about the longest round
@@ -62,9 +63,16 @@ pub struct Queue {
     taken: u64,
     waits: Waits,
     codel: Codel,
+    /// What neighbours have room for.
+    pub under_way: UnderWay,
 }
 
 impl Queue {
+    /// An empty one; neighbours may have so many packets that they have not passed on.
+    pub fn new(window_packets: Option<usize>) -> Self {
+        Queue { under_way: UnderWay::new(window_packets), ..Queue::default() }
+    }
+
     /// Packets that wait.
     pub fn packets(&self) -> usize {
         self.packets
@@ -145,8 +153,10 @@ impl Queue {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.second.is_none())
     }
 
-    /// Takes what goes next, and drops what has waited for the air too long, if a target says how
-    /// long packets may: how many. A hold is no wait for the air.
+    /// Takes what goes next of what neighbours have room for, and drops what has waited for the air
+    /// too long, if a target says how long packets may: how many. A hold is no wait for the air.
+    /// Where neighbours' room is known, what one of them has brought is not dropped any more: it is
+    /// held back there instead.
     pub fn take(&mut self, now: Time, target: Option<Duration>) -> (Option<Queued>, u64) {
         let mut dropped = 0;
         while let Some(queued) = self.pop(now) {
@@ -155,7 +165,10 @@ impl Queue {
             }
             let wait = now.since(queued.ready_at);
             self.waits.note(now, wait);
-            let Some(target) = target else { return (Some(queued), dropped) };
+            let may_drop = !self.under_way.is_bounded() || queued.first.previous.is_none();
+            let Some(target) = target.filter(|_| may_drop) else {
+                return (Some(queued), dropped);
+            };
             let params = CodelParams { target, interval: CODEL_INTERVAL };
             if self.codel.judge(now, wait, self.packets > 0, dropped > 0, params) == Verdict::Pass {
                 return (Some(queued), dropped);
@@ -170,12 +183,23 @@ impl Queue {
         self.waits.longest(now)
     }
 
-    /// Takes what has been ready for longest.
+    /// Takes what has been ready for longest, of a pair only the one that may go.
     fn pop(&mut self, now: Time) -> Option<Queued> {
         let ready = self.entries.iter().enumerate().filter(|(_, entry)| entry.ready_at <= now);
-        let (place, _) = ready.min_by_key(|(_, entry)| (entry.ready_at, entry.order))?;
-        let entry = self.entries.remove(place);
+        let goes = |entry| self.under_way.goes(now, entry);
+        let going = ready.map(|(place, entry)| (place, entry, goes(entry)));
+        let going = going.filter(|&(_, _, goes)| goes != Goes::Nothing);
+        let (place, _, goes) = going.min_by_key(|(_, entry, _)| (entry.ready_at, entry.order))?;
+        let mut entry = self.entries.remove(place);
         self.packets -= 1 + usize::from(entry.second.is_some());
+        if let Some(second) = entry.second.take_if(|_| goes != Goes::All) {
+            let (goes, stays) = match goes {
+                Goes::Second => (second, entry.first),
+                _ => (entry.first, second),
+            };
+            self.put_back(stays, (entry.ready_at, entry.order));
+            entry.first = goes;
+        }
         Some(entry)
     }
 
@@ -184,9 +208,10 @@ impl Queue {
         self.entries.iter().map(|entry| entry.ready_at).filter(|&at| at > now).min()
     }
 
-    /// Whether something is for the air.
+    /// Whether something is for the air that may go.
     pub fn is_ready(&self, now: Time) -> bool {
-        self.entries.iter().any(|entry| entry.ready_at <= now)
+        let goes = |entry| self.under_way.goes(now, entry) != Goes::Nothing;
+        self.entries.iter().any(|entry| entry.ready_at <= now && goes(entry))
     }
 }
 

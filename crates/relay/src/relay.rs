@@ -87,7 +87,7 @@ pub struct Relay {
     received: VecDeque<Received>,
     /// What came of neighbours' frames, for them.
     receptions: Receptions,
-    /// What receivers without retries have not reported.
+    /// What receivers have not reported that the MAC does not see to.
     owed: Owed,
     /// When neighbours are told next who is heard.
     announce_at: Option<Time>,
@@ -107,7 +107,7 @@ impl Relay {
             config,
             now,
             counter: 0,
-            queue: Queue::default(),
+            queue: Queue::new(config.window_packets),
             arrivals: Arrivals::default(),
             neighbours: Neighbours::new(config.announce_every),
             congestion: Congestion::new(now, config.retries_per_second),
@@ -161,6 +161,7 @@ impl Relay {
         self.neighbours.forget(neighbour);
         self.receptions.forget_node(neighbour);
         self.owed.forget_node(neighbour);
+        self.queue.under_way.forget_node(neighbour);
     }
 
     /// Drops what waits that is longer than so many bytes, as frames carry it no more: how many
@@ -352,19 +353,30 @@ impl Relay {
             self.stats.neighbour_table_full += 1;
         }
         let counter = frame.counter();
-        let mut decoded = None;
+        let mut reported = None;
         match frame {
-            Frame::Plain { ttl, packet, .. } => {
+            Frame::Plain { ttl, asks, packet, .. } => {
                 if addressed {
-                    self.receive(from, ttl, PacketId::of(packet), packet.into(), false);
+                    let source = Source { was_coded: false, may_repeat: asks };
+                    self.receive(from, ttl, PacketId::of(packet), packet.into(), source);
+                    reported = asks.then_some(true);
                 } else {
                     self.stats.overheard += 1;
-                    if self.config.coding {
-                        self.kept.keep(self.now, PacketId::of(packet), packet.into());
+                    if self.config.coding || self.queue.under_way.is_bounded() {
+                        let id = PacketId::of(packet);
+                        if self.config.coding {
+                            self.kept.keep(self.now, id, packet.into());
+                        }
+                        self.queue.under_way.hear(self.now, from, id);
                     }
                 }
             }
-            Frame::Coded { parts, xored, .. } => decoded = self.take_coded(from, &parts, xored),
+            Frame::Coded { parts, xored, .. } => {
+                for part in &parts {
+                    self.queue.under_way.hear(self.now, from, part.id);
+                }
+                reported = self.take_coded(from, &parts, xored);
+            }
             Frame::Announcement { entries, .. } => {
                 let switch_off = self.config.switch_off;
                 let off = self.neighbours.take(self.now, self.id, from, &entries, switch_off);
@@ -372,14 +384,17 @@ impl Relay {
             }
         }
         if self.config.resend {
-            self.receptions.note(self.now, from, counter, decoded);
+            self.receptions.note(self.now, from, counter, reported);
         }
         true
     }
 
-    /// Lets a packet go again that was lost to the receiver without retries: as early as it would
-    /// have gone.
+    /// Lets a packet go again that was lost to its receiver, as early as it would have gone; not any
+    /// more where it would be known no longer that it has come.
     fn resend(&mut self, waiting: Waiting) {
+        if self.is_late(self.now, &waiting, PAIR_QUARTERS) {
+            return;
+        }
         self.stats.resent += 1;
         let since = waiting.since;
         self.queue.put_back(waiting, (since, 0));
@@ -415,7 +430,8 @@ impl Relay {
         match decoded {
             Ok(packet) => {
                 self.stats.decoded += 1;
-                self.receive(from, own.ttl, own.id, packet, true);
+                let source = Source { was_coded: true, may_repeat: true };
+                self.receive(from, own.ttl, own.id, packet, source);
             }
             Err(Undecoded::Unknown) => self.stats.undecodable += 1,
             Err(Undecoded::Wrong) => self.stats.decode_mismatches += 1,
@@ -453,16 +469,17 @@ impl Relay {
         ttl: u16,
         id: PacketId,
         packet: Arc<[u8]>,
-        was_coded: bool,
+        Source { was_coded, may_repeat }: Source,
     ) {
-        // Packets of equal bytes are no copies of each other, unless a coded frame brought one.
+        // Packets of equal bytes are no copies of each other, unless a coded frame brought one, or
+        // one that is sent until it has come.
         let before = self.seen.find(self.now, id).copied();
-        if before.is_some_and(|before| before || was_coded) {
+        if before.is_some_and(|before| before || may_repeat) {
             self.stats.duplicates += 1;
             return;
         }
-        if self.config.coding {
-            self.seen.keep(self.now, id, was_coded);
+        if self.config.coding || may_repeat {
+            self.seen.keep(self.now, id, may_repeat);
         }
         let ttl = ttl.saturating_sub(1);
         self.received.push_back(Received { from, ttl, packet, was_coded });
@@ -492,6 +509,7 @@ impl Relay {
         self.congestion.count(now, u32::try_from(retries).unwrap_or(u32::MAX));
         let vain = retries.saturating_add(failed);
         self.neighbours.count_transmissions(now, to, vain, frames.saturating_sub(failed));
+        self.neighbours.count_given_up(now, to, failed, frames);
     }
 
     /// Whether somebody tells of the MAC's retries: else no channel counts as congested.
@@ -512,7 +530,8 @@ impl Relay {
         let announce = self.announce_at.filter(later);
         let report = self.receptions.due().filter(later);
         let queued = self.queue.next_ready(self.now);
-        [queued, announce, report, self.owed.due()].into_iter().flatten().min()
+        let room = self.queue.under_way.due(self.now).filter(later);
+        [queued, announce, report, room, self.owed.due()].into_iter().flatten().min()
     }
 
     /// Whether [`poll_transmit`](Self::poll_transmit) has a frame.
@@ -573,13 +592,22 @@ impl Relay {
             self.queue.put_back(second, (ready_at, order));
         }
         let counter = self.count();
+        for waiting in [Some(&first), second.as_ref()].into_iter().flatten() {
+            self.queue.under_way.note_sent(self.now, waiting.next, waiting.id);
+        }
         let Some(second) = second else {
             self.stats.plain_sent += 1;
             if self.config.coding {
                 self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
             }
-            let frame = Frame::Plain { counter, ttl: first.ttl, packet: &first.packet }.to_bytes();
-            return Some(Transmit { to: LinkDestination::Unicast(first.next), frame });
+            let asks = self.config.resend && self.neighbours.is_lossy(first.next);
+            let Waiting { ttl, packet, next, .. } = &first;
+            let frame = Frame::Plain { counter, ttl: *ttl, asks, packet }.to_bytes();
+            let to = LinkDestination::Unicast(*next);
+            if asks {
+                self.owed.push(self.now, counter, first);
+            }
+            return Some(Transmit { to, frame });
         };
         Some(self.combine(counter, first, second))
     }
@@ -603,9 +631,13 @@ impl Relay {
         // What neighbours make of these comes back in coded frames of theirs.
         self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
         self.kept.keep(self.now, second.id, Arc::clone(&second.packet));
+        let (addressed, overhearing) =
+            if addressee == 0 { (first, second) } else { (second, first) };
         if self.config.resend {
-            let overhearing = if addressee == 0 { second } else { first };
             self.owed.push(self.now, counter, overhearing);
+        }
+        if self.config.resend && self.neighbours.is_lossy(addressed.next) {
+            self.owed.push(self.now, counter, addressed);
         }
         Transmit { to: LinkDestination::Unicast(to), frame }
     }
@@ -614,6 +646,14 @@ impl Relay {
         self.counter = self.counter.wrapping_add(1);
         self.counter
     }
+}
+
+/// What a packet came in.
+#[derive(Clone, Copy)]
+struct Source {
+    was_coded: bool,
+    /// It may come again, in the same way or another.
+    may_repeat: bool,
 }
 
 /// Why a packet could not be had from a coded frame.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! every frame    kind 1, counter 4
-//! plain          ttl 2, packet
+//! plain          ttl 2, packet; of another kind where its receiver is to report that it came
 //! coded          twice (to 2, ttl 2, packet's length 2, its id 8), then the XOR of both packets,
 //!                as long as the longer one
 //! announcement   entries 1, and for each: node 2, heard 1, coded 2, failed 2
@@ -43,6 +43,7 @@ const PLAIN: u8 = 1;
 const CODED: u8 = 2;
 const ANNOUNCEMENT: u8 = 3;
 const REPORTS: u8 = 4;
+const PLAIN_ASKING: u8 = 5;
 
 /// A node, as its neighbours know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +78,8 @@ pub enum Frame<'a> {
         counter: u32,
         /// Hops that the packet may still make, from 1.
         ttl: u16,
+        /// Its receiver is to report that it came.
+        asks: bool,
         /// The packet, not empty.
         packet: &'a [u8],
     },
@@ -179,11 +182,12 @@ impl<'a> Frame<'a> {
         let (counter, rest) = rest.split_first_chunk()?;
         let counter = u32::from_be_bytes(*counter);
         match kind {
-            PLAIN => {
+            PLAIN | PLAIN_ASKING => {
+                let asks = kind == PLAIN_ASKING;
                 let (ttl, packet) = rest.split_first_chunk()?;
                 let ttl = u16::from_be_bytes(*ttl);
                 let fits = (1..=PACKET_BYTES_MAX).contains(&packet.len());
-                (ttl > 0 && fits).then_some(Frame::Plain { counter, ttl, packet })
+                (ttl > 0 && fits).then_some(Frame::Plain { counter, ttl, asks, packet })
             }
             CODED => {
                 let (first, rest) = Part::parse(rest)?;
@@ -214,9 +218,9 @@ impl<'a> Frame<'a> {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
-            Frame::Plain { counter, ttl, packet } => {
+            Frame::Plain { counter, ttl, asks, packet } => {
                 out.reserve_exact(PLAIN_BYTES + packet.len());
-                write_head(&mut out, PLAIN, *counter);
+                write_head(&mut out, if *asks { PLAIN_ASKING } else { PLAIN }, *counter);
                 out.extend_from_slice(&ttl.to_be_bytes());
                 out.extend_from_slice(packet);
             }

@@ -209,6 +209,10 @@ class Relay:
     queue_packets
         Packets that wait at a node, those held among them; others are dropped; none = left
         out.
+    window_packets
+        Packets of a node that a neighbour may have without having been heard to pass them
+        on; what is beyond waits at the node, and of what waits only packets of its own are
+        dropped (``queue_target_ms``); 0: any number; none = left out.
     announce_ms
         How often neighbours are told who is heard, ms; none = left out.
     """
@@ -227,6 +231,7 @@ class Relay:
     resend: bool | None = None
     queue_target_ms: float | None = None
     queue_packets: int | None = None
+    window_packets: int | None = None
     announce_ms: float | None = None
 
 

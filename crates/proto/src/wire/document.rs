@@ -498,7 +498,8 @@ fn probes(page: &Document) {
 }
 
 fn relays(page: &Document) {
-    let packet = Frame::Plain { counter: 0x0102_0304, ttl: 0x0506, packet: b"packet" }.to_bytes();
+    let plain = |asks| Frame::Plain { counter: 0x0102_0304, ttl: 0x0506, asks, packet: b"packet" };
+    let packet = plain(false).to_bytes();
     let relayed = written(|out| Relayed { to: Some(FLOW), frame: &packet }.write(out));
     let fields: [(&str, &[u8]); 3] =
         [("to", &[0xbe, 0xef]), ("length", &[0, 13]), ("frame", &packet)];
@@ -508,6 +509,9 @@ fn relays(page: &Document) {
     let fields: [(&str, &[u8]); 4] =
         [("kind", &[1]), ("counter", counter), ("hops", &[5, 6]), ("packet", b"packet")];
     page.layout("Relay's packet", &packet, &fields);
+    let fields: [(&str, &[u8]); 4] =
+        [("kind", &[5]), ("counter", counter), ("hops", &[5, 6]), ("packet", b"packet")];
+    page.layout("Relay's packet that is to be reported", &plain(true).to_bytes(), &fields);
     let part = |to, ttl, len_bytes, id| Part { to: NodeId(to), ttl, len_bytes, id: PacketId(id) };
     let parts = [part(0x0a0b, 0x0c0d, 4, 0x0101_0101_0101_0101), part(2, 3, 1, 4)];
     let coded = Frame::Coded { counter: 0x0102_0304, parts, xored: b"xxxx" }.to_bytes();

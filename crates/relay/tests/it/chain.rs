@@ -69,7 +69,12 @@ impl Chain {
 
     /// Each node sends one frame, if it has one, one node after the other.
     fn turn(&mut self, now: Time) {
-        for at in 0..self.nodes.len() as u16 {
+        self.turn_of(now, |_| true);
+    }
+
+    /// The same of some nodes.
+    fn turn_of(&mut self, now: Time, sends: impl Fn(u16) -> bool) {
+        for at in (0..self.nodes.len() as u16).filter(|&at| sends(at)) {
             let Some(transmit) = self.nodes[usize::from(at)].poll_transmit(now) else { continue };
             self.log.push(format!("{at}: {}", said(&transmit)));
             let near = [at.checked_sub(1), Some(at + 1)];
@@ -303,19 +308,24 @@ fn a_hold_lasts_as_long_as_others_wait() {
 }
 
 /// Forty packets a second go, eighty come: with a target some are dropped that have waited for
-/// longer than it, and how long the others wait has a bound; without one the queue is full.
+/// longer than it, and how long the others wait has a bound; without one the queue is full. Where
+/// neighbours hold back what there is no room for, only a node's own are dropped.
 #[test]
 fn what_stands_is_dropped() {
-    let run = |queue_target| {
+    let run = |queue_target, window_packets, is_own| {
         let (hold, candidates) = (Hold::None, corridor_relay::Candidates::Held);
         let announce_every = Duration::from_secs(60);
         let config = RelayConfig { hold, candidates, queue_target, ..RelayConfig::default() };
-        let mut node = relay(1, RelayConfig { announce_every, ..config });
+        let mut node = relay(1, RelayConfig { announce_every, window_packets, ..config });
         let (mut full, mut longest) = (0, Duration::ZERO);
         for step in 0..1600_u64 {
             let at = Time::from_nanos(12_500_000 * step);
             let name = packet(&format!("{step}"));
-            full += u32::from(node.forward(at, (NodeId(0), NodeId(2)), 9, name).is_err());
+            let taken = match is_own {
+                true => node.send(at, NodeId(2), 9, name),
+                false => node.forward(at, (NodeId(0), NodeId(2)), 9, name),
+            };
+            full += u32::from(taken.is_err());
             if step % 2 == 1 {
                 node.poll_transmit(at).expect("there is always one");
             }
@@ -325,12 +335,42 @@ fn what_stands_is_dropped() {
         }
         (node.stats().codel_drops, full, longest)
     };
-    let (dropped, full, longest) = run(Some(Duration::from_millis(15)));
-    assert!((700..=800).contains(&dropped) && full == 0, "{dropped}, {full}");
-    assert!(longest < Duration::from_millis(200), "{longest:?}");
-    let (dropped, full, longest) = run(None);
-    assert!(dropped == 0 && full > 600, "{dropped}, {full}");
-    assert!(longest > Duration::from_secs(2), "{longest:?}");
+    let target = Some(Duration::from_millis(15));
+    for (window, is_own) in [(None, false), (None, true), (Some(4), true)] {
+        let (dropped, full, longest) = run(target, window, is_own);
+        assert!((700..=800).contains(&dropped) && full == 0, "{dropped}, {full}");
+        assert!(longest < Duration::from_millis(200), "{longest:?}");
+    }
+    for (target, window) in [(None, None), (target, Some(4))] {
+        let (dropped, full, longest) = run(target, window, false);
+        assert!(dropped == 0 && full > 600, "{dropped}, {full}");
+        assert!(longest > Duration::from_secs(2), "{longest:?}");
+    }
+}
+
+/// The third relay sends half as often as the others: what it has no room for waits at the source,
+/// and nothing stands between. Without a window it stands there.
+#[test]
+fn what_a_chain_does_not_carry_waits_at_its_source() {
+    for window_packets in [Some(4), None] {
+        let announce_every = Duration::from_secs(60);
+        let config = RelayConfig { window_packets, announce_every, ..RelayConfig::default() };
+        let (mut chain, mut most) = (Chain::new(6, config), 0);
+        for turn in 0..200 {
+            if turn < 60 {
+                chain.begin(ms(5 * turn), 0, &format!("A{turn}"));
+            }
+            chain.turn_of(ms(5 * turn), |at| at != 3 || turn % 2 == 0);
+            most = most.max((1..5).map(|at| chain.nodes[at].backlog()).max().unwrap_or(0));
+        }
+        let own = chain.nodes[0].stats();
+        let between: u64 = (1..5).map(|at| chain.nodes[at].stats().codel_drops).sum();
+        assert_eq!(chain.arrived.len() as u64 + own.codel_drops + between, 60);
+        match window_packets {
+            Some(window) => assert!(most <= window && between == 0 && own.codel_drops > 0),
+            None => assert!(most > 4 && between > 0 && own.codel_drops == 0, "{most}"),
+        }
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn body(to: Option<u16>, frame: &[u8]) -> Vec<u8> {
 }
 
 fn plain(packet: &[u8]) -> Vec<u8> {
-    Frame::Plain { counter: 9, ttl: 9, packet }.to_bytes()
+    Frame::Plain { counter: 9, ttl: 9, asks: false, packet }.to_bytes()
 }
 
 #[test]
