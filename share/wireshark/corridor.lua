@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 4 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 5 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
@@ -11,7 +11,7 @@
 -- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
 -- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
 
-local VERSION = 4
+local VERSION = 5
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
@@ -27,7 +27,7 @@ local BLOCK_SIZE_MAX = 1024
 local NO_RANK = 0xffff
 local NO_COUNTER = 0xffffffff
 
-local WINDOW_DELAY_UNIT_NS = 16384
+local DELAY_UNIT_NS = 16384
 
 local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN",
   [5] = "WIN", [6] = "WINACK", [7] = "PROBE" }
@@ -46,8 +46,8 @@ local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such pr
 local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
   [2] = "not coded", [3] = "by relays that combine them" }
 local MODES = { [0] = "blocks", [1] = "sliding window" }
-local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol, seeded by the counter",
-  [2] = "source symbol of a lane", [3] = "coded symbol of a lane, seeded by the counter" }
+local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol", [2] = "source symbol of a lane",
+  [3] = "coded symbol of a lane" }
 -- The most lanes that symbols are dealt to: the logarithm to base 2.
 local LANES_LOG_MAX = 4
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
@@ -199,6 +199,7 @@ field("ack_bitmap", bytes, "ack.bitmap", "Bitmap of decoded symbols, lowest bit 
 field("ack_decoded", uint16, "ack.decoded", "Symbols decoded")
 
 -- WIN: a symbol of a sliding window.
+field("window_flow", uint8, "window.flow", "Flow of the sender's")
 field("window_form", uint16, "window.form", "Form", base.DEC, WINDOW_FORMS, 0xc000)
 field("window_distance", uint16, "window.distance", "Symbols before it that the sender holds",
   base.DEC, nil, 0x3fff)
@@ -209,30 +210,37 @@ field("window_lane_distance", uint16, "window.distance",
   "Symbols of its lane before it that the sender holds", base.DEC, nil, 0x07ff)
 field("window_lane_count", uint16, "window.count", "Symbols combined", base.DEC, nil, 0x07ff)
 field("window_id", uint32, "window.id", "Id of the symbol")
-field("window_first", uint32, "window.first", "Id of the first symbol combined")
+-- Of coded symbols: lowest bits of ids.
+field("window_first", uint32, "window.first", "Id of the first symbol combined", base.DEC, nil,
+  0xfffff000)
 field("window_last", uint32, "window.last", "Id of the last symbol combined")
+field("window_serial", uint32, "window.serial", "Number among coded symbols", base.DEC, nil, 0xfff)
+
+-- Feedback about frames, whatever they carry.
+field("link", ProtoField.none, "link", "Feedback about a link")
+field("link_half_duplex", uint8, "link.half_duplex", "Both directions share the channel", base.DEC,
+  nil, 0x80)
+field("link_path", uint8, "link.path", "Path", base.DEC, nil, 0x7f)
+field("link_counter", uint32, "link.counter", "Newest counter of a frame with a symbol")
+field("link_delay", uint32, "link.delay", "How long ago that frame came", base.UNIT_STRING, { " ns" })
+field("link_received_at", uint32, "link.received_at", "When it came, by the receiver's clock",
+  base.UNIT_STRING, { " us" })
+field("link_frames", uint32, "link.frames", "Frames with symbols received so far")
+field("link_loss", double, "link.loss", "Share of the frames lost on the way there")
 
 -- WINACK, and what a WIN piggybacks.
 field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
+field("window_ack_flow", uint8, "window.ack.flow", "Flow of the receiver's")
 field("window_ack_next", uint32, "window.ack.next", "First symbol not delivered or skipped")
 field("window_ack_lanes", uint16, "window.ack.lanes_log", "Lanes, logarithm", base.DEC, nil, 0xe000)
 field("window_ack_span", uint16, "window.ack.span", "Symbols of the lane known from there on",
   base.DEC, nil, 0x1fff)
-field("window_ack_counter", uint32, "window.ack.counter", "Newest counter of a frame with a symbol")
-field("window_ack_delay", uint32, "window.ack.delay", "How long ago that frame came",
-  base.UNIT_STRING, { " ns" })
-field("window_ack_received_at", uint32, "window.ack.received_at",
-  "When it came, by the receiver's clock", base.UNIT_STRING, { " us" })
-field("window_ack_frames", uint32, "window.ack.frames", "Frames with symbols received so far")
-field("window_ack_loss", double, "window.ack.loss", "Share of the frames lost on the way there")
 field("window_ack_lane", uint16, "window.ack.lane", "Lane", base.DEC, nil, 0xf000)
 field("window_ack_deficit", uint16, "window.ack.deficit", "Symbols lacking to decode all known",
   base.DEC, nil, 0x0fff)
 field("window_ack_useless", uint16, "window.ack.useless", "Symbols so far that brought nothing")
-field("window_ack_half_duplex", uint8, "window.ack.half_duplex", "Both directions share the channel", base.DEC,
-  nil, 0x80)
-field("window_ack_has_credit", uint8, "window.ack.has_credit", "A credit is behind the bitmap", base.DEC, nil, 0x40)
-field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.DEC, nil, 0x3f)
+field("window_ack_has_credit", uint8, "window.ack.has_credit", "A credit is behind the bitmap", base.DEC, nil, 0x80)
+field("window_ack_length", uint8, "window.ack.length", "Length of the bitmap", base.DEC, nil, 0x7f)
 field("window_ack_bitmap", bytes, "window.ack.bitmap", "Bitmap of needed symbols, lowest bit first")
 field("window_ack_needed", uint16, "window.ack.needed", "Symbols said to be needed")
 field("window_ack_credit", uint16, "window.ack.credit", "New symbols from the first on that there is room for")
@@ -906,22 +914,46 @@ local function bits_set_before(range, count)
   return math.floor(found)
 end
 
+-- Returns whether it could be read to its end.
+local function dissect_link_feedback(state, c)
+  local tree, close = subtree(c, state.tree, "link")
+  if tree == nil then
+    ran_out(state, "feedback about a link")
+    return false
+  end
+  local first = take(c, 1)
+  if first ~= nil then
+    tree:add(F.link_half_duplex, first)
+    tree:add(F.link_path, first)
+  end
+  local counter = add(c, tree, "link_counter", 4)
+  local delay = take(c, 2)
+  if delay ~= nil then
+    tree:add(F.link_delay, delay, uint(delay) * DELAY_UNIT_NS)
+  end
+  add(c, tree, "link_received_at", 4)
+  add(c, tree, "link_frames", 4)
+  local loss = add_ratio(c, tree, "link_loss")
+  close()
+  if loss == nil then
+    ran_out(state, "feedback about a link")
+    return false
+  end
+  local words = string.format("counter %.0f loss %.0f %%", counter, 100 * loss)
+  tree:append_text(": " .. words)
+  say(state, (state.kind == WINACK and "" or "+LINK ") .. words)
+  return true
+end
+
 -- Returns the words, or nil and what is wrong.
 local function dissect_window_ack_fields(c, tree)
+  add(c, tree, "window_ack_flow", 1)
   local first = add(c, tree, "window_ack_next", 4)
   local span_word = take(c, 2)
   if span_word ~= nil then
     tree:add(F.window_ack_lanes, span_word)
     tree:add(F.window_ack_span, span_word)
   end
-  add(c, tree, "window_ack_counter", 4)
-  local delay = take(c, 2)
-  if delay ~= nil then
-    tree:add(F.window_ack_delay, delay, uint(delay) * WINDOW_DELAY_UNIT_NS)
-  end
-  add(c, tree, "window_ack_received_at", 4)
-  add(c, tree, "window_ack_frames", 4)
-  local loss = add_ratio(c, tree, "window_ack_loss")
   local deficit_word = take(c, 2)
   if deficit_word ~= nil then
     tree:add(F.window_ack_lane, deficit_word)
@@ -932,11 +964,9 @@ local function dissect_window_ack_fields(c, tree)
   if word == nil then
     return nil, "ends early"
   end
-  tree:add(F.window_ack_half_duplex, word)
   tree:add(F.window_ack_length, word)
   tree:add(F.window_ack_has_credit, word)
-  local has_credit = math.floor(uint(word) / 64) % 2 == 1
-  local length = uint(word) % 64
+  local has_credit, length = uint(word) >= 0x80, uint(word) % 0x80
   local lanes_log, span = math.floor(uint(span_word) / 0x2000), uint(span_word) % 0x2000
   local lane, deficit = math.floor(uint(deficit_word) / 0x1000), uint(deficit_word) % 0x1000
   if lanes_log > LANES_LOG_MAX or lane >= 2 ^ lanes_log then
@@ -958,7 +988,7 @@ local function dissect_window_ack_fields(c, tree)
     return nil, "ends early"
   end
   local of_lane = lanes_log > 0 and string.format(" lane %d/%d", lane, math.floor(2 ^ lanes_log)) or ""
-  return string.format("next %.0f%s deficit %d loss %.0f %%", first, of_lane, deficit, 100 * loss)
+  return string.format("next %.0f%s deficit %d", first, of_lane, deficit)
 end
 
 -- Returns whether it could be read to its end.
@@ -992,24 +1022,30 @@ local function dissect_window_form(state, c, form, lanes_log, number)
     malformed(state, "a combination of no symbols")
     return nil
   end
-  local id = add(c, tree, form % 2 == 0 and "window_id" or "window_first", 4)
+  local word = take(c, 4)
   local lanes = math.floor(2 ^ lanes_log)
   local by = lanes > 1 and " by " .. lanes or ""
-  if id == nil then
+  if word == nil then
     ran_out(state, "window symbol")
-  elseif form % 2 == 0 then
-    return string.format("source %.0f (+%d%s)", id, number, by), id
-  else
-    -- Ids are told by their lowest 32 bits.
-    local last = (id + (number - 1) * lanes) % 2 ^ 32
-    generated(tree, "window_last", math.floor(last))
-    return string.format("coded %.0f..%.0f%s", id, last, by)
+    return nil
   end
-  return nil
+  local id = uint(word)
+  if form % 2 == 0 then
+    tree:add(F.window_id, word)
+    return string.format("source %.0f (+%d%s)", id, number, by), id
+  end
+  tree:add(F.window_first, word)
+  tree:add(F.window_serial, word)
+  -- Ids are told by their lowest 20 bits.
+  local first = math.floor(id / 2 ^ 12)
+  local last = (first + (number - 1) * lanes) % 2 ^ 20
+  generated(tree, "window_last", math.floor(last))
+  return string.format("coded %.0f..%.0f%s", first, last, by)
 end
 
 local function dissect_window(state, c)
   local tree = state.tree
+  add(c, tree, "window_flow", 1)
   local range = take(c, 2)
   if range == nil then
     return ran_out(state, "window symbol")
@@ -1153,7 +1189,7 @@ end
 -- Whether there is no acknowledgement, or it could be read to its end.
 local function dissect_acks(state, c)
   if state.kind == WINACK or (state.kind == WIN and state.has_ack) then
-    return dissect_window_ack(state, c)
+    return dissect_link_feedback(state, c) and dissect_window_ack(state, c)
   elseif state.kind == ACK or state.has_ack then
     return dissect_ack(state, c)
   end

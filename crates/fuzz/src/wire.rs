@@ -1,8 +1,8 @@
 //! The parsers of the wire format: whatever they take is written as it was read.
 
 use corridor_proto::wire::{
-    Ack, Enc, Header, Hello, ProbeBody, Relayed, Report, TAG_LEN, WINDOW_ACK_LEN,
-    WINDOW_CREDIT_LEN, WindowAck, WindowForm, WindowSymbol,
+    Ack, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, ProbeBody, Relayed, Report, TAG_LEN,
+    WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, StationId};
 
@@ -19,7 +19,7 @@ pub fn wire(data: &[u8]) {
         3 => hello(body),
         4 => enc(body),
         5 => window_symbol(body),
-        6 => window_ack(body),
+        6 => feedback(body),
         _ => probe(body),
     }
 }
@@ -86,21 +86,25 @@ fn window_symbol(bytes: &[u8]) {
         assert!(distance < 1 << 14);
     }
     let mut written = Vec::new();
-    WindowSymbol::write_head(symbol.form, &mut written);
+    WindowSymbol::write_head(symbol.flow, symbol.form, &mut written);
     written.extend_from_slice(symbol.symbol);
     assert_eq!(written, bytes);
 }
 
-fn window_ack(bytes: &[u8]) {
-    let Some((ack, rest)) = WindowAck::parse(bytes) else { return };
+fn feedback(bytes: &[u8]) {
+    let Some((of_link, rest)) = LinkFeedback::parse(bytes) else { return };
     let mut written = Vec::new();
-    ack.write(&mut written);
-    let credit_len = ack.credit.map_or(0, |_| WINDOW_CREDIT_LEN);
-    assert_eq!(written.len(), WINDOW_ACK_LEN + ack.needed.len() + credit_len);
-    written.extend_from_slice(rest);
-    assert_eq!(written, bytes);
-    let told = usize::from(ack.span).min(8 * ack.needed.len());
+    of_link.write(&mut written);
+    assert_eq!(written[..], bytes[..LINK_FEEDBACK_LEN]);
+    let Some((of_window, behind)) = WindowFeedback::parse(rest) else { return };
+    written.clear();
+    of_window.write(&mut written);
+    let credit_len = of_window.credit.map_or(0, |_| WINDOW_CREDIT_LEN);
+    assert_eq!(written.len(), WINDOW_FEEDBACK_LEN + of_window.needed.len() + credit_len);
+    written.extend_from_slice(behind);
+    assert_eq!(written, rest);
+    let told = usize::from(of_window.span).min(8 * of_window.needed.len());
     for ahead in [0, 1, told / 2, told.saturating_sub(1), told, told + 1, usize::MAX] {
-        assert_eq!(ack.is_needed(ahead).is_some(), ahead < told);
+        assert_eq!(of_window.is_needed(ahead).is_some(), ahead < told);
     }
 }

@@ -1,6 +1,7 @@
 //! Links, from a station to a neighbour: handshake, key exchange, sealing and replay; what gets
 //! lost, how long frames take and may be, and how fast they may go.
 
+pub(crate) mod arrivals;
 pub(crate) mod exchange;
 pub(crate) mod handshake;
 pub(crate) mod keyring;

@@ -1,4 +1,4 @@
-//! The wire format, version 4: what a frame looks like, in bytes.
+//! The wire format, version 5: what a frame looks like, in bytes.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
@@ -25,6 +25,7 @@ pub mod cookie;
 mod document;
 mod key_exchange;
 mod lanes;
+mod link_feedback;
 mod probe;
 mod relayed;
 mod window;
@@ -39,18 +40,19 @@ pub use key_exchange::{
     Step, TIMESTAMP_LEN,
 };
 pub use lanes::Lanes;
+pub use link_feedback::{LINK_FEEDBACK_LEN, LinkFeedback, PathId};
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, ProbeBody};
 pub use relayed::{RELAYED_LEN, Relayed};
 pub use window::{
-    WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_SYMBOL_LEN, WindowAck,
-    WindowForm, WindowSymbol,
+    CodedSeed, FlowId, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN,
+    WINDOW_SYMBOL_LEN, WindowFeedback, WindowForm, WindowSymbol,
 };
 
 use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
 use crate::config::{CodingParams, Crossing, Mode, StationId};
 
 /// Version of everything on this page.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.
@@ -144,7 +146,8 @@ impl Kind {
 pub struct Header {
     /// What the frame is.
     pub kind: Kind,
-    /// An [`Ack`] rides at the front of the body; of a [`Kind::Window`], a [`WindowAck`].
+    /// An [`Ack`] rides at the front of the body; of a [`Kind::Window`], [`LinkFeedback`] and
+    /// [`WindowFeedback`].
     pub has_ack: bool,
     /// First two bytes of the sender's session id.
     pub session_tag: u16,
@@ -662,7 +665,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_full_size_systematic_frame_costs_31_bytes_in_blocks_and_in_window_mode() {
+    fn a_full_size_systematic_frame_costs_31_bytes_in_blocks_and_32_in_window_mode() {
         let mut frame = Vec::new();
         let header = Header { kind: Kind::Enc, has_ack: false, session_tag: 1, counter: 2 };
         header.write(&mut frame);
@@ -670,7 +673,7 @@ mod tests {
         // The greatest numbers that there are take no more than others.
         assert_eq!(frame.len(), HEADER_LEN + ENC_LEN);
         assert_eq!(frame.len() + PACKET_PREFIX_LEN + TAG_LEN, 31);
-        assert_eq!(HEADER_LEN + WINDOW_SYMBOL_LEN + PACKET_PREFIX_LEN + TAG_LEN, 31);
+        assert_eq!(HEADER_LEN + WINDOW_SYMBOL_LEN + PACKET_PREFIX_LEN + TAG_LEN, 32);
     }
 
     #[test]

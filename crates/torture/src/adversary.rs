@@ -9,9 +9,9 @@ use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::MTU_ECHOES_MAX;
 use corridor_proto::wire::{
-    Ack, BlockAck, Echo, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind,
-    Lanes, ProbeBody, Random128, Report, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm,
-    WindowSymbol,
+    Ack, BlockAck, CodedSeed, Echo, Enc, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello,
+    HelloTo, Kind, Lanes, LinkFeedback, PathId, ProbeBody, Random128, Report,
+    WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -329,11 +329,12 @@ fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
     let id = near(dice, base);
     let form = match NonZeroU16::new(number) {
         Some(count) if dice.below(2) == 0 => {
-            WindowForm::Coded { first: id, count, lanes: lanes(dice) }
+            let seed = CodedSeed::new(id.into(), dice.0.next_u32() as u16);
+            WindowForm::Coded { seed, count, lanes: lanes(dice) }
         }
         _ => WindowForm::Source { id, distance: number, lanes: lanes(dice) },
     };
-    WindowSymbol::write_head(form, out);
+    WindowSymbol::write_head(FlowId(dice.pick(&[0, 0, 0, 1])), form, out);
     let len = dice.pick(&[1, 2, 40, 64, 300]);
     out.resize(out.len() + len, dice.pick(&[0, 0x5a, 0xff]));
 }
@@ -352,23 +353,28 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
     let anywhere = word(dice);
     let len = dice.below(WINDOW_BITMAP_LEN_MAX as u64 + 1) as usize;
     let lanes = lanes(dice);
-    let ack = WindowAck {
+    let of_link = LinkFeedback {
+        path: PathId::new(dice.pick(&[0, 0, 0, 1])).unwrap_or_default(),
         half_duplex: false,
-        lanes,
-        lane: dice.below(lanes.count() as u64) as u8,
-        next: near(dice, base),
-        span,
         counter: dice.pick(&[0, 1, near_counter, near_counter, near_counter, u32::MAX, anywhere]),
         delay: Duration::from_nanos(word(dice).into()),
         received_at_us: word(dice),
         frames: dice.pick(&[0, 1, u32::MAX, anywhere]),
         loss_ratio: dice.pick(&[0.0, 0.5, 1.0]),
+    };
+    of_link.write(out);
+    let of_window = WindowFeedback {
+        flow: FlowId(dice.pick(&[0, 0, 0, 1])),
+        next: near(dice, base),
+        lanes,
+        lane: dice.below(lanes.count() as u64) as u8,
+        span,
         deficit: dice.pick(&[0, 1, span / 2, span]).min(span),
         useless: dice.pick(&[0, 1, u16::MAX, anywhere as u16]),
         needed: std::iter::repeat_n(dice.pick(&[0, 0x11, 0xff]), len).collect(),
         credit: dice.pick(&[None, None, None, Some(0), Some(1), Some(40), Some(u16::MAX)]),
     };
-    ack.write(out);
+    of_window.write(out);
 }
 
 struct KeyLen;

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_proto::inspect::{Inspection, WindowView};
 use corridor_proto::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, TAG_LEN, WindowAck, WindowForm, WindowSymbol,
+    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, LinkFeedback, TAG_LEN, WindowFeedback,
+    WindowForm, WindowSymbol,
 };
 use corridor_proto::{Delivery, Mode, Stats};
 
@@ -198,7 +199,8 @@ impl WindowLedger {
         let unreadable = || (Invariant::Delivery, "a sender's symbol cannot be read".to_owned());
         let mut body = body;
         if has_ack {
-            body = WindowAck::parse(body).ok_or_else(unreadable)?.1;
+            body = LinkFeedback::parse(body).ok_or_else(unreadable)?.1;
+            body = WindowFeedback::parse(body).ok_or_else(unreadable)?.1;
         }
         let symbol = WindowSymbol::parse(body).ok_or_else(unreadable)?;
         let Some(run) = self.runs.last_mut() else { return Ok(()) };

@@ -24,3 +24,8 @@ mod send_lane;
 #[cfg(test)]
 mod send_tests;
 mod send_window;
+
+use crate::wire::FlowId;
+
+/// The one flow that a station has to its peer.
+pub(crate) const FLOW: FlowId = FlowId(0);

@@ -4,6 +4,33 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
+/// A frame among all with symbols that this station has sent over a link, whatever sessions they
+/// were of: later ones have greater numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FrameNumber(u64);
+
+impl FrameNumber {
+    /// The frame of this counter in a session, so many sessions after the first one.
+    pub(crate) fn new(session: u32, counter: u32) -> Self {
+        FrameNumber(u64::from(session) << 32 | u64::from(counter))
+    }
+
+    /// The frame of this counter in the same session.
+    pub(super) fn of_counter(self, counter: u32) -> Self {
+        FrameNumber::new((self.0 >> 32) as u32, counter)
+    }
+
+    /// The first one of the next session.
+    pub(super) fn of_next_session(self) -> Self {
+        FrameNumber::new((self.0 >> 32) as u32 + 1, 0)
+    }
+
+    /// The one behind it.
+    pub(crate) fn following(self) -> Self {
+        FrameNumber(self.0 + 1)
+    }
+}
+
 /// What a frame carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
@@ -20,7 +47,7 @@ pub(crate) enum What {
 /// A frame on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
-    pub(crate) counter: u32,
+    pub(crate) number: FrameNumber,
     pub(crate) at: Time,
     pub(crate) what: What,
     /// It had to wait for the rate: the time before it was not idle.
@@ -61,9 +88,9 @@ impl SentLog {
         oldest
     }
 
-    /// Takes out the oldest frame if feedback about `counter` tells of it too.
-    pub(crate) fn pop_until(&mut self, counter: u32) -> Option<Sent> {
-        self.frames.front().filter(|sent| sent.counter <= counter)?;
+    /// Takes out the oldest frame if feedback about this one tells of it too.
+    pub(crate) fn pop_until(&mut self, number: FrameNumber) -> Option<Sent> {
+        self.frames.front().filter(|sent| sent.number <= number)?;
         self.pop()
     }
 

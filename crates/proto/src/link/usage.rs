@@ -9,14 +9,14 @@ use corridor_base::Time;
 use super::losses;
 use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
-use super::sent::{Sent, SentLog, What};
+use super::sent::{FrameNumber, Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
 use crate::bounds::{
     SENT_LOG_MAX, WINDOW_ACK_INTERVAL_MIN, WINDOW_SENT_LOG_MAX, WINDOW_TIMEOUT_MIN,
 };
 use crate::config::CodingParams;
 use crate::stats::Stats;
-use crate::wire::{HEADER_LEN, TAG_LEN, WindowAck};
+use crate::wire::{HEADER_LEN, LinkFeedback, TAG_LEN};
 
 /// Longest wait for feedback that is learned from, in intervals of feedback beyond a round trip.
 const WAIT_MAX: u32 = 8;
@@ -42,6 +42,9 @@ const LONG_LEN_PARTS: f64 = 64.0;
 /// One way of a link, as its sender knows it.
 pub(crate) struct LinkUsage {
     log: SentLog,
+    /// The frame that is made next.
+    next: FrameNumber,
+    told: LastTold,
     loss_ratio: f64,
     rtt: RttEstimator,
     /// How long it takes until feedback tells of a frame; some of it waits, some gets lost.
@@ -55,13 +58,19 @@ pub(crate) struct LinkUsage {
     /// What is configured of that, and how long feedback may wait.
     half_duplex: Option<bool>,
     ack_interval: Duration,
-    /// Bodies that are longer are long; the mean length of those.
-    long_from: usize,
-    long_len: f64,
+    long: Long,
     /// The rate holds back what is sent next.
     held: bool,
     /// What is sent next comes after a gap.
     after_gap: bool,
+}
+
+/// Frames that take longer on their way: those whose bodies are longer than this, and their mean
+/// length.
+#[derive(Clone, Copy, Debug)]
+struct Long {
+    from: usize,
+    len: f64,
     unseen: Unseen,
 }
 
@@ -73,11 +82,24 @@ struct Unseen {
     feedback: u32,
 }
 
+/// Feedback of the peer, in a frame of this counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    feedback: LinkFeedback,
+    peer_counter: u32,
+}
+
+impl Heard {
+    pub(crate) fn new(feedback: LinkFeedback, peer_counter: u32) -> Self {
+        Heard { feedback, peer_counter }
+    }
+}
+
 /// Frames that one feedback newly reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     /// How many, and how many of them the rate had held back.
-    pub(crate) frames: u32,
+    frames: u32,
     held: u32,
     /// Their bytes.
     len: f64,
@@ -86,23 +108,27 @@ pub(crate) struct Told {
     newest: Option<Sent>,
 }
 
-/// What feedback told before, of the frames that the other end has counted.
+/// What feedback told last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Before {
-    /// How many there were.
-    pub(crate) frames: Option<u32>,
+struct LastTold {
+    /// Newest frame that it reported.
+    counter: Option<u32>,
+    /// How many the other end has counted.
+    frames: Option<u32>,
     /// The same when feedback last reported a newer frame, and the rate heard of those that came.
     counted: Option<u32>,
     /// When the newest of them came, by its clock.
-    pub(crate) at_us: Option<u32>,
+    at_us: Option<u32>,
     /// When that was sent.
-    pub(crate) sent_at: Option<Time>,
+    sent_at: Option<Time>,
 }
 
 impl LinkUsage {
     pub(crate) fn new(params: &CodingParams, len_max: usize, now: Time) -> Self {
         LinkUsage {
             log: SentLog::new(SENT_LOG_MAX),
+            next: FrameNumber::default(),
+            told: LastTold::default(),
             loss_ratio: 0.0,
             rtt: RttEstimator::new(),
             wait: RttEstimator::new(),
@@ -112,11 +138,13 @@ impl LinkUsage {
             shares_air: params.half_duplex == Some(true),
             half_duplex: params.half_duplex,
             ack_interval: params.ack_interval,
-            long_from: len_max / LONG_DIVISOR,
-            long_len: len_max as f64,
+            long: Long {
+                from: len_max / LONG_DIVISOR,
+                len: len_max as f64,
+                unseen: Unseen::default(),
+            },
             held: false,
             after_gap: false,
-            unseen: Unseen::default(),
         }
     }
 
@@ -166,7 +194,7 @@ impl LinkUsage {
 
     /// Bytes a second that the path takes, without the headers of the layers below.
     pub(crate) fn bytes_per_s(&self) -> f64 {
-        self.rate.frames_per_s() * (FRAME_OVERHEAD + self.long_len)
+        self.rate.frames_per_s() * (FRAME_OVERHEAD + self.long.len)
     }
 
     /// Whether both directions share the channel, for all that this station and its peer know.
@@ -192,12 +220,12 @@ impl LinkUsage {
             let wait = self.wait.timeout().max(WINDOW_TIMEOUT_MIN) + self.ack_interval();
             self.is_long(usize::from(oldest.len)) && now - oldest.at > UNTOLD_WAITS * wait
         });
-        let Unseen { long, feedback } = self.unseen;
+        let Unseen { long, feedback } = self.long.unseen;
         untold || long >= LONG_UNSEEN_MIN && feedback >= FEEDBACK_UNSEEN_MIN
     }
 
     fn is_long(&self, len: usize) -> bool {
-        len > self.long_from
+        len > self.long.from
     }
 
     // ---- frames that go -----------------------------------------------------------------------
@@ -205,6 +233,16 @@ impl LinkUsage {
     /// The window has so many lanes: as many times the frames of one are kept in mind.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
         self.log.set_room((lanes * SENT_LOG_MAX).min(WINDOW_SENT_LOG_MAX));
+    }
+
+    /// The next frame with a symbol will have this counter.
+    pub(crate) fn begin(&mut self, counter: u32) {
+        self.next = self.next.of_counter(counter);
+    }
+
+    /// The frame that is made next.
+    pub(crate) fn next(&self) -> FrameNumber {
+        self.next
     }
 
     /// What is to be sent has to wait for its turn.
@@ -224,44 +262,68 @@ impl LinkUsage {
         pause
     }
 
-    /// A frame goes, whose body has so many bytes. Returns what is known of it, and a frame that
-    /// there is no room to remember any more, as if lost.
-    pub(crate) fn note_sent(
-        &mut self,
-        now: Time,
-        counter: u32,
-        what: What,
-        len: usize,
-    ) -> (Sent, Option<Sent>) {
+    /// The frame that was begun goes, whose body has so many bytes. Returns what is known of it,
+    /// and a frame that there is no room to remember any more, as if lost.
+    pub(crate) fn note_sent(&mut self, now: Time, what: What, len: usize) -> (Sent, Option<Sent>) {
         let held = core::mem::take(&mut self.held);
         if self.is_long(len) {
-            self.long_len += (len as f64 - self.long_len) / LONG_LEN_PARTS;
+            self.long.len += (len as f64 - self.long.len) / LONG_LEN_PARTS;
         }
         let after_gap = core::mem::take(&mut self.after_gap);
-        let sent = Sent { counter, at: now, what, held, after_gap, len: len as u16 };
+        let number = self.next;
+        let sent = Sent { number, at: now, what, held, after_gap, len: len as u16 };
         (sent, self.log.push(sent))
     }
 
     // ---- feedback -----------------------------------------------------------------------------
 
+    /// The newest frame that feedback tells of.
+    pub(crate) fn number(&self, heard: &Heard) -> FrameNumber {
+        self.next.of_counter(heard.feedback.counter)
+    }
+
+    /// Whether newer feedback was taken. What comes after frames that overtook it tells of the same
+    /// newest frame, and of more of them.
+    pub(crate) fn is_overtaken(&self, Heard { feedback, .. }: &Heard) -> bool {
+        let fewer = |told: u32| (feedback.frames.wrapping_sub(told) as i32) < 0;
+        self.told.counter.is_some_and(|told| {
+            feedback.counter < told
+                || (feedback.counter == told && self.told.frames.is_some_and(fewer))
+        })
+    }
+
+    /// Frames of all kinds sent since those that were told of last, which this tells of.
+    pub(crate) fn frames_until(&self, heard: &Heard) -> u32 {
+        self.told.counter.map_or(0, |told| heard.feedback.counter - told)
+    }
+
     /// Learns how long feedback about a frame takes, from the oldest that this tells of.
-    pub(crate) fn note_wait(&mut self, now: Time, counter: u32) {
-        if let Some(oldest) = self.log.oldest().filter(|sent| sent.counter <= counter) {
+    pub(crate) fn note_wait(&mut self, now: Time, heard: &Heard) {
+        let number = self.number(heard);
+        if let Some(oldest) = self.log.oldest().filter(|sent| sent.number <= number) {
             let longest = self.rtt.timeout() + WAIT_MAX * self.ack_interval();
             self.wait.sample((now - oldest.at).min(longest));
         }
     }
 
     /// Follows what is reported of losses, so many frames after what was told before.
-    pub(crate) fn follow_losses(&mut self, told: f64, frames: u32) {
-        self.loss_ratio = losses::follow(self.loss_ratio, told.clamp(0.0, LOSS_RATIO_MAX), frames);
+    pub(crate) fn follow_losses(
+        &mut self,
+        Heard { feedback, .. }: &Heard,
+        frames: u32,
+        stats: &mut Stats,
+    ) {
+        self.told.counter = Some(feedback.counter);
+        let told = feedback.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
+        stats.erasure_ratio_e3 = told;
+        self.loss_ratio = losses::follow(self.loss_ratio, told, frames);
     }
 
-    /// Takes the frames out of the log that feedback up to `counter` tells of, one by one.
-    pub(crate) fn settle(&mut self, counter: u32, mut each: impl FnMut(&Sent)) -> Told {
-        let mut told = Told::default();
+    /// Takes the frames out of the log that feedback tells of, one by one.
+    pub(crate) fn settle(&mut self, heard: &Heard, mut each: impl FnMut(&Sent)) -> Told {
+        let (mut told, newest) = (Told::default(), self.number(heard));
         let mut long = 0;
-        while let Some(sent) = self.log.pop_until(counter) {
+        while let Some(sent) = self.log.pop_until(newest) {
             told.frames += 1;
             told.len += FRAME_OVERHEAD + f64::from(sent.len);
             told.held += u32::from(sent.held);
@@ -270,47 +332,43 @@ impl LinkUsage {
             long += u32::from(self.is_long(usize::from(sent.len)));
             each(&sent);
         }
-        let came = told.newest.filter(|sent| sent.counter == counter);
+        let came = told.newest.filter(|sent| sent.number == newest);
         if came.is_some_and(|sent| self.is_long(usize::from(sent.len))) {
-            self.unseen = Unseen::default();
+            self.long.unseen = Unseen::default();
         } else if told.frames > 0 {
-            self.unseen.long = self.unseen.long.saturating_add(long);
-            self.unseen.feedback = self.unseen.feedback.saturating_add(1);
+            let unseen = &mut self.long.unseen;
+            unseen.long = unseen.long.saturating_add(long);
+            unseen.feedback = unseen.feedback.saturating_add(1);
         }
         told
     }
 
     /// Lets the round trip and the rate follow what feedback tells of the newest of these frames.
-    pub(crate) fn note_delay(
-        &mut self,
-        now: Time,
-        told: &Told,
-        ack: &WindowAck,
-        before: &mut Before,
-        stats: &mut Stats,
-    ) {
-        let Some(sent) = told.newest.filter(|sent| sent.counter == ack.counter) else {
+    pub(crate) fn note_delay(&mut self, now: Time, told: &Told, heard: &Heard, stats: &mut Stats) {
+        let (feedback, newest) = (&heard.feedback, self.number(heard));
+        let before = &mut self.told;
+        let Some(sent) = told.newest.filter(|sent| sent.number == newest) else {
             if told.frames > 0 {
-                before.counted = Some(ack.frames);
+                before.counted = Some(feedback.frames);
             }
             // Else only frames came that others have overtaken: they count with the next that is
             // reported, or each of them would have been lost.
             return;
         };
-        if ack.delay < WindowAck::DELAY_MAX {
-            self.rtt.sample((now - sent.at).saturating_sub(ack.delay));
+        if feedback.delay < LinkFeedback::DELAY_MAX {
+            self.rtt.sample((now - sent.at).saturating_sub(feedback.delay));
         }
-        let counted = before.counted.replace(ack.frames);
-        let came = counted.map_or(told.frames, |before| ack.frames.wrapping_sub(before));
+        let counted = before.counted.replace(feedback.frames);
+        let came = counted.map_or(told.frames, |before| feedback.frames.wrapping_sub(before));
         let sent_at_us = (sent.at.as_nanos() / 1_000) as u32;
         let sample = Sample {
-            one_way_us: ack.received_at_us.wrapping_sub(sent_at_us),
-            is_long: self.is_long(usize::from(sent.len)),
+            one_way_us: feedback.received_at_us.wrapping_sub(sent_at_us),
+            is_long: usize::from(sent.len) > self.long.from,
             round_trip: self.rtt.timeout(),
             round_trip_smoothed: self.rtt.smoothed(),
-            told: told.len / (FRAME_OVERHEAD + self.long_len),
+            told: told.len / (FRAME_OVERHEAD + self.long.len),
             span: before.at_us.map_or(Duration::ZERO, |before| {
-                let span_us = ack.received_at_us.wrapping_sub(before);
+                let span_us = feedback.received_at_us.wrapping_sub(before);
                 Duration::from_micros(u64::from(span_us.min(SPAN_US_MAX)))
             }),
             sent_span: before.sent_at.map_or(Duration::ZERO, |before| sent.at - before),
@@ -319,20 +377,33 @@ impl LinkUsage {
             limited: 2 * told.held >= told.frames && !told.has_gap,
             shares_air: self.shares_air,
         };
-        (before.at_us, before.sent_at) = (Some(ack.received_at_us), Some(sent.at));
+        (before.at_us, before.sent_at) = (Some(feedback.received_at_us), Some(sent.at));
         self.rate.note(now, sample, stats);
     }
 
     /// Learns whether both directions share the channel, unless it was told; the peer may know
-    /// better.
-    pub(crate) fn note_sharing(&mut self, now: Time, crossed: Crossed, peer_says: bool) {
+    /// better. So many frames of all kinds were sent since those that were told of last, with
+    /// nothing to send for so long.
+    pub(crate) fn note_sharing(
+        &mut self,
+        now: Time,
+        told: &Told,
+        Heard { feedback, peer_counter }: &Heard,
+        (all, idle): (u32, Duration),
+        stats: &mut Stats,
+    ) {
+        let (received_at_us, symbols) = (feedback.received_at_us, told.frames);
+        let (peer_counter, others) = (*peer_counter, all.saturating_sub(symbols));
+        let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
+        self.told.frames = Some(feedback.frames);
         if self.rate.tells_of_few(now) {
             // What comes less then is this station's own doing, and hides what the peer's does.
             self.sharing.restart();
         }
         self.sharing.note(crossed, self.rtt.timeout());
-        let found = self.sharing.is_shared() || self.told_shared || peer_says;
+        let found = self.sharing.is_shared() || self.told_shared || feedback.half_duplex;
         self.shares_air = self.half_duplex.unwrap_or(found);
+        stats.half_duplex = self.shares_air;
     }
 
     /// A hub that hears all its neighbours has found out whether they share one channel with it.
@@ -342,8 +413,17 @@ impl LinkUsage {
 
     /// Frames are counted anew: of those on their way nothing will be told.
     pub(crate) fn restart_session(&mut self) {
+        self.next = self.next.of_next_session();
         self.log.clear();
         self.sharing.restart();
+        (self.told.counter, self.told.at_us, self.told.sent_at) = (None, None, None);
+    }
+
+    /// The peer restarted: what it counts begins anew, and our frames are to it those of another
+    /// session.
+    pub(crate) fn restart_peer(&mut self) {
+        self.restart_session();
+        self.told = LastTold::default();
     }
 }
 
@@ -352,7 +432,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::wire::Lanes;
+    use crate::wire::PathId;
 
     /// Adds up the frames that samples tell of, and those of them that came.
     struct Sums(Arc<Mutex<(usize, usize)>>);
@@ -385,23 +465,17 @@ mod tests {
     }
 
     /// Feedback about this frame, after so many have come.
-    fn ack(counter: u32, frames: u32) -> WindowAck {
-        WindowAck {
-            next: 0,
-            lanes: Lanes::ONE,
-            lane: 0,
-            span: 0,
+    fn heard(counter: u32, frames: u32) -> Heard {
+        let feedback = LinkFeedback {
+            path: PathId::default(),
+            half_duplex: false,
             counter,
             delay: Duration::ZERO,
             received_at_us: 1_000 * counter,
             frames,
             loss_ratio: 0.0,
-            deficit: 0,
-            useless: 0,
-            half_duplex: false,
-            needed: Default::default(),
-            credit: None,
-        }
+        };
+        Heard::new(feedback, 0)
     }
 
     /// Feedback that reported no newer frame, only of more of those before, was left out: with
@@ -411,17 +485,17 @@ mod tests {
         let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
         let sums = Arc::new(Mutex::new((0, 0)));
         link.rate = Box::new(Sums(Arc::clone(&sums)));
-        let (mut before, mut stats) = (Before::default(), Stats::default());
+        let mut stats = Stats::default();
         for counter in 0..12 {
-            link.note_sent(Time::from_millis(counter.into()), counter, What::Source(0), 1_400);
+            link.begin(counter);
+            link.note_sent(Time::from_millis(counter.into()), What::Source(0), 1_400);
         }
         // Of each three the last one comes first.
         for (counter, frames) in [(2, 1), (2, 2), (2, 3), (5, 4), (5, 6), (8, 7), (11, 12)] {
             let now = Time::from_millis(100 + u64::from(frames));
-            let told = link.settle(counter, |_| {});
-            let ack = ack(counter, frames);
-            link.note_delay(now, &told, &ack, &mut before, &mut stats);
-            before.frames = Some(frames);
+            let heard = heard(counter, frames);
+            let told = link.settle(&heard, |_| {});
+            link.note_delay(now, &told, &heard, &mut stats);
         }
         // What the first feedback tells of counts as all that was sent before it.
         assert_eq!(*sums.lock().unwrap(), (12, 3 + 11));

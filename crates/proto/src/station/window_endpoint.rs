@@ -6,18 +6,26 @@ use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
 use crate::config::{Delivery, LinkErrors, Mode, StationConfig, StationId};
+use crate::flow::window::FLOW;
 use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
 use crate::host::order;
 use crate::inspect::WindowView;
+use crate::link::arrivals::Arrivals;
 use crate::link::handshake::{Joined, Opened};
 use crate::link::pacer::Pacer;
 use crate::link::rtt::RttEstimator;
-use crate::wire::{HEADER_LEN, Kind, TAG_LEN, WindowAck, WindowSymbol};
+use crate::link::usage::{Heard, LinkUsage};
+use crate::wire::{
+    HEADER_LEN, Kind, LINK_FEEDBACK_LEN, LinkFeedback, PathId, TAG_LEN, WindowFeedback,
+    WindowSymbol,
+};
 
-/// Sender, receiver, and what they say to each other's other side.
+/// Sender, receiver, and what they say to each other's other side; and the link that both cross.
 pub(crate) struct WindowEndpoint {
     peer: StationId,
+    link: LinkUsage,
+    arrivals: Arrivals,
     sender: WindowSender,
     /// There once the peer has joined, in window mode as well.
     receiver: Option<WindowReceiver>,
@@ -73,6 +81,8 @@ impl WindowEndpoint {
         let symbol_size_max = usize::from(config.coding.symbol_size);
         Ok(WindowEndpoint {
             peer,
+            link: LinkUsage::new(&config.coding, symbol_size_max, now),
+            arrivals: Arrivals::default(),
             sender: WindowSender::new(config.coding, symbol_size_max, rng, now)?,
             receiver: None,
             body: Vec::new(),
@@ -95,13 +105,18 @@ impl WindowEndpoint {
         if !joined.new_instance {
             // The same run under new keys: its frames are counted anew.
             self.ack_follows = false;
-            self.receiver.iter_mut().for_each(WindowReceiver::restart_session);
+            self.arrivals.restart_session();
+            self.receiver.iter_mut().for_each(|receiver| {
+                receiver.drop_feedback();
+                receiver.set_frame_time(Duration::ZERO);
+            });
             return;
         }
         if joined.first {
             self.set_rate(shared); // Before there is any feedback.
         }
         let coding = &shared.config.coding;
+        self.arrivals = Arrivals::default();
         self.receiver = if joined.mode == Mode::Window {
             WindowReceiver::new(
                 (joined.field, usize::from(joined.symbol_size)),
@@ -112,23 +127,24 @@ impl WindowEndpoint {
             )
             .ok()
             .map(|mut receiver| {
-                receiver.set_shares_air(self.sender.shares_air());
-                receiver.set_round_trip(self.sender.rtt().smoothed());
-                receiver.set_hold(hold_max(coding.delivery, self.sender.rtt()));
+                receiver.set_shares_air(self.link.shares_air());
+                receiver.set_round_trip(self.link.rtt().smoothed());
+                receiver.set_hold(hold_max(coding.delivery, self.link.rtt()));
                 receiver
             })
         } else {
             None
         };
         self.ack_follows = false;
-        self.sender.restart_peer(now, joined.takes, &mut shared.stats);
+        self.link.restart_peer();
+        self.sender.restart_peer(now, &self.link, joined.takes, &mut shared.stats);
     }
 
     /// Lets the pace follow the rate, unless it was told.
     pub(crate) fn set_rate(&self, shared: &mut Shared) -> bool {
         let follows = shared.config.rate_bps.is_none();
         if follows {
-            let rate_bps = (8.0 * self.sender.bytes_per_s()) as u64;
+            let rate_bps = (8.0 * self.link.bytes_per_s()) as u64;
             shared.pacer.set_rate(rate_bps);
             shared.stats.rate_bps = Some(rate_bps);
         }
@@ -157,20 +173,21 @@ impl WindowEndpoint {
         if opened.from != self.peer {
             return None;
         }
-        self.sender.note_heard();
+        self.sender.note_heard(&self.link);
         let mut body = body;
         if opened.header.has_ack || opened.header.kind == Kind::WindowAck {
-            let (ack, rest) = WindowAck::parse(body)?;
+            let (of_link, rest) = LinkFeedback::parse(body)?;
+            let (feedback, rest) = WindowFeedback::parse(rest)?;
             body = rest;
-            self.handle_ack(shared, now, opened.header.counter, ack);
+            self.handle_feedback(shared, now, (of_link, opened.header.counter), &feedback);
         }
         match opened.header.kind {
             Kind::Window => {
-                let symbol = WindowSymbol::parse(body)?;
+                let symbol = WindowSymbol::parse(body).filter(|symbol| symbol.flow == FLOW)?;
                 let receiver = self.receiver.as_mut()?;
-                let counter = opened.header.counter;
-                let (egress, stats) = (&mut shared.egress, &mut shared.stats);
-                receiver.handle_symbol(now, counter, &symbol, egress, stats);
+                self.arrivals.note(now, opened.header.counter);
+                receiver.set_frame_time(self.arrivals.frame_time());
+                receiver.handle_symbol(now, &symbol, &mut shared.egress, &mut shared.stats);
                 Some(())
             }
             Kind::WindowAck => Some(()),
@@ -184,34 +201,37 @@ impl WindowEndpoint {
         }
     }
 
-    fn handle_ack(
+    fn handle_feedback(
         &mut self,
         shared: &mut Shared,
         now: Time,
-        peer_counter: u32,
-        mut ack: WindowAck,
+        (mut of_link, peer_counter): (LinkFeedback, u32),
+        feedback: &WindowFeedback,
     ) {
-        if ack.counter >= shared.group.next_counter() {
+        let is_ours = of_link.path == PathId::default() && feedback.flow == FLOW;
+        if !is_ours || of_link.counter >= shared.group.next_counter() {
             return; // About frames of a session before this one.
         }
         if let LinkErrors::Fixed(ratios) = shared.config.link_errors {
-            ack.loss_ratio = ratios.e3;
+            of_link.loss_ratio = ratios.e3;
         }
-        self.sender.handle_ack(now, peer_counter, &ack, &mut shared.stats);
-        let shares_air = self.sender.shares_air();
-        let round_trip = self.sender.rtt().smoothed();
-        let hold = hold_max(shared.config.coding.delivery, self.sender.rtt());
+        let heard = Heard::new(of_link, peer_counter);
+        let link = &mut self.link;
+        self.sender.handle_feedback(now, feedback, (link, &heard), &mut shared.stats);
+        let shares_air = self.link.shares_air();
+        let round_trip = self.link.rtt().smoothed();
+        let hold = hold_max(shared.config.coding.delivery, self.link.rtt());
         self.receiver.iter_mut().for_each(|receiver| {
             receiver.set_shares_air(shares_air);
             receiver.set_round_trip(round_trip);
             receiver.set_hold(hold);
         });
         self.look_at_length(shared, now);
-        let air = self.sender.take_air(now);
-        shared.ingress.note_air(self.sender.rtt(), air);
+        let air = self.sender.take_air(now, &self.link);
+        shared.ingress.note_air(self.link.rtt(), air);
         shared.ingress.set_lanes(self.sender.lanes());
         if self.set_rate(shared)
-            && let Some(pause) = self.sender.take_pause()
+            && let Some(pause) = self.link.take_pause()
         {
             shared.pacer.pause(now, pause);
         }
@@ -219,7 +239,7 @@ impl WindowEndpoint {
 
     /// Lets the path's MTU be looked into where long frames do not seem to come.
     fn look_at_length(&self, shared: &mut Shared, now: Time) {
-        if self.is_up(shared) && self.sender.suspects_length(now) {
+        if self.is_up(shared) && self.link.suspects_length(now) {
             shared.path.hint(now);
         }
     }
@@ -236,7 +256,7 @@ impl WindowEndpoint {
             if self.waits_for_turn(shared, now) {
                 // Meanwhile the pace alone holds back what is queued.
                 if !shared.ingress.is_empty() {
-                    self.sender.note_limited();
+                    self.link.note_limited();
                 }
                 return None;
             }
@@ -273,7 +293,7 @@ impl WindowEndpoint {
 
     /// Whether feedback that is due waits for the frame before it to have left.
     fn waits_for_turn(&mut self, shared: &mut Shared, now: Time) -> bool {
-        self.ack_turn.waits(now, &mut shared.pacer, || self.sender.frame_time())
+        self.ack_turn.waits(now, &mut shared.pacer, || self.link.frame_time())
     }
 
     /// Makes a symbol's body in `self.body`, if there is one to send.
@@ -281,13 +301,13 @@ impl WindowEndpoint {
         self.body.clear();
         if !shared.pacer.allows(now) {
             if !shared.ingress.is_empty() {
-                self.sender.note_limited();
+                self.link.note_limited();
             }
             return false;
         }
-        let counter = shared.group.next_counter();
+        self.link.begin(shared.group.next_counter());
         let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
-        self.sender.poll(now, (counter, ack_due), ingress, &mut self.body, stats)
+        self.sender.poll(now, (&mut self.link, ack_due), ingress, &mut self.body, stats)
     }
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
@@ -295,7 +315,10 @@ impl WindowEndpoint {
         let room = shared.path.frame_len().saturating_sub(taken);
         // News wait for a symbol with room, rather than take a frame of their own; what is due does
         // not wait for long.
-        let fits = self.receiver.as_ref().is_some_and(|receiver| receiver.ack_len() <= room);
+        let fits = self
+            .receiver
+            .as_ref()
+            .is_some_and(|receiver| LINK_FEEDBACK_LEN + receiver.feedback_len() <= room);
         let rides = fits && (has_news || self.ack_waits_until.is_some());
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
         self.ack_follows = ack_due && !fits && !waits;
@@ -324,17 +347,21 @@ impl WindowEndpoint {
     /// Writes the newest feedback into `self.ack`, if there is any.
     fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<()> {
         let loss_ratio = shared.group.peer(self.peer).map_or(0.0, |peer| peer.link.ratio());
-        let ack =
-            self.receiver.as_mut()?.take_ack(now, loss_ratio, self.sender.finds_air_shared())?;
+        let receiver = self.receiver.as_mut()?;
+        let of_link = self.arrivals.feedback(now, loss_ratio, self.link.finds_air_shared())?;
         self.ack.clear();
         self.ack_waits_until = None;
         self.ack_turn = AckTurn::default();
-        ack.write(&mut self.ack);
+        of_link.write(&mut self.ack);
+        receiver.take_feedback(now, loss_ratio).write(&mut self.ack);
         Some(())
     }
 
-    /// When feedback is to go at the latest.
+    /// When feedback is to go at the latest. Without a frame of the session nothing is to be told.
     fn ack_due(&self) -> Option<Time> {
+        if !self.arrivals.has_any() {
+            return None;
+        }
         let due = self.receiver.as_ref().and_then(WindowReceiver::ack_due)?;
         Some([self.ack_waits_until, self.ack_turn.at].into_iter().flatten().fold(due, Time::max))
     }
@@ -348,7 +375,8 @@ impl WindowEndpoint {
 
     /// Our own frames are counted anew: the last one was the last of its session.
     pub(crate) fn restart_session(&mut self) {
-        self.sender.restart_session();
+        self.link.restart_session();
+        self.sender.forget_frames(&self.link);
     }
 
     /// How many new symbols of the peer's there is room for behind this station.
@@ -359,17 +387,18 @@ impl WindowEndpoint {
 
     /// Whether both directions share the channel, as a hub finds out from all its neighbours.
     pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
-        self.sender.set_air_shared(is_shared);
+        self.link.set_air_shared(is_shared);
     }
 
     /// The round trip through the tunnel, once measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
-        self.sender.rtt().measured()
+        self.link.rtt().measured()
     }
 
     /// What is inside, to be watched.
     pub(crate) fn inspect(&self) -> WindowView {
-        let (held, in_flight) = self.sender.inspect();
+        let (held, log) = (self.sender.held(), self.link.log());
+        let in_flight = log.sources() + log.repairs();
         let receiver = self.receiver.as_ref().map(WindowReceiver::inspect);
         let (span, noted) = receiver.map_or((0, 0), |(_, span, noted)| (span, noted));
         WindowView { held, in_flight, next: receiver.map(|(next, ..)| next), span, noted }
@@ -379,7 +408,7 @@ impl WindowEndpoint {
 
     pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
         self.look_at_length(shared, now);
-        self.sender.handle_timeout(now, &mut shared.stats);
+        self.sender.handle_timeout(now, &self.link, &mut shared.stats);
         if let Some(receiver) = &mut self.receiver {
             receiver.handle_timeout(now, &mut shared.egress, &mut shared.stats);
         }
@@ -390,7 +419,7 @@ impl WindowEndpoint {
         let deadline = receiver.and_then(WindowReceiver::poll_timeout);
         let up = self.is_up(shared);
         let ack = self.ack_due().filter(|_| up);
-        [deadline, ack, self.sender.poll_timeout()].into_iter().flatten().min()
+        [deadline, ack, self.sender.poll_timeout(&self.link)].into_iter().flatten().min()
     }
 }
 

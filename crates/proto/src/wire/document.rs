@@ -123,6 +123,7 @@ fn every_table_of_the_page_says_what_the_code_writes() {
     symbols_of_blocks(&page);
     feedback_about_blocks(&page);
     window(&page);
+    of_link(&page);
     differences(&page);
     probes(&page);
     relays(&page);
@@ -137,7 +138,7 @@ fn header_and_kinds(page: &Document) {
         |kind, has_ack| Header { kind, has_ack, session_tag: 0x0a0b, counter: 0x0c0d_0e0f };
     let bytes = written(|out| header(Kind::Window, true).write(out));
     let fields: [(&str, &[u8]); 3] = [
-        ("version and kind", &[0x4b]),
+        ("version and kind", &[0x5b]),
         ("session tag", &[0x0a, 0x0b]),
         ("counter", &[0x0c, 0x0d, 0x0e, 0x0f]),
     ];
@@ -240,7 +241,7 @@ fn key_exchange(page: &Document) {
         assert_eq!((read.sender, read.noise.len(), read.mac), (FLOW, len, [0x66; 16]));
         let noise = vec![0x55; len];
         let fields: [(&str, &[u8]); 6] = [
-            ("version and kind", &[0x47]),
+            ("version and kind", &[0x57]),
             ("sender", &[0xbe, 0xef]),
             ("step", &[code]),
             ("exchange", &[1, 2, 3, 4]),
@@ -254,7 +255,7 @@ fn key_exchange(page: &Document) {
 fn cookies(page: &Document) {
     let reply = cookie::CookieReply { sender: FLOW, answers: [0x55; 16], cookie: [0x66; 16] };
     let mut fields: Vec<(&str, &[u8])> = vec![
-        ("version and kind", &[0x47]),
+        ("version and kind", &[0x57]),
         ("sender", &[0xbe, 0xef]),
         ("step", &[3]),
         ("answers", &[0x55; 16]),
@@ -357,21 +358,27 @@ fn feedback_about_blocks(page: &Document) {
 fn window(page: &Document) {
     let (id, number) = (0x0102_0304, 0x0122);
     let count = NonZeroU16::new(number).expect("a count");
-    let head = |form| written(|out| WindowSymbol::write_head(form, out));
+    let seed = CodedSeed::new(id.into(), 0x1876);
+    let head = |form| written(|out| WindowSymbol::write_head(FlowId(0x0f), form, out));
     let cases = [
         (0, WindowForm::Source { id, distance: number, lanes: Lanes::ONE }),
-        (1, WindowForm::Coded { first: id, count, lanes: Lanes::ONE }),
+        (1, WindowForm::Coded { seed, count, lanes: Lanes::ONE }),
         (2, WindowForm::Source { id, distance: number, lanes: Lanes::MOST }),
-        (3, WindowForm::Coded { first: id, count, lanes: Lanes::MOST }),
+        (3, WindowForm::Coded { seed, count, lanes: Lanes::MOST }),
     ];
     for (form, symbol) in cases {
         let mut bytes = head(symbol);
         assert_eq!(bytes.len(), WINDOW_SYMBOL_LEN);
         bytes.push(0x5a);
-        let fields: [(&str, &[u8]); 3] =
-            [("form and number", &bytes[..2]), ("id", &[1, 2, 3, 4]), ("symbol", &[0x5a])];
+        let place: &[u8] = if form % 2 == 1 { &[0x20, 0x30, 0x48, 0x76] } else { &[1, 2, 3, 4] };
+        let fields: [(&str, &[u8]); 4] = [
+            ("flow", &[0x0f]),
+            ("form and number", &bytes[1..3]),
+            ("id or seed", place),
+            ("symbol", &[0x5a]),
+        ];
         page.layout("WIN", &bytes, &fields);
-        let word = (u16::from_be_bytes([bytes[0], bytes[1]]), 16);
+        let word = (u16::from_be_bytes([bytes[1], bytes[2]]), 16);
         let one = [("form", form), ("number", number)];
         let several = [("form", form), ("lanes", 4), ("number", number)];
         if form < 2 {
@@ -380,45 +387,68 @@ fn window(page: &Document) {
             page.bits("Bits of form and number, several lanes", word, &several);
         }
     }
-    let ack = WindowAck {
+    let bits = [("first", 0x0002_0304_u32), ("serial", 0x876)];
+    let rows = page.table("Seed of a coded symbol");
+    for (row, (name, value)) in rows.iter().zip(bits) {
+        let (high, low) = row[0].split_once('-').expect("two bits");
+        let (high, low): (u32, u32) = (high.parse().unwrap(), low.parse().unwrap());
+        let said = seed.value() << (31 - high) >> (31 - high + low);
+        assert_eq!((row[1].as_str(), said), (name, value));
+    }
+    assert_eq!(rows.len(), 2);
+    let feedback = WindowFeedback {
+        flow: FlowId(0x0f),
         next: 0x0102_0304,
         lanes: Lanes::MOST,
         lane: 9,
         span: 0x0123,
+        deficit: 0x0045,
+        useless: 0x3132,
+        needed: [0xaa; 3].into_iter().collect(),
+        credit: Some(0x5152),
+    };
+    let bytes = written(|out| feedback.write(out));
+    let fields: [(&str, &[u8]); 8] = [
+        ("flow", &[0x0f]),
+        ("next", &[1, 2, 3, 4]),
+        ("span and lanes", &[0x81, 0x23]),
+        ("deficit and lane", &[0x90, 0x45]),
+        ("useless", &[0x31, 0x32]),
+        ("bitmap length", &[0x83]),
+        ("needed", &[0xaa; 3]),
+        ("credit", &[0x51, 0x52]),
+    ];
+    page.layout("WINACK", &bytes, &fields);
+    assert_eq!(bytes.len() - 3 - WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN);
+    page.bits("Bits of span and lanes", (0x8123, 16), &[("lanes", 4), ("span", 0x0123)]);
+    page.bits("Bits of deficit and lane", (0x9045, 16), &[("lane", 9), ("deficit", 0x45)]);
+    page.bits("Bits of bitmap length", (0x83, 8), &[("credit", 1), ("bytes", 3)]);
+    let most = format!("0 to {WINDOW_BITMAP_LEN_MAX}");
+    assert_eq!(page.values("Bits of bitmap length", "bytes"), most);
+}
+
+fn of_link(page: &Document) {
+    let feedback = LinkFeedback {
+        path: PathId::new(0x0a).expect("few"),
+        half_duplex: true,
         counter: 0x0506_0708,
         delay: Duration::from_nanos(0x0a0b * 16_384),
         received_at_us: 0x1112_1314,
         frames: 0x2122_2324,
         loss_ratio: 1.0,
-        deficit: 0x0045,
-        useless: 0x3132,
-        half_duplex: true,
-        needed: [0xaa; 3].into_iter().collect(),
-        credit: Some(0x5152),
     };
-    let bytes = written(|out| ack.write(out));
-    let fields: [(&str, &[u8]); 12] = [
-        ("next", &[1, 2, 3, 4]),
-        ("span and lanes", &[0x81, 0x23]),
+    let bytes = written(|out| feedback.write(out));
+    let fields: [(&str, &[u8]); 6] = [
+        ("path", &[0x8a]),
         ("counter", &[5, 6, 7, 8]),
         ("delay", &[0x0a, 0x0b]),
         ("received at", &[0x11, 0x12, 0x13, 0x14]),
         ("frames", &[0x21, 0x22, 0x23, 0x24]),
         ("loss", &[0xff; 2]),
-        ("deficit and lane", &[0x90, 0x45]),
-        ("useless", &[0x31, 0x32]),
-        ("bitmap length", &[0xc3]),
-        ("needed", &[0xaa; 3]),
-        ("credit", &[0x51, 0x52]),
     ];
-    page.layout("WINACK", &bytes, &fields);
-    assert_eq!(bytes.len() - 3 - WINDOW_CREDIT_LEN, WINDOW_ACK_LEN);
-    page.bits("Bits of span and lanes", (0x8123, 16), &[("lanes", 4), ("span", 0x0123)]);
-    page.bits("Bits of deficit and lane", (0x9045, 16), &[("lane", 9), ("deficit", 0x45)]);
-    let word = [("half duplex", 1), ("credit", 1), ("bytes", 3)];
-    page.bits("Bits of bitmap length", (0xc3, 8), &word);
-    let most = format!("0 to {WINDOW_BITMAP_LEN_MAX}");
-    assert_eq!(page.values("Bits of bitmap length", "bytes"), most);
+    page.layout("Feedback about a link", &bytes, &fields);
+    assert_eq!(bytes.len(), LINK_FEEDBACK_LEN);
+    page.bits("Bits of path", (0x8a, 8), &[("half duplex", 1), ("path", 0x0a)]);
 }
 
 /// What a segment says that its difference can tell, in the order of the mask's bits.
@@ -606,7 +636,8 @@ fn sizes(page: &Document) {
         ("AEAD tag", TAG_LEN),
         ("ENC before vector or symbol", ENC_LEN),
         ("WIN before the symbol", WINDOW_SYMBOL_LEN),
-        ("WINACK before the bitmap", WINDOW_ACK_LEN),
+        ("feedback about a link", LINK_FEEDBACK_LEN),
+        ("WINACK before the bitmap", WINDOW_FEEDBACK_LEN),
         ("HELLO in clear", HELLO_CLEAR_LEN),
         ("relayed, before the relay's frame", RELAYED_LEN),
         ("initiation", INITIATION_LEN),

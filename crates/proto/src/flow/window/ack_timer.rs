@@ -24,16 +24,14 @@ const LOSSY_ACK_FACTOR: u32 = 2;
 /// Feedback that tells of nothing missing is piggybacked this often in an interval at most.
 const PIGGYBACKED_PER_INTERVAL: u32 = 2;
 
-/// The timer of feedback, and the frames that feedback counts.
+/// The timer of feedback.
 #[derive(Debug)]
 pub(crate) struct AckTimer {
     interval: Duration,
     half_duplex: bool,
-    /// Frames with a symbol, modulo 2^32.
-    frames: u32,
-    /// The same as told last, and how many more are reported at once.
-    frames_told: u32,
-    frames_per_ack: u32,
+    /// Symbols that have come since feedback went last, and how many are reported at once.
+    symbols: u32,
+    symbols_per_ack: u32,
     due: Option<Time>,
     sent_at: Option<Time>,
     /// Share of the frames lost, as told last.
@@ -46,9 +44,8 @@ impl AckTimer {
         AckTimer {
             interval,
             half_duplex: false,
-            frames: 0,
-            frames_told: 0,
-            frames_per_ack: (u32::from(window_size) / WINDOWS_PER_ACK).max(1),
+            symbols: 0,
+            symbols_per_ack: (u32::from(window_size) / WINDOWS_PER_ACK).max(1),
             due: None,
             sent_at: None,
             loss_ratio: 0.0,
@@ -60,14 +57,9 @@ impl AckTimer {
         self.half_duplex = half_duplex;
     }
 
-    /// A frame with a symbol came.
-    pub(crate) fn note_frame(&mut self) {
-        self.frames = self.frames.wrapping_add(1);
-    }
-
-    /// Frames with a symbol, modulo 2^32.
-    pub(crate) fn frames(&self) -> u32 {
-        self.frames
+    /// A symbol came.
+    pub(crate) fn note_symbol(&mut self) {
+        self.symbols = self.symbols.saturating_add(1);
     }
 
     /// There is something to tell. `missing`: a symbol has to come once more. `useless`: what came
@@ -83,7 +75,7 @@ impl AckTimer {
             // The first frame after a pause waits too: more may follow, or data to piggyback on.
             sent.max(now) + self.interval()
         };
-        let many = self.frames.wrapping_sub(self.frames_told) >= self.frames_per_ack;
+        let many = self.symbols >= self.symbols_per_ack;
         let due = if many { now } else { due.max(now) };
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
@@ -110,7 +102,7 @@ impl AckTimer {
         self.due = None;
         self.loss_ratio = loss_ratio;
         self.sent_at = Some(now);
-        self.frames_told = self.frames;
+        self.symbols = 0;
     }
 
     /// When feedback is due; `None` when there is nothing new to tell.

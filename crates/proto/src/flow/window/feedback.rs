@@ -1,4 +1,4 @@
-//! What feedback told last, and what is done where it does not come.
+//! What is done where feedback does not come.
 
 use core::time::Duration;
 
@@ -7,8 +7,7 @@ use corridor_base::Time;
 use super::repair::probes;
 use crate::bounds::{WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
 use crate::link::losses::burst_time;
-use crate::link::usage::{Before, LinkUsage};
-use crate::wire::WindowAck;
+use crate::link::usage::LinkUsage;
 
 /// Timeout before the round trip was measured.
 const TIMEOUT_FIRST: Duration = Duration::from_millis(100);
@@ -27,44 +26,6 @@ const ASK_INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// How long silence is tolerated, whatever the losses.
 fn tolerated(link: &LinkUsage) -> Duration {
     SILENCE_TOLERATED.max(burst_time(link.frame_time()))
-}
-
-/// What feedback told last.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LastTold {
-    /// Newest frame that it reported.
-    pub(super) counter: Option<u32>,
-    /// Useless symbols, as the receiver counted them.
-    pub(super) useless: Option<u16>,
-    /// Frames as the receiver counted them.
-    pub(super) before: Before,
-}
-
-impl LastTold {
-    /// Whether newer feedback was taken. What comes after frames that overtook it tells of the same
-    /// newest frame, and of more of them.
-    pub(super) fn is_after(&self, ack: &WindowAck) -> bool {
-        let fewer = |told: u32| (ack.frames.wrapping_sub(told) as i32) < 0;
-        self.counter.is_some_and(|told| {
-            ack.counter < told || (ack.counter == told && self.before.frames.is_some_and(fewer))
-        })
-    }
-
-    /// Frames sent since then that this tells of.
-    pub(super) fn frames_until(&self, ack: &WindowAck) -> u32 {
-        self.counter.map_or(0, |told| ack.counter - told)
-    }
-
-    /// The receiver restarted: what it counts begins anew.
-    pub(super) fn restart_peer(&mut self) {
-        self.useless = None;
-        self.before = Before::default();
-    }
-
-    /// This station's frames are counted anew.
-    pub(super) fn restart_session(&mut self) {
-        (self.counter, self.before.at_us, self.before.sent_at) = (None, None, None);
-    }
 }
 
 /// Feedback that does not come.

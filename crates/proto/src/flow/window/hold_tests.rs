@@ -4,9 +4,11 @@ use corridor_base::Time;
 use corridor_codec::Field;
 use proptest::prelude::*;
 
+use super::FLOW;
 use super::receive::WindowReceiver;
 use crate::flow::symbol::{Packet, append_packet};
 use crate::host::egress::EgressQueue;
+use crate::link::arrivals::Arrivals;
 use crate::stats::Stats;
 use crate::wire::{Lanes, WindowForm, WindowSymbol};
 
@@ -17,6 +19,7 @@ const TCP: u8 = 6;
 
 struct Scene {
     receiver: WindowReceiver,
+    arrivals: Arrivals,
     egress: EgressQueue,
     stats: Stats,
     counter: u32,
@@ -39,7 +42,8 @@ impl Scene {
         .unwrap();
         receiver.set_hold(hold);
         let (egress, stats) = (EgressQueue::default(), Stats::default());
-        Scene { receiver, egress, stats, counter: 0, came_ms: 0, out: Vec::new() }
+        let arrivals = Arrivals::default();
+        Scene { receiver, arrivals, egress, stats, counter: 0, came_ms: 0, out: Vec::new() }
     }
 
     /// A symbol comes with two packets in order: a datagram, and a segment of TCP.
@@ -55,11 +59,13 @@ impl Scene {
         }
         let distance = lanes.place(u64::from(id)) as u16;
         let form = WindowForm::Source { id, distance, lanes };
-        let received = WindowSymbol { form, symbol: &symbol };
+        let received = WindowSymbol { flow: FLOW, form, symbol: &symbol };
         self.counter += 1;
         self.came_ms = ms;
-        let (egress, stats) = (&mut self.egress, &mut self.stats);
-        self.receiver.handle_symbol(Time::from_millis(ms), self.counter, &received, egress, stats);
+        let (now, egress, stats) = (Time::from_millis(ms), &mut self.egress, &mut self.stats);
+        self.arrivals.note(now, self.counter);
+        self.receiver.set_frame_time(self.arrivals.frame_time());
+        self.receiver.handle_symbol(now, &received, egress, stats);
         self.note_out(ms);
     }
 

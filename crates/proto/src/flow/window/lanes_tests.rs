@@ -10,13 +10,16 @@ use proptest::prelude::*;
 
 use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_NARROW_AFTER};
 use crate::config::CodingParams;
+use crate::flow::window::FLOW;
 use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
 use crate::host::egress::EgressQueue;
 use crate::host::queue::IngressQueue;
+use crate::link::arrivals::Arrivals;
+use crate::link::usage::{Heard, LinkUsage};
 use crate::memory::WindowShape;
 use crate::stats::Stats;
-use crate::wire::{Lanes, WindowAck, WindowForm, WindowSymbol};
+use crate::wire::{CodedSeed, Lanes, LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
 
 const SYMBOL_SIZE_MAX: usize = 120;
 /// A frame goes each so often.
@@ -45,8 +48,15 @@ const PATH: Path = Path {
     deadline: Duration::from_secs(30),
 };
 
+/// The link that all crosses, at its sender and at its receiver.
+struct Link {
+    usage: LinkUsage,
+    arrivals: Arrivals,
+}
+
 struct Tunnel {
     path: Path,
+    link: Link,
     sender: WindowSender,
     receiver: WindowReceiver,
     ingress: IngressQueue,
@@ -57,7 +67,7 @@ struct Tunnel {
     draws: Stream,
     /// By the time of arrival, and the order of departure.
     frames: BTreeMap<(Time, u32), Vec<u8>>,
-    feedback: BTreeMap<(Time, u32), WindowAck>,
+    feedback: BTreeMap<(Time, u32), (LinkFeedback, WindowFeedback)>,
     offered: u32,
     delivered: Vec<u32>,
     /// Most lanes that a symbol was dealt to.
@@ -84,9 +94,12 @@ impl Tunnel {
             path.deadline,
             params.ack_interval,
         );
-        sender.restart_peer(now, whole(path.taken), &mut stats);
+        let mut usage = LinkUsage::new(&params, SYMBOL_SIZE_MAX, now);
+        usage.restart_peer();
+        sender.restart_peer(now, &usage, whole(path.taken), &mut stats);
         Tunnel {
             path,
+            link: Link { usage, arrivals: Arrivals::default() },
             sender,
             receiver: receiver.unwrap(),
             ingress: IngressQueue::fifo(4_000),
@@ -129,23 +142,29 @@ impl Tunnel {
             let ((_, counter), body) = entry.remove_entry();
             let symbol = WindowSymbol::parse(&body).unwrap();
             let (egress, stats) = (&mut self.egress, &mut self.stats);
-            self.receiver.handle_symbol(self.now, counter, &symbol, egress, stats);
+            self.link.arrivals.note(self.now, counter);
+            self.receiver.set_frame_time(self.link.arrivals.frame_time());
+            self.receiver.handle_symbol(self.now, &symbol, egress, stats);
         }
         self.receiver.handle_timeout(self.now, &mut self.egress, &mut self.stats);
         if self.receiver.ack_due().is_some_and(|due| due <= self.now)
-            && let Some(ack) = self.receiver.take_ack(self.now, self.path.loss_ratio, false)
-            && let Some(at) = self.arrival()
+            && let Some(frames) = self.link.arrivals.feedback(self.now, self.path.loss_ratio, false)
         {
-            self.feedback.insert((at, self.counter), ack);
+            let symbols = self.receiver.take_feedback(self.now, self.path.loss_ratio);
+            if let Some(at) = self.arrival() {
+                self.feedback.insert((at, self.counter), (frames, symbols));
+            }
         }
         while let Some(entry) = self.feedback.first_entry().filter(|it| it.key().0 <= self.now) {
-            let ack = entry.remove();
-            self.sender.handle_ack(self.now, 0, &ack, &mut self.stats);
+            let (frames, symbols) = entry.remove();
+            let (link, heard) = (&mut self.link.usage, Heard::new(frames, 0));
+            self.sender.handle_feedback(self.now, &symbols, (link, &heard), &mut self.stats);
         }
-        self.sender.handle_timeout(self.now, &mut self.stats);
+        self.sender.handle_timeout(self.now, &self.link.usage, &mut self.stats);
         let (mut body, counter) = (Vec::new(), self.counter);
-        let (ingress, stats) = (&mut self.ingress, &mut self.stats);
-        if self.sender.poll(self.now, (counter, false), ingress, &mut body, stats) {
+        self.link.usage.begin(counter);
+        let (link, ingress, stats) = (&mut self.link.usage, &mut self.ingress, &mut self.stats);
+        if self.sender.poll(self.now, (link, false), ingress, &mut body, stats) {
             let (WindowForm::Source { lanes, .. } | WindowForm::Coded { lanes, .. }) =
                 WindowSymbol::parse(&body).unwrap().form;
             self.lanes = self.lanes.max(lanes);
@@ -159,7 +178,7 @@ impl Tunnel {
         }
         let (_, span, noted) = self.receiver.inspect();
         assert!(span <= WINDOW_GAPS_MAX && noted <= WINDOW_GAPS_MAX, "{span} {noted}");
-        let held = self.sender.inspect().0;
+        let held = self.sender.held();
         assert!(held <= usize::from(self.path.window_size), "{held} symbols held");
     }
 
@@ -178,7 +197,7 @@ impl Tunnel {
     /// Until everything is delivered.
     fn settle(&mut self) {
         let end = self.now + Duration::from_secs(60);
-        while self.now < end && (self.sender.inspect().0 > 0 || !self.ingress.is_empty()) {
+        while self.now < end && (self.sender.held() > 0 || !self.ingress.is_empty()) {
             self.step();
         }
     }
@@ -254,10 +273,13 @@ fn a_receiver_that_restarts_gets_what_is_held() {
         // What is on its way is of the session before.
         tunnel.frames.clear();
         tunnel.feedback.clear();
-        let held = tunnel.sender.inspect().0;
+        let held = tunnel.sender.held();
         assert!(held > 32, "{held} symbols in more than one lane");
         let delivered = tunnel.delivered.len();
-        tunnel.sender.restart_peer(tunnel.now, whole(taken), &mut tunnel.stats);
+        tunnel.link.usage.restart_peer();
+        tunnel.link.arrivals = Arrivals::default();
+        let (now, link) = (tunnel.now, &tunnel.link.usage);
+        tunnel.sender.restart_peer(now, link, whole(taken), &mut tunnel.stats);
         tunnel.fill(Duration::from_secs(5));
         tunnel.settle();
         let after = &tunnel.delivered[delivered..];
@@ -318,22 +340,25 @@ proptest! {
         let taken = Lanes::from_code(code).unwrap();
         let mut tunnel = Tunnel::new(Path { taken, ..PATH }, seed);
         let base = tunnel.sender.base();
-        for (counter, (code, ahead, number, coded)) in (0..).zip(lies) {
+        for (serial, (code, ahead, number, coded)) in (0..).zip(lies) {
             let lanes = Lanes::from_code(code).unwrap();
             let id = base.wrapping_add(if ahead % 3 == 0 { ahead } else { ahead % 40_000 });
             let form = match core::num::NonZeroU16::new(number).filter(|_| coded) {
-                Some(count) => WindowForm::Coded { first: id, count, lanes },
+                Some(count) => {
+                    let seed = CodedSeed::new(id.into(), serial);
+                    WindowForm::Coded { seed, count, lanes }
+                }
                 None => WindowForm::Source { id, distance: number, lanes },
             };
-            let symbol = WindowSymbol { form, symbol: &[7; 20] };
+            let symbol = WindowSymbol { flow: FLOW, form, symbol: &[7; 20] };
             let (egress, stats) = (&mut tunnel.egress, &mut tunnel.stats);
-            tunnel.receiver.handle_symbol(tunnel.now, counter, &symbol, egress, stats);
+            tunnel.receiver.handle_symbol(tunnel.now, &symbol, egress, stats);
             let (_, span, noted) = tunnel.receiver.inspect();
             prop_assert!(span <= WINDOW_GAPS_MAX && noted <= WINDOW_GAPS_MAX, "{} {}", span, noted);
             let decoders = tunnel.receiver.decoders();
             prop_assert!(decoders <= 2 * taken.count().max(1), "{} decoders", decoders);
             while tunnel.egress.pop().is_some() {}
-            let _ = tunnel.receiver.take_ack(tunnel.now, 0.1, false);
+            let _ = tunnel.receiver.take_feedback(tunnel.now, 0.1);
         }
     }
 }
@@ -346,10 +371,11 @@ fn a_coded_run_of_a_new_lane_bounds_what_is_waited_for() {
         let mut tunnel = Tunnel::new(PATH, 0);
         let first = tunnel.sender.base().wrapping_add(ahead);
         let count = core::num::NonZeroU16::new(3).unwrap();
-        let form = WindowForm::Coded { first, count, lanes: Lanes::MOST };
-        let symbol = WindowSymbol { form, symbol: &[7; 20] };
+        let seed = CodedSeed::new(first.into(), 0);
+        let form = WindowForm::Coded { seed, count, lanes: Lanes::MOST };
+        let symbol = WindowSymbol { flow: FLOW, form, symbol: &[7; 20] };
         let (egress, stats) = (&mut tunnel.egress, &mut tunnel.stats);
-        tunnel.receiver.handle_symbol(tunnel.now, 0, &symbol, egress, stats);
+        tunnel.receiver.handle_symbol(tunnel.now, &symbol, egress, stats);
         let (_, span, _) = tunnel.receiver.inspect();
         assert!(span > 0 && span <= WINDOW_GAPS_MAX, "{span} symbols");
     }
@@ -376,14 +402,14 @@ fn each_lane_is_told_of_after_the_end_of_a_burst() {
     while tunnel.frames.contains_key(&last) {
         tunnel.step();
     }
-    let before = tunnel.feedback.values().last().map(|ack| ack.lane);
+    let before = tunnel.feedback.values().last().map(|(_, symbols)| symbols.lane);
     let (mut told, mut of_next) = (std::collections::BTreeSet::from_iter(before), 0);
     let end = tunnel.now + Duration::from_millis(50);
     let mut acks = 0;
     while tunnel.now < end {
         tunnel.now += STEP;
         if tunnel.receiver.ack_due().is_some_and(|due| due <= tunnel.now) {
-            let ack = tunnel.receiver.take_ack(tunnel.now, 0.1, false).unwrap();
+            let ack = tunnel.receiver.take_feedback(tunnel.now, 0.1);
             told.insert(ack.lane);
             of_next += usize::from(u32::from(ack.lane) == ack.next % 16);
             acks += 1;

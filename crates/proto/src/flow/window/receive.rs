@@ -16,6 +16,7 @@ use corridor_packet::PacketRef;
 use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::CodingParams;
 use crate::flow::symbol;
+use crate::flow::window::FLOW;
 use crate::flow::window::ack_timer::AckTimer;
 use crate::flow::window::hold::{Hold, Noted, is_ordered_datagram};
 use crate::flow::window::receive_lanes::{DecoderShape, Place, ReceiveLane, ReceiveLanes};
@@ -23,21 +24,17 @@ use crate::host::compression::Contexts;
 use crate::host::egress::EgressQueue;
 use crate::stats::Stats;
 use crate::wire::{
-    Lanes, PACKET_PREFIX_LEN, WINDOW_ACK_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WindowAck,
-    WindowForm, WindowSymbol,
+    Lanes, PACKET_PREFIX_LEN, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN,
+    WindowFeedback, WindowForm, WindowSymbol,
 };
-
-/// Frames over which the time from one to the next is averaged, and how many such means are
-/// remembered.
-const GAP_FRAMES: u32 = 8;
-const GAPS: usize = 8;
 
 /// Receives one flow: the peer's packets to this station.
 pub(crate) struct WindowReceiver {
     lanes: ReceiveLanes,
     deadline: Duration,
-    /// As far as this station knows it from what it sends itself.
+    /// As far as this station knows it from what it sends itself, and what a frame takes at most.
     round_trip: Duration,
+    frame_time: Duration,
     ack_timer: AckTimer,
     /// First symbol not delivered or passed over, and the one after the last that is known of.
     next: u64,
@@ -51,61 +48,9 @@ pub(crate) struct WindowReceiver {
     in_turn: Option<u64>,
     /// Places of its lane that have to come once more, as told last.
     needed: Vec<u64>,
-    /// Newest frame with a symbol, and when it came.
-    heard: Option<Heard>,
     /// Symbols that brought nothing.
     useless: u16,
     credit: Credit,
-}
-
-/// The newest frame with a symbol, and when it came.
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    counter: u32,
-    at: Time,
-    spacing: Spacing,
-}
-
-/// How far apart frames come where they come as the path takes them: the least of late of means
-/// over a few. Who has little to send lets them come further apart than that, now and then or
-/// always, but makes no burst of losses longer.
-#[derive(Clone, Copy, Debug)]
-struct Spacing {
-    /// The frame that the next mean is counted from.
-    from: (u32, Time),
-    means: [Option<Duration>; GAPS],
-    next: usize,
-}
-
-impl Heard {
-    fn first(counter: u32, at: Time) -> Self {
-        let spacing = Spacing { from: (counter, at), means: [None; GAPS], next: 0 };
-        Heard { counter, at, spacing }
-    }
-
-    /// A newer one came.
-    fn followed_by(mut self, counter: u32, now: Time) -> Self {
-        self.spacing.note(counter, now);
-        Heard { counter, at: now, ..self }
-    }
-}
-
-impl Spacing {
-    fn note(&mut self, counter: u32, now: Time) {
-        let (from, since) = self.from;
-        if counter - from >= GAP_FRAMES {
-            self.means[self.next % GAPS] = Some((now - since) / (counter - from));
-            self.next = (self.next + 1) % GAPS;
-            self.from = (counter, now);
-        }
-    }
-
-    /// What a frame takes at most, where a round trip takes so long if that is known: a frame's own
-    /// time is a part of it.
-    fn frame_time(&self, round_trip: Duration) -> Duration {
-        let least = self.means.iter().flatten().min().copied().unwrap_or(Duration::ZERO);
-        if round_trip.is_zero() { least } else { least.min(round_trip) }
-    }
 }
 
 /// How many new symbols there is room for behind this station.
@@ -170,6 +115,7 @@ impl WindowReceiver {
             lanes: ReceiveLanes::new(shape, next)?,
             deadline,
             round_trip: Duration::ZERO,
+            frame_time: Duration::ZERO,
             ack_timer: AckTimer::new(ack_interval, lane_size),
             next,
             end: next,
@@ -179,7 +125,6 @@ impl WindowReceiver {
             hold: Hold::default(),
             in_turn: None,
             needed: Vec::new(),
-            heard: None,
             useless: 0,
             credit: Credit::default(),
         })
@@ -191,23 +136,17 @@ impl WindowReceiver {
     pub(crate) fn handle_symbol(
         &mut self,
         now: Time,
-        counter: u32,
         received: &WindowSymbol<'_>,
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
         self.hold.set_now(now);
-        self.heard = Some(match self.heard {
-            None => Heard::first(counter, now),
-            Some(heard) if counter > heard.counter => heard.followed_by(counter, now),
-            Some(heard) => heard,
-        });
-        self.ack_timer.note_frame();
+        self.ack_timer.note_symbol();
         let (end_before, useless_before) = (self.end, self.useless);
         let is_coded = matches!(received.form, WindowForm::Coded { .. });
         let place = self.place(received.form);
         let is_behind = place.lanes.id(place.lane, place.first) < end_before;
-        match self.add(&place, counter, received, egress, stats) {
+        match self.add(&place, received, egress, stats) {
             Ok(WindowOutcome::Innovative) => {
                 stats.symbols_innovative += 1;
                 stats.symbols_repaired += u64::from(is_coded || is_behind);
@@ -242,8 +181,8 @@ impl WindowReceiver {
                 let base = first.saturating_sub(distance.into());
                 Place { lanes, lane: lanes.lane(id), base, first, count: 1 }
             }
-            WindowForm::Coded { first, count, lanes } => {
-                let id = widen_id(first, self.end);
+            WindowForm::Coded { seed, count, lanes } => {
+                let id = seed.first(self.end);
                 let (base, count) = (lanes.place(id), u64::from(count.get()));
                 Place { lanes, lane: lanes.lane(id), base, first: base, count }
             }
@@ -254,7 +193,6 @@ impl WindowReceiver {
     fn add(
         &mut self,
         place: &Place,
-        counter: u32,
         received: &WindowSymbol<'_>,
         egress: &mut EgressQueue,
         stats: &mut Stats,
@@ -263,7 +201,10 @@ impl WindowReceiver {
         let Some(lane) = self.lanes.lane(place, self.next) else {
             return Ok(WindowOutcome::Stale);
         };
-        let seed = matches!(received.form, WindowForm::Coded { .. }).then_some(counter);
+        let seed = match received.form {
+            WindowForm::Source { .. } => None,
+            WindowForm::Coded { seed, .. } => Some(seed.value()),
+        };
         let outcome = lane.add(place, seed, received.symbol);
         let (next, hold, in_turn) = (self.next, &mut self.hold, &mut self.in_turn);
         lane.each_fresh(&mut |at, symbol| {
@@ -351,8 +292,9 @@ impl WindowReceiver {
     /// When the first missing symbol has kept others waiting for too long.
     fn deadline_at(&self) -> Option<Time> {
         let (_, since) = self.noted.front().filter(|_| self.is_missing())?;
-        let frame_time = |heard: Heard| heard.spacing.frame_time(self.round_trip);
-        let takes = (self.round_trip, self.heard.map_or(Duration::ZERO, frame_time));
+        // A frame's own time is a part of a round trip, as far as one is known.
+        let most = if self.round_trip.is_zero() { Duration::MAX } else { self.round_trip };
+        let takes = (self.round_trip, self.frame_time.min(most));
         Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), takes))
     }
 
@@ -400,6 +342,11 @@ impl WindowReceiver {
         self.round_trip = round_trip;
     }
 
+    /// What a frame takes at most on the link that the symbols come over; zero: it is not known.
+    pub(crate) fn set_frame_time(&mut self, frame_time: Duration) {
+        self.frame_time = frame_time;
+    }
+
     /// How many new symbols there is room for behind this station, from the first on that is not
     /// delivered; `None`: for all. Whether that is news that the sender waits for.
     pub(crate) fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
@@ -416,10 +363,9 @@ impl WindowReceiver {
         self.ack_timer.set_half_duplex(shares_air);
     }
 
-    /// When feedback is due; `None` when there is nothing new to tell, or no frame of the session
-    /// to tell it of.
+    /// When feedback is due; `None` when there is nothing new to tell.
     pub(crate) fn ack_due(&self) -> Option<Time> {
-        self.heard.and(self.ack_timer.due())
+        self.ack_timer.due()
     }
 
     /// Whether there is something to tell that is worth the bytes on a symbol of the other way.
@@ -427,20 +373,13 @@ impl WindowReceiver {
         self.ack_timer.may_piggyback(now, self.is_missing())
     }
 
-    /// The sender's frames are counted anew: feedback about those before is of no use to it.
-    pub(crate) fn restart_session(&mut self) {
-        self.heard = None;
+    /// What was to be told is not, until there is something new.
+    pub(crate) fn drop_feedback(&mut self) {
         self.ack_timer.stop();
     }
 
-    /// Feedback to be sent now.
-    pub(crate) fn take_ack(
-        &mut self,
-        now: Time,
-        loss_ratio: f64,
-        shares_air: bool,
-    ) -> Option<WindowAck> {
-        let Heard { counter, at: heard_at, .. } = self.heard?;
+    /// Feedback to be sent now, where this share of the frames gets lost.
+    pub(crate) fn take_feedback(&mut self, now: Time, loss_ratio: f64) -> WindowFeedback {
         self.ack_timer.note_sent(now, loss_ratio);
         let len = self.bitmap_len();
         self.credit.told = self.credit.limit(self.next);
@@ -456,19 +395,14 @@ impl WindowReceiver {
             }
         }
         let deficit = known.map_or(0, ReceiveLane::deficit);
-        let ack = WindowAck {
+        let feedback = WindowFeedback {
+            flow: FLOW,
             next: self.next as u32,
             lanes,
             lane: lane as u8,
             span,
-            counter,
-            delay: now - heard_at,
-            received_at_us: (heard_at.as_nanos() / 1_000) as u32,
-            frames: self.ack_timer.frames(),
-            loss_ratio,
             deficit: (deficit as u16).min(span),
             useless: self.useless,
-            half_duplex: shares_air,
             needed,
             credit: self.credit.symbols,
         };
@@ -476,7 +410,7 @@ impl WindowReceiver {
         if self.turns.untold > 0 && self.is_missing() {
             self.ack_timer.schedule(now, true, false);
         }
-        Some(ack)
+        feedback
     }
 
     /// The lane that feedback tells of now.
@@ -488,13 +422,13 @@ impl WindowReceiver {
     /// How many places from this one on are known.
     fn span_of(lane: Option<&ReceiveLane>, first: u64) -> u16 {
         let span = lane.map_or(0, |lane| lane.end().saturating_sub(first));
-        span.min(WindowAck::SPAN_MAX.into()) as u16
+        span.min(WindowFeedback::SPAN_MAX.into()) as u16
     }
 
     /// Bytes that feedback takes now.
-    pub(crate) fn ack_len(&self) -> usize {
+    pub(crate) fn feedback_len(&self) -> usize {
         let credit_len = if self.credit.symbols.is_some() { WINDOW_CREDIT_LEN } else { 0 };
-        WINDOW_ACK_LEN + self.bitmap_len() + credit_len
+        WINDOW_FEEDBACK_LEN + self.bitmap_len() + credit_len
     }
 
     fn bitmap_len(&self) -> usize {

@@ -10,9 +10,10 @@
 //! Where the path needs a longer window than can be coded over, its symbols are dealt to several
 //! lanes, each with its own repair: [`Lanes`].
 //!
-//! Each part knows one thing: [`SendWindow`] symbols and their fates, [`LinkUsage`] frames,
-//! [`LastTold`] and [`Silence`] feedback, [`RepairScheduler`] what repair is worth, [`AirUse`] what
-//! air was left. What goes next is one decision: [`decide`].
+//! Each part knows one thing: [`SendWindow`] symbols and their fates, [`Silence`] feedback,
+//! [`RepairScheduler`] what repair is worth, [`AirUse`] what air was left. What goes next is one
+//! decision: [`decide`]. What is known of frames has the link that they cross, [`LinkUsage`]; of
+//! its counters, and of the sessions that those are of, nothing here knows.
 
 use core::time::Duration;
 
@@ -22,7 +23,7 @@ use corridor_codec::widen_id;
 use super::ahead::Ahead;
 use super::air_use::AirUse;
 use super::credit::Credit;
-use super::feedback::{LastTold, Silence};
+use super::feedback::Silence;
 use super::repair::belief::Stakes;
 use super::schedule::{Facts, Next, RepairScheduler, decide};
 use super::send_window::SendWindow;
@@ -30,13 +31,11 @@ use crate::bounds::WINDOW_SILENCE_MAX;
 use crate::config::{CodingParams, Goal};
 use crate::host::codel_target::Air;
 use crate::host::queue::IngressQueue;
-use crate::link::rtt::RttEstimator;
 use crate::link::sent::What;
-use crate::link::shared_channel::Crossed;
-use crate::link::usage::{FRAME_OVERHEAD, LOSS_RATIO_MAX, LinkUsage};
+use crate::link::usage::{FRAME_OVERHEAD, Heard, LinkUsage};
 use crate::memory::WindowShape;
 use crate::stats::Stats;
-use crate::wire::WindowAck;
+use crate::wire::WindowFeedback;
 
 /// How long acknowledgements of TCP inside wait for more where both directions share the channel:
 /// one frame for several leaves more of it to the data.
@@ -54,8 +53,8 @@ const LEAST_KEPT: Duration = Duration::from_secs(10);
 pub(crate) struct WindowSender {
     params: CodingParams,
     window: SendWindow,
-    link: LinkUsage,
-    told: LastTold,
+    /// Useless symbols, as the receiver counted them last.
+    useless: Option<u16>,
     credit: Credit,
     silence: Silence,
     repair: RepairScheduler,
@@ -79,10 +78,9 @@ impl WindowSender {
     ) -> Result<Self, corridor_codec::CodecError> {
         let window = SendWindow::new(&params, symbol_size_max, rng, now)?;
         Ok(WindowSender {
-            link: LinkUsage::new(&params, window.symbol_size_max(), now),
             repair: RepairScheduler::new(&params, window.symbol_size_max(), now),
             window,
-            told: LastTold::default(),
+            useless: None,
             credit: Credit::default(),
             silence: Silence::new(now),
             turn: 0,
@@ -102,43 +100,43 @@ impl WindowSender {
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Writes the next symbol's body, if there is one to send now, for the frame of `counter`.
-    /// `ack_due`: feedback has to go in any case.
+    /// Writes the next symbol's body, if there is one to send now, for the frame that the link has
+    /// begun. `ack_due`: feedback has to go in any case.
     pub(crate) fn poll(
         &mut self,
         now: Time,
-        (counter, ack_due): (u32, bool),
+        (link, ack_due): (&mut LinkUsage, bool),
         ingress: &mut IngressQueue,
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) -> bool {
-        self.hold_acknowledgements(now, ack_due, ingress);
+        self.hold_acknowledgements(now, link.shares_air() && !ack_due, ingress);
         if self.air.is_gap(now) {
-            self.link.note_gap();
+            link.note_gap();
         }
-        let sent = self.poll_symbol(now, counter, ingress, body, stats);
+        let sent = self.poll_symbol(now, link, ingress, body, stats);
         if sent || (!ingress.is_empty() && self.credit.is_used_up()) {
             // What waits for the peer is not air that is left for want of a queue.
-            self.end_idle(now);
+            self.end_idle(now, link);
         } else {
-            self.air.begin_idle(now, || self.link.frame_time());
+            self.air.begin_idle(now, || link.frame_time());
         }
         sent
     }
 
     /// Where both directions share the channel, acknowledgements of TCP inside wait for more of
     /// them, or for feedback that has to go.
-    fn hold_acknowledgements(&mut self, now: Time, ack_due: bool, ingress: &mut IngressQueue) {
-        let hold = if self.link.shares_air() && !ack_due { ACKS_HELD } else { Duration::ZERO };
+    fn hold_acknowledgements(&mut self, now: Time, waits: bool, ingress: &mut IngressQueue) {
+        let hold = if waits { ACKS_HELD } else { Duration::ZERO };
         self.held_until = ingress.held_until(now, hold);
     }
 
     /// There is something to be sent again. Whether there was nothing before.
-    fn end_idle(&mut self, now: Time) -> bool {
-        let Some(lost) = self.air.end_idle(now, self.link.rtt().timeout()) else { return false };
-        let round_trip = self.link.smoothed_round_trip();
+    fn end_idle(&mut self, now: Time, link: &LinkUsage) -> bool {
+        let Some(lost) = self.air.end_idle(now, link.rtt().timeout()) else { return false };
+        let round_trip = link.smoothed_round_trip();
         let free = lost.free(self.params.goal).min(round_trip);
-        let frames = free.as_secs_f64() * self.link.through_per_s();
+        let frames = free.as_secs_f64() * link.through_per_s();
         self.repair.spare.note(now, round_trip, frames);
         true
     }
@@ -146,7 +144,7 @@ impl WindowSender {
     fn poll_symbol(
         &mut self,
         now: Time,
-        counter: u32,
+        link: &mut LinkUsage,
         ingress: &mut IngressQueue,
         body: &mut Vec<u8>,
         stats: &mut Stats,
@@ -154,61 +152,60 @@ impl WindowSender {
         let has_held = !self.window.is_empty();
         if has_held && self.silence.take_probe() {
             if ingress.is_empty() {
-                self.note_spare(now);
+                self.note_spare(now, link);
             }
             let lane = self.lane_to_ask_with();
-            self.emit_repair(now, counter, (lane, self.window.lying_still(lane)), body, stats);
+            self.emit_repair(now, link, (lane, self.window.lying_still(lane)), body, stats);
             return true;
         }
         // When all that could be asked with was given up, a new symbol asks.
-        if has_held && self.silence.is_unexplained(self.link.loss_ratio()) {
+        if has_held && self.silence.is_unexplained(link.loss_ratio()) {
             return false;
         }
-        if has_held && self.link.is_full() {
-            self.link.note_gap();
+        if has_held && link.is_full() {
+            link.note_gap();
             return false;
         }
         if let Some(id) = self.ahead.take(now).filter(|&id| self.window.is_untold(id)) {
-            self.emit_ahead(now, counter, id, body, stats);
+            self.emit_ahead(now, link, id, body, stats);
             return true;
         }
         self.air.bulk.note_queue(now, ingress.len());
         let waits = !ingress.is_empty() && self.held_until.is_none();
         if waits {
-            self.fit_window(now, stats);
+            self.fit_window(now, link, stats);
         }
-        let has_new = waits && !self.window.is_full() && self.has_credit(now, stats);
-        let (next, lane, stakes) = self.weigh(now, has_new, ingress.len());
+        let has_new = waits && !self.window.is_full() && self.has_credit(now, link, stats);
+        let (next, lane, stakes) = self.weigh(now, link, has_new, ingress.len());
         match next {
             Next::Wait => return false,
-            Next::Source => return self.emit_source(now, counter, ingress, body, stats),
+            Next::Source => return self.emit_source(now, link, ingress, body, stats),
             Next::Needed => {}
             Next::Ahead => {
                 self.repair.spare.take();
-                self.note_empty(now);
+                self.note_empty(now, link);
             }
-            Next::Spare => self.note_spare(now),
+            Next::Spare => self.note_spare(now, link),
         }
-        let copies = self.repair.reserve.prefers_copy(stakes, self.link.loss_ratio());
+        let copies = self.repair.reserve.prefers_copy(stakes, link.loss_ratio());
         let copy = if copies { self.window.lying_still(lane) } else { None };
-        self.emit_repair(now, counter, (lane, copy), body, stats);
+        self.emit_repair(now, link, (lane, copy), body, stats);
         true
     }
 
     /// Whether the receiver has room for another new symbol.
-    fn has_credit(&mut self, now: Time, stats: &mut Stats) -> bool {
+    fn has_credit(&mut self, now: Time, link: &mut LinkUsage, stats: &mut Stats) -> bool {
         let (id, before) = (self.window.end(), self.credit.is_used_up());
-        let waits = self.credit.holds_back(now, id, self.link.rtt().timeout());
+        let waits = self.credit.holds_back(now, id, link.rtt().timeout());
         if waits {
             stats.credit_waits += u64::from(!before);
-            self.link.note_gap();
+            link.note_gap();
         }
         !waits
     }
 
     /// Lets the window have as many lanes as the path needs.
-    fn fit_window(&mut self, now: Time, stats: &mut Stats) {
-        let link = &self.link;
+    fn fit_window(&mut self, now: Time, link: &mut LinkUsage, stats: &mut Stats) {
         let Some(round_trip) = link.rtt().measured() else { return };
         if round_trip < self.least.0 || now - self.least.1 > LEAST_KEPT {
             self.least = (round_trip, now);
@@ -216,7 +213,7 @@ impl WindowSender {
         let least = self.least.0.as_secs_f64();
         let needed = || (ROUND_TRIPS_HELD * least * link.through_per_s()) as usize;
         self.window.fit((now, round_trip), needed, link.log(), stats);
-        self.link.set_lanes(self.window.lane_count());
+        link.set_lanes(self.window.lane_count());
     }
 
     /// The lane that a probe is of, the next one that holds something.
@@ -230,16 +227,22 @@ impl WindowSender {
     /// What goes next, of which lane, and what is at stake with it. Before a new symbol its lane is
     /// weighed, and one more in turn: those that drain get no new ones. Where there is no new
     /// symbol, all are.
-    fn weigh(&mut self, now: Time, has_new: bool, waiting: usize) -> (Next, usize, Stakes) {
+    fn weigh(
+        &mut self,
+        now: Time,
+        link: &LinkUsage,
+        has_new: bool,
+        waiting: usize,
+    ) -> (Next, usize, Stakes) {
         let count = self.window.lane_count();
         let first = if has_new { self.window.next_lane() } else { self.turn % count };
-        let found = self.weigh_lane(now, first, has_new, waiting);
+        let found = self.weigh_lane(now, (link, first), has_new, waiting);
         if count == 1 || matches!(found.0, Next::Needed | Next::Ahead | Next::Spare) {
             return found;
         }
         for _ in 1..if has_new { 2 } else { count } {
             self.turn = (self.turn + 1) % count;
-            let other = self.weigh_lane(now, self.turn, has_new, waiting);
+            let other = self.weigh_lane(now, (link, self.turn), has_new, waiting);
             if matches!(other.0, Next::Needed | Next::Ahead | Next::Spare) {
                 return other;
             }
@@ -250,46 +253,46 @@ impl WindowSender {
     fn weigh_lane(
         &mut self,
         now: Time,
-        lane: usize,
+        (link, lane): (&LinkUsage, usize),
         has_new: bool,
         waiting: usize,
     ) -> (Next, usize, Stakes) {
         let has_held = !self.window.is_lane_empty(lane) && self.repair.ceiling.allows_repair();
-        let stakes = self.repair.stakes(now, lane, &mut self.window, &self.link);
-        let wants_repair = self.repair.reserve.wants_repair(stakes, self.link.loss_ratio());
+        let stakes = self.repair.stakes(now, lane, &mut self.window, link);
+        let wants_repair = self.repair.reserve.wants_repair(stakes, link.loss_ratio());
         let may_go_ahead =
-            has_new && !wants_repair && self.repair.may_go_ahead(now, waiting, stakes, &self.link);
+            has_new && !wants_repair && self.repair.may_go_ahead(now, waiting, stakes, link);
         let welcomes_repair =
-            !has_new && self.repair.welcomes_repair(now, &self.window, lane, &self.link);
+            !has_new && self.repair.welcomes_repair(now, &self.window, lane, link);
         let facts = Facts { has_held, has_new, wants_repair, may_go_ahead, welcomes_repair };
         (decide(facts), lane, stakes)
     }
 
     /// A frame goes for want of anything better.
-    fn note_spare(&mut self, now: Time) {
-        let is_starved = self.note_empty(now);
+    fn note_spare(&mut self, now: Time, link: &LinkUsage) {
+        let is_starved = self.note_empty(now, link);
         // Else each frame of a sparse flow's repair would pay for the next.
         if is_starved || self.params.goal != Goal::Bulk {
-            self.repair.spare.note(now, self.link.smoothed_round_trip(), 1.0);
+            self.repair.spare.note(now, link.smoothed_round_trip(), 1.0);
         }
     }
 
     /// The air is as good as empty for the time of a frame. Whether that is for want of a queue.
-    fn note_empty(&mut self, now: Time) -> bool {
-        self.air.bulk.note_empty(now, self.link.frame_time(), self.link.rtt().timeout())
+    fn note_empty(&mut self, now: Time, link: &LinkUsage) -> bool {
+        self.air.bulk.note_empty(now, link.frame_time(), link.rtt().timeout())
     }
 
     fn emit_source(
         &mut self,
         now: Time,
-        counter: u32,
+        link: &mut LinkUsage,
         ingress: &mut IngressQueue,
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) -> bool {
         let (delivery, buffer) = (self.params.delivery, &mut self.symbol);
-        let lane = self.window.next_lane();
-        let Some((id, soon)) = self.window.add((now, counter), ingress, delivery, buffer, stats)
+        let (lane, frame) = (self.window.next_lane(), link.next());
+        let Some((id, soon)) = self.window.add((now, frame), ingress, delivery, buffer, stats)
         else {
             return false;
         };
@@ -297,12 +300,12 @@ impl WindowSender {
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
         self.repair.ceiling.earn(body.len());
-        self.note_sent(now, counter, (lane, What::Source(id)), body.len());
+        self.note_sent(now, link, (lane, What::Source(id)), body.len());
         // Where both directions share the channel, a short frame is not much shorter than others.
         let may_repair = self.params.goal != Goal::Bulk && self.repair.ceiling.allows_repair();
-        if soon && may_repair && !self.link.shares_air() {
-            let (len, loss_ratio) = (body.len() as f64 + FRAME_OVERHEAD, self.link.loss_ratio());
-            self.ahead.plan(now, (id, len), self.link.bytes_per_s(), loss_ratio);
+        if soon && may_repair && !link.shares_air() {
+            let (len, loss_ratio) = (body.len() as f64 + FRAME_OVERHEAD, link.loss_ratio());
+            self.ahead.plan(now, (id, len), link.bytes_per_s(), loss_ratio);
         }
         true
     }
@@ -311,58 +314,54 @@ impl WindowSender {
     fn emit_ahead(
         &mut self,
         now: Time,
-        counter: u32,
+        link: &mut LinkUsage,
         id: u64,
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) {
         let lane = self.window.lane_of(id);
-        self.window.write_copy(id, counter, body);
+        self.window.write_copy(id, link.next(), body);
         stats.copies_sent += 1;
         stats.copies_ahead_sent += 1;
         self.ahead.note_sent();
         self.repair.ceiling.spend(body.len());
-        self.note_sent(now, counter, (lane, What::Ahead), body.len());
+        self.note_sent(now, link, (lane, What::Ahead), body.len());
     }
 
     /// A copy of this symbol, or a coded symbol over all of the lane that is unacknowledged.
     fn emit_repair(
         &mut self,
         now: Time,
-        counter: u32,
+        link: &mut LinkUsage,
         (lane, copy): (usize, Option<u64>),
         body: &mut Vec<u8>,
         stats: &mut Stats,
     ) {
         let what = match copy {
             Some(id) => {
-                self.window.write_copy(id, counter, body);
+                self.window.write_copy(id, link.next(), body);
                 stats.copies_sent += 1;
                 What::Copy
             }
             None => {
-                self.window.write_coded(lane, counter, body);
+                self.window.write_coded(lane, body);
                 stats.coded_frames_sent += 1;
                 What::Coded
             }
         };
         self.repair.ceiling.spend(body.len());
-        self.note_sent(now, counter, (lane, what), body.len());
+        self.note_sent(now, link, (lane, what), body.len());
     }
 
-    fn note_sent(&mut self, now: Time, counter: u32, (lane, what): (usize, What), len: usize) {
-        let (sent, forgotten) = self.link.note_sent(now, counter, what, len);
-        self.window.note_sent(lane, sent, forgotten, self.link.loss_ratio());
-    }
-
-    /// What is to be sent has to wait for its turn.
-    pub(crate) fn note_limited(&mut self) {
-        self.link.note_limited();
-    }
-
-    /// How long nothing is to be sent, if that serves the rate; told once.
-    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
-        self.link.take_pause()
+    fn note_sent(
+        &mut self,
+        now: Time,
+        link: &mut LinkUsage,
+        (lane, what): (usize, What),
+        len: usize,
+    ) {
+        let (sent, forgotten) = link.note_sent(now, what, len);
+        self.window.note_sent(lane, sent, forgotten, link.loss_ratio());
     }
 
     /// Source symbols are no longer than this from here on, bytes; longer ones are given up.
@@ -373,131 +372,88 @@ impl WindowSender {
         }
     }
 
-    // ---- what is known of the link ------------------------------------------------------------
-
     /// Lanes that symbols are dealt to.
     pub(crate) fn lanes(&self) -> usize {
         self.window.dealt_to().count()
     }
 
-    /// The round trip of the tunnel as far as it was measured.
-    pub(crate) fn rtt(&self) -> &RttEstimator {
-        self.link.rtt()
-    }
-
-    /// Whether the path may have become too short for what is sent.
-    pub(crate) fn suspects_length(&self, now: Time) -> bool {
-        self.link.suspects_length(now)
-    }
-
     /// How the air was used since this was asked last.
-    pub(crate) fn take_air(&mut self, now: Time) -> Air {
-        let (loss_ratio, shares_air) = (self.link.loss_ratio(), self.link.shares_air());
-        let packets_per_s = (1.0 - loss_ratio) * self.link.through_per_s();
-        let rtt = self.link.rtt().timeout();
+    pub(crate) fn take_air(&mut self, now: Time, link: &LinkUsage) -> Air {
+        let (loss_ratio, shares_air) = (link.loss_ratio(), link.shares_air());
+        let packets_per_s = (1.0 - loss_ratio) * link.through_per_s();
+        let rtt = link.rtt().timeout();
         self.air.bulk.take(now, rtt, (shares_air, loss_ratio, packets_per_s))
-    }
-
-    /// Time on the air of a frame.
-    pub(crate) fn frame_time(&self) -> Duration {
-        self.link.frame_time()
-    }
-
-    /// Bytes a second that the path takes, without the headers of the layers below.
-    pub(crate) fn bytes_per_s(&self) -> f64 {
-        self.link.bytes_per_s()
-    }
-
-    /// Whether both directions share the channel, for all that this station and its peer know.
-    pub(crate) fn shares_air(&self) -> bool {
-        self.link.shares_air()
-    }
-
-    /// The same, for all that this station knows by itself: what the peer is to be told.
-    pub(crate) fn finds_air_shared(&self) -> bool {
-        self.link.finds_air_shared()
-    }
-
-    /// Somebody here who hears more than this pair has found out whether they do.
-    pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
-        self.link.set_air_shared(is_shared);
     }
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// Takes feedback of this flow.
-    pub(crate) fn handle_ack(
+    /// Takes feedback of this flow, and what came with it of the link's frames.
+    pub(crate) fn handle_feedback(
         &mut self,
         now: Time,
-        peer_counter: u32,
-        ack: &WindowAck,
+        feedback: &WindowFeedback,
+        (link, heard): (&mut LinkUsage, &Heard),
         stats: &mut Stats,
     ) {
-        let next = widen_id(ack.next, self.window.base());
-        if next > self.window.end() || self.told.is_after(ack) {
+        let next = widen_id(feedback.next, self.window.base());
+        if next > self.window.end() || link.is_overtaken(heard) {
             return; // Of this station's last run, or overtaken by newer feedback.
         }
-        self.link.note_wait(now, ack.counter);
+        link.note_wait(now, heard);
         let passed = self.silence.note_ack(now);
-        let idle = self.note_waste(now, passed, ack, stats);
-        let all = self.told.frames_until(ack);
-        self.told.counter = Some(ack.counter);
-        self.link.follow_losses(ack.loss_ratio, all);
+        let all = link.frames_until(heard);
+        let idle = self.note_waste(now, link, (passed, all), feedback.useless, stats);
+        link.follow_losses(heard, all, stats);
         self.window.advance(next);
-        self.credit.tell(next, ack.credit);
+        self.credit.tell(next, feedback.credit);
         // Either silence was the work of losses, and what was lost is weighed with what is told
         // now; or what asked is answered.
-        if self.link.loss_ratio() > 0.0 || self.window.is_empty() {
+        if link.loss_ratio() > 0.0 || self.window.is_empty() {
             self.silence.stop_asking();
         }
-        let lane = self.window.lane_told(ack);
+        let lane = self.window.lane_told(feedback);
         let window = &mut self.window;
         if let Some(lane) = lane {
-            window.note_told(lane, next, ack);
+            window.note_told(lane, next, feedback, link.number(heard));
         }
         // Of other lanes their own feedback tells.
         let only = lane.filter(|_| window.lane_count() == 1);
-        let told = self.link.settle(ack.counter, |sent| {
+        let told = link.settle(heard, |sent| {
             if let Some(lane) = only {
-                window.note_settled(lane, next, ack, sent);
+                window.note_settled(lane, next, feedback, sent);
             }
         });
-        self.link.note_delay(now, &told, ack, &mut self.told.before, stats);
-        let (received_at_us, symbols) = (ack.received_at_us, told.frames);
-        let others = all.saturating_sub(symbols);
-        let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
-        self.link.note_sharing(now, crossed, ack.half_duplex);
-        self.told.before.frames = Some(ack.frames);
+        link.note_delay(now, &told, heard, stats);
+        link.note_sharing(now, &told, heard, (all, idle), stats);
         if let Some(lane) = lane {
-            self.window.read_bitmap(lane, next, ack);
+            self.window.read_bitmap(lane, next, feedback);
         }
-        stats.half_duplex = self.link.shares_air();
-        stats.erasure_ratio_e3 = ack.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
     }
 
     /// Lets the reserve follow what spurious repair there was since the feedback before, which is
-    /// so long ago. Returns how long there was nothing to send since then.
+    /// so long and so many frames ago. Returns how long there was nothing to send since then.
     fn note_waste(
         &mut self,
         now: Time,
-        passed: Duration,
-        ack: &WindowAck,
+        link: &LinkUsage,
+        (passed, frames): (Duration, u32),
+        counted: u16,
         stats: &mut Stats,
     ) -> Duration {
-        if self.end_idle(now) {
+        if self.end_idle(now, link) {
             self.air.go_on_idle(now);
         }
         let idle = self.air.take_idle();
-        if let Some(told) = self.told.useless.replace(ack.useless) {
-            let came = 1.0 - self.link.loss_ratio();
+        if let Some(told) = self.useless.replace(counted) {
+            let came = 1.0 - link.loss_ratio();
             // Where both directions share the channel, what is idle here is the other's.
-            let shared = if self.link.shares_air() { 0.0 } else { 1.0 };
+            let shared = if link.shares_air() { 0.0 } else { 1.0 };
             let free = idle.free(self.params.goal);
-            let spare = shared * free.as_secs_f64() * self.link.through_per_s();
-            let useless = ack.useless.wrapping_sub(told);
+            let spare = shared * free.as_secs_f64() * link.through_per_s();
+            let useless = counted.wrapping_sub(told);
             stats.repairs_spurious += u64::from(useless);
-            let round_trips = passed.div_duration_f64(self.link.smoothed_round_trip());
-            let received = came * f64::from(self.told.frames_until(ack));
+            let round_trips = passed.div_duration_f64(link.smoothed_round_trip());
+            let received = came * f64::from(frames);
             // Copies ahead of need are spurious by intent, and have a budget of their own.
             let spare = spare + f64::from(self.ahead.take_sent());
             self.repair.reserve.note(round_trips, received, came * spare, useless);
@@ -506,68 +462,72 @@ impl WindowSender {
     }
 
     /// Something came from the peer: it is there, whatever became of our frames and its feedback.
-    pub(crate) fn note_heard(&mut self) {
-        self.silence.note_heard(self.link.loss_ratio());
+    pub(crate) fn note_heard(&mut self, link: &LinkUsage) {
+        self.silence.note_heard(link.loss_ratio());
     }
 
-    /// The receiver restarted: it has nothing, and takes no longer window than this.
-    pub(crate) fn restart_peer(&mut self, now: Time, takes: WindowShape, stats: &mut Stats) {
-        self.restart_session();
+    /// The receiver restarted: it has nothing, and takes no longer window than this. Its link has
+    /// begun anew.
+    pub(crate) fn restart_peer(
+        &mut self,
+        now: Time,
+        link: &LinkUsage,
+        takes: WindowShape,
+        stats: &mut Stats,
+    ) {
+        self.forget_frames(link);
         let takes = WindowShape {
             lanes: takes.lanes.min(self.params.lanes_max()),
             lane_size: takes.lane_size.min(self.params.lane_size()),
         };
         self.window.restart_peer(now, takes, stats);
-        self.told.restart_peer();
+        self.useless = None;
         self.credit = Credit::default();
         self.silence.restart(now);
     }
 
-    /// Our own frame counters start anew.
-    pub(crate) fn restart_session(&mut self) {
-        self.link.restart_session();
-        self.told.restart_session();
-        self.window.restart_session();
+    /// Nothing will be told any more of the frames on their way: their link has begun anew.
+    pub(crate) fn forget_frames(&mut self, link: &LinkUsage) {
+        self.window.forget_frames(link.next());
     }
 
-    /// Source symbols held, and frames kept in mind.
-    pub(crate) fn inspect(&self) -> (usize, usize) {
-        let log = self.link.log();
-        (self.window.len(), log.sources() + log.repairs())
+    /// Source symbols held.
+    pub(crate) fn held(&self) -> usize {
+        self.window.len()
     }
 
     // ---- time ---------------------------------------------------------------------------------
 
-    pub(crate) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
-        while self.give_up_due().is_some_and(|due| due <= now) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, link: &LinkUsage, stats: &mut Stats) {
+        while self.give_up_due(link).is_some_and(|due| due <= now) {
             self.window.give_up_oldest(stats);
         }
         self.held_until = self.held_until.filter(|&until| until > now);
         self.ahead.handle_timeout(now);
         self.credit.handle_timeout(now);
-        if self.silence_due().is_some_and(|due| due <= now) {
+        if self.silence_due(link).is_some_and(|due| due <= now) {
             stats.encoder_timeouts += 1;
-            self.silence.time_out(now, self.window.len() as u32, &self.link);
+            self.silence.time_out(now, self.window.len() as u32, link);
         }
     }
 
     /// When feedback has not come for too long.
-    fn silence_due(&self) -> Option<Time> {
-        (!self.window.is_empty()).then(|| self.silence.due(&self.link))
+    fn silence_due(&self, link: &LinkUsage) -> Option<Time> {
+        (!self.window.is_empty()).then(|| self.silence.due(link))
     }
 
     /// When the oldest symbol is given up.
-    fn give_up_due(&self) -> Option<Time> {
+    fn give_up_due(&self, link: &LinkUsage) -> Option<Time> {
         let (lanes, told) = (self.window.lane_count(), self.params.delivery_deadline);
-        let takes = (self.link.rtt().smoothed(), self.link.frame_time());
+        let takes = (link.rtt().smoothed(), link.frame_time());
         let deadline = CodingParams::deadline(told, lanes, takes);
         let patience = deadline * DEADLINES_TO_GIVE_UP;
         self.window.oldest_added_at().map(|at| at + patience.min(WINDOW_SILENCE_MAX))
     }
 
     /// When `handle_timeout` has something to do.
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let (silence, give_up) = (self.silence_due(), self.give_up_due());
+    pub(crate) fn poll_timeout(&self, link: &LinkUsage) -> Option<Time> {
+        let (silence, give_up) = (self.silence_due(link), self.give_up_due(link));
         let timers = [silence, give_up, self.held_until, self.ahead.wake()];
         timers.into_iter().chain([self.credit.poll_timeout()]).flatten().min()
     }

@@ -8,7 +8,7 @@ use corridor_codec::{CodecError, Coefficients, Field, WindowEncoder};
 
 use super::repair::belief::Belief;
 use crate::bounds::SENT_LOG_MAX;
-use crate::link::sent::{Sent, SentLog};
+use crate::link::sent::{FrameNumber, Sent, SentLog};
 use crate::wire::Lanes;
 
 /// What lanes are made with.
@@ -44,8 +44,8 @@ pub(super) struct SendLane {
     belief: Belief,
     /// Frames on their way with what is of this lane, where there are others.
     pub(super) log: SentLog,
-    /// Newest frame that feedback about this lane reported.
-    pub(super) told_counter: Option<u32>,
+    /// Feedback about this lane has told of all frames before this one.
+    pub(super) told_before: FrameNumber,
 }
 
 impl SendLane {
@@ -62,7 +62,7 @@ impl SendLane {
             has_news: false,
             belief: Belief::new(now),
             log: SentLog::new(SENT_LOG_MAX),
-            told_counter: None,
+            told_before: FrameNumber::default(),
         })
     }
 

@@ -12,14 +12,18 @@ use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
 use crate::host::egress::EgressQueue;
 use crate::host::queue::IngressQueue;
+use crate::link::arrivals::Arrivals;
+use crate::link::usage::{Heard, LinkUsage};
 use crate::stats::Stats;
-use crate::wire::{WindowAck, WindowForm, WindowSymbol};
+use crate::wire::{LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
 
 const WAY: Duration = Duration::from_millis(20);
 const SYMBOL_SIZE_MAX: usize = 1_400;
 const BURSTS: usize = 40;
 
 struct Link {
+    usage: LinkUsage,
+    arrivals: Arrivals,
     sender: WindowSender,
     receiver: WindowReceiver,
     ingress: IngressQueue,
@@ -30,7 +34,7 @@ struct Link {
     loss_ratio: f64,
     draws: Stream,
     frames: VecDeque<(Time, u32, Vec<u8>)>,
-    feedback: VecDeque<(Time, WindowAck)>,
+    feedback: VecDeque<(Time, LinkFeedback, WindowFeedback)>,
     /// The next source symbol that was not sent yet.
     next: Option<u32>,
     /// Feedback overtakes some that tells of the same newest frame, and of fewer others.
@@ -53,6 +57,8 @@ impl Link {
         let (base, shape) = (sender.base(), (field, SYMBOL_SIZE_MAX));
         let receiver = WindowReceiver::new(shape, lanes, base, deadline, interval);
         Link {
+            usage: LinkUsage::new(&params, SYMBOL_SIZE_MAX, Time::ZERO),
+            arrivals: Arrivals::default(),
             sender,
             receiver: receiver.unwrap(),
             ingress: IngressQueue::fifo(1_000),
@@ -75,25 +81,32 @@ impl Link {
         while let Some((_, counter, body)) = self.frames.pop_front_if(|(at, ..)| *at <= self.now) {
             let symbol = WindowSymbol::parse(&body).unwrap();
             let (egress, stats) = (&mut self.egress, &mut self.stats);
-            self.receiver.handle_symbol(self.now, counter, &symbol, egress, stats);
+            self.arrivals.note(self.now, counter);
+            self.receiver.set_frame_time(self.arrivals.frame_time());
+            self.receiver.handle_symbol(self.now, &symbol, egress, stats);
         }
         if self.receiver.ack_due().is_some_and(|due| due <= self.now)
-            && let Some(ack) = self.receiver.take_ack(self.now, self.loss_ratio, false)
+            && let Some(frames) = self.arrivals.feedback(self.now, self.loss_ratio, false)
         {
-            self.feedback.push_back((self.now + WAY, ack));
+            let symbols = self.receiver.take_feedback(self.now, self.loss_ratio);
+            self.feedback.push_back((self.now + WAY, frames, symbols));
         }
-        while let Some((_, ack)) = self.feedback.pop_front_if(|(at, _)| *at <= self.now) {
-            self.sender.handle_ack(self.now, 0, &ack, &mut self.stats);
+        while let Some((_, frames, symbols)) =
+            self.feedback.pop_front_if(|(at, ..)| *at <= self.now)
+        {
+            self.hear(frames, &symbols);
             if self.overtakes {
-                let (frames, useless) = (ack.frames.wrapping_sub(1), ack.useless.wrapping_sub(1));
-                let late = WindowAck { frames, useless, deficit: ack.deficit + 1, ..ack };
-                self.sender.handle_ack(self.now, 0, &late, &mut self.stats);
+                let frames = LinkFeedback { frames: frames.frames.wrapping_sub(1), ..frames };
+                let useless = symbols.useless.wrapping_sub(1);
+                let late = WindowFeedback { useless, deficit: symbols.deficit + 1, ..symbols };
+                self.hear(frames, &late);
             }
         }
-        self.sender.handle_timeout(self.now, &mut self.stats);
+        self.sender.handle_timeout(self.now, &self.usage, &mut self.stats);
         let mut body = Vec::new();
-        let (ingress, stats) = (&mut self.ingress, &mut self.stats);
-        if !self.sender.poll(self.now, (self.counter, false), ingress, &mut body, stats) {
+        self.usage.begin(self.counter);
+        let (link, ingress, stats) = (&mut self.usage, &mut self.ingress, &mut self.stats);
+        if !self.sender.poll(self.now, (link, false), ingress, &mut body, stats) {
             return None;
         }
         let is_repair = match WindowSymbol::parse(&body).unwrap().form {
@@ -108,6 +121,11 @@ impl Link {
         }
         self.counter += 1;
         Some(is_repair)
+    }
+
+    fn hear(&mut self, frames: LinkFeedback, symbols: &WindowFeedback) {
+        let (link, heard) = (&mut self.usage, Heard::new(frames, 0));
+        self.sender.handle_feedback(self.now, symbols, (link, &heard), &mut self.stats);
     }
 
     /// Fills the air for so long; source and repair symbols sent.
@@ -167,12 +185,12 @@ fn probes_that_were_answered_are_not_sent() {
     while link.stats.encoder_timeouts == 0 {
         link.step();
         let late = link.now + Duration::from_secs(3);
-        link.feedback.iter_mut().for_each(|(at, _)| *at = late);
+        link.feedback.iter_mut().for_each(|(at, ..)| *at = late);
     }
     let now = link.now;
-    link.feedback.iter_mut().for_each(|(at, _)| *at = now);
+    link.feedback.iter_mut().for_each(|(at, ..)| *at = now);
     assert_eq!(link.step(), None);
-    assert_eq!(link.sender.inspect().0, 0, "everything is acknowledged");
+    assert_eq!(link.sender.held(), 0, "everything is acknowledged");
     assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
     assert_eq!(link.step(), Some(false));
     assert_eq!(link.step(), None);
@@ -192,11 +210,12 @@ fn nothing_is_due_about_a_session_that_nothing_was_heard_of() {
         link.step();
     }
     assert!(link.receiver.poll_timeout().is_some(), "something is missing");
-    link.receiver.restart_session();
+    link.arrivals.restart_session();
+    link.receiver.drop_feedback();
     let now = link.now + Duration::from_secs(60);
     link.receiver.handle_timeout(now, &mut link.egress, &mut link.stats);
     assert!(link.stats.symbols_given_up > 0);
-    assert_eq!(link.receiver.ack_due(), None);
+    assert!(link.arrivals.feedback(now, 0.0, false).is_none());
     assert!(link.receiver.poll_timeout().is_none_or(|due| due > now));
 }
 
@@ -262,17 +281,17 @@ fn a_burst_after_a_pause_does_not_make_the_path_look_slow() {
             assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
             // All but the first of them have to wait.
             if link.ingress.len() > 1 {
-                link.sender.note_limited();
+                link.usage.note_limited();
             }
         }
         (0..1_000).for_each(|_| {
             if !link.ingress.is_empty() && link.step().is_some() {
-                link.sender.note_limited();
+                link.usage.note_limited();
             } else {
                 link.step();
             }
         });
-        link.sender.bytes_per_s()
+        link.usage.bytes_per_s()
     };
     (0..3).for_each(|_| {
         send(900);

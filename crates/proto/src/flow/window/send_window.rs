@@ -16,6 +16,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 use corridor_codec::CodecError;
 
+use super::FLOW;
 use super::repair::belief::{Stakes, Weigh};
 use super::send_lane::{Deal, LaneShape, SendLane};
 use crate::bounds::WINDOW_NARROW_AFTER;
@@ -23,11 +24,11 @@ use crate::config::{CodingParams, Delivery};
 use crate::flow::symbol;
 use crate::host::compression::Contexts;
 use crate::host::queue::IngressQueue;
-use crate::link::sent::{Sent, SentLog, What};
+use crate::link::sent::{FrameNumber, Sent, SentLog, What};
 use crate::link::usage::LinkUsage;
 use crate::memory::WindowShape;
 use crate::stats::Stats;
-use crate::wire::{Lanes, WindowAck, WindowForm, WindowSymbol};
+use crate::wire::{CodedSeed, Lanes, WindowFeedback, WindowForm, WindowSymbol};
 
 /// How many times what was held at most a window has room for where it gets fewer lanes.
 const ROOM_NARROWED: usize = 2;
@@ -38,8 +39,8 @@ const ROOM_AFTER_FULL: usize = 2;
 /// A source symbol that is not acknowledged.
 struct Source {
     added_at: Time,
-    /// Frame that carried it last; `None`: none of this session.
-    counter: Option<u32>,
+    /// Frame that carried it last.
+    carried: FrameNumber,
     packets: u16,
     fate: Fate,
 }
@@ -67,6 +68,8 @@ pub(super) struct SendWindow {
     lanes: Vec<SendLane>,
     draining: usize,
     shape: LaneShape,
+    /// Coded symbols so far, modulo 2^16: of what is coded the number.
+    coded: u16,
     /// Symbols that may be held, and lanes that the receiver takes of as many.
     size_max: usize,
     lanes_max: Lanes,
@@ -98,6 +101,7 @@ impl SendWindow {
             lanes: vec![SendLane::new(shape, deal, now)?],
             draining: 0,
             shape,
+            coded: 0,
             size_max: params.window_size.into(),
             lanes_max: Lanes::ONE,
             most: 0,
@@ -175,9 +179,9 @@ impl SendWindow {
     }
 
     /// The lane that feedback is about, if there is such a one still.
-    pub(super) fn lane_told(&self, ack: &WindowAck) -> Option<usize> {
+    pub(super) fn lane_told(&self, feedback: &WindowFeedback) -> Option<usize> {
         let is_it = |lane: &SendLane| {
-            (lane.deal.lanes, lane.deal.lane) == (ack.lanes, usize::from(ack.lane))
+            (lane.deal.lanes, lane.deal.lane) == (feedback.lanes, usize::from(feedback.lane))
         };
         self.lanes.iter().position(is_it)
     }
@@ -265,12 +269,12 @@ impl SendWindow {
 
     // ---- symbols ------------------------------------------------------------------------------
 
-    /// Makes a source symbol of packets that wait, for the frame of this counter. `buffer` is made
+    /// Makes a source symbol of packets that wait, for this frame. `buffer` is made
     /// use of. Its number, and whether it is to come soon; unless all that waited was dropped
     /// to tell of congestion.
     pub(super) fn add(
         &mut self,
-        (now, counter): (Time, u32),
+        (now, carried): (Time, FrameNumber),
         ingress: &mut IngressQueue,
         delivery: Delivery,
         buffer: &mut Vec<u8>,
@@ -288,8 +292,8 @@ impl SendWindow {
             debug_assert!(false, "the window has room and the symbol was made to fit");
             return None;
         }
-        let (counter, fate) = (Some(counter), Fate::Unknown);
-        self.sources.push_back(Source { added_at: now, counter, packets, fate });
+        let fate = Fate::Unknown;
+        self.sources.push_back(Source { added_at: now, carried, packets, fate });
         self.most = self.most.max(self.sources.len());
         stats.symbols_added += 1;
         Some((id, soon))
@@ -311,17 +315,15 @@ impl SendWindow {
     /// The oldest symbol of a lane that is known to be needed and has no copy on its way.
     pub(super) fn lying_still(&self, lane: usize) -> Option<u64> {
         let lane = &self.lanes[lane];
-        let lies_still = |source: &Source| {
-            source.fate == Fate::Needed
-                && (source.counter.is_none() || source.counter <= lane.told_counter)
-        };
+        let lies_still =
+            |source: &Source| source.fate == Fate::Needed && source.carried < lane.told_before;
         let at = self.sources_of(lane, lane.base()).position(lies_still)?;
         Some(lane.id(lane.base() + at as u64))
     }
 
-    /// Writes a symbol once more, for the frame of this counter.
-    pub(super) fn write_copy(&mut self, id: u64, counter: u32, body: &mut Vec<u8>) {
-        self.sources[(id - self.base) as usize].counter = Some(counter);
+    /// Writes a symbol once more, for this frame.
+    pub(super) fn write_copy(&mut self, id: u64, frame: FrameNumber, body: &mut Vec<u8>) {
+        self.sources[(id - self.base) as usize].carried = frame;
         self.write_source(id, body);
     }
 
@@ -336,19 +338,20 @@ impl SendWindow {
         let lane = &self.lanes[self.lane_of(id)];
         let lanes = lane.deal.lanes;
         let distance = (lanes.place(id) - lane.base()) as u16;
-        WindowSymbol::write_head(WindowForm::Source { id: id as u32, distance, lanes }, body);
+        let form = WindowForm::Source { id: id as u32, distance, lanes };
+        WindowSymbol::write_head(FLOW, form, body);
         body.extend_from_slice(lane.symbol(lanes.place(id)).unwrap_or_default());
     }
 
-    /// Writes a coded symbol over all that a lane holds. The coding vector's seed is the frame's
-    /// counter.
-    pub(super) fn write_coded(&mut self, lane: usize, counter: u32, body: &mut Vec<u8>) {
+    /// Writes a coded symbol over all that a lane holds.
+    pub(super) fn write_coded(&mut self, lane: usize, body: &mut Vec<u8>) {
         let lane = &self.lanes[lane];
-        let (first, lanes) = (lane.id(lane.base()) as u32, lane.deal.lanes);
+        let (seed, lanes) = (CodedSeed::new(lane.id(lane.base()), self.coded), lane.deal.lanes);
         let count = (lane.end() - lane.base()) as u16;
         let Some(count) = NonZeroU16::new(count) else { return };
-        WindowSymbol::write_head(WindowForm::Coded { first, count, lanes }, body);
-        lane.encode(counter, body);
+        WindowSymbol::write_head(FLOW, WindowForm::Coded { seed, count, lanes }, body);
+        lane.encode(seed.value(), body);
+        self.coded = self.coded.wrapping_add(1);
     }
 
     // ---- frames -------------------------------------------------------------------------------
@@ -432,22 +435,34 @@ impl SendWindow {
         }
     }
 
-    /// Feedback tells of a lane: what the receiver knew of it, and what became of the frames. Those
-    /// of the link were `settled`, where this is the only lane.
-    pub(super) fn note_told(&mut self, lane: usize, next: u64, ack: &WindowAck) {
+    /// Feedback tells of a lane: what the receiver knew of it, and what became of the frames up to
+    /// the newest that it tells of. Those of the link were `settled`, where this is the only lane.
+    pub(super) fn note_told(
+        &mut self,
+        lane: usize,
+        next: u64,
+        feedback: &WindowFeedback,
+        newest: FrameNumber,
+    ) {
         let held = &mut self.lanes[lane];
-        held.told_counter = Some(ack.counter);
-        let told_end = held.first_place(next) + u64::from(ack.span);
-        held.note_told(told_end, usize::from(ack.deficit));
-        while let Some(sent) = self.lanes[lane].log.pop_until(ack.counter) {
-            self.note_settled(lane, next, ack, &sent);
+        held.told_before = newest.following();
+        let told_end = held.first_place(next) + u64::from(feedback.span);
+        held.note_told(told_end, usize::from(feedback.deficit));
+        while let Some(sent) = self.lanes[lane].log.pop_until(newest) {
+            self.note_settled(lane, next, feedback, &sent);
         }
     }
 
     /// Feedback tells of a frame with what is of this lane.
-    pub(super) fn note_settled(&mut self, lane: usize, next: u64, ack: &WindowAck, sent: &Sent) {
+    pub(super) fn note_settled(
+        &mut self,
+        lane: usize,
+        next: u64,
+        feedback: &WindowFeedback,
+        sent: &Sent,
+    ) {
         let held = &self.lanes[lane];
-        let told_end = held.first_place(next) + u64::from(ack.span);
+        let told_end = held.first_place(next) + u64::from(feedback.span);
         match sent.what {
             // Feedback should know of it, and does not.
             What::Source(id) if held.deal.lanes.place(id) >= told_end => self.take_for_lost(id),
@@ -456,7 +471,7 @@ impl SendWindow {
     }
 
     /// Takes what feedback says of each symbol of a lane from `next` on.
-    pub(super) fn read_bitmap(&mut self, lane: usize, next: u64, ack: &WindowAck) {
+    pub(super) fn read_bitmap(&mut self, lane: usize, next: u64, feedback: &WindowFeedback) {
         let held = &self.lanes[lane];
         // Feedback that was overtaken may speak of symbols that are gone.
         let skip = held.base().saturating_sub(held.first_place(next)) as usize;
@@ -465,7 +480,7 @@ impl SendWindow {
         let sources = self.sources.iter_mut().skip(skipped).step_by(step).take(count);
         let was_overtaken = next < self.base;
         for (at, source) in sources.enumerate() {
-            match ack.is_needed(at + skip) {
+            match feedback.is_needed(at + skip) {
                 Some(true) => source.fate = Fate::Needed,
                 // What stands for it may be about symbols that were given up here.
                 Some(false) if was_overtaken => source.fate = Fate::Doubtful,
@@ -539,16 +554,15 @@ impl SendWindow {
         self.limit_shape(now, takes, stats);
     }
 
-    /// Frames are counted anew: of those on their way nothing will be told.
-    pub(super) fn restart_session(&mut self) {
+    /// Of the frames before this one, which are on their way, nothing will be told any more.
+    pub(super) fn forget_frames(&mut self, before: FrameNumber) {
         for source in &mut self.sources {
-            source.counter = None;
             if source.fate == Fate::Unknown {
                 source.fate = Fate::Needed;
             }
         }
         for lane in &mut self.lanes {
-            lane.told_counter = None;
+            lane.told_before = before;
             lane.log.clear();
             lane.note_change();
         }

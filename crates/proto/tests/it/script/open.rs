@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use corridor_proto::Field;
 use corridor_proto::wire::{
-    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, WindowAck,
-    WindowForm, WindowSymbol,
+    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, LinkFeedback,
+    WindowFeedback, WindowForm, WindowSymbol,
 };
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -70,9 +70,10 @@ impl Eavesdropper {
         let mut rest = body;
         let of_window = matches!(header.kind, Kind::Window | Kind::WindowAck);
         if of_window && (header.has_ack || header.kind == Kind::WindowAck) {
-            let (ack, behind) = WindowAck::parse(body)?;
+            let (_, behind) = LinkFeedback::parse(body)?;
+            let (feedback, behind) = WindowFeedback::parse(behind)?;
             rest = behind;
-            words.push(self.window_ack(sender, &ack));
+            words.push(self.window_feedback(sender, &feedback));
         } else if header.has_ack || header.kind == Kind::Ack {
             let (ack, behind) = Ack::parse(body)?;
             rest = behind;
@@ -116,7 +117,9 @@ impl Eavesdropper {
                         let what = differences(symbol.symbol);
                         format!("WIN {} (+{distance}){what}", number(id))
                     }
-                    WindowForm::Coded { first, count, .. } => {
+                    WindowForm::Coded { seed, count, .. } => {
+                        let base = self.flows.get(&sender).map_or(0, |flow| flow.2);
+                        let first = seed.first(base.into()) as u32;
                         let last = first.wrapping_add(u32::from(count.get()) - 1);
                         format!("WIN coded {}..{}", number(first), number(last))
                     }
@@ -148,7 +151,7 @@ impl Eavesdropper {
     }
 
     /// Feedback of one end of two about the symbols of the other.
-    fn window_ack(&self, sender: u16, ack: &WindowAck) -> String {
+    fn window_feedback(&self, sender: u16, ack: &WindowFeedback) -> String {
         let next = self.symbol_number(3 - sender, ack.next);
         let mut text = format!("WINACK next {next}");
         if ack.span > 0 {

@@ -7,7 +7,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 91] = [
+pub const FIELDS: [&str; 95] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -51,22 +51,26 @@ pub const FIELDS: [&str; 91] = [
     "corridor.difference.echo",
     "corridor.difference.class",
     "corridor.difference.payload",
+    "corridor.window.flow",
     "corridor.window.form",
     "corridor.window.distance",
     "corridor.window.count",
     "corridor.window.id",
     "corridor.window.first",
     "corridor.window.last",
+    "corridor.window.serial",
     "corridor.window.lanes_log",
+    "corridor.link.half_duplex",
+    "corridor.link.counter",
+    "corridor.link.delay",
+    "corridor.link.received_at",
+    "corridor.link.frames",
+    "corridor.link.loss",
+    "corridor.window.ack.flow",
     "corridor.window.ack.next",
     "corridor.window.ack.lanes_log",
     "corridor.window.ack.lane",
     "corridor.window.ack.span",
-    "corridor.window.ack.counter",
-    "corridor.window.ack.delay",
-    "corridor.window.ack.received_at",
-    "corridor.window.ack.frames",
-    "corridor.window.ack.loss",
     "corridor.window.ack.deficit",
     "corridor.window.ack.useless",
     "corridor.window.ack.bitmap",
@@ -208,8 +212,10 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
     values.add("corridor.tag", hex(tag));
     let mut body = &body[HEADER_LEN..];
     if header.kind == Kind::WindowAck || (header.kind == Kind::Window && header.has_ack) {
-        let (ack, rest) = WindowAck::parse(body).expect("an acknowledgement");
-        read_window_ack(&ack, &mut values);
+        let (of_link, rest) = LinkFeedback::parse(body).expect("feedback about a link");
+        read_link_feedback(&of_link, &mut values);
+        let (feedback, rest) = WindowFeedback::parse(rest).expect("feedback about a window");
+        read_window_feedback(&feedback, &mut values);
         body = rest;
     } else if header.has_ack || header.kind == Kind::Ack {
         let (ack, rest) = Ack::parse(body).expect("an acknowledgement");
@@ -319,16 +325,21 @@ fn read_enc(body: &[u8], field: Field, values: &mut Values) -> usize {
     form
 }
 
-fn read_window_ack(ack: &WindowAck, values: &mut Values) {
+fn read_link_feedback(feedback: &LinkFeedback, values: &mut Values) {
+    values.add("corridor.link.half_duplex", u8::from(feedback.half_duplex));
+    values.add("corridor.link.counter", feedback.counter);
+    values.add("corridor.link.delay", feedback.delay.as_nanos());
+    values.add("corridor.link.received_at", feedback.received_at_us);
+    values.add("corridor.link.frames", feedback.frames);
+    values.add("corridor.link.loss", feedback.loss_ratio);
+}
+
+fn read_window_feedback(ack: &WindowFeedback, values: &mut Values) {
+    values.add("corridor.window.ack.flow", ack.flow.0);
     values.add("corridor.window.ack.next", ack.next);
     values.add("corridor.window.ack.lanes_log", ack.lanes.code());
     values.add("corridor.window.ack.lane", ack.lane);
     values.add("corridor.window.ack.span", ack.span);
-    values.add("corridor.window.ack.counter", ack.counter);
-    values.add("corridor.window.ack.delay", ack.delay.as_nanos());
-    values.add("corridor.window.ack.received_at", ack.received_at_us);
-    values.add("corridor.window.ack.frames", ack.frames);
-    values.add("corridor.window.ack.loss", ack.loss_ratio);
     values.add("corridor.window.ack.deficit", ack.deficit);
     values.add("corridor.window.ack.useless", ack.useless);
     if !ack.needed.is_empty() {
@@ -342,6 +353,7 @@ fn read_window_ack(ack: &WindowAck, values: &mut Values) {
 /// Returns the form's number.
 fn read_window(body: &[u8], tag: u16, reader: &mut Reader, values: &mut Values) -> usize {
     let symbol = WindowSymbol::parse(body).expect("a symbol");
+    values.add("corridor.window.flow", symbol.flow.0);
     values.add("corridor.symbol", hex(symbol.symbol));
     let (form, lanes) = match symbol.form {
         WindowForm::Source { id, distance, lanes } => {
@@ -350,9 +362,11 @@ fn read_window(body: &[u8], tag: u16, reader: &mut Reader, values: &mut Values) 
             reader.read(tag, id, symbol.symbol, values);
             (0, lanes)
         }
-        WindowForm::Coded { first, count, lanes } => {
+        WindowForm::Coded { seed, count, lanes } => {
+            let first = seed.low_bits();
+            values.add("corridor.window.serial", seed.value() % 4_096);
             let ahead = (u32::from(count.get()) - 1) * lanes.count() as u32;
-            let last = first.wrapping_add(ahead);
+            let last = first.wrapping_add(ahead) & 0xf_ffff;
             values.add("corridor.window.count", count);
             values.add("corridor.window.first", first);
             values.add("corridor.window.last", last);

@@ -324,17 +324,21 @@ fn acknowledgements_show_what_was_given_up_and_what_was_decoded() {
 
 #[test]
 fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
-    let ack = WindowAck {
+    let of_link = LinkFeedback {
+        path: PathId::default(),
         half_duplex: false,
-        next: 1_234,
-        lanes: Lanes::ONE,
-        lane: 0,
-        span: 12,
         counter: 77,
         delay: core::time::Duration::from_nanos(3 * 16_384),
         received_at_us: u32::MAX,
         frames: 60,
         loss_ratio: 0.1,
+    };
+    let ack = WindowFeedback {
+        flow: FlowId(0),
+        next: 1_234,
+        lanes: Lanes::ONE,
+        lane: 0,
+        span: 12,
         deficit: 2,
         useless: 5,
         credit: None,
@@ -344,10 +348,11 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     let lanes = Lanes::ONE;
     let source = WindowForm::Source { id: 1_234, distance: 12, lanes };
     let count = 35.try_into().expect("some");
-    let coded = WindowForm::Coded { first: u32::MAX - 4, count, lanes };
+    let seed = CodedSeed::new(u64::MAX - 4, 7);
+    let coded = WindowForm::Coded { seed, count, lanes };
     let four = Lanes::holding(4, 1);
-    let of_lane = WindowAck { lanes: four, lane: 3, ..ack.clone() };
-    let coded_of_lane = WindowForm::Coded { first: u32::MAX - 4, count, lanes: four };
+    let of_lane = WindowFeedback { lanes: four, lane: 3, ..ack.clone() };
+    let coded_of_lane = WindowForm::Coded { seed, count, lanes: four };
     let source_of_lane = WindowForm::Source { id: 1_234, distance: 12, lanes: four };
     let mut packets = Vec::new();
     let kinds = [
@@ -362,10 +367,11 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         let has_ack = matches!(form, Some(WindowForm::Source { .. }));
         Header { kind, has_ack, session_tag: 1, counter: 2 }.write(&mut bytes);
         if has_ack || kind == Kind::WindowAck {
+            of_link.write(&mut bytes);
             ack.write(&mut bytes);
         }
         if let Some(form) = form {
-            WindowSymbol::write_head(form, &mut bytes);
+            WindowSymbol::write_head(FlowId(0), form, &mut bytes);
             // A packet that may overtake others, and one that may not.
             bytes.extend_from_slice(&[0x80, 1, 0xaa, 0, 2, 0xbb, 0xcc]);
         }
@@ -377,14 +383,14 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     write_pcap(&file, LINKTYPE_ETHERNET, &packets);
     let Some(info) = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]) else { return };
     let wanted = [
-        "WINACK next 1234 deficit 2 loss 10 %",
-        "WIN source 1234 (+12), +ACK next 1234 deficit 2 loss 10 %",
-        "WIN coded 4294967291..29",
-        "WIN source 1234 (+12 by 4), +ACK next 1234 lane 3/4 deficit 2 loss 10 %",
-        "WIN coded 4294967291..131 by 4",
+        "WINACK counter 77 loss 10 %, next 1234 deficit 2",
+        "WIN source 1234 (+12), +LINK counter 77 loss 10 %, +ACK next 1234 deficit 2",
+        "WIN coded 1048571..29",
+        "WIN source 1234 (+12 by 4), +LINK counter 77 loss 10 %, +ACK next 1234 lane 3/4 deficit 2",
+        "WIN coded 1048571..131 by 4",
     ];
     assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
-    let names = ["packet.no_order", "packet.length", "window.ack.needed", "window.ack.delay"];
+    let names = ["packet.no_order", "packet.length", "window.ack.needed", "link.delay"];
     let names = names.map(|name| format!("corridor.{name}"));
     let mut fields = vec!["-T", "fields"];
     names.iter().for_each(|name| fields.extend(["-e", name]));

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::config::Goal;
 use crate::flow::window::repair::belief::{Belief, Stakes};
 use crate::flow::window::repair::{Outlook, Reserve, SpareAir};
-use crate::link::sent::{Sent, What};
+use crate::link::sent::{FrameNumber, Sent, What};
 
 fn outlook(deficit: usize, sources: usize, repairs: usize, loss_ratio: f64) -> Outlook {
     Outlook { deficit, sources, repairs, loss_ratio }
@@ -22,9 +22,10 @@ fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
     let round_trip = frames.len().max(1);
     let log: Vec<Sent> = (0u32..)
         .zip(frames)
-        .map(|(counter, &what)| {
-            let at = at(round_trip + counter as usize);
-            Sent { counter, at, what, held: false, after_gap: false, len: 1_000 }
+        .map(|(number, &what)| {
+            let at = at(round_trip + number as usize);
+            let number = FrameNumber::new(0, number);
+            Sent { number, at, what, held: false, after_gap: false, len: 1_000 }
         })
         .collect();
     let mut belief = Belief::new(Time::ZERO);
@@ -200,7 +201,8 @@ fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
     let log: Vec<Sent> = (0..4_096)
         .map(|counter| {
             let what = What::Source(u64::from(counter));
-            Sent { counter, at: Time::ZERO, what, held: false, after_gap: false, len: 1_000 }
+            let number = FrameNumber::new(0, counter);
+            Sent { number, at: Time::ZERO, what, held: false, after_gap: false, len: 1_000 }
         })
         .collect();
     belief.restart((0, Time::ZERO), log.iter(), 0.4, Time::ZERO);
@@ -260,8 +262,14 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
         let repair =
             reserve.wants_repair(belief.stakes(at(frame), round_trip, reserve.weigh()), loss_ratio);
         let what = if repair { What::Coded } else { What::Source(0) };
-        let sent =
-            Sent { counter: frame, at: at(frame), what, held: false, after_gap: false, len: 1_000 };
+        let sent = Sent {
+            number: FrameNumber::new(0, frame),
+            at: at(frame),
+            what,
+            held: false,
+            after_gap: false,
+            len: 1_000,
+        };
         belief.add(&sent, loss_ratio);
         log.push_back((sent, f64::from(draws.next_u32()) / 2f64.powi(32) < loss_ratio));
         if log.len() <= ahead {

@@ -1,0 +1,111 @@
+//! What a station tells of a link's frames, whatever flows they carry: which came, when, and how
+//! many got lost.
+
+use core::time::Duration;
+
+use super::{Reader, write_ratio};
+
+/// Bytes of it.
+pub const LINK_FEEDBACK_LEN: usize = 17;
+/// Unit of the delay.
+const DELAY_UNIT_NS: u64 = 16_384;
+
+/// Set in the first byte: both directions share the channel.
+const HALF_DUPLEX: u8 = 1 << 7;
+
+/// A path between two stations: each has counters of its own. There is one today, 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathId(u8);
+
+impl PathId {
+    /// The most that can be told.
+    pub const MAX: Self = PathId(HALF_DUPLEX - 1);
+
+    /// Its number, if it is none above [`MAX`](Self::MAX).
+    pub fn new(number: u8) -> Option<Self> {
+        (number <= Self::MAX.0).then_some(PathId(number))
+    }
+}
+
+/// Feedback about frames with symbols.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkFeedback {
+    /// Whose frames these are.
+    pub path: PathId,
+    /// Both directions share the channel, as far as this station can tell from its own frames.
+    pub half_duplex: bool,
+    /// Newest counter of a frame with a symbol.
+    pub counter: u32,
+    /// How long before this feedback that frame came, at most about a second.
+    pub delay: Duration,
+    /// When that frame came, microseconds of the receiver's clock, modulo 2^32.
+    pub received_at_us: u32,
+    /// Frames with symbols received so far, modulo 2^32.
+    pub frames: u32,
+    /// Share of all frames lost on the way here.
+    pub loss_ratio: f64,
+}
+
+impl LinkFeedback {
+    /// The longest delay that can be told: it may have been longer.
+    pub const DELAY_MAX: Duration = Duration::from_nanos(u16::MAX as u64 * DELAY_UNIT_NS);
+
+    /// Appends it to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let half_duplex = if self.half_duplex { HALF_DUPLEX } else { 0 };
+        out.push(self.path.0 | half_duplex);
+        out.extend_from_slice(&self.counter.to_be_bytes());
+        let units = self.delay.as_nanos() / u128::from(DELAY_UNIT_NS);
+        out.extend_from_slice(&u16::try_from(units).unwrap_or(u16::MAX).to_be_bytes());
+        out.extend_from_slice(&self.received_at_us.to_be_bytes());
+        out.extend_from_slice(&self.frames.to_be_bytes());
+        write_ratio(self.loss_ratio, out);
+    }
+
+    /// Reads it; returns it and what follows it.
+    pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
+        let mut read = Reader(body);
+        let first = read.u8()?;
+        let feedback = LinkFeedback {
+            path: PathId(first & !HALF_DUPLEX),
+            half_duplex: first & HALF_DUPLEX != 0,
+            counter: read.u32()?,
+            delay: Duration::from_nanos(u64::from(read.u16()?) * DELAY_UNIT_NS),
+            received_at_us: read.u32()?,
+            frames: read.u32()?,
+            loss_ratio: read.ratio()?,
+        };
+        Some((feedback, read.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
+        #[test]
+        fn it_survives_the_wire(
+            path in 0..=PathId::MAX.0, half_duplex: bool, counter: u32, units: u16,
+            received_at_us: u32, frames: u32,
+        ) {
+            let delay = Duration::from_nanos(u64::from(units) * DELAY_UNIT_NS);
+            let path = PathId::new(path).unwrap();
+            let loss_ratio = 1.0;
+            let feedback = LinkFeedback {
+                path, half_duplex, counter, delay, received_at_us, frames, loss_ratio,
+            };
+            let mut bytes = Vec::new();
+            feedback.write(&mut bytes);
+            prop_assert_eq!(bytes.len(), LINK_FEEDBACK_LEN);
+            for len in 0..bytes.len() {
+                prop_assert_eq!(LinkFeedback::parse(&bytes[..len]), None);
+            }
+            bytes.extend_from_slice(b"rest");
+            prop_assert_eq!(LinkFeedback::parse(&bytes), Some((feedback, &b"rest"[..])));
+        }
+    }
+}
