@@ -32,8 +32,8 @@ pub use self::core::agenda::{Agenda, MAX_ENTITIES, Rank};
 pub use self::core::agent::{Agent, BROADCAST, Body, LinkOutcome, NodeIndex, Packet, TTL_MAX};
 pub use self::core::network::{
     AgentIndex, AirConfig, BridgeEnds, FlowOf, Frame, FrameCounts, FrameFate, Hop, Interface,
-    MAX_NODES, MAX_PIPES, MAX_RADIOS, Network, NetworkError, NetworkStats, ROUTING_FLOW, RadioIndex,
-    RadioSite, Reach, StationIndex, Topology,
+    MAX_NODES, MAX_PIPES, MAX_RADIOS, Network, NetworkError, NetworkStats, ROUTING_FLOW,
+    RadioIndex, RadioSite, Reach, StationIndex, Topology,
 };
 pub use self::core::watch::{Crossing, Reception, SymbolCounts, Watcher};
 pub use agents::{source, tcpnc};

@@ -1,8 +1,8 @@
 //! A Corridor station at a node, whose frames go over UDP to wherever its peer is: and the agents
 //! that sit behind it, as applications sit behind a daemon's interface. With a helper on the one
-//! radio that all three reach each other by, frames go on it as they are, so that each overhears the
-//! others. With one further away they go over UDP too: frames for all once to each, and those that a
-//! helper should know of and does not overhear to it besides.
+//! radio that all three reach each other by, frames go on it as they are, so that each overhears
+//! the others. With one further away they go over UDP too: frames for all once to each, and what a
+//! helper should know and does not overhear to it besides.
 //!
 //! It is driven as the daemon's station is: one thing in, then everything out. What comes out of
 //! the station goes to the agents, and what they answer goes in again, until all rest; frames are

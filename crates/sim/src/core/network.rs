@@ -270,7 +270,8 @@ impl Network {
     }
 
     /// Lets an agent that sends to these nodes alone be asked for packets only while each radio by
-    /// which they leave its node has room: as a socket pushes back. Wires take everything, and drop.
+    /// which they leave its node has room: as a socket pushes back. Wires take everything, and
+    /// drop.
     pub fn pace(&mut self, agent: AgentIndex, to: &[NodeIndex]) {
         if let Some(seat) = self.agents.get_mut(agent.0) {
             seat.paced = Some(Paced { to: to.to_vec(), under_way: 0 });

@@ -107,7 +107,8 @@ impl Prepared {
     pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, SimError> {
         let overhears = |node: NodeIndex| {
             let helped = plan.tunnels.iter().filter(|tunnel| tunnel.helper.is_some());
-            let mut nodes = helped.flat_map(|tunnel| tunnel.between.into_iter().chain(tunnel.helper));
+            let mut nodes =
+                helped.flat_map(|tunnel| tunnel.between.into_iter().chain(tunnel.helper));
             plan.relay.is_some() || nodes.any(|other| other as NodeIndex == node)
         };
         let pipes = plan.links.iter();

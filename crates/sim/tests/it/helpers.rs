@@ -80,7 +80,9 @@ fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
         };
         let helper = format!("helper = {helper}\n");
         let (alone, helped) = (of("", "500k"), of(&helper, "500k"));
-        assert_eq!(helped, of(&helper, "500k"), "{name}: the same again");
+        let again = of(&helper, "500k");
+        // What tables do not know is no number, and so not equal to itself.
+        assert_eq!(format!("{helped:?}"), format!("{again:?}"), "{name}: the same again");
         for replication in [&alone, &helped] {
             let bps = number(&replication.measures, "goodput_bps");
             assert!((bps / 5e5 - 1.0).abs() < 0.05, "{name}: {bps} bit/s of 500 kbit/s");
@@ -102,11 +104,10 @@ fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
 #[test]
 fn a_helper_overhears_each_hop_over_802_11_too() {
     let losses = [(0, 1, 0.5), (1, 2, 0.05), (3, 0, 0.1), (3, 1, 0.1), (3, 2, 0.1)];
-    let link = |&(a, b, loss): &(usize, usize, f64)| {
-        format!("{a} {b} 80 {loss}\n{b} {a} 80 {loss}\n")
-    };
+    let link =
+        |&(a, b, loss): &(usize, usize, f64)| format!("{a} {b} 80 {loss}\n{b} {a} 80 {loss}\n");
     let links: String = losses.iter().map(link).collect();
-    let radio = "[network.radio]\nmac = 'dcf'\nstandard = 'g'\nrate_bps = '12M'\nretries = 0\n";
+    let radio = "[network.radio]\nmac = 'dcf'\nstandard = 'g'\nrate_bps = '12M'\nretries = 1\n";
     let of = |helper: &str| made(&links, &format!("{ROW}{radio}{TUNNEL}{helper}{}", load("500k")));
     let (alone, helped) = (of(""), of("helper = 3\n"));
     for replication in [&alone, &helped] {

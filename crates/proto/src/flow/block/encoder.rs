@@ -155,7 +155,11 @@ impl Encoder {
             Order::Dense => full || now >= block.last_added_at + self.params.encoder_timeout,
             Order::Systematic => {
                 let spread = self.params.field != Field::Gf2 && !self.links.helper;
-                full || !more || spread || block.next_source < block.coder.count()
+                // For a decoder that is gone no symbols are added: nothing to wait for.
+                full || !more
+                    || spread
+                    || block.next_source < block.coder.count()
+                    || self.is_decoder_gone(now)
             }
         }
     }
@@ -504,5 +508,30 @@ mod tests {
             }
             assert_eq!(stats.symbols_added, symbols, "bundle = {bundle}");
         }
+    }
+
+    /// With a helper, coded symbols wait while packets do, and packets wait while the decoder is
+    /// gone: it was never asked after again, once it had been silent with a block half full.
+    #[test]
+    fn a_silent_decoder_is_asked_after_while_packets_wait() {
+        let delivery_deadline = Duration::from_secs(60);
+        let params = CodingParams { symbol_size: 64, delivery_deadline, ..CodingParams::default() };
+        let rng = Stream::from_seed([1; 32]);
+        let mut encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+        encoder.set_links(ErasureRatios { e1: 0.1, e2: 0.1, e3: 0.5 }, true);
+        let (mut ingress, mut stats) = (IngressQueue::fifo(8), Stats::default());
+        let mut frames_in_the_end = 0;
+        for (counter, tick) in (0..6_000).enumerate() {
+            let now = Time::from_millis(10 * tick);
+            if tick % 5 == 0 {
+                ingress.push_bytes(now, &[1; 60], &mut stats);
+            }
+            encoder.handle_timeout(now, &mut stats);
+            let mut body = Vec::new();
+            let sent = encoder.poll(now, counter as u32, &mut ingress, &mut body, &mut stats);
+            frames_in_the_end += u32::from(sent && tick >= 5_000);
+        }
+        assert!(!ingress.is_empty() && stats.symbols_added < 32, "{stats:?}");
+        assert!(frames_in_the_end > 2, "{frames_in_the_end} frames in the last ten seconds");
     }
 }
