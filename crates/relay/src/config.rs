@@ -29,8 +29,8 @@ pub struct RelayConfig {
     /// When a receiver is sent no coded frames; none: it always is.
     pub switch_off: Option<SwitchOff>,
     /// Whether what neighbours lack is sent again where the MAC does not see to it, and what comes
-    /// of neighbours' frames is reported to them for it: packets of coded frames for the
-    /// receiver without retries, and all packets for one that the MAC does not reach with its retries.
+    /// of neighbours' frames is reported to them for it: packets of coded frames for the receiver
+    /// without retries, and all packets for one that the MAC does not reach with its retries.
     pub resend: bool,
     /// How long packets may wait for the air for good: beyond it some are dropped, as CoDel has it
     /// (RFC 8289); none: only what finds the queue full.
