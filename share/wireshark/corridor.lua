@@ -55,7 +55,7 @@ local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
 -- What relays that combine packets send: a PLAIN with its lowest bit set.
 local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
-  [4] = "reports" }
+  [4] = "reports", [5] = "packet that is to be reported" }
 local RELAYED_REPORTS = 4
 local FATES = { [0] = "lost", [1] = "heard", [2] = "innovative", [3] = "dependent", [4] = "late",
   [5] = "refused", [6] = "not for it", [7] = "rejected", [8] = "on its way" }

@@ -23,7 +23,9 @@ const STEPS_MAX: usize = 200;
 pub fn relay(data: &[u8]) {
     let mut input = Input::new(data);
     let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::paper_adaptive()];
-    let config = presets[usize::from(input.byte() % 3)];
+    let preset = presets[usize::from(input.byte() % 3)];
+    let window_packets = Some(usize::from(input.byte() % 8)).filter(|&packets| packets > 0);
+    let config = RelayConfig { window_packets, ..preset };
     let Ok(mut relay) = Relay::new(NodeId(1), config, Time::ZERO) else { return };
     let (mut now, mut sent) = (Time::ZERO, BTreeSet::new());
     let (mut heard, mut received) = (0_u64, 0_u64);

@@ -66,7 +66,7 @@ pub struct RelayStationConfig {
     /// Addresses of its own host.
     pub own: Vec<IpAddr>,
     /// All frames are addressed to all neighbours on the link: for one that passes on nothing that
-    /// is for others. Nobody acknowledges them there, and nothing is sent again.
+    /// is for others. No MAC acknowledges them there: what neighbours do not report is sent again.
     pub broadcast: bool,
 }
 
@@ -108,6 +108,7 @@ impl RelayStation {
         check_neighbours(&station, &neighbours)?;
         let networks = table(&neighbours, &own)?;
         let relay = Relay::new(NodeId(station.id.0), relay, now).map_err(setting)?;
+        let relay = if broadcast { relay.unacknowledged() } else { relay };
         // HELLOs name one, though a relay has no symbols.
         let most = wire::symbol_size_max(station.frame_len_max, &station.coding, true);
         station.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;

@@ -47,8 +47,10 @@ pub struct RelayTable {
     /// With `switch_off`: greatest share of coded frames that a receiver may fail to decode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_ratio_max: Option<f64>,
-    /// Whether what the receiver without the MAC's retries lacks of coded frames is sent again, and
-    /// what comes of neighbours' frames is reported to them for it.
+    /// Whether what neighbours lack is sent again where the MAC does not see to it, and what comes
+    /// of neighbours' frames is reported to them for it: of coded frames, the packet for the
+    /// receiver without the MAC's retries; all packets for one to which the MAC gives up more than
+    /// 1 in 100 frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend: Option<bool>,
     /// How long packets may wait for the air for good, milliseconds: beyond it some are dropped

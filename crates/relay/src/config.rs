@@ -28,8 +28,8 @@ pub struct RelayConfig {
     pub retries_per_second: u32,
     /// When a receiver is sent no coded frames; none: it always is.
     pub switch_off: Option<SwitchOff>,
-    /// Whether what neighbours lack is sent again where the MAC does not see to it, and what came of
-    /// neighbours' frames is reported to them for it: packets of coded frames for the receiver
+    /// Whether what neighbours lack is sent again where the MAC does not see to it, and what comes
+    /// of neighbours' frames is reported to them for it: packets of coded frames for the receiver
     /// without retries, and all packets for one that the MAC does not reach with its retries.
     pub resend: bool,
     /// How long packets may wait for the air for good: beyond it some are dropped, as CoDel has it

@@ -26,8 +26,10 @@ const PAST: f64 = 0.8;
 const OFF_MIN: Duration = Duration::from_secs(5);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
-/// Share of the frames to a neighbour that the MAC may give up before they are sent again here.
+/// Share of the frames to a neighbour that the MAC may give up before they are sent again here, and
+/// the share by which one frame moves it: a single one is not yet too much.
 const GIVEN_UP_MAX: f64 = 0.01;
+const GIVEN_UP_STEP: f64 = 1.0 / 256.0;
 
 /// Which of the first `counted` of `all` are among `some` of them, if these are spread evenly.
 fn spread(some: u64, all: u64, counted: u64) -> impl Iterator<Item = bool> {
@@ -44,9 +46,13 @@ struct Share {
 
 impl Share {
     fn count(&mut self, came: bool) {
+        self.count_by(came, STEP);
+    }
+
+    fn count_by(&mut self, came: bool, step: f64) {
         self.frames = self.frames.saturating_add(1);
         // The first ones weigh as in a plain mean.
-        let step = STEP.max(1.0 / f64::from(self.frames));
+        let step = step.max(1.0 / f64::from(self.frames));
         self.mean += step * (f64::from(u8::from(came)) - self.mean);
     }
 
@@ -108,12 +114,20 @@ pub struct NeighbourView {
 #[derive(Debug)]
 pub struct Neighbours {
     valid_for: Duration,
+    /// No MAC acknowledges what goes to them.
+    is_unacknowledged: bool,
     list: BTreeMap<NodeId, Neighbour>,
 }
 
 impl Neighbours {
     pub fn new(announce_every: Duration) -> Self {
-        Neighbours { valid_for: announce_every * INTERVALS_VALID, list: BTreeMap::new() }
+        let valid_for = announce_every * INTERVALS_VALID;
+        Neighbours { valid_for, is_unacknowledged: false, list: BTreeMap::new() }
+    }
+
+    /// No MAC acknowledges what goes to them, or sends it again.
+    pub fn set_unacknowledged(&mut self) {
+        self.is_unacknowledged = true;
     }
 
     /// The neighbour, remembered from now on if there is room; whether there was. Where there is
@@ -174,7 +188,7 @@ impl Neighbours {
         if delivered {
             neighbour.delivered.count(true);
         }
-        neighbour.given_up.count(!delivered);
+        neighbour.given_up.count_by(!delivered, GIVEN_UP_STEP);
     }
 
     /// Of so many frames for a neighbour, the MAC has given up so many. In which order is not
@@ -182,11 +196,15 @@ impl Neighbours {
     pub fn count_given_up(&mut self, now: Time, to: NodeId, given_up: u64, frames: u64) {
         let Some(neighbour) = self.of(now, to) else { return };
         let (given_up, counted) = (given_up.min(frames), frames.min(u64::from(MISSED_MAX)));
-        spread(given_up, frames, counted).for_each(|is_one| neighbour.given_up.count(is_one));
+        spread(given_up, frames, counted)
+            .for_each(|is_one| neighbour.given_up.count_by(is_one, GIVEN_UP_STEP));
     }
 
     /// Whether the MAC gives up so much of what goes to a neighbour that it is sent again here.
     pub fn is_lossy(&self, node: NodeId) -> bool {
+        if self.is_unacknowledged {
+            return true;
+        }
         let given_up = self.list.get(&node).and_then(|neighbour| neighbour.given_up.known());
         given_up.is_some_and(|share| share > GIVEN_UP_MAX)
     }

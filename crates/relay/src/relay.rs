@@ -121,6 +121,14 @@ impl Relay {
         })
     }
 
+    /// The same where no MAC acknowledges frames: with [`RelayConfig::resend`] all that neighbours
+    /// do not report is sent again.
+    #[must_use]
+    pub fn unacknowledged(mut self) -> Self {
+        self.neighbours.set_unacknowledged();
+        self
+    }
+
     /// What happened so far.
     pub fn stats(&self) -> RelayStats {
         RelayStats { congested_s: self.congestion.seconds(), ..self.stats }
@@ -389,8 +397,8 @@ impl Relay {
         true
     }
 
-    /// Lets a packet go again that was lost to its receiver, as early as it would have gone; not any
-    /// more where it would be known no longer that it has come.
+    /// Lets a packet go again that was lost to its receiver, as early as it would have gone; not
+    /// any more where it would be known no longer that it has come.
     fn resend(&mut self, waiting: Waiting) {
         if self.is_late(self.now, &waiting, PAIR_QUARTERS) {
             return;

@@ -43,6 +43,10 @@ pub struct Mesh {
     pub mode: MeshMode,
     /// What relays combine.
     pub relays: MeshRelays,
+    /// Packets that may be under way from a relay to the next; 0: any number; none: as many as the
+    /// preset has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay_window: Option<u16>,
     /// Packets of each host.
     pub packets: u32,
     /// Longest of them, bytes.
@@ -129,6 +133,7 @@ impl Mesh {
             queue_packets: dice.pick(&[2, 5, 50, 1_000]),
             frame_len_max: dice.pick(&[576, 700, 1_500]),
             one_channel: dice.below(2) == 0,
+            relay_window: dice.pick(&[None, None, Some(0), Some(1), Some(2), Some(16)]),
             removals: Vec::new(),
         }
     }
@@ -257,7 +262,12 @@ impl Mesh {
             MeshRelays::Plain => RelayConfig::plain(),
         };
         let announce_every = Duration::from_millis(100);
-        RelayConfig { queue_packets: self.queue_packets.into(), announce_every, ..config }
+        let window_packets = match self.relay_window {
+            None => config.window_packets,
+            Some(packets) => Some(packets.into()).filter(|&packets| packets > 0),
+        };
+        let queue_packets = self.queue_packets.into();
+        RelayConfig { queue_packets, window_packets, announce_every, ..config }
     }
 
     /// What a hub is told, of a node that is one: who its members are, and what they lead to.

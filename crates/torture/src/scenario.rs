@@ -474,6 +474,12 @@ impl Scenario {
             ("mesh.nodes", mesh().map_or(3, |mesh| mesh.nodes.into()), 3, NODES_MAX.into()),
             ("mesh.queue_packets", mesh().map_or(2, |mesh| mesh.queue_packets.into()), 2, 4_096),
             (
+                "mesh.relay_window",
+                mesh().and_then(|mesh| mesh.relay_window).unwrap_or(0).into(),
+                0,
+                256,
+            ),
+            (
                 "packet_len_max",
                 most(&mut ends().map(|end| u32::from(end.packet_len_max))),
                 2,

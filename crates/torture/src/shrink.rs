@@ -127,6 +127,7 @@ impl Candidates<'_> {
         with(|mesh| mesh.removals.iter_mut().for_each(|removal| removal.again_ms = 0));
         with(|mesh| mesh.packet_len_max = 60);
         with(|mesh| mesh.one_channel = false);
+        with(|mesh| mesh.relay_window = None);
         with(|mesh| mesh.mode = MeshMode::Plain);
         with(|mesh| mesh.relays = MeshRelays::Plain);
     }

@@ -200,9 +200,10 @@ class Relay:
         With ``switch_off``: greatest share of coded frames that a receiver may fail to
         decode; none = left out.
     resend
-        Whether what the receiver without the MAC's retries lacks of coded frames is sent
-        again, and what comes of neighbours' frames is reported to them for it; none = left
-        out.
+        Whether what neighbours lack is sent again where the MAC does not see to it, and
+        what comes of neighbours' frames is reported to them for it: of coded frames, the
+        packet for the receiver without the MAC's retries; all packets for one to which the
+        MAC gives up more than 1 in 100 frames; none = left out.
     queue_target_ms
         How long packets may wait for the air for good, ms: beyond it some are dropped
         (CoDel, RFC 8289); 0: only what finds the queue full; none = left out.

@@ -550,6 +550,88 @@ fn where_nothing_is_reported_it_is_sent_again_after_a_while_and_a_second_copy_is
     assert_eq!(left.stats().duplicates, 1);
 }
 
+/// A relay whose MAC gives up one in five frames to its neighbour, which is the other one.
+fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
+    let announce_every = Duration::from_secs(60);
+    let mut nodes = [1, 2].map(|id| relay(id, RelayConfig { announce_every, ..config }));
+    for number in 0..40 {
+        let to = LinkDestination::Unicast(NodeId(2));
+        nodes[0].handle_outcome(ms(0), to, 7, number % 5 > 0);
+    }
+    nodes
+}
+
+/// What goes next from a node, if anything does, and what comes of it at the other one.
+fn pass(now: Time, from: &mut Relay, to: &mut Relay, number: u16) -> Vec<Arc<[u8]>> {
+    let frame = from.poll_transmit(now).expect("there is one").frame;
+    assert!(to.handle_frame(now, NodeId(number), true, &frame));
+    core::iter::from_fn(|| to.poll_received()).map(|received| received.packet).collect()
+}
+
+#[test]
+fn what_the_mac_gives_up_is_sent_again_by_report() {
+    let [mut from, mut to] = over_a_lossy_hop(RelayConfig::default());
+    for text in ["p", "q", "r"] {
+        from.send(ms(1), NodeId(2), 9, packet(text)).expect("room");
+    }
+    from.poll_transmit(ms(1)).expect("it is lost");
+    assert_eq!(pass(ms(2), &mut from, &mut to, 1), [packet("q")]);
+    from.poll_transmit(ms(3)).expect("lost, too");
+    assert_eq!(to.poll_timeout(), Some(ms(22)));
+    pass(ms(22), &mut to, &mut from, 2);
+    assert_eq!(pass(ms(23), &mut from, &mut to, 1), [packet("p")]);
+    assert_eq!(from.stats().resent, 1);
+    // Of the last one nothing was said: that the one behind it came says that it is lost.
+    pass(ms(43), &mut to, &mut from, 2);
+    assert_eq!(pass(ms(44), &mut from, &mut to, 1), [packet("r")]);
+    pass(ms(64), &mut to, &mut from, 2);
+    from.handle_timeout(ms(2000));
+    assert_eq!((from.stats().resent, from.is_ready()), (2, false));
+}
+
+#[test]
+fn what_has_come_and_is_sent_again_is_dropped_and_nothing_is_for_ever() {
+    let [mut from, mut to] = over_a_lossy_hop(RelayConfig::default());
+    from.send(ms(1), NodeId(2), 9, packet("p")).expect("room");
+    assert_eq!(pass(ms(1), &mut from, &mut to, 1), [packet("p")]);
+    let mut frames = 0;
+    while let Some(due) = from.poll_timeout().filter(|&due| due < ms(10_000)) {
+        from.handle_timeout(due);
+        while from.is_ready() {
+            assert_eq!(pass(due, &mut from, &mut to, 1), [packet(""); 0]);
+            frames += 1;
+        }
+    }
+    assert_eq!((frames, to.stats().duplicates), (2, 2), "at 501 and 1001 ms");
+}
+
+#[test]
+fn where_the_mac_sees_to_it_or_nothing_is_resent_nobody_asks() {
+    for (resend, share, asks) in [(true, 200, false), (true, 50, true), (false, 5, false)] {
+        let mut node = relay(1, RelayConfig { resend, ..RelayConfig::default() });
+        for number in 1..=800 {
+            let to = LinkDestination::Unicast(NodeId(2));
+            node.handle_outcome(ms(0), to, 7, number % share != share / 2);
+        }
+        node.send(ms(1), NodeId(2), 9, packet("p")).expect("room");
+        let frame = node.poll_transmit(ms(1)).expect("ready").frame;
+        let asked = matches!(Frame::parse(&frame), Some(Frame::Plain { asks: true, .. }));
+        assert_eq!(asked, asks, "one in {share}, {resend}");
+    }
+}
+
+#[test]
+fn where_no_mac_acknowledges_all_is_reported_and_sent_again() {
+    let announce_every = Duration::from_secs(60);
+    let config = RelayConfig { announce_every, ..RelayConfig::default() };
+    let [mut from, mut to] = [1, 2].map(|id| relay(id, config).unacknowledged());
+    ["p", "q"].iter().for_each(|text| from.send(ms(1), NodeId(2), 9, packet(text)).expect("room"));
+    from.poll_transmit(ms(1)).expect("it is lost");
+    assert_eq!(pass(ms(2), &mut from, &mut to, 1), [packet("q")]);
+    pass(ms(22), &mut to, &mut from, 2);
+    assert_eq!(pass(ms(23), &mut from, &mut to, 1), [packet("p")]);
+}
+
 #[test]
 fn the_papers_relays_report_nothing_and_send_nothing_again() {
     let (frame, [mut left, _], mut between) = coded(RelayConfig::paper());
