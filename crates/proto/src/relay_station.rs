@@ -442,6 +442,11 @@ impl RelayStation {
         self.group.hurry_hello(now);
     }
 
+    /// As [`Station::set_session_frames`](crate::Station::set_session_frames).
+    pub fn set_session_frames(&mut self, frames: u32) {
+        self.group.set_session_frames(frames);
+    }
+
     /// What it was told, as every station.
     pub fn config(&self) -> &StationConfig {
         &self.config

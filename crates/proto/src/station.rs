@@ -13,12 +13,12 @@ mod path;
 mod path_tests;
 mod plain;
 mod presence;
+mod sessions;
 mod tcpnc_endpoint;
 mod window_endpoint;
 #[cfg(test)]
 mod window_tests;
 
-use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::rand::{Rng, SeedableRng};
@@ -704,12 +704,6 @@ impl Station {
         if let RoleState::Window(role) = &self.role {
             role.set_rate(shared);
         }
-    }
-
-    /// Agrees on another secret after so long, where stations have keys of their own; two minutes
-    /// where nobody says otherwise.
-    pub fn set_rekey_interval(&mut self, interval: Duration) {
-        self.shared.group.set_rekey_interval(interval);
     }
 
     /// Whether a frame may be of an accepted session of a peer, as far as its header says.

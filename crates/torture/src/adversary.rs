@@ -9,9 +9,9 @@ use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::MTU_ECHOES_MAX;
 use corridor_proto::wire::{
-    Ack, BlockAck, Echo, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Kind,
-    Lanes, ProbeBody, Random128, Report, WINDOW_BITMAP_LEN_MAX, WindowAck, WindowForm,
-    WindowSymbol,
+    Ack, BlockAck, Echo, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo,
+    KeyExchange, Kind, Lanes, ProbeBody, Random128, Report, WINDOW_BITMAP_LEN_MAX, WindowAck,
+    WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -99,8 +99,15 @@ impl Stranger {
                 bent = pretender.poll_transmit(now)?.frame.to_vec();
             }
         }
-        Some((bent, true))
+        let is_whole = is_same_exchange(frame, &bent);
+        Some((bent, !is_whole))
     }
+}
+
+/// Whether two frames begin a key exchange alike: the zeros behind vouch for nothing.
+pub(super) fn is_same_exchange(frame: &[u8], other: &[u8]) -> bool {
+    let [a, b] = [frame, other].map(|frame| Some(KeyExchange::parse(frame)?.frame));
+    a.is_some() && a == b
 }
 
 /// What an insider knows of a session.

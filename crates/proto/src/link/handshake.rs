@@ -71,6 +71,8 @@ struct OwnSession {
     /// Of which secret the key is, and frames sealed under it.
     generation: Option<Generation>,
     sealed: u32,
+    /// Frames that are sealed before another session takes its place.
+    frames_max: u32,
 }
 
 /// How a station's packets cross, and with what.
@@ -313,14 +315,21 @@ impl Group {
         key.seal(self.own.next_counter, frame, clear);
         self.own.next_counter += 1;
         self.own.sealed = self.own.sealed.saturating_add(1);
-        if self.own.next_counter >= SESSION_FRAMES_MAX {
+        if self.own.next_counter >= self.own.frames_max {
             self.rekey();
         }
     }
 
+    /// Another session is begun after so many frames, if not before for want of nonces.
+    pub(crate) fn set_session_frames(&mut self, frames: u32) {
+        self.own.frames_max = frames.clamp(1, SESSION_FRAMES_MAX);
+    }
+
     /// A fresh session of the same instance, before the counter runs out.
     fn rekey(&mut self) {
-        self.own = OwnSession::new(&self.secrets, self.me, &mut self.rng);
+        let frames_max = self.own.frames_max;
+        let fresh = OwnSession::new(&self.secrets, self.me, &mut self.rng);
+        self.own = OwnSession { frames_max, ..fresh };
         for peer in &mut self.peers {
             peer.accepts_us = false;
         }
@@ -666,7 +675,8 @@ impl OwnSession {
     fn new(secrets: &Secrets, me: StationId, rng: &mut Stream) -> Self {
         let id = random128(rng);
         let (key, generation) = (secrets.own_key(me, &id), secrets.generation());
-        OwnSession { id, key, generation, next_counter: 0, sealed: 0 }
+        let frames_max = SESSION_FRAMES_MAX;
+        OwnSession { id, key, generation, next_counter: 0, sealed: 0, frames_max }
     }
 }
 

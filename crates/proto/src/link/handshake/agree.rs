@@ -4,6 +4,7 @@
 use super::*;
 use crate::bounds::{REKEY_AFTER_FRAMES, REKEY_SILENCE, REKEY_WAIT};
 use crate::link::exchange::Taken;
+use crate::psk::Psk;
 use crate::wire::KeyExchange;
 use crate::wire::cookie::CookieReply;
 
@@ -11,6 +12,11 @@ impl Group {
     /// Whether stations have keys of their own here, and agree on secrets.
     pub(crate) fn has_keys(&self) -> bool {
         self.exchange.is_some()
+    }
+
+    /// What frames are sealed under now.
+    pub(crate) fn secret(&self) -> Option<&Psk> {
+        self.secrets.current()
     }
 
     /// Another secret is wanted after so long.
