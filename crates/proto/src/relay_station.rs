@@ -115,7 +115,8 @@ impl RelayStation {
         let rng = Stream::from_rng(&mut Stream::from_seed(entropy));
         // No relay has a window.
         let (coding, crossing) = (station.coding, station.crossing());
-        let setting = Setting { coding, crossing, received_bytes: 0 };
+        let setting =
+            Setting { coding, crossing, received_bytes: 0, feedback: coding.ack_interval };
         Ok(RelayStation {
             now,
             broadcast,

@@ -25,7 +25,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN};
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, REPORT_INTERVAL};
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
@@ -169,7 +169,7 @@ pub enum Event {
         /// What [`Station::tunnel_mtu`] has become, bytes.
         tunnel_mtu: usize,
     },
-    /// A peer has not been heard for [`crate::bounds::PEER_SILENT`].
+    /// A peer has not been heard for [`crate::bounds::PEER_SILENT_HELLOS`] of its HELLOs.
     PeerSilent {
         /// The peer.
         peer: StationId,
@@ -249,6 +249,10 @@ impl Station {
             coding: config.coding,
             crossing: config.crossing(),
             received_bytes: memory::divided(&config).received,
+            feedback: match config.role {
+                Role::Helper { .. } => REPORT_INTERVAL,
+                _ => config.coding.ack_interval,
+            },
         };
         let security = match peers[..] {
             [peer] => config.security.for_peer(peer)?,

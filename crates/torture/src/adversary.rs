@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::MTU_ECHOES_MAX;
+use corridor_proto::wire::intervals::Intervals;
 use corridor_proto::wire::{
     Ack, BlockAck, Echo, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo,
     KeyExchange, Kind, Lanes, ProbeBody, Random128, Report, WINDOW_BITMAP_LEN_MAX, WindowAck,
@@ -298,6 +299,7 @@ impl Insider {
                     mode: dice.pick(&[Mode::Block, Mode::Window]),
                     base: dice.0.next_u32(),
                     to: vec![to],
+                    intervals: intervals(dice),
                 };
                 hello.write(out);
             }
@@ -349,6 +351,12 @@ fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
 fn lanes(dice: &mut Dice) -> Lanes {
     let code = if dice.below(2) == 0 { 0 } else { dice.below(5) as u8 };
     Lanes::from_code(code).unwrap_or(Lanes::ONE)
+}
+
+/// Intervals that nobody has to believe.
+fn intervals(dice: &mut Dice) -> Intervals {
+    let ms = |dice: &mut Dice| Some(Duration::from_millis(dice.pick(&[0, 1, 30, 5_000, 65_535])));
+    Intervals { feedback: ms(dice), hello: ms(dice) }
 }
 
 /// Feedback about a window that says what it likes.

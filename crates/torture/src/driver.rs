@@ -10,7 +10,7 @@ use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{
     HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING, PENDING_SESSION_AGE_MAX,
-    REKEY_AFTER_TIME, REKEY_SILENCE, REPORT_INTERVAL, SESSION_FRAMES_MAX,
+    REKEY_AFTER_TIME, REKEY_SILENCE_HELLOS, REPORT_INTERVAL, SESSION_FRAMES_MAX,
 };
 use corridor_proto::{Event, FrameOutcome, Mode, PacketOutcome, Station, StationConfig};
 
@@ -303,7 +303,7 @@ impl<'a> Driver<'a> {
     /// it hears who has moved say HELLO, or, with keys of their own, begin a key exchange.
     fn search_max(&self) -> Duration {
         let moves = self.scenario.addresses.as_ref().is_some_and(|it| !it.moves.is_empty());
-        if moves { REKEY_SILENCE + HELLO_INTERVAL_SLOW } else { Duration::ZERO }
+        if moves { (REKEY_SILENCE_HELLOS + 1) * HELLO_INTERVAL_SLOW } else { Duration::ZERO }
     }
 
     fn is_at_rest(&self) -> bool {

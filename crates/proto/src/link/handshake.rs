@@ -35,6 +35,7 @@ use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
 use crate::memory::{self, WindowShape};
+use crate::wire::intervals::Intervals;
 use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
     TAG_LEN, cookie, hello_clear, write_station,
@@ -49,11 +50,7 @@ pub(crate) struct Group {
     exchange: Option<Box<Exchange>>,
     rng: Stream,
     instance: u64,
-    coding: CodingParams,
-    /// How packets cross here.
-    crossing: Crossing,
-    /// Bytes that windows of peers may take.
-    received_bytes: usize,
+    setting: Setting,
     own: OwnSession,
     challenges: ChallengeKey,
     peers: Vec<Peer>,
@@ -82,6 +79,8 @@ pub(crate) struct Setting {
     pub(crate) crossing: Crossing,
     /// Bytes that the window of a peer may take.
     pub(crate) received_bytes: usize,
+    /// How long feedback waits here, or a report.
+    pub(crate) feedback: Duration,
 }
 
 /// A configured neighbour.
@@ -120,6 +119,7 @@ struct PeerSession {
     challenge_to_answer: Random128,
     /// What this station takes of its window.
     taken: WindowShape,
+    intervals: Intervals,
 }
 
 struct PendingSession {
@@ -189,6 +189,8 @@ pub(crate) struct Joined {
     pub(crate) taken: WindowShape,
     /// Which run of the peer this is: the low bits of its instance.
     pub(crate) run: u16,
+    /// How long its feedback waits, as it says.
+    pub(crate) feedback: Option<Duration>,
 }
 
 impl Group {
@@ -196,7 +198,7 @@ impl Group {
         me: StationId,
         security: &Security,
         peers: &[StationId],
-        Setting { coding, crossing, received_bytes }: Setting,
+        setting: Setting,
         mut rng: Stream,
         now: Time,
     ) -> Self {
@@ -223,9 +225,7 @@ impl Group {
             exchange,
             rng,
             instance,
-            coding,
-            crossing,
-            received_bytes,
+            setting,
             own,
             challenges,
             peers,
@@ -362,14 +362,16 @@ impl Group {
         ranked.sort_by_key(|&(rank, _)| rank);
         ranked.truncate(PEERS_MAX);
         let mut to: Vec<HelloTo> = ranked.into_iter().map(|(_, to)| to).collect();
-        let CodingParams { mode, field, symbol_size, .. } = self.coding;
+        let CodingParams { mode, field, symbol_size, .. } = self.setting.coding;
         let block_size = match mode {
-            Mode::Block => self.coding.block_size,
-            Mode::Window => self.coding.lane_size(),
+            Mode::Block => self.setting.coding.block_size,
+            Mode::Window => self.setting.coding.lane_size(),
         };
-        to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
+        to.iter_mut().for_each(|to| to.instead = Instead::of(self.setting.crossing));
         let instance = self.instance;
-        Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
+        let intervals =
+            Intervals { feedback: Some(self.setting.feedback), hello: Some(HELLO_INTERVAL_SLOW) };
+        Hello { instance, field, block_size, symbol_size, mode, base, to, intervals }.write(frame);
         let len_min = len_min.max(self.seeking_len(now));
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
         self.show_cookie(now, frame);
@@ -415,7 +417,7 @@ impl Group {
     /// Peers that fell silent since the last call.
     pub(crate) fn newly_silent(&mut self, now: Time) -> Option<StationId> {
         let fell = |peer: &&mut Peer| {
-            peer.session.is_some() && !peer.silent && now - peer.last_heard > PEER_SILENT
+            peer.session.is_some() && !peer.silent && now - peer.last_heard > peer.silent_after()
         };
         let id = self.peers.iter_mut().find(fell).map(|peer| {
             peer.silent = true;
@@ -560,11 +562,11 @@ impl Group {
 
     /// What this station takes of the window of who says this.
     fn taken(&self, hello: &Hello) -> WindowShape {
-        match self.coding.mode {
+        match self.setting.coding.mode {
             Mode::Block => WindowShape::LEAST,
             Mode::Window => memory::taken(
-                self.coding.lanes_max(),
-                self.received_bytes,
+                self.setting.coding.lanes_max(),
+                self.setting.received_bytes,
                 (hello.field, hello.symbol_size),
             ),
         }
@@ -574,7 +576,7 @@ impl Group {
     fn compare(&mut self, at: usize, hello: &Hello, said: &HelloTo) -> Option<Crossing> {
         let theirs = said.instead.map_or_else(|| hello.mode.into(), Crossing::from);
         let before = self.peers[at].crossing.replace(theirs);
-        (theirs != self.crossing && before != Some(theirs)).then_some(theirs)
+        (theirs != self.setting.crossing && before != Some(theirs)).then_some(theirs)
     }
 
     fn take_hello_of_pending(
@@ -650,6 +652,7 @@ impl Group {
             replay: ReplayWindow::starting_at(counter),
             challenge_to_answer: pending.challenge_to_answer,
             taken: pending.taken,
+            intervals: hello.intervals,
         });
         peer.accepts_us = said.accepted;
         peer.gone = false;
@@ -667,6 +670,7 @@ impl Group {
             takes: WindowShape { lanes: said.lanes, lane_size: said.lane_size },
             taken: pending.taken,
             run: hello.instance as u16,
+            feedback: hello.intervals.feedback,
         }
     }
 }
@@ -722,6 +726,28 @@ impl Peer {
             return 1.0;
         }
         self.link.ratio()
+    }
+
+    /// Time between two HELLOs of it when it has nothing else to say: as it says, or as here.
+    pub(crate) fn hello_interval(&self) -> Duration {
+        let told = self.session.as_ref().and_then(|session| session.intervals.hello);
+        told.unwrap_or(HELLO_INTERVAL_SLOW)
+    }
+
+    /// How long it may not be heard before it counts as gone.
+    fn silent_after(&self) -> Duration {
+        PEER_SILENT_HELLOS * self.hello_interval()
+    }
+
+    /// How long an encoder may not be heard before the link from it counts as broken.
+    pub(crate) fn encoder_stale_after(&self) -> Duration {
+        E1_STALE_HELLOS * self.hello_interval() + HELLO_TALKING
+    }
+
+    /// How long a helper may not report before it is not counted on.
+    pub(crate) fn report_stale_after(&self) -> Duration {
+        let told = self.session.as_ref().and_then(|session| session.intervals.feedback);
+        REPORT_STALE_INTERVALS * told.unwrap_or(REPORT_INTERVAL)
     }
 
     /// Both sides have accepted each other.

@@ -121,6 +121,7 @@ impl WindowEndpoint {
             None
         };
         self.ack_follows = false;
+        self.sender.expect_feedback(joined.feedback.unwrap_or(coding.ack_interval));
         self.sender.restart_peer(now, joined.takes, &mut shared.stats);
     }
 

@@ -510,6 +510,11 @@ impl WindowSender {
         self.silence.note_heard(self.link.loss_ratio());
     }
 
+    /// How long the other end's feedback waits.
+    pub(crate) fn expect_feedback(&mut self, interval: Duration) {
+        self.link.expect_feedback(interval);
+    }
+
     /// The receiver restarted: it has nothing, and takes no longer window than this.
     pub(crate) fn restart_peer(&mut self, now: Time, takes: WindowShape, stats: &mut Stats) {
         self.restart_session();
