@@ -17,8 +17,9 @@
 mod agree;
 mod examine;
 mod outreach;
+mod peer;
+mod standing;
 
-use core::cmp::Reverse;
 use core::time::Duration;
 
 use corridor_base::rand::{Rng, SeedableRng};
@@ -30,7 +31,6 @@ use crate::config::{CodingParams, Crossing, Mode, StationId};
 use crate::inspect::PeerView;
 use crate::keys::Security;
 use crate::link::exchange::Exchange;
-use crate::link::loss_ratio::LossEstimator;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
@@ -41,6 +41,9 @@ use crate::wire::{
     TAG_LEN, cookie, hello_clear, write_station,
 };
 use outreach::{Cookies, Outreach};
+pub(crate) use peer::Peer;
+use peer::{PeerSession, PendingSession};
+use standing::{Event, Standing};
 
 /// The station's own session, and those of its peers.
 pub(crate) struct Group {
@@ -81,56 +84,6 @@ pub(crate) struct Setting {
     pub(crate) received_bytes: usize,
     /// How long feedback waits here, or a report.
     pub(crate) feedback: Duration,
-}
-
-/// A configured neighbour.
-pub(crate) struct Peer {
-    pub(crate) id: StationId,
-    /// The link from it.
-    pub(crate) link: LossEstimator,
-    /// It accepts our session.
-    accepts_us: bool,
-    session: Option<PeerSession>,
-    /// How packets cross there, as it last said under an accepted session.
-    crossing: Option<Crossing>,
-    /// Sessions of it accepted so far. What answered then does not answer the challenges of now.
-    promotions: u32,
-    pending: Vec<PendingSession>,
-    last_heard: Time,
-    /// When it last said an authentic HELLO, under whatever session.
-    hello_at: Option<Time>,
-    /// How many it said so far.
-    hellos: u64,
-    /// When one last said something to this station, which it had to hear first.
-    answered_at: Option<Time>,
-    silent: bool,
-    /// When it asked last whether it is accepted, unless it has shown since that it knows.
-    asked_at: Option<Time>,
-    /// It has said goodbye: its session is kept only to hear that again.
-    gone: bool,
-}
-
-struct PeerSession {
-    id: Random128,
-    keys: SessionKeys,
-    instance: u64,
-    replay: ReplayWindow,
-    /// What we owe it: the answer to the challenge it set our current session.
-    challenge_to_answer: Random128,
-    /// What this station takes of its window.
-    taken: WindowShape,
-    intervals: Intervals,
-}
-
-struct PendingSession {
-    id: Random128,
-    keys: SessionKeys,
-    our_challenge: Random128,
-    challenge_to_answer: Random128,
-    newest_counter: Option<u32>,
-    heard_at: Time,
-    /// What this station would take of its window.
-    taken: WindowShape,
 }
 
 /// A frame that opened; its body is in the buffer that was passed in.
@@ -331,7 +284,7 @@ impl Group {
         let fresh = OwnSession::new(&self.secrets, self.me, &mut self.rng);
         self.own = OwnSession { frames_max, ..fresh };
         for peer in &mut self.peers {
-            peer.accepts_us = false;
+            peer.follow(Event::OwnSession);
         }
         self.hello_interval = HELLO_INTERVAL_FAST;
         self.hello_due = Time::ZERO;
@@ -399,7 +352,7 @@ impl Group {
 
     /// The peers that may accept this station's session, and have not said goodbye.
     pub(crate) fn peers_met(&self) -> impl Iterator<Item = StationId> {
-        let is_met = |peer: &&Peer| peer.session.is_some() && !peer.gone;
+        let is_met = |peer: &&Peer| peer.standing.is_accepted();
         self.peers.iter().filter(is_met).map(|peer| peer.id)
     }
 
@@ -407,7 +360,7 @@ impl Group {
     pub(crate) fn note_goodbye(&mut self, now: Time, id: StationId) -> bool {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) else { return false };
         peer.silent = true;
-        let is_news = !core::mem::replace(&mut peer.gone, true);
+        let is_news = peer.standing != Standing::Gone && peer.follow(Event::Goodbye);
         if is_news {
             self.reach_out_again(now);
         }
@@ -449,7 +402,9 @@ impl Group {
             if !session.replay.accept(header.counter) {
                 return Opening::Replayed;
             }
-            if peer.gone && !is_goodbye(header, body) {
+            // A goodbye is noted by whoever reads it.
+            let event = if is_goodbye(header, body) { Event::Goodbye } else { Event::Frame };
+            if peer.standing.after(event).is_none() {
                 return Opening::UnknownSession;
             }
             let id = session.id;
@@ -525,12 +480,13 @@ impl Group {
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
             let is_new = |session: &mut PeerSession| session.replay.accept(counter);
-            if peer.gone || !peer.session.as_mut().is_some_and(is_new) {
+            let accepts_us = said.is_some_and(|said| said.accepted);
+            let after = peer.standing.after(Event::Hello { accepts_us });
+            let Some(after) = after.filter(|_| peer.session.as_mut().is_some_and(is_new)) else {
                 return Opening::Replayed;
-            }
+            };
             peer.note(now, counter, 0);
-            // Between these two sessions it is for good; an overtaken HELLO does not undo it.
-            peer.accepts_us |= said.is_some_and(|said| said.accepted);
+            peer.standing = after;
             if let (Some(session), Some(said)) = (&mut peer.session, said) {
                 session.challenge_to_answer = said.challenge;
             }
@@ -654,8 +610,7 @@ impl Group {
             taken: pending.taken,
             intervals: hello.intervals,
         });
-        peer.accepts_us = said.accepted;
-        peer.gone = false;
+        peer.follow(Event::Answered { accepts_us: said.accepted });
         peer.link.restart_counting();
         peer.note(now, counter, 0);
         Joined {
@@ -681,120 +636,6 @@ impl OwnSession {
         let (key, generation) = (secrets.own_key(me, &id), secrets.generation());
         let frames_max = SESSION_FRAMES_MAX;
         OwnSession { id, key, generation, next_counter: 0, sealed: 0, frames_max }
-    }
-}
-
-impl Peer {
-    fn new(id: StationId, now: Time) -> Self {
-        Peer {
-            id,
-            link: LossEstimator::new(),
-            accepts_us: false,
-            session: None,
-            crossing: None,
-            promotions: 0,
-            pending: Vec::new(),
-            last_heard: now,
-            hello_at: None,
-            hellos: 0,
-            answered_at: None,
-            silent: false,
-            asked_at: None,
-            gone: false,
-        }
-    }
-
-    /// Something was heard, just behind so many probes of the path's MTU.
-    fn note(&mut self, now: Time, counter: u32, probes: u8) {
-        self.link.note_behind(counter, probes);
-        self.last_heard = now;
-        self.silent = false;
-    }
-
-    /// An authentic HELLO of it was heard; `answers`: it has something to say to this station.
-    fn note_hello(&mut self, now: Time, answers: bool) {
-        self.hello_at = Some(now);
-        self.hellos = self.hellos.saturating_add(1);
-        if answers {
-            self.answered_at = Some(now);
-        }
-    }
-
-    /// The erasure ratio of the link from it; 1 when it has not been heard for `stale`.
-    pub(crate) fn erasure_ratio(&self, now: Time, stale: Duration) -> f64 {
-        if self.session.is_none() || self.gone || now - self.last_heard > stale {
-            return 1.0;
-        }
-        self.link.ratio()
-    }
-
-    /// Time between two HELLOs of it when it has nothing else to say: as it says, or as here.
-    pub(crate) fn hello_interval(&self) -> Duration {
-        let told = self.session.as_ref().and_then(|session| session.intervals.hello);
-        told.unwrap_or(HELLO_INTERVAL_SLOW)
-    }
-
-    /// How long it may not be heard before it counts as gone.
-    fn silent_after(&self) -> Duration {
-        PEER_SILENT_HELLOS * self.hello_interval()
-    }
-
-    /// How long an encoder may not be heard before the link from it counts as broken.
-    pub(crate) fn encoder_stale_after(&self) -> Duration {
-        E1_STALE_HELLOS * self.hello_interval() + HELLO_TALKING
-    }
-
-    /// How long a helper may not report before it is not counted on.
-    pub(crate) fn report_stale_after(&self) -> Duration {
-        let told = self.session.as_ref().and_then(|session| session.intervals.feedback);
-        REPORT_STALE_INTERVALS * told.unwrap_or(REPORT_INTERVAL)
-    }
-
-    /// Both sides have accepted each other.
-    fn is_joined(&self) -> bool {
-        self.accepts_us && self.session.is_some() && !self.gone
-    }
-
-    /// Both sides have accepted each other, and no newer session is knocking.
-    fn settled(&self) -> bool {
-        self.is_joined() && self.pending.is_empty()
-    }
-
-    fn keys_of(&self, id: &Random128) -> Option<&SessionKeys> {
-        let accepted = self.session.iter().map(|session| (&session.id, &session.keys));
-        let pending = self.pending.iter().map(|pending| (&pending.id, &pending.keys));
-        accepted.chain(pending).find(|(other, _)| *other == id).map(|(_, keys)| keys)
-    }
-
-    /// What the next HELLO says to this peer, by rank: to its accepted session, and then to the
-    /// pending ones, the one that was heard last before others.
-    fn hello_entries(&self) -> impl Iterator<Item = (usize, HelloTo)> {
-        let station = self.id;
-        let accepted = self.session.iter().filter(|_| !self.gone).map(move |session| HelloTo {
-            station,
-            session: session.id,
-            challenge: [0; 16],
-            answer: session.challenge_to_answer,
-            accepted: true,
-            asks: !self.accepts_us,
-            instead: None,
-            lanes: session.taken.lanes,
-            lane_size: session.taken.lane_size,
-        });
-        let mut pending: Vec<&PendingSession> = self.pending.iter().collect();
-        pending.sort_by_key(|pending| Reverse(pending.heard_at));
-        let pending = pending.into_iter().map(move |pending| HelloTo {
-            station,
-            session: pending.id,
-            challenge: pending.our_challenge,
-            answer: pending.challenge_to_answer,
-            accepted: false,
-            asks: true,
-            instead: None,
-            lanes: pending.taken.lanes,
-            lane_size: pending.taken.lane_size,
-        });
-        accepted.map(|to| (0, to)).chain((1..).zip(pending))
     }
 }
 
