@@ -281,6 +281,8 @@ field("to_accepted", bool, "hello.to.accepted", "Accepted", 8, nil, 0x01)
 field("to_asks", bool, "hello.to.asks", "Asks for an answer", 8, nil, 0x02)
 field("to_instead", uint8, "hello.to.instead", "The sender's packets", base.DEC, INSTEAD, 0x0c)
 field("to_lanes", uint8, "hello.to.lanes_log", "Lanes that it takes, logarithm", base.DEC, nil, 0x70)
+field("told_feedback", uint16, "hello.feedback", "Longest that its feedback waits, ms")
+field("told_hello", uint16, "hello.interval", "Between its HELLOs, ms")
 field("to_lane_size", uint16, "hello.to.lane_size", "Symbols of a lane that it takes",
   base.UNIT_STRING, { " symbols" })
 
@@ -1183,6 +1185,11 @@ local function dissect_hello(state, c)
       return ran_out(state, "greeting")
     end
     say(state, said)
+  end
+  -- Stations of before say nothing of it.
+  if left(c) >= 4 then
+    add(c, tree, "told_feedback", 2)
+    add(c, tree, "told_hello", 2)
   end
 end
 

@@ -161,6 +161,20 @@ impl AnyStation {
         }
     }
 
+    /// See [`Station::set_rekey_interval`]; a relay has the secret of a group, which stays.
+    pub fn set_rekey_interval(&mut self, interval: Duration) {
+        match self {
+            AnyStation::One(station) => station.set_rekey_interval(interval),
+            AnyStation::Hub(hub) => hub.set_rekey_interval(interval),
+            AnyStation::Relay(_) => {}
+        }
+    }
+
+    /// See [`Station::set_session_frames`].
+    pub fn set_session_frames(&mut self, frames: u32) {
+        either!(self, station => station.set_session_frames(frames));
+    }
+
     /// See [`Station::expects`]. A relay expects all: its hops are links.
     pub fn expects(&self, frame: &[u8]) -> bool {
         match self {

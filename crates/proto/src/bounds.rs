@@ -126,9 +126,9 @@ pub const REKEY_AFTER_FRAMES: u32 = 1 << 23;
 pub const REJECT_AFTER_TIME: Duration = Duration::from_secs(180);
 /// How long frames under the secret before are still opened, when the peer has used the new one.
 pub const FORMER_SECRET_AGE_MAX: Duration = Duration::from_secs(3);
-/// How long a peer may be silent before a new secret is looked for: it may have restarted, and
-/// wait for this station to call (as [`REKEY_WAIT`]).
-pub const REKEY_SILENCE: Duration = REKEY_WAIT;
+/// For how many of its HELLOs a peer may be silent before a new secret is looked for: it may have
+/// restarted, and wait for this station to call. Usually that is [`REKEY_WAIT`].
+pub const REKEY_SILENCE_HELLOS: u32 = 3;
 /// How often a neighbour is asked for the secrets that it seals under because frames in its name do
 /// not open, which anybody can send.
 pub const SECRETS_ASKED_INTERVAL: Duration = Duration::from_secs(1);
@@ -169,7 +169,7 @@ pub const UNPROVEN_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
 pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
 /// Shortest HELLO or initiation to a peer that is called, where whoever hears it may answer with no
 /// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
-pub const HELLO_OUTREACH_LEN: usize = 452;
+pub const HELLO_OUTREACH_LEN: usize = 468;
 /// The same at any other time, of who looks for a peer: one answer of one entry.
 pub const HELLO_SEEKING_LEN: usize = HELLO_OUTREACH_LEN / 4;
 /// Largest interval between what looks for a peer then: 25 a second.
@@ -216,8 +216,14 @@ pub const HELLO_INTERVAL_TALKING_MAX: Duration = Duration::from_millis(30);
 pub const HELLO_TALKING: Duration = Duration::from_secs(2);
 /// Largest interval the search for a missing peer backs off to.
 pub const HELLO_INTERVAL_SEARCH_MAX: Duration = Duration::from_millis(250);
-/// A peer unheard for so long is told to its neighbours as gone.
-pub const PEER_SILENT: Duration = Duration::from_secs(20);
+/// Shortest and longest time between two HELLOs that a peer may say of itself.
+pub const HELLO_INTERVAL_TOLD_MIN: Duration = Duration::from_secs(1);
+/// See [`HELLO_INTERVAL_TOLD_MIN`].
+pub const HELLO_INTERVAL_TOLD_MAX: Duration = Duration::from_secs(60);
+/// A peer unheard for so many of its HELLOs is told to its neighbours as gone.
+pub const PEER_SILENT_HELLOS: u32 = 4;
+/// Longest that feedback may wait, and longest that a peer may say that its does.
+pub const FEEDBACK_INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// Time between two reports of a helper.
 pub const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a helper waits at least for further symbols before it sends what it holds back for
@@ -229,11 +235,11 @@ pub const HELPER_SILENCE_INTERVALS: u32 = 3;
 pub const HELPER_INTERVAL_PARTS: u32 = 8;
 /// Least time between two acknowledgements that complete a block.
 pub const ACK_INTERVAL_MIN: Duration = Duration::from_millis(2);
-/// A helper that has not reported for so long is not counted on.
-pub const REPORT_STALE: Duration = Duration::from_secs(2);
-/// A helper that has not heard an encoder for so long takes the link from it for broken. An encoder
-/// with nothing to send still says HELLO.
-pub const E1_STALE: Duration = Duration::from_secs(12);
+/// A helper that has not reported for so many of its intervals is not counted on.
+pub const REPORT_STALE_INTERVALS: u32 = 10;
+/// A helper that has not heard an encoder for so many of its HELLOs, and [`HELLO_TALKING`], takes
+/// the link from it for broken. An encoder with nothing to send still says HELLO.
+pub const E1_STALE_HELLOS: u32 = 2;
 /// How far a paced sender may run ahead after a pause.
 pub const PACE_BURST: Duration = Duration::from_millis(2);
 /// How long frames that are not held back, as feedback, may hold back others, however many of them

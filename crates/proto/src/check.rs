@@ -5,8 +5,8 @@ use core::time::Duration;
 use corridor_codec::{MAX_BLOCK_SIZE, MAX_WINDOW_SIZE};
 
 use crate::bounds::{
-    BLOCKS_IN_FLIGHT_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX, MAX_OVERHEAD_MAX, SYMBOL_SIZE_MIN,
-    WINDOW_SYMBOLS_MAX,
+    BLOCKS_IN_FLIGHT_MAX, FEEDBACK_INTERVAL_MAX, FRAME_LEN_MAX, INGRESS_PACKETS_MAX,
+    MAX_OVERHEAD_MAX, SYMBOL_SIZE_MIN, WINDOW_SYMBOLS_MAX,
 };
 use crate::config::{LinkErrors, Mode, Role, STATION_NUMBER, StationConfig};
 use crate::error::ConfigError;
@@ -140,7 +140,7 @@ fn check_coding(config: &StationConfig) -> Result<(), ConfigError> {
         ("coding.ack_interval_ms", coding.ack_interval),
     ];
     for (field, span) in spans {
-        if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&span) {
+        if !(Duration::from_millis(1)..=FEEDBACK_INTERVAL_MAX).contains(&span) {
             return Err(ConfigError::new(field, span.as_millis(), "1 to 60000 ms"));
         }
     }

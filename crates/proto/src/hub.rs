@@ -21,6 +21,7 @@ pub(crate) mod icmp;
 mod networks;
 mod turns;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -113,12 +114,14 @@ pub struct Hub {
     told: Told,
 }
 
-/// What the driver told of the path, for neighbours that come later.
+/// What the driver told of the path and of sessions, for neighbours that come later.
 #[derive(Default)]
 struct Told {
     path_lens: Option<FrameLens>,
     frames_limit: Option<usize>,
     reaches_out: bool,
+    rekey_interval: Option<Duration>,
+    session_frames: Option<u32>,
 }
 
 /// The station for one neighbour.
@@ -590,6 +593,18 @@ impl Hub {
             let calls = station.peers().iter().any(|peer| called.contains(&peer.id));
             station.reach_out(now, calls);
         });
+    }
+
+    /// As [`Station::set_rekey_interval`], for each neighbour, and for those that come.
+    pub fn set_rekey_interval(&mut self, interval: Duration) {
+        self.told.rekey_interval = Some(interval);
+        self.each(self.now, |station| station.set_rekey_interval(interval));
+    }
+
+    /// As [`Station::set_session_frames`], for each neighbour, and for those that come.
+    pub fn set_session_frames(&mut self, frames: u32) {
+        self.told.session_frames = Some(frames);
+        self.each(self.now, |station| station.set_session_frames(frames));
     }
 
     /// As [`Station::expects`], of the neighbour that it names.

@@ -46,7 +46,7 @@ pub struct PeerView {
     pub pending_sessions: usize,
     /// Both sides have accepted each other.
     pub is_up: bool,
-    /// It has not been heard for [`crate::bounds::PEER_SILENT`].
+    /// It has not been heard for [`crate::bounds::PEER_SILENT_HELLOS`] of its HELLOs.
     pub is_silent: bool,
     /// Authentic HELLOs heard from it.
     pub hellos: u64,

@@ -10,6 +10,8 @@
 //! address gets more bytes than came from it before it has answered, so that nobody is flooded in
 //! another's name.
 
+mod standing;
+
 use arrayvec::ArrayVec;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -19,6 +21,7 @@ use crate::bounds::{
 };
 use crate::config::StationId;
 use crate::wire::{ChallengeToken, PATH_CHALLENGE_LEN};
+use standing::{Act, Standing};
 
 /// Addresses of peers.
 pub struct PeerBook<A> {
@@ -227,6 +230,21 @@ impl<A: Copy + PartialEq> Peer<A> {
         !self.is_proven() || now - answered_at >= wait
     }
 
+    /// What an address is to it; `is_overheard`: others hear what goes to one address.
+    fn standing(&self, address: A, is_overheard: bool) -> Standing {
+        let is_alone = self.candidate.is_none() && self.challenged.is_empty() && !is_overheard;
+        match &self.place {
+            Some(place) if place.address == address && place.allowance.is_none() => {
+                Standing::Proven
+            }
+            Some(place) if place.address == address && is_alone => Standing::Alone,
+            Some(place) if place.address == address => Standing::Contested,
+            _ if self.fixed => Standing::Barred,
+            Some(_) => Standing::Elsewhere,
+            None => Standing::Unknown,
+        }
+    }
+
     /// Whether it has shown where it is, or the configuration says so.
     fn is_proven(&self) -> bool {
         self.place.is_some_and(|place| place.allowance.is_none())
@@ -387,45 +405,35 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         let Some(peer) = peers.iter_mut().find(|peer| peer.id == station) else {
             return Learned::Nothing;
         };
-        let is_there = |place: &Place<A>| place.address == address;
-        let is_alone = peer.candidate.is_none() && peer.challenged.is_empty() && !*is_overheard;
-        let place = peer.place.as_mut().filter(|place| is_there(place));
-        match (certainty, place) {
-            (Certainty::Answer(token), Some(Place { allowance: None, .. })) => {
-                peer.note_at_home(now, token);
-            }
-            (_, Some(Place { allowance: None, .. })) => {}
-            (Certainty::Session, Some(place)) if is_alone => {
-                *place = Place::known(address);
+        match peer.standing(address, *is_overheard).on(certainty) {
+            Act::Nothing => {}
+            Act::NoteHome(token) => peer.note_at_home(now, token),
+            Act::Prove => {
+                peer.place = Some(Place::known(address));
                 peer.certain = true;
             }
-            (Certainty::Answer(token), _) => {
+            Act::Weigh(token) => {
                 if peer.note_answer(now, address, token) {
                     return peer.settle(address);
                 }
                 // It may be asked again for as many bytes.
-                if peer.challenged.iter().any(|it| is_there(&it.place)) {
+                if peer.challenged.iter().any(|it| it.place.address == address) {
                     peer.challenge(now, address, len_bytes, rng);
                 }
             }
-            (Certainty::Session, _) if !peer.fixed => {
-                let place = Place::unproven(address, 0);
-                let _ = peer.place.get_or_insert(place);
+            Act::Ask => {
+                let _ = peer.place.get_or_insert(Place::unproven(address, 0));
                 peer.challenge(now, address, len_bytes, rng);
             }
-            (Certainty::Handshake | Certainty::Initiation, Some(place)) => place.credit(len_bytes),
-            (Certainty::Handshake | Certainty::Initiation, None) if !peer.fixed => {
-                let place = Place::unproven(address, len_bytes);
-                match (&mut peer.place, &mut peer.candidate) {
-                    (at @ None, _) => {
-                        *at = Some(place);
-                        return Learned::Found;
-                    }
-                    (_, Some(candidate)) if is_there(candidate) => candidate.credit(len_bytes),
-                    (_, candidate) => *candidate = Some(place),
-                }
+            Act::Credit => peer.place.iter_mut().for_each(|place| place.credit(len_bytes)),
+            Act::Find => {
+                peer.place = Some(Place::unproven(address, len_bytes));
+                return Learned::Found;
             }
-            _ => {}
+            Act::LookThere => match &mut peer.candidate {
+                Some(candidate) if candidate.address == address => candidate.credit(len_bytes),
+                candidate => *candidate = Some(Place::unproven(address, len_bytes)),
+            },
         }
         Learned::Nothing
     }

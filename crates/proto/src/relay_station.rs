@@ -117,7 +117,8 @@ impl RelayStation {
         let rng = Stream::from_rng(&mut Stream::from_seed(entropy));
         // No relay has a window.
         let (coding, crossing) = (station.coding, station.crossing());
-        let setting = Setting { coding, crossing, received_bytes: 0 };
+        let setting =
+            Setting { coding, crossing, received_bytes: 0, feedback: coding.ack_interval };
         Ok(RelayStation {
             now,
             broadcast,
@@ -455,6 +456,11 @@ impl RelayStation {
     /// Says HELLO soon.
     pub fn greet(&mut self, now: Time) {
         self.group.hurry_hello(now);
+    }
+
+    /// As [`Station::set_session_frames`](crate::Station::set_session_frames).
+    pub fn set_session_frames(&mut self, frames: u32) {
+        self.group.set_session_frames(frames);
     }
 
     /// What it was told, as every station.

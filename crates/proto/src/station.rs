@@ -13,19 +13,19 @@ mod path;
 mod path_tests;
 mod plain;
 mod presence;
+mod sessions;
 mod tcpnc_endpoint;
 mod window_endpoint;
 #[cfg(test)]
 mod window_tests;
 
-use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN};
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, REPORT_INTERVAL};
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
@@ -170,7 +170,7 @@ pub enum Event {
         /// What [`Station::tunnel_mtu`] has become, bytes.
         tunnel_mtu: usize,
     },
-    /// A peer has not been heard for [`crate::bounds::PEER_SILENT`].
+    /// A peer has not been heard for [`crate::bounds::PEER_SILENT_HELLOS`] of its HELLOs.
     PeerSilent {
         /// The peer.
         peer: StationId,
@@ -250,6 +250,10 @@ impl Station {
             coding: config.coding,
             crossing: config.crossing(),
             received_bytes: memory::divided(&config).received,
+            feedback: match config.role {
+                Role::Helper { .. } => REPORT_INTERVAL,
+                _ => config.coding.ack_interval,
+            },
         };
         let security = config.security.for_peers(&peers)?;
         let group = Group::new(config.id, &security, &peers, setting, fork(), now);
@@ -703,12 +707,6 @@ impl Station {
         if let RoleState::Window(role) = &self.role {
             role.set_rate(shared);
         }
-    }
-
-    /// Agrees on another secret after so long, where stations have keys of their own; two minutes
-    /// where nobody says otherwise.
-    pub fn set_rekey_interval(&mut self, interval: Duration) {
-        self.shared.group.set_rekey_interval(interval);
     }
 
     /// Whether a frame may be of an accepted session of a peer, as far as its header says.

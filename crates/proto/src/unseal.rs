@@ -37,6 +37,18 @@ impl Unsealer {
         Unsealer { psk: psk.into(), sessions: VecDeque::new(), body: Vec::new() }
     }
 
+    /// What is sealed from here on is under this secret, which a pair has agreed on.
+    #[doc(hidden)]
+    pub fn follow(&mut self, psk: &Psk) {
+        if *psk == self.psk {
+            return;
+        }
+        self.psk = psk.clone();
+        for session in &mut self.sessions {
+            session.key = SessionKey::derive(psk, session.sender, &session.id);
+        }
+    }
+
     /// Opens a frame into `out` (replaced): the same bytes at the same places, the body in clear,
     /// the AEAD tag as it was. Returns who sealed it; `None` when it does not open, and `out` is
     /// the frame as it is.

@@ -23,6 +23,7 @@
 pub mod cookie;
 #[cfg(test)]
 mod document;
+pub mod intervals;
 mod key_exchange;
 mod lanes;
 mod link_feedback;
@@ -435,6 +436,8 @@ pub struct Hello {
     pub base: u32,
     /// What the sender says to each station it has heard, at most [`PEERS_MAX`].
     pub to: Vec<HelloTo>,
+    /// How often the sender says something.
+    pub intervals: intervals::Intervals,
 }
 
 /// The part of a HELLO that is meant for one station.
@@ -548,6 +551,7 @@ impl Hello {
             out.push(accepted | asks | instead | to.lanes.code() << LANES_SHIFT);
             out.extend_from_slice(&to.lane_size.to_be_bytes());
         }
+        self.intervals.write(out);
     }
 
     /// Reads a body.
@@ -586,8 +590,8 @@ impl Hello {
                 let (accepted, asks) = (flags & ACCEPTED_BIT != 0, flags & ASKS_BIT != 0);
                 let instead = Instead::from_code(flags >> INSTEAD_SHIFT & INSTEAD_MASK);
                 // More than this build knows of is the most that it knows of.
-                let lanes = Lanes::from_code(flags >> LANES_SHIFT & LANES_MASK);
-                let lanes = lanes.unwrap_or(Lanes::MOST);
+                let lanes =
+                    Lanes::from_code(flags >> LANES_SHIFT & LANES_MASK).unwrap_or(Lanes::MOST);
                 let lane_size = read.u16()?;
                 if !(1..=MAX_WINDOW_SIZE).contains(&usize::from(lane_size)) {
                     return None;
@@ -605,7 +609,8 @@ impl Hello {
                 })
             })
             .collect::<Option<Vec<_>>>()?;
-        Some(Hello { instance, field, block_size, symbol_size, mode, base, to })
+        let intervals = intervals::Intervals::read(&mut read);
+        Some(Hello { instance, field, block_size, symbol_size, mode, base, to, intervals })
     }
 }
 
@@ -751,14 +756,13 @@ mod tests {
                 lanes: Lanes::MOST,
                 lane_size: 1_024,
             }],
+            intervals: Default::default(),
         };
         let mut hello_bytes = Vec::new();
         hello.write(&mut hello_bytes);
         assert_eq!(Hello::parse(&hello_bytes), Some(hello));
-        for len in 0..ack.len() {
-            assert_eq!(Ack::parse(&ack[..len]), None);
-        }
-        for len in 0..hello_bytes.len() {
+        assert!((0..ack.len()).all(|len| Ack::parse(&ack[..len]).is_none()));
+        for len in 0..hello_bytes.len() - intervals::INTERVALS_LEN {
             assert_eq!(Hello::parse(&hello_bytes[..len]), None);
         }
     }

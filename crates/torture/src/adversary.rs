@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::MTU_ECHOES_MAX;
+use corridor_proto::wire::intervals::Intervals;
 use corridor_proto::wire::{
     Ack, BlockAck, CodedSeed, Echo, Enc, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello,
-    HelloTo, Kind, Lanes, LinkFeedback, PathId, ProbeBody, Random128, Report,
+    HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, PathId, ProbeBody, Random128, Report,
     WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol,
 };
 use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
@@ -99,8 +100,15 @@ impl Stranger {
                 bent = pretender.poll_transmit(now)?.frame.to_vec();
             }
         }
-        Some((bent, true))
+        let is_whole = is_same_exchange(frame, &bent);
+        Some((bent, !is_whole))
     }
+}
+
+/// Whether two frames begin a key exchange alike: the zeros behind vouch for nothing.
+pub(super) fn is_same_exchange(frame: &[u8], other: &[u8]) -> bool {
+    let [a, b] = [frame, other].map(|frame| Some(KeyExchange::parse(frame)?.frame));
+    a.is_some() && a == b
 }
 
 /// What an insider knows of a session.
@@ -291,6 +299,7 @@ impl Insider {
                     mode: dice.pick(&[Mode::Block, Mode::Window]),
                     base: dice.0.next_u32(),
                     to: vec![to],
+                    intervals: intervals(dice),
                 };
                 hello.write(out);
             }
@@ -343,6 +352,12 @@ fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
 fn lanes(dice: &mut Dice) -> Lanes {
     let code = if dice.below(2) == 0 { 0 } else { dice.below(5) as u8 };
     Lanes::from_code(code).unwrap_or(Lanes::ONE)
+}
+
+/// Intervals that nobody has to believe.
+fn intervals(dice: &mut Dice) -> Intervals {
+    let ms = |dice: &mut Dice| Some(Duration::from_millis(dice.pick(&[0, 1, 30, 5_000, 65_535])));
+    Intervals { feedback: ms(dice), hello: ms(dice) }
 }
 
 /// Feedback about a window that says what it likes.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use corridor_proto::inspect::Inspection;
-use corridor_proto::{Station, StationConfig, Stats, Unsealer};
+use corridor_proto::{Psk, Station, StationConfig, Stats, Unsealer};
 
 use super::coverage::{Coverage, Feature};
 use super::invariants::{Broken, Invariant, check_bounds, check_ranks, egress_packets_max, ensure};
 use super::ledger::{Fate, Ledger};
+use super::nonces::Nonces;
 use super::scenario::{Place, Scenario};
 use super::window_ledger::{Lost, WindowLedger};
 use super::window_packet;
@@ -49,8 +50,9 @@ pub(super) struct Books {
     last: Vec<(Inspection, Stats)>,
     /// By the station that sends.
     flows: BTreeMap<usize, Flow>,
-    /// Whoever reads along with each pair that has a shared secret.
+    /// Whoever reads along with each station.
     witnesses: Vec<Option<Unsealer>>,
+    nonces: Nonces,
     clear: Vec<u8>,
     serial: u64,
     /// Hosts of windows, by their station.
@@ -89,23 +91,23 @@ impl Books {
             };
             Some((station, flow))
         };
-        let first_of = |pair: usize| places.iter().find(|place| place.pair == pair);
-        let keys = (0..scenario.pairs.len()).filter_map(first_of);
-        let witness = |&place| scenario.config(place).security.shared().cloned().map(Unsealer::new);
-        let witnesses = keys.map(witness).collect();
         let flows = places.iter().enumerate().filter_map(flow).collect();
         let network = &scenario.network;
         Books {
             last: places.iter().map(|_| Default::default()).collect(),
             flows,
-            witnesses,
+            witnesses: places.iter().map(|_| None).collect(),
+            nonces: Nonces::default(),
             clear: Vec::new(),
             serial: 0,
             hosts: BTreeMap::new(),
             talks: vec![Talks::default(); scenario.pairs.len()],
             talkative: scenario.pairs.iter().map(|pair| pair.talks).collect(),
             trusted: scenario.insider_ppm == 0,
-            ordered: network.late_ppm == 0 && scenario.forged_ppm == 0,
+            // Copies may come before what they are of.
+            ordered: network.late_ppm == 0
+                && scenario.forged_ppm == 0
+                && scenario.addresses.as_ref().is_none_or(|it| it.copied_ppm == 0),
             perfect: scenario.is_perfect(),
             places,
         }
@@ -162,18 +164,28 @@ impl Books {
         }
     }
 
-    /// Reads a frame along.
-    pub(super) fn sent(&mut self, from: usize, frame: &[u8]) -> Result<(), Broken> {
-        let Some(Flow::Window(ledger)) = self.flows.get_mut(&from) else { return Ok(()) };
-        let witness = self.witnesses[self.places[from].pair].as_mut();
-        let Some(witness) = witness else { return Ok(()) };
-        match witness.unseal(frame, &mut self.clear) {
-            Some(_) if self.trusted => ledger.sent(&self.clear),
-            _ => Ok(()),
+    /// Reads a frame along, which was sealed under a secret, if there is one. Whether it begins a
+    /// session behind another.
+    pub(super) fn sent(
+        &mut self,
+        from: usize,
+        frame: &[u8],
+        secret: Option<&Psk>,
+    ) -> Result<bool, Broken> {
+        let is_another = self.nonces.sent((from, 0), frame)?;
+        let (Some(Flow::Window(ledger)), Some(secret)) = (self.flows.get_mut(&from), secret) else {
+            return Ok(is_another);
+        };
+        let witness = self.witnesses[from].get_or_insert_with(|| Unsealer::new(secret.clone()));
+        witness.follow(secret);
+        if witness.unseal(frame, &mut self.clear).is_some() && self.trusted {
+            ledger.sent(&self.clear)?;
         }
+        Ok(is_another)
     }
 
     pub(super) fn started(&mut self, station: usize, view: Inspection, sizes: (usize, usize)) {
+        self.nonces.started(station);
         if let Some(Flow::Coded(ledger)) = self.flows.get_mut(&station) {
             ledger.sender_started(&view, sizes);
         }

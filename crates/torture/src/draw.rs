@@ -6,11 +6,17 @@ use corridor_base::{Stream, StreamKey};
 use corridor_proto::bounds::SYMBOL_SIZE_MIN;
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, wire};
 
-use super::mesh::Mesh;
+use super::addresses::Addresses;
+use super::mesh::{Mesh, MeshKind};
 use super::scenario::{
     Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
     Stall, WindowCoding,
 };
+
+/// How old secrets get, milliseconds; 0: as by default.
+pub(super) const REKEYS_MS: [u32; 4] = [0, 100, 400, 1_000];
+/// Frames of a session: of the least, a handshake behind many losses takes most.
+pub(super) const SESSION_FRAMES: [u32; 3] = [150, 400, 1_500];
 
 /// Draws whole numbers.
 pub(super) struct Dice(pub(super) Stream);
@@ -67,6 +73,7 @@ impl Scenario {
             forged_ppm: 0,
             forgeries: Vec::new(),
             insider_ppm: 0,
+            addresses: None,
             mesh: None,
             plant: None,
         };
@@ -77,19 +84,49 @@ impl Scenario {
             scenario.make_perfect();
         } else {
             scenario.draw_happenings(&mut dice);
-            scenario.draw_removals();
+            scenario.draw_addresses();
         }
+        scenario.draw_removals();
         if scenario.insider_ppm > 0 {
             scenario.pairs.iter_mut().for_each(|pair| pair.keys = None);
+            scenario.mesh.iter_mut().for_each(|mesh| mesh.keys = None);
         }
         scenario
+    }
+
+    /// Addresses that change, in some seeds: of one station of each pair, and of nodes of a mesh of
+    /// which no two speak with each other.
+    fn draw_addresses(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture addresses");
+        if !dice.percent(25) {
+            return;
+        }
+        let movers: Vec<u8> = match &self.mesh {
+            Some(mesh) => match mesh.kind {
+                MeshKind::RelayRow => return,
+                MeshKind::HubStar if dice.percent(70) => {
+                    (1..mesh.nodes).filter(|_| dice.percent(50)).collect()
+                }
+                _ => vec![dice.below(mesh.nodes.into()) as u8],
+            },
+            None => {
+                let places = self.places();
+                let of_pair = |pair: usize| {
+                    let of = places.iter().enumerate().filter(move |(_, it)| it.pair == pair);
+                    of.map(|(at, _)| at as u8).collect::<Vec<_>>()
+                };
+                (0..self.pairs.len()).map(|pair| dice.pick(&of_pair(pair))).collect()
+            }
+        };
+        self.addresses = Some(Addresses::draw(&mut dice, &movers, self.span_ms));
     }
 
     /// Hubs and relays, in some seeds.
     fn draw_mesh(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture mesh");
         if dice.percent(15) {
-            self.mesh = Some(Mesh::draw(&mut dice));
+            let mesh = self.mesh.insert(Mesh::draw(&mut dice));
+            mesh.draw_keys(&mut dice);
         }
     }
 
@@ -116,16 +153,17 @@ impl Scenario {
         }
     }
 
-    /// Keys of their own for some pairs without helper and window, and secrets that follow each
+    /// Keys of their own for some pairs without helper, and sessions and secrets that follow each
     /// other fast.
     fn draw_keys(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture keys");
         for pair in &mut self.pairs {
-            let has_windows = pair.ends.iter().any(|end| end.coding.window.is_some());
-            let rekey_ms = dice.pick(&[0, 100, 400, 1_000]);
-            if pair.helper == Help::None && !has_windows && dice.percent(25) {
+            let rekey_ms = dice.pick(&REKEYS_MS);
+            if pair.helper == Help::None && dice.percent(25) {
                 pair.keys = Some(OwnKeys { rekey_ms });
             }
+            let frames = dice.pick(&SESSION_FRAMES);
+            pair.session_frames = if dice.percent(25) { frames } else { 0 };
         }
     }
 
@@ -184,6 +222,7 @@ impl Scenario {
         self.stalls.clear();
         self.jumps.clear();
         self.restarts.clear();
+        self.addresses = None;
         for end in self.pairs.iter_mut().flat_map(|pair| &mut pair.ends) {
             end.coding.delivery_deadline_ms = 60_000;
         }
@@ -217,7 +256,7 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
     if dice.percent(50) {
         second.packets = 0;
     }
-    Pair { plain, helper, talks: false, keys: None, ends: [first, second] }
+    Pair { plain, helper, talks: false, keys: None, session_frames: 0, ends: [first, second] }
 }
 
 fn draw_end(dice: &mut Dice, big: bool, recoded: bool) -> End {

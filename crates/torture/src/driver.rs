@@ -10,10 +10,11 @@ use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{
     HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING, PENDING_SESSION_AGE_MAX,
-    REKEY_AFTER_TIME, REPORT_INTERVAL,
+    REKEY_AFTER_TIME, REKEY_SILENCE_HELLOS, REPORT_INTERVAL, SESSION_FRAMES_MAX,
 };
-use corridor_proto::{Event, FrameOutcome, PacketOutcome, Station, StationConfig};
+use corridor_proto::{Event, FrameOutcome, Mode, PacketOutcome, Station, StationConfig};
 
+use super::addresses::Address;
 use super::adversary::{Insider, Stranger};
 use super::books::{Books, Look};
 use super::coverage::{Coverage, Feature};
@@ -62,6 +63,13 @@ enum Happening {
         bytes: Vec<u8>,
         origin: Origin,
     },
+    /// The same between addresses.
+    Datagram {
+        from: Address,
+        to: Address,
+        bytes: Vec<u8>,
+        origin: Origin,
+    },
     /// The underlay of a station may have room again.
     Room {
         station: usize,
@@ -80,8 +88,21 @@ enum Happening {
         station: usize,
         by: Duration,
     },
+    /// A station has another address, or the one that it had at first.
+    Move {
+        station: usize,
+        back: bool,
+    },
     /// From here on every frame arrives.
     Calm,
+}
+
+impl Happening {
+    /// Whether it is the network that does it, and not the scenario.
+    fn is_of_network(&self) -> bool {
+        use Happening::{Datagram, Frame, Room};
+        matches!(self, Frame { .. } | Datagram { .. } | Room { .. })
+    }
 }
 
 /// Where a frame comes from.
@@ -119,7 +140,7 @@ pub(super) struct Driver<'a> {
     scenario: &'a Scenario,
     now: Time,
     seats: Vec<Seat>,
-    network: Network,
+    network: Network<'a>,
     books: Books,
     happenings: BTreeMap<(Time, u64), Happening>,
     sequence: u64,
@@ -158,11 +179,16 @@ impl<'a> Driver<'a> {
                 frames_sent: 0,
             }
         };
+        let of_pair = |at: usize| {
+            let speak = |&(other, it): &(usize, &Place)| other != at && it.pair == places[at].pair;
+            places.iter().enumerate().filter(speak).map(|(other, it)| (it.id, other)).collect()
+        };
+        let peers = (0..places.len()).map(of_pair).collect();
         let hosts = (0..places.len() as u64).map(|at| Dice::new(seed, at, "torture host"));
         let mut driver = Driver {
             scenario,
             now: Time::ZERO,
-            network: Network::new(scenario),
+            network: Network::new(scenario, peers),
             books: Books::new(scenario),
             happenings: BTreeMap::new(),
             sequence: 0,
@@ -210,6 +236,10 @@ impl<'a> Driver<'a> {
             let by = Duration::from_millis(jump.by_ms.into());
             self.happen(ms(jump.at_ms), Happening::Jump { station: jump.station.into(), by });
         }
+        for it in scenario.addresses.iter().flat_map(|addresses| &addresses.moves) {
+            let (station, back) = (it.station.into(), it.back);
+            self.happen(ms(it.at_ms), Happening::Move { station, back });
+        }
         for stall in &scenario.stalls {
             self.happen(ms(stall.begin_ms), Happening::Room { station: stall.station.into() });
         }
@@ -220,8 +250,7 @@ impl<'a> Driver<'a> {
     }
 
     fn happen(&mut self, at: Time, what: Happening) {
-        let network = matches!(what, Happening::Frame { .. } | Happening::Room { .. });
-        self.planned += usize::from(!network);
+        self.planned += usize::from(!what.is_of_network());
         self.happenings.insert((at, self.sequence), what);
         self.sequence += 1;
     }
@@ -254,7 +283,8 @@ impl<'a> Driver<'a> {
     fn come_to_rest(&mut self) -> Result<(), Broken> {
         let ends = self.scenario.pairs.iter().flat_map(|pair| &pair.ends);
         let deadline_ms = ends.map(|end| end.coding.delivery_deadline_ms).max().unwrap_or(0);
-        let patience = STANDSTILL_MAX + 2 * Duration::from_millis(deadline_ms.into());
+        let deadline = Duration::from_millis(deadline_ms.into());
+        let patience = STANDSTILL_MAX + 2 * deadline + self.search_max();
         let (mut least, mut since) = (usize::MAX, self.now);
         while !self.is_at_rest() {
             let waiting = self.books.waiting();
@@ -267,6 +297,13 @@ impl<'a> Driver<'a> {
             self.run_until(self.now + REST_ASKED)?;
         }
         Ok(())
+    }
+
+    /// How long two may look for each other of whom one has moved, and the other has started anew:
+    /// it hears who has moved say HELLO, or, with keys of their own, begin a key exchange.
+    fn search_max(&self) -> Duration {
+        let moves = self.scenario.addresses.as_ref().is_some_and(|it| !it.moves.is_empty());
+        if moves { (REKEY_SILENCE_HELLOS + 1) * HELLO_INTERVAL_SLOW } else { Duration::ZERO }
     }
 
     fn is_at_rest(&self) -> bool {
@@ -282,7 +319,7 @@ impl<'a> Driver<'a> {
     fn watch(&mut self) -> Result<(), Broken> {
         // A recording that was played back may keep two stations greeting each other for a while.
         let greetings = PENDING_SESSION_AGE_MAX + HELLO_TALKING + HELLO_INTERVAL_SLOW;
-        self.run_until(self.now + greetings)?;
+        self.run_until(self.now + greetings + self.search_max())?;
         let before: Vec<u64> = self.seats.iter().map(|seat| seat.frames_sent).collect();
         self.run_until(self.now + WATCH)?;
         let strangers = self.scenario.pairs.len() > 1;
@@ -336,10 +373,13 @@ impl<'a> Driver<'a> {
     }
 
     fn happening(&mut self, what: Happening) -> Result<(), Broken> {
-        let network = matches!(what, Happening::Frame { .. } | Happening::Room { .. });
-        self.planned -= usize::from(!network);
+        self.planned -= usize::from(!what.is_of_network());
         match what {
-            Happening::Frame { to, bytes, origin } => self.frame(to, &bytes, origin),
+            Happening::Frame { to, bytes, origin } => self.frame(None, to, &bytes, origin),
+            Happening::Datagram { from, to, bytes, origin } => {
+                let hearer = self.network.internet.as_ref().and_then(|it| it.owner(to));
+                hearer.map_or(Ok(()), |hearer| self.frame(Some(from), hearer, &bytes, origin))
+            }
             Happening::Room { station } => self.settle(station, true).map(|_| ()),
             Happening::Packet { from } => self.packet(from),
             Happening::Die { station } => {
@@ -356,12 +396,21 @@ impl<'a> Driver<'a> {
                 self.seats[station].ahead += by;
                 self.settle(station, true).map(|_| ())
             }
+            Happening::Move { station, back } => {
+                let Some(internet) = &mut self.network.internet else { return Ok(()) };
+                internet.move_station(station, back);
+                let at = internet.address(station);
+                self.say(format_args!("station {station} is at {at} from here on"));
+                self.coverage.add(Feature::AddressesChanged, 1);
+                Ok(())
+            }
             Happening::Calm => {
                 self.say(format_args!("the network calms down"));
                 self.network.calm_down();
                 // Or there would be no silence.
                 for subject in self.seats.iter_mut().filter_map(|seat| seat.subject.as_mut()) {
                     subject.set_rekey_interval(REKEY_AFTER_TIME);
+                    subject.set_session_frames(SESSION_FRAMES_MAX);
                 }
                 Ok(())
             }
@@ -394,9 +443,17 @@ impl<'a> Driver<'a> {
         let made = made.map_err(|error| (Invariant::Panic, error.to_string()))?;
         let plant = self.scenario.plant.filter(|plant| usize::from(plant.station) == station);
         let mut subject = Subject::new(made, plant);
-        let keys = self.scenario.pairs[place.pair].keys;
-        if let Some(keys) = keys.filter(|keys| keys.rekey_ms > 0 && !self.network.is_calm()) {
+        let pair = &self.scenario.pairs[place.pair];
+        if let Some(keys) = pair.keys.filter(|keys| keys.rekey_ms > 0 && !self.network.is_calm()) {
             subject.set_rekey_interval(Duration::from_millis(keys.rekey_ms.into()));
+        }
+        if pair.session_frames > 0 && !self.network.is_calm() {
+            subject.set_session_frames(pair.session_frames);
+        }
+        if let Some(internet) = &mut self.network.internet {
+            let called =
+                internet.start(station, seat.config.frame_len_min, plant.map(|plant| plant.fault));
+            subject.reach_out(self.now + seat.ahead, !called.is_empty());
         }
         seat.subject = Some(subject);
         let subject = seat.subject.as_mut();
@@ -417,7 +474,7 @@ impl<'a> Driver<'a> {
             let helper = self.seats[station].place.end.is_none();
             let feature = if helper { Feature::HelperRestarts } else { Feature::EndpointRestarts };
             self.coverage.add(feature, 1);
-            self.note_stats(&dead.stats());
+            self.note_stats(station, &dead.stats());
             self.books.died(station);
         }
     }
@@ -468,11 +525,24 @@ impl<'a> Driver<'a> {
         self.settle(from, true).map(|_| ())
     }
 
-    fn frame(&mut self, to: usize, bytes: &[u8], origin: Origin) -> Result<(), Broken> {
-        let now = self.now;
+    /// A station hears a frame, from some address where there are any.
+    fn frame(
+        &mut self,
+        from: Option<Address>,
+        to: usize,
+        bytes: &[u8],
+        origin: Origin,
+    ) -> Result<(), Broken> {
         let seat = &mut self.seats[to];
+        let local = self.now + seat.ahead;
         let Some(subject) = &mut seat.subject else { return Ok(()) };
-        let outcome = subject.handle_frame(now + seat.ahead, bytes);
+        let outcome = subject.handle_frame(local, bytes);
+        if let (Some(internet), Some(from)) = (&mut self.network.internet, from)
+            && internet.book(to).hear(local, from, outcome, bytes.len())?.is_some()
+        {
+            subject.note_path_changed(local);
+            self.coverage.add(Feature::AddressesFollowed, 1);
+        }
         self.say(format_args!("{to} hears {} bytes ({origin:?}): {outcome:?}", bytes.len()));
         let accepted = !matches!(outcome, FrameOutcome::Rejected(_));
         if origin == Origin::Insider && accepted {
@@ -506,6 +576,11 @@ impl<'a> Driver<'a> {
                 self.coverage.add(Feature::FramesBacklogged, 1);
                 break;
             }
+            if self.ask(station)? {
+                frames += 1;
+                continue;
+            }
+            let Some(subject) = &mut self.seats[station].subject else { return Ok(true) };
             if let Some((to, frame)) = subject.poll_transmit(local) {
                 frames += 1;
                 idle = 0;
@@ -525,7 +600,9 @@ impl<'a> Driver<'a> {
         let Some(subject) = &mut seat.subject else { return Ok(true) };
         let local = self.now + seat.ahead;
         // What has passed waits for room.
-        let due = subject.poll_timeout().filter(|&due| due > local);
+        let asks = self.network.internet.as_mut().and_then(|it| it.book(station).due());
+        let dues = [subject.poll_timeout(), asks].into_iter().flatten();
+        let due = dues.filter(|&due| due > local).min();
         seat.due = due.map(|due| self.now + (due - local));
         for packet in &delivered {
             if let Some(trace) = &mut self.trace {
@@ -543,16 +620,21 @@ impl<'a> Driver<'a> {
     /// Counts what the run has touched. To be called once, when it is over.
     pub(super) fn count(&mut self) {
         let mut seats = core::mem::take(&mut self.seats);
-        for subject in seats.iter_mut().filter_map(|seat| seat.subject.as_mut()) {
-            self.note_stats(&subject.stats());
-        }
+        let stats = |seat: &mut Seat| seat.subject.as_mut().map(Subject::stats);
+        let all: Vec<_> = seats.iter_mut().map(stats).collect();
         self.seats = seats;
+        for (station, stats) in all.iter().enumerate() {
+            stats.iter().for_each(|stats| self.note_stats(station, stats));
+        }
         self.books.count(&mut self.coverage);
         super::coverage::count_scenario(self.scenario, &mut self.coverage);
     }
 
-    fn note_stats(&mut self, stats: &corridor_proto::Stats) {
+    fn note_stats(&mut self, station: usize, stats: &corridor_proto::Stats) {
         super::coverage::count_stats(stats, &mut self.coverage);
+        if self.seats[station].config.coding.mode == Mode::Window {
+            self.coverage.add(Feature::SecretsWindow, stats.secrets_agreed);
+        }
     }
 
     /// The network's time.

@@ -29,6 +29,12 @@ pub enum Invariant {
     Bounds,
     /// What was forged is not accepted.
     Forgery,
+    /// Frames go where the peer has shown that it is, and elsewhere no more bytes than came.
+    Addresses,
+    /// No two frames are sealed with one nonce, and no session comes again.
+    Nonces,
+    /// Who stays a member of a hub does not notice that others come and go.
+    Members,
     /// Once the network is calm, everything is delivered or given up within a time.
     Stuck,
     /// With nothing to do, stations are silent but for greetings and reports.

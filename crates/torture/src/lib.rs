@@ -13,6 +13,8 @@
 //! | `scenario`, `draw` | what a run is made of, and how it is drawn from a seed |
 //! | `driver` | the run: stations, underlays, hosts, clocks |
 //! | `network`, `adversary` | what happens to frames, and whoever forges them |
+//! | `addresses` | who is where, who moves, and what goes where |
+//! | `nonces` | that no frame is sealed as another was |
 //! | `invariants`, `ledger`, `books` | what must hold, and where every packet is |
 //! | `window_ledger`, `window_packet` | the same in window mode, and packets for it |
 //! | `window_talk` | connections whose windows may be clamped |
@@ -25,6 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corridor_base::Time;
 
+mod addresses;
 mod adversary;
 mod books;
 mod coverage;
@@ -34,6 +37,7 @@ mod invariants;
 mod ledger;
 mod mesh;
 mod network;
+mod nonces;
 mod scenario;
 mod shrink;
 mod subject;
@@ -43,6 +47,7 @@ mod window_ledger;
 mod window_packet;
 mod window_talk;
 
+pub use addresses::{Addresses, Move};
 pub use coverage::{Coverage, Feature};
 pub use driver::Trace;
 pub use invariants::{Invariant, Violation};

@@ -15,8 +15,9 @@ use std::net::IpAddr;
 use corridor_base::Time;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
-    AnyStation, CodingParams, CodingTable, ConfigError, Hub, HubConfig, LinkErrors, Preset,
-    RelayStation, RelayStationConfig, Role, Station, StationConfig, StationId,
+    AnyStation, CodingParams, CodingTable, ConfigError, Hub, HubConfig, Keys, LinkErrors, PeerKey,
+    Preset, PrivateKey, RelayStation, RelayStationConfig, Role, Security, Station, StationConfig,
+    StationId,
 };
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,8 @@ use serde::{Deserialize, Serialize};
 pub(super) use driver::MeshDriver;
 
 use super::draw::Dice;
-use super::scenario::{SPAN_MS_MAX, ScenarioError};
+use super::draw::{REKEYS_MS, SESSION_FRAMES};
+use super::scenario::{OwnKeys, SPAN_MS_MAX, ScenarioError};
 
 /// Most nodes.
 pub(super) const NODES_MAX: u8 = 8;
@@ -57,6 +59,12 @@ pub struct Mesh {
     pub frame_len_max: u16,
     /// Hubs take it that all of their neighbours are on one channel.
     pub one_channel: bool,
+    /// Nodes have keys of their own, where they are no relays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<OwnKeys>,
+    /// Frames after which another session begins, until the network calms down; 0: as by default.
+    #[serde(default)]
+    pub session_frames: u32,
     /// Members that the hub of a star leaves out while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removals: Vec<Removal>,
@@ -134,8 +142,21 @@ impl Mesh {
             frame_len_max: dice.pick(&[576, 700, 1_500]),
             one_channel: dice.below(2) == 0,
             relay_window: dice.pick(&[None, None, Some(0), Some(1), Some(2), Some(16)]),
+            keys: None,
+            session_frames: 0,
             removals: Vec::new(),
         }
+    }
+
+    /// Draws keys of their own for hubs and their neighbours, and how soon sessions and secrets
+    /// follow each other.
+    pub(super) fn draw_keys(&mut self, dice: &mut Dice) {
+        let rekey_ms = dice.pick(&REKEYS_MS);
+        if self.kind != MeshKind::RelayRow && dice.percent(30) {
+            self.keys = Some(OwnKeys { rekey_ms });
+        }
+        let frames = dice.pick(&SESSION_FRAMES);
+        self.session_frames = if dice.percent(25) { frames } else { 0 };
     }
 
     /// Draws who is left out, and when, in some stars; one member at least stays.
@@ -243,7 +264,7 @@ impl Mesh {
         StationConfig {
             id: Self::id(node),
             role,
-            security: [0x42; 32].into(),
+            security: self.security(node),
             coding,
             link_errors: LinkErrors::Measured,
             ingress_packets: self.queue_packets.into(),
@@ -252,6 +273,21 @@ impl Mesh {
             memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: None,
         }
+    }
+
+    /// What frames of a node are sealed under.
+    fn security(&self, node: usize) -> Security {
+        if self.keys.is_none() || self.kind == MeshKind::RelayRow {
+            return [0x42; 32].into();
+        }
+        let private = |node: usize| PrivateKey::from_random([0x50 + node as u8; 32]);
+        let peer = |node: usize| {
+            let (station, public) = (Self::id(node), private(node).public());
+            PeerKey { station, public, psk: None }
+        };
+        let peers = self.neighbours(node).into_iter().map(peer).collect();
+        // Clocks of stations go on while they are down.
+        Security::Keys(Box::new(Keys { private: private(node), peers, started_ns: 1 }))
     }
 
     fn relay_config(&self) -> RelayConfig {

@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use corridor_base::Time;
+use corridor_proto::StationId;
 
+use super::addresses::Internet;
 use super::draw::Dice;
 use super::scenario::{PPM, Scenario};
 
@@ -16,10 +18,12 @@ struct Link {
 }
 
 /// All links.
-pub(super) struct Network {
+pub(super) struct Network<'a> {
     stations: usize,
     links: Vec<Link>,
     calm: bool,
+    /// Addresses, where there is no one medium.
+    pub(super) internet: Option<Internet<'a>>,
 }
 
 /// What becomes of a frame on the way to one hearer.
@@ -30,8 +34,9 @@ pub(super) enum Passage {
     Arrives(Duration, Option<Duration>),
 }
 
-impl Network {
-    pub(super) fn new(scenario: &Scenario) -> Self {
+impl<'a> Network<'a> {
+    /// With whom each station speaks, by their numbers and places.
+    pub(super) fn new(scenario: &'a Scenario, peers: Vec<Vec<(StationId, usize)>>) -> Self {
         let stations = scenario.stations();
         let link = |at: usize| {
             let mut dice = Dice::new(scenario.seed, at as u64, "torture link");
@@ -39,7 +44,9 @@ impl Network {
             Link { dice, loss_ppm, bad: false }
         };
         let links = (0..stations * stations).map(link).collect();
-        Network { stations, links, calm: false }
+        let told = scenario.addresses.as_ref();
+        let internet = told.map(|told| Internet::new(scenario.seed, told, peers));
+        Network { stations, links, calm: false, internet }
     }
 
     /// From here on every frame arrives, once, in order.

@@ -10,7 +10,8 @@ use corridor_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::mesh::{Mesh, NODES_MAX};
+use super::addresses::Addresses;
+use super::mesh::{Mesh, MeshKind, NODES_MAX};
 use super::subject::Plant;
 
 /// One in a million; shares and probabilities are counts of it.
@@ -53,6 +54,9 @@ pub struct Scenario {
     /// Of frames, how many a holder of the key who means ill answers with one of its own. Nothing
     /// is promised then but that stations live, and keep to their bounds.
     pub insider_ppm: u32,
+    /// Addresses that stations may change, in place of one medium on which each hears all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Addresses>,
     /// Hubs or relays in place of the pairs, of which there is one then that does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<Mesh>,
@@ -72,10 +76,13 @@ pub struct Pair {
     /// Hosts have hardly anything to send but TCP of long connections, in window mode.
     #[serde(default)]
     pub talks: bool,
-    /// The ends have keys of their own, where there is no helper and no window, whose frames a
-    /// witness has to read.
+    /// The ends have keys of their own, where there is no helper, who could not read their frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<OwnKeys>,
+    /// Frames after which a station begins another session, until the network calms down; 0: as by
+    /// default, which no run reaches.
+    #[serde(default)]
+    pub session_frames: u32,
     /// The ends.
     pub ends: [End; 2],
 }
@@ -430,7 +437,7 @@ impl Scenario {
             && self.stalls.is_empty()
             && self.jumps.is_empty()
             && self.restarts.is_empty()
-            && self.mesh.iter().all(|mesh| mesh.removals.is_empty())
+            && self.addresses.iter().all(Addresses::stay)
             && self.pairs.iter().flat_map(|pair| &pair.ends).all(patient)
     }
 
@@ -499,12 +506,43 @@ impl Scenario {
                 return Err(ScenarioError::Range { field, given, expected });
             }
         }
+        self.check_addresses()?;
         if let Some(mesh) = &self.mesh {
             mesh.check_removals()?;
             let nodes = 0..usize::from(mesh.nodes);
             return nodes.into_iter().try_for_each(|node| Ok(mesh.config(node).check()?));
         }
         self.places().into_iter().try_for_each(|place| Ok(self.config(place).check()?))
+    }
+
+    /// Of two that speak with each other one moves at most, and relays, whose hops are links, not
+    /// at all.
+    fn check_addresses(&self) -> Result<(), ScenarioError> {
+        let Some(addresses) = &self.addresses else { return Ok(()) };
+        let movers: Vec<usize> = addresses.movers().into_iter().map(usize::from).collect();
+        let places = self.places();
+        let speak = |a: usize, b: usize| match &self.mesh {
+            Some(mesh) => mesh.kind == MeshKind::RelayRow || mesh.neighbours(a).contains(&b),
+            None => places[a].pair == places[b].pair,
+        };
+        let range = |field, given: u64, most: u64| {
+            let expected = format!("0 to {most}");
+            if given <= most {
+                Ok(())
+            } else {
+                Err(ScenarioError::Range { field, given, expected })
+            }
+        };
+        let stations = self.stations() as u64;
+        for it in &addresses.moves {
+            range("addresses.moves.station", it.station.into(), stations - 1)?;
+            range("addresses.moves.at_ms", it.at_ms.into(), SPAN_MS_MAX.into())?;
+        }
+        range("addresses.copied_ppm", addresses.copied_ppm.into(), PPM.into())?;
+        let of_relays = self.mesh.as_ref().is_some_and(|mesh| mesh.kind == MeshKind::RelayRow);
+        range("addresses of relays", u64::from(of_relays), 0)?;
+        let met = movers.iter().map(|&a| movers.iter().filter(|&&b| a < b && speak(a, b)).count());
+        range("addresses.moves of two that speak", met.max().unwrap_or(0) as u64, 0)
     }
 
     /// Longest packet of an end, bytes.

@@ -1,6 +1,7 @@
 //! Makes a failing scenario smaller, greedily: takes one thing away or halves one number at a time,
 //! and keeps what still fails in the same way.
 
+use super::addresses::Addresses;
 use super::mesh::{Mesh, MeshMode, MeshRelays};
 use super::scenario::{End, Help, Scenario};
 use super::{Invariant, run};
@@ -60,6 +61,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         s.forgeries.clear();
     });
     list.with(|s| s.insider_ppm = 0);
+    list.addresses();
     list.with(|s| s.same_numbers = false);
     list.network();
     list.mesh();
@@ -67,6 +69,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         list.with(|s| s.pairs[pair].helper = Help::None);
         list.with(|s| s.pairs[pair].talks = false);
         list.with(|s| s.pairs[pair].keys = None);
+        list.with(|s| s.pairs[pair].session_frames = 0);
         list.with(|s| s.pairs[pair].ends[1] = s.pairs[pair].ends[0].clone());
         for end in 0..2 {
             list.end(|s| &mut s.pairs[pair].ends[end]);
@@ -113,6 +116,23 @@ struct Candidates<'a> {
 }
 
 impl Candidates<'_> {
+    /// Fewer addresses that change, and nobody who copies.
+    fn addresses(&mut self) {
+        self.with(|s| s.addresses = None);
+        let mut with = |change: fn(&mut Addresses)| {
+            self.with(|s| s.addresses.iter_mut().for_each(change));
+        };
+        with(|it| it.moves.clear());
+        with(|it| it.moves.truncate(it.moves.len() / 2));
+        with(|it| {
+            it.moves.pop();
+        });
+        with(|it| it.relayed = false);
+        with(|it| it.copied_ppm = 0);
+        with(|it| it.copied_ppm /= 2);
+        with(|it| it.learned = false);
+    }
+
     /// Fewer nodes and packets.
     fn mesh(&mut self) {
         let mut with = |change: fn(&mut Mesh)| self.with(|s| s.mesh.iter_mut().for_each(change));
@@ -122,6 +142,8 @@ impl Candidates<'_> {
             mesh.nodes = (mesh.nodes - 1).max(3);
             mesh.removals.retain(|removal| removal.node < mesh.nodes);
         });
+        with(|mesh| mesh.keys = None);
+        with(|mesh| mesh.session_frames = 0);
         with(|mesh| mesh.removals.clear());
         with(|mesh| mesh.removals.truncate(mesh.removals.len() / 2));
         with(|mesh| mesh.removals.iter_mut().for_each(|removal| removal.again_ms = 0));
@@ -159,6 +181,7 @@ impl Candidates<'_> {
                 }
                 _ => false,
             });
+            s.addresses = None;
             let keep = |station: &mut u8| match moved(*station) {
                 Some(to) => {
                     *station = to;

@@ -3,8 +3,12 @@
 use corridor_base::Time;
 use corridor_proto::bounds::FINISHED_BLOCKS_MAX;
 use corridor_proto::inspect::Inspection;
+use corridor_proto::wire::{ChallengeToken, HEADER_LEN, Header};
 use corridor_proto::{Destination, Event, FrameOutcome, PacketOutcome, Station, StationId, Stats};
 use serde::{Deserialize, Serialize};
+
+/// Where the counter is in a header.
+const COUNTER_AT: usize = HEADER_LEN - 4;
 
 /// A fault, in which station, and after how many occasions for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +62,14 @@ pub enum Fault {
     Hoards,
     /// Allows itself transmissions without end.
     Squanders,
+    /// Seals two frames with one nonce.
+    RepeatsNonce,
+    /// Sends to wherever a frame of its peer's came from last.
+    FollowsAtOnce,
+    /// Sends to an address as much as it likes.
+    Floods,
+    /// Begins anew with all members of a hub when one of them goes.
+    StartsMembersAnew,
 }
 
 /// A station, and perhaps a fault.
@@ -112,6 +124,22 @@ impl Subject {
 
     pub(super) fn station(&self) -> &Station {
         &self.station
+    }
+
+    pub(super) fn set_session_frames(&mut self, frames: u32) {
+        self.station.set_session_frames(frames);
+    }
+
+    pub(super) fn reach_out(&mut self, now: Time, calls: bool) {
+        self.station.reach_out(now, calls);
+    }
+
+    pub(super) fn note_path_changed(&mut self, now: Time) {
+        self.station.note_path_changed(now);
+    }
+
+    pub(super) fn challenge(&mut self, to: StationId, token: ChallengeToken) -> Option<Vec<u8>> {
+        self.station.challenge(to, token).map(<[u8]>::to_vec)
     }
 
     pub(super) fn set_rekey_interval(&mut self, interval: core::time::Duration) {
@@ -179,6 +207,11 @@ impl Subject {
         let (to, mut frame) = (transmit.to, transmit.frame.to_vec());
         if babbles {
             self.last_frame = Some((now, to, frame.clone()));
+        }
+        if Header::parse(&frame).is_some_and(|header| header.counter > 1)
+            && self.strikes_once(Fault::RepeatsNonce)
+        {
+            frame[COUNTER_AT..HEADER_LEN].copy_from_slice(&1_u32.to_be_bytes());
         }
         if self.strikes(Fault::SendsTooLong) {
             frame.resize(self.station.config().frame_len_max + 1, 0);

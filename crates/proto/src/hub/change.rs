@@ -85,6 +85,12 @@ impl Hub {
             if self.told.reaches_out {
                 neighbour.station.reach_out(now, true);
             }
+            if let Some(interval) = self.told.rekey_interval {
+                neighbour.station.set_rekey_interval(interval);
+            }
+            if let Some(frames) = self.told.session_frames {
+                neighbour.station.set_session_frames(frames);
+            }
             neighbour.timeout = neighbour.station.poll_timeout();
             coming.push(neighbour);
         }

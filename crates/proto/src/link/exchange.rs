@@ -10,6 +10,8 @@
 //! Where several stations open what one of them seals, an exchange goes one way: who begins it is
 //! given the secrets that the other one seals under (`link/member_keys.rs`).
 
+mod steps;
+
 use core::time::Duration;
 
 use corridor_base::rand::Rng;
@@ -27,6 +29,7 @@ use crate::link::mac::MacKey;
 use crate::link::noise::{Ephemeral, Initiator, Responder};
 use crate::psk::Psk;
 use crate::wire::{HANDOUT_LEN, KeyExchange, Step};
+use steps::{Initiated, Ours, Outcome, Reply, Responded, Theirs};
 
 /// Key exchanges with one peer.
 pub(crate) struct Exchange {
@@ -312,10 +315,20 @@ impl Exchange {
         }
     }
 
+    /// How far the peer's exchange is.
+    fn theirs(&self) -> Theirs {
+        match &self.answered {
+            None => Theirs::Nothing,
+            Some(answered) if answered.is_done => Theirs::Done,
+            Some(_) => Theirs::Responded,
+        }
+    }
+
     fn take_initiation(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
         let frame = message.frame;
+        let theirs = self.theirs();
         if let Some(answered) = self.answered.as_mut().filter(|it| it.initiation == frame) {
-            if answered.is_done {
+            if theirs.after(Initiated::Again).1 != Reply::Repeat {
                 return Taken::Replayed;
             }
             answered.heard_at = now;
@@ -333,7 +346,9 @@ impl Exchange {
         if read.peer != self.peer.public {
             return Taken::Refused;
         }
-        if self.newest.heard.is_some_and(|newest| read.timestamp <= newest) {
+        let is_older = self.newest.heard.is_some_and(|newest| read.timestamp <= newest);
+        let heard = if is_older { Initiated::Older } else { Initiated::Newer };
+        if theirs.after(heard).1 != Reply::Respond {
             return Taken::Replayed;
         }
         self.newest.heard = Some(read.timestamp);
@@ -361,12 +376,20 @@ impl Exchange {
     }
 
     fn take_answer(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
-        if self.settled == Some(message.exchange) {
-            return Taken::Unheard;
-        }
-        let answers = |it: &&mut Initiation| it.exchange == message.exchange;
-        let Some(initiation) = self.initiation.as_mut().filter(answers) else {
-            return Taken::Refused;
+        let ours = match self.initiation {
+            Some(_) => Ours::Waiting,
+            None => Ours::Idle,
+        };
+        let answers = |it: &Initiation| it.exchange == message.exchange;
+        let heard = match &self.initiation {
+            _ if self.settled == Some(message.exchange) => Responded::ToSettled,
+            Some(initiation) if answers(initiation) => Responded::ToThis,
+            _ => Responded::ToNone,
+        };
+        let initiation = match (ours.after(heard).1, &mut self.initiation) {
+            (Outcome::Unheard, _) => return Taken::Unheard,
+            (Outcome::Agree, Some(initiation)) => initiation,
+            (Outcome::Agree | Outcome::Refuse, _) => return Taken::Refused,
         };
         if !self.looks.responses.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
             return Taken::Refused;

@@ -19,8 +19,9 @@ mod agree;
 mod examine;
 mod members;
 mod outreach;
+mod peer;
+mod standing;
 
-use core::cmp::Reverse;
 use core::time::Duration;
 
 use corridor_base::rand::Rng;
@@ -32,16 +33,19 @@ use crate::config::{CodingParams, Crossing, Mode, StationId};
 use crate::inspect::PeerView;
 use crate::keys::Security;
 use crate::link::keyring::Keyring;
-use crate::link::loss_ratio::LossEstimator;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, SessionKeys};
 use crate::memory::{self, WindowShape};
+use crate::wire::intervals::Intervals;
 use crate::wire::{
     HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
     TAG_LEN, cookie, hello_clear, write_station,
 };
 use outreach::{Cookies, Outreach};
+pub(crate) use peer::Peer;
+use peer::{PeerSession, PendingSession};
+use standing::{Event, Standing};
 
 /// The station's own session, and those of its peers.
 pub(crate) struct Group {
@@ -50,11 +54,7 @@ pub(crate) struct Group {
     keyring: Keyring,
     rng: Stream,
     instance: u64,
-    coding: CodingParams,
-    /// How packets cross here.
-    crossing: Crossing,
-    /// Bytes that windows of peers may take.
-    received_bytes: usize,
+    setting: Setting,
     own: OwnSession,
     challenges: ChallengeKey,
     peers: Vec<Peer>,
@@ -72,6 +72,8 @@ struct OwnSession {
     /// Of which secret the key is, and frames sealed under it.
     generation: Option<Generation>,
     sealed: u32,
+    /// Frames that are sealed before another session takes its place.
+    frames_max: u32,
 }
 
 /// How a station's packets cross, and with what.
@@ -81,55 +83,8 @@ pub(crate) struct Setting {
     pub(crate) crossing: Crossing,
     /// Bytes that the window of a peer may take.
     pub(crate) received_bytes: usize,
-}
-
-/// A configured neighbour.
-pub(crate) struct Peer {
-    pub(crate) id: StationId,
-    /// The link from it.
-    pub(crate) link: LossEstimator,
-    /// It accepts our session.
-    accepts_us: bool,
-    session: Option<PeerSession>,
-    /// How packets cross there, as it last said under an accepted session.
-    crossing: Option<Crossing>,
-    /// Sessions of it accepted so far. What answered then does not answer the challenges of now.
-    promotions: u32,
-    pending: Vec<PendingSession>,
-    last_heard: Time,
-    /// When it last said an authentic HELLO, under whatever session.
-    hello_at: Option<Time>,
-    /// How many it said so far.
-    hellos: u64,
-    /// When one last said something to this station, which it had to hear first.
-    answered_at: Option<Time>,
-    silent: bool,
-    /// When it asked last whether it is accepted, unless it has shown since that it knows.
-    asked_at: Option<Time>,
-    /// It has said goodbye: its session is kept only to hear that again.
-    gone: bool,
-}
-
-struct PeerSession {
-    id: Random128,
-    keys: SessionKeys,
-    instance: u64,
-    replay: ReplayWindow,
-    /// What we owe it: the answer to the challenge it set our current session.
-    challenge_to_answer: Random128,
-    /// What this station takes of its window.
-    taken: WindowShape,
-}
-
-struct PendingSession {
-    id: Random128,
-    keys: SessionKeys,
-    our_challenge: Random128,
-    challenge_to_answer: Random128,
-    newest_counter: Option<u32>,
-    heard_at: Time,
-    /// What this station would take of its window.
-    taken: WindowShape,
+    /// How long feedback waits here, or a report.
+    pub(crate) feedback: Duration,
 }
 
 /// A frame that opened; its body is in the buffer that was passed in.
@@ -190,6 +145,8 @@ pub(crate) struct Joined {
     pub(crate) taken: WindowShape,
     /// Which run of the peer this is: the low bits of its instance.
     pub(crate) run: u16,
+    /// How long its feedback waits, as it says.
+    pub(crate) feedback: Option<Duration>,
 }
 
 impl Group {
@@ -197,13 +154,13 @@ impl Group {
         me: StationId,
         security: &Security,
         peers: &[StationId],
-        Setting { coding, crossing, received_bytes }: Setting,
+        setting: Setting,
         mut rng: Stream,
         now: Time,
     ) -> Self {
         debug_assert!(peers.len() <= PEERS_MAX);
         let instance = rng.next_u64();
-        let several = peers.len() > 1 || crossing == Crossing::Relay;
+        let several = peers.len() > 1 || setting.crossing == Crossing::Relay;
         let keyring = Keyring::new(me, security, several, &mut rng, now);
         let own = OwnSession::new(&keyring, me, &mut rng);
         let challenges = ChallengeKey::new(&random128(&mut rng));
@@ -214,9 +171,7 @@ impl Group {
             keyring,
             rng,
             instance,
-            coding,
-            crossing,
-            received_bytes,
+            setting,
             own,
             challenges,
             peers,
@@ -306,16 +261,23 @@ impl Group {
         key.seal(self.own.next_counter, frame, clear);
         self.own.next_counter += 1;
         self.own.sealed = self.own.sealed.saturating_add(1);
-        if self.own.next_counter >= SESSION_FRAMES_MAX {
+        if self.own.next_counter >= self.own.frames_max {
             self.rekey();
         }
     }
 
+    /// Another session is begun after so many frames, if not before for want of nonces.
+    pub(crate) fn set_session_frames(&mut self, frames: u32) {
+        self.own.frames_max = frames.clamp(1, SESSION_FRAMES_MAX);
+    }
+
     /// A fresh session of the same instance, before the counter runs out.
     fn rekey(&mut self) {
-        self.own = OwnSession::new(&self.keyring, self.me, &mut self.rng);
+        let frames_max = self.own.frames_max;
+        let fresh = OwnSession::new(&self.keyring, self.me, &mut self.rng);
+        self.own = OwnSession { frames_max, ..fresh };
         for peer in &mut self.peers {
-            peer.accepts_us = false;
+            peer.follow(Event::OwnSession);
         }
         self.hello_interval = HELLO_INTERVAL_FAST;
         self.hello_due = Time::ZERO;
@@ -346,14 +308,16 @@ impl Group {
         ranked.sort_by_key(|&(rank, _)| rank);
         ranked.truncate(PEERS_MAX);
         let mut to: Vec<HelloTo> = ranked.into_iter().map(|(_, to)| to).collect();
-        let CodingParams { mode, field, symbol_size, .. } = self.coding;
+        let CodingParams { mode, field, symbol_size, .. } = self.setting.coding;
         let block_size = match mode {
-            Mode::Block => self.coding.block_size,
-            Mode::Window => self.coding.lane_size(),
+            Mode::Block => self.setting.coding.block_size,
+            Mode::Window => self.setting.coding.lane_size(),
         };
-        to.iter_mut().for_each(|to| to.instead = Instead::of(self.crossing));
+        to.iter_mut().for_each(|to| to.instead = Instead::of(self.setting.crossing));
         let instance = self.instance;
-        Hello { instance, field, block_size, symbol_size, mode, base, to }.write(frame);
+        let intervals =
+            Intervals { feedback: Some(self.setting.feedback), hello: Some(HELLO_INTERVAL_SLOW) };
+        Hello { instance, field, block_size, symbol_size, mode, base, to, intervals }.write(frame);
         let len_min = len_min.max(self.seeking_len(now));
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
         self.show_cookie(now, frame);
@@ -381,7 +345,7 @@ impl Group {
 
     /// The peers that may accept this station's session, and have not said goodbye.
     pub(crate) fn peers_met(&self) -> impl Iterator<Item = StationId> {
-        let is_met = |peer: &&Peer| peer.session.is_some() && !peer.gone;
+        let is_met = |peer: &&Peer| peer.standing.is_accepted();
         self.peers.iter().filter(is_met).map(|peer| peer.id)
     }
 
@@ -389,7 +353,7 @@ impl Group {
     pub(crate) fn note_goodbye(&mut self, now: Time, id: StationId) -> bool {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) else { return false };
         peer.silent = true;
-        let is_news = !core::mem::replace(&mut peer.gone, true);
+        let is_news = peer.standing != Standing::Gone && peer.follow(Event::Goodbye);
         if is_news {
             self.reach_out_again(now);
         }
@@ -399,7 +363,7 @@ impl Group {
     /// Peers that fell silent since the last call.
     pub(crate) fn newly_silent(&mut self, now: Time) -> Option<StationId> {
         let fell = |peer: &&mut Peer| {
-            peer.session.is_some() && !peer.silent && now - peer.last_heard > PEER_SILENT
+            peer.session.is_some() && !peer.silent && now - peer.last_heard > peer.silent_after()
         };
         let id = self.peers.iter_mut().find(fell).map(|peer| {
             peer.silent = true;
@@ -431,7 +395,9 @@ impl Group {
             if !session.replay.accept(header.counter) {
                 return Opening::Replayed;
             }
-            if peer.gone && !is_goodbye(header, body) {
+            // A goodbye is noted by whoever reads it.
+            let event = if is_goodbye(header, body) { Event::Goodbye } else { Event::Frame };
+            if peer.standing.after(event).is_none() {
                 return Opening::UnknownSession;
             }
             let id = session.id;
@@ -511,12 +477,13 @@ impl Group {
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
             let is_new = |session: &mut PeerSession| session.replay.accept(counter);
-            if peer.gone || !peer.session.as_mut().is_some_and(is_new) {
+            let accepts_us = said.is_some_and(|said| said.accepted);
+            let after = peer.standing.after(Event::Hello { accepts_us });
+            let Some(after) = after.filter(|_| peer.session.as_mut().is_some_and(is_new)) else {
                 return Opening::Replayed;
-            }
+            };
             peer.note(now, counter, 0);
-            // Between these two sessions it is for good; an overtaken HELLO does not undo it.
-            peer.accepts_us |= said.is_some_and(|said| said.accepted);
+            peer.standing = after;
             if let (Some(session), Some(said)) = (&mut peer.session, said) {
                 session.challenge_to_answer = said.challenge;
             }
@@ -548,11 +515,11 @@ impl Group {
 
     /// What this station takes of the window of who says this.
     fn taken(&self, hello: &Hello) -> WindowShape {
-        match self.coding.mode {
+        match self.setting.coding.mode {
             Mode::Block => WindowShape::LEAST,
             Mode::Window => memory::taken(
-                self.coding.lanes_max(),
-                self.received_bytes,
+                self.setting.coding.lanes_max(),
+                self.setting.received_bytes,
                 (hello.field, hello.symbol_size),
             ),
         }
@@ -562,7 +529,7 @@ impl Group {
     fn compare(&mut self, at: usize, hello: &Hello, said: &HelloTo) -> Option<Crossing> {
         let theirs = said.instead.map_or_else(|| hello.mode.into(), Crossing::from);
         let before = self.peers[at].crossing.replace(theirs);
-        (theirs != self.crossing && before != Some(theirs)).then_some(theirs)
+        (theirs != self.setting.crossing && before != Some(theirs)).then_some(theirs)
     }
 
     fn take_hello_of_pending(
@@ -638,9 +605,9 @@ impl Group {
             replay: ReplayWindow::starting_at(counter),
             challenge_to_answer: pending.challenge_to_answer,
             taken: pending.taken,
+            intervals: hello.intervals,
         });
-        peer.accepts_us = said.accepted;
-        peer.gone = false;
+        peer.follow(Event::Answered { accepts_us: said.accepted });
         peer.link.restart_counting();
         peer.note(now, counter, 0);
         Joined {
@@ -655,6 +622,7 @@ impl Group {
             takes: WindowShape { lanes: said.lanes, lane_size: said.lane_size },
             taken: pending.taken,
             run: hello.instance as u16,
+            feedback: hello.intervals.feedback,
         }
     }
 }
@@ -663,104 +631,8 @@ impl OwnSession {
     fn new(keyring: &Keyring, me: StationId, rng: &mut Stream) -> Self {
         let id = random128(rng);
         let (key, generation) = (keyring.own_key(me, &id), keyring.own_generation());
-        OwnSession { id, key, generation, next_counter: 0, sealed: 0 }
-    }
-}
-
-impl Peer {
-    fn new(id: StationId, now: Time) -> Self {
-        Peer {
-            id,
-            link: LossEstimator::new(),
-            accepts_us: false,
-            session: None,
-            crossing: None,
-            promotions: 0,
-            pending: Vec::new(),
-            last_heard: now,
-            hello_at: None,
-            hellos: 0,
-            answered_at: None,
-            silent: false,
-            asked_at: None,
-            gone: false,
-        }
-    }
-
-    /// When it was last heard, under whatever session.
-    fn heard_at(&self) -> Option<Time> {
-        self.hello_at.max(Some(self.last_heard))
-    }
-
-    /// Something was heard, just behind so many probes of the path's MTU.
-    fn note(&mut self, now: Time, counter: u32, probes: u8) {
-        self.link.note_behind(counter, probes);
-        self.last_heard = now;
-        self.silent = false;
-    }
-
-    /// An authentic HELLO of it was heard; `answers`: it has something to say to this station.
-    fn note_hello(&mut self, now: Time, answers: bool) {
-        self.hello_at = Some(now);
-        self.hellos = self.hellos.saturating_add(1);
-        if answers {
-            self.answered_at = Some(now);
-        }
-    }
-
-    /// The erasure ratio of the link from it; 1 when it has not been heard for `stale`.
-    pub(crate) fn erasure_ratio(&self, now: Time, stale: Duration) -> f64 {
-        if self.session.is_none() || self.gone || now - self.last_heard > stale {
-            return 1.0;
-        }
-        self.link.ratio()
-    }
-
-    /// Both sides have accepted each other.
-    fn is_joined(&self) -> bool {
-        self.accepts_us && self.session.is_some() && !self.gone
-    }
-
-    /// Both sides have accepted each other, and no newer session is knocking.
-    fn settled(&self) -> bool {
-        self.is_joined() && self.pending.is_empty()
-    }
-
-    fn keys_of(&self, id: &Random128) -> Option<&SessionKeys> {
-        let accepted = self.session.iter().map(|session| (&session.id, &session.keys));
-        let pending = self.pending.iter().map(|pending| (&pending.id, &pending.keys));
-        accepted.chain(pending).find(|(other, _)| *other == id).map(|(_, keys)| keys)
-    }
-
-    /// What the next HELLO says to this peer, by rank: to its accepted session, and then to the
-    /// pending ones, the one that was heard last before others.
-    fn hello_entries(&self) -> impl Iterator<Item = (usize, HelloTo)> {
-        let station = self.id;
-        let accepted = self.session.iter().filter(|_| !self.gone).map(move |session| HelloTo {
-            station,
-            session: session.id,
-            challenge: [0; 16],
-            answer: session.challenge_to_answer,
-            accepted: true,
-            asks: !self.accepts_us,
-            instead: None,
-            lanes: session.taken.lanes,
-            lane_size: session.taken.lane_size,
-        });
-        let mut pending: Vec<&PendingSession> = self.pending.iter().collect();
-        pending.sort_by_key(|pending| Reverse(pending.heard_at));
-        let pending = pending.into_iter().map(move |pending| HelloTo {
-            station,
-            session: pending.id,
-            challenge: pending.our_challenge,
-            answer: pending.challenge_to_answer,
-            accepted: false,
-            asks: true,
-            instead: None,
-            lanes: pending.taken.lanes,
-            lane_size: pending.taken.lane_size,
-        });
-        accepted.map(|to| (0, to)).chain((1..).zip(pending))
+        let frames_max = SESSION_FRAMES_MAX;
+        OwnSession { id, key, generation, next_counter: 0, sealed: 0, frames_max }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::link::exchange::Exchange;
 use crate::link::member_keys::MemberKeys;
 use crate::link::seal::SessionKey;
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
+use crate::psk::Psk;
 use crate::wire::Random128;
 
 pub(crate) enum Keyring {
@@ -51,6 +52,14 @@ impl Keyring {
         match self {
             Keyring::Shared(secrets) | Keyring::Pair(secrets, _) => secrets.own_key(me, session),
             Keyring::Members(keys) => Some(SessionKey::derive(&keys.own().psk, me, session)),
+        }
+    }
+
+    /// What the station seals under, if there is such a secret.
+    pub(crate) fn secret(&self) -> Option<&Psk> {
+        match self {
+            Keyring::Shared(secrets) | Keyring::Pair(secrets, _) => secrets.current(),
+            Keyring::Members(keys) => Some(&keys.own().psk),
         }
     }
 

@@ -193,6 +193,11 @@ impl Secrets {
         self.current.as_ref().map(|secret| SessionKey::derive(&secret.psk, me, session))
     }
 
+    /// The one that is sealed under.
+    pub(crate) fn current(&self) -> Option<&Psk> {
+        self.current.as_ref().map(|secret| &secret.psk)
+    }
+
     /// Which secret is sealed under.
     pub(crate) fn generation(&self) -> Option<Generation> {
         self.current.as_ref().map(|secret| secret.generation)

@@ -55,8 +55,9 @@ pub(crate) struct LinkUsage {
     told_shared: bool,
     /// Both directions share the channel, as told, or as this station or its peer has found out.
     shares_air: bool,
-    /// What is configured of that, and how long feedback may wait.
+    /// What is configured of that.
     half_duplex: Option<bool>,
+    /// How long feedback may wait at the other end, as it says; else as it would here.
     ack_interval: Duration,
     long: Long,
     /// The rate holds back what is sent next.
@@ -205,6 +206,11 @@ impl LinkUsage {
     /// The same, for all that this station knows by itself: what the peer is to be told.
     pub(crate) fn finds_air_shared(&self) -> bool {
         self.half_duplex.unwrap_or(self.sharing.is_shared() || self.told_shared)
+    }
+
+    /// The other end says how long its feedback waits.
+    pub(crate) fn expect_feedback(&mut self, interval: Duration) {
+        self.ack_interval = interval;
     }
 
     /// How long feedback may wait at the other end.

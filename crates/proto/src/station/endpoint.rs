@@ -5,12 +5,11 @@ use core::time::Duration;
 use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
-use crate::bounds::REPORT_STALE;
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
 use crate::inspect::{DecoderView, EncoderView};
-use crate::link::handshake::{Joined, Opened};
+use crate::link::handshake::{Joined, Opened, Peer};
 use crate::wire::{Ack, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
 
 /// Encoder, decoder, and what they say to each other's other side.
@@ -83,6 +82,7 @@ impl Endpoint {
             config.coding.ack_interval,
         ));
         self.held_ack = None;
+        self.encoder.expect_feedback(joined.feedback);
         self.encoder.restart_peer(now);
     }
 
@@ -154,10 +154,16 @@ impl Endpoint {
         }
     }
 
+    /// How long the helper may not report before it is not counted on, by what it says of itself.
+    fn report_stale_after(&self, shared: &Shared) -> Duration {
+        let helper = self.helper.and_then(|helper| shared.group.peer(helper));
+        helper.map_or(Duration::MAX, Peer::report_stale_after)
+    }
+
     /// Tells the encoder what is known of the links, and whether the helper is there.
     fn update_links(&mut self, shared: &mut Shared, now: Time) {
         let helper = self.helper.is_some_and(|helper| shared.group.is_up(helper))
-            && self.report_at.is_some_and(|at| now - at < REPORT_STALE);
+            && self.report_at.is_some_and(|at| now - at < self.report_stale_after(shared));
         let ratios = match shared.config.link_errors {
             LinkErrors::Measured => self.measured,
             LinkErrors::Fixed(ratios) => ratios,
@@ -235,9 +241,9 @@ impl Endpoint {
     }
 
     fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
-        // A helper says something every REPORT_INTERVAL: one that is not heard cannot help.
-        let e2 =
-            |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, REPORT_STALE));
+        // A helper reports now and then: one that is not heard cannot help.
+        let stale = self.report_stale_after(shared);
+        let e2 = |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, stale));
         let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
         let room = shared.path.frame_len() - HEADER_LEN - TAG_LEN;
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
@@ -275,7 +281,7 @@ impl Endpoint {
         if let Some(decoder) = &mut self.decoder {
             decoder.handle_timeout(now, &mut shared.egress, &mut shared.stats);
         }
-        if self.report_at.is_some_and(|at| now - at >= REPORT_STALE) {
+        if self.report_at.is_some_and(|at| now - at >= self.report_stale_after(shared)) {
             self.report_at = None;
             self.update_links(shared, now);
         }
@@ -284,7 +290,7 @@ impl Endpoint {
     pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
         let decoder = self.decoder.as_ref();
         let deadline = decoder.and_then(Decoder::poll_timeout);
-        let report = self.report_at.map(|at| at + REPORT_STALE);
+        let report = self.report_at.map(|at| at + self.report_stale_after(shared));
         let mut timers = [deadline, report, None, None];
         if shared.group.is_up(self.peer) {
             timers[2] = decoder.and_then(Decoder::ack_due);

@@ -3,7 +3,7 @@
 use corridor_base::{Stream, Time};
 
 use super::{Destination, Shared};
-use crate::bounds::{E1_STALE, REPORT_INTERVAL};
+use crate::bounds::REPORT_INTERVAL;
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::helper::Helper;
 use crate::inspect::FlowView;
@@ -105,8 +105,8 @@ impl HelperStation {
             return; // Only the decoder speaks for its flow.
         }
         if shared.config.link_errors == LinkErrors::Measured {
-            let e1 =
-                shared.group.peer(ack.flow).map_or(1.0, |peer| peer.erasure_ratio(now, E1_STALE));
+            let encoder = shared.group.peer(ack.flow);
+            let e1 = encoder.map_or(1.0, |it| it.erasure_ratio(now, it.encoder_stale_after()));
             helper.set_links(ErasureRatios { e1, e2: ack.e2, e3: ack.e3 });
         }
         let ratios = helper.ratios();
@@ -150,7 +150,7 @@ impl HelperStation {
         self.report_due = now + REPORT_INTERVAL;
         let e1 = self.flows.iter().filter_map(|(helper, _)| {
             let peer = shared.group.peer(helper.flow())?;
-            Some((helper.flow(), peer.erasure_ratio(now, E1_STALE)))
+            Some((helper.flow(), peer.erasure_ratio(now, peer.encoder_stale_after())))
         });
         let report = Report { e1: e1.collect() };
         shared.group.begin(Kind::Report, false, &mut shared.frame);

@@ -4,6 +4,8 @@
 //! recording of it says nothing to anybody: its counter was heard. It is said until all peers have
 //! heard it, [`GOODBYES_MAX`] times at most.
 
+mod words;
+
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 
@@ -12,6 +14,7 @@ use crate::bounds::{GOODBYE_INTERVAL, GOODBYES_MAX, PATH_ANSWERS_MAX, PEERS_MAX}
 use crate::config::StationId;
 use crate::link::handshake::Opened;
 use crate::wire::{ChallengeToken, Kind, ProbeBody};
+use words::{Act, Cause, Stage, Word};
 
 /// What is to be said.
 #[derive(Default)]
@@ -20,10 +23,12 @@ pub(crate) struct Presence {
     answers: ArrayVec<(StationId, ChallengeToken), PATH_ANSWERS_MAX>,
     /// Whose goodbye was heard.
     heard: ArrayVec<StationId, PEERS_MAX>,
-    closing: Option<Closing>,
+    stage: Stage,
+    closing: Closing,
 }
 
-/// The station ends.
+/// What was said of the station's end.
+#[derive(Default)]
 struct Closing {
     said: u8,
     due: Time,
@@ -36,12 +41,16 @@ impl Presence {
         if !self.answers.is_empty() || !self.heard.is_empty() {
             return Some(Time::ZERO);
         }
-        self.closing.as_ref().map(|closing| closing.due)
+        match self.stage {
+            Stage::Present => None,
+            Stage::Leaving => Some(self.closing.due),
+            Stage::Silent => Some(Time::MAX),
+        }
     }
 
     /// Nothing else is said any more.
     pub(crate) fn is_closing(&self) -> bool {
-        self.closing.is_some()
+        self.stage != Stage::Present
     }
 }
 
@@ -104,28 +113,33 @@ impl Shared {
         len: usize,
     ) -> FrameOutcome {
         let (from, me) = (opened.from, self.config.id);
-        let understood = match ProbeBody::parse(body) {
-            Some(ProbeBody::Challenge { to, token }) if to == me => {
+        let Some(body) = ProbeBody::parse(body) else {
+            return FrameOutcome::Rejected(Rejection::NotForUs);
+        };
+        let (word, to) = Word::of(&body);
+        let understood = match (word.on(to == Some(me)), body) {
+            (Act::Answer, ProbeBody::Challenge { token, .. }) => {
                 push(&mut self.presence.answers, (from, token));
                 Some(())
             }
-            Some(ProbeBody::Answer { to, token }) if to == me => {
+            (Act::Tell, ProbeBody::Answer { token, .. }) => {
                 return FrameOutcome::Answered { from, token };
             }
-            Some(ProbeBody::Goodbye) => {
+            (Act::Part, _) => {
                 push(&mut self.presence.heard, from);
                 if self.group.note_goodbye(now, from) {
                     self.push_event(Event::PeerGone { peer: from });
                 }
                 Some(())
             }
-            Some(ProbeBody::GoodbyeHeard { to }) if to == me => {
-                let closing = self.presence.closing.iter_mut();
-                closing.for_each(|closing| push(&mut closing.heard_by, from));
+            (Act::NoteHeard, _) => {
+                if self.presence.is_closing() {
+                    push(&mut self.presence.closing.heard_by, from);
+                }
                 Some(())
             }
-            Some(body) => self.path.handle_body(now, opened, body, len),
-            None => None,
+            (Act::FollowPath, body) => self.path.handle_body(now, opened, body, len),
+            (Act::Answer | Act::Tell | Act::Refuse, _) => None,
         };
         match understood {
             Some(()) => FrameOutcome::Accepted { from },
@@ -141,9 +155,15 @@ impl Shared {
         if let Some(to) = self.presence.heard.pop_at(0) {
             return Some(self.say(ProbeBody::GoodbyeHeard { to }, Destination::Station(to)));
         }
-        let closing = self.presence.closing.as_mut().filter(|it| it.due <= now)?;
-        if closing.said == GOODBYES_MAX {
-            closing.due = Time::MAX;
+        let Presence { stage, closing, .. } = &mut self.presence;
+        let cause = match closing.said {
+            _ if closing.due > now => return None,
+            GOODBYES_MAX => Cause::AllSaid,
+            _ => Cause::Due,
+        };
+        let (after, says) = stage.after(cause);
+        *stage = after;
+        if !says {
             return None;
         }
         closing.said += 1;
@@ -173,19 +193,19 @@ impl Shared {
 
     /// Says goodbye from here on, and nothing else.
     pub(crate) fn close(&mut self, now: Time) {
-        self.presence.closing.get_or_insert(Closing {
-            said: 0,
-            due: now,
-            heard_by: ArrayVec::new(),
-        });
+        let Presence { stage, closing, .. } = &mut self.presence;
+        if *stage == Stage::Present {
+            closing.due = now;
+        }
+        *stage = stage.after(Cause::Close).0;
     }
 
     /// Whether all has been said that a station that closes has to say.
     pub(crate) fn is_closed(&self) -> bool {
-        self.presence.closing.as_ref().is_some_and(|closing| {
-            let mut waits = self.group.peers_met().filter(|id| !closing.heard_by.contains(id));
-            // Without a secret there is nothing to say it under.
-            !self.group.can_seal() || closing.due == Time::MAX || waits.next().is_none()
-        })
+        let Presence { stage, closing, .. } = &self.presence;
+        let mut waits = self.group.peers_met().filter(|id| !closing.heard_by.contains(id));
+        // Without a secret there is nothing to say it under.
+        let is_over = *stage == Stage::Silent || !self.group.can_seal() || waits.next().is_none();
+        self.presence.is_closing() && is_over
     }
 }

@@ -136,6 +136,7 @@ impl WindowEndpoint {
             None
         };
         self.ack_follows = false;
+        self.link.expect_feedback(joined.feedback.unwrap_or(coding.ack_interval));
         self.link.restart_peer();
         self.sender.restart_peer(now, &self.link, joined.takes, &mut shared.stats);
     }

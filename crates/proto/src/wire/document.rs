@@ -16,8 +16,12 @@ use corridor_relay::wire::{
 use corridor_relay::{NodeId, PacketId};
 use etherparse::{PacketBuilder, TcpOptionElement};
 
+use super::intervals::{INTERVALS_LEN, Intervals};
 use super::*;
-use crate::bounds::{MTU_ECHOES_MAX, SESSION_FRAMES_MAX};
+use crate::bounds::{
+    FEEDBACK_INTERVAL_MAX, HELLO_INTERVAL_TOLD_MAX, HELLO_INTERVAL_TOLD_MIN, MTU_ECHOES_MAX,
+    SESSION_FRAMES_MAX,
+};
 use crate::flow::symbol::{Packet, append_packet};
 use crate::flow::tcp_nc::RUNS_MAX;
 use crate::host::compression::Contexts;
@@ -194,9 +198,22 @@ fn hello(page: &Document) {
         mode: Mode::Window,
         base: 0x3132_3334,
         to: vec![to],
+        intervals: Intervals {
+            feedback: Some(Duration::from_millis(0x4142)),
+            hello: Some(Duration::from_millis(0x5152)),
+        },
     };
     let bytes = written(|out| hello.write(out));
-    let (sealed, station) = bytes.split_at(19);
+    let (sealed, behind) = bytes.split_at(19);
+    let (station, intervals) = behind.split_at(behind.len() - INTERVALS_LEN);
+    let fields: [(&str, &[u8]); 2] = [("feedback", &[0x41, 0x42]), ("HELLO", &[0x51, 0x52])];
+    page.layout("HELLO, intervals", intervals, &fields);
+    let most =
+        |least: Duration, most: Duration| format!("{} to {}", least.as_millis(), most.as_millis());
+    let feedback = most(Duration::from_millis(1), FEEDBACK_INTERVAL_MAX);
+    assert_eq!(page.values("HELLO, intervals", "feedback"), feedback);
+    let between = most(HELLO_INTERVAL_TOLD_MIN, HELLO_INTERVAL_TOLD_MAX);
+    assert_eq!(page.values("HELLO, intervals", "HELLO"), between);
     let fields: [(&str, &[u8]); 7] = [
         ("instance", &[1, 2, 3, 4, 5, 6, 7, 8]),
         ("field", &[4]),

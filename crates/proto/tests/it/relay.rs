@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 use corridor_packet::{PacketRef, checksum};
-use corridor_proto::bounds::PEER_SILENT;
+use corridor_proto::bounds::{HELLO_INTERVAL_SLOW, PEER_SILENT_HELLOS};
 use corridor_proto::relay::{Adaptive, Hold, RelayConfig};
 use corridor_proto::{
     CodingParams, ConfigError, Destination, Event, FrameOutcome, LinkErrors, PacketOutcome,
@@ -363,7 +363,8 @@ fn packets_go_where_networks_lead_and_come_from_where_they_lead() {
 fn what_is_for_a_neighbour_that_has_gone_is_refused() {
     let mut row = Row::met(3, RelayConfig::plain());
     let gone = row.stations.pop().expect("the last one");
-    row.run(PEER_SILENT.as_millis() as u64 + 6_000);
+    let silent = PEER_SILENT_HELLOS * HELLO_INTERVAL_SLOW;
+    row.run(silent.as_millis() as u64 + 6_000);
     assert!(row.events.contains(&Event::PeerSilent { peer: StationId(3) }), "{:?}", row.events);
     row.put(0, &datagram(0, 2, 64, b"is anybody there?"));
     row.run(20);

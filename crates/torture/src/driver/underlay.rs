@@ -6,6 +6,7 @@ use corridor_base::Time;
 use corridor_proto::{Destination, StationId};
 
 use super::{Driver, Happening, Origin};
+use crate::addresses::{Address, THIEF};
 use crate::coverage::Feature;
 use crate::invariants::{Broken, Invariant, ensure};
 use crate::network::Passage;
@@ -41,7 +42,6 @@ impl Driver<'_> {
         to: Destination,
         frame: Vec<u8>,
     ) -> Result<(), Broken> {
-        let scenario = self.scenario;
         let seat = &mut self.seats[from];
         let (least, most) = (seat.config.frame_len_min, seat.config.frame_len_max);
         ensure((least..=most).contains(&frame.len()), Invariant::Bounds, || {
@@ -54,41 +54,123 @@ impl Driver<'_> {
                 format!("station {from} sends to station number {id}")
             })?;
         }
-        seat.frames_sent += 1;
-        self.books.sent(from, &frame)?;
-        let airtime = 8_000_000_000 * frame.len() as u64 / scenario.network.rate_bps;
-        let begin = seat.departures.back().map_or(self.now, |&at| at.max(self.now));
-        let sent_at = begin + Duration::from_nanos(airtime.max(1));
-        seat.departures.push_back(sent_at);
-        self.happen(sent_at, Happening::Room { station: from });
+        let sent_at = self.depart(from, &frame)?;
         self.say(format_args!("{from} sends {} bytes to {to:?}", frame.len()));
-        for hearer in (0..self.seats.len()).filter(|&hearer| hearer != from) {
-            match self.network.carry(self.now, scenario, from, hearer) {
-                Passage::Lost => {
-                    self.coverage.add(Feature::FramesLost, 1);
-                    self.say(format_args!("  lost on the way to {hearer}"));
-                }
-                Passage::Arrives(delay, again) => {
-                    self.fly(sent_at + delay, hearer, frame.clone(), Origin::Station);
-                    if delay > Duration::from_micros(scenario.network.delay_us.into()) {
-                        self.coverage.add(Feature::FramesLate, 1);
-                    }
-                    if let Some(delay) = again {
-                        self.coverage.add(Feature::FramesDuplicated, 1);
-                        self.fly(sent_at + delay, hearer, frame.clone(), Origin::Station);
-                    }
-                }
+        if let Some(internet) = &mut self.network.internet {
+            for (peer, address) in internet.book(from).route(to, &frame)? {
+                self.post(sent_at, (from, peer), address, &frame);
             }
-            if !self.network.is_calm() {
-                self.tamper(sent_at, from, hearer, &frame);
+        } else {
+            for hearer in (0..self.seats.len()).filter(|&hearer| hearer != from) {
+                self.cast(sent_at, (from, hearer), &frame);
             }
         }
         self.overhear(&frame);
         Ok(())
     }
 
-    fn fly(&mut self, at: Time, to: usize, bytes: Vec<u8>, origin: Origin) {
-        self.happen(at, Happening::Frame { to, bytes, origin });
+    /// A frame takes its time on the underlay of its station. When it has left.
+    fn depart(&mut self, from: usize, frame: &[u8]) -> Result<Time, Broken> {
+        let scenario = self.scenario;
+        let seat = &mut self.seats[from];
+        seat.frames_sent += 1;
+        let secret = seat.subject.as_ref().and_then(|subject| subject.station().secret());
+        if self.books.sent(from, frame, secret)? {
+            let is_helper = seat.place.end.is_none();
+            let of = if is_helper { Feature::SessionsHelper } else { Feature::SessionsEnd };
+            self.coverage.add(of, 1);
+        }
+        let airtime = 8_000_000_000 * frame.len() as u64 / scenario.network.rate_bps;
+        let begin = seat.departures.back().map_or(self.now, |&at| at.max(self.now));
+        let sent_at = begin + Duration::from_nanos(airtime.max(1));
+        seat.departures.push_back(sent_at);
+        self.happen(sent_at, Happening::Room { station: from });
+        Ok(sent_at)
+    }
+
+    /// Sends a challenge if one is due. Whether it did.
+    pub(super) fn ask(&mut self, station: usize) -> Result<bool, Broken> {
+        let seat = &mut self.seats[station];
+        let local = self.now + seat.ahead;
+        let (Some(subject), Some(internet)) = (&mut seat.subject, &mut self.network.internet)
+        else {
+            return Ok(false);
+        };
+        let is_up = |peer| subject.station().is_up(peer);
+        let Some(asked) = internet.book(station).poll_challenge(local, is_up) else {
+            return Ok(false);
+        };
+        let Some(frame) = subject.challenge(asked.station, asked.token) else { return Ok(false) };
+        internet.book(station).ask(asked, frame.len())?;
+        self.coverage.add(Feature::AddressesAsked, 1);
+        let sent_at = self.depart(station, &frame)?;
+        self.say(format_args!("{station} asks {} at {}", asked.station.0, asked.address));
+        self.post(sent_at, (station, asked.station), asked.address, &frame);
+        self.overhear(&frame);
+        Ok(true)
+    }
+
+    /// Sends a frame for a peer to an address.
+    fn post(&mut self, at: Time, (from, peer): (usize, StationId), to: Address, frame: &[u8]) {
+        let is_calm = self.network.is_calm();
+        let Some(internet) = &mut self.network.internet else { return };
+        let source = internet.address(from);
+        let relays = to == THIEF && internet.relays();
+        let passed_on = internet.peer(from, peer).filter(|_| relays);
+        let Some(hearer) = internet.owner(to).or(passed_on) else { return };
+        let to = internet.address(hearer);
+        let is_copied = !is_calm && internet.is_copied();
+        if is_copied {
+            // It is there before the original.
+            self.coverage.add(Feature::FramesCopied, 1);
+            let (bytes, origin) = (frame.to_vec(), Origin::Echo);
+            self.happen(at, Happening::Datagram { from: THIEF, to, bytes, origin });
+        }
+        let passage = self.network.carry(self.now, self.scenario, from, hearer);
+        for delay in self.note_passage(passage, hearer) {
+            let (bytes, origin) = (frame.to_vec(), Origin::Station);
+            self.happen(at + delay, Happening::Datagram { from: source, to, bytes, origin });
+        }
+        if !self.network.is_calm() {
+            self.tamper(at, from, hearer, frame);
+        }
+    }
+
+    /// A frame on one medium reaches a hearer, or does not.
+    fn cast(&mut self, at: Time, (from, hearer): (usize, usize), frame: &[u8]) {
+        let passage = self.network.carry(self.now, self.scenario, from, hearer);
+        for delay in self.note_passage(passage, hearer) {
+            self.fly(at + delay, (from, hearer), frame.to_vec(), Origin::Station);
+        }
+        if !self.network.is_calm() {
+            self.tamper(at, from, hearer, frame);
+        }
+    }
+
+    /// Counts what becomes of a frame on its way. After how long it arrives, each time.
+    fn note_passage(&mut self, passage: Passage, hearer: usize) -> Vec<Duration> {
+        let Passage::Arrives(delay, again) = passage else {
+            self.coverage.add(Feature::FramesLost, 1);
+            self.say(format_args!("  lost on the way to {hearer}"));
+            return Vec::new();
+        };
+        if delay > Duration::from_micros(self.scenario.network.delay_us.into()) {
+            self.coverage.add(Feature::FramesLate, 1);
+        }
+        self.coverage.add(Feature::FramesDuplicated, u64::from(again.is_some()));
+        [delay].into_iter().chain(again).collect()
+    }
+
+    /// A frame that seems to be of a station comes to another.
+    fn fly(&mut self, at: Time, (from, to): (usize, usize), bytes: Vec<u8>, origin: Origin) {
+        let what = match &mut self.network.internet {
+            None => Happening::Frame { to, bytes, origin },
+            Some(internet) => {
+                let (from, to) = (internet.forged_from(from), internet.address(to));
+                Happening::Datagram { from, to, bytes, origin }
+            }
+        };
+        self.happen(at, what);
     }
 
     /// The adversaries' turn, after a frame from one station to another.
@@ -103,7 +185,7 @@ impl Driver<'_> {
             if let Some((bytes, forged)) = forged {
                 self.coverage.add(Feature::FramesForged, 1);
                 let origin = if forged { Origin::Forged } else { Origin::Echo };
-                self.fly(at + delay, to, bytes, origin);
+                self.fly(at + delay, (from, to), bytes, origin);
             }
         }
         if let Some(insider) = &mut self.insider
@@ -111,7 +193,7 @@ impl Driver<'_> {
             && let Some(bytes) = insider.forge()
         {
             self.coverage.add(Feature::FramesInsider, 1);
-            self.fly(at + delay, hearer, bytes, Origin::Insider);
+            self.fly(at + delay, (from, hearer), bytes, Origin::Insider);
         }
     }
 

@@ -1,24 +1,29 @@
 //! Drives the nodes of a mesh as daemons drive them, and looks at what comes out.
 
+mod underlay;
+
 use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
+use corridor_proto::bounds::{REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
 use corridor_proto::inspect::Inspection;
 use corridor_proto::relay::{OWED_MAX, Sent};
-use corridor_proto::wire::{HEADER_LEN, TAG_LEN};
-use corridor_proto::{AnyStation, Destination, Event, FrameOutcome, PacketOutcome, Unsealer};
+use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
 
 use super::packet;
 use super::{HOPS, Mesh, MeshKind};
+use crate::addresses::Address;
 use crate::coverage::{Coverage, Feature};
 use crate::draw::Dice;
 use crate::driver::{AFTER_INSIDER, Trace};
 use crate::invariants::{Broken, Invariant, Violation, check_bounds, ensure};
-use crate::network::{Network, Passage};
-use crate::scenario::{Forgery, Scenario};
+use crate::network::Network;
+use crate::nonces::Nonces;
+use crate::scenario::Scenario;
+use crate::subject::Fault;
 
 /// How long it may take to come to rest once the network is calm: decoders and encoders give up
 /// after their deadlines, and sessions are looked for.
@@ -40,6 +45,13 @@ enum Happening {
         bytes: Vec<u8>,
         origin: Origin,
     },
+    /// The same between addresses.
+    Datagram {
+        from: Address,
+        to: Address,
+        bytes: Vec<u8>,
+        origin: Origin,
+    },
     Room(usize),
     Packet(usize),
     Die(usize),
@@ -51,7 +63,17 @@ enum Happening {
     Remove(usize),
     /// It is one again.
     Admit(usize),
+    /// A node has another address, or the one that it had at first.
+    Move(usize, bool),
     Calm,
+}
+
+impl Happening {
+    /// Whether it is the network that does it, and not the scenario.
+    fn is_of_network(&self) -> bool {
+        use Happening::{Datagram, Frame, Room};
+        matches!(self, Frame { .. } | Datagram { .. } | Room(_))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +121,8 @@ pub(crate) struct MeshDriver<'a> {
     mesh: &'a Mesh,
     now: Time,
     seats: Vec<Seat>,
-    network: Network,
+    network: Network<'a>,
+    nonces: Nonces,
     happenings: BTreeMap<(Time, u64), Happening>,
     sequence: u64,
     /// Happenings that were planned and have not come yet, other than frames and room.
@@ -124,12 +147,18 @@ impl<'a> MeshDriver<'a> {
             due: None,
             changes: 0,
         };
+        let peers_of = |node: usize| {
+            let neighbours = mesh.neighbours(node).into_iter();
+            neighbours.map(|peer| (Mesh::id(peer), peer)).collect()
+        };
+        let peers = (0..usize::from(mesh.nodes)).map(peers_of).collect();
         let mut driver = MeshDriver {
             scenario,
             mesh,
             now: Time::ZERO,
             seats: (0..u64::from(mesh.nodes)).map(seat).collect(),
-            network: Network::new(scenario),
+            network: Network::new(scenario, peers),
+            nonces: Nonces::default(),
             happenings: BTreeMap::new(),
             sequence: 0,
             planned: 0,
@@ -179,6 +208,9 @@ impl<'a> MeshDriver<'a> {
                 self.happen(at, Happening::Admit(node));
             }
         }
+        for it in self.scenario.addresses.iter().flat_map(|addresses| &addresses.moves) {
+            self.happen(ms(it.at_ms), Happening::Move(it.station.into(), it.back));
+        }
         if self.mesh.kind == MeshKind::RelayRow {
             let mut at = Time::ZERO + MAC_TELLS;
             while at < ms(self.scenario.span_ms) {
@@ -199,8 +231,7 @@ impl<'a> MeshDriver<'a> {
     }
 
     fn happen(&mut self, at: Time, what: Happening) {
-        let of_network = matches!(what, Happening::Frame { .. } | Happening::Room(_));
-        self.planned += usize::from(!of_network);
+        self.planned += usize::from(!what.is_of_network());
         self.happenings.insert((at, self.sequence), what);
         self.sequence += 1;
     }
@@ -279,10 +310,13 @@ impl<'a> MeshDriver<'a> {
             return self.settle(node);
         }
         let Some((_, what)) = self.happenings.pop_first() else { return Ok(()) };
-        let of_network = matches!(what, Happening::Frame { .. } | Happening::Room(_));
-        self.planned -= usize::from(!of_network);
+        self.planned -= usize::from(!what.is_of_network());
         match what {
-            Happening::Frame { to, bytes, origin } => self.frame(to, &bytes, origin),
+            Happening::Frame { to, bytes, origin } => self.frame(None, to, &bytes, origin),
+            Happening::Datagram { from, to, bytes, origin } => {
+                let hearer = self.network.internet.as_ref().and_then(|it| it.owner(to));
+                hearer.map_or(Ok(()), |hearer| self.frame(Some(from), hearer, &bytes, origin))
+            }
             Happening::Room(node) => self.settle(node),
             Happening::Packet(from) => self.packet(from),
             Happening::Die(node) => {
@@ -300,8 +334,20 @@ impl<'a> MeshDriver<'a> {
             }
             Happening::Retries => self.tell_retries(),
             Happening::Remove(node) | Happening::Admit(node) => self.change_member(node),
+            Happening::Move(node, back) => {
+                let Some(internet) = &mut self.network.internet else { return Ok(()) };
+                internet.move_station(node, back);
+                let at = internet.address(node);
+                self.say(format_args!("node {node} is at {at} from here on"));
+                self.coverage.add(Feature::AddressesChanged, 1);
+                Ok(())
+            }
             Happening::Calm => {
                 self.network.calm_down();
+                for station in self.seats.iter_mut().filter_map(|seat| seat.station.as_mut()) {
+                    station.set_rekey_interval(REKEY_AFTER_TIME);
+                    station.set_session_frames(SESSION_FRAMES_MAX);
+                }
                 Ok(())
             }
         }
@@ -316,8 +362,25 @@ impl<'a> MeshDriver<'a> {
         let local = self.now + seat.ahead;
         let left_out: Vec<bool> = self.seats.iter().map(Seat::is_out).collect();
         let made = self.mesh.start(node, &left_out, entropy, local);
-        let seat = &mut self.seats[node];
-        seat.station = Some(made.map_err(|error| (Invariant::Panic, error.to_string()))?);
+        let mut station = made.map_err(|error| (Invariant::Panic, error.to_string()))?;
+        if !self.network.is_calm() {
+            if let Some(keys) = self.mesh.keys.filter(|keys| keys.rekey_ms > 0) {
+                station.set_rekey_interval(Duration::from_millis(keys.rekey_ms.into()));
+            }
+            if self.mesh.session_frames > 0 {
+                station.set_session_frames(self.mesh.session_frames);
+            }
+        }
+        if let Some(internet) = &mut self.network.internet {
+            let fault = self.scenario.plant.map(|plant| plant.fault);
+            let called = internet.start(node, 0, fault);
+            station.reach_out(local, &called);
+            for out in (0..left_out.len()).filter(|&at| node == 0 && left_out[at]) {
+                internet.change_peer(0, Mesh::id(out), false);
+            }
+        }
+        self.nonces.started(node);
+        self.seats[node].station = Some(station);
         self.say(format_args!("node {node} starts"));
         self.settle(node)
     }
@@ -330,13 +393,39 @@ impl<'a> MeshDriver<'a> {
         let config = self.mesh.hub_config(0, &left_out);
         let mut entropy = [0; 32];
         self.dice.0.fill_bytes(&mut entropy);
-        let seat = &mut self.seats[0];
-        let Some(hub) = &mut seat.station else { return Ok(()) };
-        let changed = hub.set_neighbours(&config, entropy, self.now + seat.ahead);
+        let local = self.now + self.seats[0].ahead;
+        let before = self.members(node);
+        let Some(hub) = &mut self.seats[0].station else { return Ok(()) };
+        let changed = hub.set_neighbours(&config, entropy, local);
         let expected = format!("the hub takes a change of node {node}");
         ensure(changed == Ok(true), Invariant::Panic, || format!("{expected}: {changed:?}"))?;
+        if let Some(internet) = &mut self.network.internet {
+            internet.change_peer(0, Mesh::id(node), !left_out[node]);
+        }
+        let anew = Fault::StartsMembersAnew;
+        if self.scenario.plant.is_some_and(|plant| plant.fault == anew) {
+            let made = self.mesh.start(0, &left_out, entropy, local);
+            self.seats[0].station = made.ok();
+        }
+        let after = self.members(node);
+        ensure(before == after, Invariant::Members, || {
+            format!("node {node} came or went, and others were {before:?} and are {after:?}")
+        })?;
+        self.coverage.add(Feature::MembersStayed, after.len() as u64);
         self.say(format_args!("node {node} is left out: {}", left_out[node]));
         self.settle(0)
+    }
+
+    /// What the hub's stations are for all members but one, which comes or goes.
+    fn members(&self, but: usize) -> Vec<(u16, Inspection)> {
+        let hub = self.seats[0].station.as_ref().and_then(AnyStation::hub);
+        let stays = |node: &usize| *node != but && !self.seats[*node].is_out();
+        let view = |node: usize| {
+            let station = hub?.station(Mesh::id(node))?;
+            // What a station has to tell goes to the hub at any time.
+            Some((Mesh::id(node).0, Inspection { events: 0, ..station.inspect() }))
+        };
+        (1..self.seats.len()).filter(stays).filter_map(view).collect()
     }
 
     // ---- packets ------------------------------------------------------------------------------
@@ -383,8 +472,7 @@ impl<'a> MeshDriver<'a> {
         if self.insider.is_some() {
             return Ok(());
         }
-        // Who is taken in again begins a session anew, as who starts anew does.
-        let restarts = !self.scenario.restarts.is_empty() || !self.mesh.removals.is_empty();
+        let has_restarts = !self.scenario.restarts.is_empty();
         let (mesh, sent) = (self.mesh, self.sent.get_mut(number as usize));
         // What is for whom the hub leaves out goes to its host, as what is for any stranger.
         let is_for_outsider = |to: usize| node == 0 && to > 0 && self.seats[to].changes > 0;
@@ -395,6 +483,11 @@ impl<'a> MeshDriver<'a> {
             return Err((Invariant::Delivery, format!("node {node} got packet {number}")));
         };
         sent.came += 1;
+        // Who is taken in again begins a session anew, as who starts anew does; others do not.
+        let restarts = has_restarts
+            || [sent.from, sent.to].iter().any(|&at| {
+                self.mesh.removals.iter().any(|removal| usize::from(removal.node) == at)
+            });
         let sender = &self.seats[sent.from];
         ensure(!sender.is_out() || sent.changes < sender.changes, Invariant::Delivery, || {
             format!("packet {number} at node {node}: its sender had been left out")
@@ -413,9 +506,14 @@ impl<'a> MeshDriver<'a> {
 
     /// Where nothing gets lost, what does not come out was dropped by a queue, or had no hops.
     fn check_perfection(&self) -> Result<(), Broken> {
-        let missing = self.sent.iter().filter(|sent| sent.came == 0).count() as u64;
+        let stays = |node: usize| {
+            !self.mesh.removals.iter().any(|removal| usize::from(removal.node) == node)
+        };
+        let of_members = self.sent.iter().filter(|sent| stays(sent.from) && stays(sent.to));
+        let missing = of_members.filter(|sent| sent.came == 0).count() as u64;
         let mut counted = 0;
-        for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
+        let staying = (0..self.seats.len()).filter(|&node| stays(node));
+        for station in staying.filter_map(|node| self.seats[node].station.as_ref()) {
             let stats = station.stats();
             counted += stats.packets_dropped_ingress + stats.packets_dropped_codel;
             counted += stats.packets_given_up + stats.symbols_given_up;
@@ -437,10 +535,24 @@ impl<'a> MeshDriver<'a> {
 
     // ---- frames -------------------------------------------------------------------------------
 
-    fn frame(&mut self, to: usize, bytes: &[u8], origin: Origin) -> Result<(), Broken> {
+    /// A node hears a frame, from some address where there are any.
+    fn frame(
+        &mut self,
+        at: Option<Address>,
+        to: usize,
+        bytes: &[u8],
+        origin: Origin,
+    ) -> Result<(), Broken> {
         let seat = &mut self.seats[to];
+        let local = self.now + seat.ahead;
         let Some(station) = &mut seat.station else { return Ok(()) };
-        let outcome = station.handle_frame(self.now + seat.ahead, bytes);
+        let outcome = station.handle_frame(local, bytes);
+        if let (Some(internet), Some(at)) = (&mut self.network.internet, at)
+            && let Some(peer) = internet.book(to).hear(local, at, outcome, bytes.len())?
+        {
+            station.note_path_changed(local, Some(peer));
+            self.coverage.add(Feature::AddressesFollowed, 1);
+        }
         self.say(format_args!("{to} hears {} bytes ({origin:?}): {outcome:?}", bytes.len()));
         let accepted = !matches!(outcome, FrameOutcome::Rejected(_));
         if origin == Origin::Insider && accepted {
@@ -466,143 +578,6 @@ impl<'a> MeshDriver<'a> {
         self.settle(to)
     }
 
-    fn has_room(&mut self, node: usize) -> bool {
-        let ms = self.now.as_nanos() / 1_000_000;
-        let stalls = self.scenario.stalls.iter().filter(|stall| {
-            self.node(stall.station) == node
-                && (u64::from(stall.begin_ms)..stall.end_ms.into()).contains(&ms)
-        });
-        if let Some(end_ms) = stalls.map(|stall| stall.end_ms).max() {
-            self.happen(Time::from_millis(end_ms.into()), Happening::Room(node));
-            return false;
-        }
-        let departures = &mut self.seats[node].departures;
-        while departures.front().is_some_and(|&at| at <= self.now) {
-            departures.pop_front();
-        }
-        departures.len() < usize::from(self.scenario.network.queue_frames)
-    }
-
-    fn send(&mut self, from: usize, to: Destination, frame: Vec<u8>) -> Result<(), Broken> {
-        let most = usize::from(self.mesh.frame_len_max);
-        ensure(frame.len() <= most, Invariant::Bounds, || {
-            format!("node {from} sent {} bytes, expected {most} at most", frame.len())
-        })?;
-        let net = &self.scenario.network;
-        let airtime = Duration::from_nanos(8_000_000_000 * frame.len() as u64 / net.rate_bps);
-        let seat = &mut self.seats[from];
-        let begin = seat.departures.back().map_or(self.now, |&at| at.max(self.now));
-        let end = begin + airtime;
-        seat.departures.push_back(end);
-        self.happen(end, Happening::Room(from));
-        if self.recorded.len() < RECORDED_MAX && self.dice.below(4) == 0 {
-            self.recorded.push(frame.clone());
-        }
-        if let Some(insider) = &mut self.insider {
-            insider.unseal(&frame, &mut Vec::new());
-        }
-        for hearer in 0..self.seats.len() {
-            if !self.mesh.hears(hearer, from) {
-                continue;
-            }
-            let meant = match to {
-                Destination::All => true,
-                Destination::Station(id) | Destination::Search(id) => id == Mesh::id(hearer),
-            };
-            // Relays overhear all; others now and then what is not for them.
-            let overhears = self.mesh.kind == MeshKind::RelayRow || self.dice.below(8) == 0;
-            if meant || overhears {
-                self.carry((from, hearer), end, &frame);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a frame to a hearer, and whatever ill-wishers make of it.
-    fn carry(&mut self, (from, to): (usize, usize), at: Time, frame: &[u8]) {
-        match self.network.carry(self.now, self.scenario, from, to) {
-            Passage::Lost => self.coverage.add(Feature::FramesLost, 1),
-            Passage::Arrives(first, second) => {
-                let bytes = frame.to_vec();
-                self.happen(at + first, Happening::Frame { to, bytes, origin: Origin::Station });
-                if let Some(second) = second {
-                    self.coverage.add(Feature::FramesDuplicated, 1);
-                    let bytes = frame.to_vec();
-                    self.happen(at + second, Happening::Frame { to, bytes, origin: Origin::Echo });
-                }
-            }
-        }
-        if self.network.is_calm() {
-            return;
-        }
-        if self.dice.chance(self.scenario.forged_ppm)
-            && let Some((bytes, origin)) = self.forge(frame)
-        {
-            self.coverage.add(Feature::FramesForged, 1);
-            self.happen(at, Happening::Frame { to, bytes, origin });
-        }
-        if self.dice.chance(self.scenario.insider_ppm)
-            && let Some(bytes) = self.lie(frame)
-        {
-            self.coverage.add(Feature::FramesInsider, 1);
-            self.happen(at, Happening::Frame { to, bytes, origin: Origin::Insider });
-        }
-    }
-
-    fn forge(&mut self, frame: &[u8]) -> Option<(Vec<u8>, Origin)> {
-        if self.scenario.forgeries.is_empty() {
-            return None;
-        }
-        let means = self.dice.pick(&self.scenario.forgeries);
-        let at = self.dice.0.next_u64() as usize;
-        let mut bent = frame.to_vec();
-        match means {
-            Forgery::FlippedBit => bent[at % frame.len()] ^= 1 << (at % 8),
-            Forgery::Truncated => bent.truncate(at % frame.len()),
-            Forgery::Extended => bent.extend_from_slice(&frame[..1 + at % frame.len()]),
-            Forgery::Noise => {
-                bent = vec![0; at % 100];
-                self.dice.0.fill_bytes(&mut bent);
-            }
-            Forgery::NoiseBehindHeader => self.dice.0.fill_bytes(&mut bent[HEADER_LEN..]),
-            Forgery::Spliced => {
-                let other = self.recorded.get(at % RECORDED_MAX)?;
-                bent.truncate(HEADER_LEN);
-                bent.extend_from_slice(other.get(HEADER_LEN..).unwrap_or_default());
-                let is_new = bent != frame && bent != *other;
-                return Some((bent, if is_new { Origin::Forged } else { Origin::Echo }));
-            }
-            Forgery::Replayed | Forgery::OtherKey => {
-                return Some((self.recorded.get(at % RECORDED_MAX)?.clone(), Origin::Echo));
-            }
-        }
-        Some((bent, Origin::Forged))
-    }
-
-    /// A frame that is sealed well, and whose body says what it likes.
-    fn lie(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
-        let insider = self.insider.as_mut()?;
-        let mut clear = Vec::new();
-        insider.unseal(frame, &mut clear)?;
-        let mut body = clear.get(HEADER_LEN..clear.len().checked_sub(TAG_LEN)?)?.to_vec();
-        let at = self.dice.0.next_u64() as usize;
-        match self.dice.below(5) {
-            0 => body.truncate(at % (body.len() + 1)),
-            1 => body.extend_from_slice(&frame[..at % frame.len()]),
-            // Lengths and kinds are at the front.
-            2 => {
-                let len = body.len().clamp(1, 24);
-                *body.get_mut(at % len)? ^= 1 << (at / 32 % 8);
-            }
-            3 => {
-                let len = body.len().max(1);
-                *body.get_mut(at % len)? = (at >> 16) as u8;
-            }
-            _ => self.dice.0.fill_bytes(&mut body),
-        }
-        insider.reseal(frame, &body)
-    }
-
     /// What the MACs of relays did of late, as far as neighbours can tell: anything.
     fn tell_retries(&mut self) -> Result<(), Broken> {
         for node in 0..self.seats.len() {
@@ -622,6 +597,15 @@ impl<'a> MeshDriver<'a> {
         Ok(())
     }
 
+    /// Whether a peer of a node may have started anew: somebody did, or the hub of a star has taken
+    /// somebody in again, which goes for the two of them.
+    fn may_restart(&self, node: usize) -> bool {
+        let is_changed = |node: usize| self.seats[node].changes > 0;
+        let by_hub =
+            if node == 0 { (1..self.seats.len()).any(is_changed) } else { is_changed(node) };
+        !self.scenario.restarts.is_empty() || self.insider.is_some() || by_hub
+    }
+
     /// Drains a node after an input, as a driver does, and looks at it.
     fn settle(&mut self, node: usize) -> Result<(), Broken> {
         let mut idle = 0;
@@ -634,11 +618,18 @@ impl<'a> MeshDriver<'a> {
             while let Some(packet) = station.poll_packet() {
                 delivered.push(packet.bytes().to_vec());
             }
+            let mut restarted = 0;
             while let Some(event) = station.poll_event() {
-                if let Event::SessionUp { restarted: true, .. } = event {
-                    self.coverage.add(Feature::PeersRestarted, 1);
-                }
+                restarted += u64::from(matches!(event, Event::SessionUp { restarted: true, .. }));
             }
+            self.coverage.add(Feature::PeersRestarted, restarted);
+            ensure(restarted == 0 || self.may_restart(node), Invariant::Members, || {
+                format!("node {node} hears of a peer that has started anew, and none has")
+            })?;
+            if has_room && self.ask(node)? {
+                continue;
+            }
+            let Some(station) = &mut self.seats[node].station else { return Ok(()) };
             let transmit = if has_room { station.poll_transmit(local) } else { None };
             let made = transmit.map(|transmit| (transmit.to, transmit.frame.to_vec()));
             let due = station.poll_timeout();
@@ -665,7 +656,9 @@ impl<'a> MeshDriver<'a> {
         let seat = &mut self.seats[node];
         let Some(station) = &seat.station else { return Ok(()) };
         let local = self.now + seat.ahead;
-        let due = station.poll_timeout().filter(|&due| due > local);
+        let asks = self.network.internet.as_mut().and_then(|it| it.book(node).due());
+        let dues = [station.poll_timeout(), asks].into_iter().flatten();
+        let due = dues.filter(|&due| due > local).min();
         seat.due = due.map(|due| self.now + (due - local));
         for station in station.stations() {
             check_bounds(&station.inspect(), station.config())?;
@@ -706,9 +699,10 @@ impl<'a> MeshDriver<'a> {
 
     /// Counts what the run has touched. To be called once, when it is over.
     pub(crate) fn count(&mut self) {
-        let (mut coded, mut decoded, mut waits) = (0, 0, 0);
+        let (mut coded, mut decoded, mut waits, mut secrets) = (0, 0, 0, 0);
         for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
             waits += station.stats().credit_waits;
+            secrets += station.stats().secrets_agreed;
             if let AnyStation::Relay(relay) = station {
                 let counters = relay.relay_counters();
                 coded += counters.relay_frames_coded;
@@ -724,6 +718,7 @@ impl<'a> MeshDriver<'a> {
         self.coverage.add(Feature::MeshCoded, coded);
         self.coverage.add(Feature::MeshDecoded, decoded);
         self.coverage.add(Feature::MeshCreditWaits, waits);
+        self.coverage.add(Feature::SecretsHub, secrets);
         if self.scenario.is_perfect() {
             self.coverage.add(Feature::Perfect, 1);
         }

@@ -12,7 +12,19 @@ fn torture(kind: MeshKind, count: usize) -> Coverage {
             if kind != MeshKind::HubStar {
                 mesh.removals.clear();
             }
+            if kind == MeshKind::RelayRow {
+                mesh.keys = None;
+            }
         });
+        // Of a row one node moves, and of relays none.
+        let moves = scenario.addresses.iter().flat_map(|addresses| &addresses.moves);
+        let movers: std::collections::BTreeSet<u8> = moves.map(|it| it.station).collect();
+        if kind == MeshKind::RelayRow || kind == MeshKind::HubRow && movers.len() > 1 {
+            scenario.addresses = None;
+        }
+        if kind == MeshKind::HubStar && movers.len() > 1 && movers.contains(&0) {
+            scenario.addresses = None;
+        }
         scenario.check().expect("what is drawn can be");
         let outcome = run(&scenario);
         if let Some(violation) = outcome.violation {
@@ -27,7 +39,16 @@ fn torture(kind: MeshKind, count: usize) -> Coverage {
 fn hubs_and_their_neighbours() {
     let coverage = torture(MeshKind::HubStar, 60);
     assert!(coverage.seeds(Feature::MeshForwarded) > 10);
-    assert!(coverage.seeds(Feature::MembersChanged) > 3);
+    let features = [
+        Feature::MembersChanged,
+        Feature::MembersStayed,
+        Feature::AddressesFollowed,
+        Feature::SecretsHub,
+        Feature::SessionsHub,
+    ];
+    for feature in features {
+        assert!(coverage.seeds(feature) > 3, "{}", feature.key());
+    }
 }
 
 #[test]
@@ -35,6 +56,7 @@ fn hubs_in_a_row_push_back() {
     let coverage = torture(MeshKind::HubRow, 60);
     assert!(coverage.seeds(Feature::MeshForwarded) > 10);
     assert!(coverage.seeds(Feature::MeshCreditWaits) > 0);
+    assert!(coverage.seeds(Feature::SecretsHub) > 3);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use corridor_torture::{Fault, Invariant, Plant, Scenario, run, shrink};
 const SEEDS: u64 = 60;
 
 /// Which invariants may catch which fault.
-const CAUGHT_BY: [(Fault, &[Invariant]); 18] = [
+const CAUGHT_BY: [(Fault, &[Invariant]); 19] = [
     (Fault::RepeatsPacket, &[Invariant::Delivery]),
     (Fault::SwapsPackets, &[Invariant::Delivery]),
     // A whole symbol that was not counted, or a symbol that is torn.
@@ -27,6 +27,7 @@ const CAUGHT_BY: [(Fault, &[Invariant]); 18] = [
     (Fault::BelievesAll, &[Invariant::Ranks]),
     (Fault::Hoards, &[Invariant::Bounds]),
     (Fault::Squanders, &[Invariant::Bounds]),
+    (Fault::RepeatsNonce, &[Invariant::Nonces]),
 ];
 
 /// Keeps planted panics out of what the tests print.
@@ -67,6 +68,57 @@ fn every_planted_fault_is_caught_by_its_invariant() {
         // What one fault breaks may show elsewhere too, but as a rule it shows where it belongs.
         assert!(2 * right > found.len(), "{fault:?} was caught elsewhere: {found:?}");
     }
+}
+
+/// How many of the scenarios break this invariant with a fault planted in a station; none breaks
+/// another one, and none any without the fault.
+fn caught(
+    scenarios: impl Iterator<Item = (Scenario, u8)>,
+    fault: Fault,
+    expected: Invariant,
+) -> usize {
+    hush();
+    let catches = |(mut scenario, station): (Scenario, u8)| {
+        assert_eq!(run(&scenario).violation, None, "seed {}", scenario.seed);
+        scenario.plant = Some(Plant { fault, station, after: 0 });
+        let found = run(&scenario).violation.map(|found| found.invariant);
+        assert!(found.is_none_or(|found| found == expected), "{found:?}: {scenario:?}");
+        found.is_some()
+    };
+    scenarios.map(catches).filter(|&it| it).count()
+}
+
+#[test]
+fn who_sends_where_nothing_has_answered_is_caught() {
+    // Whom the first that moves speaks with.
+    let moving = || {
+        let scenarios = (0..2_000).map(Scenario::draw);
+        let one = scenarios.filter(|scenario| scenario.mesh.is_none() && scenario.pairs.len() == 1);
+        let moves = one.filter_map(|scenario| {
+            let moves = &scenario.addresses.as_ref()?.moves;
+            let station = moves.first()?.station;
+            Some((scenario, if station == 0 { 1 } else { 0 }))
+        });
+        moves.take(40)
+    };
+    for fault in [Fault::FollowsAtOnce, Fault::Floods] {
+        let count = caught(moving(), fault, Invariant::Addresses);
+        assert!(count > 10, "{fault:?}: {count} of 40");
+    }
+}
+
+#[test]
+fn a_hub_whose_members_notice_that_one_goes_is_caught() {
+    let leaving = (0..2_000)
+        .map(Scenario::draw)
+        .filter(|scenario| scenario.mesh.as_ref().is_some_and(|mesh| !mesh.removals.is_empty()));
+    let count = caught(
+        leaving.map(|scenario| (scenario, 0)).take(20),
+        Fault::StartsMembersAnew,
+        Invariant::Members,
+    );
+    // Where the hub is down when one goes, nobody is there to notice.
+    assert!(count > 15, "{count} of 20");
 }
 
 #[test]

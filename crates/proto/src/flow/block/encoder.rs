@@ -79,7 +79,7 @@ impl Encoder {
             links: Links::default(),
             idle: true,
             rtt: RttEstimator::new(),
-            decoder: Liveness::new(now),
+            decoder: Liveness::new(now, params.ack_interval),
             symbol: Vec::new(),
             vector: Vec::new(),
         }
@@ -332,6 +332,11 @@ impl Encoder {
         }
     }
 
+    /// How long acknowledgements wait at the other end, as it says; else as they would here.
+    pub(crate) fn expect_feedback(&mut self, interval: Option<Duration>) {
+        self.decoder.expect_feedback(interval.unwrap_or(self.params.ack_interval));
+    }
+
     /// The decoder restarted: what it had not acknowledged in full is sent again.
     pub(crate) fn restart_peer(&mut self, now: Time) {
         let credit = 1.0 / (1.0 - self.links.ratios.e3);
@@ -359,7 +364,7 @@ impl Encoder {
         let configured = self.params.encoder_timeout;
         let timeout = match self.params.policy {
             Policy::PlayNCool => configured,
-            Policy::Credit => configured.max(self.rtt.timeout() + self.params.ack_interval),
+            Policy::Credit => configured.max(self.rtt.timeout() + self.decoder.ack_interval()),
         };
         let silence = self.silence(now) / (4.0 * timeout.as_secs_f64());
         timeout * (silence as u32).clamp(1, SILENCE_STRETCH_MAX)

@@ -2,8 +2,9 @@
 //! changes with it. What they say for that is in `link/exchange.rs`.
 
 use super::*;
-use crate::bounds::{REKEY_AFTER_FRAMES, REKEY_SILENCE, REKEY_WAIT};
+use crate::bounds::{REKEY_AFTER_FRAMES, REKEY_SILENCE_HELLOS, REKEY_WAIT};
 use crate::link::exchange::Taken;
+use crate::psk::Psk;
 use crate::wire::KeyExchange;
 use crate::wire::cookie::CookieReply;
 
@@ -11,6 +12,11 @@ impl Group {
     /// Whether stations have keys of their own here, and agree on secrets.
     pub(crate) fn has_keys(&self) -> bool {
         !matches!(self.keyring, Keyring::Shared(_))
+    }
+
+    /// What frames are sealed under now.
+    pub(crate) fn secret(&self) -> Option<&Psk> {
+        self.keyring.secret()
     }
 
     /// Another secret is wanted after so long.
@@ -162,7 +168,9 @@ impl Group {
         }
         let wait = if is_ours { Duration::ZERO } else { REKEY_WAIT };
         let heard = self.peers.iter().filter_map(Peer::heard_at).max().unwrap_or(agreed_at);
-        let silent_at = heard.max(agreed_at) + REKEY_SILENCE;
+        let hello = self.peers.iter().map(Peer::hello_interval).max();
+        let silence = REKEY_SILENCE_HELLOS * hello.unwrap_or(HELLO_INTERVAL_SLOW);
+        let silent_at = heard.max(agreed_at) + silence;
         Some(silent_at.min(agreed_at + exchange.rekey_after() + wait))
     }
 
@@ -195,7 +203,9 @@ mod tests {
             let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
             let keys = Keys { private: private(me), peers, started_ns: 1_000 };
             let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
-            let setting = Setting { coding, crossing: Crossing::Block, received_bytes: 0 };
+            let feedback = coding.ack_interval;
+            let setting =
+                Setting { coding, crossing: Crossing::Block, received_bytes: 0, feedback };
             let rng = Stream::from_seed([me.0 as u8; 32]);
             let security = Security::Keys(Box::new(keys));
             Group::new(me, &security, &[station], setting, rng, Time::ZERO)

@@ -101,6 +101,7 @@ mod tests {
             coding: CodingParams::default(),
             crossing: Crossing::Block,
             received_bytes: 0,
+            feedback: CodingParams::default().ack_interval,
         };
         let rng = Stream::from_seed([me ^ psk; 32]);
         Group::new(

@@ -2,7 +2,7 @@
 //! are asked for more. What they say for that is in `link/member_keys.rs`.
 
 use super::*;
-use crate::bounds::{REKEY_SILENCE, REKEY_WAIT};
+use crate::bounds::{REKEY_SILENCE_HELLOS, REKEY_WAIT};
 use crate::link::exchange::Taken;
 use crate::link::member_keys::{Member, MemberKeys};
 use crate::wire::KeyExchange;
@@ -69,8 +69,10 @@ impl Group {
             return None;
         }
         let Some(given_at) = member.given.since() else { return Some(Time::ZERO) };
-        let heard_at = self.peer(member.station).and_then(Peer::heard_at).unwrap_or(given_at);
-        Some(heard_at.max(given_at) + REKEY_SILENCE)
+        let peer = self.peer(member.station);
+        let heard_at = peer.and_then(Peer::heard_at).unwrap_or(given_at);
+        let hello = peer.map_or(HELLO_INTERVAL_SLOW, Peer::hello_interval);
+        Some(heard_at.max(given_at) + REKEY_SILENCE_HELLOS * hello)
     }
 
     pub(super) fn members_due(&self, keys: &MemberKeys) -> Option<Time> {

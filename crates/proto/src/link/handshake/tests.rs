@@ -8,10 +8,15 @@ fn coding() -> CodingParams {
     CodingParams { symbol_size: 1400, ..CodingParams::default() }
 }
 
+fn setting() -> Setting {
+    let feedback = Duration::from_millis(17);
+    Setting { coding: coding(), crossing: Crossing::Block, received_bytes: 0, feedback }
+}
+
 fn group(me: u8, peers: &[u8], seed: u8) -> Group {
     let peers: Vec<_> = peers.iter().map(|&id| StationId(u16::from(id))).collect();
     let rng = Stream::from_seed([seed; 32]);
-    let setting = Setting { coding: coding(), crossing: Crossing::Block, received_bytes: 0 };
+    let setting = setting();
     Group::new(StationId(u16::from(me)), &[1; 32].into(), &peers, setting, rng, Time::ZERO)
 }
 
@@ -206,7 +211,7 @@ fn a_crowd_of_replayed_sessions_does_not_keep_a_peer_out() {
 fn another_secret_is_a_stranger() {
     let mut ours = group(1, &[2], 1);
     let rng = Stream::from_seed([5; 32]);
-    let setting = Setting { coding: coding(), crossing: Crossing::Block, received_bytes: 0 };
+    let setting = setting();
     let mut theirs =
         Group::new(StationId(2), &[2; 32].into(), &[StationId(1)], setting, rng, Time::ZERO);
     let frame = hello(&mut theirs, Time::ZERO);
@@ -271,7 +276,7 @@ fn a_peer_that_goes_or_falls_silent_is_looked_for_as_at_first() {
         assert!(hello(&mut groups[0], now).len() < HELLO_OUTREACH_LEN);
         let now = match says_goodbye {
             true => now,
-            false => now + PEER_SILENT,
+            false => now + PEER_SILENT_HELLOS * HELLO_INTERVAL_SLOW,
         };
         match says_goodbye {
             true => assert!(groups[0].note_goodbye(now, StationId(2))),
@@ -284,5 +289,80 @@ fn a_peer_that_goes_or_falls_silent_is_looked_for_as_at_first() {
         let later = now + 2 * HELLO_OUTREACH;
         assert_eq!(hello(&mut groups[0], later).len(), HELLO_SEEKING_LEN);
         assert!(groups[0].hello_due() <= later + HELLO_INTERVAL_SEARCH_MAX);
+    }
+}
+
+/// A HELLO of a group that says such intervals of itself.
+fn hello_with(group: &mut Group, now: Time, intervals: Intervals) -> Vec<u8> {
+    let mut frame = hello(group, now);
+    let key = SessionKey::derive(&[1; 32].into(), group.me, &group.own.id);
+    let header = Header::parse(&frame).expect("a HELLO");
+    let mut body = Vec::new();
+    let clear = HEADER_LEN + HELLO_CLEAR_LEN;
+    assert!(key.open(header.counter, &frame, clear, &mut body));
+    frame.truncate(clear);
+    let said = Hello::parse(&body).expect("its body");
+    Hello { intervals, ..said }.write(&mut frame);
+    key.seal(header.counter, &mut frame, clear);
+    frame
+}
+
+#[test]
+fn a_peer_is_waited_for_as_long_as_it_says() {
+    let seconds = Duration::from_secs;
+    // What the peer says; after how long it counts as silent, and a helper's reports as stale.
+    let table = [
+        (Intervals::default(), seconds(20), seconds(2), None),
+        (
+            Intervals { feedback: Some(Duration::from_millis(17)), hello: Some(seconds(5)) },
+            seconds(20),
+            Duration::from_millis(170),
+            Some(Duration::from_millis(17)),
+        ),
+        (
+            Intervals { feedback: Some(seconds(1)), hello: Some(seconds(30)) },
+            seconds(120),
+            seconds(10),
+            Some(seconds(1)),
+        ),
+        // Nothing that a peer says makes a station wait for ever, or not at all.
+        (
+            Intervals { feedback: Some(seconds(3_600)), hello: Some(seconds(3_600)) },
+            seconds(240),
+            seconds(600),
+            Some(seconds(60)),
+        ),
+        (
+            Intervals { feedback: Some(Duration::ZERO), hello: Some(Duration::from_nanos(1)) },
+            seconds(4),
+            seconds(2),
+            None,
+        ),
+    ];
+    for (intervals, silent_after, report_stale_after, feedback) in table {
+        let (mut a, mut b) = (group(1, &[2], 1), group(2, &[1], 2));
+        let mut now = Time::ZERO;
+        let mut heard = None;
+        for _ in 0..6 {
+            now += Duration::from_millis(30);
+            let said = hello_with(&mut b, now, intervals);
+            if let Opening::Hello { joined: Some(joined), .. } = a.open(now, &said, &mut Vec::new())
+            {
+                heard = Some(joined.feedback);
+            }
+            let answer = hello(&mut a, now);
+            b.open(now, &answer, &mut Vec::new());
+        }
+        assert_eq!(heard, Some(feedback), "{intervals:?}");
+        let peer = a.peer(StationId(2)).expect("it is configured");
+        assert_eq!(peer.report_stale_after(), report_stale_after, "{intervals:?}");
+        let last = peer.last_heard;
+        assert_eq!(a.newly_silent(last + silent_after), None, "{intervals:?}");
+        let just_after = last + silent_after + Duration::from_nanos(1);
+        assert_eq!(a.newly_silent(just_after), Some(StationId(2)), "{intervals:?}");
+        // What this station says of itself is its own, whatever the peer says.
+        let joined = b.peers[0].session.as_ref().expect("it has joined");
+        assert_eq!(joined.intervals.feedback, Some(Duration::from_millis(17)));
+        assert_eq!(joined.intervals.hello, Some(HELLO_INTERVAL_SLOW));
     }
 }

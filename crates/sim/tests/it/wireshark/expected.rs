@@ -1,6 +1,7 @@
 //! What the fields of a captured frame must be, by the protocol's own parser.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use corridor_proto::wire::*;
 use corridor_proto::{Field, Mode};
@@ -96,6 +97,8 @@ pub const FIELDS: [&str; 95] = [
     "corridor.hello.symbol_size",
     "corridor.hello.mode",
     "corridor.hello.base",
+    "corridor.hello.feedback",
+    "corridor.hello.interval",
     "corridor.hello.to.station",
     "corridor.hello.to.session",
     "corridor.hello.to.accepted",
@@ -391,6 +394,9 @@ fn read_hello(body: &[u8], values: &mut Values) {
     values.add("corridor.hello.symbol_size", hello.symbol_size);
     values.add("corridor.hello.mode", u8::from(hello.mode == Mode::Window));
     values.add("corridor.hello.base", hello.base);
+    let ms = |told: Option<Duration>| told.map_or(0, |told| told.as_millis());
+    values.add("corridor.hello.feedback", ms(hello.intervals.feedback));
+    values.add("corridor.hello.interval", ms(hello.intervals.hello));
     for to in hello.to {
         values.add("corridor.hello.to.station", to.station.0);
         values.add("corridor.hello.to.session", hex(&to.session));

@@ -12,12 +12,25 @@ pub(crate) struct Liveness {
     last_ack_at: Time,
     /// Blocks were given up since the last acknowledgement.
     gave_up: bool,
+    /// How long its acknowledgements wait.
+    ack_interval: Duration,
 }
 
 impl Liveness {
-    /// Of a decoder that counts as heard now.
-    pub(crate) fn new(now: Time) -> Self {
-        Liveness { newest_ack: None, last_ack_at: now, gave_up: false }
+    /// Of a decoder that counts as heard now, whose acknowledgements wait so long as far as anybody
+    /// knows.
+    pub(crate) fn new(now: Time, ack_interval: Duration) -> Self {
+        Liveness { newest_ack: None, last_ack_at: now, gave_up: false, ack_interval }
+    }
+
+    /// Its acknowledgements wait so long, as it says.
+    pub(crate) fn expect_feedback(&mut self, interval: Duration) {
+        self.ack_interval = interval;
+    }
+
+    /// How long its acknowledgements wait.
+    pub(crate) fn ack_interval(&self) -> Duration {
+        self.ack_interval
     }
 
     /// Whether an acknowledgement that tells of this frame came later than one that was sent after

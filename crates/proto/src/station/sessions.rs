@@ -1,0 +1,26 @@
+//! How long a station uses a session and a secret, and what it seals under.
+
+use core::time::Duration;
+
+use super::Station;
+use crate::psk::Psk;
+
+impl Station {
+    /// Agrees on another secret after so long, where stations have keys of their own; two minutes
+    /// where nobody says otherwise.
+    pub fn set_rekey_interval(&mut self, interval: Duration) {
+        self.shared.group.set_rekey_interval(interval);
+    }
+
+    /// Begins another session after so many frames, and not only before its nonces are used up,
+    /// which takes days.
+    pub fn set_session_frames(&mut self, frames: u32) {
+        self.shared.group.set_session_frames(frames);
+    }
+
+    /// What frames are sealed under now, for tests that read them along.
+    #[doc(hidden)]
+    pub fn secret(&self) -> Option<&Psk> {
+        self.shared.group.secret()
+    }
+}

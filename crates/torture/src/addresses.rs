@@ -1,0 +1,466 @@
+//! Addresses under torture: who is where, who moves, and who copies what goes by.
+//!
+//! Each station has a book of addresses, as a daemon over UDP has one. Beside it here are books of
+//! what went where: no address gets more bytes than came from it before it has shown that the peer
+//! is there, frames with packets go to no other while one has, and frames follow a peer only to
+//! where it has answered what it was asked there, when it did not answer from where it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corridor_base::Time;
+use corridor_base::rand::Rng;
+use corridor_proto::bounds::MOVE_WAIT_MIN;
+use corridor_proto::wire::{ChallengeToken, Header, Kind};
+use corridor_proto::{
+    Certainty, Challenge, Destination, FrameOutcome, Learned, PeerBook, StationId,
+};
+use serde::{Deserialize, Serialize};
+
+use super::draw::Dice;
+use super::invariants::{Broken, Invariant, ensure};
+use super::subject::Fault;
+
+/// Stands for an address of the Internet. At first each station has its number in the scenario.
+pub(super) type Address = u32;
+
+/// Where somebody copies frames to.
+pub(super) const THIEF: Address = 1_000_000;
+/// The first address that a station moves to.
+const ELSEWHERE: Address = 1_000;
+
+/// Stations with addresses, in place of one medium on which all hear each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addresses {
+    /// Nobody is told where those are that move; they are told where the others are.
+    pub learned: bool,
+    /// Who moves, and when. Of two that speak with each other only one does: if both moved at once,
+    /// neither could find the other.
+    pub moves: Vec<Move>,
+    /// Of frames, how many somebody copies and delivers first, from an address of their own.
+    pub copied_ppm: u32,
+    /// Who copies passes on what goes to that address, as if it had not been there.
+    pub relayed: bool,
+}
+
+/// A station has another address from here on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Move {
+    /// Which.
+    pub station: u8,
+    /// When, milliseconds.
+    pub at_ms: u32,
+    /// It is the one it had at first.
+    pub back: bool,
+}
+
+impl Addresses {
+    /// Draws addresses, of which those stations may change.
+    pub(super) fn draw(dice: &mut Dice, movers: &[u8], span_ms: u32) -> Self {
+        let copied = dice.percent(40);
+        let mut addresses = Addresses {
+            learned: dice.percent(40),
+            moves: Vec::new(),
+            copied_ppm: if copied { dice.pick(&[10_000, 200_000, 1_000_000]) } else { 0 },
+            relayed: copied && dice.percent(50),
+        };
+        for &station in movers {
+            let times = if dice.percent(80) { 1 + dice.below(3) } else { 0 };
+            for _ in 0..times {
+                let at_ms = dice.below(span_ms.into()) as u32;
+                addresses.moves.push(Move { station, at_ms, back: dice.percent(25) });
+            }
+        }
+        addresses
+    }
+
+    /// Whether nothing happens to them.
+    pub(super) fn stay(&self) -> bool {
+        self.moves.is_empty() && self.copied_ppm == 0
+    }
+
+    /// Who moves at some time.
+    pub(super) fn movers(&self) -> BTreeSet<u8> {
+        self.moves.iter().map(|it| it.station).collect()
+    }
+}
+
+/// Who is where, and what each station knows of it.
+pub(super) struct Internet<'a> {
+    told: &'a Addresses,
+    seed: u64,
+    at: Vec<Address>,
+    /// Of each station the numbers of those it speaks with, and their places.
+    peers: Vec<Vec<(StationId, usize)>>,
+    books: Vec<Whereabouts>,
+    next: Address,
+    dice: Dice,
+    starts: u64,
+}
+
+impl<'a> Internet<'a> {
+    pub(super) fn new(seed: u64, told: &'a Addresses, peers: Vec<Vec<(StationId, usize)>>) -> Self {
+        let dice = Dice::new(seed, 1, "torture addresses");
+        let nobody = || Whereabouts::new([], [0; 32], None);
+        Internet {
+            told,
+            seed,
+            at: (0..peers.len() as Address).collect(),
+            books: peers.iter().map(|_| nobody()).collect(),
+            peers,
+            next: ELSEWHERE,
+            dice,
+            starts: 0,
+        }
+    }
+
+    /// A station starts, and knows what it is told.
+    /// `frame_len_min`: as its underlay pads frames. Returns whom it calls.
+    pub(super) fn start(
+        &mut self,
+        station: usize,
+        frame_len_min: usize,
+        fault: Option<Fault>,
+    ) -> Vec<StationId> {
+        let mut entropy = [0; 32];
+        Dice::new(self.seed, self.starts, "torture challenges").0.fill_bytes(&mut entropy);
+        self.starts += 1;
+        let known: Vec<_> = self.peers[station].iter().map(|&it| self.told(it)).collect();
+        let called = known.iter().filter(|(_, at)| at.is_some()).map(|&(id, _)| id).collect();
+        let mut book = Whereabouts::new(known, entropy, fault);
+        book.book = book.book.with_frame_len_min(frame_len_min);
+        self.books[station] = book;
+        called
+    }
+
+    /// What others are told of where a station is.
+    fn told(&self, (id, peer): (StationId, usize)) -> (StationId, Option<Address>) {
+        let moves = self.told.moves.iter().any(|it| usize::from(it.station) == peer);
+        (id, (!(self.told.learned && moves)).then_some(peer as Address))
+    }
+
+    /// A station has one peer more, or less.
+    pub(super) fn change_peer(&mut self, station: usize, peer: StationId, is_one: bool) {
+        let known = self.peers[station].iter().find(|(id, _)| *id == peer);
+        let Some((id, at)) = known.map(|&it| self.told(it)) else { return };
+        let book = &mut self.books[station];
+        if is_one { book.add(id, at) } else { book.remove(id) }
+    }
+
+    pub(super) fn move_station(&mut self, station: usize, back: bool) {
+        self.next += 1;
+        self.at[station] = if back { station as Address } else { self.next };
+    }
+
+    pub(super) fn address(&self, station: usize) -> Address {
+        self.at[station]
+    }
+
+    /// Who is at an address now.
+    pub(super) fn owner(&self, address: Address) -> Option<usize> {
+        self.at.iter().position(|&at| at == address)
+    }
+
+    /// The station of a peer.
+    pub(super) fn peer(&self, station: usize, id: StationId) -> Option<usize> {
+        self.peers[station].iter().find(|(other, _)| *other == id).map(|&(_, peer)| peer)
+    }
+
+    /// Whether somebody copies the next frame.
+    pub(super) fn is_copied(&mut self) -> bool {
+        self.dice.chance(self.told.copied_ppm)
+    }
+
+    /// Where a forged frame comes from that looks as if it was of this station.
+    pub(super) fn forged_from(&mut self, station: usize) -> Address {
+        if self.dice.percent(50) { self.at[station] } else { THIEF }
+    }
+
+    /// Whether what goes to whoever copies frames is passed on.
+    pub(super) fn relays(&self) -> bool {
+        self.told.relayed
+    }
+
+    pub(super) fn book(&mut self, station: usize) -> &mut Whereabouts {
+        &mut self.books[station]
+    }
+}
+
+/// A book of addresses, and books about it.
+pub(super) struct Whereabouts {
+    book: PeerBook<Address>,
+    known: BTreeMap<StationId, Known>,
+    fault: Option<Fault>,
+}
+
+/// How sure it is, as seen from outside, that a peer is where frames for it go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Proof {
+    None,
+    /// A frame of its session came from there: enough where nobody else was heard of.
+    Perhaps,
+    /// It was told so, or has answered from there.
+    Sure,
+}
+
+/// What is known of a peer.
+struct Known {
+    home: Option<Address>,
+    proof: Proof,
+    /// What it was asked last where it is taken to be.
+    home_token: Option<ChallengeToken>,
+    asked: BTreeMap<Address, Asked>,
+    /// Bytes that came from an address that has shown nothing, and bytes that went there.
+    purses: BTreeMap<Address, (usize, usize)>,
+}
+
+/// What was asked at an address, and when it was answered first, since the peer last answered from
+/// where it is taken to be.
+struct Asked {
+    token: ChallengeToken,
+    is_open: bool,
+    answered_at: Option<Time>,
+}
+
+impl Whereabouts {
+    fn new(
+        told: impl IntoIterator<Item = (StationId, Option<Address>)>,
+        entropy: [u8; 32],
+        fault: Option<Fault>,
+    ) -> Self {
+        let mut whereabouts =
+            Whereabouts { book: PeerBook::new([], true, entropy), known: BTreeMap::new(), fault };
+        told.into_iter().for_each(|(id, at)| whereabouts.add(id, at));
+        whereabouts
+    }
+
+    fn add(&mut self, id: StationId, at: Option<Address>) {
+        self.book.add(id, at);
+        let proof = if at.is_some() { Proof::Sure } else { Proof::None };
+        let (asked, purses) = (BTreeMap::new(), BTreeMap::new());
+        self.known.insert(id, Known { home: at, proof, home_token: None, asked, purses });
+    }
+
+    fn remove(&mut self, id: StationId) {
+        self.book.remove(id);
+        self.known.remove(&id);
+    }
+
+    /// When the next challenge goes.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.book.poll_timeout()
+    }
+
+    /// Where a frame goes, and for whom.
+    pub(super) fn route(
+        &mut self,
+        to: Destination,
+        frame: &[u8],
+    ) -> Result<Vec<(StationId, Address)>, Broken> {
+        let len = if self.fault == Some(Fault::Floods) { 0 } else { frame.len() };
+        let ids: Vec<StationId> = match to {
+            Destination::All => self.known.keys().copied().collect(),
+            Destination::Station(id) | Destination::Search(id) => vec![id],
+        };
+        let mut routes = Vec::new();
+        for id in ids {
+            match to {
+                Destination::Station(_) => {
+                    routes.extend(self.book.place(id, len).map(|at| (id, at)));
+                }
+                _ => routes.extend(self.book.places(id, len).map(|at| (id, at))),
+            }
+        }
+        let is_data = matches!(to, Destination::Station(_)) && carries(frame);
+        for &(id, at) in &routes {
+            self.charge(id, at, frame.len(), is_data)?;
+        }
+        Ok(routes)
+    }
+
+    /// A frame goes to an address.
+    fn charge(
+        &mut self,
+        id: StationId,
+        at: Address,
+        len: usize,
+        is_data: bool,
+    ) -> Result<(), Broken> {
+        let Some(known) = self.known.get_mut(&id) else { return Ok(()) };
+        let is_home = known.home == Some(at);
+        ensure(!is_data || is_home || known.proof != Proof::Sure, Invariant::Addresses, || {
+            format!("packets for station {} go to {at}, it is at {:?}", id.0, known.home)
+        })?;
+        if is_home && known.proof != Proof::None {
+            return Ok(());
+        }
+        let (came, went) = known.purses.entry(at).or_default();
+        *went += len;
+        ensure(went <= came, Invariant::Addresses, || {
+            format!("{went} bytes went to {at}, which has shown nothing, and {came} came from it")
+        })
+    }
+
+    /// Notes where a frame came from, and what came of it. The peer whose frames go elsewhere now.
+    pub(super) fn hear(
+        &mut self,
+        now: Time,
+        at: Address,
+        outcome: FrameOutcome,
+        len: usize,
+    ) -> Result<Option<StationId>, Broken> {
+        let (id, certainty) = match outcome {
+            FrameOutcome::Accepted { from } => (from, Certainty::Session),
+            FrameOutcome::Handshake { from } => (from, Certainty::Handshake),
+            FrameOutcome::Initiation { from } => (from, Certainty::Initiation),
+            FrameOutcome::Answered { from, token } => (from, Certainty::Answer(token)),
+            FrameOutcome::Noted | FrameOutcome::Rejected(_) => return Ok(None),
+        };
+        let Some(known) = self.known.get_mut(&id) else { return Ok(None) };
+        let answered = known.note(now, at, certainty, len);
+        let mut learned = self.book.learn(now, (id, at), certainty, len);
+        if self.fault == Some(Fault::FollowsAtOnce) && certainty == Certainty::Session {
+            learned = self.book.believe(id, at);
+        }
+        let home = self.book.address(id);
+        if home != known.home {
+            known.check_move(now, answered).map_err(|(invariant, why)| {
+                (invariant, format!("station {} is taken to be at {home:?}: {why}", id.0))
+            })?;
+            known.home = home;
+        }
+        if learned != Learned::Nothing && answered.is_some() {
+            known.proof = Proof::Sure;
+            (known.home_token, known.asked, known.purses) = Default::default();
+        }
+        Ok((learned != Learned::Nothing).then_some(id))
+    }
+
+    /// The next challenge that is due.
+    pub(super) fn poll_challenge(
+        &mut self,
+        now: Time,
+        is_up: impl Fn(StationId) -> bool,
+    ) -> Option<Challenge<Address>> {
+        self.book.poll_challenge(now, is_up)
+    }
+
+    /// A challenge goes, in a frame of so many bytes.
+    pub(super) fn ask(&mut self, asked: Challenge<Address>, len: usize) -> Result<(), Broken> {
+        let Challenge { station, address, token } = asked;
+        if let Some(known) = self.known.get_mut(&station) {
+            if known.home == Some(address) {
+                known.home_token = Some(token);
+            }
+            let fresh = || Asked { token, is_open: false, answered_at: None };
+            let entry = known.asked.entry(address).or_insert_with(fresh);
+            if entry.token != token {
+                *entry = fresh();
+            }
+            entry.is_open = true;
+        }
+        self.charge(station, address, len, false)
+    }
+}
+
+impl Known {
+    /// Takes note of a frame of the peer's. When an address first answered what it was asked, if
+    /// this is such an answer.
+    fn note(&mut self, now: Time, at: Address, certainty: Certainty, len: usize) -> Option<Time> {
+        let is_home = self.home == Some(at);
+        if !is_home || self.proof == Proof::None {
+            self.purses.entry(at).or_default().0 += len;
+        }
+        if certainty == Certainty::Session && is_home {
+            self.proof = self.proof.max(Proof::Perhaps);
+        }
+        let Certainty::Answer(token) = certainty else { return None };
+        if is_home && self.proof == Proof::Sure && self.home_token == Some(token) {
+            for it in self.asked.values_mut() {
+                (it.is_open, it.answered_at) = (false, None);
+            }
+            return None;
+        }
+        let asked = self.asked.get_mut(&at).filter(|it| it.token == token && it.is_open)?;
+        Some(*asked.answered_at.get_or_insert(now))
+    }
+
+    /// Frames for the peer go elsewhere from here on.
+    fn check_move(&self, now: Time, answered: Option<Time>) -> Result<(), Broken> {
+        let because = |why: &str| (Invariant::Addresses, why.to_owned());
+        match (self.home, answered, self.proof) {
+            (None, _, _) => Ok(()),
+            (_, None, _) => Err(because("it has not answered what it was asked there")),
+            (_, Some(at), Proof::Sure) if now - at < MOVE_WAIT_MIN => {
+                Err(because("it may still answer from where it was"))
+            }
+            (_, Some(_), _) => Ok(()),
+        }
+    }
+}
+
+/// Whether a frame carries packets, or tells of them.
+fn carries(frame: &[u8]) -> bool {
+    Header::parse(frame).is_some_and(|header| !matches!(header.kind, Kind::Hello | Kind::Probe))
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+
+    const PEER: StationId = StationId(2);
+    const HOME: Address = 1;
+
+    fn whereabouts(fault: Option<Fault>) -> Whereabouts {
+        Whereabouts::new([(PEER, Some(HOME))], [7; 32], fault)
+    }
+
+    fn broken(result: Result<impl Sized, Broken>) -> bool {
+        matches!(result, Err((Invariant::Addresses, _)))
+    }
+
+    #[test]
+    fn who_follows_at_once_is_caught() {
+        for (fault, caught) in [(None, false), (Some(Fault::FollowsAtOnce), true)] {
+            let mut whereabouts = whereabouts(fault);
+            let outcome = FrameOutcome::Accepted { from: PEER };
+            assert_eq!(broken(whereabouts.hear(Time::ZERO, THIEF, outcome, 100)), caught);
+        }
+    }
+
+    #[test]
+    fn who_floods_an_address_is_caught() {
+        for (fault, caught) in [(None, false), (Some(Fault::Floods), true)] {
+            let mut whereabouts = whereabouts(fault);
+            let outcome = FrameOutcome::Handshake { from: PEER };
+            whereabouts.hear(Time::ZERO, THIEF, outcome, 100).expect("it is only heard");
+            let mut results = (0..3).map(|_| whereabouts.route(Destination::All, &[0; 60]));
+            assert_eq!(results.any(broken), caught);
+        }
+    }
+
+    #[test]
+    fn an_answer_moves_frames_when_none_came_from_home() {
+        let mut whereabouts = whereabouts(None);
+        let mut now = Time::ZERO;
+        let mut followed = None;
+        for _ in 0..40 {
+            now += Duration::from_millis(10);
+            let heard = FrameOutcome::Accepted { from: PEER };
+            whereabouts.hear(now, THIEF, heard, 200).expect("it is only asked");
+            while let Some(asked) = whereabouts.poll_challenge(now, |_| true) {
+                whereabouts.ask(asked, 60).expect("as many bytes came");
+                if asked.address == THIEF {
+                    let answer = FrameOutcome::Answered { from: PEER, token: asked.token };
+                    let moved = whereabouts.hear(now, THIEF, answer, 60).expect("it may move");
+                    followed = followed.or(moved.map(|_| now));
+                }
+            }
+        }
+        let followed = followed.expect("it has moved");
+        assert!(followed - Time::ZERO >= MOVE_WAIT_MIN, "{followed}");
+    }
+}
