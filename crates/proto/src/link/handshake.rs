@@ -451,7 +451,7 @@ impl Group {
             return Opening::NotAuthentic;
         };
         let Some(hello) = Hello::parse(body) else { return Opening::Malformed };
-        let hangs_on_new = self.has_keys() && !self.keyring.is_former(sender, generation);
+        let hangs_on_new = self.keyring.is_newly_agreed(generation);
         self.note_opened(now, sender, generation, &id);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
         let mut opening = self.take_hello(now, at, id, header.counter, &hello, said);

@@ -95,13 +95,13 @@ impl Keyring {
         }
     }
 
-    /// Whether another secret of that station has taken the place of this one.
-    pub(crate) fn is_former(&self, sender: StationId, generation: Generation) -> bool {
+    /// Whether a frame under this one was made after this station has agreed on it, and for it
+    /// alone. What one of several seals under is older than that: what goes to another can have
+    /// been recorded before it was given here.
+    pub(crate) fn is_newly_agreed(&self, generation: Generation) -> bool {
         match self {
-            Keyring::Shared(secrets) | Keyring::Pair(secrets, _) => secrets.is_former(generation),
-            Keyring::Members(keys) => {
-                keys.member(sender).is_some_and(|member| member.given.is_former(generation))
-            }
+            Keyring::Shared(_) | Keyring::Members(_) => false,
+            Keyring::Pair(secrets, _) => !secrets.is_former(generation),
         }
     }
 

@@ -294,11 +294,6 @@ impl Given {
         self.given_at.filter(|_| self.now.is_some())
     }
 
-    /// Whether it is the one before.
-    pub(crate) fn is_former(&self, generation: Generation) -> bool {
-        self.former.as_ref().is_some_and(|former| former.generation == generation)
-    }
-
     /// In the order in which frames are tried.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Sealing> {
         [&self.now, &self.next, &self.former].into_iter().flatten()
