@@ -8,7 +8,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 95] = [
+pub const FIELDS: [&str; 97] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
