@@ -40,8 +40,11 @@ ABOUT_ONE = {
 }
 #: What each is multiplied by.
 FACTORS = (0.5, 2.0)
-#: A median that changes by more is named.
+#: A median that changes by more of it is named; for certain where shares differ, path by path, by
+#: so many standard errors, since a median moves by as much by chance.
 NAMED = 0.02
+ERRORS = 2.0
+MARKS = {(False, False): "", (True, False): "moves", (True, True): "**moves**"}
 TUNED = """//! Constants that the environment changes, for tools/sensitivity.py alone.
 
 use core::time::Duration;
@@ -161,7 +164,8 @@ class Run:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seed", type=int, default=4711)
-    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--count", type=int, default=90)
+    parser.add_argument("--rate-max-mbps", type=float, default=12.0, help="of the paths")
     parser.add_argument("--packets-max", type=int, default=20_000)
     parser.add_argument("--only", default="", help="as policy::GAIN_MAX,compete::CUBIC_C")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -305,6 +309,7 @@ def measure(
         command = [str(program), "--ways", "window", "--jobs", "1", "--out", str(out)]
         command += ["--seed", str(arguments.seed), "--count", str(arguments.count)]
         command += ["--packets-max", str(arguments.packets_max)]
+        command += ["--rate-max-mbps", str(arguments.rate_max_mbps)]
         environment = {**os.environ, "RATE_CONSTANT": f"{name}={factor}"}
         # It ends with 1 where a gate is missed, which is not asked here.
         ended = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -331,7 +336,7 @@ def table(
     steady, varying, *drops = before.medians()
     lines = [
         f"`tools/sensitivity.py --seed {arguments.seed} --count {arguments.count} --packets-max "
-        f"{arguments.packets_max}`: {len(before.shares) - len(before.varying)} steady paths, median "
+        f"{arguments.packets_max} --rate-max-mbps {arguments.rate_max_mbps:g}`: {len(before.shares) - len(before.varying)} steady paths, median "
         f"{steady:.3f}, dropped {drops[0]:.4f}; {len(before.varying)} that vary, {varying:.3f} and "
         f"{drops[1]:.3f}.",
         "",
@@ -343,11 +348,14 @@ def table(
         moved = [now - was for now, was in zip(medians, (steady, varying), strict=False)]
         named = any(abs(by) > NAMED * was for by, was in zip(moved, (steady, varying), strict=True))
         pairs = [run.less(before, is_varying) for is_varying in (False, True)]
+        surely = any(abs(mean) > ERRORS * error > 0.0 for mean, error in pairs)
         was, now = run.values if run.values[0] else ("", f"times {factor}")
+        if was.startswith("["):
+            was, now = (text.split(",")[0] + ", …]" for text in (was, now))
         cells = [f"`{constant.name}`", was, now]
         for by, (mean, error) in zip(moved, pairs, strict=True):
             cells += [f"{by:+.3f}", f"{mean:+.3f} ± {error:.3f}"]
-        cells += [f"{medians[2]:.4f}, {medians[3]:.3f}", "moves" if named else ""]
+        cells += [f"{medians[2]:.4f}, {medians[3]:.3f}", MARKS[named, named and surely]]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

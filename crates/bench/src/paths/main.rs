@@ -64,6 +64,9 @@ struct Arguments {
     /// Packets of a run that a fast path is shortened to; from 20000.
     #[arg(long, default_value_t = 1_000_000)]
     packets_max: u64,
+    /// Of the paths, those of so many Mbit/s in the mean at most: they take least time.
+    #[arg(long)]
+    rate_max_mbps: Option<f64>,
     /// Recorded rates in Mahimahi's format, which are tried besides: all files of this directory.
     #[arg(long)]
     traces: Option<PathBuf>,
@@ -116,7 +119,9 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         return beside_lab(arguments, seed);
     }
     println!("seed {seed}: bench-paths --seed {seed} --count {}", arguments.count);
-    let drawn = (0..arguments.count).map(|index| Drawn::new(seed, index)).collect();
+    let most_bps = 1e6 * arguments.rate_max_mbps.unwrap_or(f64::INFINITY);
+    let drawn = (0..arguments.count).map(|index| Drawn::new(seed, index));
+    let drawn = drawn.filter(|path| path.mean_bps <= most_bps).collect();
     let paths = measure_all(drawn, seed, packets_max, arguments)?;
     let mut checks = judge::checks(&paths);
     let traces = match &arguments.traces {

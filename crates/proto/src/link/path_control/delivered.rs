@@ -235,8 +235,8 @@ impl Delivered {
             self.excess_at = Some(now);
         }
         self.is_wary = self.excess_at.is_some_and(|at| now - at <= MEMORY);
-        if now < self.look.counts_from {
-            return; // Of frames that were sent before less was.
+        if now < self.look.counts_from + sample.sent_span {
+            return; // The oldest of these frames were sent before less was.
         }
         self.loss_span.add(sample);
         let time = (LOST_ROUND_TRIPS * round_trip).max(LOST_TIME);
@@ -350,8 +350,12 @@ impl Delivered {
         let kept = ((1.0 - loss_ratio) / (1.0 - least).max(1.0 / UNITS)).min(1.0);
         let counts_from = now + self.round_trip;
         let sent_per_s = self.capacity_per_s.min(self.limit_per_s());
-        self.look.begin(counts_from, loss_ratio, least == 0.0, kept * sent_per_s);
-        self.look.delivered_per_s = self.most_per_s().unwrap_or(0.0).max(span.delivered_per_s());
+        let delivered_per_s = self.most_per_s().unwrap_or(0.0).max(span.delivered_per_s());
+        let is_doubtful = least == 0.0;
+        // Nothing is to be dropped then: the capacity may be a guess that was never sent.
+        let most = if is_doubtful { delivered_per_s } else { f64::INFINITY };
+        self.look.begin(counts_from, loss_ratio, is_doubtful, (kept * sent_per_s).min(most));
+        self.look.delivered_per_s = delivered_per_s;
         Some(0)
     }
 
@@ -425,10 +429,11 @@ impl Delivered {
         self.after_excess = Some(0);
         let loss_ratio = self.growth.loss_when_full;
         let is_doubtful = loss_ratio > MOSTLY_LOST;
-        let kept = if is_doubtful { 1.0 - loss_ratio } else { 1.0 };
-        let kept_per_s = kept * self.capacity_per_s;
+        let delivered_per_s = self.most_per_s().unwrap_or(0.0);
+        let most = if is_doubtful { delivered_per_s } else { f64::INFINITY };
+        let kept_per_s = self.capacity_per_s.min(most);
         self.look.begin(now + self.round_trip, loss_ratio, is_doubtful, kept_per_s);
-        self.look.delivered_per_s = self.most_per_s().unwrap_or(0.0);
+        self.look.delivered_per_s = delivered_per_s;
         (self.look.is_first, self.look.is_at_start) = (true, true);
     }
 
