@@ -300,7 +300,7 @@ impl Mesh {
         let announce_every = Duration::from_millis(100);
         let window_packets = match self.relay_window {
             None => config.window_packets,
-            Some(packets) => Some(packets.into()).filter(|&packets| packets > 0),
+            Some(packets) => Some(usize::from(packets)).filter(|&packets| packets > 0),
         };
         let queue_packets = self.queue_packets.into();
         RelayConfig { queue_packets, window_packets, announce_every, ..config }
