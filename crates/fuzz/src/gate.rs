@@ -23,7 +23,7 @@ const FRIEND: StationId = StationId(2);
 const STRANGER: StationId = StationId(3);
 
 fn station(id: StationId, peer: StationId) -> Station {
-    let config = keyed(id, peer, CLOCK);
+    let config = keyed(id, &[peer], CLOCK);
     Station::new(config, [id.0 as u8; 32], Time::ZERO).expect("a sound configuration")
 }
 
@@ -79,7 +79,7 @@ impl World {
             host: station(HOST, FRIEND),
             friend: station(FRIEND, HOST),
             stranger,
-            gate: Gate::new(HOST, &keyed(HOST, FRIEND, CLOCK).security, [7; 32], Time::ZERO),
+            gate: Gate::new(HOST, &keyed(HOST, &[FRIEND], CLOCK).security, [7; 32], Time::ZERO),
             asked,
             cookie_of: None,
             counted: Counted { of_source: [0; SOURCES], of_all: 0 },

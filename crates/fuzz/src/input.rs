@@ -61,10 +61,13 @@ pub fn source(id: u64, symbol_size_max: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// A plain forwarder with keys of its own, which follow from its number as its peer's do.
-pub fn keyed(id: StationId, peer: StationId, clock_ns: u64) -> StationConfig {
+/// A plain forwarder, to the first of its peers, with keys of its own, which follow from its number
+/// as those of its peers do.
+pub fn keyed(id: StationId, peers: &[StationId], clock_ns: u64) -> StationConfig {
     let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
-    let peers = vec![PeerKey { station: peer, public: private(peer).public(), psk: None }];
+    let key =
+        |&station: &StationId| PeerKey { station, public: private(station).public(), psk: None };
+    let (peer, peers) = (peers[0], peers.iter().map(key).collect());
     let keys = Keys { private: private(id), peers, started_ns: clock_ns };
     StationConfig {
         id,

@@ -7,8 +7,8 @@
 //! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way and of
 //! which nothing else changes; [`relay`] as what happens to a relay, of which no packet comes that
 //! nobody has sent; [`sealed`] as what happens to the sealed frames of relays in a row; [`keys`] as
-//! what happens to the frames of two stations that agree on secrets; [`gate`] as what comes to a
-//! station from a friend and from strangers. Three callers share them:
+//! what happens to the frames of stations that agree on secrets, or give them to each other;
+//! [`gate`] as what comes to a station from a friend and from strangers. Three callers share them:
 //! `cargo fuzz` (in `crates/codec/fuzz`), the replay of the checked-in corpus, and property tests
 //! on random bytes.
 //!

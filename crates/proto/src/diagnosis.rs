@@ -77,6 +77,12 @@ pub enum Unopened {
         /// The station that it names as its sender.
         names: StationId,
     },
+    /// An answer to this station's own initiation, of the kind that does not belong to its role: a
+    /// helper or a relay is told otherwise than one end tells the other.
+    OtherStep {
+        /// The station that it names as its sender.
+        names: StationId,
+    },
     /// A frame of this wire version, under a session or key that is not known here.
     Sealed,
     /// No frame of Corridor.
@@ -338,6 +344,8 @@ pub enum KeyTrouble {
     OtherPublicKey(PublicKey),
     /// The secrets beside the keys differ.
     OtherPsk,
+    /// One of the two has a helper, or is a helper or a relay, and the other knows nothing of that.
+    OtherRoles,
 }
 
 impl KeyTrouble {
@@ -351,6 +359,7 @@ impl KeyTrouble {
                 (names, KeyTrouble::OtherPublicKey(public))
             }
             Unopened::OtherPsk { names } => (names, KeyTrouble::OtherPsk),
+            Unopened::OtherStep { names } => (names, KeyTrouble::OtherRoles),
             _ => return None,
         };
         (names == peer).then_some(trouble)
@@ -380,6 +389,10 @@ impl Display for KeyTrouble {
             KeyTrouble::OtherPsk => f.write_str(
                 "its answers do not open, although the keys are right: expected the same secret in \
                  peer.psk_file on both, or none",
+            ),
+            KeyTrouble::OtherRoles => f.write_str(
+                "its answers are of another role, although the keys are right: expected the same \
+                 helper in the files of both, or relays at both",
             ),
         }
     }

@@ -20,6 +20,7 @@
 mod counters;
 mod view;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -451,6 +452,11 @@ impl RelayStation {
     pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
         self.config.rate_bps = rate_bps;
         self.pacer.set_configured(rate_bps);
+    }
+
+    /// As [`crate::Station::set_rekey_interval`].
+    pub fn set_rekey_interval(&mut self, interval: Duration) {
+        self.group.set_rekey_interval(interval);
     }
 
     /// Says HELLO soon.

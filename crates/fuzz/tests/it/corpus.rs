@@ -41,7 +41,9 @@ fn headers() {
 
 #[test]
 fn keys() {
-    replay("keys", corridor_fuzz::keys);
+    replay("keys", |data| {
+        corridor_fuzz::keys(data);
+    });
 }
 
 #[test]

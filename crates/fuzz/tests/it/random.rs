@@ -84,3 +84,10 @@ fn windows_do_change() {
     println!("{clamped} windows clamped, {updates} updates");
     assert!(clamped > 0 && updates > 0, "{clamped} and {updates}");
 }
+
+/// Cells of three are among what is drawn, and their stations give each other secrets.
+#[test]
+fn handouts_are_on_the_wire() {
+    assert!(corridor_fuzz::keys(&[0, 0, 0, 0]) >= 6);
+    assert_eq!(corridor_fuzz::keys(&[1, 0, 0, 0]), 0, "a pair agrees on one instead");
+}

@@ -265,6 +265,7 @@ fn keys_that_do_not_go_together_are_told_with_what_is_seen_of_them() {
         (Unopened::NotOurPublicKey { names }, "expected this one's as peer.public_key there"),
         (Unopened::OtherPublicKey { names, public }, &public.to_string()),
         (Unopened::OtherPsk { names }, "peer.psk_file on both"),
+        (Unopened::OtherStep { names }, "the same helper in the files of both"),
     ] {
         let mut watch = watch();
         (0..3).for_each(|_| watch.note_rejected(ELSEWHERE, what, |at| at == AT));

@@ -36,9 +36,7 @@ pub(crate) struct Exchange {
     me: StationId,
     private: PrivateKey,
     peer: PeerKey,
-    /// Keys of the MACs of what goes to the peer, and of what comes here.
-    mac_to_peer: MacKey,
-    mac_to_us: MacKey,
+    macs: Macs,
     /// Where both begin, this station's exchange counts.
     precedes: bool,
     rng: Stream,
@@ -49,11 +47,26 @@ pub(crate) struct Exchange {
     answered: Option<Answered>,
     /// The last initiation that came to its end.
     settled: Option<[u8; 4]>,
+    calls: Calls,
     looks: Looks,
     /// How old the secret in use may be.
     rekey_after: Duration,
-    /// What the peer is given: what this station seals under, and will next.
-    handout: Option<[Psk; 2]>,
+    /// What the peer is given for an initiation, where it is given anything.
+    handout: Option<Handout>,
+}
+
+/// Keys of the MACs of what goes to the peer, and of what comes here.
+struct Macs {
+    to_peer: MacKey,
+    to_us: MacKey,
+}
+
+/// What this station seals under, and will next.
+struct Handout {
+    secrets: [Psk; 2],
+    /// When the peer last asked for these, and when it was first answered that. What it said before
+    /// its newest initiation does not count: anybody may have recorded that.
+    asked: Option<(Time, Time)>,
 }
 
 /// Timestamps of the newest initiation of this station, and of the newest of the peer's.
@@ -61,6 +74,14 @@ pub(crate) struct Exchange {
 struct Timestamps {
     own: u64,
     heard: Option<u64>,
+}
+
+/// When the peer last called this station by its public key, as far as the MAC says, and by another
+/// one.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    ours: Option<Time>,
+    others: Option<Time>,
 }
 
 /// How many of either step are looked into.
@@ -86,10 +107,13 @@ struct Answered {
     answered_at: Time,
     /// When the initiation was last heard.
     heard_at: Time,
-    /// When the response goes again, if it does.
+    /// When the response goes again, if it does, and when it may.
     due: Option<Time>,
+    may_go_at: Time,
     /// It has arrived.
     is_done: bool,
+    /// Nothing newer was heard of the peer before.
+    is_newest: bool,
 }
 
 /// What a message of a key exchange came to.
@@ -124,6 +148,8 @@ pub(crate) enum Sight {
     OtherPublicKey(PublicKey),
     /// It answers this station's initiation, and the secret beside the keys is another.
     OtherPsk,
+    /// It answers this station's initiation as if more stations, or fewer, opened what they seal.
+    OtherStep,
     /// Nothing that says more.
     Nothing,
 }
@@ -136,8 +162,7 @@ impl Exchange {
         let mut exchange = Exchange {
             me,
             private: keys.private.clone(),
-            mac_to_peer: MacKey::of(&peer.public),
-            mac_to_us: MacKey::of(&public),
+            macs: Macs { to_peer: MacKey::of(&peer.public), to_us: MacKey::of(&public) },
             precedes: public > peer.public,
             peer,
             rng,
@@ -146,6 +171,7 @@ impl Exchange {
             initiation: None,
             answered: None,
             settled: None,
+            calls: Calls::default(),
             looks: Looks { initiations: Bucket::full(now), responses: Bucket::full(now) },
             rekey_after: REKEY_AFTER_TIME,
             handout: None,
@@ -162,20 +188,21 @@ impl Exchange {
         self.rekey_after = interval;
     }
 
-    /// From here on the peer is given these.
+    /// From here on the peer is given these, and nothing that was written before.
     pub(crate) fn hand_out(&mut self, secrets: [Psk; 2]) {
-        self.handout = Some(secrets);
+        self.handout = Some(Handout { secrets, asked: None });
+        self.answered = None;
     }
 
-    /// When the peer last asked for what this station seals under, and when it was first answered
-    /// that.
+    /// When the peer last asked for what this station seals under now and next, and when it was
+    /// first answered that.
     pub(crate) fn asked(&self) -> Option<(Time, Time)> {
-        self.answered.as_ref().map(|answered| (answered.heard_at, answered.answered_at))
+        self.handout.as_ref().and_then(|handout| handout.asked)
     }
 
     /// Whether a message is for the peer, as only those can make it who know its public key.
     pub(crate) fn is_for_peer(&self, message: &KeyExchange<'_>) -> bool {
-        self.mac_to_peer.is_of(message)
+        self.macs.to_peer.is_of(message)
     }
 
     pub(crate) fn precedes(&self) -> bool {
@@ -246,7 +273,7 @@ impl Exchange {
         let mut frame = Vec::new();
         KeyExchange::write_head(self.me, step, exchange, &mut frame);
         frame.extend_from_slice(message);
-        self.mac_to_peer.write(&mut frame);
+        self.macs.to_peer.write(&mut frame);
         frame
     }
 
@@ -280,6 +307,7 @@ impl Exchange {
             // would show that it has arrived.
             let again = self.handout.is_none() && next < answered.heard_at + RESPONSE_AGE_MAX;
             answered.due = again.then_some(next);
+            answered.may_go_at = now + HELLO_INTERVAL_FAST;
             frame.clone_from(&answered.response);
             return true;
         }
@@ -305,9 +333,14 @@ impl Exchange {
 
     /// Takes a message.
     pub(crate) fn take(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
-        if !self.mac_to_us.is_of(message) || message.sender != self.peer.station {
+        if message.sender != self.peer.station {
             return Taken::Refused;
         }
+        if !self.macs.to_us.is_of(message) {
+            self.calls.others = Some(now);
+            return Taken::Refused;
+        }
+        self.calls.ours = Some(now);
         match message.step {
             Step::Initiation => self.take_initiation(now, message),
             step if step == self.answer_step() => self.take_answer(now, message),
@@ -332,8 +365,18 @@ impl Exchange {
                 return Taken::Replayed;
             }
             answered.heard_at = now;
-            let soon = now + HELLO_INTERVAL_FAST / 4;
-            answered.due = Some(answered.due.map_or(now, |due| due.min(soon)));
+            if let Some(Handout { asked: Some((heard_at, _)), .. }) = &mut self.handout
+                && answered.is_newest
+            {
+                *heard_at = now;
+            }
+            let due = match self.handout {
+                // However often it is said again, perhaps by somebody else.
+                Some(_) => now.max(answered.may_go_at),
+                None if answered.due.is_some() => now + HELLO_INTERVAL_FAST / 4,
+                None => now,
+            };
+            answered.due = Some(answered.due.map_or(due, |before| before.min(due)));
             return Taken::Repeated;
         }
         if !self.looks.initiations.take(now, KEY_EXCHANGES_PER_SECOND, KEY_EXCHANGES_PER_SECOND) {
@@ -346,17 +389,25 @@ impl Exchange {
         if read.peer != self.peer.public {
             return Taken::Refused;
         }
-        let is_older = self.newest.heard.is_some_and(|newest| read.timestamp <= newest);
-        let heard = if is_older { Initiated::Older } else { Initiated::Newer };
-        if theirs.after(heard).1 != Reply::Respond {
+        let is_newest = self.newest.heard.is_none_or(|newest| read.timestamp > newest);
+        let heard = if is_newest { Initiated::Newer } else { Initiated::Older };
+        if theirs.after(heard).1 != Reply::Respond && self.handout.is_none() {
             return Taken::Replayed;
         }
-        self.newest.heard = Some(read.timestamp);
+        if is_newest {
+            self.newest.heard = Some(read.timestamp);
+        }
         let psk = self.peer.psk.as_ref();
-        let (taken, response) = match &self.handout {
-            Some([secret, next]) => {
+        let (taken, response) = match &mut self.handout {
+            Some(Handout { secrets: [secret, next], asked }) => {
+                // Who has recorded it can do nothing with what it is given. A peer whose clock went
+                // back can, and has no other way to what this station seals under.
                 let handout = read.hand_out(psk, [secret, next]);
-                (Taken::Asked, self.frame(Step::Handout, message.exchange, &handout))
+                let taken = if is_newest { Taken::Asked } else { Taken::Replayed };
+                if is_newest {
+                    *asked = Some((now, now));
+                }
+                (taken, self.frame(Step::Handout, message.exchange, &handout))
             }
             None => {
                 let (response, secret) = read.answer(psk);
@@ -370,7 +421,9 @@ impl Exchange {
             answered_at: now,
             heard_at: now,
             due: Some(now),
+            may_go_at: now,
             is_done: false,
+            is_newest,
         });
         taken
     }
@@ -422,8 +475,11 @@ impl Exchange {
         if is_initiation || self.answered.as_ref().is_some_and(|it| it.response == frame) {
             return Sight::Own;
         }
-        if !self.mac_to_us.is_of(message) {
-            return Sight::NotForUs;
+        if !self.macs.to_us.is_of(message) {
+            // Who knows this station's key as well calls somebody else by another one.
+            let Calls { ours, others } = self.calls;
+            let knows_us = ours.is_some_and(|at| others < Some(at + INITIATION_AGE_MAX));
+            return if knows_us { Sight::Nothing } else { Sight::NotForUs };
         }
         match message.step {
             Step::Initiation => {
@@ -438,6 +494,11 @@ impl Exchange {
                 && initiation.is_some_and(|it| it.exchange == message.exchange) =>
             {
                 Sight::OtherPsk
+            }
+            Step::Response | Step::Handout
+                if initiation.is_some_and(|it| it.exchange == message.exchange) =>
+            {
+                Sight::OtherStep
             }
             Step::Response | Step::Handout => Sight::Nothing,
         }

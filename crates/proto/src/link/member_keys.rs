@@ -233,6 +233,10 @@ impl Given {
     /// The neighbour has given these.
     fn take(&mut self, now: Time, [secret, next]: [Psk; 2]) {
         self.given_at = Some(now);
+        let generations = |it: &Self| {
+            [&it.now, &it.former].map(|it| it.as_ref().map(|sealing| sealing.generation))
+        };
+        let [now_before, former_before] = generations(self);
         let before = [self.now.take(), self.next.take(), self.former.take()];
         let mut before: Vec<Sealing> = before.into_iter().flatten().collect();
         let mut known = |psk: Psk| {
@@ -245,9 +249,15 @@ impl Given {
         let (secret, next) = (known(secret), known(next));
         // The first of what is left is the one that was in use, if another one took its place.
         self.former = before.into_iter().next();
-        self.forget_former_at = self.former.as_ref().map(|_| now + FORMER_SECRET_AGE_MAX);
-        self.used_since = Some(now);
         (self.now, self.next) = (Some(secret), Some(next));
+        // What is given again is no younger for that.
+        let [now_after, former_after] = generations(self);
+        if former_after != former_before {
+            self.forget_former_at = former_after.map(|_| now + FORMER_SECRET_AGE_MAX);
+        }
+        if now_after != now_before {
+            self.used_since = Some(now);
+        }
     }
 
     /// Whether the neighbour has given its secrets of late.
@@ -304,4 +314,57 @@ fn random(rng: &mut Stream) -> Psk {
     let mut bytes = Zeroizing::new([0; PSK_LEN]);
     rng.fill_bytes(&mut bytes[..]);
     (*bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(bytes: [u8; 2]) -> [Psk; 2] {
+        bytes.map(|byte| [byte; 32].into())
+    }
+
+    /// Which there are, in the order in which they are tried.
+    fn bytes(given: &Given) -> Vec<u8> {
+        given.iter().map(|sealing| sealing.psk.as_bytes()[0]).collect()
+    }
+
+    fn generation(given: &Given, byte: u8) -> Generation {
+        given.iter().find(|it| it.psk == [byte; 32].into()).unwrap().generation
+    }
+
+    /// Anybody can have a neighbour asked again, by frames in its name that do not open.
+    #[test]
+    fn what_is_given_again_is_forgotten_no_later_for_that() {
+        let mut given = Given::default();
+        let mut now = Time::ZERO;
+        given.take(now, secrets([1, 2]));
+        now += REKEY_AFTER_TIME;
+        let next = generation(&given, 2);
+        assert!(given.note_opened(now, next) && !given.note_opened(now, next));
+        let former_until = now + FORMER_SECRET_AGE_MAX;
+        let until = now + REJECT_AFTER_TIME;
+        while now < until {
+            given.take(now, secrets([2, 3]));
+            let expected: &[u8] = if now < former_until { &[2, 3, 1] } else { &[2, 3] };
+            assert_eq!(bytes(&given), expected, "at {now:?}");
+            assert_eq!(generation(&given, 2), next, "its keys are derived once");
+            now += SECRETS_ASKED_INTERVAL;
+            given.expire(now);
+        }
+        assert!(bytes(&given).is_empty(), "and the one in use as said");
+        assert_eq!((given.since(), given.expire_at()), (None, None));
+    }
+
+    #[test]
+    fn who_has_started_anew_is_opened_under_its_new_secrets_and_a_while_under_the_last() {
+        let mut given = Given::default();
+        given.take(Time::ZERO, secrets([1, 2]));
+        let now = Time::from_millis(1_000);
+        given.take(now, secrets([7, 8]));
+        assert_eq!(bytes(&given), [7, 8, 1]);
+        assert_eq!(given.expire_at(), Some(now + FORMER_SECRET_AGE_MAX));
+        assert!(given.expire(now + FORMER_SECRET_AGE_MAX));
+        assert_eq!(bytes(&given), [7, 8]);
+    }
 }

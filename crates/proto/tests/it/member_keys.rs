@@ -6,11 +6,13 @@ use core::time::Duration;
 use corridor_base::rand::{RngExt, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_proto::bounds::{REJECT_AFTER_TIME, REKEY_AFTER_TIME};
+use corridor_proto::diagnosis::Unopened;
 use corridor_proto::wire::{HANDOUT_LEN, KeyExchange, Step};
 use corridor_proto::{
-    CodingParams, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security, Station,
-    StationConfig, StationId,
+    CodingParams, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Rejection, Role, Security,
+    Station, StationConfig, StationId,
 };
+use proptest::prelude::*;
 
 const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const HELPER: usize = 2;
@@ -48,17 +50,33 @@ fn config(index: usize, run: u64) -> StationConfig {
     }
 }
 
+/// How long a frame is under way at least.
+const DELAY_MIN: Duration = Duration::from_millis(2);
+
+/// A frame that is under way.
+struct Flying {
+    at: Time,
+    from: usize,
+    to: usize,
+    frame: Vec<u8>,
+}
+
 struct Cell {
     now: Time,
     stations: Vec<Station>,
-    /// When a frame arrives, at whom, and what it is.
-    air: Vec<(Time, usize, Vec<u8>)>,
+    air: Vec<Flying>,
     loss_ratio: f64,
     dice: Stream,
     next_number: u32,
     delivered: [Vec<u32>; 3],
     /// Frames that nobody could open.
     rejected: usize,
+    /// How much longer than [`DELAY_MIN`] a frame is under way at most.
+    delay_spread: Duration,
+    /// Since when a station has opened nothing of another one, of what has come.
+    deaf_since: [[Option<Time>; 3]; 3],
+    /// The longest that one was deaf like that.
+    deaf_longest: Duration,
 }
 
 impl Cell {
@@ -73,24 +91,48 @@ impl Cell {
             next_number: 0,
             delivered: Default::default(),
             rejected: 0,
+            delay_spread: Duration::ZERO,
+            deaf_since: Default::default(),
+            deaf_longest: Duration::ZERO,
         }
     }
 
     fn restart(&mut self, index: usize, run: u64) {
-        let config = config(index, run);
+        self.restart_by(index, run, run);
+    }
+
+    /// The same by a clock that is no further than at the beginning of that run.
+    fn restart_by(&mut self, index: usize, run: u64, clock: u64) {
+        let config = config(index, clock);
         self.stations[index] = Station::new(config, [90 + run as u8; 32], self.now).unwrap();
     }
 
-    /// One millisecond; all hear all, 2 ms later.
+    /// Counts how long a station opens nothing of what another one seals.
+    fn note(&mut self, from: usize, to: usize, outcome: FrameOutcome) {
+        let deaf = &mut self.deaf_since[to][from];
+        match outcome {
+            FrameOutcome::Rejected(Rejection::NotAuthentic) => {
+                let since = *deaf.get_or_insert(self.now);
+                self.deaf_longest = self.deaf_longest.max(self.now - since);
+            }
+            FrameOutcome::Accepted { .. } | FrameOutcome::Handshake { .. } => *deaf = None,
+            _ => {}
+        }
+    }
+
+    /// One millisecond; all hear all.
     fn step(&mut self) {
         self.now += Duration::from_millis(1);
         let now = self.now;
         let all: Vec<_> = core::mem::take(&mut self.air);
-        let (due, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.0 <= now);
+        let (due, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.at <= now);
         self.air = later;
-        for (_, to, frame) in due {
+        for Flying { from, to, frame, .. } in due {
             let outcome = self.stations[to].handle_frame(now, &frame);
             self.rejected += usize::from(matches!(outcome, FrameOutcome::Rejected(_)));
+            if KeyExchange::parse(&frame).is_none() {
+                self.note(from, to, outcome);
+            }
         }
         for index in 0..self.stations.len() {
             self.stations[index].handle_timeout(now);
@@ -98,7 +140,8 @@ impl Cell {
                 let frame = transmit.frame.to_vec();
                 for to in (0..3).filter(|&to| to != index) {
                     if self.dice.random::<f64>() >= self.loss_ratio {
-                        self.air.push((now + Duration::from_millis(2), to, frame.clone()));
+                        let at = now + DELAY_MIN + self.delay_spread.mul_f64(self.dice.random());
+                        self.air.push(Flying { at, from: index, to, frame: frame.clone() });
                     }
                 }
             }
@@ -107,6 +150,8 @@ impl Cell {
                 self.delivered[index].push(u32::from_be_bytes(number));
             }
             while self.stations[index].poll_event().is_some() {}
+            let due = self.stations[index].poll_timeout();
+            assert!(due.is_none_or(|due| due > now), "station {index} is busy with nothing");
         }
     }
 
@@ -130,6 +175,16 @@ impl Cell {
             (0..20).for_each(|_| self.step());
         }
         sent
+    }
+
+    /// Waits until all have arrived that were sent.
+    fn settle(&mut self, sent: &[u32]) {
+        let end = self.now + Duration::from_secs(60);
+        let arrived = |cell: &Cell| sent.iter().all(|number| cell.delivered[1].contains(number));
+        while !arrived(self) {
+            assert!(self.now < end, "something did not arrive");
+            self.run(Duration::from_millis(100));
+        }
     }
 
     fn all_up(&self) -> bool {
@@ -266,9 +321,9 @@ fn handouts_are_for_who_asked_alone() {
         let is_handout = |frame: &[u8]| {
             KeyExchange::parse(frame).is_some_and(|message| message.step == Step::Handout)
         };
-        let heard = cell.air.iter().filter(|(at, ..)| *at == cell.now + Duration::from_millis(2));
-        handouts.extend(heard.map(|it| it.2.clone()).filter(|frame| is_handout(frame)));
-        for (_, _, frame) in &cell.air {
+        let heard = cell.air.iter().filter(|it| it.at == cell.now + DELAY_MIN);
+        handouts.extend(heard.map(|it| it.frame.clone()).filter(|frame| is_handout(frame)));
+        for Flying { frame, .. } in &cell.air {
             stranger.handle_frame(cell.now, frame);
         }
     }
@@ -287,4 +342,126 @@ fn handouts_are_for_who_asked_alone() {
     let sent = cell.talk(Duration::from_secs(2));
     cell.run(Duration::from_secs(1));
     assert_eq!(cell.delivered[1], sent);
+}
+
+/// Without a clock that goes on while it is off, a station begins at some time of before: what it
+/// says counts as recorded, and it is given what it asks for all the same.
+#[test]
+fn a_station_whose_clock_went_back_is_given_what_the_others_seal_under() {
+    for index in 0..3 {
+        let mut cell = Cell::new(30 + index as u8);
+        cell.meet();
+        cell.talk(Duration::from_secs(1));
+        cell.restart(index, 0);
+        cell.run(Duration::from_millis(1));
+        assert!(cell.meet() < Duration::from_secs(3), "station {index}");
+        cell.run(Duration::from_secs(1));
+        cell.delivered[1].clear();
+        let rejected = cell.rejected;
+        // The others wait for it as long as they can before they go over to their next secret.
+        let sent = cell.talk(2 * REJECT_AFTER_TIME);
+        cell.run(Duration::from_secs(1));
+        assert!(cell.delivered[1].ends_with(&sent), "station {index}");
+        // But for what it says itself, which counts as recorded.
+        let calls = cell.stations.iter().map(|it| it.stats().secrets_agreed).sum::<u64>();
+        assert!((cell.rejected - rejected) as u64 <= 4 * calls, "station {index}");
+    }
+}
+
+/// What is sealed under a secret can be older than that a station was given it: whoever says it
+/// again from elsewhere has shown nothing of where its sender is.
+#[test]
+fn a_recorded_hello_under_a_secret_given_later_is_no_frame_of_a_known_session() {
+    let mut cell = Cell::new(7);
+    // The second end is not there yet.
+    let hello = loop {
+        cell.now += Duration::from_millis(1);
+        cell.stations[0].handle_timeout(cell.now);
+        let Some(transmit) = cell.stations[0].poll_transmit(cell.now) else { continue };
+        if KeyExchange::parse(transmit.frame).is_none() {
+            break transmit.frame.to_vec();
+        }
+    };
+    let mut late = Station::new(config(1, 1), [9; 32], cell.now).unwrap();
+    while late.stats().secrets_agreed == 0 {
+        cell.now += Duration::from_millis(1);
+        let now = cell.now;
+        late.handle_timeout(now);
+        while let Some(transmit) = late.poll_transmit(now) {
+            if KeyExchange::parse(transmit.frame).is_some() {
+                cell.stations[0].handle_frame(now, transmit.frame);
+            }
+        }
+        cell.stations[0].handle_timeout(now);
+        while let Some(transmit) = cell.stations[0].poll_transmit(now) {
+            if KeyExchange::parse(transmit.frame).is_some() {
+                late.handle_frame(now, transmit.frame);
+            }
+        }
+    }
+    let expected = FrameOutcome::Handshake { from: IDS[0] };
+    assert_eq!(late.handle_frame(cell.now, &hello), expected);
+}
+
+/// One end has a helper in its file and the other one has not: neither can read the answers of the
+/// other one, and both can say why.
+#[test]
+fn an_end_without_the_helper_of_the_other_one_is_told_what_is_wrong() {
+    let mut alone = config(1, 1);
+    alone.role = Role::Endpoint { peer: IDS[0], helper: None };
+    let mut ends = [config(0, 1), alone].map(|it| Station::new(it, [3; 32], Time::ZERO).unwrap());
+    let mut named = [false; 2];
+    for ms in 0..3_000 {
+        let now = Time::from_millis(ms);
+        for by in [0, 1] {
+            ends[by].handle_timeout(now);
+            while let Some(transmit) = ends[by].poll_transmit(now) {
+                let frame = transmit.frame.to_vec();
+                ends[1 - by].handle_frame(now, &frame);
+                let seen = ends[1 - by].examine(&frame);
+                named[1 - by] |= seen == Unopened::OtherStep { names: IDS[by] };
+            }
+        }
+    }
+    assert_eq!(named, [true, true]);
+}
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(12))]
+
+    /// However often secrets change, frames get lost and stations start anew: who is there opens
+    /// what the others seal again within some seconds, and all arrives that was sent while both
+    /// ends were up.
+    #[test]
+    fn nobody_is_left_without_keys(
+        seed: u8,
+        rekey_ms in 200_u64..2_000,
+        loss_ratio in 0.0..0.5,
+        spread_ms in 0_u64..198,
+        restarts in proptest::collection::vec((0_usize..3, 500_u64..6_000, any::<bool>()), 0..5),
+    ) {
+        let mut cell = Cell::new(seed);
+        cell.loss_ratio = loss_ratio;
+        cell.delay_spread = Duration::from_millis(spread_ms);
+        let rekey = Duration::from_millis(rekey_ms);
+        cell.stations.iter_mut().for_each(|it| it.set_rekey_interval(rekey));
+        cell.meet();
+        let mut sent = cell.talk(Duration::from_secs(6));
+        for (run, (index, pause_ms, goes_back)) in (2..).zip(restarts) {
+            // An end takes with it what it has not sent yet.
+            if index == 0 {
+                cell.settle(&sent);
+            }
+            cell.restart_by(index, run, if goes_back { 0 } else { run });
+            cell.stations[index].set_rekey_interval(rekey);
+            cell.deaf_since[index] = Default::default();
+            cell.run(DELAY_MIN);
+            cell.meet();
+            sent.extend(cell.talk(Duration::from_millis(pause_ms)));
+        }
+        cell.settle(&sent);
+        prop_assert!(cell.deaf_longest < Duration::from_secs(8), "{:?}", cell.deaf_longest);
+        let agreed = cell.stations.iter().map(|it| it.stats().secrets_agreed).sum::<u64>();
+        prop_assert!(agreed >= 9, "secrets have changed: {agreed}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Relays in a row, which hear the next ones alone: what crosses them, what combining saves, what
 //! their routers say, and what is made of frames that nobody, or somebody else, has sealed.
 
+mod keys;
 mod lies;
 
 use core::time::Duration;

@@ -277,3 +277,84 @@ proptest! {
         }
     }
 }
+
+fn given(taken: Taken) -> [Psk; 2] {
+    match taken {
+        Taken::Given(secrets) => secrets,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn secrets(bytes: [u8; 2]) -> [Psk; 2] {
+    bytes.map(|byte| [byte; 32].into())
+}
+
+/// Two ends that give each other what they seal under.
+fn givers() -> [Exchange; 2] {
+    let mut ends = ends();
+    ends.iter_mut().zip([[1, 2], [11, 12]]).for_each(|(it, bytes)| it.hand_out(secrets(bytes)));
+    ends
+}
+
+#[test]
+fn an_initiation_that_is_repeated_is_given_what_is_sealed_under_then() {
+    let [mut a, mut b] = givers();
+    let initiation = say(&mut a, ms(0)).unwrap();
+    assert_eq!(initiation.len(), HANDOUT_LEN);
+    assert_eq!(hear(&mut b, ms(1), &initiation), Taken::Asked);
+    assert_eq!(b.asked(), Some((ms(1), ms(1))));
+    let lost = say(&mut b, ms(1)).unwrap();
+    assert_eq!(hear(&mut b, ms(30), &initiation), Taken::Repeated);
+    assert_eq!(b.asked(), Some((ms(30), ms(1))));
+    assert_eq!(say(&mut b, ms(40)).as_ref(), Some(&lost), "it is the same");
+    b.hand_out(secrets([12, 13]));
+    assert_eq!(b.asked(), None);
+    // It may be a recording: it is answered, and does not count as asked.
+    assert_eq!(hear(&mut b, ms(60), &initiation), Taken::Replayed);
+    assert_eq!(b.asked(), None);
+    let handout = say(&mut b, ms(60)).unwrap();
+    assert_eq!(handout.len(), HANDOUT_LEN);
+    assert_eq!(given(hear(&mut a, ms(61), &handout)), secrets([12, 13]));
+    assert_eq!(hear(&mut a, ms(62), &handout), Taken::Unheard);
+    assert_eq!(hear(&mut a, ms(62), &lost), Taken::Unheard);
+}
+
+#[test]
+fn an_initiation_that_is_said_again_and_again_is_answered_now_and_then() {
+    let [mut a, mut b] = givers();
+    let initiation = say(&mut a, ms(0)).unwrap();
+    let mut answers = 0;
+    for at in 0..1_000 {
+        for _ in 0..10 {
+            hear(&mut b, ms(at), &initiation);
+            let said = say(&mut b, ms(at));
+            let is_answer = |frame: &Vec<u8>| {
+                KeyExchange::parse(frame).is_some_and(|message| message.step == Step::Handout)
+            };
+            answers += usize::from(said.as_ref().is_some_and(is_answer));
+        }
+    }
+    assert_eq!(answers, 50, "every 20 ms");
+}
+
+/// It is worth nothing to who says it again, and takes nothing from the peer: what that asks for
+/// afterwards it is given, and counts.
+#[test]
+fn a_recorded_initiation_is_given_what_nobody_can_open() {
+    let [mut a, mut b] = givers();
+    let recorded = say(&mut a, ms(0)).unwrap();
+    hear(&mut b, ms(1), &recorded);
+    let handout = say(&mut b, ms(1)).unwrap();
+    given(hear(&mut a, ms(2), &handout));
+    a.begin(ms(1_000));
+    let fresh = say(&mut a, ms(1_000)).unwrap();
+    assert_eq!(hear(&mut b, ms(1_001), &fresh), Taken::Asked);
+    let counted = b.asked();
+    assert_eq!(hear(&mut b, ms(1_001), &recorded), Taken::Replayed);
+    let handout = say(&mut b, ms(1_001)).unwrap();
+    assert_eq!(hear(&mut a, ms(1_002), &handout), Taken::Unheard);
+    assert_eq!(b.asked(), counted);
+    assert_eq!(hear(&mut b, ms(1_020), &fresh), Taken::Replayed);
+    let handout = say(&mut b, ms(1_020)).unwrap();
+    assert_eq!(given(hear(&mut a, ms(1_021), &handout)), secrets([11, 12]));
+}

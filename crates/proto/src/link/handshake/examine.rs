@@ -86,6 +86,7 @@ impl Group {
             Sight::NotForUs => Unopened::NotOurPublicKey { names },
             Sight::OtherPublicKey(public) => Unopened::OtherPublicKey { names, public },
             Sight::OtherPsk => Unopened::OtherPsk { names },
+            Sight::OtherStep => Unopened::OtherStep { names },
             Sight::Nothing => Unopened::Sealed,
         }
     }

@@ -22,7 +22,8 @@ impl Group {
             }
             Some(Taken::Unheard) => Opening::Replayed,
             Some(Taken::Replayed) => {
-                // Or a peer whose clock went back: it is answered by an initiation of our own.
+                // Or a peer whose clock went back: it is given what it asks for all the same, and
+                // is asked itself, for it has perhaps started anew.
                 let is_new = |at: Time| now - at < REKEY_WAIT;
                 if !self.keyring.agreed_at(from).is_some_and(is_new) {
                     self.ask_for_secrets(now, from);
