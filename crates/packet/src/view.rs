@@ -4,7 +4,6 @@ use core::ops::Deref;
 
 use crate::tcp_header::FLAGS_AT;
 use crate::tcp_header::flags::{ACK, CWR, ECE, PSH, SYN};
-use crate::write::hops_at;
 use crate::{IPV4_LEN, IPV6_LEN, TCP_LEN, TcpView, UDP_LEN, protocol};
 
 /// Fragment offset of IPv4, and "more fragments".
@@ -23,6 +22,15 @@ pub enum Ip {
     V4,
     /// IPv6 (RFC 8200).
     V6,
+}
+
+/// Where the hops stand that are left to a packet (RFC 791; RFC 8200).
+pub(crate) fn hops_at(ip: Ip) -> Option<usize> {
+    match ip {
+        Ip::V4 => Some(8),
+        Ip::V6 => Some(7),
+        Ip::None => None,
+    }
 }
 
 /// Which part of a packet of IPv4 this is.

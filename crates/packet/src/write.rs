@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::view::{DONT_FRAGMENT, Ip, PacketBuf};
+use crate::view::{DONT_FRAGMENT, Ip, PacketBuf, hops_at};
 use crate::{IPV4_LEN, IPV6_LEN, checksum};
 
 /// Hops of packets made here.
@@ -140,15 +140,6 @@ impl PacketBuf {
     /// acknowledgements, and lowers the longest segment to `mss_max` bytes.
     pub fn restrict_syn(&mut self, tcp: &crate::TcpView, mss_max: u16) {
         tcp.restrict_syn(&mut self.bytes, mss_max);
-    }
-}
-
-/// Where the hops stand that are left to a packet (RFC 791; RFC 8200).
-pub(crate) fn hops_at(ip: Ip) -> Option<usize> {
-    match ip {
-        Ip::V4 => Some(8),
-        Ip::V6 => Some(7),
-        Ip::None => None,
     }
 }
 

@@ -270,6 +270,11 @@ pub const WINDOW_DEADLINE_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
 pub const WINDOW_BURST_FRAMES: u32 = 150;
 /// The longest that such a burst is waited for; a sender keeps its symbols twice as long.
 pub const WINDOW_BURST_MAX: Duration = Duration::from_secs(30);
+/// How long a burst of losses may last where a frame takes so long. It is counted in frames: on a
+/// slow path it takes long, and ends the sooner the more are sent.
+pub(crate) fn burst_time(frame: Duration) -> Duration {
+    frame.saturating_mul(WINDOW_BURST_FRAMES).min(WINDOW_BURST_MAX)
+}
 /// Window mode: how long a window has to have been longer than needed before it gets fewer lanes.
 pub const WINDOW_NARROW_AFTER: Duration = Duration::from_secs(10);
 /// Window mode: times of arrival that a receiver remembers, one for each symbol of the window. What
@@ -297,3 +302,14 @@ pub const MTU_RAISE_INTERVAL: Duration = Duration::from_secs(600);
 pub const MTU_HINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Least time between two messages to the host that a packet is too long.
 pub const TOO_BIG_INTERVAL: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_last_as_long_as_their_frames_take() {
+        assert_eq!(burst_time(Duration::from_millis(20)), Duration::from_secs(3));
+        assert_eq!(burst_time(Duration::MAX), WINDOW_BURST_MAX);
+    }
+}

@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use corridor_codec::{Field, MAX_WINDOW_SIZE};
 
+pub(crate) use crate::id::STATION_NUMBER;
+pub use crate::id::StationId;
+
 use crate::bounds::{
     INGRESS_PACKETS_LANE, WINDOW_DEADLINE_ROUND_TRIP_MAX, WINDOW_DEADLINE_ROUND_TRIPS,
-    WINDOW_SYMBOLS_MAX,
+    WINDOW_SYMBOLS_MAX, burst_time,
 };
 use crate::keys::Security;
-use crate::link::losses::burst_time;
-use crate::wire::{Lanes, symbol_size_max};
 
 /// Bound of the ingress queue where nothing but the bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
@@ -21,13 +22,6 @@ const INGRESS_PACKETS_WINDOW: usize = 16 * INGRESS_PACKETS_LANE;
 const LANE_SIZE: u16 = MAX_WINDOW_SIZE as u16;
 /// How long missing symbols keep others waiting if nobody says otherwise, on most paths.
 const DEADLINE_DEFAULT: Duration = Duration::from_secs(1);
-
-/// What a station's number may be, as errors say it.
-pub(crate) const STATION_NUMBER: &str = "a station number from 1 to 65535";
-
-/// Number of a station within its group, 1 to 65535; unique per pre-shared key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StationId(pub u16);
 
 /// What a station does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,11 +267,6 @@ impl CodingParams {
         self.window_lane.min(self.window_size)
     }
 
-    /// Most lanes that a window has, either way.
-    pub(crate) fn lanes_max(&self) -> Lanes {
-        Lanes::holding(self.window_size.into(), self.lane_size().into())
-    }
-
     /// How long missing symbols may keep others waiting, of a window of so many lanes, where a
     /// round trip and a frame take so long: as told, but as long as repair takes, and bursts of
     /// losses, where that is longer. What an operator wants sooner than usual is given up sooner,
@@ -422,16 +411,6 @@ impl Redundancy {
 }
 
 impl StationConfig {
-    /// Bytes of the longest source symbol: what is told, or what a frame has room for.
-    pub(crate) fn symbol_size(&self) -> u16 {
-        if self.coding.symbol_size > 0 {
-            return self.coding.symbol_size;
-        }
-        let recoded = self.role.is_recoded();
-        let most = symbol_size_max(self.frame_len_max, &self.coding, recoded);
-        u16::try_from(most).unwrap_or(u16::MAX)
-    }
-
     /// How packets cross here.
     pub fn crossing(&self) -> Crossing {
         match self.role {

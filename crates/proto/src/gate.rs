@@ -10,8 +10,6 @@
 //!    message with a MAC under that cookie has shown that it is heard from there, and is looked
 //!    into within the budget of its source.
 
-use core::time::Duration;
-
 use arrayvec::ArrayVec;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -20,45 +18,12 @@ use crate::bounds::{
     COOKIE_KEY_AGE_MAX, NETWORK_SOURCES, SOURCE_MESSAGES_BURST, SOURCE_MESSAGES_PER_SECOND,
     SOURCES_MAX, UNPROVEN_HELLOS_PER_SECOND, UNPROVEN_INITIATIONS_PER_SECOND,
 };
+use crate::bucket::Bucket;
 use crate::config::StationId;
 use crate::keys::Security;
 use crate::link::mac::{CookieKey, MacKey, cookie_mac};
 use crate::wire::cookie::{self, COOKIE_LEN, CookieReply};
 use crate::wire::{Header, KeyExchange, Kind, Random128, Step};
-
-/// Lets so many through per second, and so many at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
-    /// When all that were let through would have been at an even pace.
-    even_at: Time,
-}
-
-impl Bucket {
-    pub(crate) fn full(now: Time) -> Self {
-        Bucket { even_at: now }
-    }
-
-    /// Whether all that were let through would have been by now at an even pace.
-    fn is_full(&self, now: Time) -> bool {
-        self.even_at <= now
-    }
-
-    /// Whether one more may pass, which does not count as one.
-    fn has_room(&self, now: Time, per_second: u32, burst: u32) -> bool {
-        self.even_at.max(now) - now < Duration::from_secs(1) / per_second * burst
-    }
-
-    /// Whether one more may pass.
-    pub(crate) fn take(&mut self, now: Time, per_second: u32, burst: u32) -> bool {
-        let interval = Duration::from_secs(1) / per_second;
-        let even_at = self.even_at.max(now);
-        let has_room = even_at - now < interval * burst;
-        if has_room {
-            self.even_at = even_at + interval;
-        }
-        has_room
-    }
-}
 
 /// What each of some sources may send of one kind, which is so many times what a single source may.
 /// One that may send all of it again makes room for another: where none may, no other is taken, or

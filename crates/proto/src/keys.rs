@@ -9,8 +9,8 @@ use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::Dh;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::config::StationId;
 use crate::error::ConfigError;
+use crate::id::StationId;
 use crate::psk::Psk;
 
 /// Length of a private or public key, bytes (RFC 7748).

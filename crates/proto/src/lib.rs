@@ -57,6 +57,7 @@
 
 mod any_station;
 pub mod bounds;
+mod bucket;
 mod check;
 mod coding_table;
 pub mod config;
@@ -66,6 +67,7 @@ mod flow;
 mod gate;
 mod host;
 pub mod hub;
+mod id;
 pub mod inspect;
 mod keys;
 mod link;
@@ -74,6 +76,7 @@ mod places;
 mod psk;
 mod relay_station;
 mod relay_table;
+mod sizes;
 mod station;
 pub mod stats;
 mod unseal;

@@ -22,8 +22,8 @@ use crate::bounds::{
     HELLO_INTERVAL_FAST, HELLO_INTERVAL_TALKING_MAX, INITIATION_AGE_MAX, KEY_EXCHANGES_PER_SECOND,
     REKEY_AFTER_TIME, RESPONSE_AGE_MAX,
 };
+use crate::bucket::Bucket;
 use crate::config::StationId;
-use crate::gate::Bucket;
 use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
 use crate::link::mac::MacKey;
 use crate::link::noise::{Ephemeral, Initiator, Responder};

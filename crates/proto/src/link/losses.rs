@@ -1,8 +1,7 @@
 //! The share of frames that get lost, as feedback tells of it, from estimate to estimate.
 
-use core::time::Duration;
-
-use crate::bounds::{WINDOW_BURST_FRAMES, WINDOW_BURST_MAX};
+/// Loss ratio beyond which estimates are not followed: some frame must get through.
+pub(crate) const LOSS_RATIO_MAX: f64 = 0.95;
 
 /// Frames that an estimate of losses is about, and how many standard errors are taken for chance.
 const LOSS_FRAMES: f64 = 1_024.0;
@@ -19,21 +18,9 @@ pub(crate) fn follow(ratio: f64, told: f64, frames: u32) -> f64 {
     ratio + if error.abs() > chance { error } else { weight * error }
 }
 
-/// How long a burst of losses may last where a frame takes so long. It is counted in frames: on a
-/// slow path it takes long, and ends the sooner the more are sent.
-pub(crate) fn burst_time(frame: Duration) -> Duration {
-    frame.saturating_mul(WINDOW_BURST_FRAMES).min(WINDOW_BURST_MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bursts_last_as_long_as_their_frames_take() {
-        assert_eq!(burst_time(Duration::from_millis(20)), Duration::from_secs(3));
-        assert_eq!(burst_time(Duration::MAX), WINDOW_BURST_MAX);
-    }
 
     #[test]
     fn what_may_be_chance_is_averaged_and_what_cannot_be_is_followed_at_once() {

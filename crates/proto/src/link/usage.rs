@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use super::losses;
+use super::losses::{self, LOSS_RATIO_MAX};
 use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
 use super::sent::{FrameNumber, Sent, SentLog, What};
@@ -22,8 +22,6 @@ use crate::wire::{HEADER_LEN, LinkFeedback, TAG_LEN};
 const WAIT_MAX: u32 = 8;
 /// Longest span between two frames that says something about the path's rate, microseconds.
 const SPAN_US_MAX: u32 = 10_000_000;
-/// Loss ratio beyond which estimates are not followed: some frame must get through.
-pub(crate) const LOSS_RATIO_MAX: f64 = 0.95;
 /// Bytes of a frame besides its body.
 pub(crate) const FRAME_OVERHEAD: f64 = (HEADER_LEN + TAG_LEN) as f64;
 /// Bodies that are longer than this part of the longest take longer on their way.

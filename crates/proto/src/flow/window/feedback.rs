@@ -5,8 +5,7 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use super::repair::probes;
-use crate::bounds::{WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
-use crate::link::losses::burst_time;
+use crate::bounds::{WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN, burst_time};
 use crate::link::usage::LinkUsage;
 
 /// Timeout before the round trip was measured.

@@ -205,7 +205,7 @@ proptest! {
         let out = &scene.out;
         for ((protocol, id), at) in out {
             // As long as bursts last of frames that come each 30 ms.
-            let segments = DEADLINE.max(crate::link::losses::burst_time(Duration::from_millis(30)));
+            let segments = DEADLINE.max(crate::bounds::burst_time(Duration::from_millis(30)));
             let longest = if *protocol == UDP { HOLD } else { segments };
             let waited = Duration::from_millis(at - came[id]);
             prop_assert!(waited <= longest, "{id} of {protocol} waited for {waited:?}");

@@ -15,11 +15,11 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
+use crate::link::losses::LOSS_RATIO_MAX;
 use crate::link::path_control::Sample;
 use crate::link::path_control::delivered::radio::Radio;
 use crate::link::path_control::delivered::span::{Bursts, Span};
 use crate::link::path_control::filter::MinFilter;
-use crate::link::usage::LOSS_RATIO_MAX;
 
 /// How long the most that was delivered is remembered.
 const MEMORY: Duration = Duration::from_secs(10);

@@ -1,0 +1,23 @@
+//! How long symbols are, and how many lanes a window has, as frames have room for them.
+
+use crate::config::{CodingParams, StationConfig};
+use crate::wire::{Lanes, symbol_size_max};
+
+impl CodingParams {
+    /// Most lanes that a window has, either way.
+    pub(crate) fn lanes_max(&self) -> Lanes {
+        Lanes::holding(self.window_size.into(), self.lane_size().into())
+    }
+}
+
+impl StationConfig {
+    /// Bytes of the longest source symbol: what is told, or what a frame has room for.
+    pub(crate) fn symbol_size(&self) -> u16 {
+        if self.coding.symbol_size > 0 {
+            return self.coding.symbol_size;
+        }
+        let recoded = self.role.is_recoded();
+        let most = symbol_size_max(self.frame_len_max, &self.coding, recoded);
+        u16::try_from(most).unwrap_or(u16::MAX)
+    }
+}
