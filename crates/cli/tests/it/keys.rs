@@ -34,7 +34,7 @@ impl Net {
             place.write(&format!("{id}.key"), &private);
             public_key(&private).unwrap()
         });
-        Net { hosts, switch: switch, place, public }
+        Net { hosts, switch, place, public }
     }
 
     fn file(&self, id: u8, underlay: &str, peers: &str) -> PathBuf {

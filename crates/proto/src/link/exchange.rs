@@ -435,9 +435,9 @@ impl Exchange {
         };
         let answers = |it: &Initiation| it.exchange == message.exchange;
         let heard = match &self.initiation {
-            _ if self.settled == Some(message.exchange) => Responded::ToSettled,
-            Some(initiation) if answers(initiation) => Responded::ToThis,
-            _ => Responded::ToNone,
+            _ if self.settled == Some(message.exchange) => Responded::Settled,
+            Some(initiation) if answers(initiation) => Responded::This,
+            _ => Responded::Neither,
         };
         let initiation = match (ours.after(heard).1, &mut self.initiation) {
             (Outcome::Unheard, _) => return Taken::Unheard,

@@ -61,11 +61,11 @@ pub(super) enum Ours {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Responded {
     /// To the initiation that waits.
-    ToThis,
+    This,
     /// To the last one that came to its end.
-    ToSettled,
+    Settled,
     /// To none of these.
-    ToNone,
+    Neither,
 }
 
 /// What a response comes to.
@@ -83,9 +83,9 @@ impl Ours {
     /// The transition table.
     pub(super) fn after(self, heard: Responded) -> (Ours, Outcome) {
         match (self, heard) {
-            (Ours::Waiting, Responded::ToThis) => (Ours::Idle, Outcome::Agree),
-            (_, Responded::ToSettled) => (self, Outcome::Unheard),
-            (Ours::Idle, Responded::ToThis) | (_, Responded::ToNone) => (self, Outcome::Refuse),
+            (Ours::Waiting, Responded::This) => (Ours::Idle, Outcome::Agree),
+            (_, Responded::Settled) => (self, Outcome::Unheard),
+            (Ours::Idle, Responded::This) | (_, Responded::Neither) => (self, Outcome::Refuse),
         }
     }
 }
@@ -119,7 +119,7 @@ mod tests {
             (Waiting, [(Idle, Agree), (Waiting, Unheard), (Waiting, Refuse)]),
         ];
         for (ours, after) in expected {
-            let heard = [ToThis, ToSettled, ToNone];
+            let heard = [This, Settled, Neither];
             assert_eq!(heard.map(|heard| ours.after(heard)), after, "{ours:?}");
         }
     }
