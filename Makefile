@@ -11,9 +11,8 @@ SCENARIOS := crates/cli/scenarios
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
 	bench-constrained bench-core bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel \
-	bench-models \
-	bench-build bench-advise bench-advise-regret sensitivity python study claims report instructions lint dist build \
-	build-parquet
+	bench-models bench-build bench-advise bench-advise-regret sensitivity python study claims report \
+	instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
