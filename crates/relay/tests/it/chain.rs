@@ -598,7 +598,7 @@ fn what_has_come_and_is_sent_again_is_dropped_and_nothing_is_for_ever() {
     while let Some(due) = from.poll_timeout().filter(|&due| due < ms(10_000)) {
         from.handle_timeout(due);
         while from.is_ready() {
-            assert_eq!(pass(due, &mut from, &mut to, 1), [packet(""); 0]);
+            assert!(pass(due, &mut from, &mut to, 1).is_empty());
             frames += 1;
         }
     }

@@ -117,6 +117,9 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     })
 }
 
+/// Packets, of each flow.
+type BothWays = [Vec<Arc<[u8]>>; 2];
+
 impl Drawn {
     fn plan(&self) -> Result<Plan, String> {
         let count = self.hops.len();
@@ -129,7 +132,7 @@ impl Drawn {
         let by_wire = usize::from(self.begins_by_wire);
         self.hops.iter().enumerate().skip(by_wire).for_each(|(at, &loss)| link(at, at + 1, loss));
         for (at, loss) in self.beside.iter().enumerate() {
-            loss.into_iter().for_each(|loss| link(beside, at, *loss));
+            loss.iter().for_each(|&loss| link(beside, at, loss));
         }
         let radio = match self.dcf {
             true => "mac = 'dcf'\nstandard = 'g'\nrate_bps = '12M'\nretries = 2\n",
@@ -154,7 +157,7 @@ impl Drawn {
 
     /// Carries packets both ways; returns what was sent and what has come, of each flow, and how
     /// many frames the helper recoded.
-    fn carry(&self) -> Result<([[Vec<Arc<[u8]>>; 2]; 2], u64), String> {
+    fn carry(&self) -> Result<([BothWays; 2], u64), String> {
         let plan = self.plan()?;
         let Load::Network(plan) = &plan.points[0].load else { panic!("no network: {plan:?}") };
         let prepared = Prepared::new(plan, self.seed).map_err(|error| error.to_string())?;
