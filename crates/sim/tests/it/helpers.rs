@@ -66,21 +66,20 @@ fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
     let beside_the_first = [(0, 1, 0.5), (1, 2, 0.05), (3, 0, 0.1), (3, 1, 0.1), (3, 2, 0.1)];
     let beside_the_second = [(0, 1, 0.05), (1, 2, 0.5), (3, 1, 0.1), (3, 2, 0.1)];
     let by_the_same_relay = [(0, 1, 0.5), (1, 2, 0.05), (3, 0, 0.1), (3, 1, 0.1)];
-    let the_relay_itself = [(0, 1, 0.05), (1, 2, 0.5)];
-    for (name, links, helper) in [
-        ("it hears nodes 0 and 1, and sends to node 2", &beside_the_first[..], 3),
-        ("it hears node 1, and sends to node 2", &beside_the_second, 3),
-        ("it hears node 0, and sends by node 1", &by_the_same_relay, 3),
-        ("it is node 1", &the_relay_itself, 1),
+    // Where its frames take as many hops as the sender's, they cost more air than they save.
+    for (name, links, lifts) in [
+        ("it hears nodes 0 and 1, and sends to node 2", &beside_the_first[..], true),
+        ("it hears node 1, and sends to node 2", &beside_the_second, true),
+        ("it hears node 0, and sends by node 1", &by_the_same_relay, false),
     ] {
         let links = matrix(links);
         let of = |helper: &str, rate: &str| {
             let text = format!("{ROW}{LOTTERY}{TUNNEL}{helper}{}", load(rate));
             made(&links, &text)
         };
-        let helper = format!("helper = {helper}\n");
-        let (alone, helped) = (of("", "500k"), of(&helper, "500k"));
-        let again = of(&helper, "500k");
+        let helper = "helper = 3\n";
+        let (alone, helped) = (of("", "500k"), of(helper, "500k"));
+        let again = of(helper, "500k");
         // What tables do not know is no number, and so not equal to itself.
         assert_eq!(format!("{helped:?}"), format!("{again:?}"), "{name}: the same again");
         for replication in [&alone, &helped] {
@@ -91,35 +90,13 @@ fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
             |replication: &Replication| number(&replication.measures, "tunnel_frames_sent");
         let (without, with) = (frames(&alone), frames(&helped));
         let full = |helper: &str| number(&of(helper, "20M").measures, "goodput_bps");
-        let (slow, fast) = (full(""), full(&helper));
+        let (slow, fast) = (full(""), full(helper));
         let [_, _, recoded] = sent_by(&helped);
         println!("{name}: {without} -> {with} frames ({recoded} recoded), {slow} -> {fast} bit/s");
         assert!(recoded > 100.0, "{name}: {recoded} frames of the helper");
         assert!(with < 0.95 * without, "{name}: {with} frames, {without} without a helper");
-        assert!(fast > 1.1 * slow, "{name}: {fast} bit/s, {slow} without a helper");
+        assert_eq!(fast > 1.3 * slow, lifts, "{name}: {fast} bit/s, {slow} without a helper");
     }
-}
-
-/// A MAC of a standard tells of frames for others where it is asked to, on each hop.
-#[test]
-fn a_helper_overhears_each_hop_over_802_11_too() {
-    let losses = [(0, 1, 0.5), (1, 2, 0.05), (3, 0, 0.1), (3, 1, 0.1), (3, 2, 0.1)];
-    let link =
-        |&(a, b, loss): &(usize, usize, f64)| format!("{a} {b} 80 {loss}\n{b} {a} 80 {loss}\n");
-    let links: String = losses.iter().map(link).collect();
-    let radio = "[network.radio]\nmac = 'dcf'\nstandard = 'g'\nrate_bps = '12M'\nretries = 1\n";
-    let of = |helper: &str| made(&links, &format!("{ROW}{radio}{TUNNEL}{helper}{}", load("500k")));
-    let (alone, helped) = (of(""), of("helper = 3\n"));
-    for replication in [&alone, &helped] {
-        let bps = number(&replication.measures, "goodput_bps");
-        assert!((bps / 5e5 - 1.0).abs() < 0.05, "{bps}");
-    }
-    let [_, _, recoded] = sent_by(&helped);
-    let frames = |replication: &Replication| number(&replication.measures, "tunnel_frames_sent");
-    let (without, with) = (frames(&alone), frames(&helped));
-    println!("{without} -> {with} frames, {recoded} recoded");
-    assert!(recoded > 100.0, "{recoded} frames of the helper");
-    assert!(with < 0.95 * without, "{with} frames, {without} without a helper");
 }
 
 /// Node 3 hears node 0 alone, and its way to node 2 is another: what node 2 acknowledges does not
