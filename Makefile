@@ -141,6 +141,7 @@ lint: ## Check formatting, lints, documentation, and the house's own rules
 	$(CARGO) clippy --package corridor --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --workspace --no-deps --quiet
 	@$(PYTHON) tools/tidy.py
+	@$(PYTHON) tools/circles.py
 
 dist: ## Build the binary for packages: target/dist/corridor, debug information beside it
 	$(CARGO) build --profile dist --package corridor

@@ -6,18 +6,10 @@ use core::time::Duration;
 use crate::erasure::ErasureConfig;
 use crate::error::AirError;
 use crate::jitter::Jitter;
+use crate::limits::{MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS};
 
 /// A station of one medium: its index, 0 to [`MediumConfig::stations`] - 1.
 pub type Station = usize;
-
-/// Most stations on one medium.
-pub const MAX_STATIONS: usize = 1024;
-
-/// Longest queue of a station, in frames.
-pub const MAX_QUEUE_FRAMES: usize = 65_536;
-
-/// Longest overhead of a frame and longest propagation delay. Beyond a minute it is a wrong unit.
-pub const MAX_SPAN: Duration = Duration::from_secs(60);
 
 /// Who shares a channel with whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,7 @@
 
 use core::time::Duration;
 
-use crate::config::{MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS};
-use crate::opportunities::{MAX_OPPORTUNITIES, MAX_TRACE_MS};
-use crate::pipe::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS};
-use crate::policer::MAX_BURST_BYTES;
-use crate::trace::MAX_TRACE_RUNS;
+use crate::limits::*;
 
 /// A configuration that cannot be: which field, what was given, what is expected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]

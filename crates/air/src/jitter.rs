@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use corridor_base::Stream;
 
-use crate::config::MAX_SPAN;
 use crate::draw;
+use crate::limits::MAX_SPAN;
 
 /// By how much the delay of a link varies from frame to frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

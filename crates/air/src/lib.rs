@@ -102,11 +102,13 @@ mod draw;
 mod erasure;
 mod error;
 mod jitter;
+mod limits;
 mod line;
 mod link;
 mod links;
 mod medium;
 mod opportunities;
+mod phy;
 mod pipe;
 mod policer;
 pub mod radio;
@@ -115,21 +117,22 @@ mod stats;
 mod trace;
 pub mod wpan;
 
-pub use config::{Duplex, Link, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS, MediumConfig, Station};
+pub use config::{Duplex, Link, MediumConfig, Station};
 pub use erasure::{ErasureConfig, GilbertElliott};
 pub use error::{AirError, ErasureError, PipeError, QueueFull, RateError, RateTraceError};
 pub use jitter::Jitter;
+pub use limits::{
+    MAX_BURST_BYTES, MAX_OPPORTUNITIES, MAX_QUEUE_BYTES, MAX_QUEUE_FRAMES, MAX_QUEUE_PACKETS,
+    MAX_SPAN, MAX_STATIONS, MAX_TRACE_MS, MAX_TRACE_RUNS,
+};
 pub use line::{Line, LineConfig};
 pub use links::{Links, LinksConfig};
 pub use medium::{Address, Carried, Delivery, Frame, MAX_DELIVERIES, Medium, Transmission};
-pub use opportunities::{MAX_OPPORTUNITIES, MAX_TRACE_MS, OPPORTUNITY_BYTES, RateTrace};
-pub use pipe::{
-    MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS, MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats,
-    QueueLimit,
-};
-pub use policer::{MAX_BURST_BYTES, PolicerConfig};
+pub use opportunities::{OPPORTUNITY_BYTES, RateTrace};
+pub use pipe::{MAX_UNDER_WAY_PACKETS, Pipe, PipeConfig, PipeStats, QueueLimit};
+pub use policer::PolicerConfig;
 pub use service::{
     LEAST_DWELL, MAX_DWELL, MAX_RATES, MAX_STEPS, OutageConfig, RateConfig, RateSteps, RateWalk,
 };
 pub use stats::{LinkStats, StationStats};
-pub use trace::{LossTrace, MAX_TRACE_RUNS};
+pub use trace::LossTrace;

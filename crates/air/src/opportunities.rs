@@ -10,15 +10,10 @@ use std::sync::Arc;
 use corridor_base::Time;
 
 use crate::error::RateTraceError;
+use crate::limits::{MAX_OPPORTUNITIES, MAX_TRACE_MS};
 
 /// Bytes that may be sent at an opportunity.
 pub const OPPORTUNITY_BYTES: u32 = 1_504;
-
-/// Most opportunities of a trace, after reading.
-pub const MAX_OPPORTUNITIES: usize = 1 << 22;
-
-/// Longest trace in milliseconds: a day.
-pub const MAX_TRACE_MS: u32 = 86_400_000;
 
 const NS_PER_MS: u64 = 1_000_000;
 

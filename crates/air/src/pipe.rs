@@ -20,15 +20,12 @@ use std::collections::VecDeque;
 use corridor_base::{Stream, StreamKey, Time};
 use hdrhistogram::Histogram;
 
-use crate::config::MAX_SPAN;
 use crate::erasure::{Erasure, ErasureConfig};
 use crate::error::{ErasureError, PipeError, QueueFull};
 use crate::jitter::Jitter;
+use crate::limits::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS, MAX_SPAN};
 use crate::policer::{Policer, PolicerConfig};
 use crate::service::{OutageConfig, RateConfig, Service, later};
-
-/// Longest queue of a pipe, in packets.
-pub const MAX_QUEUE_PACKETS: usize = 65_536;
 
 /// Packets of one pipe that are under way or delivered and not yet polled, from which on none is
 /// taken: a line that is too long for its rate does not fill the memory.
@@ -39,9 +36,6 @@ const POLICED_SLICE: Duration = Duration::from_millis(10);
 
 /// Longest wait that is told apart from longer ones: an hour, nanoseconds.
 const MAX_WAIT_NS: u64 = 3_600_000_000_000;
-
-/// Longest queue of a pipe, in bytes.
-pub const MAX_QUEUE_BYTES: u64 = 1 << 32;
 
 /// What a queue holds at most, without the packet that is being sent. A packet that finds the
 /// transmitter idle does not wait, and is always taken.

@@ -3,11 +3,9 @@
 use corridor_base::Time;
 
 use crate::error::PipeError;
+use crate::limits::MAX_BURST_BYTES;
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// Most bytes of a bucket.
-pub const MAX_BURST_BYTES: u64 = 1 << 32;
-
 /// A policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerConfig {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::ErasureError;
-
-/// Most runs of a trace, after reading.
-pub const MAX_TRACE_RUNS: usize = 1 << 22;
+use crate::limits::MAX_TRACE_RUNS;
 
 /// Which of a sequence of transmissions were lost. When it is over it begins again.
 #[derive(Clone, Debug, PartialEq, Eq)]

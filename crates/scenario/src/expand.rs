@@ -14,6 +14,7 @@ use crate::error::ScenarioError;
 use crate::file::*;
 use crate::line::check_line;
 use crate::network::TcpPreset;
+use crate::one_or_many::OneOrMany;
 use crate::row::policy;
 use crate::values::span;
 

@@ -12,11 +12,13 @@ mod against;
 mod error;
 mod expand;
 mod file;
+mod limits;
 mod line;
 mod link;
 mod metrics;
 mod network;
 mod on_air;
+mod one_or_many;
 mod placement;
 mod plan;
 mod points;
@@ -39,8 +41,11 @@ pub use expand::{
     medium_config,
 };
 pub use file::{
-    Congestion, Direction, Duplex, JitterShape, LinkErrorsKind, MediumTable, OneOrMany, Path,
-    RunTable, Scenario, Transport, UnderlayKind, Wire,
+    Congestion, Direction, Duplex, JitterShape, LinkErrorsKind, MediumTable, Path, RunTable,
+    Scenario, Transport, UnderlayKind, Wire,
+};
+pub use limits::{
+    FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, TRACE_BYTES_MAX,
 };
 pub use line::line_config;
 pub use metrics::{Described, Measures, catalogue, matches};
@@ -50,6 +55,7 @@ pub use network::{
     TcpTable, TcpVariant, TunnelTable,
 };
 pub use on_air::{OnAir, fairness};
+pub use one_or_many::OneOrMany;
 pub use placement::{Air, Cell, PLACES_BYTES_MAX, RADIOS_MAX};
 pub use plan::{
     Load, PLAN_BYTES_MAX, Plan, Point, REPLICATIONS_MAX, Radio, Replications, StopRule, read_file,
@@ -68,10 +74,7 @@ pub use tables::{
     OutcomeTotal, Replication, Rows, SERIES_ROWS_MAX, SERIES_S_MIN, StationInterval, TableKind,
     TableRow, Tables,
 };
-pub use topology::{
-    FLOWS_MAX, LINK_RATE_BPS_MAX, LINKS_MAX, NETWORK_DURATION_S_MAX, NODES_MAX, Network,
-    NetworkLink, TRACE_BYTES_MAX, start_after,
-};
+pub use topology::{Network, NetworkLink, start_after};
 pub use traffic::TUNNELS_MAX;
 pub use varying::{
     JitterKind, JitterTable, OutageKind, OutageTable, PolicerTable, RateKind, RateTable, StepTable,

@@ -9,8 +9,8 @@ use corridor_air::{
 };
 
 use crate::error::ScenarioError;
+use crate::limits::{LINK_RATE_BPS_MAX, TRACE_BYTES_MAX};
 use crate::network::{DirectionTable, ErasureKind, ErasureTable, LinkTable};
-use crate::topology::{LINK_RATE_BPS_MAX, TRACE_BYTES_MAX};
 use crate::values::span;
 use crate::varying::{JitterTable, OutageTable, PolicerTable};
 

@@ -8,7 +8,7 @@ use corridor_proto::{CodingTable, FieldName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::file::OneOrMany;
+use crate::one_or_many::OneOrMany;
 use crate::radio::{RadioTable, RouteTable, RoutingTable};
 use crate::relay::RelayTable;
 use crate::varying::{JitterTable, OutageTable, PolicerTable, RateTable};

@@ -16,10 +16,10 @@ use corridor_base::StreamKey;
 use corridor_base::rand::Rng;
 
 use crate::error::ScenarioError;
-use crate::file::OneOrMany;
+use crate::limits::NODES_MAX;
 use crate::network::{NetworkTable, Shape};
+use crate::one_or_many::OneOrMany;
 use crate::radio::*;
-use crate::topology::NODES_MAX;
 
 /// Longest file of positions or of a matrix.
 pub const PLACES_BYTES_MAX: u64 = 1 << 26;

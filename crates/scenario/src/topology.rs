@@ -11,27 +11,16 @@ use corridor_base::StreamKey;
 use corridor_base::rand::Rng;
 
 use crate::error::ScenarioError;
-use crate::file::OneOrMany;
+use crate::limits::*;
 use crate::link::both_ways;
 use crate::network::*;
+use crate::one_or_many::OneOrMany;
 use crate::placement::{Air, Cell, cells, check_routes};
 use crate::radio::{MacKind, RouteTable, RoutingTable};
 use crate::relay;
 use crate::traffic::{check_tunnels, check_way, schedule};
 use crate::values::span;
 
-/// Most nodes of a network.
-pub const NODES_MAX: usize = 10_000;
-/// Most one-way links of a network.
-pub const LINKS_MAX: usize = 100_000;
-/// Most flows of a network.
-pub const FLOWS_MAX: usize = 1_000;
-/// Fastest link, bits per second.
-pub const LINK_RATE_BPS_MAX: u64 = 1_000_000_000_000;
-/// Longest replication of a network, simulated seconds.
-pub const NETWORK_DURATION_S_MAX: f64 = 1_000_000.0;
-/// Longest file of an erasure trace.
-pub const TRACE_BYTES_MAX: u64 = 1 << 26;
 /// By how much flows start later at most where the plan does not say, seconds: so that replications
 /// of a network that loses nothing differ.
 const START_JITTER_S: f64 = 0.1;

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ScenarioError;
-use crate::topology::TRACE_BYTES_MAX;
+use crate::limits::TRACE_BYTES_MAX;
 
 /// How a link's rate changes with time, by itself and not by what is sent: all that is compared
 /// finds the same rates.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::radio::{DSSS, OFDM, Preamble, RadioError, Rate};
+use crate::phy::{DSSS, OFDM, Preamble, RadioError, Rate};
 
 /// Most attempts of a frame, and of the RTS before it, if there is a limit.
 pub const MAX_RETRY_LIMIT: u32 = 255;

@@ -10,7 +10,7 @@ use core::time::Duration;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, Time};
 
-use crate::radio::{Preamble, Rate};
+use crate::phy::{Preamble, Rate};
 
 /// From one update of the averages to the next.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -135,7 +135,7 @@ mod tests {
     use corridor_base::StreamKey;
 
     use super::*;
-    use crate::radio::OFDM;
+    use crate::phy::OFDM;
 
     /// How often each rate is used for a second's frames, when `success_ratio` says how many of a
     /// rate come through.

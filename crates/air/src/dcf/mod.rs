@@ -33,7 +33,7 @@ pub use minstrel::Minstrel;
 use crate::config::Station;
 use crate::error::QueueFull;
 use crate::medium::Address;
-use crate::radio::{
+use crate::phy::{
     FrameKind, MacEvent, MacFrame, MacStats, Quality, Queued, RadioError, Rate, Seen, SendOutcome,
     Transmit,
 };

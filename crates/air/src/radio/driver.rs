@@ -11,14 +11,12 @@ use std::sync::Arc;
 
 use corridor_base::{StreamKey, Time};
 
-use super::config::RadioConfig;
-use super::error::RadioError;
-use super::mac::{MacEvent, MacFrame, MacStats, Queued};
-use super::reception::{Notice, Radio};
-use crate::config::{MAX_QUEUE_FRAMES, Station};
+use crate::config::Station;
 use crate::dcf::{Dcf, DcfConfig, Rules};
 use crate::error::QueueFull;
+use crate::limits::MAX_QUEUE_FRAMES;
 use crate::medium::Address;
+use crate::phy::{MacEvent, MacFrame, MacStats, Notice, Queued, Radio, RadioConfig, RadioError};
 use crate::wpan::{MAX_FRAME_BYTES, Wpan, WpanConfig};
 
 /// Longest frame of 802.11, header and check sequence included.

@@ -35,37 +35,23 @@
 //!
 //! # In it
 //!
-//! - [`Radio`] (`reception.rs`): who receives what, when, with which power; interference, carrier
-//!   sense, capture. Links come of a matrix or of positions (`propagation.rs`), and vary in time
-//!   (`fading.rs`, `waves.rs`).
+//! - [`Radio`] (`phy/reception.rs`): who receives what, when, with which power; interference,
+//!   carrier sense, capture. Links come of a matrix or of positions (`phy/propagation.rs`), and
+//!   vary in time (`phy/fading.rs`, `phy/waves.rs`).
 //! - a MAC for each station: [`crate::dcf`] (IEEE 802.11 a, b, g) or [`crate::wpan`] (IEEE
 //!   802.15.4), state machines of their own that get channel state and receptions, and give
 //!   transmissions. The lottery of [`crate::Medium`] is the ideal MAC, without a radio.
 //! - `driver.rs`: an agenda of their timers and of the ends of transmissions, by a binary heap.
 
-mod arrivals;
-mod config;
 mod driver;
-mod error;
-mod error_ratio;
-mod fading;
-mod mac;
-mod propagation;
-mod rate;
 mod reach;
-mod reception;
-mod waves;
 
-pub use config::{
-    Capture, Decoding, Fading, Links, MAX_DB, MAX_LINKS, MAX_RADIOS, PathLoss, RadioConfig,
-    RadioLink, RadioStation, Receiver,
+pub use crate::phy::{
+    Capture, DSSS, Decoding, Fading, FrameKind, Links, MAX_DB, MAX_LINKS, MAX_RADIOS, MacEvent,
+    MacFrame, MacStats, Notice, OFDM, PathLoss, Preamble, Quality, Queued, Radio, RadioConfig,
+    RadioError, RadioLink, RadioStation, Rate, Receiver, SendOutcome, TransmissionIndex, Transmit,
 };
 pub use driver::{
     Begun, MAX_BEGUN, MAX_DCF_FRAME_BYTES, MacConfig, RadioMedium, RadioMediumConfig,
 };
-pub use error::RadioError;
-pub(crate) use mac::Seen;
-pub use mac::{FrameKind, MacEvent, MacFrame, MacStats, Quality, Queued, SendOutcome, Transmit};
-pub use rate::{DSSS, OFDM, Preamble, Rate};
 pub use reach::Reach;
-pub use reception::{Notice, Radio, TransmissionIndex};

@@ -1,9 +1,8 @@
 //! Who notices whom, by the mean power of links: for routes, and for pictures.
 
-use super::config::Decoding;
 use super::driver::{MacConfig, RadioMedium, RadioMediumConfig};
-use super::rate::Rate;
 use crate::dcf::RateControl;
+use crate::phy::{Decoding, Rate};
 
 /// Who notices whom on a radio.
 #[derive(Clone, Copy, Debug, PartialEq)]

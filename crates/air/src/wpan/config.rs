@@ -3,7 +3,7 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use crate::radio::RadioError;
+use crate::phy::RadioError;
 
 /// A symbol at 2450 MHz.
 pub const SYMBOL: Duration = Duration::from_micros(16);

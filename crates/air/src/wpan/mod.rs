@@ -28,7 +28,7 @@ pub use config::{
 use crate::config::Station;
 use crate::error::QueueFull;
 use crate::medium::Address;
-use crate::radio::{
+use crate::phy::{
     FrameKind, MacEvent, MacFrame, MacStats, Preamble, Quality, Queued, RadioError, Rate, Seen,
     SendOutcome, Transmit,
 };

@@ -10,7 +10,7 @@ use crate::agents::source::{CbrSource, PatternSource};
 use crate::agents::tcpnc::{NcSink, NcSource};
 use crate::agents::tunnel_end::{IpDatagrams, TunnelEnd};
 use crate::core::network::{AgentIndex, Network};
-use crate::plan::course::FlowSeen;
+use crate::plan::seen::FlowSeen;
 
 /// Bits per second; 0 of no time.
 pub(crate) fn bps(bytes: u64, seconds: f64) -> f64 {

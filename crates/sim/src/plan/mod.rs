@@ -7,6 +7,7 @@ mod meter;
 mod observed;
 mod routing;
 pub(crate) mod run;
+mod seen;
 pub(crate) mod settings;
 pub(crate) mod sketch;
 mod tcp;

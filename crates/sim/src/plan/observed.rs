@@ -10,9 +10,10 @@ use crate::agents::tunnel_end::TunnelEnd;
 use crate::aodv::AodvStats;
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, FrameCounts, Network, NetworkStats};
-use crate::plan::course::{FlowSeen, Observed, QueueSeen};
+use crate::plan::course::{Observed, QueueSeen};
 use crate::plan::meter::Meter;
 use crate::plan::routing;
+use crate::plan::seen::FlowSeen;
 use crate::plan::tunnels::TunnelStats;
 
 /// What is looked at in a plan's network: its flows, and the queues of its links and radios.

@@ -27,8 +27,9 @@ use crate::core::network::{
     AirConfig, FlowOf, FrameCounts, Network, RadioSite, StationIndex, Topology,
 };
 use crate::core::watch::Watcher;
-use crate::plan::course::{self, Course, FlowSeen, Observed, QueueSeen};
+use crate::plan::course::{self, Course, Observed, QueueSeen};
 use crate::plan::error::SimError;
+use crate::plan::seen::FlowSeen;
 
 /// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
 const ETHERNET_HEADER_LEN: usize = 14;

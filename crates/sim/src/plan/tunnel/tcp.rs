@@ -20,8 +20,8 @@ use crate::agents::metered::{MeteredSink, MeteredSource, delay_histogram};
 use crate::agents::source::{Active, FlowEnd, Supply, TcpSink, TcpSource};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Network};
-use crate::plan::course::FlowSeen;
 use crate::plan::error::SimError;
+use crate::plan::seen::FlowSeen;
 use crate::plan::tcp::{seeded, tcp_ends};
 use crate::tcp::{ReceiverSettings, SenderSettings};
 

@@ -12,7 +12,7 @@ pub(super) use crate::agents::stamped::flow_of;
 use crate::agents::stamped::{StampedSink, StampedSource, UDP_HEADERS_LEN};
 use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Network, NetworkError};
-use crate::plan::course::FlowSeen;
+use crate::plan::seen::FlowSeen;
 
 /// How long packets on their way are waited for after the measured interval.
 const DRAIN: Duration = Duration::from_secs(2);

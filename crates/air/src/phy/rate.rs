@@ -115,16 +115,4 @@ impl Rate {
             Rate::Oqpsk250 => 1.0,
         }
     }
-
-    /// Share of spans of `bits` bits that come through without error at a ratio of power to noise
-    /// and interference (linear, in the whole bandwidth), 0 to 1.
-    ///
-    /// O-QPSK: IEEE 802.15.4-2006, E.4.1.8. OFDM: hard decisions of the uncoded modulation, and the
-    /// first terms of the union bound over the convolutional code's distances (G. Pei and T.
-    /// Henderson, Validation of OFDM error rate model in ns-3, 2010, Eqs. 1-9; the distances:
-    /// P. Frenger et al., Multirate convolutional codes, 1998). DSSS: DBPSK and DQPSK with their
-    /// processing gain; CCK as E.4.1.3 bounds it.
-    pub fn success_ratio(self, sinr: f64, bits: f64) -> f64 {
-        super::error_ratio::success_ratio(bits, || super::error_ratio::log_success(self, sinr))
-    }
 }

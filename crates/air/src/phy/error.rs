@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::config::{MAX_DB, MAX_LINKS, MAX_RADIOS};
-use crate::config::MAX_SPAN;
+use super::limits::{MAX_DB, MAX_LINKS, MAX_RADIOS};
 use crate::error::ErasureError;
+use crate::limits::MAX_SPAN;
 
 /// A configuration that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]

@@ -15,13 +15,27 @@ const KNOWN: usize = 512;
 const CERTAIN_SINR: f64 = 5.0;
 const CERTAIN_BITS: f64 = 2_048.0;
 
+impl Rate {
+    /// Share of spans of `bits` bits that come through without error at a ratio of power to noise
+    /// and interference (linear, in the whole bandwidth), 0 to 1.
+    ///
+    /// O-QPSK: IEEE 802.15.4-2006, E.4.1.8. OFDM: hard decisions of the uncoded modulation, and the
+    /// first terms of the union bound over the convolutional code's distances (G. Pei and T.
+    /// Henderson, Validation of OFDM error rate model in ns-3, 2010, Eqs. 1-9; the distances:
+    /// P. Frenger et al., Multirate convolutional codes, 1998). DSSS: DBPSK and DQPSK with their
+    /// processing gain; CCK as E.4.1.3 bounds it.
+    pub fn success_ratio(self, sinr: f64, bits: f64) -> f64 {
+        success_ratio(bits, || log_success(self, sinr))
+    }
+}
+
 /// Share of spans of `bits` bits without error, of the logarithm of that of one bit.
-pub(super) fn success_ratio(bits: f64, log: impl FnOnce() -> f64) -> f64 {
+fn success_ratio(bits: f64, log: impl FnOnce() -> f64) -> f64 {
     if bits <= 0.0 { 1.0 } else { libm::exp(bits * log()) }
 }
 
 /// Natural logarithm of the share of bits without error, precise for the least of ratios too.
-pub(super) fn log_success(rate: Rate, sinr: f64) -> f64 {
+fn log_success(rate: Rate, sinr: f64) -> f64 {
     libm::log1p(-bit_error_ratio(rate, sinr).clamp(0.0, 1.0))
 }
 

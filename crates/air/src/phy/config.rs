@@ -4,18 +4,10 @@
 use core::time::Duration;
 
 use super::error::RadioError;
-use crate::config::{MAX_SPAN, Station};
+use super::limits::{MAX_DB, MAX_LINKS, MAX_RADIOS};
+use crate::config::Station;
 use crate::erasure::ErasureConfig;
-
-/// Most radios of one medium.
-pub const MAX_RADIOS: usize = 1 << 20;
-
-/// Most links of one medium, each direction by itself: more are a wrong unit or a wrong threshold.
-pub const MAX_LINKS: usize = 1 << 20;
-
-/// Least and greatest power, loss or threshold that is taken for one, in dB or dBm: beyond it is a
-/// wrong unit, and powers in milliwatts stay normal numbers.
-pub const MAX_DB: f64 = 300.0;
+use crate::limits::MAX_SPAN;
 
 /// The radio of one station: what it sends with, and on which channel it sends and listens.
 #[derive(Clone, Copy, Debug, PartialEq)]

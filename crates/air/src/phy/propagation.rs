@@ -7,9 +7,10 @@ use corridor_base::{Stream, StreamKey};
 
 use core::ops::ControlFlow;
 
-use super::config::{Links, MAX_LINKS, PathLoss, RadioConfig, RadioStation};
+use super::config::{Links, PathLoss, RadioConfig, RadioStation};
 use super::error::RadioError;
 use super::fading::uniform;
+use super::limits::MAX_LINKS;
 use crate::erasure::ErasureConfig;
 
 /// Beyond so many standard deviations of shadowing no pair is looked at: six of 100,000 deviates

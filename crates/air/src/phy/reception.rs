@@ -13,11 +13,12 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use corridor_base::{Stream, StreamKey, Time};
 
-use super::arrivals::{Arrivals, Arriving};
-use super::config::{Decoding, Fading, MAX_RADIOS, RadioConfig, Receiver};
+use super::arrivals::{Arrivals, Arriving, TransmissionIndex};
+use super::config::{Decoding, Fading, RadioConfig, Receiver};
 use super::error::RadioError;
 use super::error_ratio::{Known, Span};
 use super::fading::{Variation, Variations, uniform};
+use super::limits::MAX_RADIOS;
 use super::mac::{MacFrame, Quality, Transmit};
 use super::propagation::{self, milliwatts};
 use super::rate::Rate;
@@ -41,9 +42,6 @@ pub enum Notice {
     /// A frame that the receiver had locked on to has ended, and was not decoded.
     Undecoded(Station),
 }
-
-/// A transmission on the air.
-pub type TransmissionIndex = u32;
 
 /// The radios of one medium, without MACs. See the module's overview.
 #[derive(Debug)]

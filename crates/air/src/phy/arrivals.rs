@@ -1,7 +1,8 @@
 //! What arrives at a station at a time: seldom more than two frames, which are kept where the
 //! station is looked at anyway.
 
-use super::reception::TransmissionIndex;
+/// A transmission on the air.
+pub type TransmissionIndex = u32;
 
 /// Frames that are kept in place.
 const IN_PLACE: usize = 2;

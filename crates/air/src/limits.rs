@@ -1,0 +1,30 @@
+//! What configurations may ask for at most.
+
+use core::time::Duration;
+
+/// Most stations on one medium.
+pub const MAX_STATIONS: usize = 1024;
+
+/// Longest queue of a station, in frames.
+pub const MAX_QUEUE_FRAMES: usize = 65_536;
+
+/// Longest overhead of a frame and longest propagation delay. Beyond a minute it is a wrong unit.
+pub const MAX_SPAN: Duration = Duration::from_secs(60);
+
+/// Most opportunities of a trace, after reading.
+pub const MAX_OPPORTUNITIES: usize = 1 << 22;
+
+/// Longest trace in milliseconds: a day.
+pub const MAX_TRACE_MS: u32 = 86_400_000;
+
+/// Longest queue of a pipe, in packets.
+pub const MAX_QUEUE_PACKETS: usize = 65_536;
+
+/// Longest queue of a pipe, in bytes.
+pub const MAX_QUEUE_BYTES: u64 = 1 << 32;
+
+/// Most bytes of a bucket.
+pub const MAX_BURST_BYTES: u64 = 1 << 32;
+
+/// Most runs of a trace, after reading.
+pub const MAX_TRACE_RUNS: usize = 1 << 22;
