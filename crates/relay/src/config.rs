@@ -134,9 +134,9 @@ pub enum RelayError {
 impl Default for RelayConfig {
     /// What is for use: what waits is combined, and only for receivers that are known to hear and
     /// to decode; what they lack all the same is sent again. Packets are held no longer than
-    /// others wait for the air; no neighbour is sent more than it passes on; and what stands is
-    /// dropped. `retries_per_second`, `heard_ratio_min` and `window_packets` were chosen on the
-    /// chain of eight nodes of `experiments/catwoman-fig08-11`.
+    /// others wait for the air, and what stands is dropped. `retries_per_second` and
+    /// `heard_ratio_min` were chosen on the chain of eight nodes of
+    /// `experiments/catwoman-fig08-11`.
     fn default() -> Self {
         RelayConfig {
             coding: true,
@@ -149,7 +149,7 @@ impl Default for RelayConfig {
             resend: true,
             queue_target: Some(Duration::from_millis(15)),
             queue_packets: 100,
-            window_packets: Some(4),
+            window_packets: None,
             announce_every: Duration::from_secs(1),
         }
     }
@@ -166,7 +166,6 @@ impl RelayConfig {
             switch_off: None,
             resend: false,
             queue_target: None,
-            window_packets: None,
             ..RelayConfig::default()
         }
     }
@@ -178,9 +177,9 @@ impl RelayConfig {
 
     /// Pure relaying.
     pub fn plain() -> Self {
-        let (coding, resend, queue_target, window_packets) = (false, false, None, None);
+        let (coding, resend, queue_target) = (false, false, None);
         let hold = Hold::None;
-        RelayConfig { coding, hold, resend, queue_target, window_packets, ..RelayConfig::default() }
+        RelayConfig { coding, hold, resend, queue_target, ..RelayConfig::default() }
     }
 
     /// Checks every range.
