@@ -35,6 +35,10 @@ EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {
     "node": {
         ("syscalls", "config"): "senders on an Ethernet have the addresses of files",
     },
+    "relay": {
+        ("owed", "queue"): "what is owed are packets of the queue, which asks who has room",
+        ("under_way", "queue"): "what is under way was in the queue, which asks for room",
+    },
     "scenario": {
         ("line", "expand"): "a run has a line, which is made of the run",
         ("metrics", "plan"): "what a plan may measure hangs on its load",
@@ -43,6 +47,7 @@ EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {
         ("row", "expand"): "a row begins with the run that it is of",
     },
     "sim": {
+        ("plan::tunnels", "plan::flows"): "tunnels set routes as flows do, which cross them",
         ("core::watch", "core::network"): "who watches is told of the network's frames",
         ("tcp::linux::ack", "tcp::linux::sender"): "the way of an acknowledgement in the sender",
         ("tcp::linux::cubic", "tcp::linux::control"): "slow start is the same for all controls",
