@@ -36,8 +36,8 @@ use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
 use crate::memory::{self, WindowShape};
 use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
-    TAG_LEN, cookie, hello_clear, write_station,
+    Chunks, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, Random128, TAG_LEN,
+    Word, cookie, hello_clear, write_station,
 };
 use outreach::{Cookies, Outreach};
 
@@ -131,7 +131,7 @@ struct PendingSession {
     taken: WindowShape,
 }
 
-/// A frame that opened; its body is in the buffer that was passed in.
+/// A frame that opened; its chunks are in the buffer that was passed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub(crate) from: StationId,
@@ -294,11 +294,15 @@ impl Group {
         self.own.next_counter = counter;
     }
 
-    /// Writes a header for the next frame into `frame` (replaced); the caller appends the body.
-    pub(crate) fn begin(&self, kind: Kind, has_ack: bool, frame: &mut Vec<u8>) {
+    /// Writes a header for the next frame into `frame` (replaced); the caller appends the chunks.
+    pub(crate) fn begin(&self, frame: &mut Vec<u8>) {
+        self.begin_with(false, frame);
+    }
+
+    fn begin_with(&self, is_hello: bool, frame: &mut Vec<u8>) {
         frame.clear();
         let counter = self.own.next_counter;
-        Header { kind, has_ack, session_tag: session_tag(&self.own.id), counter }.write(frame);
+        Header { is_hello, session_tag: session_tag(&self.own.id), counter }.write(frame);
     }
 
     /// Seals what was begun, padded to `len_min` bytes.
@@ -343,9 +347,10 @@ impl Group {
         for peer in &mut self.peers {
             peer.pending.retain(|pending| now - pending.heard_at < PENDING_SESSION_AGE_MAX);
         }
-        self.begin(Kind::Hello, false, frame);
+        self.begin_with(true, frame);
         write_station(self.me, frame);
         frame.extend_from_slice(&self.own.id);
+        Kind::Hello.begin_last(frame);
         // Accepted sessions before knocking ones, of all peers, and of each peer the one that was
         // heard last before others: nobody can crowd them out.
         let mut ranked: Vec<(usize, HelloTo)> =
@@ -418,12 +423,12 @@ impl Group {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// Opens a frame; its body goes into `body`. A MAC under a cookie in front of it is for a gate:
+    /// Opens a frame; its chunks go into `body`. A MAC under a cookie in front of it is for a gate:
     /// a station without one takes the message as it is.
     pub(crate) fn open(&mut self, now: Time, frame: &[u8], body: &mut Vec<u8>) -> Opening {
         let (_, frame) = cookie::unwrap(frame);
         let Some(header) = Header::parse(frame) else { return self.open_exchange(now, frame) };
-        if header.kind == Kind::Hello {
+        if header.is_hello {
             return self.open_hello(now, header, frame, body);
         }
         let mut known_tag = false;
@@ -438,15 +443,11 @@ impl Group {
             if !session.replay.accept(header.counter) {
                 return Opening::Replayed;
             }
-            if peer.gone && !is_goodbye(header, body) {
+            if peer.gone && !is_goodbye(body) {
                 return Opening::UnknownSession;
             }
             let id = session.id;
-            let probes = match header.kind {
-                Kind::Probe => ProbeBody::probes_before(body),
-                _ => 0,
-            };
-            peer.note(now, header.counter, probes);
+            peer.note(now, header.counter, Word::probes_before(body));
             peer.asked_at = None;
             let from = peer.id;
             self.note_opened(now, generation, &id);
@@ -487,7 +488,7 @@ impl Group {
         };
         let opened = keys.open(header.counter, frame, HEADER_LEN + HELLO_CLEAR_LEN, body);
         let Some(generation) = opened else { return Opening::NotAuthentic };
-        let Some(hello) = Hello::parse(body) else { return Opening::Malformed };
+        let Some(hello) = Hello::find(body) else { return Opening::Malformed };
         let hangs_on_new = self.has_keys() && !self.secrets.is_former(generation);
         self.note_opened(now, generation, &id);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
@@ -762,9 +763,11 @@ impl Peer {
     }
 }
 
-/// Whether what was opened is a goodbye.
-fn is_goodbye(header: Header, body: &[u8]) -> bool {
-    header.kind == Kind::Probe && ProbeBody::parse(body) == Some(ProbeBody::Goodbye)
+/// Whether what was opened is a goodbye, and nothing else.
+fn is_goodbye(body: &[u8]) -> bool {
+    let mut chunks = Chunks::new(body);
+    let first = chunks.next().flatten();
+    first.is_some_and(|chunk| chunk.kind == Kind::Goodbye) && chunks.next().is_none()
 }
 
 fn random128(rng: &mut Stream) -> Random128 {

@@ -7,11 +7,11 @@
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 
-use super::{Destination, Event, FrameOutcome, Rejection, Shared, Station};
+use super::{Destination, Event, Shared, Station};
 use crate::bounds::{GOODBYE_INTERVAL, GOODBYES_MAX, PATH_ANSWERS_MAX, PEERS_MAX};
 use crate::config::StationId;
 use crate::link::handshake::Opened;
-use crate::wire::{ChallengeToken, Kind, ProbeBody};
+use crate::wire::{ChallengeToken, Chunk, Word};
 
 /// What is to be said.
 #[derive(Default)]
@@ -95,51 +95,43 @@ impl Station {
 }
 
 impl Shared {
-    /// Takes what a peer says of its path or of itself; `len` is that of the whole frame.
+    /// Takes what a peer says of its path or of itself, in a frame of so many bytes. The token, if
+    /// it is the answer to a challenge; nothing, if it makes no sense here.
     pub(crate) fn handle_word(
         &mut self,
         now: Time,
         opened: Opened,
-        body: &[u8],
+        chunk: Chunk<'_>,
         len: usize,
-    ) -> FrameOutcome {
+    ) -> Option<Option<ChallengeToken>> {
         let (from, me) = (opened.from, self.config.id);
-        let understood = match ProbeBody::parse(body) {
-            Some(ProbeBody::Challenge { to, token }) if to == me => {
+        match Word::parse(chunk)? {
+            Word::Challenge { to, token } if to == me => {
                 push(&mut self.presence.answers, (from, token));
-                Some(())
             }
-            Some(ProbeBody::Answer { to, token }) if to == me => {
-                return FrameOutcome::Answered { from, token };
-            }
-            Some(ProbeBody::Goodbye) => {
+            Word::Answer { to, token } if to == me => return Some(Some(token)),
+            Word::Goodbye => {
                 push(&mut self.presence.heard, from);
                 if self.group.note_goodbye(now, from) {
                     self.push_event(Event::PeerGone { peer: from });
                 }
-                Some(())
             }
-            Some(ProbeBody::GoodbyeHeard { to }) if to == me => {
+            Word::GoodbyeHeard { to } if to == me => {
                 let closing = self.presence.closing.iter_mut();
                 closing.for_each(|closing| push(&mut closing.heard_by, from));
-                Some(())
             }
-            Some(body) => self.path.handle_body(now, opened, body, len),
-            None => None,
-        };
-        match understood {
-            Some(()) => FrameOutcome::Accepted { from },
-            None => FrameOutcome::Rejected(Rejection::NotForUs),
+            word => self.path.handle_word(now, opened, word, len)?,
         }
+        Some(None)
     }
 
     /// Makes a frame about this station's presence, if there is one to send. To whom.
     pub(crate) fn poll_presence(&mut self, now: Time) -> Option<Destination> {
         if let Some((to, token)) = self.presence.answers.pop_at(0) {
-            return Some(self.say(ProbeBody::Answer { to, token }, Destination::Station(to)));
+            return Some(self.say(Word::Answer { to, token }, Destination::Station(to)));
         }
         if let Some(to) = self.presence.heard.pop_at(0) {
-            return Some(self.say(ProbeBody::GoodbyeHeard { to }, Destination::Station(to)));
+            return Some(self.say(Word::GoodbyeHeard { to }, Destination::Station(to)));
         }
         let closing = self.presence.closing.as_mut().filter(|it| it.due <= now)?;
         if closing.said == GOODBYES_MAX {
@@ -148,12 +140,12 @@ impl Shared {
         }
         closing.said += 1;
         closing.due = now + GOODBYE_INTERVAL;
-        Some(self.say(ProbeBody::Goodbye, Destination::All))
+        Some(self.say(Word::Goodbye, Destination::All))
     }
 
-    fn say(&mut self, body: ProbeBody, to: Destination) -> Destination {
-        self.group.begin(Kind::Probe, false, &mut self.frame);
-        body.write(&mut self.frame);
+    fn say(&mut self, word: Word, to: Destination) -> Destination {
+        self.group.begin(&mut self.frame);
+        word.write_last(&mut self.frame);
         self.seal();
         self.stats.control_frames_sent += 1;
         to
@@ -165,7 +157,7 @@ impl Shared {
         if !self.group.is_up(to) {
             return None;
         }
-        self.say(ProbeBody::Challenge { to, token }, Destination::Station(to));
+        self.say(Word::Challenge { to, token }, Destination::Station(to));
         self.stats.frames_sent += 1;
         self.stats.bytes_sent += self.frame.len() as u64;
         Some(&self.frame)

@@ -13,7 +13,7 @@
 //! MAC is the first 16 bytes of an HMAC-SHA256 of all before, under a key that is made of the
 //! receiver's public key: who does not know that gets no Diffie-Hellman out of the receiver.
 
-use super::{Kind, Reader, VERSION, write_station};
+use super::{KEY_EXCHANGE, Reader, VERSION, write_station};
 use crate::config::StationId;
 
 /// Bytes in front of the Noise message.
@@ -122,7 +122,7 @@ impl<'a> KeyExchange<'a> {
 }
 
 pub(super) fn first_byte() -> u8 {
-    VERSION << 4 | Kind::Hello.code() << 1 | 1
+    VERSION << 4 | KEY_EXCHANGE
 }
 
 #[cfg(test)]
