@@ -145,6 +145,7 @@ field("form", uint16, "form", "Form", base.DEC, FORMS, 0xc000)
 field("index", uint16, "index", "Index of the source symbol", base.DEC, nil, 0x3fff)
 field("count", uint16, "count", "Symbols combined", base.DEC, nil, 0x3fff)
 field("seed", uint32, "seed", "Seed of the coding vector", base.HEX)
+field("recoded_count", uint16, "count", "Symbols combined", base.DEC, nil, 0x07ff)
 field("run", uint16, "run", "Run of the encoder", base.HEX)
 field("coefficients", bytes, "coefficients", "Coding vector")
 field("nonzero", uint16, "coefficients.nonzero", "Coefficients that are not zero")
@@ -843,8 +844,17 @@ local function dissect_vector(state, c, count)
   return true
 end
 
+-- The run of an encoder, of which the highest bits were read before.
+local function add_run(c, tree, high)
+  local low = take(c, 1)
+  if low ~= nil then
+    tree:add(F.run, low, high * 0x100 + uint(low))
+  end
+  return low
+end
+
 -- What the symbol is; nil when it cannot be told, or where it begins.
-local function dissect_form(state, c, form, number)
+local function dissect_form(state, c, form, number, run)
   if form == 0 then
     return "seq " .. number
   elseif form == 3 then
@@ -856,7 +866,7 @@ local function dissect_form(state, c, form, number)
       return "coded of " .. number
     end
     ran_out(state, "seed")
-  elseif add(c, state.tree, "run", 2) == nil then
+  elseif add_run(c, state.tree, run) == nil then
     ran_out(state, "run")
   elseif dissect_vector(state, c, number) then
     return "recoded of " .. number
@@ -887,9 +897,16 @@ local function dissect_enc(state, c)
     return ran_out(state, "ENC body")
   end
   local form, number = math.floor(uint(range) / 0x4000), uint(range) % 0x4000
+  local run = 0
   tree:add(F.form, range)
-  tree:add(form == 0 and F.index or F.count, range)
-  local words = dissect_form(state, c, form, number)
+  if form == 2 then
+    -- The highest bits of the run stand before the count.
+    run, number = math.floor(number / 0x800), number % 0x800
+    tree:add(F.recoded_count, range)
+  else
+    tree:add(form == 0 and F.index or F.count, range)
+  end
+  local words = dissect_form(state, c, form, number, run)
   local said = string.format("block %d %s%s", block, words or "?", fate_words(state))
   table.insert(state.info, 1, said)
   tree:append_text(", flow " .. flow .. ", " .. said)

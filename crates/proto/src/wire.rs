@@ -16,7 +16,7 @@
 //! (`wire/key_exchange.rs`).
 //!
 //! Stations have numbers of two bytes. An ENC is `flow (2), block (2), form and index (2)`, then
-//! the coding vector's seed (4), or the encoder's run (2) and the vector itself, where the form has
+//! the coding vector's seed (4), or the encoder's run (1) and the vector itself, where the form has
 //! one, then the symbol. A source symbol holds packets, each behind its length (2): 32 bytes in all
 //! beyond the Ethernet header, and 33 in window mode. docs/wire.md has all of it in tables.
 
@@ -67,8 +67,11 @@ pub const OVERHEAD_LEN: usize = HEADER_LEN + LAST_CHUNK_LEN + TAG_LEN;
 pub const ENC_LEN: usize = 6;
 /// Bytes in front of each packet in a symbol.
 pub const PACKET_PREFIX_LEN: usize = 2;
-/// Bytes that tell, in front of an explicit coding vector, the encoder's run.
-pub const RUN_LEN: usize = 2;
+/// Bytes that tell, in front of an explicit coding vector, the encoder's run, of which the highest
+/// bits stand before.
+pub const RUN_LEN: usize = 1;
+/// Bits of an encoder's instance that tell its runs apart.
+pub const RUN_MASK: u16 = (1 << 11) - 1;
 /// Bytes of the seed of a coding vector.
 pub const SEED_LEN: usize = 4;
 
@@ -157,7 +160,8 @@ pub enum Form<'a> {
     },
     /// A combination of the first `count` symbols, with its coding vector: recoded by a helper.
     Explicit {
-        /// Which run of the encoder the symbol is of, the low bits of [`Hello::instance`]: a helper
+        /// Which run of the encoder the symbol is of, the [low bits](RUN_MASK) of
+        /// [`Hello::instance`]: a helper
         /// that has not noticed that an encoder restarted recodes blocks of the run before, and
         /// their numbers may come again.
         run: u16,
@@ -170,6 +174,10 @@ pub enum Form<'a> {
 
 const FORM_SHIFT: u32 = 14;
 const INDEX_MASK: u16 = (1 << FORM_SHIFT) - 1;
+/// Where a vector is told in full, of the index: how many symbols are combined. What is above are
+/// the highest bits of the run.
+const COUNT_BITS: u32 = 11;
+const COUNT_MASK: u16 = (1 << COUNT_BITS) - 1;
 
 /// Body of a [`Kind::Enc`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,14 +200,16 @@ impl<'a> Enc<'a> {
         let (code, index) = match form {
             Form::Source { index } => (0, index),
             Form::Seeded { count, .. } => (1, count.get()),
-            Form::Explicit { count, .. } => (2, count.get()),
+            Form::Explicit { run, count, .. } => {
+                (2, (run & RUN_MASK) >> 8 << COUNT_BITS | count.get() & COUNT_MASK)
+            }
         };
         out.extend_from_slice(&(code << FORM_SHIFT | index & INDEX_MASK).to_be_bytes());
         match form {
             Form::Source { .. } => {}
             Form::Seeded { seed, .. } => out.extend_from_slice(&seed.to_be_bytes()),
             Form::Explicit { run, vector, .. } => {
-                out.extend_from_slice(&run.to_be_bytes());
+                out.push(run as u8);
                 out.extend_from_slice(vector);
             }
         }
@@ -216,9 +226,10 @@ impl<'a> Enc<'a> {
             0 => Form::Source { index },
             1 => Form::Seeded { count: NonZeroU16::new(index)?, seed: read.u32()? },
             2 => {
-                let count = NonZeroU16::new(index)?;
-                let len = field(flow)?.vector_len_bytes(usize::from(index));
-                Form::Explicit { run: read.u16()?, count, vector: read.take(len)? }
+                let count = NonZeroU16::new(index & COUNT_MASK)?;
+                let len = field(flow)?.vector_len_bytes(count.get().into());
+                let run = index >> COUNT_BITS << 8 | u16::from(read.u8()?);
+                Form::Explicit { run, count, vector: read.take(len)? }
             }
             _ => return None,
         };
@@ -529,7 +540,7 @@ mod tests {
             let form = match which {
                 0 => Form::Source { index },
                 1 => Form::Seeded { count, seed },
-                _ => Form::Explicit { run: seed as u16, count, vector: &vector },
+                _ => Form::Explicit { run: seed as u16 & RUN_MASK, count, vector: &vector },
             };
             let mut bytes = Vec::new();
             Enc::write_head(StationId(5), block, form, &mut bytes);

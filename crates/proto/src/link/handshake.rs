@@ -36,8 +36,8 @@ use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, Secrets, SessionKeys};
 use crate::memory::{self, WindowShape};
 use crate::wire::{
-    Chunks, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, Random128, TAG_LEN,
-    Word, cookie, hello_clear, write_station,
+    Chunks, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, RUN_MASK,
+    Random128, TAG_LEN, Word, cookie, hello_clear, write_station,
 };
 use outreach::{Cookies, Outreach};
 
@@ -658,7 +658,7 @@ impl Group {
             base: hello.base,
             takes: WindowShape { lanes: said.lanes, lane_size: said.lane_size },
             taken: pending.taken,
-            run: hello.instance as u16,
+            run: hello.instance as u16 & RUN_MASK,
         }
     }
 }

@@ -310,12 +310,14 @@ fn symbols_of_blocks(page: &Document) {
     page.layout("ENC, form 1", &seeded[ENC_LEN..], &fields);
     assert_eq!(seeded.len() - 1, ENC_LEN + SEED_LEN);
     let vector = vec![0x77; 0x0123];
-    let mut explicit = head(Form::Explicit { run: 0x0b0c, count, vector: &vector });
+    let mut explicit = head(Form::Explicit { run: 0x050c, count, vector: &vector });
     explicit.push(0x5a);
-    let fields: [(&str, &[u8]); 3] =
-        [("run", &[0x0b, 0x0c]), ("vector", &vector), ("symbol", &[0x5a])];
+    let fields: [(&str, &[u8]); 3] = [("run", &[0x0c]), ("vector", &vector), ("symbol", &[0x5a])];
     page.layout("ENC, form 2", &explicit[ENC_LEN..], &fields);
-    for (bytes, form) in [(source, 0), (seeded, 1), (explicit, 2)] {
+    let word = u16::from_be_bytes([explicit[4], explicit[5]]);
+    let bits = [("form", 2), ("run", 5), ("count", 0x0123)];
+    page.bits("Bits of form and index, form 2", (word, 16), &bits);
+    for (bytes, form) in [(source, 0), (seeded, 1)] {
         let word = u16::from_be_bytes([bytes[4], bytes[5]]);
         page.bits("Bits of form and index", (word, 16), &[("form", form), ("index", 0x0123)]);
     }
