@@ -41,7 +41,7 @@ struct Hop {
     /// Since when it passes nothing on of what it has; none: it has passed on nothing of ours yet,
     /// and counts as the end of their way.
     silent_since: Option<Time>,
-    /// Packets that were waited for in vain since it was heard last.
+    /// Packets that it was not heard to pass on in time, since it was heard last.
     given_up: usize,
     takes: Takes,
 }

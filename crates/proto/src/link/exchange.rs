@@ -107,8 +107,9 @@ struct Answered {
     answered_at: Time,
     /// When the initiation was last heard.
     heard_at: Time,
-    /// When the response goes again, if it does, and when it may.
+    /// When the response goes again, if it does.
     due: Option<Time>,
+    /// And no earlier than this, however often it is asked for.
     may_go_at: Time,
     /// It has arrived.
     is_done: bool,
