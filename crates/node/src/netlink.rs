@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use futures_util::TryStreamExt;
 use ipnet::IpNet;
+use rtnetlink::packet_route::address::AddressHeaderFlags;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
 use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
@@ -80,10 +81,17 @@ pub(crate) fn set_up(index: u32, name: &str, mtu: usize, segments: u32) -> Resul
     })
 }
 
-/// Adds an address to an interface.
+/// Adds an address to an interface that leads to one neighbour.
+///
+/// Duplicate address detection (RFC 4862, section 5.4) has nobody to ask there, and as long as the
+/// kernel has it under way, programs cannot bind to the address.
 pub(crate) fn add_address(index: u32, name: &str, address: IpNet) -> Result<(), NodeError> {
     run(&format!("add the address {address} to {name}"), async |handle| {
-        handle.address().add(index, address.addr(), address.prefix_len()).execute().await
+        let mut request = handle.address().add(index, address.addr(), address.prefix_len());
+        if address.addr().is_ipv6() {
+            request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
+        }
+        request.execute().await
     })
 }
 
