@@ -17,7 +17,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 FOLDER = TOP / "docs" / "site" / "traces"
 #: Version of the wire format that is read here.
-WIRE_VERSION = 2
+WIRE_VERSION = 6
 #: Of each plan, by its points: what they are called, from which frame on is kept, and how many.
 PARTS = {
     "window": [("frames", 400, 200)],
@@ -27,10 +27,14 @@ PARTS = {
 #: Frames between relays: their heads, and where in parts of coded ones stands who decodes it.
 PLAIN, CODED, PARTS_AT, PART_LEN = 1, 2, 5, 14
 FATES = ("lost", "heard", "innovative", "dependent", "late", "refused", "aside", "rejected", "cut")
-ENC, ACK, WINDOW, WINDOW_ACK = 0, 1, 5, 6
+#: Kinds of chunks; a frame with a form of its own is none of them.
+ENC, ACK, WINDOW, WINDOW_ACK, LINK = 1, 2, 6, 7, 8
+CHUNKED, FORM_MASK, FOLLOWED = 0, 0xF, 0x80
 #: First byte of a data frame of 802.11, and the bytes before its IP header.
 DATA_80211, IP_80211 = 0x08, 32
-ETHERNET_LEN, HEADER_LEN, FORM_SHIFT = 14, 7, 14
+ETHERNET_LEN, HEADER_LEN, TAG_LEN, FORM_SHIFT = 14, 7, 16, 14
+#: In the seed of a coded symbol of a window: where the first id begins.
+FIRST_SHIFT = 12
 UNKNOWN_RANK = 0xFFFF
 
 
@@ -81,11 +85,11 @@ def parse(packet: tuple[int, bytes]) -> dict | None:
     if ether[:4] != b"CorC":
         return None
     (length,) = struct.unpack_from(">H", ether, 5)
-    source, target = ether[8], ether[9]
-    (airtime_ns,) = struct.unpack_from(">Q", ether, 15)
+    source, target = struct.unpack_from(">HH", ether, 8)
+    airtime_ns, reach = struct.unpack_from(">QH", ether, 17)
     fates = {}
-    for number in range(ether[23]):
-        station, fate, rank = struct.unpack_from(">BBH", ether, 24 + 4 * number)
+    for number in range(reach):
+        station, fate, rank = struct.unpack_from(">HBH", ether, 27 + 5 * number)
         fates[station] = {"fate": FATES[fate]} | ({} if rank == UNKNOWN_RANK else {"rank": rank})
     body = body_of(ether[length:])
     if body is None:
@@ -112,22 +116,38 @@ def relayed(time_ns: int, data: bytes) -> dict | None:
 def body_of(frame: bytes) -> dict | None:
     if frame[0] >> 4 != WIRE_VERSION:
         raise SystemExit(f"wire version {frame[0] >> 4}: expected {WIRE_VERSION}")
-    kind, has_ack = frame[0] >> 1 & 0b111, frame[0] & 1
-    body = frame[HEADER_LEN:]
-    if kind in (ACK, WINDOW_ACK):
+    if frame[0] & FORM_MASK != CHUNKED:
+        return None
+    found = list(chunks(frame[HEADER_LEN:-TAG_LEN]))
+    if all(kind in (ACK, WINDOW_ACK, LINK) for kind, _ in found):
         return {"kind": "ack"}
-    if has_ack or kind not in (ENC, WINDOW):
+    kind, body = found[-1]
+    # What feedback rides on is not shown.
+    if len(found) > 1 or kind not in (ENC, WINDOW):
         return None
     if kind == WINDOW:
-        word, number = struct.unpack_from(">HI", body)
+        _, word, number = struct.unpack_from(">BHI", body)
         if word >> FORM_SHIFT == 0:
             return {"kind": "source", "id": number}
-        return {"kind": "coded", "first": number, "count": word & 0x3FFF}
-    _, block, word = struct.unpack_from(">BHH", body)
+        return {"kind": "coded", "first": number >> FIRST_SHIFT, "count": word & 0x3FFF}
+    _, block, word = struct.unpack_from(">HHH", body)
     form, count = word >> FORM_SHIFT, word & 0x3FFF
     if form == 0:
         return {"kind": "source", "block": block, "id": count}
     return {"kind": "coded" if form == 1 else "recoded", "block": block, "count": count}
+
+
+def chunks(body: bytes):
+    """Yields kind and body of each chunk of a frame."""
+    place = 0
+    while body[place] & FOLLOWED:
+        length, head = body[place + 1], 2
+        if length & 0x80:
+            length, head = (length & 0x7F) << 8 | body[place + 2], 3
+        start = place + head
+        yield body[place] & ~FOLLOWED, body[start : start + length]
+        place = start + length
+    yield body[place], body[place + 1 :]
 
 
 def cut(frames: list[dict], first: int | None, count: int) -> list[dict]:

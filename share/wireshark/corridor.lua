@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 5 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 6 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
@@ -11,7 +11,7 @@
 -- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
 -- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
 
-local VERSION = 5
+local VERSION = 6
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
@@ -29,20 +29,20 @@ local NO_COUNTER = 0xffffffff
 
 local DELAY_UNIT_NS = 16384
 
-local KINDS = { [0] = "ENC", [1] = "ACK", [2] = "REPORT", [3] = "HELLO", [4] = "PLAIN",
-  [5] = "WIN", [6] = "WINACK", [7] = "PROBE" }
--- Frames in which stations with keys of their own agree on a secret: a greeting's first byte with its
--- lowest bit set. By their step, what they are called and how long they are.
-local KEY_EXCHANGE = -1
+-- Forms of a frame, and kinds of the chunks in it.
+local CHUNKED, GREETING, KEY_EXCHANGE = 0, 2, 3
+local FRAME_FORMS = { [CHUNKED] = "chunks", [GREETING] = "greeting", [KEY_EXCHANGE] = "key exchange" }
+local KINDS = { [1] = "ENC", [2] = "ACK", [3] = "REPORT", [4] = "HELLO", [5] = "PLAIN", [6] = "WIN",
+  [7] = "WINACK", [8] = "LINK", [9] = "PROBE", [10] = "ECHOES", [11] = "CHALLENGE", [12] = "ANSWER",
+  [13] = "GOODBYE", [14] = "GOODBYE HEARD", [15] = "RELAYED" }
+local CHUNKS_MAX = 8
+-- Frames in which stations with keys of their own agree on a secret. By their step, what they are
+-- called and how long they are.
 local STEPS = { [1] = "initiation", [2] = "response", [3] = "cookie", [4] = "with a cookie",
   [5] = "handout" }
 local STEP_LENS = { [1] = 128, [2] = 72, [3] = 36, [5] = 136 }
 local COOKIE, WITH_COOKIE, WITH_COOKIE_LEN = 3, 4, 20
 local MAC_LEN = 16
-local ENC, ACK, REPORT, HELLO, PLAIN, WIN, WINACK, PROBE = 0, 1, 2, 3, 4, 5, 6, 7
-local PROBE_BODIES = { [0] = "probe of the path's MTU", [1] = "echoes of such probes",
-  [2] = "challenge of an address", [3] = "answer to a challenge", [4] = "goodbye",
-  [5] = "goodbye heard" }
 local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP and IP",
   [2] = "not coded", [3] = "by relays that combine them" }
 local MODES = { [0] = "blocks", [1] = "sliding window" }
@@ -53,7 +53,7 @@ local LANES_LOG_MAX = 4
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
   [2] = "recoded symbol, vector in full" }
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
--- What relays that combine packets send: a PLAIN with its lowest bit set.
+-- What relays that combine packets send.
 local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
   [4] = "reports", [5] = "packet that is to be reported" }
 local RELAYED_REPORTS = 4
@@ -103,13 +103,18 @@ field("hearer_rank", uint16, "air.hearer.rank", "Rank afterwards")
 
 -- Header, in clear.
 field("version", uint8, "version", "Version", base.DEC, nil, 0xf0)
-field("type", uint8, "type", "Type", base.DEC, KINDS, 0x0e)
-field("has_ack", bool, "has_ack", "Acknowledgement rides along", 8, nil, 0x01)
+field("frame_form", uint8, "frame_form", "Form", base.DEC, FRAME_FORMS, 0x0f)
 field("session", uint16, "session", "Session (first two bytes of its id)", base.HEX)
 field("counter", uint32, "counter", "Frame counter")
 field("sealed", bytes, "sealed", "Sealed body")
 field("tag", bytes, "tag", "AEAD tag")
 field("padding", bytes, "padding", "Padding")
+
+-- Chunks.
+field("chunk", ProtoField.none, "chunk", "Chunk")
+field("followed", bool, "chunk.followed", "Another chunk follows", 8, nil, 0x80)
+field("type", uint8, "type", "Kind", base.DEC, KINDS, 0x7f)
+field("chunk_length", uint16, "chunk.length", "Length of the body", base.UNIT_STRING, { " bytes" })
 
 -- Key exchange.
 field("step", uint8, "key_exchange.step", "Step", base.DEC, STEPS)
@@ -141,6 +146,7 @@ field("form", uint16, "form", "Form", base.DEC, FORMS, 0xc000)
 field("index", uint16, "index", "Index of the source symbol", base.DEC, nil, 0x3fff)
 field("count", uint16, "count", "Symbols combined", base.DEC, nil, 0x3fff)
 field("seed", uint32, "seed", "Seed of the coding vector", base.HEX)
+field("recoded_count", uint16, "count", "Symbols combined", base.DEC, nil, 0x07ff)
 field("run", uint16, "run", "Run of the encoder", base.HEX)
 field("coefficients", bytes, "coefficients", "Coding vector")
 field("nonzero", uint16, "coefficients.nonzero", "Coefficients that are not zero")
@@ -251,7 +257,6 @@ field("report_flow", uint16, "report.flow", "Encoder")
 field("report_e1", double, "report.e1", "Erasure ratio encoder to helper (e1)")
 
 -- PROBE.
-field("probe_body", uint8, "probe.body", "Body", base.DEC, PROBE_BODIES)
 field("probe_round", uint16, "probe.round", "Round")
 field("probe_to", uint16, "probe.to", "To station")
 field("probe_token", bytes, "probe.token", "Token")
@@ -818,8 +823,7 @@ local function dissect_ack(state, c)
     return false
   end
   tree:append_text(string.format(" for flow %d, all before block %d done", flow, first))
-  table.insert(words, 1, string.format("%sflow %d base %d",
-    state.kind == ACK and "" or "+ACK ", flow, first))
+  table.insert(words, 1, string.format("flow %d base %d", flow, first))
   say(state, table.concat(words, ", "))
   return true
 end
@@ -843,8 +847,17 @@ local function dissect_vector(state, c, count)
   return true
 end
 
+-- The run of an encoder, of which the highest bits were read before.
+local function add_run(c, tree, high)
+  local low = take(c, 1)
+  if low ~= nil then
+    tree:add(F.run, low, high * 0x100 + uint(low))
+  end
+  return low
+end
+
 -- What the symbol is; nil when it cannot be told, or where it begins.
-local function dissect_form(state, c, form, number)
+local function dissect_form(state, c, form, number, run)
   if form == 0 then
     return "seq " .. number
   elseif form == 3 then
@@ -856,7 +869,7 @@ local function dissect_form(state, c, form, number)
       return "coded of " .. number
     end
     ran_out(state, "seed")
-  elseif add(c, state.tree, "run", 2) == nil then
+  elseif add_run(c, state.tree, run) == nil then
     ran_out(state, "run")
   elseif dissect_vector(state, c, number) then
     return "recoded of " .. number
@@ -887,9 +900,16 @@ local function dissect_enc(state, c)
     return ran_out(state, "ENC body")
   end
   local form, number = math.floor(uint(range) / 0x4000), uint(range) % 0x4000
+  local run = 0
   tree:add(F.form, range)
-  tree:add(form == 0 and F.index or F.count, range)
-  local words = dissect_form(state, c, form, number)
+  if form == 2 then
+    -- The highest bits of the run stand before the count.
+    run, number = math.floor(number / 0x800), number % 0x800
+    tree:add(F.recoded_count, range)
+  else
+    tree:add(form == 0 and F.index or F.count, range)
+  end
+  local words = dissect_form(state, c, form, number, run)
   local said = string.format("block %d %s%s", block, words or "?", fate_words(state))
   table.insert(state.info, 1, said)
   tree:append_text(", flow " .. flow .. ", " .. said)
@@ -943,7 +963,7 @@ local function dissect_link_feedback(state, c)
   end
   local words = string.format("counter %.0f loss %.0f %%", counter, 100 * loss)
   tree:append_text(": " .. words)
-  say(state, (state.kind == WINACK and "" or "+LINK ") .. words)
+  say(state, words)
   return true
 end
 
@@ -1010,7 +1030,7 @@ local function dissect_window_ack(state, c)
     return false
   end
   tree:append_text(": " .. words)
-  say(state, (state.kind == WINACK and "" or "+ACK ") .. words)
+  say(state, words)
   return true
 end
 
@@ -1099,26 +1119,14 @@ local function dissect_report(state, c)
 end
 
 local function dissect_probe(state, c)
-  local body = add(c, state.tree, "probe_body", 1)
-  if body == nil then
+  local round, before = add(c, state.tree, "probe_round", 2), add(c, state.tree, "probe_before", 1)
+  if round == nil or before == nil then
     return ran_out(state, "probe")
-  elseif body == 0 then
-    local round, before = add(c, state.tree, "probe_round", 2), add(c, state.tree, "probe_before", 1)
-    if round == nil or before == nil then
-      return ran_out(state, "probe")
-    end
-    return say(state, "round " .. round .. " after " .. before)
-  elseif body == 4 then
-    return say(state, "goodbye")
-  elseif body == 2 or body == 3 or body == 5 then
-    local to = add(c, state.tree, "probe_to", 2)
-    if to == nil or (body ~= 5 and add(c, state.tree, "probe_token", 8) == nil) then
-      return ran_out(state, "probe")
-    end
-    return say(state, PROBE_BODIES[body] .. ", to station " .. to)
-  elseif body ~= 1 then
-    return malformed(state, "a probe of no known kind")
   end
+  say(state, "round " .. round .. " after " .. before)
+end
+
+local function dissect_echoes(state, c)
   local count = add(c, state.tree, "probe_count", 1)
   if count == nil then
     return ran_out(state, "echoes")
@@ -1132,6 +1140,26 @@ local function dissect_probe(state, c)
     end
     say(state, "round " .. round .. " " .. length .. " bytes arrived")
   end
+end
+
+local function dissect_token(state, c)
+  local to = add(c, state.tree, "probe_to", 2)
+  if to == nil or add(c, state.tree, "probe_token", 8) == nil then
+    return ran_out(state, "challenge")
+  end
+  say(state, "to station " .. to)
+end
+
+local function dissect_goodbye_heard(state, c)
+  local to = add(c, state.tree, "probe_to", 2)
+  if to == nil then
+    return ran_out(state, "goodbye")
+  end
+  say(state, "of station " .. to)
+end
+
+local function dissect_plain(state, c)
+  say(state, dissect_packets(state, c, state.tree) .. fate_words(state))
 end
 
 local function dissect_hello_to(state, c)
@@ -1193,16 +1221,6 @@ local function dissect_hello(state, c)
   end
 end
 
--- Whether there is no acknowledgement, or it could be read to its end.
-local function dissect_acks(state, c)
-  if state.kind == WINACK or (state.kind == WIN and state.has_ack) then
-    return dissect_link_feedback(state, c) and dissect_window_ack(state, c)
-  elseif state.kind == ACK or state.has_ack then
-    return dissect_ack(state, c)
-  end
-  return true
-end
-
 local function dissect_relayed(state, c)
   local to = add(c, state.tree, "relayed_to", 2)
   local length = add(c, state.tree, "relayed_length", 2)
@@ -1223,11 +1241,7 @@ local function dissect_relayed(state, c)
       add(c, state.tree, "relayed_report_came", 4)
     end
     if c.at == stop then
-      say(state, "reports for all")
-      if left(c) > 0 then
-        add(c, state.tree, "padding", left(c))
-      end
-      return
+      return say(state, "reports for all")
     end
     kind = add(c, state.tree, "relayed_kind", 1)
     length = stop - c.at + 1
@@ -1241,34 +1255,89 @@ local function dissect_relayed(state, c)
   end
   say(state, RELAYED_KINDS[kind] .. " " .. counter .. " for "
     .. (to == 0 and "all" or "station " .. to))
-  if left(c) > 0 then
-    add(c, state.tree, "padding", left(c))
-  end
 end
 
-local function dissect_body(state, c)
-  if state.relayed then
-    return dissect_relayed(state, c)
+-- By kind.
+local BODIES = { dissect_enc, dissect_ack, dissect_report, dissect_hello, dissect_plain,
+  dissect_window, dissect_window_ack, dissect_link_feedback, dissect_probe, dissect_echoes,
+  dissect_token, dissect_token, function() end, dissect_goodbye_heard, dissect_relayed }
+
+-- Where the body of a chunk begins and ends that another one follows.
+local function add_length(c, tree)
+  local from = c.at
+  local high = take(c, 1)
+  local low = high ~= nil and uint(high) >= 0x80 and take(c, 1) or nil
+  if high == nil or (uint(high) >= 0x80 and low == nil) then
+    return nil
   end
-  if not dissect_acks(state, c) then
-    return
+  local length = low == nil and uint(high) or (uint(high) - 0x80) * 0x100 + uint(low)
+  tree:add(F.chunk_length, c.tvb:range(from, c.at - from), length)
+  return c.at + length
+end
+
+-- Reads a chunk; what it says, and whether another one follows that can be read.
+local function dissect_chunk(state, c)
+  local frame, from, first = state.tree, c.at, take(c, 1)
+  if first == nil then
+    ran_out(state, "list of chunks")
+    return nil, false
   end
-  if state.kind == ENC then
-    return dissect_enc(state, c)
-  elseif state.kind == WIN then
-    return dissect_window(state, c)
-  elseif state.kind == PLAIN then
-    return say(state, dissect_packets(state, c, state.tree) .. fate_words(state))
-  elseif state.kind == REPORT then
-    dissect_report(state, c)
-  elseif state.kind == HELLO then
-    dissect_hello(state, c)
-  elseif state.kind == PROBE then
-    dissect_probe(state, c)
+  local followed, kind = uint(first) >= 0x80, uint(first) % 0x80
+  local item = frame:add(F.chunk, c.tvb:range(from, c.stop - from))
+  item:add(F.followed, first)
+  item:add(F.type, first)
+  local stop = c.stop
+  if followed then
+    stop = add_length(c, item)
+    if stop == nil or stop > c.stop then
+      ran_out(state, "chunk")
+      return KINDS[kind], false
+    end
+    item:set_len(stop - from)
   end
-  if left(c) > 0 then
-    add(c, state.tree, "padding", left(c))
+  if BODIES[kind] == nil then
+    malformed(state, "a chunk of no known kind")
+    return nil, false
   end
+  state.tree = item
+  item:set_text(KINDS[kind])
+  local body = cursor(c.tvb, c.at, stop)
+  BODIES[kind](state, body)
+  if body.at < stop and body.stop == stop then
+    add(body, item, "padding", stop - body.at)
+  end
+  state.tree = frame
+  c.at = stop
+  return KINDS[kind], followed
+end
+
+-- The last chunk gives the frame its name; what rides along is said behind it.
+local function dissect_chunks(state, c)
+  local words, name = state.info, nil
+  local riding = {}
+  for count = 1, CHUNKS_MAX do
+    state.info = {}
+    local kind, followed = dissect_chunk(state, c)
+    if not followed then
+      name = kind
+      break
+    end
+    riding[#riding + 1] = kind .. " " .. table.concat(state.info, ", ")
+    if count == CHUNKS_MAX then
+      state.info = {}
+      malformed(state, "more than " .. CHUNKS_MAX .. " chunks")
+    end
+  end
+  -- Of a greeting the station comes first, of a symbol what it is.
+  local is_symbol = name == "ENC" or name == "WIN"
+  local all = {}
+  for _, list in ipairs(is_symbol and { state.info, riding, words } or { words, state.info, riding }) do
+    for _, said in ipairs(list) do
+      all[#all + 1] = said
+    end
+  end
+  state.info, state.name = all, name
+  state.tree:append_text(" " .. (name or "?"))
 end
 
 -- ---- the frame ---------------------------------------------------------------------------------
@@ -1279,13 +1348,11 @@ local function is_frame(tvb, at, reported)
     return false
   end
   local first = uint(tvb:range(at, 1))
-  local kind = math.floor(first / 2) % 8
-  return math.floor(first / 16) == VERSION and KINDS[kind] ~= nil
-    and (kind == ENC or kind == WIN or kind == PLAIN or first % 2 == 0)
+  return math.floor(first / 16) == VERSION and (first % 16 == CHUNKED or first % 16 == GREETING)
 end
 
 local function is_key_exchange(tvb, at, reported)
-  if tvb:len() < at + 4 or uint(tvb:range(at, 1)) ~= VERSION * 16 + HELLO * 2 + 1 then
+  if tvb:len() < at + 4 or uint(tvb:range(at, 1)) ~= VERSION * 16 + KEY_EXCHANGE then
     return false
   end
   local step = uint(tvb:range(at + 3, 1))
@@ -1301,8 +1368,10 @@ end
 local function dissect_key_exchange(state, tvb, at)
   local c = cursor(tvb, at, tvb:len())
   local tree = state.tree
-  state.kind = KEY_EXCHANGE
-  tree:add(F.version, take(c, 1))
+  state.name = "KEYS"
+  local first = take(c, 1)
+  tree:add(F.version, first)
+  tree:add(F.frame_form, first)
   local sender = add(c, tree, "sender", 2)
   local step = add(c, tree, "step", 1)
   if step == COOKIE or step == WITH_COOKIE then
@@ -1352,6 +1421,7 @@ local function dissect_sealed(state, c, counter)
     item:add_proto_expert_info(X.sealed)
   end
   say(state, "counter " .. counter .. ", sealed")
+  state.name = state.is_greeting and "HELLO" or nil
 end
 
 local function dissect_frame(state, tvb, at)
@@ -1359,14 +1429,8 @@ local function dissect_frame(state, tvb, at)
   local tree = state.tree
   local first = take(c, 1)
   tree:add(F.version, first)
-  tree:add(F.type, first)
-  local kind, bit = math.floor(uint(first) / 2) % 8, uint(first) % 2 == 1
-  state.kind, state.relayed = kind, kind == PLAIN and bit
-  state.has_ack = bit and (kind == ENC or kind == WIN)
-  if not state.relayed then
-    tree:add(F.has_ack, first)
-  end
-  tree:append_text(" " .. (state.relayed and "RELAYED" or KINDS[kind]))
+  tree:add(F.frame_form, first)
+  state.is_greeting = uint(first) % 16 == GREETING
   state.session = add(c, tree, "session", 2)
   local counter = add(c, tree, "counter", 4)
   if counter == nil then
@@ -1375,11 +1439,11 @@ local function dissect_frame(state, tvb, at)
   -- The tag is the frame's end; a capture in part may lack it, or a piece of it.
   local tag_at = state.reported - TAG_LEN
   c.stop = math.min(tvb:len(), tag_at)
-  if state.kind == HELLO then
+  if state.is_greeting then
     dissect_clear_hello(state, c)
   end
   if state.unsealed then
-    dissect_body(state, c)
+    dissect_chunks(state, c)
   else
     dissect_sealed(state, c, counter)
   end
@@ -1514,10 +1578,10 @@ function corridor.dissector(tvb, pinfo, root)
   end
   hand_on(state, pinfo, root)
   pinfo.cols.protocol = "CORRIDOR"
-  local kind = state.relayed and "RELAYED "
-    or state.kind ~= nil and (KINDS[state.kind] or "KEYS") .. " " or ""
+  local words = table.concat(state.info, ", ")
+  local space = state.name ~= nil and words ~= "" and " " or ""
   pinfo.cols.info:clear_fence()
-  pinfo.cols.info = kind .. table.concat(state.info, ", ")
+  pinfo.cols.info = (state.name or "") .. space .. words
   return tvb:len()
 end
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use corridor_base::Time;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::relay::wire::Frame;
-use corridor_proto::wire::{HEADER_LEN, Header, Kind, Relayed, TAG_LEN};
+use corridor_proto::wire::{Chunks, HEADER_LEN, Header, Kind, Relayed, TAG_LEN};
 use corridor_proto::{
     CodingParams, FrameOutcome, LinkErrors, RelayStation, RelayStationConfig, Role, StationConfig,
     StationId, Unsealer,
@@ -112,7 +112,7 @@ impl Row {
         let Some(transmit) = self.stations[at].poll_transmit(self.now) else { return };
         let (frame, mut clear) = (transmit.frame.to_vec(), Vec::new());
         self.unsealer.unseal(&frame, &mut clear);
-        if Header::parse(&frame).is_none_or(|header| header.kind != Kind::Relayed) {
+        if Header::parse(&frame).is_none_or(|header| header.is_hello) {
             return;
         }
         let mut body = clear[HEADER_LEN..clear.len() - TAG_LEN].to_vec();
@@ -128,10 +128,11 @@ impl Row {
                 let mut frame = vec![1 + input.byte() % 3, 0, 0, 0, 9, 0];
                 frame.extend(input.vec(len));
                 body.clear();
+                Kind::Relayed.begin_last(&mut body);
                 Relayed { to, frame: &frame }.write(&mut body);
             }
         }
-        if let Some(relayed) = Relayed::parse(&body)
+        if let Some(relayed) = Chunks::find(&body, Kind::Relayed).and_then(Relayed::parse)
             && let Some(Frame::Plain { packet, .. }) = Frame::parse(relayed.frame)
         {
             self.sent.extend(packet.get(12..).map(<[u8]>::to_vec));

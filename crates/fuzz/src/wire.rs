@@ -1,8 +1,9 @@
 //! The parsers of the wire format: whatever they take is written as it was read.
 
 use corridor_proto::wire::{
-    Ack, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, ProbeBody, Relayed, Report, TAG_LEN,
-    WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm, WindowSymbol,
+    Ack, Chunk, Chunks, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, Relayed, Report,
+    TAG_LEN, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm, WindowSymbol,
+    Word, chunk_len,
 };
 use corridor_proto::{Field, StationId};
 
@@ -20,11 +21,34 @@ pub fn wire(data: &[u8]) {
         4 => enc(body),
         5 => window_symbol(body),
         6 => feedback(body),
-        _ => probe(body),
+        _ => relayed(body),
     }
 }
 
+/// What chunks say they are, written again, takes no other room than it took.
+fn chunks(bytes: &[u8]) {
+    let (mut written, mut len) = (Vec::new(), 0);
+    let mut chunks = Chunks::new(bytes).map_while(|chunk| chunk).peekable();
+    while let Some(Chunk { kind, body }) = chunks.next() {
+        len += chunk_len(body.len());
+        if chunks.peek().is_some() {
+            kind.write(body, &mut written);
+        } else {
+            kind.begin_last(&mut written);
+            written.extend_from_slice(body);
+        }
+        let Some(word) = Word::parse(Chunk { kind, body }) else { continue };
+        let mut again = Vec::new();
+        word.write_last(&mut again);
+        assert!(again[0] == kind.code() && body.starts_with(&again[1..]));
+    }
+    assert!(written.len() <= len);
+    let read = |bytes| Chunks::new(bytes).map_while(|chunk| chunk).collect::<Vec<_>>();
+    assert_eq!(read(&written), read(bytes));
+}
+
 fn header(bytes: &[u8]) {
+    chunks(bytes);
     let Some(header) = Header::parse(bytes) else { return };
     let mut written = Vec::new();
     header.write(&mut written);
@@ -69,14 +93,6 @@ fn relayed(bytes: &[u8]) {
     let mut written = Vec::new();
     relayed.write(&mut written);
     assert!(bytes.starts_with(&written) && bytes[written.len()..].iter().all(|&byte| byte == 0));
-}
-
-fn probe(bytes: &[u8]) {
-    relayed(bytes);
-    let Some(body) = ProbeBody::parse(bytes) else { return };
-    let mut written = Vec::new();
-    body.write(&mut written);
-    assert!(bytes.starts_with(&written));
 }
 
 fn window_symbol(bytes: &[u8]) {

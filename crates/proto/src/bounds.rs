@@ -103,6 +103,9 @@ pub const CREDIT_MEMORY: Duration = Duration::from_secs(1);
 /// A queue of a hub that nothing has left for so long holds nobody back any more: who it is for is
 /// slow or gone, and others are not to wait for them.
 pub const CREDIT_STUCK: Duration = Duration::from_millis(250);
+/// Chunks of a frame: about twice as many as a station has to say at once, so that a frame of a
+/// station that means ill costs no more than a few.
+pub const CHUNKS_MAX: usize = 8;
 /// Sessions of one station that wait to answer a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
 /// Sessions an [`Unsealer`](crate::Unsealer) remembers; what greeted longest ago goes first.
@@ -169,7 +172,7 @@ pub const UNPROVEN_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
 pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
 /// Shortest HELLO or initiation to a peer that is called, where whoever hears it may answer with no
 /// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
-pub const HELLO_OUTREACH_LEN: usize = 468;
+pub const HELLO_OUTREACH_LEN: usize = 472;
 /// The same at any other time, of who looks for a peer: one answer of one entry.
 pub const HELLO_SEEKING_LEN: usize = HELLO_OUTREACH_LEN / 4;
 /// Largest interval between what looks for a peer then: 25 a second.

@@ -23,7 +23,7 @@ use crate::config::StationId;
 use crate::keys::Security;
 use crate::link::mac::{CookieKey, MacKey, cookie_mac};
 use crate::wire::cookie::{self, COOKIE_LEN, CookieReply};
-use crate::wire::{Header, KeyExchange, Kind, Random128, Step};
+use crate::wire::{Header, KeyExchange, Random128, Step};
 
 /// What each of some sources may send of one kind, which is so many times what a single source may.
 /// One that may send all of it again makes room for another: where none may, no other is taken, or
@@ -154,7 +154,7 @@ impl<A: Copy + PartialEq> Gate<A> {
 
     fn costly(&self, message: &[u8]) -> Option<Costly> {
         if let Some(header) = Header::parse(message) {
-            return (header.kind == Kind::Hello).then_some(Costly::Hello);
+            return header.is_hello.then_some(Costly::Hello);
         }
         let exchange = KeyExchange::parse(message)?;
         self.mac.as_ref().filter(|mac| mac.is_of(&exchange))?;
@@ -299,7 +299,7 @@ mod tests {
 
     fn hello(session: u8) -> Vec<u8> {
         let mut frame = Vec::new();
-        let header = Header { kind: Kind::Hello, has_ack: false, session_tag: 0, counter: 0 };
+        let header = Header { is_hello: true, session_tag: 0, counter: 0 };
         header.write(&mut frame);
         frame.extend_from_slice(&[0, 2]);
         frame.resize(60, session);
@@ -402,7 +402,7 @@ mod tests {
     fn a_known_session_and_data_are_not_counted() {
         let mut gate = gate();
         let mut data = Vec::new();
-        Header { kind: Kind::Window, has_ack: false, session_tag: 0, counter: 0 }.write(&mut data);
+        Header { is_hello: false, session_tag: 0, counter: 0 }.write(&mut data);
         data.resize(100, 1);
         for _ in 0..10_000 {
             assert!(passes(&mut gate, Time::ZERO, 7, &data));
@@ -524,7 +524,7 @@ mod tests {
                     panic!("neither costly nor refused")
                 };
                 let (_, taken) = cookie::unwrap(passed);
-                let is_looked_into = Header::parse(taken).is_some_and(|it| it.kind == Kind::Hello)
+                let is_looked_into = Header::parse(taken).is_some_and(|it| it.is_hello)
                     || KeyExchange::parse(taken).is_some();
                 // Of the first time the gate has taken account.
                 let is_counted = passed.len() == message.len();

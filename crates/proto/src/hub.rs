@@ -45,7 +45,7 @@ use crate::station::{
 };
 use crate::stats::Stats;
 use crate::wire::cookie::{self, CookieReply};
-use crate::wire::{ChallengeToken, Header, KeyExchange, Kind, hello_clear};
+use crate::wire::{ChallengeToken, Header, KeyExchange, hello_clear};
 use backpressure::Backpressure;
 use channel::Channel;
 use credit::{Credits, Onward};
@@ -253,7 +253,7 @@ impl Hub {
             let sender = sender.or_else(|| Some(CookieReply::parse(frame)?.sender));
             return place(sender.ok_or(Rejection::Malformed)?);
         };
-        if header.kind == Kind::Hello {
+        if header.is_hello {
             return place(hello_clear(frame).ok_or(Rejection::Malformed)?.0);
         }
         let may_open = |&place: &usize| self.neighbours[place].station.may_open(&header);
@@ -537,7 +537,7 @@ impl Hub {
 
     /// As [`Station::examine`].
     pub fn examine(&self, frame: &[u8]) -> Unopened {
-        let named = Header::parse(frame).filter(|header| header.kind == Kind::Hello);
+        let named = Header::parse(frame).filter(|header| header.is_hello);
         let sender = named.and_then(|_| hello_clear(frame)).map(|(sender, _)| sender);
         let sender = sender.or_else(|| KeyExchange::parse(frame).map(|message| message.sender));
         let place = sender.and_then(|sender| self.place_of(sender)).unwrap_or(0);

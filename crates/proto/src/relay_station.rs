@@ -47,11 +47,11 @@ use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Transmit, count_refused,
 };
 use crate::stats::Stats;
-use crate::wire::{self, HEADER_LEN, Kind, RELAYED_LEN, Relayed, TAG_LEN};
+use crate::wire::{self, Chunk, Chunks, Kind, OVERHEAD_LEN, RELAYED_LEN, Relayed};
 use counters::Drops;
 
 /// Bytes of a frame beside the longer of two packets in it.
-const OVERHEAD_BYTES: usize = HEADER_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES + TAG_LEN;
+const OVERHEAD_BYTES: usize = OVERHEAD_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES;
 
 /// What a relay is told before it starts.
 #[derive(Clone, Debug, PartialEq)]
@@ -206,11 +206,11 @@ impl RelayStation {
         let mut body = core::mem::take(&mut self.body);
         let outcome = match self.group.open(now, frame, &mut body) {
             Opening::Frame(opened) => {
-                let is_relayed = opened.header.kind == Kind::Relayed;
-                let relayed = Relayed::parse(&body).filter(|_| is_relayed);
-                if self.take_relayed(opened.from, relayed) {
+                // One that is refused ends the frame.
+                let is_taken = Chunks::new(&body).all(|chunk| self.take_chunk(opened.from, chunk));
+                self.route_received();
+                if is_taken {
                     self.stats.frames_accepted += 1;
-                    self.route_received();
                     FrameOutcome::Accepted { from: opened.from }
                 } else {
                     FrameOutcome::Rejected(Rejection::NotForUs)
@@ -251,7 +251,9 @@ impl RelayStation {
     }
 
     /// Lets the relay take a neighbour's frame. Whether it is one.
-    fn take_relayed(&mut self, from: StationId, relayed: Option<Relayed<'_>>) -> bool {
+    fn take_chunk(&mut self, from: StationId, chunk: Option<Chunk<'_>>) -> bool {
+        let relayed = chunk.filter(|chunk| chunk.kind == Kind::Relayed);
+        let relayed = relayed.and_then(|chunk| Relayed::parse(chunk.body));
         // Nothing but announcements is for all: a packet has one next hop.
         let is_sound =
             |relayed: &Relayed<'_>| relayed.to.is_none() == Frame::is_for_all(relayed.frame);
@@ -371,7 +373,8 @@ impl RelayStation {
                 LinkDestination::Unicast(NodeId(to)) => Some(StationId(to)),
                 LinkDestination::Broadcast => None,
             };
-            self.group.begin(Kind::Relayed, false, &mut self.frame);
+            self.group.begin(&mut self.frame);
+            Kind::Relayed.begin_last(&mut self.frame);
             Relayed { to, frame: &frame }.write(&mut self.frame);
             self.group.seal(&mut self.frame, len_min);
             to.filter(|_| !self.broadcast).map_or(Destination::All, Destination::Station)

@@ -5,6 +5,7 @@
 //! `poll_timeout`. `poll_transmit` is called only while the underlay can take a frame: frames are
 //! made at the last moment, so that they carry the newest feedback and the most packets.
 
+mod chunks;
 mod credit;
 mod endpoint;
 mod helper_station;
@@ -37,7 +38,7 @@ use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
 use crate::memory::{self, MemoryView};
 use crate::stats::Stats;
-use crate::wire::{self, ChallengeToken, Header, Kind};
+use crate::wire::{self, ChallengeToken, Header};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
 use path::Path;
@@ -437,23 +438,9 @@ impl Station {
         shared.ingress.set_now(now);
         let mut body = core::mem::take(&mut shared.body);
         let outcome = match shared.group.open(now, frame, &mut body) {
-            Opening::Frame(opened) if opened.header.kind == Kind::Probe => {
-                shared.stats.frames_accepted += 1;
-                shared.handle_word(now, opened, &body, frame.len())
-            }
             Opening::Frame(opened) => {
                 shared.stats.frames_accepted += 1;
-                let understood = match &mut self.role {
-                    RoleState::Endpoint(role) => role.handle_body(shared, now, opened, &body),
-                    RoleState::Helper(role) => role.handle_body(shared, now, opened, &body),
-                    RoleState::Plain(role) => role.handle_body(shared, opened, &body),
-                    RoleState::TcpNc(role) => role.handle_body(shared, now, opened, &body),
-                    RoleState::Window(role) => role.handle_body(shared, now, opened, &body),
-                };
-                match understood {
-                    Some(()) => FrameOutcome::Accepted { from: opened.from },
-                    None => FrameOutcome::Rejected(Rejection::NotForUs),
-                }
+                self.take_chunks(now, opened, &body, frame.len())
             }
             Opening::Hello { from, accepted, joined, differs } => {
                 if let Some(joined) = joined {

@@ -8,9 +8,7 @@ use crate::bounds::UNSEALER_SESSIONS_MAX;
 use crate::config::StationId;
 use crate::link::seal::SessionKey;
 use crate::psk::Psk;
-use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, Random128, TAG_LEN, cookie, hello_clear,
-};
+use crate::wire::{HEADER_LEN, Header, Hello, Random128, TAG_LEN, cookie, hello_clear};
 
 /// Opens frames of a group in the order in which they were on the air.
 ///
@@ -58,12 +56,12 @@ impl Unsealer {
         // Under load a MAC stands in front of a HELLO.
         let (_, message) = cookie::unwrap(frame);
         let header = Header::parse(message)?;
-        let (sender, clear_len) = if header.kind == Kind::Hello {
-            (self.open_hello(header, message)?, HEADER_LEN + HELLO_CLEAR_LEN)
+        let sender = if header.is_hello {
+            self.open_hello(header, message)?
         } else {
-            (self.open(header, message)?, HEADER_LEN)
+            self.open(header, message)?
         };
-        let body_at = frame.len() - message.len() + clear_len;
+        let body_at = frame.len() - message.len() + header.clear_len();
         out[body_at..frame.len() - TAG_LEN].copy_from_slice(&self.body);
         Some(sender)
     }
@@ -108,12 +106,11 @@ impl Unsealer {
             None => Some(SessionKey::derive(&self.psk, sender, &id)),
         };
         let at_hand = key.as_ref().or(self.sessions.front().map(|session| &session.key))?;
-        let clear_len = HEADER_LEN + HELLO_CLEAR_LEN;
-        if !at_hand.open(header.counter, frame, clear_len, &mut self.body) {
+        if !at_hand.open(header.counter, frame, header.clear_len(), &mut self.body) {
             return None;
         }
         if let Some(key) = key {
-            let Hello { field, block_size, .. } = Hello::parse(&self.body)?;
+            let Hello { field, block_size, .. } = Hello::find(&self.body)?;
             self.sessions.truncate(UNSEALER_SESSIONS_MAX - 1);
             self.sessions.push_front(Session { sender, id, key, field, block_size });
         }
@@ -217,7 +214,7 @@ mod tests {
     }
 
     fn is_hello(frame: &[u8]) -> bool {
-        Header::parse(frame).is_some_and(|header| header.kind == Kind::Hello)
+        Header::parse(frame).is_some_and(|header| header.is_hello)
     }
 
     #[test]

@@ -1,28 +1,30 @@
-//! The wire format, version 5: what a frame looks like, in bytes.
+//! The wire format, version 6: what a frame looks like, in bytes.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
 //!  +--------+--------+------------+---------------------------------------------+---------+
-//!  | v | k  |  tag   |  counter   |  sealed body                                 | AEAD tag|
+//!  | v | f  |  tag   |  counter   |  sealed chunks                              | AEAD tag|
 //!  +--------+--------+------------+---------------------------------------------+---------+
 //!   header, authenticated, in clear
 //! ```
-//! `v` is the version (4 bits), `k` the [`Kind`] (3 bits) and, in the lowest bit, whether an
-//! acknowledgement rides at the front of the body; `tag` the first two bytes of the sender's
+//! `v` is the version (4 bits), `f` the frame's form; `tag` the first two bytes of the sender's
 //! session id, a hint for the key; `counter` the sender's frame counter: nonce, replay protection
 //! and the sequence whose gaps are the link's losses. All numbers are big-endian.
 //!
-//! A HELLO with its lowest bit set is none: `wire/key_exchange.rs` has what it is. A PLAIN with its
-//! lowest bit set is a frame of relays: `wire/relayed.rs`.
+//! What a frame carries are chunks, each of a [`Kind`]: `wire/chunk.rs`. A HELLO has more in clear
+//! before them (`wire/hello.rs`), and a message of a key exchange is another thing
+//! (`wire/key_exchange.rs`).
 //!
-//! Stations have numbers of two bytes. An ENC body is `flow (2), block (2), form and index (2)`,
-//! then the coding vector's seed (4), or the encoder's run (2) and the vector itself, where the
-//! form has one, then the symbol. A source symbol holds packets, each behind its length (2): 31
-//! bytes in all beyond the Ethernet header. docs/wire.md has all of it in tables.
+//! Stations have numbers of two bytes. An ENC is `flow (2), block (2), form and index (2)`, then
+//! the coding vector's seed (4), or the encoder's run (1) and the vector itself, where the form has
+//! one, then the symbol. A source symbol holds packets, each behind its length (2): 32 bytes in all
+//! beyond the Ethernet header, and 33 in window mode. docs/wire.md has all of it in tables.
 
+mod chunk;
 pub mod cookie;
 #[cfg(test)]
 mod document;
+mod hello;
 pub mod intervals;
 mod key_exchange;
 mod lanes;
@@ -33,8 +35,11 @@ mod window;
 
 use core::num::NonZeroU16;
 
-use corridor_codec::{Field, MAX_WINDOW_SIZE};
+use corridor_codec::Field;
 
+pub use chunk::{Chunk, Chunks, Kind, LAST_CHUNK_LEN, chunk_len};
+pub(crate) use hello::hello_clear;
+pub use hello::{HELLO_CLEAR_LEN, Hello, HelloTo, Instead};
 pub use key_exchange::{
     HANDOUT_LEN, HANDOUT_NOISE_LEN, HANDOUT_SECRETS_LEN, INITIATION_LEN, INITIATION_NOISE_LEN,
     KEY_EXCHANGE_HEAD_LEN, KEY_EXCHANGE_MAC_LEN, KeyExchange, RESPONSE_LEN, RESPONSE_NOISE_LEN,
@@ -42,28 +47,33 @@ pub use key_exchange::{
 };
 pub use lanes::Lanes;
 pub use link_feedback::{LINK_FEEDBACK_LEN, LinkFeedback, PathId};
-pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, ProbeBody};
+pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, Word};
 pub use relayed::{RELAYED_LEN, Relayed};
 pub use window::{
     CodedSeed, FlowId, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN,
     WINDOW_SYMBOL_LEN, WindowFeedback, WindowForm, WindowSymbol,
 };
 
-use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
-use crate::config::{CodingParams, Crossing, Mode, StationId};
+use crate::bounds::{ACK_BLOCKS_MAX, PEERS_MAX};
+use crate::config::{CodingParams, Mode, StationId};
 
 /// Version of everything on this page.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.
 pub const TAG_LEN: usize = 16;
+/// Bytes of a frame with one chunk beside that chunk's body.
+pub const OVERHEAD_LEN: usize = HEADER_LEN + LAST_CHUNK_LEN + TAG_LEN;
 /// Bytes of an ENC body before the coding vector or symbol.
 pub const ENC_LEN: usize = 6;
 /// Bytes in front of each packet in a symbol.
 pub const PACKET_PREFIX_LEN: usize = 2;
-/// Bytes that tell, in front of an explicit coding vector, the encoder's run.
-pub const RUN_LEN: usize = 2;
+/// Bytes that tell, in front of an explicit coding vector, the encoder's run, of which the highest
+/// bits stand before.
+pub const RUN_LEN: usize = 1;
+/// Bits of an encoder's instance that tell its runs apart.
+pub const RUN_MASK: u16 = (1 << 11) - 1;
 /// Bytes of the seed of a coding vector.
 pub const SEED_LEN: usize = 4;
 
@@ -71,85 +81,26 @@ pub const SEED_LEN: usize = 4;
 /// it must fit beside its coding vector in full; an encoder sends only the seed of one.
 pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: bool) -> usize {
     if coding.mode == Mode::Window {
-        return frame_len_max.saturating_sub(HEADER_LEN + WINDOW_SYMBOL_LEN + TAG_LEN);
+        return frame_len_max.saturating_sub(OVERHEAD_LEN + WINDOW_SYMBOL_LEN);
     }
     let vector = coding.field.vector_len_bytes(usize::from(coding.block_size));
     let vector = if recoded { (RUN_LEN + vector).max(SEED_LEN) } else { SEED_LEN };
-    frame_len_max.saturating_sub(HEADER_LEN + ENC_LEN + vector + TAG_LEN)
+    frame_len_max.saturating_sub(OVERHEAD_LEN + ENC_LEN + vector)
 }
 
-/// What a frame is. The first two are FRANC's packet types (Section II-C).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A symbol, from encoder or helper.
-    Enc,
-    /// Feedback from a decoder.
-    Ack,
-    /// Erasure ratios as measured by a helper.
-    Report,
-    /// Handshake.
-    Hello,
-    /// A packet of the unreliable forwarder.
-    Plain,
-    /// A symbol of a sliding window.
-    Window,
-    /// Feedback about a sliding window.
-    WindowAck,
-    /// A probe of the path's MTU, or echoes of such probes.
-    Probe,
-    /// A frame of relays that XOR packets: `wire/relayed.rs`.
-    Relayed,
-}
-
-impl Kind {
-    fn code(self) -> u8 {
-        match self {
-            Kind::Enc => 0,
-            Kind::Ack => 1,
-            Kind::Report => 2,
-            Kind::Hello => 3,
-            // No feedback rides at the front of either: the lowest bit tells them apart.
-            Kind::Plain | Kind::Relayed => 4,
-            Kind::Window => 5,
-            Kind::WindowAck => 6,
-            Kind::Probe => 7,
-        }
-    }
-
-    /// The kind of a code, and of the lowest bit behind it; and whether feedback is there.
-    fn from_code(code: u8, bit: bool) -> Option<(Self, bool)> {
-        let kind = [
-            Kind::Enc,
-            Kind::Ack,
-            Kind::Report,
-            Kind::Hello,
-            Kind::Plain,
-            Kind::Window,
-            Kind::WindowAck,
-            Kind::Probe,
-        ]
-        .into_iter()
-        .find(|kind| kind.code() == code)?;
-        match kind {
-            Kind::Plain if bit => Some((Kind::Relayed, false)),
-            kind => (kind.carries_ack() || !bit).then_some((kind, bit)),
-        }
-    }
-
-    /// Whether feedback may ride at the front of such a frame.
-    fn carries_ack(self) -> bool {
-        matches!(self, Kind::Enc | Kind::Window)
-    }
-}
+/// Forms of a frame, in the lowest bits of its first byte: chunks behind the header; HELLO; a
+/// message of a key exchange, which has no header. What is not here is room for headers that say
+/// more, as of which of several paths the counter is, and which of the receiver's neighbours sends.
+const CHUNKS: u8 = 0;
+const HELLO: u8 = 2;
+const KEY_EXCHANGE: u8 = 3;
+const FORM_MASK: u8 = 0xf;
 
 /// The part of a frame in clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the frame is.
-    pub kind: Kind,
-    /// An [`Ack`] rides at the front of the body; of a [`Kind::Window`], [`LinkFeedback`] and
-    /// [`WindowFeedback`].
-    pub has_ack: bool,
+    /// Who has not heard of the session needs more in clear, for the key: see [`Hello`].
+    pub is_hello: bool,
     /// First two bytes of the sender's session id.
     pub session_tag: u16,
     /// Number of the frame within the session, from 0.
@@ -164,14 +115,13 @@ pub fn version(frame: &[u8]) -> Option<u8> {
 impl Header {
     /// Writes the header's [`HEADER_LEN`] bytes at the end of `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let bit = self.has_ack || self.kind == Kind::Relayed;
-        out.push(VERSION << 4 | self.kind.code() << 1 | u8::from(bit));
+        out.push(VERSION << 4 | if self.is_hello { HELLO } else { CHUNKS });
         out.extend_from_slice(&self.session_tag.to_be_bytes());
         out.extend_from_slice(&self.counter.to_be_bytes());
     }
 
-    /// Reads a header; `None` for another version, an unknown kind, or a frame too short to hold
-    /// header and tag.
+    /// Reads a header; `None` for another version or form, or a frame too short to hold header and
+    /// tag.
     pub fn parse(frame: &[u8]) -> Option<Self> {
         if frame.len() < HEADER_LEN + TAG_LEN {
             return None;
@@ -181,12 +131,21 @@ impl Header {
         if first >> 4 != VERSION {
             return None;
         }
-        let (kind, has_ack) = Kind::from_code(first >> 1 & 0b111, first & 1 == 1)?;
-        Some(Header { kind, has_ack, session_tag: read.u16()?, counter: read.u32()? })
+        let is_hello = match first & FORM_MASK {
+            CHUNKS => false,
+            HELLO => true,
+            _ => return None,
+        };
+        Some(Header { is_hello, session_tag: read.u16()?, counter: read.u32()? })
+    }
+
+    /// Bytes in clear: the header, and what a HELLO has behind it.
+    pub fn clear_len(&self) -> usize {
+        HEADER_LEN + if self.is_hello { HELLO_CLEAR_LEN } else { 0 }
     }
 }
 
-/// How an ENC frame says what its symbol combines.
+/// How an ENC says what its symbol combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form<'a> {
     /// The source symbol of this index, as it is.
@@ -203,7 +162,8 @@ pub enum Form<'a> {
     },
     /// A combination of the first `count` symbols, with its coding vector: recoded by a helper.
     Explicit {
-        /// Which run of the encoder the symbol is of, the low bits of [`Hello::instance`]: a helper
+        /// Which run of the encoder the symbol is of, the [low bits](RUN_MASK) of
+        /// [`Hello::instance`]: a helper
         /// that has not noticed that an encoder restarted recodes blocks of the run before, and
         /// their numbers may come again.
         run: u16,
@@ -216,8 +176,12 @@ pub enum Form<'a> {
 
 const FORM_SHIFT: u32 = 14;
 const INDEX_MASK: u16 = (1 << FORM_SHIFT) - 1;
+/// Where a vector is told in full, of the index: how many symbols are combined. What is above are
+/// the highest bits of the run.
+const COUNT_BITS: u32 = 11;
+const COUNT_MASK: u16 = (1 << COUNT_BITS) - 1;
 
-/// Body of an ENC frame.
+/// Body of a [`Kind::Enc`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enc<'a> {
     /// The station whose packets these are; frames of a helper name the encoder.
@@ -238,14 +202,16 @@ impl<'a> Enc<'a> {
         let (code, index) = match form {
             Form::Source { index } => (0, index),
             Form::Seeded { count, .. } => (1, count.get()),
-            Form::Explicit { count, .. } => (2, count.get()),
+            Form::Explicit { run, count, .. } => {
+                (2, (run & RUN_MASK) >> 8 << COUNT_BITS | count.get() & COUNT_MASK)
+            }
         };
         out.extend_from_slice(&(code << FORM_SHIFT | index & INDEX_MASK).to_be_bytes());
         match form {
             Form::Source { .. } => {}
             Form::Seeded { seed, .. } => out.extend_from_slice(&seed.to_be_bytes()),
             Form::Explicit { run, vector, .. } => {
-                out.extend_from_slice(&run.to_be_bytes());
+                out.push(run as u8);
                 out.extend_from_slice(vector);
             }
         }
@@ -262,9 +228,10 @@ impl<'a> Enc<'a> {
             0 => Form::Source { index },
             1 => Form::Seeded { count: NonZeroU16::new(index)?, seed: read.u32()? },
             2 => {
-                let count = NonZeroU16::new(index)?;
-                let len = field(flow)?.vector_len_bytes(usize::from(index));
-                Form::Explicit { run: read.u16()?, count, vector: read.take(len)? }
+                let count = NonZeroU16::new(index & COUNT_MASK)?;
+                let len = field(flow)?.vector_len_bytes(count.get().into());
+                let run = index >> COUNT_BITS << 8 | u16::from(read.u8()?);
+                Form::Explicit { run, count, vector: read.take(len)? }
             }
             _ => return None,
         };
@@ -287,8 +254,8 @@ pub struct BlockAck {
     pub decoded: Vec<u8>,
 }
 
-/// Body of an ACK: rank and bitmap of decoded symbols (Section II-C), block by block, and what
-/// the decoder measured.
+/// Body of a [`Kind::Ack`]: rank and bitmap of decoded symbols (Section II-C), block by block, and
+/// what the decoder measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ack {
     /// The encoder this is for.
@@ -374,7 +341,7 @@ fn full_bitmap(count: u16) -> Vec<u8> {
     bits
 }
 
-/// Body of a REPORT: e1 as a helper measures it, for each encoder it hears.
+/// Body of a [`Kind::Report`]: e1 as a helper measures it, for each encoder it hears.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// Encoder, and erasure ratio from it to the helper.
@@ -408,211 +375,6 @@ impl Report {
 
 /// 128 random bits: a session id, a challenge.
 pub type Random128 = [u8; 16];
-
-/// The clear part of a HELLO, behind the header: who claims to speak under which session.
-pub const HELLO_CLEAR_LEN: usize = 18;
-
-/// Reads it: the sender's number, and its session id. Nothing vouches for either before the rest of
-/// the frame has opened.
-pub(crate) fn hello_clear(frame: &[u8]) -> Option<(StationId, Random128)> {
-    let mut clear = Reader(frame.get(HEADER_LEN..)?);
-    Some((clear.station()?, clear.array()?))
-}
-
-/// Body of a HELLO; see [`crate::link::handshake`] for what it does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// Random per start of the station: tells a restart from a mere change of keys.
-    pub instance: u64,
-    /// Field of the sender's own flow.
-    pub field: Field,
-    /// Block or window size of the sender's own flow.
-    pub block_size: u16,
-    /// Longest source symbol of the sender's own flow.
-    pub symbol_size: u16,
-    /// Whether that flow is coded in blocks or in a sliding window.
-    pub mode: Mode,
-    /// Oldest block the sender's encoder still holds; in window mode, oldest symbol.
-    pub base: u32,
-    /// What the sender says to each station it has heard, at most [`PEERS_MAX`].
-    pub to: Vec<HelloTo>,
-    /// How often the sender says something.
-    pub intervals: intervals::Intervals,
-}
-
-/// The part of a HELLO that is meant for one station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HelloTo {
-    /// The station.
-    pub station: StationId,
-    /// Its session that this is about.
-    pub session: Random128,
-    /// A challenge for that session to answer; zero when none is open.
-    pub challenge: Random128,
-    /// The answer to that session's challenge; zero when there was none.
-    pub answer: Random128,
-    /// That session has answered, and its frames are accepted.
-    pub accepted: bool,
-    /// The sender does not know yet whether that session accepts it: please tell.
-    pub asks: bool,
-    /// What the sender does with packets instead of coding them as [`Hello::mode`] has it.
-    pub instead: Option<Instead>,
-    /// Most lanes of the other's window that the sender of this takes.
-    pub lanes: Lanes,
-    /// Most symbols of each of them, 1 to [`MAX_WINDOW_SIZE`].
-    pub lane_size: u16,
-}
-
-/// Ways for packets to cross that are no coded flow of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instead {
-    /// [`Crossing::TcpNc`].
-    TcpNc,
-    /// [`Crossing::Plain`].
-    Plain,
-    /// [`Crossing::Relay`].
-    Relay,
-}
-
-impl Instead {
-    /// What to say of a way to cross that [`Hello::mode`] has no value for.
-    pub fn of(crossing: Crossing) -> Option<Self> {
-        match crossing {
-            Crossing::Block | Crossing::Window => None,
-            Crossing::TcpNc => Some(Instead::TcpNc),
-            Crossing::Plain => Some(Instead::Plain),
-            Crossing::Relay => Some(Instead::Relay),
-        }
-    }
-
-    /// Two bits; what this build does not know is as if nothing had been said.
-    fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Instead::TcpNc),
-            2 => Some(Instead::Plain),
-            3 => Some(Instead::Relay),
-            _ => None,
-        }
-    }
-
-    /// The two bits.
-    pub fn code(self) -> u8 {
-        match self {
-            Instead::TcpNc => 1,
-            Instead::Plain => 2,
-            Instead::Relay => 3,
-        }
-    }
-}
-
-impl From<Instead> for Crossing {
-    fn from(instead: Instead) -> Self {
-        match instead {
-            Instead::TcpNc => Crossing::TcpNc,
-            Instead::Plain => Crossing::Plain,
-            Instead::Relay => Crossing::Relay,
-        }
-    }
-}
-
-const ACCEPTED_BIT: u8 = 1;
-const ASKS_BIT: u8 = 1 << 1;
-const INSTEAD_SHIFT: u32 = 2;
-const INSTEAD_MASK: u8 = 0b11;
-const LANES_SHIFT: u32 = 4;
-const LANES_MASK: u8 = 0b111;
-
-impl Hello {
-    /// Appends the body to `out`.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.instance.to_be_bytes());
-        out.push(match self.field {
-            Field::Gf2 => 1,
-            Field::Gf16 => 4,
-            Field::Gf256 => 8,
-        });
-        out.extend_from_slice(&self.block_size.to_be_bytes());
-        out.extend_from_slice(&self.symbol_size.to_be_bytes());
-        out.push(match self.mode {
-            Mode::Block => 0,
-            Mode::Window => 1,
-        });
-        out.extend_from_slice(&self.base.to_be_bytes());
-        debug_assert!(self.to.len() <= PEERS_MAX);
-        out.push(self.to.len() as u8);
-        for to in &self.to {
-            write_station(to.station, out);
-            out.extend_from_slice(&to.session);
-            out.extend_from_slice(&to.challenge);
-            out.extend_from_slice(&to.answer);
-            let accepted = if to.accepted { ACCEPTED_BIT } else { 0 };
-            let asks = if to.asks { ASKS_BIT } else { 0 };
-            let instead = to.instead.map_or(0, Instead::code) << INSTEAD_SHIFT;
-            out.push(accepted | asks | instead | to.lanes.code() << LANES_SHIFT);
-            out.extend_from_slice(&to.lane_size.to_be_bytes());
-        }
-        self.intervals.write(out);
-    }
-
-    /// Reads a body.
-    pub fn parse(body: &[u8]) -> Option<Self> {
-        let mut read = Reader(body);
-        let instance = u64::from_be_bytes(read.array()?);
-        let field = match read.u8()? {
-            1 => Field::Gf2,
-            4 => Field::Gf16,
-            8 => Field::Gf256,
-            _ => return None,
-        };
-        let block_size = read.u16()?;
-        if !(1..=corridor_codec::MAX_BLOCK_SIZE).contains(&usize::from(block_size)) {
-            return None;
-        }
-        let symbol_size = read.u16()?;
-        if !(SYMBOL_SIZE_MIN..=FRAME_LEN_MAX).contains(&usize::from(symbol_size)) {
-            return None;
-        }
-        let mode = match read.u8()? {
-            0 => Mode::Block,
-            1 => Mode::Window,
-            _ => return None,
-        };
-        let base = read.u32()?;
-        let count = usize::from(read.u8()?);
-        if count > PEERS_MAX {
-            return None;
-        }
-        let to = (0..count)
-            .map(|_| {
-                let station = read.station()?;
-                let (session, challenge, answer) = (read.array()?, read.array()?, read.array()?);
-                let flags = read.u8()?;
-                let (accepted, asks) = (flags & ACCEPTED_BIT != 0, flags & ASKS_BIT != 0);
-                let instead = Instead::from_code(flags >> INSTEAD_SHIFT & INSTEAD_MASK);
-                // More than this build knows of is the most that it knows of.
-                let lanes =
-                    Lanes::from_code(flags >> LANES_SHIFT & LANES_MASK).unwrap_or(Lanes::MOST);
-                let lane_size = read.u16()?;
-                if !(1..=MAX_WINDOW_SIZE).contains(&usize::from(lane_size)) {
-                    return None;
-                }
-                Some(HelloTo {
-                    station,
-                    session,
-                    challenge,
-                    answer,
-                    accepted,
-                    asks,
-                    instead,
-                    lanes,
-                    lane_size,
-                })
-            })
-            .collect::<Option<Vec<_>>>()?;
-        let intervals = intervals::Intervals::read(&mut read);
-        Some(Hello { instance, field, block_size, symbol_size, mode, base, to, intervals })
-    }
-}
 
 /// Appends a station's number to `out`.
 pub(crate) fn write_station(station: StationId, out: &mut Vec<u8>) {

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use corridor_air::{Address, Transmission};
 use corridor_base::Time;
-use corridor_proto::wire::{Ack, HEADER_LEN, Header, Kind, TAG_LEN};
+use corridor_proto::wire::{Chunks, Header, Kind, TAG_LEN};
 use corridor_proto::{Field, FrameOutcome, Rejection, StationId, Unsealer};
 use corridor_scenario::{Air, Load, Point, Run, Scenario};
 
@@ -365,14 +365,11 @@ fn coefficient_bits(field: Field) -> u8 {
     }
 }
 
-/// Flow and block of the symbol in an unsealed ENC frame.
+/// Flow and block of the symbol of a block in an unsealed frame.
 fn symbol_of(clear: &[u8]) -> Option<(StationId, u16)> {
-    let header = Header::parse(clear).filter(|header| header.kind == Kind::Enc)?;
-    let mut body = clear.get(HEADER_LEN..clear.len() - TAG_LEN)?;
-    if header.has_ack {
-        body = Ack::parse(body)?.1;
-    }
-    match *body {
+    let header = Header::parse(clear)?;
+    let body = clear.get(header.clear_len()..clear.len() - TAG_LEN)?;
+    match *Chunks::find(body, Kind::Enc)? {
         [flow_high, flow_low, high, low, ..] => {
             let flow = u16::from_be_bytes([flow_high, flow_low]);
             Some((StationId(flow), u16::from_be_bytes([high, low])))

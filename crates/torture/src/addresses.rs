@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::MOVE_WAIT_MIN;
-use corridor_proto::wire::{ChallengeToken, Header, Kind};
+use corridor_proto::wire::{ChallengeToken, Header};
 use corridor_proto::{
     Certainty, Challenge, Destination, FrameOutcome, Learned, PeerBook, StationId,
 };
@@ -400,9 +400,9 @@ impl Known {
     }
 }
 
-/// Whether a frame carries packets, or tells of them.
+/// Whether a frame may carry packets, or tell of them: what is in it is sealed, but for HELLOs.
 fn carries(frame: &[u8]) -> bool {
-    Header::parse(frame).is_some_and(|header| !matches!(header.kind, Kind::Hello | Kind::Probe))
+    Header::parse(frame).is_some_and(|header| !header.is_hello)
 }
 
 #[cfg(test)]

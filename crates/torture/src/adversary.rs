@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
-use corridor_proto::bounds::MTU_ECHOES_MAX;
+use corridor_proto::bounds::{CHUNKS_MAX, MTU_ECHOES_MAX};
 use corridor_proto::wire::intervals::Intervals;
 use corridor_proto::wire::{
     Ack, BlockAck, CodedSeed, Echo, Enc, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello,
-    HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, PathId, ProbeBody, Random128, Report,
-    WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol,
+    HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, PathId, Random128, Report,
+    WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol, Word,
 };
 use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -20,6 +20,23 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 
 use super::draw::Dice;
 use super::scenario::{Forgery, PAIR_NUMBERS};
+
+/// What an insider says. A goodbye would end what is to be tortured.
+const KINDS: [Kind; 13] = [
+    Kind::Enc,
+    Kind::Enc,
+    Kind::Ack,
+    Kind::Report,
+    Kind::Hello,
+    Kind::Plain,
+    Kind::Window,
+    Kind::Window,
+    Kind::WindowAck,
+    Kind::Probe,
+    Kind::Echoes,
+    Kind::Challenge,
+    Kind::GoodbyeHeard,
+];
 
 /// Frames kept to be played back.
 const RECORDED_MAX: usize = 200;
@@ -124,10 +141,10 @@ struct Known {
 impl Known {
     /// The greeting in a frame that this session sealed.
     fn greeting(&self, header: &Header, frame: &[u8]) -> Option<Hello> {
-        let (clear, sealed) = frame.split_at_checked(HEADER_LEN + HELLO_CLEAR_LEN)?;
+        let (clear, sealed) = frame.split_at_checked(header.clear_len())?;
         let mut body = sealed.to_vec();
         let body = self.key.open_in_place(nonce(header.counter), Aad::from(clear), &mut body);
-        Hello::parse(body.ok()?)
+        Hello::find(body.ok()?)
     }
 }
 
@@ -154,7 +171,7 @@ impl Insider {
     /// Learns sessions from greetings, and counters from all frames.
     pub(super) fn hear(&mut self, frame: &[u8]) {
         let Some(header) = Header::parse(frame) else { return };
-        if header.kind == Kind::Hello && !self.sessions.contains_key(&header.session_tag) {
+        if header.is_hello && !self.sessions.contains_key(&header.session_tag) {
             let sender = u16::from_be_bytes([frame[HEADER_LEN], frame[HEADER_LEN + 1]]);
             let id = frame[HEADER_LEN + 2..HEADER_LEN + HELLO_CLEAR_LEN].try_into();
             let known = id.ok().and_then(|id| {
@@ -167,7 +184,7 @@ impl Insider {
         }
         if let Some(known) = self.sessions.get_mut(&header.session_tag) {
             known.counter = known.counter.max(header.counter);
-            let hello = (header.kind == Kind::Hello).then(|| known.greeting(&header, frame));
+            let hello = header.is_hello.then(|| known.greeting(&header, frame));
             known.base = hello.flatten().map_or(known.base, |hello| hello.base);
         }
     }
@@ -181,32 +198,39 @@ impl Insider {
         let at = self.dice.below(self.sessions.len() as u64) as usize;
         let (&tag, known) = self.sessions.iter_mut().nth(at)?;
         known.counter += 1 + self.dice.below(3) as u32;
-        let kinds = [
-            Kind::Enc,
-            Kind::Enc,
-            Kind::Ack,
-            Kind::Report,
-            Kind::Hello,
-            Kind::Plain,
-            Kind::Window,
-            Kind::WindowAck,
-            Kind::Probe,
-        ];
-        let kind = self.dice.pick(&kinds);
-        let carries = matches!(kind, Kind::Enc | Kind::Window);
-        let has_ack = carries && self.dice.below(2) == 0;
-        let header = Header { kind, has_ack, session_tag: tag, counter: known.counter };
+        let kind = self.dice.pick(&KINDS);
+        let header =
+            Header { is_hello: kind == Kind::Hello, session_tag: tag, counter: known.counter };
         let mut frame = Vec::new();
         header.write(&mut frame);
-        if kind == Kind::Hello {
+        if header.is_hello {
             frame.extend_from_slice(&known.sender.to_be_bytes());
             frame.extend_from_slice(&known.id);
         }
         let (clear, sender, id) = (frame.len(), known.sender, known.id);
-        if has_ack {
-            let ack = if kind == Kind::Enc { Kind::Ack } else { Kind::WindowAck };
-            self.write_body(ack, sender, id, &mut frame);
+        // What a station would say before it, or whatever else; mostly nothing.
+        let any = [self.dice.pick(&KINDS)];
+        let before: &[Kind] = match self.dice.below(8) {
+            0 | 1 if kind == Kind::Enc => &[Kind::Ack],
+            0..=2 if matches!(kind, Kind::Window | Kind::WindowAck) => {
+                &[Kind::Link, Kind::WindowAck]
+            }
+            3 if kind == Kind::WindowAck => &[Kind::Link],
+            0 => &any,
+            _ => &[],
+        };
+        if self.dice.below(16) == 0 {
+            // What no station says: kinds that there are not, and more chunks than there may be.
+            let code = self.dice.pick(&[0, 16, 0x7f, Kind::Echoes.code()]);
+            let count = self.dice.pick(&[1, CHUNKS_MAX - 1, CHUNKS_MAX, 60]);
+            (0..count).for_each(|_| frame.extend_from_slice(&[0x80 | code, 1, 0]));
         }
+        for &kind in before {
+            let mut body = Vec::new();
+            self.write_body(kind, sender, id, &mut body);
+            kind.write(&body, &mut frame);
+        }
+        kind.begin_last(&mut frame);
         self.write_body(kind, sender, id, &mut frame);
         let (head, body) = frame.split_at_mut(clear);
         let key = &self.sessions.get(&tag)?.key;
@@ -304,24 +328,42 @@ impl Insider {
                 hello.write(out);
             }
             Kind::Window => write_window(dice, own_base, out),
-            Kind::WindowAck => write_window_ack(dice, other_base, other_counter, out),
-            Kind::Probe => write_probe(dice, out),
+            Kind::WindowAck => write_window_feedback(dice, other_base, out),
+            Kind::Link => write_link_feedback(dice, other_counter, out),
+            Kind::Probe
+            | Kind::Echoes
+            | Kind::Challenge
+            | Kind::Answer
+            | Kind::Goodbye
+            | Kind::GoodbyeHeard => write_word(dice, kind, station, out),
             Kind::Plain | Kind::Relayed => out.extend_from_slice(&[0, 3, 1, 2, 3, 0xff, 0xff, 9]),
         }
     }
 }
 
-/// A probe of the path's MTU, or echoes of some.
-fn write_probe(dice: &mut Dice, out: &mut Vec<u8>) {
+/// What a station says of the path or of itself.
+fn write_word(
+    dice: &mut Dice,
+    kind: Kind,
+    station: impl FnOnce(&mut Dice) -> StationId,
+    out: &mut Vec<u8>,
+) {
     let number = |dice: &mut Dice| dice.0.next_u32() as u16;
-    let body = if dice.below(2) == 0 {
-        ProbeBody::Probe { round: number(dice), before: number(dice) as u8 }
-    } else {
-        let count = dice.below(MTU_ECHOES_MAX as u64 + 1);
-        let echo = |_| Echo { round: dice.below(8) as u16, len: number(dice) };
-        ProbeBody::Echoes((0..count).map(echo).collect())
+    let word = match kind {
+        Kind::Probe => Word::Probe { round: number(dice), before: number(dice) as u8 },
+        Kind::Echoes => {
+            let count = dice.below(MTU_ECHOES_MAX as u64 + 1);
+            let echo = |_| Echo { round: dice.below(8) as u16, len: number(dice) };
+            Word::Echoes((0..count).map(echo).collect())
+        }
+        // A goodbye would end what is to be tortured.
+        Kind::Goodbye | Kind::GoodbyeHeard => Word::GoodbyeHeard { to: station(dice) },
+        _ => Word::Challenge { to: station(dice), token: [0x5a; 8] },
     };
-    body.write(out);
+    let mut written = Vec::new();
+    word.write_last(&mut written);
+    // Without its kind, which is there.
+    out.extend_from_slice(&written[1..]);
     out.resize(out.len() + dice.below(300) as usize, 0);
 }
 
@@ -360,15 +402,12 @@ fn intervals(dice: &mut Dice) -> Intervals {
     Intervals { feedback: ms(dice), hello: ms(dice) }
 }
 
-/// Feedback about a window that says what it likes.
-fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>) {
+/// Feedback about a link that says what it likes.
+fn write_link_feedback(dice: &mut Dice, counter: u32, out: &mut Vec<u8>) {
     let word = |dice: &mut Dice| dice.0.next_u32();
-    let span = dice.pick(&[0, 1, 50, 1_024, u16::MAX]);
     let near_counter = counter.wrapping_sub(dice.below(20) as u32);
     let anywhere = word(dice);
-    let len = dice.below(WINDOW_BITMAP_LEN_MAX as u64 + 1) as usize;
-    let lanes = lanes(dice);
-    let of_link = LinkFeedback {
+    let feedback = LinkFeedback {
         path: PathId::new(dice.pick(&[0, 0, 0, 1])).unwrap_or_default(),
         half_duplex: false,
         counter: dice.pick(&[0, 1, near_counter, near_counter, near_counter, u32::MAX, anywhere]),
@@ -377,8 +416,16 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
         frames: dice.pick(&[0, 1, u32::MAX, anywhere]),
         loss_ratio: dice.pick(&[0.0, 0.5, 1.0]),
     };
-    of_link.write(out);
-    let of_window = WindowFeedback {
+    feedback.write(out);
+}
+
+/// The same about a window.
+fn write_window_feedback(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
+    let span = dice.pick(&[0, 1, 50, 1_024, u16::MAX]);
+    let anywhere = dice.0.next_u32();
+    let len = dice.below(WINDOW_BITMAP_LEN_MAX as u64 + 1) as usize;
+    let lanes = lanes(dice);
+    let feedback = WindowFeedback {
         flow: FlowId(dice.pick(&[0, 0, 0, 1])),
         next: near(dice, base),
         lanes,
@@ -389,7 +436,7 @@ fn write_window_ack(dice: &mut Dice, base: u32, counter: u32, out: &mut Vec<u8>)
         needed: std::iter::repeat_n(dice.pick(&[0, 0x11, 0xff]), len).collect(),
         credit: dice.pick(&[None, None, None, Some(0), Some(1), Some(40), Some(u16::MAX)]),
     };
-    of_window.write(out);
+    feedback.write(out);
 }
 
 struct KeyLen;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corridor_proto::wire::{HEADER_LEN, HELLO_CLEAR_LEN, Header, Kind, Random128};
+use corridor_proto::wire::{HEADER_LEN, HELLO_CLEAR_LEN, Header, Random128};
 
 use super::invariants::{Broken, Invariant, ensure};
 
@@ -35,7 +35,7 @@ impl Nonces {
 
     /// A frame was made. Whether it begins a session behind another.
     pub(super) fn sent(&mut self, of: SessionOf, frame: &[u8]) -> Result<bool, Broken> {
-        let Some(Header { kind, counter, .. }) = Header::parse(frame) else { return Ok(false) };
+        let Some(Header { is_hello, counter, .. }) = Header::parse(frame) else { return Ok(false) };
         let session = self.sessions.entry(of).or_default();
         if session.newest == frame {
             return Ok(false); // That tells nobody anything new.
@@ -51,7 +51,7 @@ impl Nonces {
         session.next_counter = counter + 1;
         // Behind the number of the station.
         let id = frame.get(HEADER_LEN + 2..HEADER_LEN + HELLO_CLEAR_LEN);
-        if let Some(id) = id.filter(|_| kind == Kind::Hello).and_then(|id| id.try_into().ok()) {
+        if let Some(id) = id.filter(|_| is_hello).and_then(|id| id.try_into().ok()) {
             let is_same = session.id.is_none_or(|known| known == id);
             ensure(is_same && !self.ended.contains(&id), Invariant::Nonces, || {
                 format!("{of:?} says HELLO of another session than it seals under")
@@ -66,27 +66,32 @@ impl Nonces {
 mod tests {
     use super::*;
 
-    fn frame(kind: Kind, counter: u32, id: u8) -> Vec<u8> {
+    fn hello(counter: u32, id: u8) -> Vec<u8> {
         let mut frame = Vec::new();
-        Header { kind, has_ack: false, session_tag: 7, counter }.write(&mut frame);
-        if kind == Kind::Hello {
-            frame.extend([0, 1]);
-            frame.extend([id; 16]);
-        }
+        Header { is_hello: true, session_tag: 7, counter }.write(&mut frame);
+        frame.extend([0, 1]);
+        frame.extend([id; 16]);
         frame.extend([counter as u8; 40]);
+        frame
+    }
+
+    fn data(counter: u32, body: u8) -> Vec<u8> {
+        let mut frame = Vec::new();
+        Header { is_hello: false, session_tag: 7, counter }.write(&mut frame);
+        frame.extend([body; 40]);
         frame
     }
 
     #[test]
     fn a_counter_that_comes_again_is_caught_and_so_is_a_session() {
         let mut nonces = Nonces::default();
-        let mut sent = |kind, counter, id| nonces.sent((0, 0), &frame(kind, counter, id));
-        assert_eq!(sent(Kind::Hello, 0, 1), Ok(false));
-        assert_eq!(sent(Kind::Enc, 1, 1), Ok(false));
-        assert_eq!(sent(Kind::Enc, 1, 1), Ok(false), "the same frame");
-        assert!(sent(Kind::Ack, 1, 1).is_err(), "another with its counter");
-        assert_eq!(sent(Kind::Enc, 2, 1), Ok(false));
-        assert_eq!(sent(Kind::Hello, 0, 2), Ok(true), "another session");
-        assert!(sent(Kind::Hello, 0, 1).is_err(), "that has ended");
+        let mut sent = |frame: Vec<u8>| nonces.sent((0, 0), &frame);
+        assert_eq!(sent(hello(0, 1)), Ok(false));
+        assert_eq!(sent(data(1, 1)), Ok(false));
+        assert_eq!(sent(data(1, 1)), Ok(false), "the same frame");
+        assert!(sent(data(1, 2)).is_err(), "another with its counter");
+        assert_eq!(sent(data(2, 1)), Ok(false));
+        assert_eq!(sent(hello(0, 2)), Ok(true), "another session");
+        assert!(sent(hello(0, 1)).is_err(), "that has ended");
     }
 }

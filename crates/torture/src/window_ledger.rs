@@ -9,10 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_proto::inspect::{Inspection, WindowView};
-use corridor_proto::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, LinkFeedback, TAG_LEN, WindowFeedback,
-    WindowForm, WindowSymbol,
-};
+use corridor_proto::wire::{Chunk, Chunks, Header, Hello, Kind, TAG_LEN, WindowForm, WindowSymbol};
 use corridor_proto::{Delivery, Mode, Stats};
 
 use super::invariants::{Broken, Invariant, ensure};
@@ -175,15 +172,16 @@ impl WindowLedger {
     /// Reads a frame of the sender, in the clear.
     pub(super) fn sent(&mut self, clear: &[u8]) -> Result<(), Broken> {
         let Some(header) = Header::parse(clear) else { return Ok(()) };
-        let body = &clear[HEADER_LEN..clear.len() - TAG_LEN];
-        match header.kind {
-            Kind::Hello => {
-                self.greeted(Hello::parse(body.get(HELLO_CLEAR_LEN..).unwrap_or_default()));
-                Ok(())
+        for chunk in Chunks::new(&clear[header.clear_len()..clear.len() - TAG_LEN]) {
+            let unreadable = || (Invariant::Delivery, "a sender's chunk cannot be read".to_owned());
+            let Chunk { kind, body } = chunk.ok_or_else(unreadable)?;
+            match kind {
+                Kind::Hello => self.greeted(Hello::parse(body)),
+                Kind::Window => self.sent_symbol(body)?,
+                _ => {}
             }
-            Kind::Window => self.sent_symbol(header.has_ack, body),
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     fn greeted(&mut self, hello: Option<Hello>) {
@@ -195,13 +193,8 @@ impl WindowLedger {
         }
     }
 
-    fn sent_symbol(&mut self, has_ack: bool, body: &[u8]) -> Result<(), Broken> {
+    fn sent_symbol(&mut self, body: &[u8]) -> Result<(), Broken> {
         let unreadable = || (Invariant::Delivery, "a sender's symbol cannot be read".to_owned());
-        let mut body = body;
-        if has_ack {
-            body = LinkFeedback::parse(body).ok_or_else(unreadable)?.1;
-            body = WindowFeedback::parse(body).ok_or_else(unreadable)?.1;
-        }
         let symbol = WindowSymbol::parse(body).ok_or_else(unreadable)?;
         let Some(run) = self.runs.last_mut() else { return Ok(()) };
         let (WindowForm::Source { id, .. }, Some(first)) = (symbol.form, run.first) else {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
+use corridor_proto::wire::Header;
 use corridor_proto::{PrivateKey, Station, StationId};
 use corridor_results::checks::Check;
 use serde::Serialize;
@@ -189,7 +190,9 @@ pub fn forged_hello(dice: &mut Stream) -> Vec<u8> {
     let mut frame = vec![0; 41 + dice.next_u32() as usize % 100];
     dice.fill_bytes(&mut frame);
     let sender: StationId = if dice.next_u32().is_multiple_of(2) { LIVING } else { NEW };
-    frame[0] = corridor_proto::wire::VERSION << 4 | 3 << 1;
+    let mut header = Vec::new();
+    Header { is_hello: true, session_tag: 0, counter: 0 }.write(&mut header);
+    frame[0] = header[0];
     frame[7..9].copy_from_slice(&sender.0.to_be_bytes());
     debug_assert!(!is_data(&frame));
     frame

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
+use corridor_proto::wire::{Header, PATH_CHALLENGE_LEN};
 use corridor_proto::{
     Admission, AnyStation, Certainty, CodingParams, Destination, FrameOutcome, Gate, Keys,
     LinkErrors, PeerBook, PeerKey, PrivateKey, Role, Security, StationConfig, StationId,
@@ -169,9 +170,16 @@ pub struct Net {
     pub data_strays: u64,
 }
 
-/// Frames that carry packets or tell of them: all but handshakes and words about the path.
+/// Frames that carry packets or tell of them: all but handshakes and words about the path. Those
+/// say what they are only to who can open them, and none of them is longer than a challenge here,
+/// where nobody looks for a path's MTU; each of the others is.
 pub fn is_data(frame: &[u8]) -> bool {
-    !matches!(frame.first().map(|first| first >> 1 & 7), Some(3 | 7) | None)
+    frame.len() > PATH_CHALLENGE_LEN && Header::parse(frame).is_some_and(|it| !it.is_hello)
+}
+
+/// Frames of the handshake.
+pub fn is_hello(frame: &[u8]) -> bool {
+    Header::parse(frame).is_none_or(|header| header.is_hello)
 }
 
 impl Net {

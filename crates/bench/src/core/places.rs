@@ -6,7 +6,7 @@ use corridor_base::Time;
 use corridor_results::checks::Check;
 use serde::Serialize;
 
-use crate::net::{Address, Losses, Net, is_data};
+use crate::net::{Address, Losses, Net, is_data, is_hello};
 use crate::scene::{self, AT_HUB, AT_LIVING, AT_NEW, HUB, LIVING, NEW};
 
 const ONE_WAY: Duration = Duration::from_millis(10);
@@ -150,8 +150,8 @@ pub fn insider(checks: &mut Vec<Check>) -> Insider {
     for number in 0..100 {
         let mut look = |host: usize, frame: &[u8]| {
             match host {
-                AT_LIVING if frame[0] >> 1 & 7 != 3 => tags.push([frame[1], frame[2]]),
-                AT_NEW if frame[0] >> 1 & 7 != 3 => own.push(frame.to_vec()),
+                AT_LIVING if !is_hello(frame) => tags.push([frame[1], frame[2]]),
+                AT_NEW if !is_hello(frame) => own.push(frame.to_vec()),
                 _ => {}
             }
             true

@@ -158,7 +158,7 @@ fn a_path_that_carries_everything_is_used_in_full_at_once() {
         let net = Switched::new("full-path", 1_500);
         let mut daemons = net.up(KNOWS, "[coding]\npreset = \"window\"");
         for daemon in &mut daemons {
-            daemon.wait_for("carries frames of 1452 bytes: cor0 has an MTU of 1420");
+            daemon.wait_for("carries frames of 1452 bytes: cor0 has an MTU of 1419");
         }
         stream(&net.near, &net.far, FAR[0].parse().unwrap(), 300_000);
         stop(daemons);

@@ -48,7 +48,7 @@ impl End {
             rate_bps: None,
         };
         let mut hello = Vec::new();
-        Header { kind: Kind::Hello, has_ack: false, session_tag: 0, counter: 0 }.write(&mut hello);
+        Header { is_hello: true, session_tag: 0, counter: 0 }.write(&mut hello);
         hello.resize(80, entropy);
         let mut initiation = Vec::new();
         KeyExchange::write_head(peer, Step::Initiation, [0; 4], &mut initiation);
@@ -252,7 +252,7 @@ proptest! {
             match gate.admit(now, (0, &address), &frame, |frame| station.expects(frame)) {
                 Admission::Pass(message) => {
                     prop_assert_eq!(cookie::unwrap(message), (None, message));
-                    let is_hello = Header::parse(message).is_some_and(|it| it.kind == Kind::Hello);
+                    let is_hello = Header::parse(message).is_some_and(|it| it.is_hello);
                     hellos += u32::from(is_hello && !station.expects(message));
                     let is_initiation = |it: KeyExchange<'_>| {
                         it.step == Step::Initiation && MacKey::of(&private(IDS[1]).public()).is_of(&it)

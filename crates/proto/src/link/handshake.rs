@@ -39,8 +39,8 @@ use crate::link::secrets::{Generation, SessionKeys};
 use crate::memory::{self, WindowShape};
 use crate::wire::intervals::Intervals;
 use crate::wire::{
-    HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, ProbeBody, Random128,
-    TAG_LEN, cookie, hello_clear, write_station,
+    Chunks, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, RUN_MASK,
+    Random128, TAG_LEN, Word, cookie, hello_clear, write_station,
 };
 use outreach::{Cookies, Outreach};
 pub(crate) use peer::Peer;
@@ -87,7 +87,7 @@ pub(crate) struct Setting {
     pub(crate) feedback: Duration,
 }
 
-/// A frame that opened; its body is in the buffer that was passed in.
+/// A frame that opened; its chunks are in the buffer that was passed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub(crate) from: StationId,
@@ -242,11 +242,15 @@ impl Group {
         self.own.next_counter = counter;
     }
 
-    /// Writes a header for the next frame into `frame` (replaced); the caller appends the body.
-    pub(crate) fn begin(&self, kind: Kind, has_ack: bool, frame: &mut Vec<u8>) {
+    /// Writes a header for the next frame into `frame` (replaced); the caller appends the chunks.
+    pub(crate) fn begin(&self, frame: &mut Vec<u8>) {
+        self.begin_with(false, frame);
+    }
+
+    fn begin_with(&self, is_hello: bool, frame: &mut Vec<u8>) {
         frame.clear();
         let counter = self.own.next_counter;
-        Header { kind, has_ack, session_tag: session_tag(&self.own.id), counter }.write(frame);
+        Header { is_hello, session_tag: session_tag(&self.own.id), counter }.write(frame);
     }
 
     /// Seals what was begun, padded to `len_min` bytes.
@@ -298,9 +302,10 @@ impl Group {
         for peer in &mut self.peers {
             peer.pending.retain(|pending| now - pending.heard_at < PENDING_SESSION_AGE_MAX);
         }
-        self.begin(Kind::Hello, false, frame);
+        self.begin_with(true, frame);
         write_station(self.me, frame);
         frame.extend_from_slice(&self.own.id);
+        Kind::Hello.begin_last(frame);
         // Accepted sessions before knocking ones, of all peers, and of each peer the one that was
         // heard last before others: nobody can crowd them out.
         let mut ranked: Vec<(usize, HelloTo)> =
@@ -375,12 +380,12 @@ impl Group {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// Opens a frame; its body goes into `body`. A MAC under a cookie in front of it is for a gate:
+    /// Opens a frame; its chunks go into `body`. A MAC under a cookie in front of it is for a gate:
     /// a station without one takes the message as it is.
     pub(crate) fn open(&mut self, now: Time, frame: &[u8], body: &mut Vec<u8>) -> Opening {
         let (_, frame) = cookie::unwrap(frame);
         let Some(header) = Header::parse(frame) else { return self.open_exchange(now, frame) };
-        if header.kind == Kind::Hello {
+        if header.is_hello {
             return self.open_hello(now, header, frame, body);
         }
         let mut known_tag = None;
@@ -396,16 +401,12 @@ impl Group {
                 return Opening::Replayed;
             }
             // A goodbye is noted by whoever reads it.
-            let event = if is_goodbye(header, body) { Event::Goodbye } else { Event::Frame };
+            let event = if is_goodbye(body) { Event::Goodbye } else { Event::Frame };
             if peer.standing.after(event).is_none() {
                 return Opening::UnknownSession;
             }
             let id = session.id;
-            let probes = match header.kind {
-                Kind::Probe => ProbeBody::probes_before(body),
-                _ => 0,
-            };
-            peer.note(now, header.counter, probes);
+            peer.note(now, header.counter, Word::probes_before(body));
             peer.asked_at = None;
             let from = peer.id;
             self.note_opened(now, from, generation, &id);
@@ -450,7 +451,7 @@ impl Group {
             self.note_unopened(now, sender);
             return Opening::NotAuthentic;
         };
-        let Some(hello) = Hello::parse(body) else { return Opening::Malformed };
+        let Some(hello) = Hello::find(body) else { return Opening::Malformed };
         let hangs_on_new = self.keyring.is_newly_agreed(generation);
         self.note_opened(now, sender, generation, &id);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
@@ -621,7 +622,7 @@ impl Group {
             base: hello.base,
             takes: WindowShape { lanes: said.lanes, lane_size: said.lane_size },
             taken: pending.taken,
-            run: hello.instance as u16,
+            run: hello.instance as u16 & RUN_MASK,
             feedback: hello.intervals.feedback,
         }
     }
@@ -636,9 +637,11 @@ impl OwnSession {
     }
 }
 
-/// Whether what was opened is a goodbye.
-fn is_goodbye(header: Header, body: &[u8]) -> bool {
-    header.kind == Kind::Probe && ProbeBody::parse(body) == Some(ProbeBody::Goodbye)
+/// Whether what was opened is a goodbye, and nothing else.
+fn is_goodbye(body: &[u8]) -> bool {
+    let mut chunks = Chunks::new(body);
+    let first = chunks.next().flatten();
+    first.is_some_and(|chunk| chunk.kind == Kind::Goodbye) && chunks.next().is_none()
 }
 
 fn random128(rng: &mut Stream) -> Random128 {

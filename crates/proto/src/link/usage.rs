@@ -16,14 +16,14 @@ use crate::bounds::{
 };
 use crate::config::CodingParams;
 use crate::stats::Stats;
-use crate::wire::{HEADER_LEN, LinkFeedback, TAG_LEN};
+use crate::wire::{LinkFeedback, OVERHEAD_LEN};
 
 /// Longest wait for feedback that is learned from, in intervals of feedback beyond a round trip.
 const WAIT_MAX: u32 = 8;
 /// Longest span between two frames that says something about the path's rate, microseconds.
 const SPAN_US_MAX: u32 = 10_000_000;
 /// Bytes of a frame besides its body.
-pub(crate) const FRAME_OVERHEAD: f64 = (HEADER_LEN + TAG_LEN) as f64;
+pub(crate) const FRAME_OVERHEAD: f64 = OVERHEAD_LEN as f64;
 /// Bodies that are longer than this part of the longest take longer on their way.
 const LONG_DIVISOR: usize = 2;
 /// Long frames that feedback has to have told of, and so often, without one of them having come: by

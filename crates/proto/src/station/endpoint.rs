@@ -10,7 +10,7 @@ use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
 use crate::inspect::{DecoderView, EncoderView};
 use crate::link::handshake::{Joined, Opened, Peer};
-use crate::wire::{Ack, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
+use crate::wire::{Ack, Chunk, Enc, Kind, OVERHEAD_LEN, Report, chunk_len};
 
 /// Encoder, decoder, and what they say to each other's other side.
 pub(crate) struct Endpoint {
@@ -93,36 +93,27 @@ impl Endpoint {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    pub(crate) fn handle_body(
+    pub(crate) fn handle_chunk(
         &mut self,
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        body: &[u8],
+        Chunk { kind, body }: Chunk<'_>,
     ) -> Option<()> {
-        let mut body = body;
-        if opened.header.has_ack || opened.header.kind == Kind::Ack {
-            let (ack, rest) = Ack::parse(body)?;
-            body = rest;
-            if opened.from == self.peer && ack.flow == shared.config.id {
-                self.handle_ack(shared, now, &ack);
+        match kind {
+            Kind::Enc => self.handle_enc(shared, now, body)?,
+            Kind::Ack => {
+                let (ack, _) = Ack::parse(body)?;
+                if opened.from == self.peer && ack.flow == shared.config.id {
+                    self.handle_ack(shared, now, &ack);
+                }
             }
-        }
-        match opened.header.kind {
-            Kind::Enc => self.handle_enc(shared, now, body),
-            Kind::Ack => Some(()),
             Kind::Report if Some(opened.from) == self.helper => {
                 self.handle_report(shared, now, &Report::parse(body)?);
-                Some(())
             }
-            Kind::Report
-            | Kind::Hello
-            | Kind::Plain
-            | Kind::Relayed
-            | Kind::Window
-            | Kind::WindowAck
-            | Kind::Probe => None,
+            _ => return None,
         }
+        Some(())
     }
 
     fn handle_enc(&mut self, shared: &mut Shared, now: Time, body: &[u8]) -> Option<()> {
@@ -212,28 +203,31 @@ impl Endpoint {
     }
 
     fn send_enc(&mut self, shared: &mut Shared, now: Time, ack_due: bool) {
-        let taken = HEADER_LEN + TAG_LEN + self.body.len();
+        let taken = OVERHEAD_LEN + self.body.len();
         let room = shared.path.frame_len().saturating_sub(taken);
         let pending = self.decoder.as_ref().is_some_and(|decoder| decoder.ack_due().is_some());
-        let fits = |decoder: &Decoder| Ack::len_bytes_max(decoder.blocks_to_tell()) <= room;
+        let fits =
+            |decoder: &Decoder| chunk_len(Ack::len_bytes_max(decoder.blocks_to_tell())) <= room;
         let mut piggyback = None;
         if ack_due || (pending && self.decoder.as_ref().is_some_and(fits)) {
             piggyback = self.make_ack(shared, now);
-            if piggyback.as_ref().is_some_and(|ack| ack.len() > room) {
+            if piggyback.as_ref().is_some_and(|ack| chunk_len(ack.len()) > room) {
                 self.held_ack = piggyback.take();
             }
         }
-        shared.group.begin(Kind::Enc, piggyback.is_some(), &mut shared.frame);
+        shared.group.begin(&mut shared.frame);
         if let Some(ack) = piggyback {
-            shared.frame.extend_from_slice(&ack);
+            Kind::Ack.write(&ack, &mut shared.frame);
             shared.stats.acks_piggybacked += 1;
         }
+        Kind::Enc.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(&self.body);
         self.seal(shared);
     }
 
     fn send_ack(&mut self, shared: &mut Shared, ack: &[u8]) -> Destination {
-        shared.group.begin(Kind::Ack, false, &mut shared.frame);
+        shared.group.begin(&mut shared.frame);
+        Kind::Ack.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(ack);
         self.seal(shared);
         shared.stats.ack_frames_sent += 1;
@@ -245,7 +239,7 @@ impl Endpoint {
         let stale = self.report_stale_after(shared);
         let e2 = |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, stale));
         let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
-        let room = shared.path.frame_len() - HEADER_LEN - TAG_LEN;
+        let room = shared.path.frame_len() - OVERHEAD_LEN;
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
         let (base, blocks) = self.decoder.as_mut()?.take_ack(now, room);
         let ack = Ack {

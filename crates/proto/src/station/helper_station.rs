@@ -8,7 +8,7 @@ use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::helper::Helper;
 use crate::inspect::FlowView;
 use crate::link::handshake::{Joined, Opened};
-use crate::wire::{Ack, ENC_LEN, Enc, HEADER_LEN, Kind, Report, TAG_LEN};
+use crate::wire::{Ack, Chunk, ENC_LEN, Enc, Kind, OVERHEAD_LEN, Report};
 
 /// The two flows between the endpoints, each with the station it goes to.
 pub(crate) struct HelperStation {
@@ -25,7 +25,7 @@ impl HelperStation {
         mut fork: impl FnMut() -> Stream,
         now: Time,
     ) -> Self {
-        let room = config.frame_len_max - HEADER_LEN - ENC_LEN - TAG_LEN;
+        let room = config.frame_len_max - OVERHEAD_LEN - ENC_LEN;
         let mut flow = |from, to| {
             let coding = config.coding;
             let (field, size) = (coding.field, coding.block_size);
@@ -64,37 +64,25 @@ impl HelperStation {
         }
     }
 
-    pub(crate) fn handle_body(
+    pub(crate) fn handle_chunk(
         &mut self,
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        body: &[u8],
+        Chunk { kind, body }: Chunk<'_>,
     ) -> Option<()> {
-        let mut body = body;
-        if opened.header.has_ack || opened.header.kind == Kind::Ack {
-            let (ack, rest) = Ack::parse(body)?;
-            body = rest;
-            self.handle_ack(shared, now, opened.from, &ack);
-        }
-        match opened.header.kind {
+        match kind {
             Kind::Enc => {
                 let helper = self.flow_mut(opened.from)?;
                 let field = helper.field();
                 let enc =
                     Enc::parse(body, |_| Some(field)).filter(|enc| enc.flow == opened.from)?;
                 helper.handle_enc(now, opened.header.counter, &enc, &mut shared.stats);
-                Some(())
             }
-            Kind::Ack => Some(()),
-            Kind::Report
-            | Kind::Hello
-            | Kind::Plain
-            | Kind::Relayed
-            | Kind::Window
-            | Kind::WindowAck
-            | Kind::Probe => None,
+            Kind::Ack => self.handle_ack(shared, now, opened.from, &Ack::parse(body)?.0),
+            _ => return None,
         }
+        Some(())
     }
 
     fn handle_ack(&mut self, shared: &mut Shared, now: Time, from: StationId, ack: &Ack) {
@@ -131,7 +119,8 @@ impl HelperStation {
                 continue;
             }
             let counter = shared.group.next_counter();
-            shared.group.begin(Kind::Enc, false, &mut shared.frame);
+            shared.group.begin(&mut shared.frame);
+            Kind::Enc.begin_last(&mut shared.frame);
             if helper.poll(counter, &mut shared.frame, &mut shared.stats) {
                 let to = *to;
                 self.turn = at + 1;
@@ -153,7 +142,8 @@ impl HelperStation {
             Some((helper.flow(), peer.erasure_ratio(now, peer.encoder_stale_after())))
         });
         let report = Report { e1: e1.collect() };
-        shared.group.begin(Kind::Report, false, &mut shared.frame);
+        shared.group.begin(&mut shared.frame);
+        Kind::Report.begin_last(&mut shared.frame);
         report.write(&mut shared.frame);
         shared.seal();
         shared.stats.control_frames_sent += 1;

@@ -10,7 +10,7 @@ use crate::config::{Role, StationConfig, StationId};
 use crate::host::too_big::write_too_big;
 use crate::link::handshake::Opened;
 use crate::link::mtu::{FrameLens, PathMtu};
-use crate::wire::{Echo, Kind, ProbeBody, TAG_LEN};
+use crate::wire::{Echo, TAG_LEN, Word};
 
 /// How long frames may be, and what is done to find out.
 pub(crate) struct Path {
@@ -91,24 +91,24 @@ impl Path {
     }
 
     /// Takes a probe or an echo of the peer; `len` is that of the whole frame.
-    pub(crate) fn handle_body(
+    pub(crate) fn handle_word(
         &mut self,
         now: Time,
         opened: Opened,
-        body: ProbeBody,
+        word: Word,
         len: usize,
     ) -> Option<()> {
         if opened.from != self.peer {
             return None;
         }
-        match body {
-            ProbeBody::Probe { round, .. } => {
+        match word {
+            Word::Probe { round, .. } => {
                 if self.echoes.is_full() {
                     self.echoes.remove(0);
                 }
                 self.echoes.push(Echo { round, len: u16::try_from(len).ok()? });
             }
-            ProbeBody::Echoes(echoes) => {
+            Word::Echoes(echoes) => {
                 let search = self.search.as_mut()?;
                 for echo in echoes {
                     search.handle_echo(now, echo.round, usize::from(echo.len));
@@ -140,18 +140,18 @@ impl Shared {
             return false;
         }
         if !self.path.echoes.is_empty() {
-            let echoes = ProbeBody::Echoes(core::mem::take(&mut self.path.echoes));
-            self.group.begin(Kind::Probe, false, &mut self.frame);
-            echoes.write(&mut self.frame);
+            let echoes = Word::Echoes(core::mem::take(&mut self.path.echoes));
+            self.group.begin(&mut self.frame);
+            echoes.write_last(&mut self.frame);
             self.seal();
             return true;
         }
         let Some(probe) = self.path.search.as_mut().and_then(|search| search.poll(now)) else {
             return false;
         };
-        self.group.begin(Kind::Probe, false, &mut self.frame);
-        let body = ProbeBody::Probe { round: probe.round, before: probe.before };
-        body.write(&mut self.frame);
+        self.group.begin(&mut self.frame);
+        let word = Word::Probe { round: probe.round, before: probe.before };
+        word.write_last(&mut self.frame);
         self.frame.resize(self.frame.len().max(probe.len - TAG_LEN), 0);
         self.seal();
         self.stats.path_probes_sent += 1;

@@ -7,7 +7,7 @@ use super::{Destination, Shared};
 use crate::config::StationId;
 use crate::flow::symbol::{self, Packet};
 use crate::link::handshake::Opened;
-use crate::wire::{HEADER_LEN, Kind, PACKET_PREFIX_LEN, TAG_LEN};
+use crate::wire::{Chunk, Kind, OVERHEAD_LEN, PACKET_PREFIX_LEN};
 
 /// A station that forwards packets to its peer as they come.
 pub(crate) struct Plain {
@@ -20,19 +20,19 @@ impl Plain {
     }
 
     pub(crate) fn packet_len_max(frame_len_max: usize) -> usize {
-        frame_len_max - HEADER_LEN - PACKET_PREFIX_LEN - TAG_LEN
+        frame_len_max - OVERHEAD_LEN - PACKET_PREFIX_LEN
     }
 
-    pub(crate) fn handle_body(
+    pub(crate) fn handle_chunk(
         &mut self,
         shared: &mut Shared,
         opened: Opened,
-        body: &[u8],
+        chunk: Chunk<'_>,
     ) -> Option<()> {
-        if opened.header.kind != Kind::Plain || opened.from != self.peer {
+        if chunk.kind != Kind::Plain || opened.from != self.peer {
             return None;
         }
-        for packet in symbol::verbatim_packets(body) {
+        for packet in symbol::verbatim_packets(chunk.body) {
             shared.egress.push(PacketRef::read(packet.bytes));
             shared.stats.packets_delivered += 1;
             shared.stats.bytes_delivered += packet.bytes.len() as u64;
@@ -49,7 +49,8 @@ impl Plain {
         loop {
             let packet = shared.ingress.front(now, &mut shared.stats)?;
             if packet.len() <= longest {
-                shared.group.begin(Kind::Plain, false, &mut shared.frame);
+                shared.group.begin(&mut shared.frame);
+                Kind::Plain.begin_last(&mut shared.frame);
                 symbol::append_packet(Packet::verbatim(&packet, true), &mut shared.frame);
                 break;
             }

@@ -9,12 +9,12 @@ mod words;
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 
-use super::{Destination, Event, FrameOutcome, Rejection, Shared, Station};
+use super::{Destination, Event, Shared, Station};
 use crate::bounds::{GOODBYE_INTERVAL, GOODBYES_MAX, PATH_ANSWERS_MAX, PEERS_MAX};
 use crate::config::StationId;
 use crate::link::handshake::Opened;
-use crate::wire::{ChallengeToken, Kind, ProbeBody};
-use words::{Act, Cause, Stage, Word};
+use crate::wire::{ChallengeToken, Chunk, Word};
+use words::{Act, Cause, Said, Stage};
 
 /// What is to be said.
 #[derive(Default)]
@@ -104,56 +104,47 @@ impl Station {
 }
 
 impl Shared {
-    /// Takes what a peer says of its path or of itself; `len` is that of the whole frame.
+    /// Takes what a peer says of its path or of itself, in a frame of so many bytes. The token, if
+    /// it is the answer to a challenge; nothing, if it makes no sense here.
     pub(crate) fn handle_word(
         &mut self,
         now: Time,
         opened: Opened,
-        body: &[u8],
+        chunk: Chunk<'_>,
         len: usize,
-    ) -> FrameOutcome {
-        let (from, me) = (opened.from, self.config.id);
-        let Some(body) = ProbeBody::parse(body) else {
-            return FrameOutcome::Rejected(Rejection::NotForUs);
-        };
-        let (word, to) = Word::of(&body);
-        let understood = match (word.on(to == Some(me)), body) {
-            (Act::Answer, ProbeBody::Challenge { token, .. }) => {
+    ) -> Option<Option<ChallengeToken>> {
+        let from = opened.from;
+        let word = Word::parse(chunk)?;
+        let (said, to) = Said::of(&word);
+        match (said.on(to == Some(self.config.id)), word) {
+            (Act::Answer, Word::Challenge { token, .. }) => {
                 push(&mut self.presence.answers, (from, token));
-                Some(())
             }
-            (Act::Tell, ProbeBody::Answer { token, .. }) => {
-                return FrameOutcome::Answered { from, token };
-            }
+            (Act::Tell, Word::Answer { token, .. }) => return Some(Some(token)),
             (Act::Part, _) => {
                 push(&mut self.presence.heard, from);
                 if self.group.note_goodbye(now, from) {
                     self.push_event(Event::PeerGone { peer: from });
                 }
-                Some(())
             }
             (Act::NoteHeard, _) => {
                 if self.presence.is_closing() {
                     push(&mut self.presence.closing.heard_by, from);
                 }
-                Some(())
             }
-            (Act::FollowPath, body) => self.path.handle_body(now, opened, body, len),
-            (Act::Answer | Act::Tell | Act::Refuse, _) => None,
-        };
-        match understood {
-            Some(()) => FrameOutcome::Accepted { from },
-            None => FrameOutcome::Rejected(Rejection::NotForUs),
+            (Act::FollowPath, word) => self.path.handle_word(now, opened, word, len)?,
+            (Act::Answer | Act::Tell | Act::Refuse, _) => return None,
         }
+        Some(None)
     }
 
     /// Makes a frame about this station's presence, if there is one to send. To whom.
     pub(crate) fn poll_presence(&mut self, now: Time) -> Option<Destination> {
         if let Some((to, token)) = self.presence.answers.pop_at(0) {
-            return Some(self.say(ProbeBody::Answer { to, token }, Destination::Station(to)));
+            return Some(self.say(Word::Answer { to, token }, Destination::Station(to)));
         }
         if let Some(to) = self.presence.heard.pop_at(0) {
-            return Some(self.say(ProbeBody::GoodbyeHeard { to }, Destination::Station(to)));
+            return Some(self.say(Word::GoodbyeHeard { to }, Destination::Station(to)));
         }
         let Presence { stage, closing, .. } = &mut self.presence;
         let cause = match closing.said {
@@ -168,12 +159,12 @@ impl Shared {
         }
         closing.said += 1;
         closing.due = now + GOODBYE_INTERVAL;
-        Some(self.say(ProbeBody::Goodbye, Destination::All))
+        Some(self.say(Word::Goodbye, Destination::All))
     }
 
-    fn say(&mut self, body: ProbeBody, to: Destination) -> Destination {
-        self.group.begin(Kind::Probe, false, &mut self.frame);
-        body.write(&mut self.frame);
+    fn say(&mut self, word: Word, to: Destination) -> Destination {
+        self.group.begin(&mut self.frame);
+        word.write_last(&mut self.frame);
         self.seal();
         self.stats.control_frames_sent += 1;
         to
@@ -185,7 +176,7 @@ impl Shared {
         if !self.group.is_up(to) {
             return None;
         }
-        self.say(ProbeBody::Challenge { to, token }, Destination::Station(to));
+        self.say(Word::Challenge { to, token }, Destination::Station(to));
         self.stats.frames_sent += 1;
         self.stats.bytes_sent += self.frame.len() as u64;
         Some(&self.frame)

@@ -10,7 +10,7 @@ use crate::error::ConfigError;
 use crate::flow::symbol;
 use crate::flow::tcp_nc::{self, NcLayer, NcParams};
 use crate::link::handshake::Opened;
-use crate::wire::Kind;
+use crate::wire::{Chunk, Kind};
 
 /// An endpoint that codes between TCP and IP.
 pub(crate) struct TcpNcEndpoint {
@@ -45,17 +45,17 @@ impl TcpNcEndpoint {
         self.drain(shared, now);
     }
 
-    pub(crate) fn handle_body(
+    pub(crate) fn handle_chunk(
         &mut self,
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        body: &[u8],
+        chunk: Chunk<'_>,
     ) -> Option<()> {
-        if opened.header.kind != Kind::Plain || opened.from != self.peer {
+        if chunk.kind != Kind::Plain || opened.from != self.peer {
             return None;
         }
-        for packet in symbol::verbatim_packets(body) {
+        for packet in symbol::verbatim_packets(chunk.body) {
             self.look_for_room(shared);
             self.layer.handle_path_packet(now, PacketRef::read(packet.bytes));
             self.drain(shared, now);

@@ -17,8 +17,8 @@ use crate::link::pacer::Pacer;
 use crate::link::rtt::RttEstimator;
 use crate::link::usage::{Heard, LinkUsage};
 use crate::wire::{
-    HEADER_LEN, Kind, LINK_FEEDBACK_LEN, LinkFeedback, PathId, TAG_LEN, WindowFeedback,
-    WindowSymbol,
+    Chunk, Kind, LINK_FEEDBACK_LEN, LinkFeedback, OVERHEAD_LEN, PathId, WindowFeedback,
+    WindowSymbol, chunk_len,
 };
 
 /// Sender, receiver, and what they say to each other's other side; and the link that both cross.
@@ -29,8 +29,10 @@ pub(crate) struct WindowEndpoint {
     sender: WindowSender,
     /// There once the peer has joined, in window mode as well.
     receiver: Option<WindowReceiver>,
+    /// What the frame being read, of this counter, has told of the link.
+    heard: Option<(u32, Heard)>,
     body: Vec<u8>,
-    /// Feedback, and whether it is due and did not fit the frame before.
+    /// A chunk of feedback, and whether it is due and did not fit the frame before.
     ack: Vec<u8>,
     ack_follows: bool,
     /// Until when feedback that is due waits for a symbol with room.
@@ -85,6 +87,7 @@ impl WindowEndpoint {
             arrivals: Arrivals::default(),
             sender: WindowSender::new(config.coding, symbol_size_max, rng, now)?,
             receiver: None,
+            heard: None,
             body: Vec::new(),
             ack: Vec::new(),
             ack_follows: false,
@@ -164,61 +167,65 @@ impl WindowEndpoint {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    pub(crate) fn handle_body(
+    pub(crate) fn handle_chunk(
         &mut self,
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        body: &[u8],
+        Chunk { kind, body }: Chunk<'_>,
     ) -> Option<()> {
         if opened.from != self.peer {
             return None;
         }
         self.sender.note_heard(&self.link);
-        let mut body = body;
-        if opened.header.has_ack || opened.header.kind == Kind::WindowAck {
-            let (of_link, rest) = LinkFeedback::parse(body)?;
-            let (feedback, rest) = WindowFeedback::parse(rest)?;
-            body = rest;
-            self.handle_feedback(shared, now, (of_link, opened.header.counter), &feedback);
-        }
-        match opened.header.kind {
+        let counter = opened.header.counter;
+        match kind {
             Kind::Window => {
                 let symbol = WindowSymbol::parse(body).filter(|symbol| symbol.flow == FLOW)?;
                 let receiver = self.receiver.as_mut()?;
-                self.arrivals.note(now, opened.header.counter);
+                self.arrivals.note(now, counter);
                 receiver.set_frame_time(self.arrivals.frame_time());
                 receiver.handle_symbol(now, &symbol, &mut shared.egress, &mut shared.stats);
-                Some(())
             }
-            Kind::WindowAck => Some(()),
-            Kind::Enc
-            | Kind::Ack
-            | Kind::Report
-            | Kind::Hello
-            | Kind::Plain
-            | Kind::Relayed
-            | Kind::Probe => None,
+            Kind::Link => {
+                let heard = self.hear(shared, LinkFeedback::parse(body)?.0, counter);
+                self.heard = heard.map(|heard| (counter, heard));
+            }
+            Kind::WindowAck => {
+                let (feedback, _) = WindowFeedback::parse(body)?;
+                let heard = self.heard.take().filter(|&(frame, _)| frame == counter);
+                if let Some((_, heard)) = heard {
+                    self.handle_feedback(shared, now, &heard, &feedback);
+                }
+            }
+            _ => return None,
         }
+        Some(())
+    }
+
+    /// What is told of the link, if it is about frames of this session.
+    fn hear(&self, shared: &Shared, mut told: LinkFeedback, peer_counter: u32) -> Option<Heard> {
+        if told.path != PathId::default() || told.counter >= shared.group.next_counter() {
+            return None;
+        }
+        if let LinkErrors::Fixed(ratios) = shared.config.link_errors {
+            told.loss_ratio = ratios.e3;
+        }
+        Some(Heard::new(told, peer_counter))
     }
 
     fn handle_feedback(
         &mut self,
         shared: &mut Shared,
         now: Time,
-        (mut of_link, peer_counter): (LinkFeedback, u32),
+        heard: &Heard,
         feedback: &WindowFeedback,
     ) {
-        let is_ours = of_link.path == PathId::default() && feedback.flow == FLOW;
-        if !is_ours || of_link.counter >= shared.group.next_counter() {
-            return; // About frames of a session before this one.
+        if feedback.flow != FLOW {
+            return;
         }
-        if let LinkErrors::Fixed(ratios) = shared.config.link_errors {
-            of_link.loss_ratio = ratios.e3;
-        }
-        let heard = Heard::new(of_link, peer_counter);
         let link = &mut self.link;
-        self.sender.handle_feedback(now, feedback, (link, &heard), &mut shared.stats);
+        self.sender.handle_feedback(now, feedback, (link, heard), &mut shared.stats);
         let shares_air = self.link.shares_air();
         let round_trip = self.link.rtt().smoothed();
         let hold = hold_max(shared.config.coding.delivery, self.link.rtt());
@@ -262,8 +269,8 @@ impl WindowEndpoint {
                 return None;
             }
             self.ack_follows = false;
-            if self.make_ack(shared, now).is_some() {
-                return Some(self.send_ack(shared));
+            if let Some(feedback) = self.make_ack(shared, now) {
+                return Some(self.send_ack(shared, &feedback));
             }
         }
         let ack_due = self.ack_due().is_some_and(|at| at <= now);
@@ -277,8 +284,8 @@ impl WindowEndpoint {
             if symbol_soon && self.waits_for_room(shared, now) || self.waits_for_turn(shared, now) {
                 return None;
             }
-            self.make_ack(shared, now)?;
-            return Some(self.send_ack(shared));
+            let feedback = self.make_ack(shared, now)?;
+            return Some(self.send_ack(shared, &feedback));
         }
         None
     }
@@ -312,14 +319,13 @@ impl WindowEndpoint {
     }
 
     fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
-        let taken = HEADER_LEN + TAG_LEN + self.body.len();
+        let taken = OVERHEAD_LEN + self.body.len();
         let room = shared.path.frame_len().saturating_sub(taken);
         // News wait for a symbol with room, rather than take a frame of their own; what is due does
         // not wait for long.
-        let fits = self
-            .receiver
-            .as_ref()
-            .is_some_and(|receiver| LINK_FEEDBACK_LEN + receiver.feedback_len() <= room);
+        let fits = self.receiver.as_ref().is_some_and(|receiver| {
+            chunk_len(LINK_FEEDBACK_LEN) + chunk_len(receiver.feedback_len()) <= room
+        });
         let rides = fits && (has_news || self.ack_waits_until.is_some());
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
         self.ack_follows = ack_due && !fits && !waits;
@@ -327,35 +333,48 @@ impl WindowEndpoint {
             self.ack_turn = AckTurn::default(); // It waits for this frame, not for one before.
         }
         let wanted = fits && (rides || ack_due);
-        let piggyback = wanted && self.make_ack(shared, now).is_some();
-        shared.group.begin(Kind::Window, piggyback, &mut shared.frame);
-        if piggyback {
-            shared.frame.extend_from_slice(&self.ack);
+        let piggyback = if wanted { self.make_ack(shared, now) } else { None };
+        shared.group.begin(&mut shared.frame);
+        if let Some((of_link, of_window)) = piggyback {
+            self.write_of_link(&of_link, &mut shared.frame);
+            self.ack.clear();
+            of_window.write(&mut self.ack);
+            Kind::WindowAck.write(&self.ack, &mut shared.frame);
             shared.stats.acks_piggybacked += 1;
         }
+        Kind::Window.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(&self.body);
         self.seal(shared);
     }
 
-    fn send_ack(&mut self, shared: &mut Shared) -> Destination {
-        shared.group.begin(Kind::WindowAck, false, &mut shared.frame);
-        shared.frame.extend_from_slice(&self.ack);
+    fn write_of_link(&mut self, of_link: &LinkFeedback, frame: &mut Vec<u8>) {
+        self.ack.clear();
+        of_link.write(&mut self.ack);
+        Kind::Link.write(&self.ack, frame);
+    }
+
+    fn send_ack(
+        &mut self,
+        shared: &mut Shared,
+        (of_link, of_window): &(LinkFeedback, WindowFeedback),
+    ) -> Destination {
+        shared.group.begin(&mut shared.frame);
+        self.write_of_link(of_link, &mut shared.frame);
+        Kind::WindowAck.begin_last(&mut shared.frame);
+        of_window.write(&mut shared.frame);
         self.seal(shared);
         shared.stats.ack_frames_sent += 1;
         Destination::Station(self.peer)
     }
 
-    /// Writes the newest feedback into `self.ack`, if there is any.
-    fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<()> {
+    /// The newest feedback, if there is any.
+    fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<(LinkFeedback, WindowFeedback)> {
         let loss_ratio = shared.group.peer(self.peer).map_or(0.0, |peer| peer.link.ratio());
         let receiver = self.receiver.as_mut()?;
         let of_link = self.arrivals.feedback(now, loss_ratio, self.link.finds_air_shared())?;
-        self.ack.clear();
         self.ack_waits_until = None;
         self.ack_turn = AckTurn::default();
-        of_link.write(&mut self.ack);
-        receiver.take_feedback(now, loss_ratio).write(&mut self.ack);
-        Some(())
+        Some((of_link, receiver.take_feedback(now, loss_ratio)))
     }
 
     /// When feedback is to go at the latest. Without a frame of the session nothing is to be told.

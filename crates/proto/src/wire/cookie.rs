@@ -4,9 +4,9 @@
 //! ```text
 //!  0        1        3        4                       20                    36
 //!  +--------+--------+--------+-----------------------+---------------------+
-//!  | v |3|1 | sender |   3    |  what it answers      |  cookie             |
+//!  | v | 3  | sender |   3    |  what it answers      |  cookie             |
 //!  +--------+--------+--------+-----------------------+---------------------+
-//!  | v |3|1 | sender |   4    |  MAC under a cookie   |  HELLO or initiation ...
+//!  | v | 3  | sender |   4    |  MAC under a cookie   |  HELLO or initiation ...
 //!  +--------+--------+--------+-----------------------+---------------------
 //! ```
 //! The first byte is that of a key exchange, and the step tells what it is. What a cookie answers
@@ -15,7 +15,7 @@
 //! comes of it. A message with a MAC in front has no other one behind it.
 
 use super::key_exchange::first_byte;
-use super::{Header, KeyExchange, Kind, Random128, Reader, Step, TAG_LEN, write_station};
+use super::{Header, KeyExchange, Random128, Reader, Step, TAG_LEN, write_station};
 use crate::config::StationId;
 
 const COOKIE: u8 = 3;
@@ -81,7 +81,7 @@ pub fn unwrap(frame: &[u8]) -> (Option<Random128>, &[u8]) {
 
 /// What a cookie for this message has to repeat; none for what is no HELLO and no initiation.
 pub fn asked_by(message: &[u8]) -> Option<Random128> {
-    if Header::parse(message).is_some_and(|header| header.kind == Kind::Hello) {
+    if Header::parse(message).is_some_and(|header| header.is_hello) {
         return message.last_chunk::<TAG_LEN>().copied();
     }
     let exchange = KeyExchange::parse(message)?;

@@ -19,8 +19,8 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use super::intervals::{INTERVALS_LEN, Intervals};
 use super::*;
 use crate::bounds::{
-    FEEDBACK_INTERVAL_MAX, HELLO_INTERVAL_TOLD_MAX, HELLO_INTERVAL_TOLD_MIN, MTU_ECHOES_MAX,
-    SESSION_FRAMES_MAX,
+    CHUNKS_MAX, FEEDBACK_INTERVAL_MAX, FRAME_LEN_MAX, HELLO_INTERVAL_TOLD_MAX,
+    HELLO_INTERVAL_TOLD_MIN, MTU_ECHOES_MAX, SESSION_FRAMES_MAX, SYMBOL_SIZE_MIN,
 };
 use crate::flow::symbol::{Packet, append_packet};
 use crate::flow::tcp_nc::RUNS_MAX;
@@ -28,6 +28,7 @@ use crate::host::compression::Contexts;
 
 /// The tables of the page, without their heads, and which of them were looked at.
 struct Document {
+    text: String,
     tables: BTreeMap<String, Vec<Vec<String>>>,
     seen: RefCell<BTreeSet<String>>,
 }
@@ -48,7 +49,7 @@ impl Document {
         }
         // The first line says what the columns are.
         tables.values_mut().for_each(|rows| drop(rows.remove(0)));
-        Document { tables, seen: RefCell::default() }
+        Document { text, tables, seen: RefCell::default() }
     }
 
     fn table(&self, title: &str) -> &[Vec<String>] {
@@ -120,7 +121,7 @@ const FLOW: StationId = StationId(0xbeef);
 #[test]
 fn every_table_of_the_page_says_what_the_code_writes() {
     let page = Document::read();
-    header_and_kinds(&page);
+    header_and_chunks(&page);
     hello(&page);
     key_exchange(&page);
     cookies(&page);
@@ -129,7 +130,7 @@ fn every_table_of_the_page_says_what_the_code_writes() {
     window(&page);
     of_link(&page);
     differences(&page);
-    probes(&page);
+    words(&page);
     relays(&page);
     tcp_nc(&page);
     sizes(&page);
@@ -137,12 +138,14 @@ fn every_table_of_the_page_says_what_the_code_writes() {
     assert_eq!(*page.seen.borrow(), all, "a table that nothing holds");
 }
 
-fn header_and_kinds(page: &Document) {
-    let header =
-        |kind, has_ack| Header { kind, has_ack, session_tag: 0x0a0b, counter: 0x0c0d_0e0f };
-    let bytes = written(|out| header(Kind::Window, true).write(out));
+fn header_and_chunks(page: &Document) {
+    let write = |is_hello| {
+        let header = Header { is_hello, session_tag: 0x0a0b, counter: 0x0c0d_0e0f };
+        written(|out| header.write(out))
+    };
+    let bytes = write(false);
     let fields: [(&str, &[u8]); 3] = [
-        ("version and kind", &[0x5b]),
+        ("version and form", &[0x60]),
         ("session tag", &[0x0a, 0x0b]),
         ("counter", &[0x0c, 0x0d, 0x0e, 0x0f]),
     ];
@@ -150,27 +153,48 @@ fn header_and_kinds(page: &Document) {
     assert_eq!(bytes.len(), HEADER_LEN);
     let counters = format!("0 to {}", SESSION_FRAMES_MAX - 1);
     assert_eq!(page.values("Header", "counter"), counters);
-    let bits = [("version", u16::from(VERSION)), ("code", 5), ("lowest bit", 1)];
-    page.bits("Bits of version and kind", (u16::from(bytes[0]), 8), &bits);
-    assert_eq!(page.values("Bits of version and kind", "version"), VERSION.to_string());
+    let bits = [("version", u16::from(VERSION)), ("form", 2)];
+    page.bits("Bits of version and form", (u16::from(write(true)[0]), 8), &bits);
+    assert_eq!(page.values("Bits of version and form", "version"), VERSION.to_string());
+    let forms = format!("{CHUNKS}, {HELLO}, {KEY_EXCHANGE}");
+    assert_eq!(page.values("Bits of version and form", "form"), forms);
+
+    let mut followed = written(|out| Kind::Window.write(&[0x5a; 3], out));
+    let fields: [(&str, &[u8]); 3] = [("kind", &[0x86]), ("length", &[3]), ("body", &[0x5a; 3])];
+    page.layout("A chunk that another one follows", &followed, &fields);
+    page.bits("Bits of kind", (followed[0].into(), 8), &[("followed", 1), ("code", 6)]);
+    followed = written(|out| Kind::Window.write(&[0x5a; 0x0123], out));
+    let fields: [(&str, &[u8]); 3] =
+        [("kind", &[0x86]), ("length", &[0x81, 0x23]), ("body", &[0x5a; 0x0123])];
+    page.layout("A chunk that another one follows", &followed, &fields);
+    let mut last = written(|out| Kind::Window.begin_last(out));
+    assert_eq!(last.len(), LAST_CHUNK_LEN);
+    last.push(0x5a);
+    page.layout("The last chunk", &last, &[("kind", &[6]), ("body", &[0x5a])]);
+    assert!(page.text.contains(&format!("more than {CHUNKS_MAX} chunks")));
+
+    let kinds = [
+        (Kind::Enc, "ENC"),
+        (Kind::Ack, "ACK"),
+        (Kind::Report, "REPORT"),
+        (Kind::Hello, "HELLO"),
+        (Kind::Plain, "PLAIN"),
+        (Kind::Window, "WIN"),
+        (Kind::WindowAck, "WINACK"),
+        (Kind::Link, "LINK"),
+        (Kind::Probe, "PROBE"),
+        (Kind::Echoes, "ECHOES"),
+        (Kind::Challenge, "CHALLENGE"),
+        (Kind::Answer, "ANSWER"),
+        (Kind::Goodbye, "GOODBYE"),
+        (Kind::GoodbyeHeard, "GOODBYE HEARD"),
+        (Kind::Relayed, "RELAYED"),
+    ];
     let rows = page.table("Kinds");
-    let of = |row: usize, kind, has_ack| {
-        let first = written(|out| header(kind, has_ack).write(out))[0];
-        let (code, bit) = ((first >> 1 & 7).to_string(), (first & 1).to_string());
-        assert_eq!(rows[row][0], code, "{kind:?}");
-        assert!(rows[row][1].split(", ").any(|said| said == bit), "{kind:?}");
-        let carries = rows[row][1].contains(", ");
-        assert_eq!(carries, kind.carries_ack(), "{kind:?}");
-        rows[row][2].as_str()
-    };
-    let kinds = [Kind::Enc, Kind::Ack, Kind::Report, Kind::Hello];
-    let names: Vec<_> = kinds.iter().zip(0..).map(|(&kind, row)| of(row, kind, false)).collect();
-    assert_eq!(names, ["ENC", "ACK", "REPORT", "HELLO"]);
-    let kinds = [Kind::Plain, Kind::Relayed, Kind::Window, Kind::WindowAck, Kind::Probe];
-    let names: Vec<_> = kinds.iter().zip(5..).map(|(&kind, row)| of(row, kind, false)).collect();
-    assert_eq!(names, ["PLAIN", "relayed", "WIN", "WINACK", "PROBE"]);
-    assert_eq!((rows[4][0].as_str(), rows[4][1].as_str()), ("3", "1"), "key exchanges");
-    assert_eq!(rows.len(), 10);
+    assert_eq!(rows.len(), kinds.len());
+    for (row, (kind, name)) in rows.iter().zip(kinds) {
+        assert_eq!((row[0].as_str(), row[1].as_str()), (&*kind.code().to_string(), name));
+    }
 }
 
 fn hello(page: &Document) {
@@ -258,7 +282,7 @@ fn key_exchange(page: &Document) {
         assert_eq!((read.sender, read.noise.len(), read.mac), (FLOW, len, [0x66; 16]));
         let noise = vec![0x55; len];
         let fields: [(&str, &[u8]); 6] = [
-            ("version and kind", &[0x57]),
+            ("version and form", &[0x63]),
             ("sender", &[0xbe, 0xef]),
             ("step", &[code]),
             ("exchange", &[1, 2, 3, 4]),
@@ -272,7 +296,7 @@ fn key_exchange(page: &Document) {
 fn cookies(page: &Document) {
     let reply = cookie::CookieReply { sender: FLOW, answers: [0x55; 16], cookie: [0x66; 16] };
     let mut fields: Vec<(&str, &[u8])> = vec![
-        ("version and kind", &[0x57]),
+        ("version and form", &[0x63]),
         ("sender", &[0xbe, 0xef]),
         ("step", &[3]),
         ("answers", &[0x55; 16]),
@@ -304,12 +328,14 @@ fn symbols_of_blocks(page: &Document) {
     page.layout("ENC, form 1", &seeded[ENC_LEN..], &fields);
     assert_eq!(seeded.len() - 1, ENC_LEN + SEED_LEN);
     let vector = vec![0x77; 0x0123];
-    let mut explicit = head(Form::Explicit { run: 0x0b0c, count, vector: &vector });
+    let mut explicit = head(Form::Explicit { run: 0x050c, count, vector: &vector });
     explicit.push(0x5a);
-    let fields: [(&str, &[u8]); 3] =
-        [("run", &[0x0b, 0x0c]), ("vector", &vector), ("symbol", &[0x5a])];
+    let fields: [(&str, &[u8]); 3] = [("run", &[0x0c]), ("vector", &vector), ("symbol", &[0x5a])];
     page.layout("ENC, form 2", &explicit[ENC_LEN..], &fields);
-    for (bytes, form) in [(source, 0), (seeded, 1), (explicit, 2)] {
+    let word = u16::from_be_bytes([explicit[4], explicit[5]]);
+    let bits = [("form", 2), ("run", 5), ("count", 0x0123)];
+    page.bits("Bits of form and index, form 2", (word, 16), &bits);
+    for (bytes, form) in [(source, 0), (seeded, 1)] {
         let word = u16::from_be_bytes([bytes[4], bytes[5]]);
         page.bits("Bits of form and index", (word, 16), &[("form", form), ("index", 0x0123)]);
     }
@@ -463,7 +489,7 @@ fn of_link(page: &Document) {
         ("frames", &[0x21, 0x22, 0x23, 0x24]),
         ("loss", &[0xff; 2]),
     ];
-    page.layout("Feedback about a link", &bytes, &fields);
+    page.layout("LINK", &bytes, &fields);
     assert_eq!(bytes.len(), LINK_FEEDBACK_LEN);
     page.bits("Bits of path", (0x8a, 8), &[("half duplex", 1), ("path", 0x0a)]);
 }
@@ -519,29 +545,27 @@ fn differences(page: &Document) {
     assert_eq!(difference_of(ahead).len(), nothing.len() + 10, "five bytes each at most");
 }
 
-fn probes(page: &Document) {
-    let probe = written(|out| ProbeBody::Probe { round: 0x0102, before: 3 }.write(out));
-    let fields: [(&str, &[u8]); 3] = [("body", &[0]), ("round", &[1, 2]), ("before", &[3])];
+fn words(page: &Document) {
+    // Without the byte that says which chunk it is.
+    let body = |word: Word| written(|out| word.write_last(out)).split_off(LAST_CHUNK_LEN);
+    let probe = body(Word::Probe { round: 0x0102, before: 3 });
+    let fields: [(&str, &[u8]); 2] = [("round", &[1, 2]), ("before", &[3])];
     page.layout("PROBE", &probe, &fields);
     let echoes = [Echo { round: 0x0102, len: 0x0304 }].into_iter().collect();
-    let echoes = written(|out| ProbeBody::Echoes(echoes).write(out));
-    page.layout("PROBE, echoes", &echoes[..2], &[("body", &[1]), ("echoes", &[1])]);
-    assert_eq!(page.values("PROBE, echoes", "echoes"), format!("0 to {MTU_ECHOES_MAX}"));
+    let echoes = body(Word::Echoes(echoes));
+    page.layout("ECHOES", &echoes[..1], &[("echoes", &[1])]);
+    assert_eq!(page.values("ECHOES", "echoes"), format!("0 to {MTU_ECHOES_MAX}"));
     let fields: [(&str, &[u8]); 2] = [("round", &[1, 2]), ("length", &[3, 4])];
-    page.layout("PROBE, an echo", &echoes[2..], &fields);
+    page.layout("ECHOES, an echo", &echoes[1..], &fields);
     let token = [1, 2, 3, 4, 5, 6, 7, 8];
-    let asked = written(|out| ProbeBody::Challenge { to: FLOW, token }.write(out));
-    let fields: [(&str, &[u8]); 3] = [("body", &[2]), ("to", &[0xbe, 0xef]), ("token", &token)];
-    page.layout("PROBE, a challenge", &asked, &fields);
-    assert_eq!(HEADER_LEN + asked.len() + TAG_LEN, PATH_CHALLENGE_LEN);
-    let answer = written(|out| ProbeBody::Answer { to: FLOW, token }.write(out));
-    let fields: [(&str, &[u8]); 3] = [("body", &[3]), ("to", &[0xbe, 0xef]), ("token", &token)];
-    page.layout("PROBE, an answer", &answer, &fields);
-    let goodbye = written(|out| ProbeBody::Goodbye.write(out));
-    page.layout("PROBE, a goodbye", &goodbye, &[("body", &[4])]);
-    let heard = written(|out| ProbeBody::GoodbyeHeard { to: FLOW }.write(out));
-    let fields: [(&str, &[u8]); 2] = [("body", &[5]), ("to", &[0xbe, 0xef])];
-    page.layout("PROBE, a goodbye heard", &heard, &fields);
+    let asked = body(Word::Challenge { to: FLOW, token });
+    let fields: [(&str, &[u8]); 2] = [("to", &[0xbe, 0xef]), ("token", &token)];
+    page.layout("CHALLENGE, ANSWER", &asked, &fields);
+    assert_eq!(OVERHEAD_LEN + asked.len(), PATH_CHALLENGE_LEN);
+    page.layout("CHALLENGE, ANSWER", &body(Word::Answer { to: FLOW, token }), &fields);
+    assert!(body(Word::Goodbye).is_empty());
+    let heard = body(Word::GoodbyeHeard { to: FLOW });
+    page.layout("GOODBYE HEARD", &heard, &[("to", &[0xbe, 0xef])]);
 }
 
 fn relays(page: &Document) {
@@ -647,13 +671,14 @@ fn tcp_nc(page: &Document) {
 }
 
 fn sizes(page: &Document) {
-    let beyond_symbol = HEADER_LEN + PACKET_PREFIX_LEN + TAG_LEN;
+    let beyond_symbol = OVERHEAD_LEN + PACKET_PREFIX_LEN;
     let expected = [
         ("header", HEADER_LEN),
         ("AEAD tag", TAG_LEN),
+        ("last chunk before its body", LAST_CHUNK_LEN),
         ("ENC before vector or symbol", ENC_LEN),
         ("WIN before the symbol", WINDOW_SYMBOL_LEN),
-        ("feedback about a link", LINK_FEEDBACK_LEN),
+        ("LINK", LINK_FEEDBACK_LEN),
         ("WINACK before the bitmap", WINDOW_FEEDBACK_LEN),
         ("HELLO in clear", HELLO_CLEAR_LEN),
         ("relayed, before the relay's frame", RELAYED_LEN),

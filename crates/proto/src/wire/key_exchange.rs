@@ -16,7 +16,7 @@
 //! key that is made of the receiver's public key: who does not know that gets no Diffie-Hellman out
 //! of the receiver.
 
-use super::{Kind, Reader, VERSION, write_station};
+use super::{KEY_EXCHANGE, Reader, VERSION, write_station};
 use crate::config::StationId;
 use crate::psk::PSK_LEN;
 
@@ -138,7 +138,7 @@ impl<'a> KeyExchange<'a> {
 }
 
 pub(super) fn first_byte() -> u8 {
-    VERSION << 4 | Kind::Hello.code() << 1 | 1
+    VERSION << 4 | KEY_EXCHANGE
 }
 
 #[cfg(test)]

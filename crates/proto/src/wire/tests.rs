@@ -3,16 +3,32 @@
 use super::*;
 use proptest::prelude::*;
 
+/// They may cost 38 and 33; the greatest numbers that there are take no more than others.
 #[test]
-fn a_full_size_systematic_frame_costs_31_bytes_in_blocks_and_32_in_window_mode() {
-    let mut frame = Vec::new();
-    let header = Header { kind: Kind::Enc, has_ack: false, session_tag: 1, counter: 2 };
-    header.write(&mut frame);
-    Enc::write_head(StationId(u16::MAX), 3, Form::Source { index: 4 }, &mut frame);
-    // The greatest numbers that there are take no more than others.
-    assert_eq!(frame.len(), HEADER_LEN + ENC_LEN);
-    assert_eq!(frame.len() + PACKET_PREFIX_LEN + TAG_LEN, 31);
-    assert_eq!(HEADER_LEN + WINDOW_SYMBOL_LEN + PACKET_PREFIX_LEN + TAG_LEN, 32);
+fn a_full_size_systematic_frame_costs_32_bytes_in_blocks_and_33_in_window_mode() {
+    let symbol = |kind: Kind, write: &dyn Fn(&mut Vec<u8>)| {
+        let mut frame = Vec::new();
+        Header { is_hello: false, session_tag: 1, counter: u32::MAX }.write(&mut frame);
+        kind.begin_last(&mut frame);
+        write(&mut frame);
+        frame.len() + PACKET_PREFIX_LEN + TAG_LEN
+    };
+    let source = Form::Source { index: 1_023 };
+    let in_blocks = symbol(Kind::Enc, &|frame| {
+        Enc::write_head(StationId(u16::MAX), u16::MAX, source, frame);
+    });
+    let forms = [
+        WindowForm::Source { id: u32::MAX, distance: 1_023, lanes: Lanes::ONE },
+        WindowForm::Source { id: u32::MAX, distance: 1_023, lanes: Lanes::MOST },
+    ];
+    let in_windows = forms.map(|form| {
+        symbol(Kind::Window, &|frame| WindowSymbol::write_head(FlowId(u8::MAX), form, frame))
+    });
+    assert_eq!((in_blocks, in_windows), (32, [33, 33]));
+    assert_eq!(OVERHEAD_LEN + ENC_LEN + PACKET_PREFIX_LEN, 32);
+    // And no more is kept free for coded symbols in window mode.
+    let longest = symbol_size_max(1_500, &CodingParams::window(), false);
+    assert_eq!(1_500 - (longest - PACKET_PREFIX_LEN), 33);
 }
 
 #[test]
@@ -21,20 +37,18 @@ fn the_paper_parameters_fit_an_ethernet_frame() {
 }
 
 #[test]
-fn feedback_rides_on_symbols_and_on_nothing_else() {
-    for code in 0..8 {
-        let (kind, _) = Kind::from_code(code, false).unwrap();
-        let header = Header { kind, has_ack: true, session_tag: 1, counter: 2 };
+fn headers_survive_the_wire_and_other_forms_and_versions_are_none() {
+    for is_hello in [false, true] {
+        let header = Header { is_hello, session_tag: 1, counter: 2 };
         let mut frame = Vec::new();
         header.write(&mut frame);
         frame.extend_from_slice(&[0; TAG_LEN]);
-        let expected = match kind {
-            Kind::Enc | Kind::Window => Some(header),
-            // What stands there instead.
-            Kind::Plain => Some(Header { kind: Kind::Relayed, has_ack: false, ..header }),
-            _ => None,
-        };
-        assert_eq!(Header::parse(&frame), expected, "{kind:?}");
+        assert_eq!(Header::parse(&frame), Some(header));
+        for first in 0..=u8::MAX {
+            let is_one = [CHUNKS, HELLO].contains(&(first ^ VERSION << 4));
+            frame[0] = first;
+            assert_eq!(Header::parse(&frame).is_some(), is_one, "{first:#x}");
+        }
     }
 }
 
@@ -72,32 +86,8 @@ fn acknowledgements_survive_the_wire() {
 fn truncated_bodies_are_refused_at_every_length() {
     let mut ack = Vec::new();
     sample_ack().write(&mut ack);
-    let hello = Hello {
-        instance: 1,
-        field: Field::Gf2,
-        block_size: 150,
-        symbol_size: 1450,
-        mode: Mode::Window,
-        base: 0,
-        to: vec![HelloTo {
-            station: StationId(2),
-            session: [1; 16],
-            challenge: [2; 16],
-            answer: [3; 16],
-            accepted: true,
-            asks: false,
-            instead: Some(Instead::TcpNc),
-            lanes: Lanes::MOST,
-            lane_size: 1_024,
-        }],
-        intervals: Default::default(),
-    };
-    let mut hello_bytes = Vec::new();
-    hello.write(&mut hello_bytes);
-    assert_eq!(Hello::parse(&hello_bytes), Some(hello));
-    assert!((0..ack.len()).all(|len| Ack::parse(&ack[..len]).is_none()));
-    for len in 0..hello_bytes.len() - intervals::INTERVALS_LEN {
-        assert_eq!(Hello::parse(&hello_bytes[..len]), None);
+    for len in 0..ack.len() {
+        assert_eq!(Ack::parse(&ack[..len]), None);
     }
 }
 
@@ -109,8 +99,8 @@ proptest! {
         let _ = Header::parse(&bytes);
         let _ = Ack::parse(&bytes);
         let _ = Report::parse(&bytes);
-        let _ = Hello::parse(&bytes);
-        let _ = ProbeBody::parse(&bytes);
+        let mut words = Chunks::new(&bytes).flatten();
+        words.by_ref().for_each(|chunk| { let _ = Word::parse(chunk); });
         let _ = Enc::parse(&bytes, |_| Some(Field::Gf256));
     }
 
@@ -124,12 +114,133 @@ proptest! {
         let form = match which {
             0 => Form::Source { index },
             1 => Form::Seeded { count, seed },
-            _ => Form::Explicit { run: seed as u16, count, vector: &vector },
+            _ => Form::Explicit { run: seed as u16 & RUN_MASK, count, vector: &vector },
         };
         let mut bytes = Vec::new();
         Enc::write_head(StationId(5), block, form, &mut bytes);
         bytes.extend_from_slice(&symbol);
         let parsed = Enc::parse(&bytes, |_| Some(Field::Gf256)).unwrap();
         prop_assert_eq!(parsed, Enc { flow: StationId(5), block, form, symbol: &symbol });
+    }
+}
+
+/// Frames that were made after docs/wire.md in another language, by other libraries, under the key
+/// of station 1 with session `[9; 16]` and the secret `[7; 32]`.
+mod known_answers {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::link::seal::SessionKey;
+
+    /// LINK, WINACK and WIN in a frame; the symbol has a packet of four bytes.
+    const WINDOW: &str = "60090900000102d2fa44f0d12d1497a6c3d5975c3ebdfedfadd41155569520c44b55e37153aa9d45a55c\
+         47f3b69b28e9d037314de2756b7a17999b3919dcce0eef92da68e0528c79";
+    /// A HELLO to nobody.
+    const GREETING: &str = "62090900000000000109090909090909090909090909090909d71f209c8131bdf6b3b7779d14af7d0712\
+         84264a0191313e45668b711ba3531266f69b053b35cfd6";
+    /// A chunk whose length takes two bytes, and one without a body.
+    const LONG: &str = "60090900000003a66da1c60c71d8887424c9210dad70e1ab4d9d95b2778639cee732d883bf6605e0813b\
+         245eaf5b429e8bd67f60b126e2f29fa12db92b28c44d6420cbf97ad130e0d0abaa888d21c9ecf0a714fa\
+         c859547eb85e21527ccca8f29a6f51a3fca465a0df4dac314b43425cafcddab7a17904384bc202ab02a6\
+         c70437ff98efbfb97c280ac6b32de50889dcf56cdbd9d88d27afd889c26fcf58b8f9177a0b098e53dd3a\
+         193b674ac94ebb9edb4b7d2abbbf26dcf63e0c";
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        (0..hex.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16))
+            .collect::<Result<_, _>>()
+            .unwrap()
+    }
+
+    /// What these bytes are when they are sealed behind a header.
+    fn sealed(is_hello: bool, counter: u32, rest: &[u8]) -> Vec<u8> {
+        let header = Header { is_hello, session_tag: 0x0909, counter };
+        let mut frame = Vec::new();
+        header.write(&mut frame);
+        frame.extend_from_slice(rest);
+        let key = SessionKey::derive(&[7; 32].into(), StationId(1), &[9; 16]);
+        key.seal(counter, &mut frame, header.clear_len());
+        assert_eq!(Header::parse(&frame), Some(header));
+        frame
+    }
+
+    #[test]
+    fn feedback_and_a_symbol_of_a_window() {
+        let of_link = LinkFeedback {
+            path: PathId::default(),
+            half_duplex: false,
+            counter: 5,
+            delay: Duration::from_nanos(0x0102 << 14),
+            received_at_us: 0x0a0b_0c0d,
+            frames: 6,
+            loss_ratio: 32_768.0 / 65_535.0,
+        };
+        let of_window = WindowFeedback {
+            flow: FlowId::default(),
+            next: 7,
+            lanes: Lanes::ONE,
+            lane: 0,
+            span: 9,
+            deficit: 1,
+            useless: 2,
+            needed: [1, 1].into_iter().collect(),
+            credit: None,
+        };
+        let (mut body, mut chunks) = (Vec::new(), Vec::new());
+        of_link.write(&mut body);
+        Kind::Link.write(&body, &mut chunks);
+        body.clear();
+        of_window.write(&mut body);
+        Kind::WindowAck.write(&body, &mut chunks);
+        Kind::Window.begin_last(&mut chunks);
+        let form = WindowForm::Source { id: 0x2a, distance: 12, lanes: Lanes::ONE };
+        WindowSymbol::write_head(FlowId::default(), form, &mut chunks);
+        chunks.extend_from_slice(b"\0\x04abcd");
+        assert_eq!(sealed(false, 0x0102, &chunks), bytes(WINDOW));
+
+        let kinds: Vec<Kind> = Chunks::new(&chunks).flatten().map(|chunk| chunk.kind).collect();
+        assert_eq!(kinds, [Kind::Link, Kind::WindowAck, Kind::Window]);
+        let find = |kind| Chunks::find(&chunks, kind).unwrap();
+        assert_eq!(LinkFeedback::parse(find(Kind::Link)), Some((of_link, &[][..])));
+        assert_eq!(WindowFeedback::parse(find(Kind::WindowAck)), Some((of_window, &[][..])));
+        let symbol = WindowSymbol::parse(find(Kind::Window)).unwrap();
+        assert_eq!((symbol.form, symbol.symbol), (form, &b"\0\x04abcd"[..]));
+    }
+
+    #[test]
+    fn a_hello() {
+        let hello = Hello {
+            instance: 0x1122_3344_5566_7788,
+            field: Field::Gf256,
+            block_size: 32,
+            symbol_size: 1_450,
+            mode: Mode::Block,
+            base: 0,
+            to: Vec::new(),
+            intervals: intervals::Intervals {
+                feedback: Some(Duration::from_millis(20)),
+                hello: Some(Duration::from_secs(5)),
+            },
+        };
+        let mut rest = [&[0, 1][..], &[9; 16]].concat();
+        Kind::Hello.begin_last(&mut rest);
+        hello.write(&mut rest);
+        assert_eq!(sealed(true, 0, &rest), bytes(GREETING));
+        assert_eq!(Hello::find(&rest[HELLO_CLEAR_LEN..]), Some(hello));
+    }
+
+    #[test]
+    fn a_long_chunk_before_one_without_a_body() {
+        let form = Form::Seeded { count: NonZeroU16::new(3).unwrap(), seed: 0xdead_beef };
+        let (mut body, mut chunks) = (Vec::new(), Vec::new());
+        Enc::write_head(StationId(1), 2, form, &mut body);
+        body.extend_from_slice(&[0x5a; 150]);
+        Kind::Enc.write(&body, &mut chunks);
+        Kind::Goodbye.begin_last(&mut chunks);
+        assert_eq!(sealed(false, 3, &chunks), bytes(LONG));
+        let read: Vec<_> = Chunks::new(&chunks).flatten().collect();
+        assert_eq!(read[0], Chunk { kind: Kind::Enc, body: &body });
+        assert_eq!(read[1..], [Chunk { kind: Kind::Goodbye, body: &[] }]);
     }
 }

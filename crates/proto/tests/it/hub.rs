@@ -484,7 +484,7 @@ fn a_forged_frame_costs_nothing_but_a_count() {
         draws.fill_bytes(&mut frame);
         // Half of them are of our version, and some name a station in a HELLO.
         if frame[0] & 1 == 0 {
-            frame[0] = VERSION << 4 | frame[0] & 0xe;
+            frame[0] = VERSION << 4 | frame[0] & 2;
             frame[7] = 0;
             frame[8] %= 6;
         }

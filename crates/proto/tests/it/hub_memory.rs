@@ -4,10 +4,10 @@
 use core::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::wire::{Header, Kind};
+use corridor_proto::wire::{Chunks, Header, Kind, TAG_LEN};
 use corridor_proto::{
     CodingParams, Hub, HubConfig, LinkErrors, PacketOutcome, Role, Station, StationConfig,
-    StationId,
+    StationId, Unsealer,
 };
 use etherparse::PacketBuilder;
 
@@ -55,6 +55,8 @@ struct Star {
     hub: Hub,
     leaves: Vec<Station>,
     now: Time,
+    /// Who has the secret, and hears what leaves say.
+    unsealer: Unsealer,
     /// Symbols that came to the hub of each leaf, and how many of its first are lost.
     symbols: Vec<usize>,
 }
@@ -72,7 +74,8 @@ impl Star {
             Station::new(config(leaf_id(at), HUB, default), [at as u8; 32], Time::ZERO).unwrap()
         };
         let leaves = (0..peers).map(leaf).collect();
-        Star { hub, leaves, now: Time::ZERO, symbols: vec![0; peers] }
+        let unsealer = Unsealer::new([7; 32]);
+        Star { hub, leaves, now: Time::ZERO, unsealer, symbols: vec![0; peers] }
     }
 
     /// Some time passes: `hears` says whether the hub's frames of symbols and feedback arrive.
@@ -88,18 +91,21 @@ impl Star {
             Some(())
         };
         while counted(|| make(hub, &mut frame)).is_some() {
-            let is_hello = Header::parse(&frame).is_some_and(|head| head.kind == Kind::Hello);
+            let is_hello = Header::parse(&frame).is_some_and(|head| head.is_hello);
             if hears || is_hello {
                 for leaf in &mut self.leaves {
                     leaf.handle_frame(now, &frame);
                 }
             }
         }
+        let mut clear = Vec::new();
         for (leaf, symbols) in self.leaves.iter_mut().zip(&mut self.symbols) {
             leaf.handle_timeout(now);
             while let Some(made) = leaf.poll_transmit(now) {
-                let kind = Header::parse(made.frame).map(|header| header.kind);
-                if kind == Some(Kind::Window) {
+                self.unsealer.unseal(made.frame, &mut clear);
+                let header = Header::parse(&clear).expect("a frame of ours");
+                let body = &clear[header.clear_len()..clear.len() - TAG_LEN];
+                if Chunks::find(body, Kind::Window).is_some() {
                     *symbols += 1;
                     // Without the first few nothing can be delivered, and all that follows is kept.
                     if *symbols <= 3 {

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corridor_base::Time;
-use corridor_proto::wire::{Header, Kind};
 use corridor_proto::{Destination, Station, StationId};
 
 use super::headers::{read_datagram, write_packet};
@@ -93,18 +92,17 @@ impl TunnelEnd {
     }
 
     /// Where it goes besides, from hop to hop: what is for all, each time in a packet of its own.
-    fn copy(&mut self, to: Destination, frame: &Arc<[u8]>) {
+    fn copy(&mut self, to: Destination, is_ack: bool, frame: &Arc<[u8]>) {
         if self.is_bare {
             return;
         }
         let (here, peer) = (self.end.node, self.end.peer);
         let others = self.places.iter().map(|&(_, node)| node);
         let others = others.filter(|&node| node != here && node != peer);
-        let is_ack = || Header::parse(frame).is_some_and(|header| header.kind == Kind::Ack);
         match to {
             Destination::All => self.copies.extend(others.map(|node| (node, Arc::clone(frame)))),
             Destination::Station(_) | Destination::Search(_) => {
-                let uninformed = self.uninformed.filter(|_| is_ack());
+                let uninformed = self.uninformed.filter(|_| is_ack);
                 self.copies.extend(uninformed.map(|node| (node, Arc::clone(frame))));
             }
         }
@@ -115,9 +113,10 @@ impl TunnelEnd {
         if let Some(copy) = self.copies.pop_front() {
             return Some(copy);
         }
+        let acks_before = self.station.stats().ack_frames_sent;
         let transmit = self.station.poll_transmit(now)?;
         let (to, frame) = (transmit.to, Arc::<[u8]>::from(transmit.frame));
-        self.copy(to, &frame);
+        self.copy(to, self.station.stats().ack_frames_sent > acks_before, &frame);
         // As packets leave the ingress queue, agents may learn of more room.
         self.pass(now);
         Some((self.node_of(to), frame))

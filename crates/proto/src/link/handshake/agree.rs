@@ -232,7 +232,7 @@ mod tests {
 
     fn data(group: &mut Group) -> Vec<u8> {
         let mut frame = Vec::new();
-        group.begin(Kind::Enc, false, &mut frame);
+        group.begin(&mut frame);
         frame.extend_from_slice(b"body");
         group.seal(&mut frame, 0);
         frame

@@ -1,5 +1,5 @@
 //! What a frame shows before it is opened, or all the same when it was rejected: its version and
-//! kind are in clear, and so is the tag of its session; a HELLO names its sender, and so does a
+//! form are in clear, and so is the tag of its session; a HELLO names its sender, and so does a
 //! message of a key exchange.
 
 use super::*;
@@ -19,7 +19,7 @@ impl Group {
         let Some(header) = Header::parse(frame) else {
             return KeyExchange::parse(frame).map(|message| message.sender);
         };
-        if header.kind == Kind::Hello {
+        if header.is_hello {
             return hello_clear(frame).map(|(sender, _)| sender);
         }
         let has_tag = |peer: &&Peer| {
@@ -51,7 +51,7 @@ impl Group {
             };
         };
         let mut body = Vec::new();
-        if header.kind != Kind::Hello {
+        if !header.is_hello {
             let opens = |key: &SessionKey| key.open(header.counter, frame, HEADER_LEN, &mut body);
             let is_own = header.session_tag == session_tag(&self.own.id)
                 && self.own.key.as_ref().is_some_and(opens);
@@ -59,8 +59,7 @@ impl Group {
         }
         let Some((sender, id)) = hello_clear(frame) else { return Unopened::Foreign };
         let keys = self.keyring.session_keys(sender, &id);
-        let clear_len = HEADER_LEN + HELLO_CLEAR_LEN;
-        if keys.open(header.counter, frame, clear_len, &mut body).is_none() {
+        if keys.open(header.counter, frame, header.clear_len(), &mut body).is_none() {
             return match self.has_keys() {
                 true => Unopened::OtherSecret { names: sender },
                 false => Unopened::OtherKey { names: sender },
@@ -123,7 +122,7 @@ mod tests {
 
     fn data(group: &mut Group) -> Vec<u8> {
         let mut frame = Vec::new();
-        group.begin(Kind::Enc, false, &mut frame);
+        group.begin(&mut frame);
         frame.extend_from_slice(b"body");
         group.seal(&mut frame, 0);
         frame

@@ -46,7 +46,7 @@ fn converse(groups: &mut [Group], from: Time) -> Time {
 
 fn data(group: &mut Group) -> Vec<u8> {
     let mut frame = Vec::new();
-    group.begin(Kind::Enc, false, &mut frame);
+    group.begin(&mut frame);
     frame.extend_from_slice(b"body");
     group.seal(&mut frame, 0);
     frame
@@ -252,7 +252,7 @@ fn forged_cookies_do_not_hurry_a_station_and_answer_what_was_said_once() {
     assert!(under_attack <= 3 * in_peace, "{under_attack} HELLOs, {in_peace} in peace");
 }
 
-/// A HELLO of 60 bytes let nobody answer by 113.
+/// A HELLO of 60 bytes let nobody answer by 114.
 #[test]
 fn a_hello_that_seeks_may_be_answered_however_long_it_has_sought() {
     let mut here = group(1, &[2], 1);
@@ -301,7 +301,8 @@ fn hello_with(group: &mut Group, now: Time, intervals: Intervals) -> Vec<u8> {
     let clear = HEADER_LEN + HELLO_CLEAR_LEN;
     assert!(key.open(header.counter, &frame, clear, &mut body));
     frame.truncate(clear);
-    let said = Hello::parse(&body).expect("its body");
+    let said = Hello::find(&body).expect("its body");
+    Kind::Hello.begin_last(&mut frame);
     Hello { intervals, ..said }.write(&mut frame);
     key.seal(header.counter, &mut frame, clear);
     frame

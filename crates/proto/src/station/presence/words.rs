@@ -1,11 +1,11 @@
 //! What words about paths and presence come to, and how a station takes its leave: two tables.
 
 use crate::config::StationId;
-use crate::wire::ProbeBody;
+use crate::wire::Word;
 
 /// What a peer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum Said {
     /// It asks whether a station is where this goes.
     Challenge,
     /// It repeats what it was asked.
@@ -35,27 +35,27 @@ pub(super) enum Act {
     Refuse,
 }
 
-impl Word {
-    /// What a body says, and to whom, if it is for one station.
-    pub(super) fn of(body: &ProbeBody) -> (Self, Option<StationId>) {
-        match *body {
-            ProbeBody::Challenge { to, .. } => (Word::Challenge, Some(to)),
-            ProbeBody::Answer { to, .. } => (Word::Answer, Some(to)),
-            ProbeBody::Goodbye => (Word::Goodbye, None),
-            ProbeBody::GoodbyeHeard { to } => (Word::GoodbyeHeard, Some(to)),
-            ProbeBody::Probe { .. } | ProbeBody::Echoes(_) => (Word::Path, None),
+impl Said {
+    /// What a word says, and to whom, if it is for one station.
+    pub(super) fn of(word: &Word) -> (Self, Option<StationId>) {
+        match *word {
+            Word::Challenge { to, .. } => (Said::Challenge, Some(to)),
+            Word::Answer { to, .. } => (Said::Answer, Some(to)),
+            Word::Goodbye => (Said::Goodbye, None),
+            Word::GoodbyeHeard { to } => (Said::GoodbyeHeard, Some(to)),
+            Word::Probe { .. } | Word::Echoes(_) => (Said::Path, None),
         }
     }
 
     /// The table.
     pub(super) fn on(self, is_for_us: bool) -> Act {
         match (self, is_for_us) {
-            (Word::Challenge, true) => Act::Answer,
-            (Word::Answer, true) => Act::Tell,
-            (Word::GoodbyeHeard, true) => Act::NoteHeard,
-            (Word::Goodbye, _) => Act::Part,
-            (Word::Path, _) => Act::FollowPath,
-            (Word::Challenge | Word::Answer | Word::GoodbyeHeard, false) => Act::Refuse,
+            (Said::Challenge, true) => Act::Answer,
+            (Said::Answer, true) => Act::Tell,
+            (Said::GoodbyeHeard, true) => Act::NoteHeard,
+            (Said::Goodbye, _) => Act::Part,
+            (Said::Path, _) => Act::FollowPath,
+            (Said::Challenge | Said::Answer | Said::GoodbyeHeard, false) => Act::Refuse,
         }
     }
 }
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn the_whole_matrix_of_words_and_whom_they_are_for() {
         let expected = [
-            (Word::Challenge, [Act::Answer, Act::Refuse]),
-            (Word::Answer, [Act::Tell, Act::Refuse]),
-            (Word::Goodbye, [Act::Part, Act::Part]),
-            (Word::GoodbyeHeard, [Act::NoteHeard, Act::Refuse]),
-            (Word::Path, [Act::FollowPath, Act::FollowPath]),
+            (Said::Challenge, [Act::Answer, Act::Refuse]),
+            (Said::Answer, [Act::Tell, Act::Refuse]),
+            (Said::Goodbye, [Act::Part, Act::Part]),
+            (Said::GoodbyeHeard, [Act::NoteHeard, Act::Refuse]),
+            (Said::Path, [Act::FollowPath, Act::FollowPath]),
         ];
-        for (word, acts) in expected {
-            assert_eq!([true, false].map(|is_for_us| word.on(is_for_us)), acts, "{word:?}");
+        for (said, acts) in expected {
+            assert_eq!([true, false].map(|is_for_us| said.on(is_for_us)), acts, "{said:?}");
         }
     }
 

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
-use corridor_proto::wire::{Header, Kind};
+use corridor_proto::wire::{Chunks, Header, Kind, TAG_LEN};
 use corridor_proto::{
     CodingParams, LinkErrors, PacketOutcome, Role, Station, StationConfig, StationId, Stats,
+    Unsealer,
 };
 
 /// More frames than any station may send without time passing.
@@ -73,6 +74,7 @@ pub struct Flight {
     pub at: Time,
     pub from: usize,
     pub to: usize,
+    /// Of its last chunk, behind which nothing rides.
     pub kind: Kind,
     /// Uniform in [0, 1): lost where it is below the erasure ratio.
     pub draw: f64,
@@ -110,6 +112,8 @@ pub struct Net {
     flights: u64,
     free_at: Vec<Time>,
     lost: Box<dyn FnMut(&Flight) -> bool>,
+    /// Who has the secret, and hears everything.
+    unsealer: Unsealer,
     draws: Stream,
 }
 
@@ -132,6 +136,7 @@ impl Net {
             flights: 0,
             free_at: vec![Time::ZERO; count],
             lost: Box::new(|_| false),
+            unsealer: Unsealer::new([7; 32]),
             draws: Stream::from_seed([run; 32]),
         };
         (0..count).for_each(|at| net.start(at));
@@ -271,10 +276,19 @@ impl Net {
         self.stations[at] = Some(station);
     }
 
+    fn kind_of(&mut self, frame: &[u8]) -> Kind {
+        let mut clear = Vec::new();
+        self.unsealer.unseal(frame, &mut clear).expect("all have the secret, and greet first");
+        let header = Header::parse(frame).expect("a frame of ours");
+        let body = &clear[header.clear_len()..clear.len() - TAG_LEN];
+        let last = Chunks::new(body).last().flatten();
+        last.expect("chunks that can be read").kind
+    }
+
     fn send(&mut self, from: usize, frame: &[u8]) {
         let most = self.configs[from].frame_len_max;
         assert!(frame.len() <= most, "station {from}: {} bytes for {most}", frame.len());
-        let kind = Header::parse(frame).expect("a frame of ours").kind;
+        let kind = self.kind_of(frame);
         if kind == Kind::Hello {
             self.hellos.push((from, frame.to_vec()));
         }

@@ -3,7 +3,7 @@
 use corridor_proto::Unsealer;
 use corridor_proto::relay::wire::{Frame, NeighbourReport, PacketId, Part};
 use corridor_proto::relay::{NodeId, RelayConfig};
-use corridor_proto::wire::{HEADER_LEN, Relayed, TAG_LEN};
+use corridor_proto::wire::{HEADER_LEN, Kind, Relayed, TAG_LEN};
 
 use super::*;
 
@@ -69,6 +69,7 @@ impl Liar {
 /// The body of a frame of relays for the second station, or for whom it says.
 fn body(to: Option<u16>, frame: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
+    Kind::Relayed.begin_last(&mut body);
     Relayed { to: to.map(StationId), frame }.write(&mut body);
     body
 }
@@ -106,7 +107,7 @@ fn bodies_that_lie_are_malformed() {
         liar.is_refused(what, |_| body);
     }
     let longer = |mut body: Vec<u8>| {
-        body[2] ^= 0x40;
+        body[3] ^= 0x40;
         body
     };
     liar.is_refused("a longer frame than there is", longer);

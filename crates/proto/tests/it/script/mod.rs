@@ -30,7 +30,7 @@ use core::fmt::Write;
 use core::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::wire::{Header, Kind};
+use corridor_proto::wire::Kind;
 use corridor_proto::{
     CodingParams, ErasureRatios, Field, FrameOutcome, Goal, LinkErrors, Mode, Order, Policy, Role,
     Station, StationConfig, StationId,
@@ -323,8 +323,8 @@ impl Script {
     }
 
     fn transmit(&mut self, from: usize, frame: Vec<u8>) {
-        let kind = Header::parse(&frame).expect("a station sends frames").kind;
-        let what = self.ear.describe(&frame);
+        let (kind, what) = self.ear.describe(&frame);
+        let kind = kind.expect("a station sends frames that open, or HELLOs");
         let (mut lost, mut hearers) = (String::new(), Vec::new());
         let rule = self
             .rules
@@ -361,7 +361,7 @@ impl Script {
 
     /// A frame arrives by an unusual way: its outcome is told.
     fn arrive(&mut self, to: usize, frame: &[u8]) {
-        let what = self.ear.describe(frame);
+        let (_, what) = self.ear.describe(frame);
         let outcome = match self.stations[to].handle_frame(self.now, frame) {
             FrameOutcome::Accepted { .. } => "accepted".to_owned(),
             FrameOutcome::Handshake { .. }

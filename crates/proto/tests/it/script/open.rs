@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use corridor_proto::Field;
 use corridor_proto::wire::{
-    Ack, BlockAck, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind, LinkFeedback,
-    WindowFeedback, WindowForm, WindowSymbol,
+    Ack, BlockAck, Chunk, Chunks, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind,
+    LinkFeedback, WindowFeedback, WindowForm, WindowSymbol,
 };
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -33,20 +33,30 @@ impl Eavesdropper {
         Eavesdropper { psk, sessions: BTreeMap::new(), flows: BTreeMap::new() }
     }
 
-    /// A frame in words.
-    pub fn describe(&mut self, frame: &[u8]) -> String {
-        let Some(header) = Header::parse(frame) else { return "noise".into() };
+    /// What a frame's last chunk is, if it opens, and the frame in words.
+    pub fn describe(&mut self, frame: &[u8]) -> (Option<Kind>, String) {
+        let Some(header) = Header::parse(frame) else { return (None, "noise".into()) };
         let mut clear = HEADER_LEN;
-        if header.kind == Kind::Hello && frame.len() > HEADER_LEN + HELLO_CLEAR_LEN {
+        let mut kind = None;
+        if header.is_hello && frame.len() > HEADER_LEN + HELLO_CLEAR_LEN {
             clear += HELLO_CLEAR_LEN;
             let sender = u16::from_be_bytes([frame[HEADER_LEN], frame[HEADER_LEN + 1]]);
             let id = frame[HEADER_LEN + 2..clear].try_into().expect("16 bytes");
             self.sessions.insert(header.session_tag, (sender, id));
+            kind = Some(Kind::Hello);
         }
         let Some((sender, body)) = self.open(&header, frame, clear) else {
-            return format!("{:?} that does not open", header.kind);
+            let what = if header.is_hello { "a HELLO" } else { "a frame" };
+            return (kind, format!("{what} that does not open"));
         };
-        self.body(&header, sender, &body).unwrap_or_else(|| "nonsense".into())
+        let mut words = Vec::new();
+        for chunk in Chunks::new(&body) {
+            let said = chunk.and_then(|chunk| self.chunk(chunk, sender));
+            let Some(said) = said else { return (kind, "nonsense".into()) };
+            kind = chunk.map(|chunk| chunk.kind);
+            words.extend(said);
+        }
+        (kind, words.join(" + "))
     }
 
     fn open(&self, header: &Header, frame: &[u8], clear: usize) -> Option<(u16, Vec<u8>)> {
@@ -65,54 +75,29 @@ impl Eavesdropper {
         Some((sender, body))
     }
 
-    fn body(&mut self, header: &Header, sender: u16, body: &[u8]) -> Option<String> {
-        let mut words = Vec::new();
-        let mut rest = body;
-        let of_window = matches!(header.kind, Kind::Window | Kind::WindowAck);
-        if of_window && (header.has_ack || header.kind == Kind::WindowAck) {
-            let (_, behind) = LinkFeedback::parse(body)?;
-            let (feedback, behind) = WindowFeedback::parse(behind)?;
-            rest = behind;
-            words.push(self.window_feedback(sender, &feedback));
-        } else if header.has_ack || header.kind == Kind::Ack {
-            let (ack, behind) = Ack::parse(body)?;
-            rest = behind;
-            words.push(self.ack(&ack));
-        }
-        match header.kind {
+    /// A chunk in words, if there are any for it; nothing for nonsense.
+    fn chunk(&mut self, chunk: Chunk<'_>, sender: u16) -> Option<Option<String>> {
+        let Chunk { kind, body } = chunk;
+        let said = match kind {
+            Kind::Ack => self.ack(&Ack::parse(body)?.0),
+            Kind::WindowAck => self.window_feedback(sender, &WindowFeedback::parse(body)?.0),
             Kind::Enc => {
                 let field =
                     |id: corridor_proto::StationId| self.flows.get(&id.0).map(|flow| flow.1);
-                let enc = Enc::parse(rest, field)?;
+                let enc = Enc::parse(body, field)?;
                 let block = self.number(enc.flow.0, enc.block);
-                words.push(match enc.form {
+                match enc.form {
                     Form::Source { index } => format!("ENC {block} source {index}"),
                     Form::Seeded { count, .. } => format!("ENC {block} coded over {count}"),
                     Form::Explicit { count, .. } => format!("ENC {block} recoded over {count}"),
-                });
-            }
-            Kind::Hello => {
-                let hello = Hello::parse(body)?;
-                let flow =
-                    self.flows.entry(sender).or_insert((hello.instance, hello.field, hello.base));
-                if flow.0 != hello.instance {
-                    *flow = (hello.instance, hello.field, hello.base);
                 }
-                let mut said = vec!["HELLO".to_owned()];
-                for to in &hello.to {
-                    let name = ["S", "D", "H"][usize::from(to.station.0) - 1];
-                    let mut word = format!("{name}:");
-                    word += if to.accepted { " accepted" } else { " challenge" };
-                    word += if to.answer == [0; 16] || to.accepted { "" } else { ", answer" };
-                    said.push(word);
-                }
-                words.push(said.join(" "));
             }
-            Kind::Report => words.push("REPORT".into()),
+            Kind::Hello => self.hello(sender, &Hello::parse(body)?),
+            Kind::Report => "REPORT".into(),
             Kind::Window => {
                 let number = |id| self.symbol_number(sender, id);
-                let symbol = WindowSymbol::parse(rest)?;
-                words.push(match symbol.form {
+                let symbol = WindowSymbol::parse(body)?;
+                match symbol.form {
                     WindowForm::Source { id, distance, .. } => {
                         let what = differences(symbol.symbol);
                         format!("WIN {} (+{distance}){what}", number(id))
@@ -123,12 +108,33 @@ impl Eavesdropper {
                         let last = first.wrapping_add(u32::from(count.get()) - 1);
                         format!("WIN coded {}..{}", number(first), number(last))
                     }
-                });
+                }
             }
-            Kind::Probe => words.push("PROBE".into()),
-            Kind::Ack | Kind::Plain | Kind::Relayed | Kind::WindowAck => {}
+            Kind::Probe | Kind::Echoes | Kind::Challenge | Kind::Answer => "PROBE".into(),
+            Kind::Goodbye | Kind::GoodbyeHeard => "GOODBYE".into(),
+            Kind::Link => {
+                LinkFeedback::parse(body)?;
+                return Some(None);
+            }
+            Kind::Plain | Kind::Relayed => return Some(None),
+        };
+        Some(Some(said))
+    }
+
+    fn hello(&mut self, sender: u16, hello: &Hello) -> String {
+        let flow = self.flows.entry(sender).or_insert((hello.instance, hello.field, hello.base));
+        if flow.0 != hello.instance {
+            *flow = (hello.instance, hello.field, hello.base);
         }
-        Some(words.join(" + "))
+        let mut said = vec!["HELLO".to_owned()];
+        for to in &hello.to {
+            let name = ["S", "D", "H"][usize::from(to.station.0) - 1];
+            let mut word = format!("{name}:");
+            word += if to.accepted { " accepted" } else { " challenge" };
+            word += if to.answer == [0; 16] || to.accepted { "" } else { ", answer" };
+            said.push(word);
+        }
+        said.join(" ")
     }
 
     fn ack(&self, ack: &Ack) -> String {

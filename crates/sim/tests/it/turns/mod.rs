@@ -1,7 +1,7 @@
 //! Encoder, decoder and perhaps a helper that take turns: the daemon's stations, with their
 //! budgets, under the conditions of the reference. Whatever a decoder or helper has to tell is
-//! told after each frame, free, lossless and immediately; nothing but ENC frames is counted, and
-//! of these none after the one that completes the block.
+//! told after each frame, free, lossless and immediately; nothing but frames with symbols is
+//! counted, and of these none after the one that completes the block.
 
 mod estimate;
 
@@ -11,7 +11,7 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
 use corridor_proto::{
     CodingParams, ErasureRatios, Field, LinkErrors, Order, Policy, Role, Station, StationConfig,
-    StationId, wire,
+    StationId,
 };
 
 pub use estimate::{Block, Estimate, estimate};
@@ -154,9 +154,10 @@ impl Turns {
     /// Lets a station send: control and feedback as it likes, one ENC frame at most.
     fn turn(&mut self, from: usize) -> bool {
         loop {
+            let before = self.symbols_sent(from);
             let Some(transmit) = self.stations[from].poll_transmit(self.now) else { return false };
             let frame = transmit.frame.to_vec();
-            let is_enc = wire::Header::parse(&frame).unwrap().kind == wire::Kind::Enc;
+            let is_enc = self.symbols_sent(from) > before;
             if is_enc {
                 self.block.note_sent(from, self.ratios, self.stations.len() == 3);
             }
@@ -171,6 +172,11 @@ impl Turns {
                 return true;
             }
         }
+    }
+
+    fn symbols_sent(&self, at: usize) -> u64 {
+        let stats = self.stations[at].stats();
+        stats.source_frames_sent + stats.coded_frames_sent + stats.recoded_frames_sent
     }
 
     fn erased(&mut self, from: usize, to: usize) -> bool {

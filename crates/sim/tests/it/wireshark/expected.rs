@@ -8,7 +8,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 97] = [
+pub const FIELDS: [&str; 98] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -22,8 +22,9 @@ pub const FIELDS: [&str; 97] = [
     "corridor.air.hearer.fate",
     "corridor.air.hearer.rank",
     "corridor.version",
+    "corridor.frame_form",
     "corridor.type",
-    "corridor.has_ack",
+    "corridor.chunk.length",
     "corridor.session",
     "corridor.counter",
     "corridor.tag",
@@ -123,10 +124,9 @@ pub const WINDOW_FORM: usize = 3;
 
 /// What a frame holds.
 pub struct Expected {
-    pub kind: usize,
+    /// Its chunks.
+    pub kinds: Vec<Kind>,
     pub form: Option<usize>,
-    /// An acknowledgement rides along.
-    pub rides: bool,
     /// In the order of [`FIELDS`].
     pub values: Vec<String>,
 }
@@ -206,51 +206,57 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
     let (frame, field) = read_capture(capture, &mut values);
     let header = Header::parse(frame).expect("a frame");
     values.add("corridor.version", VERSION);
-    let kind = usize::from(frame[0] >> 1 & 7);
-    values.add("corridor.type", kind);
-    values.add("corridor.has_ack", u8::from(header.has_ack));
+    values.add("corridor.frame_form", frame[0] & 0xf);
     values.add("corridor.session", format!("{:#06x}", header.session_tag));
     values.add("corridor.counter", header.counter);
     let (body, tag) = frame.split_at(frame.len() - TAG_LEN);
     values.add("corridor.tag", hex(tag));
-    let mut body = &body[HEADER_LEN..];
-    if header.kind == Kind::WindowAck || (header.kind == Kind::Window && header.has_ack) {
-        let (of_link, rest) = LinkFeedback::parse(body).expect("feedback about a link");
-        read_link_feedback(&of_link, &mut values);
-        let (feedback, rest) = WindowFeedback::parse(rest).expect("feedback about a window");
-        read_window_feedback(&feedback, &mut values);
-        body = rest;
-    } else if header.has_ack || header.kind == Kind::Ack {
-        let (ack, rest) = Ack::parse(body).expect("an acknowledgement");
-        read_ack(&ack, &mut values);
-        body = rest;
+    if header.is_hello {
+        let clear = &body[HEADER_LEN..];
+        values.add("corridor.hello.sender", u16::from_be_bytes([clear[0], clear[1]]));
+        values.add("corridor.hello.session", hex(&clear[2..HELLO_CLEAR_LEN]));
     }
-    let mut form = None;
-    match header.kind {
-        Kind::Enc => form = Some(read_enc(body, field, &mut values)),
-        Kind::Ack => {}
-        Kind::Report => {
-            for (flow, e1) in Report::parse(body).expect("a report").e1 {
-                values.add("corridor.report.flow", flow.0);
-                values.add("corridor.report.e1", e1);
+    let (mut kinds, mut form) = (Vec::new(), None);
+    let mut chunks = Chunks::new(&body[header.clear_len()..]).peekable();
+    while let Some(chunk) = chunks.next() {
+        let Chunk { kind, body } = chunk.expect("a chunk");
+        values.add("corridor.type", kind.code());
+        if chunks.peek().is_some() {
+            values.add("corridor.chunk.length", body.len());
+        }
+        kinds.push(kind);
+        match kind {
+            Kind::Enc => form = Some(read_enc(body, field, &mut values)),
+            Kind::Ack => read_ack(&Ack::parse(body).expect("feedback").0, &mut values),
+            Kind::Report => {
+                for (flow, e1) in Report::parse(body).expect("a report").e1 {
+                    values.add("corridor.report.flow", flow.0);
+                    values.add("corridor.report.e1", e1);
+                }
             }
+            Kind::Hello => read_hello(body, &mut values),
+            Kind::Plain => read_packets(body, &mut values, &mut |_, _| None),
+            Kind::Window => {
+                let tag = header.session_tag;
+                form = Some(WINDOW_FORM + read_window(body, tag, reader, &mut values));
+            }
+            Kind::WindowAck => {
+                let (feedback, _) = WindowFeedback::parse(body).expect("feedback");
+                read_window_feedback(&feedback, &mut values);
+            }
+            Kind::Link => {
+                let (feedback, _) = LinkFeedback::parse(body).expect("feedback");
+                read_link_feedback(&feedback, &mut values);
+            }
+            kind => panic!("{kind:?}: nobody in the simulator says so"),
         }
-        Kind::Hello => read_hello(body, &mut values),
-        Kind::Plain => read_packets(body, &mut values, &mut |_, _| None),
-        Kind::Window => {
-            let tag = header.session_tag;
-            form = Some(WINDOW_FORM + read_window(body, tag, reader, &mut values));
-        }
-        Kind::WindowAck => {}
-        Kind::Probe => panic!("the simulator looks for no path's MTU"),
-        Kind::Relayed => panic!("no station of the simulator is a relay"),
     }
     let value = |field: &&str| {
         let found = values.0.iter().find(|(name, _)| name == field);
         found.map_or(String::new(), |(_, value)| value.clone())
     };
     let values = FIELDS.iter().map(value).collect();
-    Expected { kind, form, rides: header.has_ack, values }
+    Expected { kinds, form, values }
 }
 
 /// Reads the capture header; returns the frame behind it, and the field of its flow.
@@ -385,9 +391,7 @@ fn read_window(body: &[u8], tag: u16, reader: &mut Reader, values: &mut Values) 
 }
 
 fn read_hello(body: &[u8], values: &mut Values) {
-    values.add("corridor.hello.sender", u16::from_be_bytes([body[0], body[1]]));
-    values.add("corridor.hello.session", hex(&body[2..HELLO_CLEAR_LEN]));
-    let hello = Hello::parse(&body[HELLO_CLEAR_LEN..]).expect("a greeting");
+    let hello = Hello::parse(body).expect("a greeting");
     values.add("corridor.hello.instance", format!("{:#018x}", hello.instance));
     values.add("corridor.hello.field", bits(hello.field));
     values.add("corridor.hello.block_size", hello.block_size);

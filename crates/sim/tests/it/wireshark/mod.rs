@@ -67,7 +67,17 @@ fn rows(path: &Path) -> Option<Vec<Vec<String>>> {
 #[test]
 fn every_field_is_read_as_the_protocol_reads_it() {
     let directory = tempfile::tempdir().expect("a place");
-    let mut kinds = [0; 7];
+    let all = [
+        Kind::Enc,
+        Kind::Ack,
+        Kind::Report,
+        Kind::Hello,
+        Kind::Plain,
+        Kind::Window,
+        Kind::WindowAck,
+        Kind::Link,
+    ];
+    let mut kinds = [0; 8];
     let mut forms = [0; WINDOW_FORM + 2];
     let mut riding = 0;
     let others = [("plain", CODINGS[0]), ("coded", WINDOW), ("coded", WINDOW_IN_ORDER)];
@@ -83,8 +93,10 @@ fn every_field_is_read_as_the_protocol_reads_it() {
         assert_eq!((rows.len(), packets.len()), (frames as usize, frames as usize));
         for (number, (row, packet)) in rows.iter().zip(&packets).enumerate() {
             let wanted = expected(&packet.bytes, &mut reader);
-            kinds[wanted.kind] += 1;
-            riding += usize::from(wanted.kind == 5 && wanted.rides);
+            for (count, kind) in kinds.iter_mut().zip(all) {
+                *count += usize::from(wanted.kinds.contains(&kind));
+            }
+            riding += usize::from(wanted.kinds == [Kind::Link, Kind::WindowAck, Kind::Window]);
             if let Some(form) = wanted.form {
                 forms[form] += 1;
             }
@@ -111,7 +123,7 @@ fn packets_of_the_hosts_are_handed_to_ip_and_udp() {
     let directory = tempfile::tempdir().expect("a place");
     let file = directory.path().join("plain.pcapng");
     capture(&file, &scenario("plain", CODINGS[0]), CaptureLimits::default());
-    let shown = ["-Y", "corridor.type == 4", "-T", "fields", "-e", "ip.src", "-e", "udp.length"];
+    let shown = ["-Y", "corridor.type == 5", "-T", "fields", "-e", "ip.src", "-e", "udp.length"];
     let Some(text) = tshark(&file, &shown) else { return };
     assert!(text.lines().count() > 100);
     for line in text.lines() {
@@ -168,7 +180,7 @@ fn colours_are_of_filters_that_wireshark_understands() {
 /// One frame of each kind and form, as they are on the air of the simulator.
 fn samples() -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().expect("a place");
-    let mut samples: Vec<(u8, u8, Vec<u8>)> = Vec::new();
+    let mut samples: Vec<(Vec<Kind>, u8, Vec<u8>)> = Vec::new();
     let runs = [("coded+helper", CODINGS[1]), ("plain", CODINGS[0]), ("coded", WINDOW)];
     let runs = runs.map(|(path, coding)| scenario(path, coding));
     for scenario in runs.into_iter().chain([scenario_of_tcp()]) {
@@ -176,17 +188,17 @@ fn samples() -> Vec<Vec<u8>> {
         capture(&file, &scenario, CaptureLimits::default());
         for packet in packets_of(&fs::read(&file).expect("the capture")) {
             let wanted = expected(&packet.bytes, &mut Reader::default());
-            // Behind the capture header, whose length depends on who is in reach.
-            let frame_at = 14 + usize::from(packet.bytes[14 + 6]);
-            let mut key = (packet.bytes[frame_at], wanted.form.map_or(9, |form| form as u8));
+            let mut form = wanted.form.map_or(9, |form| form as u8);
             // A symbol with a difference is another kind.
-            key.1 += 16 * u8::from(wanted.has_difference());
-            if !samples.iter().any(|(first, form, _)| (*first, *form) == key) {
-                samples.push((key.0, key.1, packet.bytes));
+            form += 16 * u8::from(wanted.has_difference());
+            let is_known = samples.iter().any(|it| (&it.0, it.1) == (&wanted.kinds, form));
+            if !is_known {
+                samples.push((wanted.kinds, form, packet.bytes));
             }
         }
     }
-    let window = samples.iter().filter(|(first, ..)| matches!(first >> 1 & 7, 5 | 6)).count();
+    let of_window = |kind: &Kind| matches!(kind, Kind::Window | Kind::WindowAck);
+    let window = samples.iter().filter(|(kinds, ..)| kinds.iter().any(of_window)).count();
     assert_eq!(window, 7, "source and coded, with feedback and without; differences; feedback");
     samples.into_iter().map(|(.., bytes)| bytes).collect()
 }
@@ -245,7 +257,7 @@ fn bent_frames_never_end_in_an_error_of_lua() {
 #[test]
 fn of_living_stations_the_header_is_shown_and_the_rest_said_to_be_sealed() {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
-    Header { kind: Kind::Enc, has_ack: false, session_tag: 0xabcd, counter: 77 }.write(&mut frame);
+    Header { is_hello: false, session_tag: 0xabcd, counter: 77 }.write(&mut frame);
     frame.extend_from_slice(&[0x55; 60]);
     let directory = tempfile::tempdir().expect("a place");
     let file = directory.path().join("live.pcap");
@@ -301,7 +313,8 @@ fn acknowledgements_show_what_was_given_up_and_what_was_decoded() {
     let flow = StationId(9);
     let ack = Ack { flow, base: 65_534, encoder_counter, helper_counter, e2: 0.0, e3: 1.0, blocks };
     let mut frame = tool::unsealed(Field::Gf256, 32);
-    Header { kind: Kind::Ack, has_ack: false, session_tag: 1, counter: 2 }.write(&mut frame);
+    Header { is_hello: false, session_tag: 1, counter: 2 }.write(&mut frame);
+    Kind::Ack.begin_last(&mut frame);
     ack.write(&mut frame);
     frame.extend_from_slice(&[0; TAG_LEN]);
     let directory = tempfile::tempdir().expect("a place");
@@ -355,22 +368,30 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     let coded_of_lane = WindowForm::Coded { seed, count, lanes: four };
     let source_of_lane = WindowForm::Source { id: 1_234, distance: 12, lanes: four };
     let mut packets = Vec::new();
-    let kinds = [
-        (Kind::WindowAck, None, &ack),
-        (Kind::Window, Some(source), &ack),
-        (Kind::Window, Some(coded), &ack),
-        (Kind::Window, Some(source_of_lane), &of_lane),
-        (Kind::Window, Some(coded_of_lane), &of_lane),
+    let frames = [
+        (None, Some(&ack)),
+        (Some(source), Some(&ack)),
+        (Some(coded), None),
+        (Some(source_of_lane), Some(&of_lane)),
+        (Some(coded_of_lane), None),
     ];
-    for (kind, form, ack) in kinds {
+    for (form, ack) in frames {
         let mut bytes = tool::unsealed(Field::Gf256, 32);
-        let has_ack = matches!(form, Some(WindowForm::Source { .. }));
-        Header { kind, has_ack, session_tag: 1, counter: 2 }.write(&mut bytes);
-        if has_ack || kind == Kind::WindowAck {
-            of_link.write(&mut bytes);
-            ack.write(&mut bytes);
+        Header { is_hello: false, session_tag: 1, counter: 2 }.write(&mut bytes);
+        if let Some(ack) = ack {
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            of_link.write(&mut first);
+            ack.write(&mut second);
+            Kind::Link.write(&first, &mut bytes);
+            if form.is_some() {
+                Kind::WindowAck.write(&second, &mut bytes);
+            } else {
+                Kind::WindowAck.begin_last(&mut bytes);
+                bytes.extend_from_slice(&second);
+            }
         }
         if let Some(form) = form {
+            Kind::Window.begin_last(&mut bytes);
             WindowSymbol::write_head(FlowId(0), form, &mut bytes);
             // A packet that may overtake others, and one that may not.
             bytes.extend_from_slice(&[0x80, 1, 0xaa, 0, 2, 0xbb, 0xcc]);
@@ -383,10 +404,10 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     write_pcap(&file, LINKTYPE_ETHERNET, &packets);
     let Some(info) = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]) else { return };
     let wanted = [
-        "WINACK counter 77 loss 10 %, next 1234 deficit 2",
-        "WIN source 1234 (+12), +LINK counter 77 loss 10 %, +ACK next 1234 deficit 2",
+        "WINACK next 1234 deficit 2, LINK counter 77 loss 10 %",
+        "WIN source 1234 (+12), LINK counter 77 loss 10 %, WINACK next 1234 deficit 2",
         "WIN coded 1048571..29",
-        "WIN source 1234 (+12 by 4), +LINK counter 77 loss 10 %, +ACK next 1234 lane 3/4 deficit 2",
+        "WIN source 1234 (+12 by 4), LINK counter 77 loss 10 %, WINACK next 1234 lane 3/4 deficit 2",
         "WIN coded 1048571..131 by 4",
     ];
     assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
@@ -404,12 +425,11 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
 #[test]
 fn probes_of_the_paths_mtu_and_their_echoes_are_told_in_the_info_column() {
     let echoes = [Echo { round: 3, len: 1_452 }, Echo { round: 4, len: 528 }];
-    let bodies =
-        [ProbeBody::Probe { round: 3, before: 2 }, ProbeBody::Echoes(echoes.into_iter().collect())];
-    let packets = bodies.map(|body| {
+    let words = [Word::Probe { round: 3, before: 2 }, Word::Echoes(echoes.into_iter().collect())];
+    let packets = words.map(|word| {
         let mut bytes = tool::unsealed(Field::Gf256, 32);
-        Header { kind: Kind::Probe, has_ack: false, session_tag: 1, counter: 2 }.write(&mut bytes);
-        body.write(&mut bytes);
+        Header { is_hello: false, session_tag: 1, counter: 2 }.write(&mut bytes);
+        word.write_last(&mut bytes);
         bytes.extend_from_slice(&[0; 40 + TAG_LEN]);
         Recorded { at_ns: 0, len_bytes: bytes.len(), bytes }
     });
@@ -418,6 +438,6 @@ fn probes_of_the_paths_mtu_and_their_echoes_are_told_in_the_info_column() {
     write_pcap(&file, LINKTYPE_ETHERNET, &packets);
     let Some(info) = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]) else { return };
     let wanted =
-        ["PROBE round 3 after 2", "PROBE round 3 1452 bytes arrived, round 4 528 bytes arrived"];
+        ["PROBE round 3 after 2", "ECHOES round 3 1452 bytes arrived, round 4 528 bytes arrived"];
     assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
 }

@@ -1,0 +1,162 @@
+//! What is in a frame that opened: chunks, one after the other, for the role or for what all have.
+
+use corridor_base::Time;
+
+use super::{FrameOutcome, Rejection, RoleState, Station};
+use crate::link::handshake::Opened;
+use crate::wire::{ChallengeToken, Chunk, Chunks};
+
+impl Station {
+    /// Takes what is in a frame of so many bytes, one chunk after the other. What cannot be read,
+    /// or is not for this station, ends it.
+    pub(super) fn take_chunks(
+        &mut self,
+        now: Time,
+        opened: Opened,
+        body: &[u8],
+        len: usize,
+    ) -> FrameOutcome {
+        let (from, mut answer) = (opened.from, None);
+        for chunk in Chunks::new(body) {
+            let taken = chunk.and_then(|chunk| self.take_chunk(now, opened, chunk, len));
+            let Some(said) = taken else { return FrameOutcome::Rejected(Rejection::NotForUs) };
+            answer = answer.or(said);
+        }
+        match answer {
+            Some(token) => FrameOutcome::Answered { from, token },
+            None => FrameOutcome::Accepted { from },
+        }
+    }
+
+    /// Takes a chunk. The token, if it is the answer to a challenge; nothing, if it is not for this
+    /// station.
+    fn take_chunk(
+        &mut self,
+        now: Time,
+        opened: Opened,
+        chunk: Chunk<'_>,
+        len: usize,
+    ) -> Option<Option<ChallengeToken>> {
+        let shared = &mut self.shared;
+        if chunk.kind.is_word() {
+            return shared.handle_word(now, opened, chunk, len);
+        }
+        match &mut self.role {
+            RoleState::Endpoint(role) => role.handle_chunk(shared, now, opened, chunk)?,
+            RoleState::Helper(role) => role.handle_chunk(shared, now, opened, chunk)?,
+            RoleState::Plain(role) => role.handle_chunk(shared, opened, chunk)?,
+            RoleState::TcpNc(role) => role.handle_chunk(shared, now, opened, chunk)?,
+            RoleState::Window(role) => role.handle_chunk(shared, now, opened, chunk)?,
+        }
+        Some(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::bounds::CHUNKS_MAX;
+    use crate::config::{CodingParams, LinkErrors, Role, StationConfig, StationId};
+    use crate::wire::{Kind, Word};
+
+    fn station(id: u8, peer: u8) -> Station {
+        let config = StationConfig {
+            id: StationId(id.into()),
+            role: Role::Endpoint { peer: StationId(peer.into()), helper: None },
+            security: [7; 32].into(),
+            coding: CodingParams::window(),
+            link_errors: LinkErrors::Measured,
+            ingress_packets: 1_000,
+            frame_len_max: 1_500,
+            frame_len_min: 0,
+            memory_bytes: crate::bounds::MEMORY_DEFAULT,
+            rate_bps: None,
+        };
+        Station::new(config, [id; 32], Time::ZERO).unwrap()
+    }
+
+    /// Two that know each other, and when.
+    fn pair() -> ([Station; 2], Time) {
+        let (mut stations, mut now) = ([station(1, 2), station(2, 1)], Time::ZERO);
+        for _ in 0..500 {
+            now += Duration::from_millis(1);
+            for from in 0..2 {
+                stations[from].handle_timeout(now);
+                while let Some(transmit) = stations[from].poll_transmit(now) {
+                    let frame = transmit.frame.to_vec();
+                    stations[1 - from].handle_frame(now, &frame);
+                }
+            }
+        }
+        (stations, now)
+    }
+
+    /// What comes of a frame of the other's with these chunks; how many challenges were heard of.
+    fn outcome(write: impl FnOnce(&mut Vec<u8>)) -> (FrameOutcome, usize) {
+        let ([mut sender, mut receiver], now) = pair();
+        let mut frame = Vec::new();
+        sender.shared.group.begin(&mut frame);
+        write(&mut frame);
+        sender.shared.group.seal(&mut frame, 0);
+        let outcome = receiver.handle_frame(now, &frame);
+        let mut answers = 0;
+        while receiver.shared.poll_presence(now).is_some() {
+            answers += 1;
+        }
+        (outcome, answers)
+    }
+
+    fn challenge(frame: &mut Vec<u8>) {
+        let mut body = Vec::new();
+        Word::Challenge { to: StationId(2), token: [7; 8] }.write_last(&mut body);
+        Kind::Challenge.write(&body[1..], frame);
+    }
+
+    const TAKEN: FrameOutcome = FrameOutcome::Accepted { from: StationId(1) };
+    const ENDED: FrameOutcome = FrameOutcome::Rejected(Rejection::NotForUs);
+
+    #[test]
+    fn several_chunks_of_a_frame_are_taken() {
+        let said = outcome(|frame| {
+            challenge(frame);
+            challenge(frame);
+            Kind::Probe.begin_last(frame);
+            frame.extend([0; 100]);
+        });
+        assert_eq!(said, (TAKEN, 2));
+    }
+
+    /// What stands before it was taken; what is behind it is not looked at.
+    #[test]
+    fn a_chunk_of_no_known_kind_ends_its_frame() {
+        for unknown in [0, 16, 0x7f] {
+            let said = outcome(|frame| {
+                challenge(frame);
+                frame.extend([0x80 | unknown, 3, 1, 2, 3]);
+                challenge(frame);
+                Kind::Probe.begin_last(frame);
+                frame.extend([0; 3]);
+            });
+            assert_eq!(said, (ENDED, 1), "{unknown}");
+        }
+        assert_eq!(outcome(|_| {}), (ENDED, 0), "none at all");
+        assert_eq!(outcome(|frame| frame.extend([0; 40])), (ENDED, 0), "padding alone");
+    }
+
+    #[test]
+    fn chunks_behind_the_last_that_there_may_be_are_not_taken() {
+        for count in [CHUNKS_MAX, CHUNKS_MAX + 1] {
+            let said = outcome(|frame| {
+                challenge(frame);
+                // Feedback that nobody waits for costs least.
+                (2..count).for_each(|_| Kind::Link.write(&[0; 17], frame));
+                Kind::Probe.begin_last(frame);
+                frame.extend([0; 3]);
+            });
+            let expected = if count > CHUNKS_MAX { ENDED } else { TAKEN };
+            assert_eq!(said, (expected, 1), "{count}");
+        }
+    }
+}
