@@ -29,6 +29,8 @@ pub struct LineConfig {
     pub seed: u64,
     /// Which replication of the experiment.
     pub replication: u64,
+    /// Which draw of losses and jitter, with the same rates; see [`Pipe::drawn`].
+    pub draw: u16,
 }
 
 /// Most bytes that a line adds to a frame.
@@ -81,7 +83,7 @@ impl<F: Carried> Line<F> {
     /// # Errors
     /// See [`PipeConfig::check`].
     pub fn new(config: &LineConfig) -> Result<Self, PipeError> {
-        let pipe = |from: Station| Pipe::new(&config.pipes[from], config.key(from));
+        let pipe = |from: Station| Pipe::drawn(&config.pipes[from], config.key(from), config.draw);
         Ok(Line {
             pipes: [pipe(0)?, pipe(1)?],
             header_bytes: config.header_bytes.min(MAX_HEADER_BYTES),

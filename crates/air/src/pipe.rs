@@ -34,6 +34,9 @@ pub const MAX_UNDER_WAY_PACKETS: usize = 1 << 20;
 /// Time in which a policer's bucket and a varying rate are held against each other.
 const POLICED_SLICE: Duration = Duration::from_millis(10);
 
+/// Where a pipe's entity has the draw of what is drawn for each packet.
+const DRAW_SHIFT: u32 = 48;
+
 /// Longest wait that is told apart from longer ones: an hour, nanoseconds.
 const MAX_WAIT_NS: u64 = 3_600_000_000_000;
 
@@ -328,14 +331,25 @@ impl<P> Pipe<P> {
     /// # Errors
     /// See [`PipeConfig::check`].
     pub fn new(config: &PipeConfig, key: StreamKey) -> Result<Self, PipeError> {
+        Pipe::drawn(config, key, 0)
+    }
+
+    /// The same, with this draw of all that is drawn for each packet, losses and jitter: the rates
+    /// and outages, which hang on time alone, are those of any other. Draw 0 is [`Pipe::new`]'s.
+    ///
+    /// # Errors
+    /// See [`PipeConfig::check`].
+    pub fn drawn(config: &PipeConfig, key: StreamKey, draw: u16) -> Result<Self, PipeError> {
         config.check()?;
         let service = Service::new(&config.rate, config.outages.as_ref(), key)?;
+        // Entities are two numbers of stations or nodes, of 32 bits, which nothing has so many of.
+        let packets = StreamKey { entity: key.entity ^ u64::from(draw) << DRAW_SHIFT, ..key };
         Ok(Pipe {
             service,
             delay_ns: config.delay.as_nanos() as u64,
             queue: config.queue,
-            loss: Loss::new(&config.erasure, key)?,
-            rarities: Rarities::new(config, key),
+            loss: Loss::new(&config.erasure, packets)?,
+            rarities: Rarities::new(config, packets),
             idle_at: Time::ZERO,
             begins: VecDeque::new(),
             under_way: VecDeque::new(),

@@ -95,7 +95,8 @@ pub fn line_config(
             pipe.erasure = erasure(ratio, run.burst_frames);
         }
     }
-    Some(LineConfig { pipes, header_bytes, pushes_back: false, seed, replication: run.replication })
+    let replication = run.replication;
+    Some(LineConfig { pipes, header_bytes, pushes_back: false, seed, replication, draw: 0 })
 }
 
 /// What a line joins are two stations, and what it loses is said once.

@@ -164,6 +164,7 @@ impl Chain {
             pushes_back: false,
             seed: self.seed,
             replication: 0,
+            draw: 0,
         };
         let nodes = vec![hop.into(), NodeIndex::from(hop) + 1];
         RadioSite { nodes, air: AirConfig::Line(Box::new(line)) }

@@ -117,6 +117,37 @@ fn rates_begin_again_when_they_are_told_to() {
 }
 
 #[test]
+fn draws_have_the_same_rates_and_outages_and_packets_of_their_own() {
+    let rates_bps = vec![500_000, 4_000_000];
+    let rate = RateConfig::Markov { rates_bps, dwell: Duration::from_millis(50) };
+    let (up, down) = (Duration::from_millis(200), Duration::from_millis(20));
+    let outages = Some(OutageConfig { up, down, is_random: true });
+    let steady = PipeConfig { outages, ..config(rate) };
+    let jitter = Jitter::Exponential(Duration::from_millis(2));
+    let varied = PipeConfig { jitter, erasure: 0.3.into(), ..steady.clone() };
+    // What is left unless it was lost, and when all has been sent.
+    let carried = |config: &PipeConfig, draw| {
+        let mut pipe = Pipe::drawn(config, KEY, draw).expect("valid");
+        for number in 0..1_000 {
+            pipe.offer(ms(2 * number), 500, number).expect("there is room");
+        }
+        let idle_at = pipe.idle_at();
+        let mut arrived = Vec::new();
+        while let Some(at) = pipe.poll_timeout() {
+            arrived.push((at, pipe.poll_delivery(at).expect("it said so")));
+        }
+        (idle_at, arrived)
+    };
+    let (first, second) = (carried(&varied, 1), carried(&varied, 2));
+    assert_eq!(first.0, second.0, "rates and outages hang on time alone");
+    assert_ne!(first.1, second.1);
+    let numbers = |arrived: &[(Time, u64)]| arrived.iter().map(|&(_, it)| it).collect::<Vec<_>>();
+    assert_ne!(numbers(&first.1), numbers(&second.1), "others are lost");
+    // Nothing is drawn for packets where nothing of them varies.
+    assert_eq!(carried(&steady, 1), carried(&steady, 2));
+}
+
+#[test]
 fn queues_are_limited_in_bytes_or_in_time() {
     let bytes = PipeConfig { queue: QueueLimit::Bytes(1_500), ..config(1_000_000) };
     // The first is sent at once; 1,500 bytes wait; when the first is through there is room again.
@@ -328,8 +359,9 @@ fn a_line_carries_both_ways_by_streams_of_their_own() {
     pipe.erasure = 0.5.into();
     pipe.delay = Duration::from_millis(1);
     let pipes = [pipe.clone(), PipeConfig { rate: 2_000_000.into(), ..pipe }];
+    let (seed, replication, draw) = (SEED, 0, 0);
     let config =
-        LineConfig { pipes, header_bytes: 25, pushes_back: false, seed: SEED, replication: 0 };
+        LineConfig { pipes, header_bytes: 25, pushes_back: false, seed, replication, draw };
     let mut line: Line = Line::new(&config).expect("valid");
     line.keep_transmissions();
     for number in 0..100_u8 {
@@ -387,8 +419,9 @@ fn a_line_that_pushes_back_is_filled_without_a_wait() {
         let mut pipe = config(1_000_000);
         pipe.policer = policer;
         let pipes = [pipe.clone(), pipe];
+        let (seed, replication, draw) = (SEED, 0, 0);
         let config =
-            LineConfig { pipes, header_bytes: 0, pushes_back: true, seed: SEED, replication: 0 };
+            LineConfig { pipes, header_bytes: 0, pushes_back: true, seed, replication, draw };
         let mut line: Line = Line::new(&config).expect("valid");
         line.keep_waits();
         let mut now = Time::ZERO;

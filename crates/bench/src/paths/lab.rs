@@ -3,10 +3,11 @@
 //! A replication's rates and outages are drawn alike and begin with the load in both, so that both
 //! see the same, whatever the load and whether a tunnel carries it: goodput and quantiles of the
 //! delay are held against each other. Jitter and losses are drawn for each transmission, so they
-//! differ where the senders do. Each replication has a delay of its own, the same in both: what
-//! repeats with the round trip meets what repeats with the path at other places, which a tenth of a
-//! millisecond in the lab would do as well. Replications are added until the ratio of the means is
-//! known well enough.
+//! differ where the senders do: the lab has one draw of them, the simulator several. Each
+//! replication has a delay of its own, the same in both: what repeats with the round trip meets
+//! what repeats with the path at other places, which a tenth of a millisecond in the lab would do
+//! as well. Replications are added until the ratio of the means is known well enough, and beyond
+//! those asked for where it is not even known well enough to be held against anything.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -36,10 +37,13 @@ const KNOWN_TO: f64 = DIFFERENCE_MAX;
 const DELAY_MS: (f64, f64) = (8.0, 12.0);
 /// Replications made side by side: a run needs a tenth of a processor.
 const SIDE_BY_SIDE: u64 = 4;
-/// Draws of each in the simulator, over the same path: where BBR's cycles begin is drawn, and how
-/// much less than a millisecond the load begins later than the rates, and no run in the lab tells.
-/// That is cheap here, and leaves the interval to the lab's own spread. Not draw 0, where it begins
-/// with them to the nanosecond.
+/// Times as many replications as asked for, at most, where so many were not enough to compare: a
+/// median of half of its mean as its standard deviation takes about a hundred.
+const REPLICATIONS_FACTOR: u64 = 6;
+/// Draws of each in the simulator, over the same path: where BBR's cycles begin is drawn, what
+/// jitter and losses each packet meets, and how much less than a millisecond the load begins later
+/// than the rates, and no run in the lab tells. That is cheap here, and leaves the interval to the
+/// lab's own spread. Not draw 0, where it begins with them to the nanosecond.
 const DRAWS: Range<u64> = 1..9;
 const WARM_UP_S: u64 = 3;
 const INTERVAL_S: u64 = 12;
@@ -101,7 +105,7 @@ pub struct Pair {
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub seed: u64,
-    /// Most of each.
+    /// Most of each, but where these are not enough to compare.
     pub replications: u64,
     /// Only names that have this in them.
     pub only: String,
@@ -236,7 +240,9 @@ fn pairs_of(
 ) -> Outcome<Option<Vec<Pair>>> {
     let (mut both, mut next) = (Vec::new(), 0);
     loop {
-        let batch = next..replications.min(next + SIDE_BY_SIDE);
+        let goes_on = next >= replications;
+        let most = if goes_on { REPLICATIONS_FACTOR * replications } else { replications };
+        let batch = next..most.min(next + SIDE_BY_SIDE);
         next = batch.end;
         // One after the other: what simulates takes the processors that real time needs.
         let simulated = side_by_side(batch.clone(), |each| draw.simulated(each))?;
@@ -246,7 +252,9 @@ fn pairs_of(
         }
         let pair = |(what, value): Value| Pair::of(format!("{name}, {what}"), &both, value);
         let pairs = VALUES.map(pair);
-        if next >= replications || pairs.iter().all(|pair| pair.is_known_to(KNOWN_TO)) {
+        let asked_are_made = next >= replications;
+        let is_last = next >= REPLICATIONS_FACTOR * replications || both.len() < 2;
+        if pairs.iter().all(|pair| pair.is_enough(asked_are_made)) || (asked_are_made && is_last) {
             return Ok(Some(Vec::from(pairs)).filter(|_| both.len() >= 2));
         }
     }
@@ -281,8 +289,18 @@ impl Pair {
         self.interval.is_some_and(|[low, high]| high - low <= 2.0 * most)
     }
 
+    /// Whether it is known well enough to be held against anything.
+    fn is_compared(&self) -> bool {
+        self.is_known_to(2.0 * KNOWN_TO)
+    }
+
+    /// Whether no more replications are needed; those asked for are made, or not yet.
+    fn is_enough(&self, asked_are_made: bool) -> bool {
+        if asked_are_made { self.is_compared() } else { self.is_known_to(KNOWN_TO) }
+    }
+
     fn check(&self) -> Check {
-        let known = self.interval.filter(|_| self.is_known_to(2.0 * KNOWN_TO));
+        let known = self.interval.filter(|_| self.is_compared());
         let ratio = known.map(|interval| (self.ratio, interval));
         within(&format!("lab: {}", self.name), ratio, DIFFERENCE_MAX, self.replications)
     }
@@ -308,4 +326,27 @@ fn in_lab(scenario: &Scenario, run: &Run, binary: Option<&PathBuf>) -> Outcome<O
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_compared_goes_on_beyond_what_was_asked_for() {
+        let pair = |half_width: Option<f64>| Pair {
+            name: String::new(),
+            lab: 1.0,
+            simulated: 1.0,
+            ratio: 1.0,
+            replications: 24,
+            interval: half_width.map(|half| [1.0 - half, 1.0 + half]),
+        };
+        let enough = |half_width, made| pair(half_width).is_enough(made);
+        let found = [Some(0.04), Some(0.08), Some(0.12), None]
+            .map(|half_width| (enough(half_width, false), enough(half_width, true)));
+        assert_eq!(found, [(true, true), (false, true), (false, false), (false, false)]);
+        // Nothing that is made longer for fails to be compared once it is enough.
+        assert!(!pair(Some(0.12)).check().holds && pair(Some(0.08)).check().holds);
+    }
 }

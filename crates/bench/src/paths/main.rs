@@ -52,7 +52,7 @@ struct Arguments {
     /// Of these, only what has this in its name, as "jitter" or "steps: bbr".
     #[arg(long, value_name = "TEXT", default_value = "", requires = "lab")]
     of: String,
-    /// Most runs of each in the lab; fewer where these tell enough.
+    /// Most runs of each in the lab; fewer where these tell enough, more where they tell nothing.
     #[arg(long, value_name = "N", default_value_t = 24, requires = "lab")]
     replications: u64,
     /// Runs at once, instead of as many as there are processors.

@@ -150,6 +150,7 @@ impl Tunnel {
         let (air, places) = match line_config(scenario, run, scenario.seed, line_header_len(run)) {
             Some(mut line) => {
                 line.pushes_back = sender == LineSender::Knows;
+                line.draw = sender.draw() as u16;
                 (AirConfig::Line(Box::new(line)), 2)
             }
             None => {

@@ -17,8 +17,9 @@ const LATE_MAX: Duration = Duration::from_millis(1);
 /// How S sends on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineSender {
-    /// At the rate that it finds. Of what the ends draw themselves, and of how much later than its
-    /// rates the load begins, this is such a draw, from 0: there it begins with them.
+    /// At the rate that it finds. Of what the ends draw themselves, of what the line draws for each
+    /// packet, and of how much later than its rates the load begins, this is such a draw, from 0:
+    /// there it begins with them.
     Finds(u64),
     /// Whenever the line has nothing to send.
     Knows,
