@@ -191,6 +191,9 @@ pub const CHALLENGE_INTERVAL: Duration = HELLO_INTERVAL_TALKING_MAX;
 pub const CHALLENGES_KEPT: usize = 3;
 /// How long after a fresh frame from there.
 pub const CHALLENGE_AGE_MAX: Duration = HELLO_TALKING;
+/// Longest pause before addresses are asked again, after the peer has answered from where it was
+/// taken to be: who was heard once meanwhile is asked still.
+pub const CHALLENGE_PAUSE_MAX: Duration = CHALLENGE_AGE_MAX.checked_div(2).unwrap();
 /// How long a peer that answers from another address must not have answered from the one before,
 /// at least: eight challenges. Where a third of them come to nothing, all do once in 6,561 times.
 pub const MOVE_WAIT_MIN: Duration = Duration::from_millis(240);

@@ -12,12 +12,15 @@
 
 mod standing;
 
+use core::time::Duration;
+
 use arrayvec::ArrayVec;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
 use crate::bounds::{
-    CHALLENGE_AGE_MAX, CHALLENGE_INTERVAL, CHALLENGED_ADDRESSES_MAX, CHALLENGES_KEPT, MOVE_WAIT_MIN,
+    CHALLENGE_AGE_MAX, CHALLENGE_INTERVAL, CHALLENGE_PAUSE_MAX, CHALLENGED_ADDRESSES_MAX,
+    CHALLENGES_KEPT, MOVE_WAIT_MIN,
 };
 use crate::config::StationId;
 use crate::wire::{ChallengeToken, PATH_CHALLENGE_LEN};
@@ -41,9 +44,14 @@ struct Peer<A> {
     candidate: Option<Place<A>>,
     /// From where it has spoken since, and has not answered a challenge yet.
     challenged: ArrayVec<Challenged<A>, CHALLENGED_ADDRESSES_MAX>,
-    /// What it is asked meanwhile where it is taken to be, and when next.
+    /// What it is asked meanwhile where it is taken to be, since when it has not answered, and when
+    /// next.
     home_token: ChallengeToken,
+    home_since: Time,
     home_due: Time,
+    /// It has answered from there last: how long no other address is asked then, and until when.
+    pause: Duration,
+    pause_until: Time,
     /// Whether it may change: told by the configuration of an underlay where stations stay.
     fixed: bool,
     certain: bool,
@@ -142,7 +150,10 @@ impl<A: Copy + PartialEq> Peer<A> {
             candidate: None,
             challenged: ArrayVec::new(),
             home_token: ChallengeToken::default(),
+            home_since: Time::ZERO,
             home_due: Time::ZERO,
+            pause: Duration::ZERO,
+            pause_until: Time::ZERO,
             fixed: address.is_some() && !may_move,
             certain: address.is_some(),
         }
@@ -152,14 +163,17 @@ impl<A: Copy + PartialEq> Peer<A> {
     /// is being asked for, that is not to keep challenges back, for which `kept` bytes are left: of
     /// a peer that has nothing to send they are all that may go there for seconds.
     fn places(&mut self, len_bytes: usize, kept: usize) -> impl Iterator<Item = A> {
-        let known = [&self.place, &self.candidate].map(|it| it.as_ref().map(|it| it.address));
-        let others = self.challenged.iter_mut();
-        let others = others.filter(move |it| !known.contains(&Some(it.place.address)));
-        let others = others.filter(move |it| {
-            it.asked_at.is_none() || it.place.allowance.is_none_or(|it| it >= len_bytes + kept)
+        let Peer { place, candidate, challenged, .. } = self;
+        let asked = |it: &Challenged<A>| it.asked_at.map(|_| it.place.address);
+        let asked: ArrayVec<A, CHALLENGED_ADDRESSES_MAX> =
+            challenged.iter().filter_map(asked).collect();
+        let known = [&*place, &*candidate].map(|it| it.as_ref().map(|it| it.address));
+        let others = challenged.iter_mut().map(|it| &mut it.place);
+        let others = others.filter(move |it| !known.contains(&Some(it.address)));
+        let others = candidate.iter_mut().chain(others).filter(move |it| {
+            !asked.contains(&it.address) || it.allowance.is_none_or(|it| it >= len_bytes + kept)
         });
-        let others = others.map(|it| &mut it.place);
-        let places = [&mut self.place, &mut self.candidate].into_iter().flatten().chain(others);
+        let places = place.iter_mut().chain(others);
         places.filter_map(move |place| place.charge(len_bytes).then_some(place.address))
     }
 
@@ -190,7 +204,6 @@ impl<A: Copy + PartialEq> Peer<A> {
         }
         if self.challenged.is_empty() {
             rng.fill_bytes(&mut self.home_token);
-            self.home_due = now;
         }
         if self.challenged.is_full() {
             let heard_at = |&at: &usize| self.challenged[at].heard_at;
@@ -201,18 +214,25 @@ impl<A: Copy + PartialEq> Peer<A> {
         rng.fill_bytes(&mut token);
         let place = Place::unproven(address, credit);
         let (asked_at, answered_at) = (None, None);
-        let asked = Challenged { place, token, heard_at: now, due: now, asked_at, answered_at };
+        let due = self.pause_until.max(now);
+        let asked = Challenged { place, token, heard_at: now, due, asked_at, answered_at };
         self.challenged.push(asked);
     }
 
     /// It has answered from where it is taken to be: what others have answered so far is no reason
-    /// to look for it there.
+    /// to look for it there. They are asked again after a pause, a longer one each time: who copies
+    /// frames, answers among them, does not keep both ends busy.
     fn note_at_home(&mut self, now: Time, token: ChallengeToken) {
-        if token == self.home_token {
-            for it in &mut self.challenged {
-                (it.asked_at, it.answered_at) = (None, None);
-                it.due = it.due.min(now + CHALLENGE_INTERVAL);
-            }
+        if token != self.home_token || !self.is_asking() {
+            return;
+        }
+        let is_again = now < self.pause_until + CHALLENGE_AGE_MAX;
+        let longer = if is_again { 2 * self.pause } else { Duration::ZERO };
+        self.pause = longer.clamp(CHALLENGE_INTERVAL, CHALLENGE_PAUSE_MAX);
+        self.pause_until = now + self.pause;
+        for it in &mut self.challenged {
+            (it.asked_at, it.answered_at) = (None, None);
+            it.due = self.pause_until;
         }
     }
 
@@ -223,6 +243,10 @@ impl<A: Copy + PartialEq> Peer<A> {
         let answers = |it: &&mut Challenged<A>| it.place.address == address && it.token == token;
         let Some(it) = self.challenged.iter_mut().find(answers) else { return false };
         let Some(asked_at) = it.asked_at else { return false };
+        if it.answered_at.is_none() {
+            // From here on it matters whether it answers from where it was.
+            (self.home_since, self.home_due) = (now, self.home_due.min(now));
+        }
         let answered_at = *it.answered_at.get_or_insert(now);
         let wait = (answered_at - asked_at).max(MOVE_WAIT_MIN);
         // What it answers before says nothing more, and costs what may go there.
@@ -255,12 +279,15 @@ impl<A: Copy + PartialEq> Peer<A> {
     fn poll_challenge(&mut self, now: Time, is_up: bool, len_bytes: usize) -> Option<Challenge<A>> {
         self.challenged.retain(|it| now - it.heard_at < CHALLENGE_AGE_MAX);
         if self.home_due().is_some_and(|due| due <= now) {
-            self.home_due = now + CHALLENGE_INTERVAL;
+            // As often as has to be until it counts as silent there, and more and more rarely then.
+            let silent = now - self.home_since;
+            self.home_due = now + if silent < MOVE_WAIT_MIN { CHALLENGE_INTERVAL } else { silent };
             if let Some(home) = self.place.filter(|_| is_up) {
                 let token = self.home_token;
                 return Some(Challenge { station: self.id, address: home.address, token });
             }
         }
+        let is_asking = self.is_asking();
         let Peer { place, candidate, challenged, .. } = self;
         for it in challenged.iter_mut().filter(|it| it.due <= now) {
             it.due = now + CHALLENGE_INTERVAL;
@@ -269,15 +296,23 @@ impl<A: Copy + PartialEq> Peer<A> {
             let mut purses = known.filter(|place| place.address == address).chain([&mut it.place]);
             if is_up && purses.any(|place| place.charge(len_bytes)) {
                 it.asked_at.get_or_insert(now);
+                if !is_asking {
+                    (self.home_since, self.home_due) = (now, now);
+                }
                 return Some(Challenge { station: self.id, address, token: it.token });
             }
         }
         None
     }
 
-    /// When it is asked next whether it still is where it was; none if nobody says otherwise.
+    /// Whether an address has been asked since it last answered from where it is taken to be.
+    fn is_asking(&self) -> bool {
+        self.challenged.iter().any(|it| it.asked_at.is_some())
+    }
+
+    /// When it is asked next whether it still is where it was; none if nobody else is asked.
     fn home_due(&self) -> Option<Time> {
-        (self.is_proven() && !self.challenged.is_empty()).then_some(self.home_due)
+        (self.is_proven() && self.is_asking()).then_some(self.home_due)
     }
 }
 

@@ -18,6 +18,8 @@ pub const KEPT_BYTES_MAX: usize = 8 << 20;
 #[derive(Debug)]
 pub struct Kept<T> {
     lasts: Duration,
+    /// Time that does not count.
+    asleep: Duration,
     packets: BTreeMap<PacketId, (Time, T)>,
     /// In the order of time; what was kept anew stands here twice.
     order: VecDeque<(Time, PacketId)>,
@@ -44,11 +46,22 @@ impl Weighed for bool {
 
 impl<T: Weighed> Kept<T> {
     pub fn new(lasts: Duration) -> Self {
-        Kept { lasts, packets: BTreeMap::new(), order: VecDeque::new(), bytes: 0 }
+        let asleep = Duration::ZERO;
+        Kept { lasts, asleep, packets: BTreeMap::new(), order: VecDeque::new(), bytes: 0 }
+    }
+
+    /// So much of the time that has passed counts for nothing.
+    pub fn sleep(&mut self, span: Duration) {
+        self.asleep += span;
+    }
+
+    fn awake(&self, now: Time) -> Time {
+        Time::ZERO + now.since(Time::ZERO).saturating_sub(self.asleep)
     }
 
     /// Keeps a packet, for the whole time anew if it is there.
     pub fn keep(&mut self, now: Time, id: PacketId, packet: T) {
+        let now = self.awake(now);
         self.forget(now);
         self.bytes += packet.len_bytes();
         if let Some((_, before)) = self.packets.insert(id, (now, packet)) {
@@ -62,7 +75,7 @@ impl<T: Weighed> Kept<T> {
 
     /// The packet of this id, if it is kept still.
     pub fn find(&mut self, now: Time, id: PacketId) -> Option<&T> {
-        self.forget(now);
+        self.forget(self.awake(now));
         self.packets.get(&id).map(|(_, packet)| packet)
     }
 

@@ -82,7 +82,8 @@ pub struct Relay {
     congestion: Congestion,
     /// Packets by which others are decoded.
     kept: Kept<Arc<[u8]>>,
-    /// Packets that have come, and whether in a coded frame: with two relays one may come twice.
+    /// Packets that have come, and whether in a coded frame: with two relays one may come twice. By
+    /// the time that this node was awake: what came while it slept comes when it wakes.
     seen: Kept<bool>,
     received: VecDeque<Received>,
     /// What came of neighbours' frames, for them.
@@ -242,6 +243,23 @@ impl Relay {
         Ok(())
     }
 
+    /// It is so late. Who was to be woken long before has slept, or its clock has jumped: of that
+    /// time nothing counts for which it knows what has come.
+    fn advance(&mut self, now: Time) {
+        // Neighbours send nothing again for longer than the rest of it.
+        let spare = self.config.decode_for * (4 - PAIR_QUARTERS) / 4;
+        let passed = now.since(self.now);
+        if passed > spare {
+            // What is ready waits for the air, which is asked for at once.
+            let due = if self.is_ready() { Some(self.now) } else { self.poll_timeout() };
+            let due = due.map_or(now, |due| due.max(self.now));
+            if now.since(due) > spare {
+                self.seen.sleep(passed);
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
     fn admit(
         &mut self,
         now: Time,
@@ -250,7 +268,7 @@ impl Relay {
         packet: Arc<[u8]>,
         was_coded: bool,
     ) -> Result<Waiting, RelayError> {
-        self.now = self.now.max(now);
+        self.advance(now);
         if !(1..=PACKET_BYTES_MAX).contains(&packet.len()) {
             let given = packet.len();
             return Err(RelayError::PacketLen { given, most: PACKET_BYTES_MAX });
@@ -336,7 +354,7 @@ impl Relay {
     /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
     /// Whether it is one: `false` if it does not parse.
     pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) -> bool {
-        self.now = self.now.max(now);
+        self.advance(now);
         let own = self.id;
         let Some((reports, bytes)) = wire::split(frame) else {
             self.stats.malformed += 1;
@@ -501,7 +519,7 @@ impl Relay {
         attempts: u32,
         delivered: bool,
     ) {
-        self.now = self.now.max(now);
+        self.advance(now);
         if let LinkDestination::Unicast(to) = to {
             self.congestion.count(now, attempts.saturating_sub(1));
             self.neighbours.count_attempts(now, to, attempts, delivered);
@@ -512,7 +530,7 @@ impl Relay {
     /// frames together, as the drivers of real radios do: frames that it is through with,
     /// transmissions of these beyond the first, and frames of them that it gave up.
     pub fn handle_retries(&mut self, now: Time, to: NodeId, sent: Sent) {
-        self.now = self.now.max(now);
+        self.advance(now);
         let Sent { frames, retries, failed } = sent;
         self.congestion.count(now, u32::try_from(retries).unwrap_or(u32::MAX));
         let vain = retries.saturating_add(failed);
@@ -527,7 +545,7 @@ impl Relay {
 
     /// It is so late.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.now = self.now.max(now);
+        self.advance(now);
         self.resend_overdue();
     }
 
@@ -561,7 +579,7 @@ impl Relay {
 
     /// The next frame; to be asked only while the MAC can take one.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        self.now = self.now.max(now);
+        self.advance(now);
         self.resend_overdue();
         let next = self.next_frame();
         let is_due = self.receptions.due().is_some_and(|at| at <= self.now);

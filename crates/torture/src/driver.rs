@@ -307,8 +307,7 @@ impl<'a> Driver<'a> {
     }
 
     fn is_at_rest(&self) -> bool {
-        self.seats.iter().all(|seat| seat.departures.back().is_none_or(|&at| at <= self.now))
-            && self.books.is_at_rest()
+        self.books.is_at_rest()
     }
 
     fn views(&self) -> Vec<Option<&Station>> {

@@ -113,7 +113,7 @@ fn only_the_answer_from_where_it_was_asked_moves_anything() {
     let mut book = book(true);
     let session = Certainty::Session;
     assert_eq!(book.learn(Time::ZERO, (A, 66), session, 1_000), Learned::Nothing);
-    let [home, asked] = [(); 2].map(|()| book.poll_challenge(Time::ZERO, |_| true).unwrap());
+    let [asked, home] = [(); 2].map(|()| book.poll_challenge(Time::ZERO, |_| true).unwrap());
     assert_eq!([home.address, asked.address], [10, 66]);
     assert_ne!(home.token, asked.token);
     let later = Time::from_millis(400);
@@ -162,7 +162,37 @@ fn who_copies_answers_as_well_moves_nothing_while_the_peer_answers_from_where_it
     }
     // Once it does not answer any more from where it was, it is followed.
     let gone_at = gone_at.expect("it has moved");
-    assert!((20_000..20_600).contains(&gone_at), "{gone_at} ms");
+    let pause_ms = CHALLENGE_PAUSE_MAX.as_millis() as u64;
+    assert!((20_000..20_600 + pause_ms).contains(&gone_at), "{gone_at} ms");
+}
+
+/// Answers were copied as well, and each was a reason to ask on every 30 ms, for ever.
+#[test]
+fn who_copies_answers_as_well_does_not_keep_a_peer_with_nothing_to_send_busy() {
+    let mut book = book(true);
+    let mut under_way: Vec<(u64, ChallengeToken)> = Vec::new();
+    let mut asked_ms = Vec::new();
+    for ms in 0..60_000 {
+        let now = Time::from_millis(ms);
+        if ms % 5_000 == 0 {
+            book.learn(now, (A, 66), Certainty::Session, 117);
+        }
+        for &(_, token) in under_way.iter().filter(|it| it.0 == ms) {
+            for from in [66, 10] {
+                book.learn(now, (A, from), Certainty::Answer(token), 34);
+            }
+        }
+        while let Some(asked) = book.poll_challenge(now, |_| true) {
+            under_way.push((ms + 7, asked.token));
+            asked_ms.push(ms);
+        }
+    }
+    assert_eq!(book.address(A), Some(10));
+    // Both addresses once a pause, and more often in the beginning.
+    let most = 2 * (12_000 / CHALLENGE_PAUSE_MAX.as_millis() as usize + 1);
+    let at_rest = asked_ms.iter().filter(|&&ms| ms >= 48_000).count();
+    assert!((1..=most).contains(&at_rest), "{at_rest} challenges in 12 s");
+    assert!(asked_ms.iter().filter(|&&ms| ms < 12_000).count() <= most + 2 * 5);
 }
 
 #[test]

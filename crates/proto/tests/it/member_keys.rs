@@ -2,6 +2,7 @@
 //! channel where all hear all.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use corridor_base::rand::{RngExt, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -16,6 +17,7 @@ use proptest::prelude::*;
 
 const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const HELPER: usize = 2;
+const DELIVERY_DEADLINE: Duration = Duration::from_secs(60);
 
 fn private(id: StationId) -> PrivateKey {
     PrivateKey::from_random([id.0 as u8; 32])
@@ -40,7 +42,8 @@ fn config(index: usize, run: u64) -> StationConfig {
         id,
         role,
         security: Security::Keys(Box::new(keys)),
-        coding: CodingParams::default(),
+        // Nothing is given up for being late: what does not come has been forgotten.
+        coding: CodingParams { delivery_deadline: DELIVERY_DEADLINE, ..CodingParams::default() },
         link_errors: LinkErrors::Measured,
         ingress_packets: 1_000,
         frame_len_max: 1_400,
@@ -104,7 +107,10 @@ impl Cell {
     /// The same by a clock that is no further than at the beginning of that run.
     fn restart_by(&mut self, index: usize, run: u64, clock: u64) {
         let config = config(index, clock);
-        self.stations[index] = Station::new(config, [90 + run as u8; 32], self.now).unwrap();
+        // Some byte is another one: with the entropy of its first start it would be the same run.
+        let mut entropy = [90 + run as u8; 32];
+        entropy[31] ^= 0xff;
+        self.stations[index] = Station::new(config, entropy, self.now).unwrap();
     }
 
     /// Counts how long a station opens nothing of what another one seals.
@@ -420,7 +426,9 @@ proptest! {
     #![proptest_config(corridor_testing::cases!(8))]
 
     /// However often secrets change, frames get lost and stations start anew: who is there opens
-    /// what the others seal again within some seconds. What comes of late blocks is not asked.
+    /// what the others seal again within some seconds, and what was sent since an end last started
+    /// arrives. In a helped cell at 47 % loss 293 packets did not in a minute: the encoder asked no
+    /// more after a decoder that had been silent.
     #[test]
     fn nobody_is_left_without_keys(
         seed: u8,
@@ -435,17 +443,31 @@ proptest! {
         let rekey = Duration::from_millis(rekey_ms);
         cell.stations.iter_mut().for_each(|it| it.set_rekey_interval(rekey));
         cell.meet();
-        cell.talk(Duration::from_secs(6));
+        let mut sent = cell.talk(Duration::from_secs(6));
         for (run, (index, pause_ms, goes_back)) in (2..).zip(restarts) {
             cell.restart_by(index, run, if goes_back { 0 } else { run });
             cell.stations[index].set_rekey_interval(rekey);
             cell.deaf_since[index] = Default::default();
             cell.run(DELAY_MIN);
             cell.meet();
-            cell.talk(Duration::from_millis(pause_ms));
+            if index != HELPER {
+                // It may have had all of them.
+                sent.clear();
+            }
+            sent.extend(cell.talk(Duration::from_millis(pause_ms)));
         }
-        cell.talk(Duration::from_secs(10));
+        sent.extend(cell.talk(Duration::from_secs(10)));
         prop_assert!(cell.all_up());
+        let missing = |cell: &Cell| {
+            let arrived: BTreeSet<u32> = cell.delivered[1].iter().copied().collect();
+            sent.iter().filter(|number| !arrived.contains(number)).count()
+        };
+        for _ in 0..10 {
+            if missing(&cell) > 0 {
+                cell.run(Duration::from_secs(1));
+            }
+        }
+        prop_assert_eq!(missing(&cell), 0, "packets after ten seconds more");
         prop_assert!(cell.deaf_longest < Duration::from_secs(8), "{:?}", cell.deaf_longest);
         let agreed = cell.stations.iter().map(|it| it.stats().secrets_agreed).sum::<u64>();
         prop_assert!(agreed >= 9, "secrets have changed: {agreed}");

@@ -641,3 +641,23 @@ fn the_papers_relays_report_nothing_and_send_nothing_again() {
     let announcement = Time::from_nanos(1_062_500_000);
     assert_eq!((between.stats().resent, between.poll_timeout()), (0, Some(announcement)));
 }
+
+/// Who has slept has not seen the time go by for which copies are known: what neighbours sent again
+/// meanwhile was taken for new when it woke.
+#[test]
+fn a_copy_is_known_after_a_sleep_and_an_equal_packet_is_taken_after_a_while() {
+    let bytes = Frame::Plain { counter: 1, ttl: 9, asks: true, packet: b"again" }.to_bytes();
+    for is_awake in [false, true] {
+        let mut relay = relay(1, RelayConfig::default());
+        relay.handle_frame(ms(10), NodeId(0), true, &bytes);
+        assert!(relay.poll_received().is_some());
+        let end = ms(10_000);
+        while let Some(due) = relay.poll_timeout().filter(|&due| is_awake && due < end) {
+            relay.handle_timeout(due);
+            while relay.poll_transmit(due).is_some() {}
+        }
+        relay.handle_frame(end, NodeId(0), true, &bytes);
+        assert_eq!(relay.poll_received().is_some(), is_awake);
+        assert_eq!(relay.stats().duplicates, u64::from(!is_awake));
+    }
+}

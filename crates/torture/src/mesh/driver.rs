@@ -22,7 +22,7 @@ use crate::driver::{AFTER_INSIDER, Trace};
 use crate::invariants::{Broken, Invariant, Violation, check_bounds, ensure};
 use crate::network::Network;
 use crate::nonces::Nonces;
-use crate::scenario::{Jump, Scenario};
+use crate::scenario::Scenario;
 use crate::subject::Fault;
 
 /// How long it may take to come to rest once the network is calm: decoders and encoders give up
@@ -36,8 +36,6 @@ const REST_ASKED: Duration = Duration::from_millis(200);
 const RECORDED_MAX: usize = 64;
 const EVENTS_MAX: u64 = 5_000_000;
 const IDLE_ROUNDS_MAX: u32 = 4;
-/// For less than this relays know copies, with the time that they are under way (`decode_for`).
-const COPIES_KNOWN_MS: u32 = 1_000;
 /// How often MACs say what they have done, and attempts of a frame that is sent again.
 const MAC_TELLS: Duration = Duration::from_millis(100);
 
@@ -499,12 +497,7 @@ impl<'a> MeshDriver<'a> {
         ensure(fault.is_none(), Invariant::Delivery, || {
             format!("packet {number} at node {node}: {}", fault.unwrap_or_default())
         })?;
-        // Relays send again what was not reported, and know copies for a while: who has slept for
-        // longer takes one.
-        let slept = |jump: &Jump| jump.by_ms >= COPIES_KNOWN_MS;
-        let is_relays = self.mesh.kind == MeshKind::RelayRow;
-        let most = if is_relays && self.scenario.jumps.iter().any(slept) { 2 } else { 1 };
-        ensure(restarts || sent.came <= most, Invariant::Delivery, || {
+        ensure(restarts || sent.came <= 1, Invariant::Delivery, || {
             format!("packet {number} came out {} times", sent.came)
         })?;
         self.coverage.add(Feature::MeshForwarded, forwarders.into());

@@ -73,6 +73,24 @@ fn seeds_as_they_are_drawn() {
     }
 }
 
+/// Seeds of which a peer has moved and has nothing to send, and whose HELLO came from there before:
+/// the one that answered it took what a second challenge was to have. It was never followed, and
+/// asked where it had been 66 times after each HELLO.
+#[test]
+fn a_peer_that_has_moved_at_rest_is_followed_and_no_more_is_asked() {
+    for seed in [23_198, 40_676, 40_992] {
+        let outcome = run(&Scenario::draw(seed));
+        assert_eq!(outcome.violation, None, "seed {seed}");
+    }
+}
+
+/// A seed of which the two ends look for a helper by HELLOs of 468 bytes, at 500 kbit/s: a greeting
+/// was under way each time that it was asked whether all is at rest.
+#[test]
+fn greetings_on_their_way_are_nothing_that_waits() {
+    assert_eq!(run(&Scenario::draw(24_171)).violation, None);
+}
+
 #[test]
 fn a_restart_costs_at_most_what_the_station_held() {
     torture(400, |scenario| {

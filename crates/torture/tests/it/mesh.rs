@@ -75,3 +75,13 @@ fn what_relays_send_again_waits_beside_a_full_queue() {
         assert!(outcome.violation.is_none(), "seed {seed}: {:?}", outcome.violation);
     }
 }
+
+/// Seeds of which a relay's clock jumps by more than a second and a half, for which it knows what
+/// has come: it took what its neighbours sent again for new.
+#[test]
+fn relays_know_copies_across_a_sleep() {
+    for seed in [2_290, 4_715, 10_233, 14_964, 25_170, 28_944, 30_355, 33_158, 34_098] {
+        let outcome = run(&Scenario::draw(seed));
+        assert!(outcome.violation.is_none(), "seed {seed}: {:?}", outcome.violation);
+    }
+}
