@@ -83,8 +83,9 @@ impl Station {
     }
 
     /// A challenge for a peer that has spoken from another address than the one that its frames go
-    /// to: a frame for the driver to send there, and nowhere else. Its answer is a
-    /// [`FrameOutcome::Answered`]. None while frames cannot be exchanged with the peer.
+    /// to: a frame for the driver to send there, and nowhere else. Its answer is an
+    /// [`Answered`](super::FrameOutcome::Answered) frame. None while frames cannot be exchanged
+    /// with the peer.
     pub fn challenge(&mut self, peer: StationId, token: ChallengeToken) -> Option<&[u8]> {
         self.shared.challenge(peer, token)?;
         self.restart_session_if_new();
