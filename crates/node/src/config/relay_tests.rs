@@ -34,7 +34,7 @@ fn a_relay_has_neighbours_with_networks_and_a_preset() {
     assert_eq!(config.relay, Some(RelayConfig::paper()));
     assert_eq!(config.warnings.len(), 0);
     // A frame of 1500 bytes less headers, both parts of a coded frame, reports, and the tag.
-    assert_eq!(config.check(1500).unwrap(), 1422);
+    assert_eq!(config.check(1500).unwrap(), 1421);
     let without = RELAY.replace("[relay]\npreset = \"paper\"\n", "");
     assert_eq!(parse(&without).unwrap().relay, Some(RelayConfig::default()));
     let own = RELAY.replace("\"paper\"", "\"default\"\ncoding = false\nqueue_packets = 20");
