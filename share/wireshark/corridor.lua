@@ -923,6 +923,8 @@ local function dissect_enc(state, c)
   generated(item, "symbol_length", symbol:len())
   if form == 0 then
     item:append_text(" (" .. dissect_packets(state, c, item) .. ")")
+  else
+    take(c, left(c))
   end
 end
 
@@ -1098,6 +1100,8 @@ local function dissect_window(state, c)
   if form % 2 == 0 then
     open_symbol(state, id)
     item:append_text(" (" .. dissect_packets(state, c, item) .. ")")
+  else
+    take(c, left(c))
   end
 end
 

@@ -15,6 +15,8 @@ const GAPS: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     newest: Option<Newest>,
+    /// The frame that was told of last.
+    last: Option<u32>,
     /// How many came, modulo 2^32.
     frames: u32,
 }
@@ -63,8 +65,11 @@ impl Spacing {
 }
 
 impl Arrivals {
-    /// A frame came.
+    /// A frame with symbols came: told of each of these.
     pub(crate) fn note(&mut self, now: Time, counter: u32) {
+        if self.last.replace(counter) == Some(counter) {
+            return;
+        }
         self.newest = Some(match self.newest {
             None => Newest::first(counter, now),
             Some(newest) if counter > newest.counter => newest.followed_by(counter, now),
@@ -75,7 +80,7 @@ impl Arrivals {
 
     /// The sender's frames are counted anew: feedback about those before is of no use to it.
     pub(crate) fn restart_session(&mut self) {
-        self.newest = None;
+        (self.newest, self.last) = (None, None);
     }
 
     /// Whether there is a frame of the session to tell of.
@@ -106,5 +111,24 @@ impl Arrivals {
             frames: self.frames,
             loss_ratio,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_of_two_symbols_counts_once() {
+        let mut arrivals = Arrivals::default();
+        for counter in [4, 4, 6, 5, 5] {
+            arrivals.note(Time::from_millis(1), counter);
+        }
+        let told = arrivals.feedback(Time::from_millis(1), 0.0, false).unwrap();
+        assert_eq!((told.counter, told.frames), (6, 3));
+        arrivals.restart_session();
+        arrivals.note(Time::from_millis(2), 5);
+        let told = arrivals.feedback(Time::from_millis(2), 0.0, false).unwrap();
+        assert_eq!((told.counter, told.frames), (5, 4));
     }
 }

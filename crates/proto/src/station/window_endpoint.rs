@@ -105,6 +105,7 @@ impl WindowEndpoint {
         if joined.peer != self.peer {
             return;
         }
+        self.heard = None;
         if !joined.new_instance {
             // The same run under new keys: its frames are counted anew.
             self.ack_follows = false;
@@ -395,6 +396,7 @@ impl WindowEndpoint {
 
     /// Our own frames are counted anew: the last one was the last of its session.
     pub(crate) fn restart_session(&mut self) {
+        self.heard = None;
         self.link.restart_session();
         self.sender.forget_frames(&self.link);
     }

@@ -112,6 +112,7 @@ impl Kind {
     /// Appends a chunk that another one follows.
     pub fn write(self, body: &[u8], frame: &mut Vec<u8>) {
         frame.push(self.code() | FOLLOWED);
+        debug_assert!(body.len() < usize::from(LONG) << 8);
         let [high, low] = (body.len() as u16).to_be_bytes();
         if body.len() < usize::from(LONG) {
             frame.push(low);
