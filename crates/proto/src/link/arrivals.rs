@@ -15,7 +15,7 @@ const GAPS: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     newest: Option<Newest>,
-    /// The frame that was told of last.
+    /// Counter of the frame of the last symbol.
     last: Option<u32>,
     /// How many came, modulo 2^32.
     frames: u32,
@@ -65,7 +65,7 @@ impl Spacing {
 }
 
 impl Arrivals {
-    /// A frame with symbols came: told of each of these.
+    /// A symbol came in this frame: called for each symbol, and counts the frame once.
     pub(crate) fn note(&mut self, now: Time, counter: u32) {
         if self.last.replace(counter) == Some(counter) {
             return;

@@ -58,24 +58,9 @@ mod tests {
 
     use super::*;
     use crate::bounds::CHUNKS_MAX;
-    use crate::config::{CodingParams, LinkErrors, Role, StationConfig, StationId};
+    use crate::config::StationId;
+    use crate::station::window_tests::station;
     use crate::wire::{Kind, Word};
-
-    fn station(id: u8, peer: u8) -> Station {
-        let config = StationConfig {
-            id: StationId(id.into()),
-            role: Role::Endpoint { peer: StationId(peer.into()), helper: None },
-            security: [7; 32].into(),
-            coding: CodingParams::window(),
-            link_errors: LinkErrors::Measured,
-            ingress_packets: 1_000,
-            frame_len_max: 1_500,
-            frame_len_min: 0,
-            memory_bytes: crate::bounds::MEMORY_DEFAULT,
-            rate_bps: None,
-        };
-        Station::new(config, [id; 32], Time::ZERO).unwrap()
-    }
 
     /// Two that know each other, and when.
     fn pair() -> ([Station; 2], Time) {

@@ -6,7 +6,7 @@ use super::*;
 use crate::bounds::SESSION_FRAMES_MAX;
 use crate::config::{CodingParams, LinkErrors};
 
-fn station(id: u8, peer: u8) -> Station {
+pub(super) fn station(id: u8, peer: u8) -> Station {
     let config = StationConfig {
         id: StationId(u16::from(id)),
         role: Role::Endpoint { peer: StationId(u16::from(peer)), helper: None },
