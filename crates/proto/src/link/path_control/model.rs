@@ -137,6 +137,11 @@ impl DelayModel {
         self.spread.deviation()
     }
 
+    /// The round trip of late, smoothed.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.round_trip.max(ROUND_TRIP_MIN)
+    }
+
     /// The least round trip of late.
     pub(super) fn round_trip_least(&self) -> Duration {
         Duration::from_nanos(self.round_trip_least.least().unwrap_or(0) as u64)

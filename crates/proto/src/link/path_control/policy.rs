@@ -292,10 +292,13 @@ impl PathControl for RateControl {
     }
 
     fn frames_per_s(&self) -> f64 {
-        // What came through is no more than the path takes, however wrong the capacity is.
         if self.is_lowered() {
+            // What came through is no more than the path takes, however wrong the capacity is; but
+            // before it was kept busy it may be as little as somebody typed. One frame on its way
+            // queues nowhere, and without any nobody hears what became of the queue.
             let came_per_s = self.counted_per_s().unwrap_or(f64::INFINITY);
-            (DRAIN_RATIO * self.frames_per_s.min(came_per_s)).max(DRAIN_RATIO * FRAMES_PER_S_MIN)
+            let one_per_s = self.delay.round_trip().as_secs_f64().recip();
+            DRAIN_RATIO * self.frames_per_s.min(came_per_s.max(one_per_s / DRAIN_RATIO))
         } else {
             self.frames_per_s
         }
