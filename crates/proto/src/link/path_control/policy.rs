@@ -298,7 +298,8 @@ impl PathControl for RateControl {
             // queues nowhere, and without any nobody hears what became of the queue.
             let came_per_s = self.counted_per_s().unwrap_or(f64::INFINITY);
             let one_per_s = self.delay.round_trip().as_secs_f64().recip();
-            DRAIN_RATIO * self.frames_per_s.min(came_per_s.max(one_per_s / DRAIN_RATIO))
+            let most_per_s = self.frames_per_s.min(came_per_s.max(one_per_s / DRAIN_RATIO));
+            DRAIN_RATIO * most_per_s.max(FRAMES_PER_S_MIN)
         } else {
             self.frames_per_s
         }
