@@ -9,6 +9,7 @@ mod chunks;
 mod credit;
 mod endpoint;
 mod helper_station;
+mod parts;
 mod path;
 #[cfg(test)]
 mod path_tests;
@@ -41,6 +42,7 @@ use crate::stats::Stats;
 use crate::wire::{self, ChallengeToken, Header};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
+use parts::{Cut, Parts};
 use path::Path;
 use plain::Plain;
 use presence::Presence;
@@ -200,9 +202,13 @@ pub(crate) struct Shared {
     pub(crate) path: Path,
     presence: Presence,
     events: VecDeque<Event>,
+    /// What goes, and what comes, in parts.
+    pub(crate) cut: Cut,
+    parts: Parts,
     /// The frame being made, and the body of the frame being read.
     pub(crate) frame: Vec<u8>,
     body: Vec<u8>,
+    part: Vec<u8>,
 }
 
 enum RoleState {
@@ -287,8 +293,11 @@ impl Station {
             path: Path::new(&config),
             presence: Presence::default(),
             events: VecDeque::new(),
+            cut: Cut::default(),
+            parts: Parts::default(),
             frame: Vec::new(),
             body: Vec::new(),
+            part: Vec::new(),
             config,
         };
         Ok(Station { shared, role })
@@ -374,11 +383,11 @@ impl Station {
 
     /// Source symbols are as long from here on as a frame has room for.
     fn limit_symbols(&mut self, now: Time) {
-        let shared = &mut self.shared;
+        let shared = &self.shared;
         let symbol_len_max = shared.symbol_len_max(shared.path.frame_len());
         match &mut self.role {
             RoleState::Endpoint(role) => role.limit_symbols(symbol_len_max),
-            RoleState::Window(role) => role.limit_symbols(shared, now, symbol_len_max),
+            RoleState::Window(role) => role.limit_symbols(now, symbol_len_max),
             RoleState::Plain(_) | RoleState::TcpNc(_) | RoleState::Helper(_) => {}
         }
     }
@@ -477,6 +486,9 @@ impl Station {
         let shared = &mut self.shared;
         shared.stats.sessions_accepted += 1;
         let restarted = joined.new_instance && !joined.first;
+        if joined.new_instance {
+            shared.parts.forget(joined.peer);
+        }
         match &mut self.role {
             RoleState::Endpoint(role) => role.take_joined(shared, now, joined),
             RoleState::Helper(role) => role.take_joined(joined),

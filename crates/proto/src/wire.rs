@@ -1,4 +1,4 @@
-//! The wire format, version 6: what a frame looks like, in bytes.
+//! The wire format, version 7: what a frame looks like, in bytes.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
@@ -29,6 +29,7 @@ pub mod intervals;
 mod key_exchange;
 mod lanes;
 mod link_feedback;
+mod part;
 mod probe;
 mod relayed;
 mod window;
@@ -47,6 +48,8 @@ pub use key_exchange::{
 };
 pub use lanes::Lanes;
 pub use link_feedback::{LINK_FEEDBACK_LEN, LinkFeedback, PathId};
+pub(crate) use part::parts_of;
+pub use part::{PART_LEN, Part};
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, Word};
 pub use relayed::{RELAYED_LEN, Relayed};
 pub use window::{
@@ -58,7 +61,7 @@ use crate::bounds::{ACK_BLOCKS_MAX, PEERS_MAX};
 use crate::config::{CodingParams, Mode, StationId};
 
 /// Version of everything on this page.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.
@@ -341,7 +344,7 @@ fn full_bitmap(count: u16) -> Vec<u8> {
     bits
 }
 
-/// Body of a [`Kind::Report`]: e1 as a helper measures it, for each encoder it hears.
+/// Body of a [`Kind::Report`]: what a helper hears, and for whom its own frames were.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// Encoder, and erasure ratio from it to the helper.
@@ -359,8 +362,8 @@ impl Report {
         }
     }
 
-    /// Reads a body.
-    pub fn parse(body: &[u8]) -> Option<Self> {
+    /// Reads a body; returns it and what follows it.
+    pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let mut read = Reader(body);
         let count = usize::from(read.u8()?);
         if count > PEERS_MAX {

@@ -400,10 +400,14 @@ impl Group {
             if !session.replay.accept(header.counter) {
                 return Opening::Replayed;
             }
-            // A goodbye is noted by whoever reads it.
-            let event = if is_goodbye(body) { Event::Goodbye } else { Event::Frame };
-            if peer.standing.after(event).is_none() {
-                return Opening::UnknownSession;
+            if peer.standing.after(Event::Frame).is_none() {
+                // Of a session that has ended nothing is read but that it has, by whoever notes it.
+                let is_goodbye = Chunks::find(body, Kind::Goodbye).is_some();
+                if !is_goodbye || peer.standing.after(Event::Goodbye).is_none() {
+                    return Opening::UnknownSession;
+                }
+                body.clear();
+                Kind::Goodbye.begin_last(body);
             }
             let id = session.id;
             peer.note(now, header.counter, Word::probes_before(body));
@@ -635,13 +639,6 @@ impl OwnSession {
         let frames_max = SESSION_FRAMES_MAX;
         OwnSession { id, key, generation, next_counter: 0, sealed: 0, frames_max }
     }
-}
-
-/// Whether what was opened is a goodbye, and nothing else.
-fn is_goodbye(body: &[u8]) -> bool {
-    let mut chunks = Chunks::new(body);
-    let first = chunks.next().flatten();
-    first.is_some_and(|chunk| chunk.kind == Kind::Goodbye) && chunks.next().is_none()
 }
 
 fn random128(rng: &mut Stream) -> Random128 {

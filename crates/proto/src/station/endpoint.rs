@@ -98,18 +98,18 @@ impl Endpoint {
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        Chunk { kind, body }: Chunk<'_>,
+        chunk: Chunk<'_>,
     ) -> Option<()> {
         match kind {
             Kind::Enc => self.handle_enc(shared, now, body)?,
             Kind::Ack => {
-                let (ack, _) = Ack::parse(body)?;
+                let ack = chunk.read(Ack::parse)?;
                 if opened.from == self.peer && ack.flow == shared.config.id {
                     self.handle_ack(shared, now, &ack);
                 }
             }
             Kind::Report if Some(opened.from) == self.helper => {
-                self.handle_report(shared, now, &Report::parse(body)?);
+                self.handle_report(shared, now, opened, &chunk.read(Report::parse)?);
             }
             _ => return None,
         }
@@ -177,34 +177,41 @@ impl Endpoint {
             return Some(self.send_ack(shared, &ack));
         }
         let ack_due = self.decoder.as_ref().and_then(Decoder::ack_due).is_some_and(|at| at <= now);
-        if self.poll_enc(shared, now) {
-            self.send_enc(shared, now, ack_due);
+        if let Some(kind) = self.poll_enc(shared, now) {
+            self.send_enc(shared, now, kind, ack_due);
             return Some(Destination::Station(self.peer));
         }
         if ack_due {
             let ack = self.make_ack(shared, now)?;
             return Some(self.send_ack(shared, &ack));
+            // It may have been made for longer frames.
+            let ack =
+                if ack.len() <= shared.body_len_max() { ack } else { self.make_ack(shared, now)? };
         }
         None
     }
 
-    /// Makes an ENC body in `self.body`, if there is one to send.
-    fn poll_enc(&mut self, shared: &mut Shared, now: Time) -> bool {
-        self.body.clear();
+    /// Makes an ENC body in `self.body`, or that of a part of one, if there is one to send. Which.
+    fn poll_enc(&mut self, shared: &mut Shared, now: Time) -> Option<Kind> {
+        if !shared.pacer.allows(now) {
+            return None;
+        }
         let counter = shared.group.next_counter();
-        shared.pacer.allows(now)
-            && self.encoder.poll(
-                now,
-                counter,
-                &mut shared.ingress,
-                &mut self.body,
-                &mut shared.stats,
-            )
+        if shared.cut.is_open() {
+            if shared.next_part(&mut self.body) {
+                self.encoder.note_last_part(now, counter);
+            }
+            return Some(Kind::Part);
+        }
+        self.body.clear();
+        let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
+        let written = self.encoder.poll(now, counter, ingress, &mut self.body, stats);
+        written.then(|| shared.cut(Kind::Enc, &mut self.body))
     }
 
-    fn send_enc(&mut self, shared: &mut Shared, now: Time, ack_due: bool) {
+    fn send_enc(&mut self, shared: &mut Shared, now: Time, kind: Kind, ack_due: bool) {
         let taken = OVERHEAD_LEN + self.body.len();
-        let room = shared.path.frame_len().saturating_sub(taken);
+        let room = shared.path.safe_frame_len().saturating_sub(taken);
         let pending = self.decoder.as_ref().is_some_and(|decoder| decoder.ack_due().is_some());
         let fits =
             |decoder: &Decoder| chunk_len(Ack::len_bytes_max(decoder.blocks_to_tell())) <= room;
@@ -220,7 +227,7 @@ impl Endpoint {
             Kind::Ack.write(&ack, &mut shared.frame);
             shared.stats.acks_piggybacked += 1;
         }
-        Kind::Enc.begin_last(&mut shared.frame);
+        kind.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(&self.body);
         self.seal(shared);
     }
@@ -239,7 +246,7 @@ impl Endpoint {
         let stale = self.report_stale_after(shared);
         let e2 = |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, stale));
         let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
-        let room = shared.path.frame_len() - OVERHEAD_LEN;
+        let room = shared.body_len_max();
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
         let (base, blocks) = self.decoder.as_mut()?.take_ack(now, room);
         let ack = Ack {
@@ -285,6 +292,9 @@ impl Endpoint {
         let decoder = self.decoder.as_ref();
         let deadline = decoder.and_then(Decoder::poll_timeout);
         let report = self.report_at.map(|at| at + self.report_stale_after(shared));
+        if shared.group.is_up(self.peer) && self.encoder.suspects_length(now) {
+            shared.path.hint(now);
+        }
         let mut timers = [deadline, report, None, None];
         if shared.group.is_up(self.peer) {
             timers[2] = decoder.and_then(Decoder::ack_due);

@@ -15,6 +15,8 @@ pub(crate) struct HelperStation {
     flows: [(Helper, StationId); 2],
     /// Which flow is asked first for the next frame.
     turn: usize,
+    /// The flow of which something was written last, and the counter of its frame.
+    written: Option<(usize, u32)>,
     report_due: Time,
 }
 
@@ -35,7 +37,7 @@ impl HelperStation {
             }
             (helper, to)
         };
-        HelperStation { flows: [flow(a, b), flow(b, a)], turn: 0, report_due: now }
+        HelperStation { flows: [flow(a, b), flow(b, a)], turn: 0, written: None, report_due: now }
     }
 
     fn flow_mut(&mut self, from: StationId) -> Option<&mut Helper> {
@@ -69,17 +71,19 @@ impl HelperStation {
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        Chunk { kind, body }: Chunk<'_>,
+        chunk: Chunk<'_>,
     ) -> Option<()> {
         match kind {
             Kind::Enc => {
                 let helper = self.flow_mut(opened.from)?;
                 let field = helper.field();
-                let enc =
-                    Enc::parse(body, |_| Some(field)).filter(|enc| enc.flow == opened.from)?;
+                let enc = Enc::parse(chunk.body, |_| Some(field))
+                    .filter(|enc| enc.flow == opened.from)?;
                 helper.handle_enc(now, opened.header.counter, &enc, &mut shared.stats);
             }
-            Kind::Ack => self.handle_ack(shared, now, opened.from, &Ack::parse(body)?.0),
+            Kind::Ack => {
+                self.handle_ack(shared, now, opened.from, &chunk.read(Ack::parse)?);
+            }
             _ => return None,
         }
         Some(())
@@ -116,6 +120,14 @@ impl HelperStation {
             let at = (self.turn + step) % self.flows.len();
             let (helper, to) = &mut self.flows[at];
             if !shared.group.is_up(*to) {
+        if let (true, Some((at, before))) = (shared.cut.is_open(), self.written) {
+            let (helper, to) = &mut self.flows[at];
+            let counter = shared.group.next_counter();
+            if shared.send_part() {
+                helper.note_last_part(before, counter);
+            }
+            return Some(Destination::Station(*to));
+        }
                 continue;
             }
             let counter = shared.group.next_counter();
@@ -125,9 +137,12 @@ impl HelperStation {
                 let to = *to;
                 self.turn = at + 1;
                 shared.seal();
+            let begins_at = shared.frame.len();
                 return Some(Destination::Station(to));
             }
         }
+                self.written = Some((at, counter));
+                shared.cut_frame(Kind::Enc, begins_at);
         None
     }
 

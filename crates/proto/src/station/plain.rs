@@ -41,24 +41,20 @@ impl Plain {
     }
 
     pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
-        if !shared.group.is_up(self.peer) || shared.ingress.is_empty() || !shared.pacer.allows(now)
-        {
+        if !shared.group.is_up(self.peer) || !shared.pacer.allows(now) {
             return None;
         }
-        let longest = Plain::packet_len_max(shared.path.frame_len());
-        loop {
-            let packet = shared.ingress.front(now, &mut shared.stats)?;
-            if packet.len() <= longest {
-                shared.group.begin(&mut shared.frame);
-                Kind::Plain.begin_last(&mut shared.frame);
-                symbol::append_packet(Packet::verbatim(&packet, true), &mut shared.frame);
-                break;
-            }
-            // It was taken before the path became shorter.
-            shared.ingress.pop();
-            shared.stats.packets_refused += 1;
+        if shared.cut.is_open() {
+            shared.send_part();
+            return Some(Destination::Station(self.peer));
         }
+        let packet = shared.ingress.front(now, &mut shared.stats)?;
+        shared.group.begin(&mut shared.frame);
+        Kind::Plain.begin_last(&mut shared.frame);
+        let begins_at = shared.frame.len();
+        symbol::append_packet(Packet::verbatim(&packet, true), &mut shared.frame);
         shared.ingress.pop();
+        shared.cut_frame(Kind::Plain, begins_at);
         shared.stats.source_frames_sent += 1;
         shared.seal();
         Some(Destination::Station(self.peer))

@@ -54,8 +54,11 @@ impl Presence {
     }
 }
 
-/// Keeps the newest.
-fn push<T, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
+/// Keeps the newest, and each once.
+fn push<T: PartialEq, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
+    if list.contains(&item) {
+        return;
+    }
     if list.is_full() {
         list.remove(0);
     }

@@ -162,8 +162,8 @@ impl WindowEndpoint {
     }
 
     /// Source symbols are no longer than this, bytes.
-    pub(crate) fn limit_symbols(&mut self, shared: &mut Shared, now: Time, len: usize) {
-        self.sender.limit_symbols(now, len, &mut shared.stats);
+    pub(crate) fn limit_symbols(&mut self, now: Time, len: usize) {
+        self.sender.limit_symbols(now, len);
     }
 
     // ---- receiving ----------------------------------------------------------------------------
@@ -173,27 +173,28 @@ impl WindowEndpoint {
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        Chunk { kind, body }: Chunk<'_>,
+        chunk: Chunk<'_>,
     ) -> Option<()> {
         if opened.from != self.peer {
             return None;
         }
         self.sender.note_heard(&self.link);
         let counter = opened.header.counter;
-        match kind {
+        match chunk.kind {
             Kind::Window => {
-                let symbol = WindowSymbol::parse(body).filter(|symbol| symbol.flow == FLOW)?;
+                let symbol =
+                    WindowSymbol::parse(chunk.body).filter(|symbol| symbol.flow == FLOW)?;
                 let receiver = self.receiver.as_mut()?;
                 self.arrivals.note(now, counter);
                 receiver.set_frame_time(self.arrivals.frame_time());
                 receiver.handle_symbol(now, &symbol, &mut shared.egress, &mut shared.stats);
             }
             Kind::Link => {
-                let heard = self.hear(shared, LinkFeedback::parse(body)?.0, counter);
+                let heard = self.hear(shared, chunk.read(LinkFeedback::parse)?, counter);
                 self.heard = heard.map(|heard| (counter, heard));
             }
             Kind::WindowAck => {
-                let (feedback, _) = WindowFeedback::parse(body)?;
+                let feedback = chunk.read(WindowFeedback::parse)?;
                 let heard = self.heard.take().filter(|&(frame, _)| frame == counter);
                 if let Some((_, heard)) = heard {
                     self.handle_feedback(shared, now, &heard, &feedback);
@@ -202,6 +203,13 @@ impl WindowEndpoint {
             _ => return None,
         }
         Some(())
+    }
+
+    /// A frame with a part of a symbol came: the symbol comes with the last one, and counts then.
+    pub(crate) fn note_part(&mut self, now: Time, opened: Opened) {
+        if opened.from == self.peer && self.receiver.is_some() {
+            self.arrivals.note(now, opened.header.counter);
+        }
     }
 
     /// What is told of the link, if it is about frames of this session.
@@ -275,9 +283,9 @@ impl WindowEndpoint {
             }
         }
         let ack_due = self.ack_due().is_some_and(|at| at <= now);
-        if self.poll_symbol(shared, now, ack_due) {
+        if let Some(kind) = self.poll_symbol(shared, now, ack_due) {
             let has_news = self.receiver.as_ref().is_some_and(|receiver| receiver.has_news(now));
-            self.send_symbol(shared, now, ack_due, has_news);
+            self.send_symbol(shared, now, kind, (ack_due, has_news));
             return Some(Destination::Station(self.peer));
         }
         if ack_due {
@@ -305,23 +313,38 @@ impl WindowEndpoint {
         self.ack_turn.waits(now, &mut shared.pacer, || self.link.frame_time())
     }
 
-    /// Makes a symbol's body in `self.body`, if there is one to send.
-    fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> bool {
-        self.body.clear();
+    /// Makes a symbol's body in `self.body`, or that of a part of one, if there is one to send.
+    /// Which.
+    fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> Option<Kind> {
         if !shared.pacer.allows(now) {
             if !shared.ingress.is_empty() {
                 self.link.note_limited();
             }
-            return false;
+            return None;
         }
         self.link.begin(shared.group.next_counter());
+        if shared.cut.is_open() {
+            let is_last = shared.next_part(&mut self.body);
+            self.sender.note_part(now, &mut self.link, self.body.len(), is_last);
+            return Some(Kind::Part);
+        }
+        self.link.set_body_len_max(shared.body_len_max());
+        self.body.clear();
         let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
-        self.sender.poll(now, (&mut self.link, ack_due), ingress, &mut self.body, stats)
+        let written =
+            self.sender.poll(now, (&mut self.link, ack_due), ingress, &mut self.body, stats);
+        written.then(|| shared.cut(Kind::Window, &mut self.body))
     }
 
-    fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
+    fn send_symbol(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        kind: Kind,
+        (ack_due, has_news): (bool, bool),
+    ) {
         let taken = OVERHEAD_LEN + self.body.len();
-        let room = shared.path.frame_len().saturating_sub(taken);
+        let room = shared.path.safe_frame_len().saturating_sub(taken);
         // News wait for a symbol with room, rather than take a frame of their own; what is due does
         // not wait for long.
         let fits = self.receiver.as_ref().is_some_and(|receiver| {
@@ -343,7 +366,7 @@ impl WindowEndpoint {
             Kind::WindowAck.write(&self.ack, &mut shared.frame);
             shared.stats.acks_piggybacked += 1;
         }
-        Kind::Window.begin_last(&mut shared.frame);
+        kind.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(&self.body);
         self.seal(shared);
     }

@@ -8,7 +8,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 98] = [
+pub const FIELDS: [&str; 100] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -28,6 +28,7 @@ pub const FIELDS: [&str; 98] = [
     "corridor.session",
     "corridor.counter",
     "corridor.tag",
+    "corridor.padding",
     "corridor.flow",
     "corridor.block",
     "corridor.form",
@@ -219,7 +220,8 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
     let (mut kinds, mut form) = (Vec::new(), None);
     let mut chunks = Chunks::new(&body[header.clear_len()..]).peekable();
     while let Some(chunk) = chunks.next() {
-        let Chunk { kind, body } = chunk.expect("a chunk");
+        let chunk = chunk.expect("a chunk");
+        let Chunk { kind, body, .. } = chunk;
         values.add("corridor.type", kind.code());
         if chunks.peek().is_some() {
             values.add("corridor.chunk.length", body.len());
@@ -227,7 +229,7 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
         kinds.push(kind);
         match kind {
             Kind::Enc => form = Some(read_enc(body, field, &mut values)),
-            Kind::Ack => read_ack(&Ack::parse(body).expect("feedback").0, &mut values),
+            Kind::Ack => read_ack(&read_padded(body, Ack::parse, &mut values), &mut values),
             Kind::Report => {
                 for (flow, e1) in Report::parse(body).expect("a report").e1 {
                     values.add("corridor.report.flow", flow.0);
@@ -241,11 +243,11 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
                 form = Some(WINDOW_FORM + read_window(body, tag, reader, &mut values));
             }
             Kind::WindowAck => {
-                let (feedback, _) = WindowFeedback::parse(body).expect("feedback");
+                let feedback = read_padded(body, WindowFeedback::parse, &mut values);
                 read_window_feedback(&feedback, &mut values);
             }
             Kind::Link => {
-                let (feedback, _) = LinkFeedback::parse(body).expect("feedback");
+                let feedback = read_padded(body, LinkFeedback::parse, &mut values);
                 read_link_feedback(&feedback, &mut values);
             }
             kind => panic!("{kind:?}: nobody in the simulator says so"),
@@ -291,6 +293,23 @@ fn read_capture<'a>(capture: &'a [u8], values: &mut Values) -> (&'a [u8], Field)
 
 fn read_ack(ack: &Ack, values: &mut Values) {
     values.add("corridor.ack.flow", ack.flow.0);
+/// Reads a body, and what is behind it.
+fn read_padded<'a, T>(
+    body: &'a [u8],
+    parse: impl FnOnce(&'a [u8]) -> Option<(T, &'a [u8])>,
+    values: &mut Values,
+) -> T {
+    let (read, rest) = parse(body).expect("a body");
+    note_padding(rest, values);
+    read
+}
+
+fn note_padding(rest: &[u8], values: &mut Values) {
+    if !rest.is_empty() {
+        values.add("corridor.padding", hex(rest));
+    }
+}
+
     values.add("corridor.ack.base", ack.base);
     values.add("corridor.ack.encoder_counter", ack.encoder_counter);
     values.add("corridor.ack.helper_counter", ack.helper_counter);
@@ -412,6 +431,9 @@ fn read_hello(body: &[u8], values: &mut Values) {
     }
 }
 
+    let mut written = Vec::new();
+    Hello::parse(body).expect("a greeting").write(&mut written);
+    note_padding(&body[written.len()..], values);
 impl Reader {
     /// Packets of a source symbol: a new one, or one sent again.
     fn read(&mut self, tag: u16, id: u32, symbol: &[u8], values: &mut Values) {
@@ -479,6 +501,7 @@ fn read_packets(mut symbol: &[u8], values: &mut Values, in_order: &mut InOrder<'
     }
 }
 
+    note_padding(symbol, values);
 fn read_difference(bytes: &[u8], values: &mut Values) {
     let (place, mask) = (bytes[0], bytes[1]);
     values.add("corridor.difference.place", place);
