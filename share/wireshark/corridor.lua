@@ -261,6 +261,7 @@ field("window_ack_credit", uint16, "window.ack.credit", "New symbols from the fi
 field("report_count", uint8, "report.count", "Encoders heard")
 field("report_flow", uint16, "report.flow", "Encoder")
 field("report_e1", double, "report.e1", "Erasure ratio encoder to helper (e1)")
+field("report_frames", uint32, "report.frames", "Frames so far that were for its station")
 
 -- PROBE.
 field("probe_round", uint16, "probe.round", "Round")
@@ -1121,7 +1122,7 @@ local function dissect_report(state, c)
   for _ = 1, count do
     local flow = add(c, state.tree, "report_flow", 2)
     local e1 = add_ratio(c, state.tree, "report_e1")
-    if flow == nil or e1 == nil then
+    if flow == nil or e1 == nil or add(c, state.tree, "report_frames", 4) == nil then
       return ran_out(state, "report")
     end
     say(state, string.format("flow %d e1 %.3f", flow, e1))
@@ -1267,7 +1268,6 @@ local function dissect_relayed(state, c)
     .. (to == 0 and "all" or "station " .. to))
 end
 
--- By kind.
 -- What was cut is not put together again: its parts are in several frames.
 local function dissect_part(state, c)
   local tree = state.tree
@@ -1286,6 +1286,7 @@ local function dissect_part(state, c)
   say(state, string.format("of %d: %d to %d of %d bytes", whole, at, at + len, length))
 end
 
+-- By kind.
 local BODIES = { dissect_enc, dissect_ack, dissect_report, dissect_hello, dissect_plain,
   dissect_window, dissect_window_ack, dissect_link_feedback, dissect_probe, dissect_echoes,
   dissect_token, dissect_token, function() end, dissect_goodbye_heard, dissect_relayed,
@@ -1300,10 +1301,10 @@ local function add_length(c, tree)
     return nil
   end
   local length = low == nil and uint(high) or (uint(high) - 0x80) * 0x100 + uint(low)
-  tree:add(F.chunk_length, c.tvb:range(from, c.at - from), length)
   if low ~= nil and length < 0x80 then
     return nil
   end
+  tree:add(F.chunk_length, c.tvb:range(from, c.at - from), length)
   return c.at + length
 end
 

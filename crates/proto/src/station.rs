@@ -555,6 +555,9 @@ impl Station {
         let shared = &mut self.shared;
         shared.stats.frames_sent += 1;
         shared.stats.bytes_sent += shared.frame.len() as u64;
+        if let Destination::Station(to) = to {
+            shared.group.note_addressed(to);
+        }
         shared.pacer.note_sent(now, shared.frame.len());
         Some(Transmit { to, frame: &shared.frame, probes })
     }

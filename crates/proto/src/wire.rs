@@ -347,18 +347,31 @@ fn full_bitmap(count: u16) -> Vec<u8> {
 /// Body of a [`Kind::Report`]: what a helper hears, and for whom its own frames were.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Encoder, and erasure ratio from it to the helper.
-    pub e1: Vec<(StationId, f64)>,
+    /// Of each encoder.
+    pub encoders: Vec<EncoderReport>,
+}
+
+/// What a helper says of an encoder, and to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EncoderReport {
+    /// The encoder.
+    pub flow: StationId,
+    /// Erasure ratio from it to the helper; 1: the helper hears nothing of what goes to others.
+    pub e1: f64,
+    /// Frames of the helper's session before this one that were for the encoder's station, or for
+    /// all: what others get is none of that link's losses where a switch keeps it from there.
+    pub frames: u32,
 }
 
 impl Report {
     /// Appends the body to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        debug_assert!(self.e1.len() <= PEERS_MAX);
-        out.push(self.e1.len() as u8);
-        for &(flow, ratio) in &self.e1 {
-            write_station(flow, out);
-            write_ratio(ratio, out);
+        debug_assert!(self.encoders.len() <= PEERS_MAX);
+        out.push(self.encoders.len() as u8);
+        for encoder in &self.encoders {
+            write_station(encoder.flow, out);
+            write_ratio(encoder.e1, out);
+            out.extend_from_slice(&encoder.frames.to_be_bytes());
         }
     }
 
@@ -369,10 +382,13 @@ impl Report {
         if count > PEERS_MAX {
             return None;
         }
-        let e1 = (0..count)
-            .map(|_| Some((read.station()?, read.ratio()?)))
+        let encoders = (0..count)
+            .map(|_| {
+                let (flow, e1, frames) = (read.station()?, read.ratio()?, read.u32()?);
+                Some(EncoderReport { flow, e1, frames })
+            })
             .collect::<Option<Vec<_>>>()?;
-        Some(Report { e1 })
+        Some((Report { encoders }, read.0))
     }
 }
 

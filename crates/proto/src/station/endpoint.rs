@@ -10,7 +10,7 @@ use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
 use crate::inspect::{DecoderView, EncoderView};
 use crate::link::handshake::{Joined, Opened, Peer};
-use crate::wire::{Ack, Chunk, Enc, Kind, OVERHEAD_LEN, Report, chunk_len};
+use crate::wire::{Ack, Chunk, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report, chunk_len};
 
 /// Encoder, decoder, and what they say to each other's other side.
 pub(crate) struct Endpoint {
@@ -100,8 +100,8 @@ impl Endpoint {
         opened: Opened,
         chunk: Chunk<'_>,
     ) -> Option<()> {
-        match kind {
-            Kind::Enc => self.handle_enc(shared, now, body)?,
+        match chunk.kind {
+            Kind::Enc => self.handle_enc(shared, now, opened.from, chunk.body)?,
             Kind::Ack => {
                 let ack = chunk.read(Ack::parse)?;
                 if opened.from == self.peer && ack.flow == shared.config.id {
@@ -116,11 +116,19 @@ impl Endpoint {
         Some(())
     }
 
-    fn handle_enc(&mut self, shared: &mut Shared, now: Time, body: &[u8]) -> Option<()> {
+    fn handle_enc(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        from: StationId,
+        body: &[u8],
+    ) -> Option<()> {
         let decoder = self.decoder.as_mut()?;
         let field = decoder.field();
         let enc = Enc::parse(body, |_| Some(field))?;
         if enc.flow != self.peer {
+            // A helper says it to the other end.
+            shared.group.note_overheard(from);
             return None;
         }
         decoder.handle_enc(now, &enc, &mut shared.egress, &mut shared.stats);
@@ -136,13 +144,15 @@ impl Endpoint {
         self.encoder.handle_ack(now, ack, &mut shared.stats);
     }
 
-    fn handle_report(&mut self, shared: &mut Shared, now: Time, report: &Report) {
-        let own = report.e1.iter().find(|(flow, _)| *flow == shared.config.id);
-        if let Some(&(_, e1)) = own {
-            self.measured.e1 = e1;
-            self.report_at = Some(now);
-            self.update_links(shared, now);
-        }
+    fn handle_report(&mut self, shared: &mut Shared, now: Time, opened: Opened, report: &Report) {
+        let own = report.encoders.iter().find(|encoder| encoder.flow == shared.config.id);
+        let Some(&EncoderReport { e1, frames, .. }) = own else { return };
+        shared.group.note_told(opened, frames);
+        // One that hears nothing of this station is not counted on.
+        let hears = e1 < 1.0;
+        self.measured.e1 = if hears { e1 } else { 0.0 };
+        self.report_at = hears.then_some(now);
+        self.update_links(shared, now);
     }
 
     /// How long the helper may not report before it is not counted on, by what it says of itself.
@@ -174,6 +184,9 @@ impl Endpoint {
             return None;
         }
         if let Some(ack) = self.held_ack.take() {
+            // It may have been made for longer frames.
+            let ack =
+                if ack.len() <= shared.body_len_max() { ack } else { self.make_ack(shared, now)? };
             return Some(self.send_ack(shared, &ack));
         }
         let ack_due = self.decoder.as_ref().and_then(Decoder::ack_due).is_some_and(|at| at <= now);
@@ -184,9 +197,6 @@ impl Endpoint {
         if ack_due {
             let ack = self.make_ack(shared, now)?;
             return Some(self.send_ack(shared, &ack));
-            // It may have been made for longer frames.
-            let ack =
-                if ack.len() <= shared.body_len_max() { ack } else { self.make_ack(shared, now)? };
         }
         None
     }
@@ -282,6 +292,9 @@ impl Endpoint {
         if let Some(decoder) = &mut self.decoder {
             decoder.handle_timeout(now, &mut shared.egress, &mut shared.stats);
         }
+        if shared.group.is_up(self.peer) && self.encoder.suspects_length(now) {
+            shared.path.hint(now);
+        }
         if self.report_at.is_some_and(|at| now - at >= self.report_stale_after(shared)) {
             self.report_at = None;
             self.update_links(shared, now);
@@ -292,9 +305,6 @@ impl Endpoint {
         let decoder = self.decoder.as_ref();
         let deadline = decoder.and_then(Decoder::poll_timeout);
         let report = self.report_at.map(|at| at + self.report_stale_after(shared));
-        if shared.group.is_up(self.peer) && self.encoder.suspects_length(now) {
-            shared.path.hint(now);
-        }
         let mut timers = [deadline, report, None, None];
         if shared.group.is_up(self.peer) {
             timers[2] = decoder.and_then(Decoder::ack_due);

@@ -8,7 +8,7 @@ use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::helper::Helper;
 use crate::inspect::FlowView;
 use crate::link::handshake::{Joined, Opened};
-use crate::wire::{Ack, Chunk, ENC_LEN, Enc, Kind, OVERHEAD_LEN, Report};
+use crate::wire::{Ack, Chunk, ENC_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report};
 
 /// The two flows between the endpoints, each with the station it goes to.
 pub(crate) struct HelperStation {
@@ -73,7 +73,11 @@ impl HelperStation {
         opened: Opened,
         chunk: Chunk<'_>,
     ) -> Option<()> {
-        match kind {
+        if matches!(chunk.kind, Kind::Enc | Kind::Ack) {
+            // It is for the other end.
+            shared.group.note_overheard(opened.from);
+        }
+        match chunk.kind {
             Kind::Enc => {
                 let helper = self.flow_mut(opened.from)?;
                 let field = helper.field();
@@ -116,10 +120,6 @@ impl HelperStation {
         if !shared.pacer.allows(now) {
             return None;
         }
-        for step in 0..self.flows.len() {
-            let at = (self.turn + step) % self.flows.len();
-            let (helper, to) = &mut self.flows[at];
-            if !shared.group.is_up(*to) {
         if let (true, Some((at, before))) = (shared.cut.is_open(), self.written) {
             let (helper, to) = &mut self.flows[at];
             let counter = shared.group.next_counter();
@@ -128,21 +128,25 @@ impl HelperStation {
             }
             return Some(Destination::Station(*to));
         }
+        for step in 0..self.flows.len() {
+            let at = (self.turn + step) % self.flows.len();
+            let (helper, to) = &mut self.flows[at];
+            if !shared.group.is_up(*to) {
                 continue;
             }
             let counter = shared.group.next_counter();
             shared.group.begin(&mut shared.frame);
             Kind::Enc.begin_last(&mut shared.frame);
+            let begins_at = shared.frame.len();
             if helper.poll(counter, &mut shared.frame, &mut shared.stats) {
                 let to = *to;
                 self.turn = at + 1;
+                self.written = Some((at, counter));
+                shared.cut_frame(Kind::Enc, begins_at);
                 shared.seal();
-            let begins_at = shared.frame.len();
                 return Some(Destination::Station(to));
             }
         }
-                self.written = Some((at, counter));
-                shared.cut_frame(Kind::Enc, begins_at);
         None
     }
 
@@ -152,11 +156,14 @@ impl HelperStation {
 
     fn write_report(&mut self, shared: &mut Shared, now: Time) {
         self.report_due = now + REPORT_INTERVAL;
-        let e1 = self.flows.iter().filter_map(|(helper, _)| {
-            let peer = shared.group.peer(helper.flow())?;
-            Some((helper.flow(), peer.erasure_ratio(now, peer.encoder_stale_after())))
+        let encoders = self.flows.iter().filter_map(|(helper, _)| {
+            let flow = helper.flow();
+            let peer = shared.group.peer(flow)?;
+            let e1 = peer.erasure_ratio(now, peer.encoder_stale_after());
+            let e1 = if peer.link.overhears() { e1 } else { 1.0 };
+            Some(EncoderReport { flow, e1, frames: shared.group.frames_for(flow) })
         });
-        let report = Report { e1: e1.collect() };
+        let report = Report { encoders: encoders.collect() };
         shared.group.begin(&mut shared.frame);
         Kind::Report.begin_last(&mut shared.frame);
         report.write(&mut shared.frame);

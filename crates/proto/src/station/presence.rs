@@ -181,6 +181,7 @@ impl Shared {
             return None;
         }
         self.say(Word::Challenge { to, token }, Destination::Station(to));
+        self.group.note_addressed(to);
         self.stats.frames_sent += 1;
         self.stats.bytes_sent += self.frame.len() as u64;
         Some(&self.frame)

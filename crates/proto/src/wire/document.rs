@@ -392,11 +392,13 @@ fn feedback_about_blocks(page: &Document) {
     let known = format!("0 to {}", corridor_codec::MAX_BLOCK_SIZE);
     assert_eq!(page.values("ACK, a block", "known"), known);
     page.bits("Bits of rank and given up", (0x8009, 16), &[("given up", 1), ("rank", 9)]);
-    let report = Report { e1: vec![(FLOW, 1.0)] };
+    let encoder = EncoderReport { flow: FLOW, e1: 1.0, frames: 0x0102_0304 };
+    let report = Report { encoders: vec![encoder] };
     let bytes = written(|out| report.write(out));
     page.layout("REPORT", &bytes[..1], &[("encoders", &[1])]);
     assert_eq!(page.values("REPORT", "encoders"), format!("0 to {PEERS_MAX}"));
-    let fields: [(&str, &[u8]); 2] = [("flow", &[0xbe, 0xef]), ("e1", &[0xff; 2])];
+    let fields: [(&str, &[u8]); 3] =
+        [("flow", &[0xbe, 0xef]), ("e1", &[0xff; 2]), ("frames", &[1, 2, 3, 4])];
     page.layout("REPORT, an encoder", &bytes[1..], &fields);
 }
 
@@ -570,8 +572,6 @@ fn words(page: &Document) {
     page.layout("GOODBYE HEARD", &heard, &[("to", &[0xbe, 0xef])]);
 }
 
-fn relays(page: &Document) {
-    let plain = |asks| Frame::Plain { counter: 0x0102_0304, ttl: 0x0506, asks, packet: b"packet" };
 fn parts(page: &Document) {
     let len = NonZeroU16::new(0x0506).expect("a length");
     let part = part::Part { whole: 0x0102, len, at: 0x0304, bytes: b"bytes" };
@@ -584,6 +584,8 @@ fn parts(page: &Document) {
     assert!(page.text.contains(&format!("parts of {PARTS_WHOLES_MAX} wholes of each peer")));
 }
 
+fn relays(page: &Document) {
+    let plain = |asks| Frame::Plain { counter: 0x0102_0304, ttl: 0x0506, asks, packet: b"packet" };
     let packet = plain(false).to_bytes();
     let relayed = written(|out| Relayed { to: Some(FLOW), frame: &packet }.write(out));
     let fields: [(&str, &[u8]); 3] =
@@ -693,9 +695,9 @@ fn sizes(page: &Document) {
         ("ENC before vector or symbol", ENC_LEN),
         ("WIN before the symbol", WINDOW_SYMBOL_LEN),
         ("LINK", LINK_FEEDBACK_LEN),
+        ("PART before the bytes of the whole", PART_LEN),
         ("WINACK before the bitmap", WINDOW_FEEDBACK_LEN),
         ("HELLO in clear", HELLO_CLEAR_LEN),
-        ("PART before the bytes of the whole", PART_LEN),
         ("relayed, before the relay's frame", RELAYED_LEN),
         ("initiation", INITIATION_LEN),
         ("response", RESPONSE_LEN),

@@ -91,6 +91,7 @@ pub const FIELDS: [&str; 100] = [
     "corridor.ack.decoded",
     "corridor.report.flow",
     "corridor.report.e1",
+    "corridor.report.frames",
     "corridor.hello.sender",
     "corridor.hello.session",
     "corridor.hello.instance",
@@ -231,9 +232,10 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
             Kind::Enc => form = Some(read_enc(body, field, &mut values)),
             Kind::Ack => read_ack(&read_padded(body, Ack::parse, &mut values), &mut values),
             Kind::Report => {
-                for (flow, e1) in Report::parse(body).expect("a report").e1 {
-                    values.add("corridor.report.flow", flow.0);
-                    values.add("corridor.report.e1", e1);
+                for encoder in read_padded(body, Report::parse, &mut values).encoders {
+                    values.add("corridor.report.flow", encoder.flow.0);
+                    values.add("corridor.report.e1", encoder.e1);
+                    values.add("corridor.report.frames", encoder.frames);
                 }
             }
             Kind::Hello => read_hello(body, &mut values),
@@ -291,8 +293,6 @@ fn read_capture<'a>(capture: &'a [u8], values: &mut Values) -> (&'a [u8], Field)
     (&capture[len..], field)
 }
 
-fn read_ack(ack: &Ack, values: &mut Values) {
-    values.add("corridor.ack.flow", ack.flow.0);
 /// Reads a body, and what is behind it.
 fn read_padded<'a, T>(
     body: &'a [u8],
@@ -310,6 +310,8 @@ fn note_padding(rest: &[u8], values: &mut Values) {
     }
 }
 
+fn read_ack(ack: &Ack, values: &mut Values) {
+    values.add("corridor.ack.flow", ack.flow.0);
     values.add("corridor.ack.base", ack.base);
     values.add("corridor.ack.encoder_counter", ack.encoder_counter);
     values.add("corridor.ack.helper_counter", ack.helper_counter);
@@ -429,11 +431,11 @@ fn read_hello(body: &[u8], values: &mut Values) {
         values.add("corridor.hello.to.lanes_log", to.lanes.code());
         values.add("corridor.hello.to.lane_size", to.lane_size);
     }
-}
-
     let mut written = Vec::new();
     Hello::parse(body).expect("a greeting").write(&mut written);
     note_padding(&body[written.len()..], values);
+}
+
 impl Reader {
     /// Packets of a source symbol: a new one, or one sent again.
     fn read(&mut self, tag: u16, id: u32, symbol: &[u8], values: &mut Values) {
@@ -499,9 +501,9 @@ fn read_packets(mut symbol: &[u8], values: &mut Values, in_order: &mut InOrder<'
         whole.iter().for_each(|packet| values.add("corridor.packet.whole", hex(packet)));
         symbol = behind;
     }
+    note_padding(symbol, values);
 }
 
-    note_padding(symbol, values);
 fn read_difference(bytes: &[u8], values: &mut Values) {
     let (place, mask) = (bytes[0], bytes[1]);
     values.add("corridor.difference.place", place);
