@@ -3,7 +3,7 @@
 use corridor_base::Time;
 
 use super::parts::whole_chunk;
-use super::{FrameOutcome, Rejection, RoleState, Station};
+use super::{FrameOutcome, Rejection, Station};
 use crate::link::handshake::Opened;
 use crate::wire::{ChallengeToken, Chunk, Chunks, Kind};
 
@@ -46,19 +46,11 @@ impl Station {
         }
         if chunk.kind == Kind::Part {
             let whole = shared.take_part(opened, chunk.body)?;
-            if let RoleState::Window(role) = &mut self.role {
-                role.note_part(now, opened);
-            }
+            self.role.note_part(now, opened);
             let Some(whole) = whole else { return Some(None) };
             return self.take_chunk(now, opened, whole_chunk(&whole)?, len);
         }
-        match &mut self.role {
-            RoleState::Endpoint(role) => role.handle_chunk(shared, now, opened, chunk)?,
-            RoleState::Helper(role) => role.handle_chunk(shared, now, opened, chunk)?,
-            RoleState::Plain(role) => role.handle_chunk(shared, opened, chunk)?,
-            RoleState::TcpNc(role) => role.handle_chunk(shared, now, opened, chunk)?,
-            RoleState::Window(role) => role.handle_chunk(shared, now, opened, chunk)?,
-        }
+        self.role.handle_chunk(shared, now, opened, chunk)?;
         Some(None)
     }
 }

@@ -4,11 +4,12 @@ use core::time::Duration;
 
 use corridor_base::{Stream, Time};
 
+use super::role::Role;
 use super::{Destination, Shared};
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
-use crate::inspect::{DecoderView, EncoderView};
+use crate::inspect::Inspection;
 use crate::link::handshake::{Joined, Opened, Peer};
 use crate::wire::{Ack, Chunk, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report, chunk_len};
 
@@ -60,10 +61,6 @@ impl Endpoint {
     /// The round trip through the tunnel, once measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.encoder.rtt().measured()
-    }
-
-    pub(crate) fn inspect(&self) -> (EncoderView, Option<DecoderView>) {
-        (self.encoder.inspect(), self.decoder.as_ref().map(Decoder::inspect))
     }
 
     pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
@@ -313,5 +310,54 @@ impl Endpoint {
             timers[3] = self.encoder.poll_timeout().map(|due| due.max(pace));
         }
         timers.into_iter().flatten().min()
+    }
+}
+
+impl Role for Endpoint {
+    fn limit_symbols(&mut self, _now: Time, len: usize) {
+        self.limit_symbols(len);
+    }
+
+    fn handle_chunk(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        chunk: Chunk<'_>,
+    ) -> Option<()> {
+        self.handle_chunk(shared, now, opened, chunk)
+    }
+
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        self.poll_transmit(shared, now)
+    }
+
+    fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.handle_timeout(shared, now);
+    }
+
+    fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+        self.poll_timeout(shared)
+    }
+
+    fn take_joined(&mut self, shared: &mut Shared, now: Time, joined: &Joined) {
+        self.take_joined(shared, now, joined);
+    }
+
+    fn restart_session(&mut self) {
+        self.restart_session();
+    }
+
+    fn base(&self) -> u32 {
+        self.base().into()
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
+        self.round_trip()
+    }
+
+    fn inspect(&self, view: &mut Inspection) {
+        view.encoder = Some(self.encoder.inspect());
+        view.decoder = self.decoder.as_ref().map(Decoder::inspect);
     }
 }

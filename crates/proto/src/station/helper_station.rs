@@ -2,11 +2,12 @@
 
 use corridor_base::{Stream, Time};
 
+use super::role::Role;
 use super::{Destination, Shared};
 use crate::bounds::REPORT_INTERVAL;
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::helper::Helper;
-use crate::inspect::FlowView;
+use crate::inspect::Inspection;
 use crate::link::handshake::{Joined, Opened};
 use crate::wire::{Ack, Chunk, ENC_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report};
 
@@ -44,11 +45,61 @@ impl HelperStation {
         self.flows.iter_mut().map(|(helper, _)| helper).find(|helper| helper.flow() == from)
     }
 
-    pub(crate) fn inspect(&self) -> Vec<FlowView> {
-        self.flows.iter().map(|(helper, _)| helper.inspect()).collect()
+    fn handle_ack(&mut self, shared: &mut Shared, now: Time, from: StationId, ack: &Ack) {
+        let Some((helper, to)) = self.flows.iter_mut().find(|(h, _)| h.flow() == ack.flow) else {
+            return;
+        };
+        if *to != from {
+            return; // Only the decoder speaks for its flow.
+        }
+        if shared.config.link_errors == LinkErrors::Measured {
+            let encoder = shared.group.peer(ack.flow);
+            let e1 = encoder.map_or(1.0, |it| it.erasure_ratio(now, it.encoder_stale_after()));
+            helper.set_links(ErasureRatios { e1, e2: ack.e2, e3: ack.e3 });
+        }
+        let ratios = helper.ratios();
+        shared.stats.erasure_ratio_e1 = ratios.e1;
+        shared.stats.erasure_ratio_e2 = ratios.e2;
+        shared.stats.erasure_ratio_e3 = ratios.e3;
+        helper.handle_ack(now, ack);
     }
 
-    pub(crate) fn take_joined(&mut self, joined: &Joined) {
+    fn anyone_up(&self, shared: &Shared) -> bool {
+        self.flows.iter().any(|(_, to)| shared.group.is_up(*to))
+    }
+
+    fn write_report(&mut self, shared: &mut Shared, now: Time) {
+        self.report_due = now + REPORT_INTERVAL;
+        let encoders = self.flows.iter().filter_map(|(helper, _)| {
+            let flow = helper.flow();
+            let peer = shared.group.peer(flow)?;
+            let e1 = peer.erasure_ratio(now, peer.encoder_stale_after());
+            let e1 = if peer.link.overhears() { e1 } else { 1.0 };
+            Some(EncoderReport { flow, e1, frames: shared.group.frames_for(flow) })
+        });
+        let report = Report { encoders: encoders.collect() };
+        shared.group.begin(&mut shared.frame);
+        Kind::Report.begin_last(&mut shared.frame);
+        report.write(&mut shared.frame);
+        shared.seal();
+        shared.stats.control_frames_sent += 1;
+    }
+}
+
+impl Role for HelperStation {
+    fn carries_packets(&self) -> bool {
+        false
+    }
+
+    fn packet_len_max(&self, _: &Shared, _frame_len: usize) -> usize {
+        0
+    }
+
+    fn inspect(&self, view: &mut Inspection) {
+        view.flows = self.flows.iter().map(|(helper, _)| helper.inspect()).collect();
+    }
+
+    fn take_joined(&mut self, _: &mut Shared, _now: Time, joined: &Joined) {
         if !joined.new_instance {
             if let Some(helper) = self.flow_mut(joined.peer) {
                 helper.restart_counters();
@@ -66,7 +117,7 @@ impl HelperStation {
         }
     }
 
-    pub(crate) fn handle_chunk(
+    fn handle_chunk(
         &mut self,
         shared: &mut Shared,
         now: Time,
@@ -93,26 +144,7 @@ impl HelperStation {
         Some(())
     }
 
-    fn handle_ack(&mut self, shared: &mut Shared, now: Time, from: StationId, ack: &Ack) {
-        let Some((helper, to)) = self.flows.iter_mut().find(|(h, _)| h.flow() == ack.flow) else {
-            return;
-        };
-        if *to != from {
-            return; // Only the decoder speaks for its flow.
-        }
-        if shared.config.link_errors == LinkErrors::Measured {
-            let encoder = shared.group.peer(ack.flow);
-            let e1 = encoder.map_or(1.0, |it| it.erasure_ratio(now, it.encoder_stale_after()));
-            helper.set_links(ErasureRatios { e1, e2: ack.e2, e3: ack.e3 });
-        }
-        let ratios = helper.ratios();
-        shared.stats.erasure_ratio_e1 = ratios.e1;
-        shared.stats.erasure_ratio_e2 = ratios.e2;
-        shared.stats.erasure_ratio_e3 = ratios.e3;
-        helper.handle_ack(now, ack);
-    }
-
-    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
         if self.report_due <= now && self.anyone_up(shared) {
             self.write_report(shared, now);
             return Some(Destination::All);
@@ -150,32 +182,11 @@ impl HelperStation {
         None
     }
 
-    fn anyone_up(&self, shared: &Shared) -> bool {
-        self.flows.iter().any(|(_, to)| shared.group.is_up(*to))
-    }
-
-    fn write_report(&mut self, shared: &mut Shared, now: Time) {
-        self.report_due = now + REPORT_INTERVAL;
-        let encoders = self.flows.iter().filter_map(|(helper, _)| {
-            let flow = helper.flow();
-            let peer = shared.group.peer(flow)?;
-            let e1 = peer.erasure_ratio(now, peer.encoder_stale_after());
-            let e1 = if peer.link.overhears() { e1 } else { 1.0 };
-            Some(EncoderReport { flow, e1, frames: shared.group.frames_for(flow) })
-        });
-        let report = Report { encoders: encoders.collect() };
-        shared.group.begin(&mut shared.frame);
-        Kind::Report.begin_last(&mut shared.frame);
-        report.write(&mut shared.frame);
-        shared.seal();
-        shared.stats.control_frames_sent += 1;
-    }
-
-    pub(crate) fn handle_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, _: &mut Shared, now: Time) {
         self.flows.iter_mut().for_each(|(helper, _)| helper.handle_timeout(now));
     }
 
-    pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+    fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
         let report = self.anyone_up(shared).then_some(self.report_due);
         self.flows.iter().filter_map(|(helper, _)| helper.poll_timeout()).chain(report).min()
     }
