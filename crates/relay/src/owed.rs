@@ -118,6 +118,7 @@ mod tests {
             packet: [number].as_slice().into(),
             was_coded: false,
             since: Time::ZERO,
+            goes_again: false,
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Waiting {
     pub was_coded: bool,
     /// Since when it waits.
     pub since: Time,
+    /// It has gone before, and may have come.
+    pub goes_again: bool,
 }
 
 impl Waiting {

@@ -282,7 +282,8 @@ impl Relay {
             return Err(RelayError::Full { given: self.queue.packets() });
         }
         let id = PacketId::of(&packet);
-        Ok(Waiting { previous, next, ttl, id, packet, was_coded, since: self.now })
+        let (since, goes_again) = (self.now, false);
+        Ok(Waiting { previous, next, ttl, id, packet, was_coded, since, goes_again })
     }
 
     /// How long a packet without a partner waits for one.
@@ -423,7 +424,29 @@ impl Relay {
         }
         self.stats.resent += 1;
         let since = waiting.since;
-        self.queue.put_back(waiting, (since, 0));
+        self.queue.put_back(Waiting { goes_again: true, ..waiting }, (since, 0));
+    }
+
+    /// Whether a packet that goes again has waited for so long, for a report and then for the air,
+    /// that it may not be known any more that it has come.
+    fn comes_too_late(&self, waiting: &Waiting) -> bool {
+        waiting.goes_again && self.is_late(self.now, waiting, PAIR_QUARTERS)
+    }
+
+    /// What goes next, without packets that would come too late.
+    fn take_queued(&mut self) -> Option<Queued> {
+        loop {
+            let (next, dropped) = self.queue.take(self.now, self.config.queue_target);
+            self.stats.codel_drops += dropped;
+            let Queued { first, second, ready_at, order } = next?;
+            let second = second.filter(|second| !self.comes_too_late(second));
+            if !self.comes_too_late(&first) {
+                return Some(Queued { first, second, ready_at, order });
+            }
+            if let Some(first) = second {
+                return Some(Queued { first, second: None, ready_at, order });
+            }
+        }
     }
 
     fn resend_overdue(&mut self) {
@@ -609,9 +632,7 @@ impl Relay {
             let frame = Frame::Announcement { counter: self.count(), entries }.to_bytes();
             return Some(Transmit { to: LinkDestination::Broadcast, frame });
         }
-        let (next, dropped) = self.queue.take(self.now, self.config.queue_target);
-        self.stats.codel_drops += dropped;
-        let Queued { first, mut second, ready_at, order } = next?;
+        let Queued { first, mut second, ready_at, order } = self.take_queued()?;
         if self.is_late(self.now, &first, PAIR_QUARTERS)
             && let Some(second) = second.take()
         {

@@ -605,6 +605,20 @@ fn what_has_come_and_is_sent_again_is_dropped_and_nothing_is_for_ever() {
     assert_eq!((frames, to.stats().duplicates), (2, 2), "at 501 and 1001 ms");
 }
 
+/// The receiver may know no longer that it has come, and took it for another one.
+#[test]
+fn what_goes_again_and_waits_too_long_for_the_air_does_not_go() {
+    for (at, goes) in [(1_126, true), (1_127, false)] {
+        let [mut from, mut to] = over_a_lossy_hop(RelayConfig::default());
+        from.send(ms(1), NodeId(2), 9, packet("p")).expect("room");
+        assert_eq!(pass(ms(1), &mut from, &mut to, 1), [packet("p")]);
+        from.handle_timeout(ms(501));
+        assert!(from.is_ready());
+        assert_eq!(from.poll_transmit(ms(at)).is_some(), goes, "{at} ms");
+        assert_eq!(from.backlog(), 0);
+    }
+}
+
 #[test]
 fn where_the_mac_sees_to_it_or_nothing_is_resent_nobody_asks() {
     for (resend, share, asks) in [(true, 200, false), (true, 50, true), (false, 5, false)] {

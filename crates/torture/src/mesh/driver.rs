@@ -418,7 +418,7 @@ impl<'a> MeshDriver<'a> {
 
     /// What the hub's stations are for all members but one, which comes or goes.
     fn members(&self, but: usize) -> Vec<(u16, Inspection)> {
-        let hub = self.seats[0].station.as_ref().and_then(AnyStation::hub);
+        let hub = self.seats[0].station.as_ref().and_then(|station| station.hub());
         let stays = |node: &usize| *node != but && !self.seats[*node].is_out();
         let view = |node: usize| {
             let station = hub?.station(Mesh::id(node))?;
@@ -520,7 +520,7 @@ impl<'a> MeshDriver<'a> {
             if let Some(hub) = station.hub_stats() {
                 counted += hub.packets_expired + hub.packets_wrong_source;
             }
-            if let AnyStation::Relay(relay) = station {
+            if let Some(relay) = station.relay() {
                 let relay = relay.relay_counters();
                 counted += relay.relay_queue_drops + relay.relay_codel_drops;
                 counted += relay.relay_packets_expired;
@@ -663,7 +663,7 @@ impl<'a> MeshDriver<'a> {
         for station in station.stations() {
             check_bounds(&station.inspect(), station.config())?;
         }
-        if let AnyStation::Relay(relay) = station {
+        if let Some(relay) = station.relay() {
             let waiting = relay.view(local).queue.packets;
             // What is sent again has been taken before, and waits besides.
             let resent = relay.relay_counters().relay_packets_resent;
@@ -681,8 +681,10 @@ impl<'a> MeshDriver<'a> {
     /// What waits at each node.
     fn waiting(&self) -> Vec<usize> {
         let of = |seat: &Seat| match &seat.station {
-            Some(AnyStation::Relay(relay)) => relay.view(self.now + seat.ahead).queue.packets,
-            Some(station) => station.stations().map(|station| held(&station.inspect())).sum(),
+            Some(station) => match station.relay() {
+                Some(relay) => relay.view(self.now + seat.ahead).queue.packets,
+                None => station.stations().map(|station| held(&station.inspect())).sum(),
+            },
             None => 0,
         };
         // A member that is left out keeps what nobody takes.
@@ -703,7 +705,7 @@ impl<'a> MeshDriver<'a> {
         for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
             waits += station.stats().credit_waits;
             secrets += station.stats().secrets_agreed;
-            if let AnyStation::Relay(relay) = station {
+            if let Some(relay) = station.relay() {
                 let counters = relay.relay_counters();
                 coded += counters.relay_frames_coded;
                 decoded += counters.relay_packets_decoded;

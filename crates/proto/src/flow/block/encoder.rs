@@ -34,6 +34,8 @@ const DEFICIT_TO_REPAIR: f64 = 0.5;
 const SILENCE_STRETCH_MAX: u32 = 4;
 /// Timeouts without any acknowledgement after which the decoder counts as gone.
 const SILENT_TIMEOUTS: f64 = 16.0;
+/// Timeouts that the oldest block stands still, until the length of its symbols is looked into.
+const STALLED_TIMEOUTS: u32 = 2;
 /// The encoder gives a block up after so many of the decoder's deadlines: the decoder goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
 
@@ -53,6 +55,8 @@ pub(crate) struct Encoder {
     idle: bool,
     rtt: RttEstimator,
     decoder: Liveness,
+    /// The block of which something was written last.
+    in_parts: Option<u16>,
     symbol: Vec<u8>,
     vector: Vec<u8>,
 }
@@ -80,6 +84,7 @@ impl Encoder {
             idle: true,
             rtt: RttEstimator::new(),
             decoder: Liveness::new(now, params.ack_interval),
+            in_parts: None,
             symbol: Vec::new(),
             vector: Vec::new(),
         }
@@ -134,8 +139,8 @@ impl Encoder {
         }
     }
 
-    /// Source symbols are no longer than this from here on, bytes. Blocks that hold longer ones are
-    /// given up when their time has run out.
+    /// Source symbols are no longer than this from here on, bytes, but for packets that were taken
+    /// before.
     pub(crate) fn limit_symbols(&mut self, len: usize) {
         self.symbol_len_max = len.min(self.symbol_size_max);
     }
@@ -177,12 +182,13 @@ impl Encoder {
             let Some(at) = self.open_block(now, stats) else { return };
             self.symbol.clear();
             let packets_max = if self.params.bundle { u16::MAX } else { 1 };
-            let room = symbol::Room { len_max: self.symbol_len_max, packets_max };
+            let (len_max, alone_max) = (self.symbol_len_max, self.symbol_size_max);
+            let room = symbol::Room { len_max, alone_max, packets_max };
             // A block is delivered in order, all of it.
             let (packets, _) =
                 symbol::fill(now, ingress, room, Delivery::InOrder, None, &mut self.symbol, stats);
             if packets == 0 {
-                return; // All that waited had become too long.
+                return; // All that waited was dropped.
             }
             let credit = budget::encoder_credit(
                 self.params.policy,
@@ -238,6 +244,25 @@ impl Encoder {
             stats.coded_frames_sent += 1;
         }
         block.note_sent(now, counter, timeout);
+        self.in_parts = Some(block.id);
+    }
+
+    /// What was written last went in parts, the last one now, in the frame of `counter`.
+    pub(crate) fn note_last_part(&mut self, now: Time, counter: u32) {
+        let timeout = self.timeout(now);
+        let block = self.in_parts.take().and_then(|id| self.blocks.iter_mut().find(|b| b.id == id));
+        block.into_iter().for_each(|block| block.note_last_part(now, counter, timeout));
+    }
+
+    /// Whether long symbols may not get through any more: the oldest block has not come on for
+    /// [`STALLED_TIMEOUTS`], though there is something to ask with. Losses and outages look alike.
+    pub(crate) fn suspects_length(&self, now: Time) -> bool {
+        let stalled = |block: &Block| {
+            let waits = block.deficit() > 0 && block.sent_count > 0;
+            let told = self.rtt.timeout() + self.decoder.ack_interval();
+            waits && now - block.progress_at > STALLED_TIMEOUTS * self.timeout(now).max(told)
+        };
+        self.blocks.front().is_some_and(stalled)
     }
 
     // ---- feedback -----------------------------------------------------------------------------
