@@ -346,7 +346,7 @@ impl RateControl {
         }
         let queue = is_told.then_some(queue);
         self.delivered.note(now, sample, round_trip, known_per_s, queue);
-        if let Some(found) = self.delivered.take_found_per_s() {
+        if let Some(found) = self.delivered.take_found() {
             self.capacity.note_found(found);
         }
     }
@@ -397,7 +397,7 @@ impl RateControl {
                 self.delivered.look(now);
                 Phase::Follow
             }
-            Phase::Follow if self.delivered.take_false_alarm() => Phase::Start,
+            Phase::Follow if self.delivered.take_goes_on() => Phase::Start,
             Phase::Follow if now - self.queue.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
                 if self.compete.is_beside_filler(now, self.capacity.per_s) {
