@@ -55,8 +55,8 @@ local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
 -- What relays that combine packets send.
 local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
-  [4] = "reports", [5] = "packet that is to be reported" }
-local RELAYED_REPORTS = 4
+  [4] = "reports", [5] = "packet that is to be reported", [6] = "repair" }
+local RELAYED_REPORTS, RELAYED_REPAIR = 4, 6
 local FATES = { [0] = "lost", [1] = "heard", [2] = "innovative", [3] = "dependent", [4] = "late",
   [5] = "refused", [6] = "not for it", [7] = "rejected", [8] = "on its way" }
 local LOST, HEARD, INNOVATIVE, DEPENDENT, LATE, REFUSED, REJECTED = 0, 1, 2, 3, 4, 5, 7
@@ -137,6 +137,9 @@ field("relayed_report_node", uint16, "relayed.report.node", "Whose frames")
 field("relayed_report_newest", uint16, "relayed.report.newest", "Counter of the newest, lower half")
 field("relayed_report_came", uint32, "relayed.report.came",
   "This one and the 31 before it, the newest the lowest bit", base.HEX)
+field("relayed_newest", uint16, "relayed.newest", "Counter of the newest frame, lower half")
+field("relayed_covered", uint32, "relayed.covered",
+  "Packets of this one and the 31 before it, the newest the lowest bit", base.HEX)
 field("relayed_rest", bytes, "relayed.rest", "Rest of the relay's frame")
 
 -- ENC.
@@ -1260,6 +1263,13 @@ local function dissect_relayed(state, c)
   local counter = length > 4 and add(c, state.tree, "relayed_counter", 4) or nil
   if counter == nil or RELAYED_KINDS[kind] == nil then
     return malformed(state, "no frame of a relay")
+  end
+  if kind == RELAYED_REPAIR then
+    if stop - c.at < 6 then
+      return malformed(state, "no frame of a relay")
+    end
+    add(c, state.tree, "relayed_newest", 2)
+    add(c, state.tree, "relayed_covered", 4)
   end
   if c.at < stop then
     add(c, state.tree, "relayed_rest", stop - c.at)

@@ -67,6 +67,8 @@ pub struct Queue {
     codel: Codel,
     /// What neighbours have room for.
     pub under_way: UnderWay,
+    /// When more is expected of them.
+    pub arrivals: Arrivals,
 }
 
 impl Queue {

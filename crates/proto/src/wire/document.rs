@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_packet::PacketRef;
 use corridor_relay::wire::{
-    ENTRIES_MAX, Frame, NeighbourReport, Part, REPORTS_MAX, Report as Reception, with_reports,
+    ENTRIES_MAX, Frame, Frames, NeighbourReport, Part, REPAIRED_BYTES_MAX, REPORTS_MAX,
+    Report as Reception, SYMBOL_HEAD_BYTES, Symbol, with_reports,
 };
 use corridor_relay::{NodeId, PacketId};
 use etherparse::{PacketBuilder, TcpOptionElement};
@@ -637,6 +638,27 @@ fn relays(page: &Document) {
         [("node", &[0x0a, 0x0b]), ("newest", &[0x0c, 0x0d]), ("came", counter)];
     page.layout("Reports before a relay's frame, a report", report, &fields);
     assert_eq!(frame, b"frame");
+    let covered = Frames { newest: 0x0a0b, bits: 0x0506_0709 };
+    let combined = [7; SYMBOL_HEAD_BYTES + 1];
+    let repair = Frame::Repair { counter: 0x0102_0304, covered, combined: &combined }.to_bytes();
+    let fields: [(&str, &[u8]); 5] = [
+        ("kind", &[6]),
+        ("counter", counter),
+        ("newest", &[0x0a, 0x0b]),
+        ("covered", &[5, 6, 7, 9]),
+        ("combined", &combined),
+    ];
+    page.layout("Relay's repair", &repair, &fields);
+    let symbol = Symbol { ttl: 0x0506, id: PacketId(4), packet: b"packet" }.to_bytes();
+    let fields: [(&str, &[u8]); 4] = [
+        ("hops", &[5, 6]),
+        ("length", &[0, 6]),
+        ("id", &[0, 0, 0, 0, 0, 0, 0, 4]),
+        ("packet", b"packet"),
+    ];
+    page.layout("Relay's repair, what is combined", &symbol, &fields);
+    let range = page.values("Relay's repair, what is combined", "packet");
+    assert_eq!(range, format!("1 to {REPAIRED_BYTES_MAX} bytes"));
 }
 
 fn tcp_nc(page: &Document) {

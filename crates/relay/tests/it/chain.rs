@@ -38,6 +38,7 @@ pub fn said(transmit: &Transmit) -> String {
             format!("{} for {} + {} for {} to {to}", one.len_bytes, one.to, two.len_bytes, two.to)
         }
         Frame::Announcement { .. } => format!("announcement to {to}"),
+        Frame::Repair { covered, .. } => format!("{} repaired to {to}", covered.bits.count_ones()),
     }
 }
 
@@ -551,7 +552,7 @@ fn where_nothing_is_reported_it_is_sent_again_after_a_while_and_a_second_copy_is
 }
 
 /// A relay whose MAC gives up one in five frames to its neighbour, which is the other one.
-fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
+pub fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
     let announce_every = Duration::from_secs(60);
     let mut nodes = [1, 2].map(|id| relay(id, RelayConfig { announce_every, ..config }));
     for number in 0..40 {

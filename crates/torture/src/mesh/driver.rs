@@ -702,6 +702,7 @@ impl<'a> MeshDriver<'a> {
     /// Counts what the run has touched. To be called once, when it is over.
     pub(crate) fn count(&mut self) {
         let (mut coded, mut decoded, mut waits, mut secrets) = (0, 0, 0, 0);
+        let (mut repairs, mut repaired) = (0, 0);
         for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
             waits += station.stats().credit_waits;
             secrets += station.stats().secrets_agreed;
@@ -709,6 +710,8 @@ impl<'a> MeshDriver<'a> {
                 let counters = relay.relay_counters();
                 coded += counters.relay_frames_coded;
                 decoded += counters.relay_packets_decoded;
+                repairs += counters.relay_repairs_sent;
+                repaired += counters.relay_packets_repaired;
             }
         }
         let feature = match self.mesh.kind {
@@ -719,6 +722,8 @@ impl<'a> MeshDriver<'a> {
         self.coverage.add(feature, 1);
         self.coverage.add(Feature::MeshCoded, coded);
         self.coverage.add(Feature::MeshDecoded, decoded);
+        self.coverage.add(Feature::MeshRepairs, repairs);
+        self.coverage.add(Feature::MeshRepaired, repaired);
         self.coverage.add(Feature::MeshCreditWaits, waits);
         self.coverage.add(Feature::SecretsHub, secrets);
         if self.scenario.is_perfect() {
