@@ -174,7 +174,7 @@ pub trait Driven: Send {
     }
 }
 
-fn stations<'a>(driven: &'a (impl Driven + ?Sized)) -> impl Iterator<Item = &'a Station> {
+fn stations(driven: &(impl Driven + ?Sized)) -> impl Iterator<Item = &Station> {
     (0..).map_while(|place| driven.station_at(place))
 }
 
