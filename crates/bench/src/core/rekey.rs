@@ -29,38 +29,65 @@ pub struct Run {
     delay_p999_s: Option<f64>,
     gap_max_s: Option<f64>,
     frames_rejected: u64,
+    /// In order.
+    #[serde(skip)]
+    delays_s: Vec<f64>,
+}
+
+/// What the same quantile of the same packets, of all seeds together, differs by.
+fn pooled(with: &[Run], without: &[Run], share: f64) -> Option<f64> {
+    let of = |runs: &[Run]| {
+        let mut delays: Vec<f64> = runs.iter().flat_map(|run| run.delays_s.clone()).collect();
+        delays.sort_by(f64::total_cmp);
+        quantile(&delays, share)
+    };
+    Some(of(with)? - of(without)?)
 }
 
 /// Both ways of it, at each round trip.
+///
+/// The frames that are lost have the same numbers among those that carry data, but rekeying adds
+/// some of these, and so from the first secret on the same losses meet other packets. One seed's
+/// extremes differ by 25 ms either way for that alone (RTT 100 ms, 40 seeds: longest gap -0.6 ms on
+/// average, standard error 1.3 ms): only many seeds say something.
 pub fn measure(seconds: u64, seeds: &[u64], checks: &mut Vec<Check>) -> Vec<Run> {
     let mut runs = Vec::new();
     for round_trip_ms in [4, 100] {
-        let (mut tails, mut gaps, mut lost) = (Vec::new(), Vec::new(), 0);
-        let mut least_agreed = u64::MAX;
-        for &seed in seeds {
-            let [without, with] =
-                [false, true].map(|rekeyed| one(round_trip_ms, seed, rekeyed, seconds));
-            tails.extend(with.delay_p999_s.zip(without.delay_p999_s).map(|(a, b)| a - b));
-            gaps.extend(with.gap_max_s.zip(without.gap_max_s).map(|(a, b)| a - b));
-            lost += without.delivered as i64 - with.delivered as i64;
-            least_agreed = least_agreed.min(with.secrets_agreed);
-            runs.extend([without, with]);
-        }
-        let most = |values: &[f64]| values.iter().copied().reduce(f64::max);
+        let of_each = |rekeyed| -> Vec<Run> {
+            seeds.iter().map(|&seed| one(round_trip_ms, seed, rekeyed, seconds)).collect()
+        };
+        let (without, with) = (of_each(false), of_each(true));
+        let gap = |runs: &[Run]| -> Option<f64> {
+            let gaps: Option<Vec<f64>> = runs.iter().map(|run| run.gap_max_s).collect();
+            Some(gaps?.iter().sum::<f64>() / runs.len() as f64)
+        };
+        let count = |runs: &[Run]| runs.iter().map(|run| run.delivered as f64).sum::<f64>();
+        let least_agreed = with.iter().map(|run| run.secrets_agreed).min().unwrap_or(0);
         let of = |what: &str| format!("rekey each second, RTT {round_trip_ms} ms: {what}");
         let secrets = Some(least_agreed as f64);
         checks.extend([
             Check::at_most(
-                of("p99.9 of the delay longer by, worst seed"),
-                most(&tails),
+                of("p99.9 of the delay longer by, all seeds"),
+                pooled(&with, &without, 0.999),
                 TAIL_MAX,
                 "s",
             ),
-            Check::at_most(of("longest gap longer by, worst seed"), most(&gaps), GAP_MAX, "s"),
-            Check::at_most(of("packets lost by it"), Some(lost as f64), 0.0, "packets"),
+            Check::at_most(
+                of("longest gap longer by, mean of seeds"),
+                gap(&with).zip(gap(&without)).map(|(a, b)| a - b),
+                GAP_MAX,
+                "s",
+            ),
+            Check::at_most(
+                of("packets lost by it"),
+                Some(count(&without) - count(&with)),
+                0.0,
+                "packets",
+            ),
             // Or there was nothing to see.
             Check::at_least(of("secrets agreed on"), secrets, 0.7 * seconds as f64, "secrets"),
         ]);
+        runs.extend(without.into_iter().chain(with));
     }
     runs
 }
@@ -120,5 +147,6 @@ fn one(round_trip_ms: u64, seed: u64, rekeyed: bool, seconds: u64) -> Run {
         delay_p999_s: quantile(&delays, 0.999),
         gap_max_s: gaps.reduce(f64::max),
         frames_rejected: rejected.sum(),
+        delays_s: delays,
     }
 }
