@@ -72,9 +72,10 @@ class Curves:
         return float((point["frame_attempts"] - point["frames_sent"]).mean())
 
     def frames(self, preset: str, load: float) -> float:
-        """Return frames with packets, MAC retries not counted."""
+        """Return frames with packets or combinations of them, MAC retries not counted."""
         point = self.point(preset, load)
-        return float((point["relay_frames_plain"] + point["relay_frames_coded"]).mean())
+        kinds = ["relay_frames_plain", "relay_frames_coded", "relay_repairs_sent"]
+        return float(sum(point[kind] for kind in kinds).mean())
 
     def frames_per_packet(self, preset: str, load: float) -> float:
         """Return frames with packets, MAC retries not counted, for each packet that arrives."""
