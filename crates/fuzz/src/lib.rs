@@ -22,6 +22,7 @@
 //! corridor_fuzz::sealed(b"\x01 what becomes of relays' frames");
 //! corridor_fuzz::keys(b"\x00 what becomes of their frames");
 //! corridor_fuzz::gate(b"\x03 who comes to a station");
+//! corridor_fuzz::tags(b"\x02 what somebody makes of symbols");
 //! ```
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ mod input;
 mod keys;
 mod relay;
 mod sealed;
+mod tags;
 mod twin;
 mod window;
 mod wire;
@@ -44,6 +46,7 @@ pub use headers::headers;
 pub use keys::keys;
 pub use relay::relay;
 pub use sealed::sealed;
+pub use tags::tags;
 pub use twin::{Twin, combine, unpack};
 pub use window::window;
 pub use wire::wire;

@@ -62,6 +62,7 @@ mod check;
 mod coding_table;
 pub mod config;
 pub mod diagnosis;
+mod end_keys;
 mod error;
 mod flow;
 mod gate;

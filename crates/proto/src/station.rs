@@ -9,6 +9,7 @@ mod chunks;
 mod credit;
 mod endpoint;
 mod helper_station;
+mod left_out;
 mod path;
 #[cfg(test)]
 mod path_tests;
@@ -20,6 +21,7 @@ mod window_endpoint;
 #[cfg(test)]
 mod window_tests;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::rand::{Rng, SeedableRng};
@@ -181,6 +183,22 @@ pub enum Event {
         /// The peer.
         peer: StationId,
     },
+    /// What the helper has sent of a flow was not made of what its encoder had: none of that was
+    /// delivered, and what the helper sends is not taken for a while.
+    HelperLeftOut {
+        /// The helper.
+        helper: StationId,
+        /// The encoder.
+        flow: StationId,
+        /// For how long.
+        span: Duration,
+    },
+    /// Coded symbols in an encoder's name are not its own: somebody else seals under its secret, as
+    /// its neighbours could. Nothing of them was delivered.
+    RowsForged {
+        /// The encoder.
+        flow: StationId,
+    },
 }
 
 /// A station in any role.
@@ -267,7 +285,8 @@ impl Station {
                 RoleState::Window(Box::new(endpoint.map_err(ConfigError::codec)?))
             }
             Role::Endpoint { peer, helper } => {
-                RoleState::Endpoint(Box::new(Endpoint::new(&config, peer, helper, fork(), now)))
+                let endpoint = Endpoint::new(&config, peer, helper, &group, fork(), now);
+                RoleState::Endpoint(Box::new(endpoint))
             }
             Role::Helper { between } => {
                 RoleState::Helper(Box::new(HelperStation::new(&config, between, fork, now)))
@@ -320,7 +339,7 @@ impl Station {
             }
             Role::Endpoint { .. } => {
                 let symbol_len = self.shared.symbol_len_max(frame_len);
-                symbol_len.saturating_sub(wire::PACKET_PREFIX_LEN)
+                symbol_len.saturating_sub(wire::PACKET_PREFIX_LEN + self.tag_len())
             }
             Role::Plain { .. } => Plain::packet_len_max(frame_len),
             Role::Helper { .. } | Role::Relay => 0,
@@ -549,7 +568,7 @@ impl Station {
 
     fn write_hello(&mut self, now: Time) {
         let base = match &self.role {
-            RoleState::Endpoint(role) => u32::from(role.base()),
+            RoleState::Endpoint(role) => role.base(),
             RoleState::Window(role) => role.base(),
             RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => 0,
         };

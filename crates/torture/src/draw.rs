@@ -79,6 +79,7 @@ impl Scenario {
         };
         scenario.draw_talks();
         scenario.draw_keys();
+        scenario.draw_helper_keys();
         scenario.draw_mesh();
         if dice.percent(8) {
             scenario.make_perfect();
@@ -88,7 +89,7 @@ impl Scenario {
         }
         scenario.draw_removals();
         if scenario.insider_ppm > 0 {
-            scenario.pairs.iter_mut().for_each(|pair| pair.keys = None);
+            scenario.pairs.iter_mut().for_each(|pair| (pair.keys, pair.lies_ppm) = (None, 0));
             scenario.mesh.iter_mut().for_each(|mesh| mesh.keys = None);
         }
         scenario
@@ -167,6 +168,21 @@ impl Scenario {
         }
     }
 
+    /// The same for pairs with a helper, some of which send what they did not hear.
+    fn draw_helper_keys(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture helper keys");
+        for pair in &mut self.pairs {
+            if pair.helper == Help::None || !dice.percent(50) {
+                continue;
+            }
+            pair.keys = Some(OwnKeys { rekey_ms: dice.pick(&REKEYS_MS) });
+            let lies_ppm = dice.pick(&[10_000, 200_000, PPM]);
+            if pair.helper == Help::Present && dice.percent(50) {
+                pair.lies_ppm = lies_ppm;
+            }
+        }
+    }
+
     fn draw_happenings(&mut self, dice: &mut Dice) {
         let (span, stations) = (u64::from(self.span_ms), self.places().len() as u64);
         let at = |dice: &mut Dice| dice.below(span) as u32;
@@ -223,6 +239,7 @@ impl Scenario {
         self.jumps.clear();
         self.restarts.clear();
         self.addresses = None;
+        self.pairs.iter_mut().for_each(|pair| pair.lies_ppm = 0);
         for end in self.pairs.iter_mut().flat_map(|pair| &mut pair.ends) {
             end.coding.delivery_deadline_ms = 60_000;
         }
@@ -256,7 +273,15 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
     if dice.percent(50) {
         second.packets = 0;
     }
-    Pair { plain, helper, talks: false, keys: None, session_frames: 0, ends: [first, second] }
+    Pair {
+        plain,
+        helper,
+        talks: false,
+        keys: None,
+        lies_ppm: 0,
+        session_frames: 0,
+        ends: [first, second],
+    }
 }
 
 fn draw_end(dice: &mut Dice, big: bool, recoded: bool) -> End {

@@ -15,7 +15,7 @@ use corridor_proto::bounds::{
 use corridor_proto::{Event, FrameOutcome, Mode, PacketOutcome, Station, StationConfig};
 
 use super::addresses::Address;
-use super::adversary::{Insider, Stranger};
+use super::adversary::{Insider, Liars, Stranger};
 use super::books::{Books, Look};
 use super::coverage::{Coverage, Feature};
 use super::draw::Dice;
@@ -148,6 +148,7 @@ pub(super) struct Driver<'a> {
     planned: usize,
     stranger: Option<Stranger>,
     insider: Option<Insider>,
+    liars: Liars,
     hosts: Vec<Dice>,
     starts: u64,
     trace: Option<Trace<'a>>,
@@ -195,6 +196,7 @@ impl<'a> Driver<'a> {
             planned: 0,
             stranger,
             insider,
+            liars: Liars::new(seed),
             hosts: hosts.collect(),
             starts: 0,
             trace,
@@ -458,8 +460,9 @@ impl<'a> Driver<'a> {
         let subject = seat.subject.as_mut();
         let view = subject.map(Subject::inspect).unwrap_or_default();
         let coding = seat.subject.as_ref().map(|subject| subject.station().config().coding);
+        let tag_len = seat.subject.as_ref().map_or(0, |subject| subject.station().tag_len());
         let sizes = coding.map_or((0, 0), |coding| {
-            (usize::from(coding.block_size), usize::from(coding.symbol_size))
+            (usize::from(coding.block_size), usize::from(coding.symbol_size) - tag_len)
         });
         self.books.started(station, view, sizes);
         self.say(format_args!("station {station} starts"));
@@ -649,6 +652,8 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
         Event::SessionUp { .. }
         | Event::ModeDiffers { .. }
         | Event::PathMtu { .. }
-        | Event::PeerGone { .. } => {}
+        | Event::PeerGone { .. }
+        | Event::RowsForged { .. } => {}
+        Event::HelperLeftOut { .. } => coverage.add(Feature::HelpersLeftOut, 1),
     }
 }

@@ -69,6 +69,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         list.with(|s| s.pairs[pair].helper = Help::None);
         list.with(|s| s.pairs[pair].talks = false);
         list.with(|s| s.pairs[pair].keys = None);
+        list.with(|s| s.pairs[pair].lies_ppm = 0);
         list.with(|s| s.pairs[pair].session_frames = 0);
         list.with(|s| s.pairs[pair].ends[1] = s.pairs[pair].ends[0].clone());
         for end in 0..2 {

@@ -170,6 +170,13 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
     if status.memory != MemoryStatus::default() {
         lines.push(("memory", memory(&status.memory)));
     }
+    if let Some(tag_bytes) = status.tag_bytes {
+        let tag = match tag_bytes {
+            0 => "none from end to end: the helper has the secret as well".to_owned(),
+            bytes => format!("{bytes} bytes in each symbol, from end to end"),
+        };
+        lines.push(("tag", tag));
+    }
     if let Some(relay) = &status.relay {
         relay_lines(relay, &mut lines);
         return lines;
@@ -257,6 +264,10 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
         lines.push(("public key", key.clone()));
         let agreed = peer.agreed_s.map_or("none".into(), |ago| format!("{} old", span(ago)));
         lines.push(("secret", agreed));
+    }
+    if let Some(left_out_s) = peer.left_out_s {
+        let why = "what it sent is not what its encoder made";
+        lines.push(("left out", format!("for {}: {why}", span(left_out_s))));
     }
     if let Some(round_trip_s) = peer.round_trip_s {
         lines.push(("round trip", span(round_trip_s)));

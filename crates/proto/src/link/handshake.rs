@@ -143,7 +143,9 @@ pub(crate) struct Joined {
     pub(crate) takes: WindowShape,
     /// What this station takes of its window.
     pub(crate) taken: WindowShape,
-    /// Which run of the peer this is: the low bits of its instance.
+    /// Which start of the peer this is.
+    pub(crate) instance: u64,
+    /// Its low bits.
     pub(crate) run: u16,
     /// How long its feedback waits, as it says.
     pub(crate) feedback: Option<Duration>,
@@ -322,7 +324,10 @@ impl Group {
         let instance = self.instance;
         let intervals =
             Intervals { feedback: Some(self.setting.feedback), hello: Some(HELLO_INTERVAL_SLOW) };
-        Hello { instance, field, block_size, symbol_size, mode, base, to, intervals }.write(frame);
+        let mut hello =
+            Hello { instance, field, block_size, symbol_size, mode, base, to, intervals };
+        self.vouch(&mut hello);
+        hello.write(frame);
         let len_min = len_min.max(self.seeking_len(now));
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
         self.show_cookie(now, frame);
@@ -545,7 +550,8 @@ impl Group {
         let pending = self.pending_session(now, at, id);
         if let Some(said) = said {
             pending.challenge_to_answer = said.challenge;
-            if said.answer == pending.our_challenge {
+            let (challenge, answer) = (pending.our_challenge, said.answer);
+            if answer == self.expected_answer(at, &challenge, &id, hello) {
                 return Some(self.promote(now, at, id, counter, hello, said));
             }
         }
@@ -622,6 +628,7 @@ impl Group {
             base: hello.base,
             takes: WindowShape { lanes: said.lanes, lane_size: said.lane_size },
             taken: pending.taken,
+            instance: hello.instance,
             run: hello.instance as u16 & RUN_MASK,
             feedback: hello.intervals.feedback,
         }

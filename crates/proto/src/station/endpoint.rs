@@ -4,12 +4,15 @@ use core::time::Duration;
 
 use corridor_base::{Stream, Time};
 
-use super::{Destination, Shared};
+use super::left_out::LeftOut;
+use super::{Destination, Event, Shared};
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
+use crate::flow::block::proof::{Origin, Verdict};
+use crate::flow::block::tags::SymbolTags;
 use crate::inspect::{DecoderView, EncoderView};
-use crate::link::handshake::{Joined, Opened, Peer};
+use crate::link::handshake::{Group, Joined, Opened, Peer};
 use crate::wire::{Ack, Chunk, Enc, Kind, OVERHEAD_LEN, Report, chunk_len};
 
 /// Encoder, decoder, and what they say to each other's other side.
@@ -25,6 +28,8 @@ pub(crate) struct Endpoint {
     body: Vec<u8>,
     /// An acknowledgement that is due and did not fit the frame before.
     held_ack: Option<Vec<u8>>,
+    /// Whether the helper is listened to.
+    left_out: LeftOut,
 }
 
 impl Endpoint {
@@ -32,11 +37,15 @@ impl Endpoint {
         config: &StationConfig,
         peer: StationId,
         helper: Option<StationId>,
+        group: &Group,
         rng: Stream,
         now: Time,
     ) -> Self {
         let symbol_size_max = usize::from(config.coding.symbol_size);
-        let mut encoder = Encoder::new(config.coding, config.id, symbol_size_max, rng, now);
+        let keys = group.end_keys(peer);
+        let tags = keys.map(|keys| SymbolTags::new(keys.own_symbols(), group.instance()));
+        let mut encoder =
+            Encoder::new(config.coding, config.id, symbol_size_max, rng, now).with_tags(tags);
         if let LinkErrors::Fixed(ratios) = config.link_errors {
             encoder.set_links(ratios, helper.is_some());
         }
@@ -49,11 +58,22 @@ impl Endpoint {
             report_at: None,
             body: Vec::new(),
             held_ack: None,
+            left_out: LeftOut::default(),
         }
     }
 
-    /// Oldest block the encoder holds.
-    pub(crate) fn base(&self) -> u16 {
+    /// How long the helper is left out yet, if it is.
+    pub(crate) fn left_out(&self, now: Time) -> Option<Duration> {
+        self.left_out.rest(now)
+    }
+
+    /// Source symbols have tags from end to end.
+    pub(crate) fn is_tagged(&self) -> bool {
+        self.encoder.is_tagged()
+    }
+
+    /// Number of the oldest block that the encoder holds.
+    pub(crate) fn base(&self) -> u32 {
         self.encoder.base()
     }
 
@@ -72,15 +92,18 @@ impl Endpoint {
         }
         let config = &shared.config;
         let symbol_size_max = usize::from(joined.symbol_size);
-        self.decoder = Some(Decoder::new(
+        let keys = shared.group.end_keys(self.peer);
+        let tags = keys.map(|keys| SymbolTags::new(keys.peer_symbols(), joined.instance));
+        let decoder = Decoder::new(
             joined.field,
             joined.block_size,
             joined.run,
-            joined.base as u16,
+            joined.base,
             symbol_size_max,
             config.coding.delivery_deadline,
             config.coding.ack_interval,
-        ));
+        );
+        self.decoder = Some(decoder.with_tags(tags));
         self.held_ack = None;
         self.encoder.expect_feedback(joined.feedback);
         self.encoder.restart_peer(now);
@@ -101,7 +124,7 @@ impl Endpoint {
         Chunk { kind, body }: Chunk<'_>,
     ) -> Option<()> {
         match kind {
-            Kind::Enc => self.handle_enc(shared, now, body)?,
+            Kind::Enc => self.handle_enc(shared, now, opened.from, body)?,
             Kind::Ack => {
                 let (ack, _) = Ack::parse(body)?;
                 if opened.from == self.peer && ack.flow == shared.config.id {
@@ -116,15 +139,48 @@ impl Endpoint {
         Some(())
     }
 
-    fn handle_enc(&mut self, shared: &mut Shared, now: Time, body: &[u8]) -> Option<()> {
+    fn handle_enc(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        from: StationId,
+        body: &[u8],
+    ) -> Option<()> {
         let decoder = self.decoder.as_mut()?;
         let field = decoder.field();
         let enc = Enc::parse(body, |_| Some(field))?;
         if enc.flow != self.peer {
             return None;
         }
-        decoder.handle_enc(now, &enc, &mut shared.egress, &mut shared.stats);
+        let origin = if Some(from) == self.helper { Origin::Helper } else { Origin::Encoder };
+        if origin == Origin::Helper && self.left_out.rest(now).is_some() {
+            shared.stats.rows_dropped += 1;
+            return Some(());
+        }
+        decoder.handle_enc(now, &enc, origin, &mut shared.egress, &mut shared.stats);
+        if let Some(verdict) = decoder.take_verdict() {
+            self.act_on(shared, now, verdict);
+        }
         Some(())
+    }
+
+    /// Rows were not what they claimed to be: who sent them is left out, if that is known.
+    fn act_on(&mut self, shared: &mut Shared, now: Time, verdict: Verdict) {
+        let flow = self.peer;
+        let helper = self.helper.filter(|_| verdict == Verdict::Helper);
+        let Some(helper) = helper else {
+            if self.left_out.tells_of_unknown(now) {
+                shared.push_event(Event::RowsForged { flow });
+            }
+            return;
+        };
+        let span = self.left_out.blame(now, shared.config.coding.delivery_deadline);
+        if let Some(decoder) = &mut self.decoder {
+            decoder.drop_helper_rows(now, &mut shared.stats);
+        }
+        shared.stats.helpers_left_out += 1;
+        shared.push_event(Event::HelperLeftOut { helper, flow, span });
+        self.update_links(shared, now);
     }
 
     fn handle_ack(&mut self, shared: &mut Shared, now: Time, ack: &Ack) {
@@ -153,7 +209,11 @@ impl Endpoint {
 
     /// Tells the encoder what is known of the links, and whether the helper is there.
     fn update_links(&mut self, shared: &mut Shared, now: Time) {
+        // A decoder that has left it out says that nothing arrives from it.
+        let brings_nothing = self.encoder.is_tagged() && self.measured.e2 >= 1.0;
         let helper = self.helper.is_some_and(|helper| shared.group.is_up(helper))
+            && self.left_out.rest(now).is_none()
+            && !brings_nothing
             && self.report_at.is_some_and(|at| now - at < self.report_stale_after(shared));
         let ratios = match shared.config.link_errors {
             LinkErrors::Measured => self.measured,
@@ -237,7 +297,11 @@ impl Endpoint {
     fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
         // A helper reports now and then: one that is not heard cannot help.
         let stale = self.report_stale_after(shared);
-        let e2 = |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, stale));
+        let is_left_out = self.left_out.rest(now).is_some();
+        let e2 = |id| match shared.group.peer(id) {
+            Some(peer) if !is_left_out => peer.erasure_ratio(now, stale),
+            _ => 1.0,
+        };
         let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
         let room = shared.path.frame_len() - OVERHEAD_LEN;
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));

@@ -335,7 +335,11 @@ fn symbols_of_blocks(page: &Document) {
     let word = u16::from_be_bytes([explicit[4], explicit[5]]);
     let bits = [("form", 2), ("run", 5), ("count", 0x0123)];
     page.bits("Bits of form and index, form 2", (word, 16), &bits);
-    for (bytes, form) in [(source, 0), (seeded, 1)] {
+    let tagged = head(Form::Tagged { index: 0x0123 });
+    let symbol = [&[0x0a; END_TAG_LEN][..], b"packets"].concat();
+    let fields: [(&str, &[u8]); 2] = [("tag", &[0x0a; END_TAG_LEN]), ("packets", b"packets")];
+    page.layout("Tags from end to end", &symbol, &fields);
+    for (bytes, form) in [(source, 0), (seeded, 1), (tagged, 3)] {
         let word = u16::from_be_bytes([bytes[4], bytes[5]]);
         page.bits("Bits of form and index", (word, 16), &[("form", form), ("index", 0x0123)]);
     }
@@ -677,6 +681,7 @@ fn sizes(page: &Document) {
         ("AEAD tag", TAG_LEN),
         ("last chunk before its body", LAST_CHUNK_LEN),
         ("ENC before vector or symbol", ENC_LEN),
+        ("tag from end to end", END_TAG_LEN),
         ("WIN before the symbol", WINDOW_SYMBOL_LEN),
         ("LINK", LINK_FEEDBACK_LEN),
         ("WINACK before the bitmap", WINDOW_FEEDBACK_LEN),

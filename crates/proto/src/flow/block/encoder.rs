@@ -18,6 +18,7 @@ use corridor_codec::Field;
 use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
 use crate::config::{CodingParams, Delivery, ErasureRatios, Order, Policy, StationId};
 use crate::flow::block::budget;
+use crate::flow::block::tags::SymbolTags;
 use crate::flow::symbol;
 use crate::host::queue::IngressQueue;
 use crate::inspect::EncoderView;
@@ -47,7 +48,10 @@ pub(crate) struct Encoder {
     rng: Stream,
     blocks: VecDeque<Block>,
     spare: Vec<Block>,
-    next_id: u16,
+    /// Of the next block. Frames have the lower half of it.
+    next_number: u32,
+    /// Source symbols begin with tags, where there is a key for them.
+    tags: Option<SymbolTags>,
     links: Links,
     /// No packets wait.
     idle: bool,
@@ -66,7 +70,7 @@ impl Encoder {
         now: Time,
     ) -> Self {
         // A helper may still recode blocks of this station's last run: ours are numbered apart.
-        let next_id = rng.next_u32() as u16;
+        let next_number = u32::from(rng.next_u32() as u16);
         Encoder {
             params,
             flow,
@@ -75,7 +79,8 @@ impl Encoder {
             rng,
             blocks: VecDeque::new(),
             spare: Vec::new(),
-            next_id,
+            next_number,
+            tags: None,
             links: Links::default(),
             idle: true,
             rtt: RttEstimator::new(),
@@ -85,9 +90,28 @@ impl Encoder {
         }
     }
 
-    /// The oldest block still held; the next one to be opened if none is.
-    pub(crate) fn base(&self) -> u16 {
-        self.blocks.front().map_or(self.next_id, |block| block.id)
+    /// Tags its source symbols, if there is a key for that.
+    pub(crate) fn with_tags(self, tags: Option<SymbolTags>) -> Self {
+        Encoder { tags, ..self }
+    }
+
+    pub(crate) fn is_tagged(&self) -> bool {
+        self.tags.is_some()
+    }
+
+    /// Number of the oldest block still held; of the next one to be opened if none is.
+    pub(crate) fn base(&self) -> u32 {
+        self.blocks.front().map_or(self.next_number, |block| self.number(block.id))
+    }
+
+    /// Number of a block that is held.
+    fn number(&self, id: u16) -> u32 {
+        let behind = block_distance(id, self.next_id());
+        self.next_number.wrapping_sub(behind as u32)
+    }
+
+    fn next_id(&self) -> u16 {
+        self.next_number as u16
     }
 
     /// The newest estimate of the links, and whether there is a helper.
@@ -102,7 +126,7 @@ impl Encoder {
 
     pub(crate) fn inspect(&self) -> EncoderView {
         EncoderView {
-            next_block: self.next_id,
+            next_block: self.next_id(),
             blocks: self.blocks.iter().map(Block::inspect).collect(),
             spare_blocks: self.spare.len(),
         }
@@ -176,6 +200,7 @@ impl Encoder {
             }
             let Some(at) = self.open_block(now, stats) else { return };
             self.symbol.clear();
+            self.symbol.resize(SymbolTags::len_of(self.tags.as_ref()), 0);
             let packets_max = if self.params.bundle { u16::MAX } else { 1 };
             let room = symbol::Room { len_max: self.symbol_len_max, packets_max };
             // A block is delivered in order, all of it.
@@ -184,6 +209,7 @@ impl Encoder {
             if packets == 0 {
                 return; // All that waited had become too long.
             }
+            self.tag_symbol(at);
             let credit = budget::encoder_credit(
                 self.params.policy,
                 f64::from(self.params.block_size),
@@ -200,14 +226,23 @@ impl Encoder {
         }
     }
 
+    /// Tags the symbol that is to be added to the block at `at`.
+    fn tag_symbol(&mut self, at: usize) {
+        let block = &self.blocks[at];
+        let place = (self.number(block.id), block.coder.count() as u16);
+        if let Some(tags) = &self.tags {
+            tags.write(place, &mut self.symbol);
+        }
+    }
+
     /// The block that takes symbols; `None` when as many as may be are in flight.
     fn open_block(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
         if self.blocks.back().is_none_or(|block| block.coder.is_full()) {
             // Later blocks may be done before the oldest one: it must not fall behind the decoder's
             // window, or the decoder takes it for given up.
-            let span = block_distance(self.base(), self.next_id);
+            let span = self.next_number.wrapping_sub(self.base());
             if self.blocks.len() >= usize::from(self.params.blocks_in_flight)
-                || span >= i32::from(BLOCKS_IN_FLIGHT_MAX)
+                || span >= u32::from(BLOCKS_IN_FLIGHT_MAX)
             {
                 return None;
             }
@@ -215,8 +250,8 @@ impl Encoder {
                 Some(block) => block,
                 None => Block::new(&self.params, self.symbol_size_max).ok()?,
             };
-            block.open(self.next_id, now);
-            self.next_id = self.next_id.wrapping_add(1);
+            block.open(self.next_number as u16, now);
+            self.next_number = self.next_number.wrapping_add(1);
             self.blocks.push_back(block);
             stats.blocks_opened += 1;
         }
@@ -228,7 +263,10 @@ impl Encoder {
         let block = &mut self.blocks[at];
         if self.params.order == Order::Systematic && block.next_source < block.coder.count() {
             let index = block.next_source;
-            let form = Form::Source { index: index as u16 };
+            let form = match self.tags {
+                Some(_) => Form::Tagged { index: index as u16 },
+                None => Form::Source { index: index as u16 },
+            };
             Enc::write_head(self.flow, block.id, form, body);
             body.extend_from_slice(block.coder.symbol(index).unwrap_or_default());
             block.next_source += 1;
@@ -247,7 +285,7 @@ impl Encoder {
         if self.decoder.is_overtaken(ack.encoder_counter) {
             return; // It was overtaken; what it tells is old.
         }
-        if block_distance(self.next_id, ack.base) > 0 {
+        if block_distance(self.next_id(), ack.base) > 0 {
             return; // About blocks that were never opened: of this station's last run.
         }
         self.decoder.note_ack(now, ack.encoder_counter);
@@ -282,6 +320,9 @@ impl Encoder {
             self.rtt.sample(now - sent_at);
         }
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
+            if self.tags.is_some() {
+                block.note_fallen(now, usize::from(told.rank));
+            }
             block.note_rank(now, usize::from(told.rank));
             let behind = told.rank < told.known;
             block.behind_since = behind.then(|| block.behind_since.unwrap_or(now));

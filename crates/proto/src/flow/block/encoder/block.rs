@@ -36,6 +36,8 @@ pub(crate) enum Cause {
     AckShowsDeficit,
     /// An acknowledgement shows all that was added.
     AckCaughtUp,
+    /// One shows less than another before: what a helper had sent was dropped.
+    AckFellBack,
 }
 
 impl State {
@@ -46,8 +48,12 @@ impl State {
             (State::Enc, Cause::BudgetSpent) => State::Wait,
             (State::Wait, Cause::TimedOut | Cause::AckShowsDeficit) => State::Enc,
             (_, Cause::AckCaughtUp) => State::Idle,
+            (State::Idle, Cause::AckFellBack) => State::Wait,
             // A timer that fires late, or feedback that tells nothing new.
-            (state, Cause::BudgetSpent | Cause::TimedOut | Cause::AckShowsDeficit) => state,
+            (
+                state,
+                Cause::BudgetSpent | Cause::TimedOut | Cause::AckShowsDeficit | Cause::AckFellBack,
+            ) => state,
         }
     }
 }
@@ -200,6 +206,19 @@ impl Block {
         }
     }
 
+    /// The decoder has dropped symbols that it had counted: what it lacks is to be sent again. An
+    /// acknowledgement comes just now, so that there is nothing to wait for.
+    pub(crate) fn note_fallen(&mut self, now: Time, rank: usize) {
+        if rank >= self.rank {
+            return;
+        }
+        self.rank = rank;
+        if self.state == State::Idle {
+            self.wait_until = now;
+        }
+        self.state = self.state.after(Cause::AckFellBack);
+    }
+
     pub(crate) fn inspect(&self) -> EncoderBlockView {
         EncoderBlockView {
             block: self.id,
@@ -230,11 +249,12 @@ mod tests {
     fn the_whole_matrix_of_states_and_causes() {
         use Cause::*;
         use State::*;
-        let causes = [SymbolAdded, BudgetSpent, TimedOut, AckShowsDeficit, AckCaughtUp];
+        let causes =
+            [SymbolAdded, BudgetSpent, TimedOut, AckShowsDeficit, AckCaughtUp, AckFellBack];
         let expected = [
-            (Enc, [Enc, Wait, Enc, Enc, Idle]),
-            (Wait, [Enc, Wait, Enc, Enc, Idle]),
-            (Idle, [Enc, Idle, Idle, Idle, Idle]),
+            (Enc, [Enc, Wait, Enc, Enc, Idle, Enc]),
+            (Wait, [Enc, Wait, Enc, Enc, Idle, Wait]),
+            (Idle, [Enc, Idle, Idle, Idle, Idle, Wait]),
         ];
         for (state, after) in expected {
             assert_eq!(causes.map(|cause| state.after(cause)), after, "{state:?}");
