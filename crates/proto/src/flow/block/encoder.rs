@@ -321,7 +321,8 @@ impl Encoder {
         }
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
             if self.tags.is_some() {
-                block.note_fallen(now, usize::from(told.rank));
+                let behind = (ack.encoder_counter, ack.helper_counter);
+                block.note_fallen(now, usize::from(told.rank), behind);
             }
             block.note_rank(now, usize::from(told.rank));
             let behind = told.rank < told.known;

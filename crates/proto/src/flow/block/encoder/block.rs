@@ -78,6 +78,9 @@ pub(crate) struct Block {
     pub(crate) progress_at: Time,
     /// The decoder's rank as last told.
     pub(crate) rank: usize,
+    /// Newest frames, of this station and of the helper, that the decoder had heard when it told
+    /// that rank.
+    told_behind: Option<(u32, u32)>,
     /// Since when each acknowledgement has shown symbols missing.
     pub(crate) behind_since: Option<Time>,
     /// Transmissions the decoder has not yet been heard about.
@@ -101,6 +104,7 @@ impl Block {
             last_added_at: Time::ZERO,
             progress_at: Time::ZERO,
             rank: 0,
+            told_behind: None,
             behind_since: None,
             in_flight: VecDeque::new(),
             packets: Vec::with_capacity(size),
@@ -122,6 +126,7 @@ impl Block {
     /// The decoder lost all it had: as if nothing had been sent.
     pub(crate) fn forget_feedback(&mut self) {
         self.rank = 0;
+        self.told_behind = None;
         self.behind_since = None;
         self.next_source = 0;
         self.timeouts_in_row = 0;
@@ -131,6 +136,7 @@ impl Block {
 
     /// The counters of a new session tell nothing about frames of the one before.
     pub(crate) fn forget_in_flight(&mut self) {
+        self.told_behind = None;
         self.in_flight.clear();
     }
 
@@ -206,12 +212,18 @@ impl Block {
         }
     }
 
-    /// The decoder has dropped symbols that it had counted: what it lacks is to be sent again. An
-    /// acknowledgement comes just now, so that there is nothing to wait for.
-    pub(crate) fn note_fallen(&mut self, now: Time, rank: usize) {
-        if rank >= self.rank {
+    /// The decoder may have dropped symbols that it had counted: what it lacks is to be sent again.
+    /// `behind`: the newest frames that it had heard. An acknowledgement that was overtaken tells a
+    /// lower rank as well, but of no later frame.
+    pub(crate) fn note_fallen(&mut self, now: Time, rank: usize, behind: (u32, u32)) {
+        if rank >= self.rank || self.told_behind.is_none() {
+            self.told_behind = self.told_behind.max(Some(behind));
             return;
         }
+        if self.told_behind >= Some(behind) {
+            return;
+        }
+        self.told_behind = Some(behind);
         self.rank = rank;
         if self.state == State::Idle {
             self.wait_until = now;
