@@ -1,11 +1,17 @@
 //! Two ends and a helper with keys of their own, and somebody who has all that the helper seals and
-//! opens with, and changes symbols on their way.
+//! opens with, and changes symbols on their way; or two ends across relays, and somebody who has
+//! what is sealed under between them.
 
 use core::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::wire::{HEADER_LEN, Header, Kind, TAG_LEN};
-use corridor_proto::{CodingParams, Order, Role, Station, StationId, Unsealer};
+use corridor_proto::relay::RelayConfig;
+use corridor_proto::relay::wire::Frame;
+use corridor_proto::wire::{HEADER_LEN, Header, Kind, Relayed, TAG_LEN};
+use corridor_proto::{
+    CodingParams, Order, PrivateKey, RelayEnd, RelayStation, RelayStationConfig, Role, Station,
+    StationId, Unsealer,
+};
 
 use crate::input::{Input, keyed};
 
@@ -26,12 +32,16 @@ struct Cell {
 }
 
 /// Reads `data` as packets that the first end's host sends, and as what becomes of the frames with
-/// symbols: they arrive, get lost, or somebody changes them who can seal them again.
+/// symbols, or with packets: they arrive, get lost, or somebody changes them who can seal them
+/// again.
 ///
 /// # Panics
 /// When the second end's host gets what the first one's has not sent, or not in that order.
 pub fn tags(data: &[u8]) {
     let mut input = Input::new(data);
+    if input.below(4) == 1 {
+        return across_relays(&mut input);
+    }
     let coding = CodingParams {
         field: input.field(),
         block_size: 1 + input.below(20) as u16,
@@ -132,4 +142,108 @@ impl Cell {
         }
         self.opened[from].reseal(frame, &body)
     }
+}
+
+fn address(index: usize) -> [u8; 4] {
+    [10, 9, 0, 1 + index as u8]
+}
+
+/// A relay that has the other one as its neighbour and end.
+fn relay(index: usize) -> RelayStation {
+    let other = 1 - index;
+    let mut station = keyed(IDS[index], &[IDS[other]], 1_000_000);
+    station.role = Role::Relay;
+    let network = std::net::IpAddr::from(address(other)).into();
+    let private = PrivateKey::from_random([IDS[other].0 as u8; 32]);
+    let config = RelayStationConfig {
+        station,
+        relay: RelayConfig::plain(),
+        neighbours: vec![(IDS[other], vec![network])],
+        own: vec![address(index).into()],
+        broadcast: false,
+        ends: vec![RelayEnd { networks: vec![network], public: private.public(), psk: None }],
+    };
+    RelayStation::new(config, [index as u8; 32], Time::ZERO).expect("a sound configuration")
+}
+
+/// A packet of IPv4 from the first end to the second, no other like it.
+fn packet(number: u16, len: usize) -> Vec<u8> {
+    let mut packet = vec![0x5a; 22 + len];
+    let total = packet.len() as u16;
+    packet[..20].fill(0);
+    (packet[0], packet[8], packet[9]) = (0x45, 64, 253);
+    packet[2..4].copy_from_slice(&total.to_be_bytes());
+    packet[12..16].copy_from_slice(&address(0));
+    packet[16..20].copy_from_slice(&address(1));
+    packet[20..22].copy_from_slice(&number.to_be_bytes());
+    packet
+}
+
+/// The same for what crosses relays: what stands between the two has the keys of the hop.
+fn across_relays(input: &mut Input<'_>) {
+    let (mut stations, mut now) = ([relay(0), relay(1)], Time::ZERO);
+    let mut opened = Unsealer::new([0; 32]);
+    let (mut sent, mut came, mut kept): (Vec<Vec<u8>>, Vec<bool>, Vec<Vec<u8>>) =
+        Default::default();
+    for step in 0..STEPS_MAX + 100 {
+        now += Duration::from_millis(10);
+        if step >= 100 && !input.is_empty() && input.below(2) == 0 {
+            let packet = packet(sent.len() as u16, input.below(PACKET_LEN_MAX));
+            stations[0].handle_packet(now, &packet);
+            sent.push(packet);
+            came.push(false);
+        }
+        for from in 0..2 {
+            stations[from].handle_timeout(now);
+            while let Some(transmit) = stations[from].poll_transmit(now) {
+                let mut frame = transmit.frame.to_vec();
+                if from == 0 {
+                    let secret = stations[0].secret().cloned();
+                    secret.iter().for_each(|secret| opened.follow(secret));
+                    frame = bent(&mut opened, &frame, input, &mut kept).unwrap_or(frame);
+                }
+                stations[1 - from].handle_frame(now, &frame);
+            }
+        }
+        while let Some(packet) = stations[1].poll_packet() {
+            let packet = packet.bytes();
+            // But for the hops, and the checksum over them.
+            let is_it = |sent: &Vec<u8>| sent[12..] == packet[12..] && sent[..8] == packet[..8];
+            let at = sent.iter().position(is_it).expect("delivered what was not sent");
+            assert!(!core::mem::replace(&mut came[at], true), "delivered twice");
+        }
+    }
+}
+
+/// What somebody makes of a frame with one packet, if it is changed.
+fn bent(
+    opened: &mut Unsealer,
+    frame: &[u8],
+    input: &mut Input<'_>,
+    kept: &mut Vec<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let mut clear = Vec::new();
+    opened.unseal(frame, &mut clear)?;
+    let (kind, body) = clear[HEADER_LEN..clear.len() - TAG_LEN].split_first()?;
+    let relayed = Relayed::parse(body).filter(|_| *kind == Kind::Relayed.code())?;
+    let Frame::Plain { counter, ttl, asks, packet } = Frame::parse(relayed.frame)? else {
+        return None;
+    };
+    let mut packet = packet.to_vec();
+    kept.push(packet.clone());
+    match input.below(6) {
+        0 | 1 => return None,
+        2 => {
+            let at = usize::from(input.byte()) % packet.len();
+            packet[at] ^= 1 + input.byte() % 255;
+        }
+        3 => packet.truncate(1 + usize::from(input.byte()) % packet.len()),
+        4 => packet.extend(input.vec(20)),
+        _ => packet.clone_from(&kept[usize::from(input.byte()) % kept.len()]),
+    }
+    let changed = Frame::Plain { counter, ttl, asks, packet: &packet }.to_bytes();
+    let mut body = Vec::new();
+    Kind::Relayed.begin_last(&mut body);
+    Relayed { to: relayed.to, frame: &changed }.write(&mut body);
+    opened.reseal(frame, &body)
 }

@@ -25,6 +25,10 @@ pub(crate) fn log(event: &Event) {
              delivered: who seals them has its secret, as its helper has, and this station",
             flow.0
         ),
+        Event::PacketForged { from } => tracing::warn!(
+            "a packet from {from} was dropped: it is not what its end has sent, or that end does \
+             not name this one in an [[end]] of its file"
+        ),
         // Those the run loop acts on, and says so.
         Event::ModeDiffers { .. } | Event::PathMtu { .. } => {}
     }

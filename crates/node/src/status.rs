@@ -180,6 +180,15 @@ pub struct RelayStatus {
     pub plain_frames: u64,
     /// Packets out of coded frames.
     pub decoded_packets: u64,
+    /// Other ends with whom packets have tags that no relay between can make.
+    #[serde(default)]
+    pub ends: usize,
+    /// Packets of these that were dropped, since they are not what their end has sent.
+    #[serde(default)]
+    pub forged_packets: u64,
+    /// The same, since they had come before.
+    #[serde(default)]
+    pub replayed_packets: u64,
     /// Why nothing is combined, though it might be; none if it can be.
     pub idle: Option<String>,
 }
@@ -428,6 +437,9 @@ impl RelayStatus {
             coded_frames: counters.relay_frames_coded,
             plain_frames: counters.relay_frames_plain,
             decoded_packets: decoded,
+            ends: view.ends,
+            forged_packets: counters.relay_tags_failed,
+            replayed_packets: counters.relay_packets_replayed,
             idle: idle(&view, &counters),
         }
     }
@@ -552,6 +564,7 @@ mod tests {
             hold: Hold::None,
             queue: QueueView::default(),
             packets_held: 0,
+            ends: 0,
             neighbours: vec![neighbour(false), neighbour(takes)],
         };
         let counters = |forwarded| RelayCounters {

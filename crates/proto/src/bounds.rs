@@ -326,5 +326,5 @@ pub const LEFT_OUT_DEADLINES: u32 = 100;
 /// Longest that it is left out, when it fails each time that it comes back: an operator who has
 /// mended it waits no longer for it, unless deadlines are longer than half a minute.
 pub const LEFT_OUT_MAX: Duration = Duration::from_secs(3_600);
-/// Time between two lines of the log about rows forged in the encoder's name.
-pub const ROWS_FORGED_TOLD: Duration = Duration::from_secs(60);
+/// Time between two lines of the log about what somebody forges, and nobody can be named for.
+pub const FORGED_TOLD: Duration = Duration::from_secs(60);

@@ -22,6 +22,8 @@ enum Purpose {
     Answers,
     /// Source symbols of blocks.
     Symbols,
+    /// Packets across relays.
+    Packets,
 }
 
 impl Purpose {
@@ -29,6 +31,7 @@ impl Purpose {
         match self {
             Purpose::Answers => b"answers",
             Purpose::Symbols => b"symbols",
+            Purpose::Packets => b"packets",
         }
     }
 }
@@ -40,6 +43,8 @@ pub(crate) struct EndKeys {
     answers: Directions,
     /// Of this station's symbols, and of the other one's.
     symbols: Directions,
+    /// The same of packets across relays.
+    packets: Directions,
 }
 
 /// A key for each direction.
@@ -55,6 +60,7 @@ impl EndKeys {
         EndKeys {
             answers: both.directions(Purpose::Answers),
             symbols: both.directions(Purpose::Symbols),
+            packets: both.directions(Purpose::Packets),
         }
     }
 
@@ -66,6 +72,16 @@ impl EndKeys {
     /// The key of the symbols that the other one sends this station.
     pub(crate) fn peer_symbols(&self) -> MacKey {
         self.symbols.from_peer.clone()
+    }
+
+    /// The key of the packets that this station sends the other one across relays.
+    pub(crate) fn own_packets(&self) -> MacKey {
+        self.packets.to_peer.clone()
+    }
+
+    /// The key of the packets that the other one sends this station across relays.
+    pub(crate) fn peer_packets(&self) -> MacKey {
+        self.packets.from_peer.clone()
     }
 
     /// What this station answers to a challenge: with what it says of itself under its session.
@@ -184,7 +200,7 @@ mod tests {
     /// Of an implementation in Python, which shares nothing with this one: `end_tags.py` beside it.
     #[test]
     fn tags_and_answers_are_those_of_an_independent_implementation() {
-        let (mut symbols, mut answers) = (0, 0);
+        let (mut symbols, mut packets, mut answers) = (0, 0, 0);
         for line in include_str!("../tests/data/end_tags.txt").lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let [to, from] = ends(words[1], words[2], words[3]);
@@ -197,6 +213,13 @@ mod tests {
                 let checker = SymbolTags::new(from.peer_symbols(), instance);
                 assert!(checker.is_genuine(place, &symbol));
                 symbols += 1;
+            } else if words[0] == "packet" {
+                let number: u64 = words[4].parse().unwrap();
+                let (number, packet) = (number.to_be_bytes(), bytes(words[5]));
+                let tag = to.own_packets().tag(&number[1..], &packet);
+                assert_eq!(tag[..], bytes(words[6]), "{line}");
+                assert!(from.peer_packets().is_tag(&tag, &number[1..], &packet));
+                packets += 1;
             } else {
                 let (challenge, session) = (array(words[4]), array(words[5]));
                 let said = bytes(words[6]);
@@ -205,7 +228,7 @@ mod tests {
                 answers += 1;
             }
         }
-        assert_eq!((symbols, answers), (8, 8));
+        assert_eq!((symbols, packets, answers), (8, 8, 8));
     }
 
     #[test]
@@ -217,6 +240,7 @@ mod tests {
         assert!(from.peer_symbols().is_tag(&tag, b"context", b"text"));
         let mut keys: Vec<MacKey> = others.iter().map(|[to, _]| to.own_symbols()).collect();
         keys.extend([to.peer_symbols(), from.own_symbols(), to.answers.to_peer.clone()]);
+        keys.push(to.own_packets());
         for (at, key) in keys.iter().enumerate() {
             assert!(!key.is_tag(&tag, b"context", b"text"), "{at}");
         }

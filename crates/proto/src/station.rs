@@ -23,6 +23,7 @@ mod window_tests;
 
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -198,6 +199,12 @@ pub enum Event {
     RowsForged {
         /// The encoder.
         flow: StationId,
+    },
+    /// A packet across relays is not what its end has sent, or that end puts no tags behind what it
+    /// sends here. It was dropped.
+    PacketForged {
+        /// Its source.
+        from: IpAddr,
     },
 }
 
@@ -742,11 +749,6 @@ impl Station {
     /// Whether the peer is there, and it is known how long frames to it may be.
     pub(crate) fn is_path_known(&self) -> bool {
         self.shared.group.is_up(self.shared.path.peer) && self.shared.path.is_settled()
-    }
-
-    /// Says HELLO soon, whatever the peers have heard: one of them may be elsewhere now.
-    pub fn greet(&mut self, now: Time) {
-        self.shared.group.hurry_hello(now);
     }
 
     /// Whether frames can be exchanged with this peer.

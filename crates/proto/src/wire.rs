@@ -48,7 +48,7 @@ pub use key_exchange::{
 pub use lanes::Lanes;
 pub use link_feedback::{LINK_FEEDBACK_LEN, LinkFeedback, PathId};
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, Word};
-pub use relayed::{RELAYED_LEN, Relayed};
+pub use relayed::{RELAYED_LEN, Relayed, Trailer};
 pub use window::{
     CodedSeed, FlowId, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN,
     WINDOW_SYMBOL_LEN, WindowFeedback, WindowForm, WindowSymbol,
@@ -69,6 +69,8 @@ pub const OVERHEAD_LEN: usize = HEADER_LEN + LAST_CHUNK_LEN + TAG_LEN;
 pub const ENC_LEN: usize = 6;
 /// Bytes of a tag that only the two ends of a flow can make and check.
 pub const END_TAG_LEN: usize = 8;
+/// Bytes of a packet's number and tag, behind a packet between ends across relays.
+pub const END_TRAILER_LEN: usize = 7 + END_TAG_LEN;
 /// Bytes in front of each packet in a symbol.
 pub const PACKET_PREFIX_LEN: usize = 2;
 /// Bytes that tell, in front of an explicit coding vector, the encoder's run, of which the highest

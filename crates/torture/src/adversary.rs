@@ -3,15 +3,16 @@
 
 use core::num::NonZeroU16;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{CHUNKS_MAX, MTU_ECHOES_MAX};
+use corridor_proto::relay::wire::Frame;
 use corridor_proto::wire::intervals::Intervals;
 use corridor_proto::wire::{
     Ack, BlockAck, CodedSeed, Echo, Enc, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello,
-    HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, PathId, Random128, Report, TAG_LEN,
+    HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, PathId, Random128, Relayed, Report, TAG_LEN,
     WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol, Word,
 };
 use corridor_proto::{Field, Mode, Psk, Station, StationConfig, StationId, Unsealer};
@@ -445,11 +446,54 @@ pub(super) struct Liars {
     dice: Dice,
     /// What each of them seals under.
     own: BTreeMap<usize, Unsealer>,
+    /// Packets of a relay, to be sent again.
+    packets: VecDeque<Vec<u8>>,
 }
 
 impl Liars {
     pub(super) fn new(seed: u64) -> Self {
-        Liars { dice: Dice::new(seed, 0, "torture liars"), own: BTreeMap::new() }
+        let dice = Dice::new(seed, 0, "torture liars");
+        Liars { dice, own: BTreeMap::new(), packets: VecDeque::new() }
+    }
+
+    /// Another frame in place of one with a relay's packet alone, in this share of the cases: the
+    /// packet is changed, cut, or one that the relay has sent before.
+    pub(super) fn bend_packet(
+        &mut self,
+        from: usize,
+        secret: &Psk,
+        frame: &[u8],
+        ppm: u32,
+    ) -> Option<Vec<u8>> {
+        let own = self.own.entry(from).or_insert_with(|| Unsealer::new(secret.clone()));
+        own.follow(secret);
+        let mut clear = Vec::new();
+        own.unseal(frame, &mut clear)?;
+        if Header::parse(frame)?.is_hello || !self.dice.chance(ppm) {
+            return None;
+        }
+        let (&kind, body) = clear.get(HEADER_LEN..clear.len() - TAG_LEN)?.split_first()?;
+        let relayed = Relayed::parse(body).filter(|_| kind == Kind::Relayed.code())?;
+        let Frame::Plain { counter, ttl, asks, packet } = Frame::parse(relayed.frame)? else {
+            return None;
+        };
+        let mut packet = packet.to_vec();
+        let len = packet.len();
+        match self.dice.below(4) {
+            0 => packet[self.dice.below(len as u64) as usize] ^= 1,
+            1 => packet.truncate(len - self.dice.below(len as u64) as usize),
+            2 => packet.extend_from_slice(&[0x5a; 15]),
+            _ => {
+                let heard = self.packets.pop_front();
+                self.packets.push_back(packet.clone());
+                packet = heard.filter(|_| self.packets.len() > 1).unwrap_or(packet);
+            }
+        }
+        let changed = Frame::Plain { counter, ttl, asks, packet: &packet }.to_bytes();
+        let mut bent = Vec::new();
+        Kind::Relayed.begin_last(&mut bent);
+        Relayed { to: relayed.to, frame: &changed }.write(&mut bent);
+        own.reseal(frame, &bent)
     }
 
     /// Another frame in place of one with a recoded symbol, in this share of the cases.

@@ -124,6 +124,8 @@ features! {
     SecretsAgreed = "secrets_agreed",
     SessionsAccepted = "sessions_accepted",
     RowsBent = "rows_bent",
+    PacketsBent = "mesh_packets_bent",
+    MeshReplayed = "mesh_packets_replayed",
     TagsFailed = "tags_failed",
     RowsDropped = "rows_dropped",
     HelpersLeftOut = "helpers_left_out",

@@ -88,9 +88,10 @@ impl Scenario {
             scenario.draw_addresses();
         }
         scenario.draw_removals();
+        scenario.draw_ends();
         if scenario.insider_ppm > 0 {
             scenario.pairs.iter_mut().for_each(|pair| (pair.keys, pair.lies_ppm) = (None, 0));
-            scenario.mesh.iter_mut().for_each(|mesh| mesh.keys = None);
+            scenario.mesh.iter_mut().for_each(|mesh| (mesh.keys, mesh.ends) = (None, false));
         }
         scenario
     }
@@ -99,7 +100,7 @@ impl Scenario {
     /// which no two speak with each other.
     fn draw_addresses(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture addresses");
-        if !dice.percent(25) {
+        if !dice.percent(25) || self.has_member_keys() {
             return;
         }
         let movers: Vec<u8> = match &self.mesh {
@@ -136,6 +137,18 @@ impl Scenario {
         let mut dice = Dice::new(self.seed, 0, "torture removals");
         let span_ms = self.span_ms;
         self.mesh.iter_mut().for_each(|mesh| mesh.draw_removals(&mut dice, span_ms));
+    }
+
+    /// Ends of relays, on networks where something goes wrong.
+    fn draw_ends(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture ends");
+        let is_perfect = self.is_perfect();
+        if let Some(mesh) = &mut self.mesh {
+            mesh.draw_ends(&mut dice);
+            if is_perfect {
+                mesh.lies_ppm = 0;
+            }
+        }
     }
 
     /// Connections of TCP that last and have queues, so that their windows are clamped, in some
@@ -240,6 +253,7 @@ impl Scenario {
         self.restarts.clear();
         self.addresses = None;
         self.pairs.iter_mut().for_each(|pair| pair.lies_ppm = 0);
+        self.mesh.iter_mut().for_each(|mesh| mesh.lies_ppm = 0);
         for end in self.pairs.iter_mut().flat_map(|pair| &mut pair.ends) {
             end.coding.delivery_deadline_ms = 60_000;
         }

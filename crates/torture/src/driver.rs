@@ -653,7 +653,8 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
         | Event::ModeDiffers { .. }
         | Event::PathMtu { .. }
         | Event::PeerGone { .. }
-        | Event::RowsForged { .. } => {}
+        | Event::RowsForged { .. }
+        | Event::PacketForged { .. } => {}
         Event::HelperLeftOut { .. } => coverage.add(Feature::HelpersLeftOut, 1),
     }
 }

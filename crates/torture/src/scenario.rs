@@ -438,6 +438,12 @@ impl Scenario {
         Security::Keys(Box::new(keys))
     }
 
+    /// Whether stations with keys of their own overhear each other: on one link, as helpers do
+    /// outside, and not between addresses.
+    pub(crate) fn has_member_keys(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.keys.is_some() && pair.helper != Help::None)
+    }
+
     /// Of the symbols that a pair's helper sends, how many are not what they claim to be,
     /// millionths: none where its ends could not tell.
     pub(crate) fn lies_ppm(&self, pair: usize) -> u32 {
@@ -453,6 +459,7 @@ impl Scenario {
         harmless == [0; 4]
             && self.insider_ppm == 0
             && (0..self.pairs.len()).all(|pair| self.lies_ppm(pair) == 0)
+            && self.mesh.as_ref().is_none_or(|mesh| mesh.lies_ppm() == 0)
             && self.outages.is_empty()
             && self.stalls.is_empty()
             && self.jumps.is_empty()
@@ -497,6 +504,7 @@ impl Scenario {
             ("network.delay_us", net.delay_us.into(), 0, 10_000_000),
             ("network.jitter_us", net.jitter_us.into(), 0, 10_000_000),
             ("lies_ppm", most(&mut self.pairs.iter().map(|pair| pair.lies_ppm)), 0, PPM.into()),
+            ("mesh.lies_ppm", mesh().map_or(0, |mesh| mesh.lies_ppm).into(), 0, PPM.into()),
             ("packets", most(&mut ends().map(|end| end.packets)), 0, PACKETS_MAX.into()),
             ("mesh.packets", mesh().map_or(0, |mesh| mesh.packets).into(), 0, PACKETS_MAX.into()),
             ("mesh.nodes", mesh().map_or(3, |mesh| mesh.nodes.into()), 3, NODES_MAX.into()),
@@ -562,6 +570,7 @@ impl Scenario {
         range("addresses.copied_ppm", addresses.copied_ppm.into(), PPM.into())?;
         let of_relays = self.mesh.as_ref().is_some_and(|mesh| mesh.kind == MeshKind::RelayRow);
         range("addresses of relays", u64::from(of_relays), 0)?;
+        range("addresses of helpers with keys", u64::from(self.has_member_keys()), 0)?;
         let met = movers.iter().map(|&a| movers.iter().filter(|&&b| a < b && speak(a, b)).count());
         range("addresses.moves of two that speak", met.max().unwrap_or(0) as u64, 0)
     }

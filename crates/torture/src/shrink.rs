@@ -144,6 +144,8 @@ impl Candidates<'_> {
             mesh.removals.retain(|removal| removal.node < mesh.nodes);
         });
         with(|mesh| mesh.keys = None);
+        with(|mesh| mesh.lies_ppm = 0);
+        with(|mesh| mesh.ends = false);
         with(|mesh| mesh.session_frames = 0);
         with(|mesh| mesh.removals.clear());
         with(|mesh| mesh.removals.truncate(mesh.removals.len() / 2));

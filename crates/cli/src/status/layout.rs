@@ -233,6 +233,15 @@ fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
             relay.plain_frames
         ),
     ));
+    if relay.ends > 0 {
+        let (forged, replayed) = (relay.forged_packets, relay.replayed_packets);
+        let forged = plural(forged, "packet");
+        let ends = plural(relay.ends as u64, "end");
+        lines.push((
+            "tags",
+            format!("with {ends}; {forged} dropped as forged, {replayed} as repeated"),
+        ));
+    }
     let failed = relay.failed_ratio.map_or("-".into(), percent);
     let decoded = plural(relay.decoded_packets, "packet");
     lines.push(("decoded", format!("{decoded}, {failed} of the coded frames failed")));

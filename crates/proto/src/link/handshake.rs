@@ -402,7 +402,7 @@ impl Group {
             known_tag = Some(peer.id);
             let opened = session.keys.open(header.counter, frame, HEADER_LEN, body);
             let Some(generation) = opened else { continue };
-            if !session.replay.accept(header.counter) {
+            if !session.replay.accept(header.counter.into()) {
                 return Opening::Replayed;
             }
             // A goodbye is noted by whoever reads it.
@@ -482,7 +482,7 @@ impl Group {
         let mut joined = None;
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
-            let is_new = |session: &mut PeerSession| session.replay.accept(counter);
+            let is_new = |session: &mut PeerSession| session.replay.accept(counter.into());
             let accepts_us = said.is_some_and(|said| said.accepted);
             let after = peer.standing.after(Event::Hello { accepts_us });
             let Some(after) = after.filter(|_| peer.session.as_mut().is_some_and(is_new)) else {
@@ -609,7 +609,7 @@ impl Group {
             id,
             keys: pending.keys,
             instance: hello.instance,
-            replay: ReplayWindow::starting_at(counter),
+            replay: ReplayWindow::starting_at(counter.into()),
             challenge_to_answer: pending.challenge_to_answer,
             taken: pending.taken,
             intervals: hello.intervals,

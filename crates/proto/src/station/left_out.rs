@@ -10,7 +10,7 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use super::{RoleState, Station};
-use crate::bounds::{LEFT_OUT_DEADLINES, LEFT_OUT_MAX, ROWS_FORGED_TOLD};
+use crate::bounds::{FORGED_TOLD, LEFT_OUT_DEADLINES, LEFT_OUT_MAX};
 use crate::wire::END_TAG_LEN;
 
 /// Whether a helper is left out, and since when it has been in again.
@@ -41,7 +41,7 @@ impl LeftOut {
 
     /// Whether it is time to tell of rows that nobody owns to.
     pub(super) fn tells_of_unknown(&mut self, now: Time) -> bool {
-        let tells = self.told_at.is_none_or(|at| now - at >= ROWS_FORGED_TOLD);
+        let tells = self.told_at.is_none_or(|at| now - at >= FORGED_TOLD);
         if tells {
             self.told_at = Some(now);
         }

@@ -131,7 +131,7 @@ def main():
     # The example of BLAKE3's own test vectors with an input of one byte, to begin with.
     known = blake3(b"whats the Elvish word for friend", b"\0", 32).hex()
     assert known == "6d7878dfff2f485635d39013278ae14f1454b8c0a3a2d34bc1ab38228a80c95b", known
-    for number, length in enumerate([1, 20, 40, 1000, 1020, 1400, 2100, 9000]):
+    for number, length in enumerate([1, 20, 40, 1000, 1020, 1400, 2100, 5000]):
         sender, receiver = filler(f"sender {number}", 32), filler(f"receiver {number}", 32)
         psk = filler(f"psk {number}", 32) if number % 2 else None
         instance = int.from_bytes(filler(f"instance {number}", 8), "big")
@@ -142,6 +142,10 @@ def main():
         tag = blake3(key(b"symbols", sender, receiver, psk), context + symbol, 8)
         print("symbol", sender.hex(), receiver.hex(), psk.hex() if psk else "-",
               f"{instance:016x}", block, index, symbol.hex(), tag.hex())
+        sent = (1 << 50) + 1_000_003 * number
+        tag = blake3(key(b"packets", sender, receiver, psk), sent.to_bytes(7, "big") + packet, 8)
+        print("packet", sender.hex(), receiver.hex(), psk.hex() if psk else "-", sent,
+              packet.hex(), tag.hex())
         challenge, session = filler(f"challenge {number}", 16), filler(f"session {number}", 16)
         said = filler(f"said {number}", 18)
         answer = blake3(key(b"answers", sender, receiver, psk), challenge + session + said, 16)
