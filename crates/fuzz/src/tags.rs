@@ -18,7 +18,7 @@ use crate::input::{Input, keyed};
 const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const HELPER: usize = 2;
 /// Things that happen at most.
-const STEPS_MAX: usize = 300;
+const STEPS_MAX: usize = 120;
 /// Bytes of the longest packet.
 const PACKET_LEN_MAX: usize = 60;
 
@@ -62,7 +62,7 @@ pub fn tags(data: &[u8]) {
     let stations = (0..3).map(station).collect();
     let opened = [0; 3].map(|_| Unsealer::new([0; 32]));
     let mut cell = Cell { now: Time::ZERO, stations, opened, sent: Vec::new(), passed: 0 };
-    for _ in 0..100 {
+    for _ in 0..60 {
         cell.step(&mut Input::new(&[]));
     }
     for _ in 0..STEPS_MAX {
@@ -74,8 +74,8 @@ pub fn tags(data: &[u8]) {
         }
         cell.step(&mut input);
     }
-    // Long enough for all to be given up that will not come.
-    for _ in 0..400 {
+    // What waited for repair comes out.
+    for _ in 0..60 {
         cell.step(&mut Input::new(&[]));
     }
 }
@@ -185,9 +185,9 @@ fn across_relays(input: &mut Input<'_>) {
     let mut opened = Unsealer::new([0; 32]);
     let (mut sent, mut came, mut kept): (Vec<Vec<u8>>, Vec<bool>, Vec<Vec<u8>>) =
         Default::default();
-    for step in 0..STEPS_MAX + 100 {
+    for step in 0..STEPS_MAX + 60 {
         now += Duration::from_millis(10);
-        if step >= 100 && !input.is_empty() && input.below(2) == 0 {
+        if step >= 60 && !input.is_empty() && input.below(2) == 0 {
             let packet = packet(sent.len() as u16, input.below(PACKET_LEN_MAX));
             stations[0].handle_packet(now, &packet);
             sent.push(packet);

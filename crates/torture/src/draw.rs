@@ -181,16 +181,21 @@ impl Scenario {
         }
     }
 
-    /// The same for pairs with a helper, some of which send what they did not hear.
+    /// The same for pairs with a helper, some of which send what they did not hear. Not beside
+    /// strangers of the same numbers: what those say has neighbours asked again and again for what
+    /// they seal under, and there is no silence.
     fn draw_helper_keys(&mut self) {
+        if self.same_numbers {
+            return;
+        }
         let mut dice = Dice::new(self.seed, 0, "torture helper keys");
         for pair in &mut self.pairs {
-            if pair.helper == Help::None || !dice.percent(50) {
+            if pair.helper != Help::Present || !dice.percent(50) {
                 continue;
             }
             pair.keys = Some(OwnKeys { rekey_ms: dice.pick(&REKEYS_MS) });
             let lies_ppm = dice.pick(&[10_000, 200_000, PPM]);
-            if pair.helper == Help::Present && dice.percent(50) {
+            if dice.percent(50) {
                 pair.lies_ppm = lies_ppm;
             }
         }
