@@ -144,7 +144,8 @@ fn what_a_relay_changes_or_makes_is_dropped_and_counted() {
     let mut middle = Middle::new();
     // It has to have heard the greetings.
     middle.run(&mut row, 3_000, &mut |_| {});
-    let lies: [(&str, fn(&mut Vec<u8>)); 6] = [
+    type Lie = fn(&mut Vec<u8>);
+    let lies: [(&str, Lie); 6] = [
         ("a byte of the payload", |packet| packet[40] ^= 1),
         ("the hops that it was sent with", |packet| packet[8] ^= 1),
         ("another port", |packet| packet[23] ^= 1),
