@@ -93,7 +93,7 @@ fn handouts_are_on_the_wire() {
 }
 
 proptest! {
-    #![proptest_config(corridor_testing::cases!(200))]
+    #![proptest_config(corridor_testing::cases!(60))]
 
     #[test]
     fn nothing_comes_out_that_did_not_go_in(data in vec_of(any::<u8>(), 0..600)) {
