@@ -466,10 +466,12 @@ mod tests {
                 loss_ratio_from: Some(0.0),
                 public_key: Some("3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=".into()),
                 agreed_s: Some(61.0),
+                left_out_s: None,
                 problem: None,
                 own: None,
                 overhearing: None,
             }],
+            tag_bytes: None,
             relay: None,
             counters: vec![
                 counter("bytes_accepted", 4_500_000, "Bytes of the packets taken from the host."),
