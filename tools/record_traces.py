@@ -17,7 +17,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 FOLDER = TOP / "docs" / "site" / "traces"
 #: Version of the wire format that is read here.
-WIRE_VERSION = 6
+WIRE_VERSION = 7
 #: Of each plan, by its points: what they are called, from which frame on is kept, and how many.
 PARTS = {
     "window": [("frames", 400, 200)],

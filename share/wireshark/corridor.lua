@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 6 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 7 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
@@ -11,7 +11,7 @@
 -- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
 -- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
 
-local VERSION = 6
+local VERSION = 7
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
@@ -34,7 +34,7 @@ local CHUNKED, GREETING, KEY_EXCHANGE = 0, 2, 3
 local FRAME_FORMS = { [CHUNKED] = "chunks", [GREETING] = "greeting", [KEY_EXCHANGE] = "key exchange" }
 local KINDS = { [1] = "ENC", [2] = "ACK", [3] = "REPORT", [4] = "HELLO", [5] = "PLAIN", [6] = "WIN",
   [7] = "WINACK", [8] = "LINK", [9] = "PROBE", [10] = "ECHOES", [11] = "CHALLENGE", [12] = "ANSWER",
-  [13] = "GOODBYE", [14] = "GOODBYE HEARD", [15] = "RELAYED" }
+  [13] = "GOODBYE", [14] = "GOODBYE HEARD", [15] = "RELAYED", [16] = "PART" }
 local CHUNKS_MAX = 8
 -- Frames in which stations with keys of their own agree on a secret. By their step, what they are
 -- called and how long they are.
@@ -56,8 +56,8 @@ local END_TAG_LEN = 8
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
 -- What relays that combine packets send.
 local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
-  [4] = "reports", [5] = "packet that is to be reported" }
-local RELAYED_REPORTS = 4
+  [4] = "reports", [5] = "packet that is to be reported", [6] = "repair" }
+local RELAYED_REPORTS, RELAYED_REPAIR = 4, 6
 local FATES = { [0] = "lost", [1] = "heard", [2] = "innovative", [3] = "dependent", [4] = "late",
   [5] = "refused", [6] = "not for it", [7] = "rejected", [8] = "on its way" }
 local LOST, HEARD, INNOVATIVE, DEPENDENT, LATE, REFUSED, REJECTED = 0, 1, 2, 3, 4, 5, 7
@@ -138,6 +138,9 @@ field("relayed_report_node", uint16, "relayed.report.node", "Whose frames")
 field("relayed_report_newest", uint16, "relayed.report.newest", "Counter of the newest, lower half")
 field("relayed_report_came", uint32, "relayed.report.came",
   "This one and the 31 before it, the newest the lowest bit", base.HEX)
+field("relayed_newest", uint16, "relayed.newest", "Counter of the newest frame, lower half")
+field("relayed_covered", uint32, "relayed.covered",
+  "Packets of this one and the 31 before it, the newest the lowest bit", base.HEX)
 field("relayed_rest", bytes, "relayed.rest", "Rest of the relay's frame")
 
 -- ENC.
@@ -224,6 +227,12 @@ field("window_first", uint32, "window.first", "Id of the first symbol combined",
 field("window_last", uint32, "window.last", "Id of the last symbol combined")
 field("window_serial", uint32, "window.serial", "Number among coded symbols", base.DEC, nil, 0xfff)
 
+-- A part of a chunk.
+field("part_whole", uint16, "part.whole", "Number of the whole")
+field("part_length", uint16, "part.length", "Length of the whole", base.UNIT_STRING, { " bytes" })
+field("part_at", uint16, "part.at", "Where in it the part begins")
+field("part_bytes", bytes, "part.bytes", "Part")
+
 -- Feedback about frames, whatever they carry.
 field("link", ProtoField.none, "link", "Feedback about a link")
 field("link_half_duplex", uint8, "link.half_duplex", "Both directions share the channel", base.DEC,
@@ -257,6 +266,7 @@ field("window_ack_credit", uint16, "window.ack.credit", "New symbols from the fi
 field("report_count", uint8, "report.count", "Encoders heard")
 field("report_flow", uint16, "report.flow", "Encoder")
 field("report_e1", double, "report.e1", "Erasure ratio encoder to helper (e1)")
+field("report_frames", uint32, "report.frames", "Frames so far that were for its station")
 
 -- PROBE.
 field("probe_round", uint16, "probe.round", "Round")
@@ -1118,7 +1128,7 @@ local function dissect_report(state, c)
   for _ = 1, count do
     local flow = add(c, state.tree, "report_flow", 2)
     local e1 = add_ratio(c, state.tree, "report_e1")
-    if flow == nil or e1 == nil then
+    if flow == nil or e1 == nil or add(c, state.tree, "report_frames", 4) == nil then
       return ran_out(state, "report")
     end
     say(state, string.format("flow %d e1 %.3f", flow, e1))
@@ -1257,6 +1267,13 @@ local function dissect_relayed(state, c)
   if counter == nil or RELAYED_KINDS[kind] == nil then
     return malformed(state, "no frame of a relay")
   end
+  if kind == RELAYED_REPAIR then
+    if stop - c.at < 6 then
+      return malformed(state, "no frame of a relay")
+    end
+    add(c, state.tree, "relayed_newest", 2)
+    add(c, state.tree, "relayed_covered", 4)
+  end
   if c.at < stop then
     add(c, state.tree, "relayed_rest", stop - c.at)
   end
@@ -1264,10 +1281,29 @@ local function dissect_relayed(state, c)
     .. (to == 0 and "all" or "station " .. to))
 end
 
+-- What was cut is not put together again: its parts are in several frames.
+local function dissect_part(state, c)
+  local tree = state.tree
+  local whole = add(c, tree, "part_whole", 2)
+  local length = add(c, tree, "part_length", 2)
+  local at = add(c, tree, "part_at", 2)
+  if at == nil then
+    return ran_out(state, "part")
+  elseif at >= length then
+    return malformed(state, "a part at " .. at .. " of " .. length .. " bytes")
+  end
+  local len = math.min(length - at, left(c))
+  if add(c, tree, "part_bytes", len) == nil then
+    return ran_out(state, "part")
+  end
+  say(state, string.format("of %d: %d to %d of %d bytes", whole, at, at + len, length))
+end
+
 -- By kind.
 local BODIES = { dissect_enc, dissect_ack, dissect_report, dissect_hello, dissect_plain,
   dissect_window, dissect_window_ack, dissect_link_feedback, dissect_probe, dissect_echoes,
-  dissect_token, dissect_token, function() end, dissect_goodbye_heard, dissect_relayed }
+  dissect_token, dissect_token, function() end, dissect_goodbye_heard, dissect_relayed,
+  dissect_part }
 
 -- Where the body of a chunk begins and ends that another one follows.
 local function add_length(c, tree)
@@ -1278,6 +1314,9 @@ local function add_length(c, tree)
     return nil
   end
   local length = low == nil and uint(high) or (uint(high) - 0x80) * 0x100 + uint(low)
+  if low ~= nil and length < 0x80 then
+    return nil
+  end
   tree:add(F.chunk_length, c.tvb:range(from, c.at - from), length)
   return c.at + length
 end
@@ -1310,7 +1349,9 @@ local function dissect_chunk(state, c)
   item:set_text(KINDS[kind])
   local body = cursor(c.tvb, c.at, stop)
   BODIES[kind](state, body)
-  if body.at < stop and body.stop == stop then
+  if body.at < stop and body.stop == stop and followed then
+    malformed(state, "bytes behind a body")
+  elseif body.at < stop and body.stop == stop then
     add(body, item, "padding", stop - body.at)
   end
   state.tree = frame
@@ -1336,7 +1377,7 @@ local function dissect_chunks(state, c)
     end
   end
   -- Of a greeting the station comes first, of a symbol what it is.
-  local is_symbol = name == "ENC" or name == "WIN"
+  local is_symbol = name == "ENC" or name == "WIN" or name == "PART"
   local all = {}
   for _, list in ipairs(is_symbol and { state.info, riding, words } or { words, state.info, riding }) do
     for _, said in ipairs(list) do

@@ -1,6 +1,6 @@
 //! Runs side by side: as many at once as the processors bear.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -60,9 +60,13 @@ pub struct Crew {
 #[derive(Debug, Default)]
 struct State {
     under_way: usize,
+    /// Processors that those under way need in sum.
+    in_use: f64,
     /// Runs that told what they needed, and processors that they needed in sum.
     told: usize,
     needed: f64,
+    /// What the run at a place needed when it was made last.
+    needs: BTreeMap<usize, f64>,
 }
 
 impl Crew {
@@ -77,15 +81,10 @@ impl Crew {
     pub fn work(&self, places: &[usize], make: impl Fn(usize, bool) -> Option<f64> + Sync) {
         let queue = Mutex::new(places.iter().copied().collect::<VecDeque<usize>>());
         let workers = self.jobs.at_most().min(places.len());
-        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let worker = || {
-            loop {
-                self.enter();
-                let made = next().map(|place| make(place, workers == 1));
-                self.leave(made.flatten());
-                if made.is_none() {
-                    return;
-                }
+            while let Some((place, need)) = self.enter(&queue) {
+                let needed = make(place, workers == 1);
+                self.leave(place, need, needed);
             }
         };
         thread::scope(|scope| {
@@ -95,31 +94,54 @@ impl Crew {
         });
     }
 
-    /// Waits until there is room for another run.
-    fn enter(&self) {
-        let is_full = |state: &mut State| state.under_way >= self.limit(state);
+    /// Waits until there is room for one of the runs that are left, and takes the first of those:
+    /// its place, and the processors that it is expected to need. `None`: there are no more.
+    fn enter(&self, queue: &Mutex<VecDeque<usize>>) -> Option<(usize, f64)> {
+        let queue = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |state: &mut State| {
+            let left = queue();
+            !left.is_empty() && !left.iter().any(|&place| self.has_room(state, place))
+        };
         let state = self.left.wait_while(self.state(), is_full);
-        state.unwrap_or_else(PoisonError::into_inner).under_way += 1;
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut left = queue();
+        let first = left.iter().position(|&place| self.has_room(&state, place))?;
+        let place = left.remove(first)?;
+        let need = self.need(&state, place);
+        state.under_way += 1;
+        state.in_use += need;
+        Some((place, need))
     }
 
-    fn leave(&self, needed: Option<f64>) {
+    fn leave(&self, place: usize, need: f64, needed: Option<f64>) {
         let mut state = self.state();
         state.under_way -= 1;
+        state.in_use = if state.under_way == 0 { 0.0 } else { state.in_use - need };
         if let Some(needed) = needed {
             state.told += 1;
             state.needed += needed;
+            state.needs.insert(place, needed);
         }
         self.left.notify_all();
     }
 
-    /// Runs that may be under way at once, from 1.
-    fn limit(&self, state: &State) -> usize {
-        if state.told < self.jobs.at_first() || self.jobs != Jobs::Measured {
-            return self.jobs.at_first();
+    /// Whether another run may be under way.
+    fn has_room(&self, state: &State, place: usize) -> bool {
+        if self.jobs != Jobs::Measured {
+            return state.under_way < self.jobs.at_first();
         }
-        let mean = (state.needed / state.told as f64).max(1e-3);
-        let fitting = BUSY_RATIO_MAX * processors() as f64 / mean;
-        (fitting as usize).clamp(1, self.jobs.at_most())
+        let fits = state.in_use + self.need(state, place) <= BUSY_RATIO_MAX * processors() as f64;
+        state.under_way == 0 || fits && state.under_way < self.jobs.at_most()
+    }
+
+    /// Processors that the run at a place will need: as many as when it was made last, or as others
+    /// did on average. Of the first ones so many are made at once as a number of jobs says.
+    fn need(&self, state: &State, place: usize) -> f64 {
+        if state.told < self.jobs.at_first() {
+            return BUSY_RATIO_MAX * processors() as f64 / self.jobs.at_first() as f64;
+        }
+        let mean = state.needed / state.told as f64;
+        state.needs.get(&place).copied().unwrap_or(mean)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -132,21 +154,35 @@ impl Crew {
 mod tests {
     use super::*;
 
+    /// How many of these runs are begun before one is over, if all need so many processors as they
+    /// did when they were made before.
+    fn at_once(jobs: Jobs, needs: &[f64]) -> usize {
+        let crew = Crew::new(jobs);
+        let places: Vec<usize> = (0..needs.len()).collect();
+        crew.work(&places, |place, _| Some(needs[place]));
+        let queue = Mutex::new(places.into_iter().collect::<VecDeque<usize>>());
+        let has_room = || {
+            let (state, queue) = (crew.state(), queue.lock().unwrap());
+            queue.iter().any(|&place| crew.has_room(&state, place))
+        };
+        let mut begun = 0;
+        while has_room() && crew.enter(&queue).is_some() {
+            begun += 1;
+        }
+        begun
+    }
+
     #[test]
     fn as_many_are_made_at_once_as_there_is_room_for_what_they_need() {
-        let limit_after = |needed: f64| {
-            let crew = Crew::new(Jobs::Measured);
-            let places: Vec<usize> = (0..Jobs::Measured.at_first()).collect();
-            crew.work(&places, |_, _| Some(needed));
-            crew.limit(&crew.state())
-        };
         let all = processors() as f64;
-        assert_eq!(limit_after(all), 1);
-        assert_eq!(limit_after(0.19 * all), 2);
-        assert_eq!(limit_after(0.0), MOST_PER_PROCESSOR * processors());
-        let crew = Crew::new(Jobs::Fixed(3));
-        crew.work(&[1, 2, 3, 4], |_, _| Some(9.0));
-        assert_eq!(crew.limit(&crew.state()), 3);
+        let many = vec![0.0; 4 * MOST_PER_PROCESSOR * processors()];
+        assert_eq!(at_once(Jobs::Measured, &[all; 8]), 1);
+        assert_eq!(at_once(Jobs::Measured, &[0.19 * all; 8]), 2);
+        assert_eq!(at_once(Jobs::Measured, &many), MOST_PER_PROCESSOR * processors());
+        assert_eq!(at_once(Jobs::Fixed(3), &[9.0; 8]), 3);
+        // One that needs much leaves room for those that need little.
+        assert_eq!(at_once(Jobs::Measured, &[0.3 * all, 0.3 * all, 0.05 * all, 0.04 * all]), 3);
+        assert_eq!(at_once(Jobs::Measured, &[0.3 * all, 0.3 * all, 0.09 * all, 0.3 * all]), 2);
     }
 
     #[test]

@@ -8,9 +8,10 @@
 //! which nothing else changes; [`relay`] as what happens to a relay, of which no packet comes that
 //! nobody has sent; [`sealed`] as what happens to the sealed frames of relays in a row; [`keys`] as
 //! what happens to the frames of stations that agree on secrets, or give them to each other;
-//! [`gate`] as what comes to a station from a friend and from strangers. Three callers share them:
-//! `cargo fuzz` (in `crates/codec/fuzz`), the replay of the checked-in corpus, and property tests
-//! on random bytes.
+//! [`gate`] as what comes to a station from a friend and from strangers; [`tags`] as what becomes
+//! of symbols and packets of two ends that have tags which nobody between them can make. Three
+//! callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of the checked-in corpus,
+//! and property tests on random bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use corridor_base::Time;
 use corridor_relay::OWED_MAX;
-use corridor_relay::wire::{Frame, PacketId, Part, Report, split, with_reports, xor};
+use corridor_relay::wire::{Frame, Frames, PacketId, Part, Report, split, with_reports, xor};
 use corridor_relay::{NodeId, Relay, RelayConfig};
 
 use crate::input::Input;
@@ -33,7 +33,7 @@ pub fn relay(data: &[u8]) {
         if input.is_empty() {
             return;
         }
-        let (what, node) = (input.byte() % 7, NodeId(u16::from(input.byte() % 5)));
+        let (what, node) = (input.byte() % 8, NodeId(u16::from(input.byte() % 5)));
         let packet: Arc<[u8]> = vec![input.byte(); usize::from(input.byte())].into();
         match what {
             0 => {
@@ -92,6 +92,17 @@ pub fn relay(data: &[u8]) {
                 7,
                 packet.is_empty(),
             ),
+            6 => {
+                // Any bytes: what is solved for must still be a packet that was sent.
+                let bits = u32::from_be_bytes([input.byte(), input.byte(), 0, input.byte() | 1]);
+                let covered = Frames { newest: input.byte().into(), bits };
+                let combined = [&packet[..], &[0; 13]].concat();
+                let counter = input.byte().into();
+                let frame = Frame::Repair { counter, covered, combined: &combined };
+                heard += 1;
+                let bytes = reported(&mut input, frame.to_bytes());
+                relay.handle_frame(now, node, input.byte().is_multiple_of(2), &bytes);
+            }
             _ => {
                 now += core::time::Duration::from_millis(packet.len() as u64);
                 relay.handle_timeout(now);
@@ -113,7 +124,7 @@ pub fn relay(data: &[u8]) {
                         assert_ne!(one.to, two.to, "a coded frame has two receivers");
                         assert_ne!(one.id, two.id, "and two packets");
                     }
-                    Frame::Plain { .. } | Frame::Announcement { .. } => {}
+                    Frame::Plain { .. } | Frame::Announcement { .. } | Frame::Repair { .. } => {}
                 }
             }
         }
@@ -122,9 +133,9 @@ pub fn relay(data: &[u8]) {
         let stats = relay.stats();
         let undecoded = stats.undecodable + stats.decode_mismatches;
         let counted = received + stats.duplicates + stats.overheard + stats.malformed + undecoded;
-        // The rest are announcements.
-        assert!(counted <= heard, "{stats:?}");
-        assert!(stats.decoded <= received + stats.duplicates, "{stats:?}");
+        // The rest are announcements, and repairs, out of which any number may come.
+        assert!(counted <= heard + stats.repaired, "{stats:?}");
+        assert!(stats.decoded + stats.repaired <= received + stats.duplicates, "{stats:?}");
     }
 }
 

@@ -133,7 +133,8 @@ impl Row {
                 Relayed { to, frame: &frame }.write(&mut body);
             }
         }
-        if let Some(relayed) = Chunks::find(&body, Kind::Relayed).and_then(Relayed::parse)
+        if let Some(relayed) =
+            Chunks::find(&body, Kind::Relayed).and_then(|it| Relayed::parse(it.body))
             && let Some(Frame::Plain { packet, .. }) = Frame::parse(relayed.frame)
         {
             self.sent.extend(packet.get(12..).map(<[u8]>::to_vec));

@@ -1,9 +1,9 @@
 //! The parsers of the wire format: whatever they take is written as it was read.
 
 use corridor_proto::wire::{
-    Ack, Chunk, Chunks, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, Relayed, Report,
-    TAG_LEN, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm, WindowSymbol,
-    Word, chunk_len,
+    Ack, Chunk, Chunks, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, Part, Relayed, Report,
+    TAG_LEN, Trailer, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm,
+    WindowSymbol, Word, chunk_len,
 };
 use corridor_proto::{Field, StationId};
 
@@ -29,7 +29,7 @@ pub fn wire(data: &[u8]) {
 fn chunks(bytes: &[u8]) {
     let (mut written, mut len) = (Vec::new(), 0);
     let mut chunks = Chunks::new(bytes).map_while(|chunk| chunk).peekable();
-    while let Some(Chunk { kind, body }) = chunks.next() {
+    while let Some(chunk @ Chunk { kind, body, .. }) = chunks.next() {
         len += chunk_len(body.len());
         if chunks.peek().is_some() {
             kind.write(body, &mut written);
@@ -37,13 +37,25 @@ fn chunks(bytes: &[u8]) {
             kind.begin_last(&mut written);
             written.extend_from_slice(body);
         }
-        let Some(word) = Word::parse(Chunk { kind, body }) else { continue };
+        if let Some(part) = Part::parse(body) {
+            let mut again = Vec::new();
+            part.write(&mut again);
+            assert!(
+                body.starts_with(&again)
+                    && usize::from(part.at) + part.bytes.len() <= part.len.get().into()
+            );
+        }
+        let Some(word) = Word::parse(chunk) else { continue };
         let mut again = Vec::new();
         word.write_last(&mut again);
         assert!(again[0] == kind.code() && body.starts_with(&again[1..]));
     }
     assert!(written.len() <= len);
-    let read = |bytes| Chunks::new(bytes).map_while(|chunk| chunk).collect::<Vec<_>>();
+    // The last that can be read is the last one now.
+    let read = |bytes| {
+        let read = Chunks::new(bytes).map_while(|chunk| chunk);
+        read.map(|Chunk { kind, body, .. }| (kind, body.to_vec())).collect::<Vec<_>>()
+    };
     assert_eq!(read(&written), read(bytes));
 }
 
@@ -64,7 +76,7 @@ fn ack(bytes: &[u8]) {
 }
 
 fn report(bytes: &[u8]) {
-    let Some(report) = Report::parse(bytes) else { return };
+    let Some((report, _)) = Report::parse(bytes) else { return };
     let mut written = Vec::new();
     report.write(&mut written);
     assert!(bytes.starts_with(&written));
@@ -93,6 +105,10 @@ fn relayed(bytes: &[u8]) {
     let mut written = Vec::new();
     relayed.write(&mut written);
     assert!(bytes.starts_with(&written) && bytes[written.len()..].iter().all(|&byte| byte == 0));
+    let Some((packet, trailer)) = Trailer::split(relayed.frame) else { return };
+    let mut written = packet.to_vec();
+    trailer.write(&mut written);
+    assert_eq!(written, relayed.frame);
 }
 
 fn window_symbol(bytes: &[u8]) {

@@ -294,6 +294,8 @@ impl NetworkRun {
         set("relay_packets_decoded", |relay| relay.relay_packets_decoded);
         set("relay_decode_failures", |relay| relay.relay_decode_failures);
         set("relay_packets_resent", |relay| relay.relay_packets_resent);
+        set("relay_repairs_sent", |relay| relay.relay_repairs_sent);
+        set("relay_packets_repaired", |relay| relay.relay_packets_repaired);
         set("relay_queue_drops", |relay| relay.relay_queue_drops);
         set("relay_codel_drops", |relay| relay.relay_codel_drops);
         set("relay_switched_off", |relay| relay.relay_switched_off);

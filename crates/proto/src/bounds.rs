@@ -106,6 +106,11 @@ pub const CREDIT_STUCK: Duration = Duration::from_millis(250);
 /// Chunks of a frame: about twice as many as a station has to say at once, so that a frame of a
 /// station that means ill costs no more than a few.
 pub const CHUNKS_MAX: usize = 8;
+/// Chunks of a peer of which parts have come, and that are kept: as many as losses and reordering
+/// leave open at once, where the parts of each go one behind the other.
+pub const PARTS_WHOLES_MAX: usize = 8;
+/// Parts of a chunk: those of the longest in the shortest frames, and some.
+pub const PARTS_MAX: usize = 48;
 /// Sessions of one station that wait to answer a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
 /// Sessions an [`Unsealer`](crate::Unsealer) remembers; what greeted longest ago goes first.

@@ -110,7 +110,7 @@ impl<A: Copy + PartialEq> Gate<A> {
 
     /// What becomes of a frame from a source, and from an address of it. `expects` tells whether a
     /// message is a HELLO of a session that the station knows, or a response to what it has asked
-    /// ([`crate::AnyStation::expects`]).
+    /// ([`crate::Driven::expects`]).
     ///
     /// What has no MAC for this station is not counted, or anybody could use up what is left to a
     /// source by messages that name it: the station refuses it at no greater cost. Nor is a

@@ -510,6 +510,11 @@ impl Hub {
         self.neighbours.iter().map(|neighbour| &neighbour.station)
     }
 
+    /// The station for the neighbour at a place.
+    pub(crate) fn station_at(&self, place: usize) -> Option<&Station> {
+        self.neighbours.get(place).map(|neighbour| &neighbour.station)
+    }
+
     /// Counters of the stations for neighbours that are gone.
     pub(crate) fn gone(&self) -> &Stats {
         &self.gone

@@ -83,7 +83,7 @@ pub mod stats;
 mod unseal;
 pub mod wire;
 
-pub use any_station::AnyStation;
+pub use any_station::{AnyStation, Driven};
 pub use coding_table::{
     Auto, CodingTable, DeliveryName, FieldName, GoalName, HalfDuplex, OrderName, PolicyName,
     Preset, UdpDeliveryTable,

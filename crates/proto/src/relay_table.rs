@@ -53,6 +53,10 @@ pub struct RelayTable {
     /// 1 in 100 frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend: Option<bool>,
+    /// With `resend`: whether receivers that are likely to lack something get combinations of what
+    /// they have not reported while there is nothing else to send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<bool>,
     /// How long packets may wait for the air for good, milliseconds: beyond it some are dropped
     /// (CoDel, RFC 8289); 0: only what finds the queue full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,6 +166,7 @@ impl From<&RelayConfig> for RelayTable {
             heard_ratio_min: config.switch_off.map(|off| off.heard_ratio_min),
             failed_ratio_max: config.switch_off.map(|off| off.failed_ratio_max),
             resend: Some(config.resend),
+            repair: Some(config.repair),
             queue_target_ms: ms(config.queue_target.unwrap_or_default()),
             queue_packets: Some(config.queue_packets),
             window_packets: Some(config.window_packets.unwrap_or_default()),
@@ -185,6 +190,7 @@ impl RelayTable {
         config.retries_per_second = self.retries_per_second.unwrap_or(config.retries_per_second);
         config.queue_packets = self.queue_packets.unwrap_or(config.queue_packets);
         config.resend = self.resend.unwrap_or(config.resend);
+        config.repair = self.repair.unwrap_or(config.repair);
         config.hold = self.hold(config.hold)?;
         if let Some(packets) = self.window_packets {
             config.window_packets = (packets > 0).then_some(packets);

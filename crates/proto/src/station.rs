@@ -10,11 +10,13 @@ mod credit;
 mod endpoint;
 mod helper_station;
 mod left_out;
+mod parts;
 mod path;
 #[cfg(test)]
 mod path_tests;
 mod plain;
 mod presence;
+mod role;
 mod sessions;
 mod tcpnc_endpoint;
 mod window_endpoint;
@@ -44,6 +46,7 @@ use crate::stats::Stats;
 use crate::wire::{self, ChallengeToken, Header};
 use endpoint::Endpoint;
 use helper_station::HelperStation;
+use parts::{Cut, Parts};
 use path::Path;
 use plain::Plain;
 use presence::Presence;
@@ -211,7 +214,7 @@ pub enum Event {
 /// A station in any role.
 pub struct Station {
     shared: Shared,
-    role: RoleState,
+    role: Box<dyn role::Role>,
 }
 
 /// What every role has.
@@ -225,17 +228,13 @@ pub(crate) struct Shared {
     pub(crate) path: Path,
     presence: Presence,
     events: VecDeque<Event>,
+    /// What goes, and what comes, in parts.
+    pub(crate) cut: Cut,
+    parts: Parts,
     /// The frame being made, and the body of the frame being read.
     pub(crate) frame: Vec<u8>,
     body: Vec<u8>,
-}
-
-enum RoleState {
-    Endpoint(Box<Endpoint>),
-    Helper(Box<HelperStation>),
-    Plain(Plain),
-    TcpNc(Box<TcpNcEndpoint>),
-    Window(Box<WindowEndpoint>),
+    part: Vec<u8>,
 }
 
 impl Station {
@@ -283,22 +282,19 @@ impl Station {
         };
         let security = config.security.for_peers(&peers)?;
         let group = Group::new(config.id, &security, &peers, setting, fork(), now);
-        let role = match config.role {
+        let role: Box<dyn role::Role> = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
-                RoleState::TcpNc(Box::new(TcpNcEndpoint::new(&config, peer, fork())?))
+                Box::new(TcpNcEndpoint::new(&config, peer, fork())?)
             }
             Role::Endpoint { peer, .. } if config.coding.mode == Mode::Window => {
                 let endpoint = WindowEndpoint::new(&config, peer, fork(), now);
-                RoleState::Window(Box::new(endpoint.map_err(ConfigError::codec)?))
+                Box::new(endpoint.map_err(ConfigError::codec)?)
             }
             Role::Endpoint { peer, helper } => {
-                let endpoint = Endpoint::new(&config, peer, helper, &group, fork(), now);
-                RoleState::Endpoint(Box::new(endpoint))
+                Box::new(Endpoint::new(&config, peer, helper, &group, fork(), now))
             }
-            Role::Helper { between } => {
-                RoleState::Helper(Box::new(HelperStation::new(&config, between, fork, now)))
-            }
-            Role::Plain { peer } => RoleState::Plain(Plain::new(peer)),
+            Role::Helper { between } => Box::new(HelperStation::new(&config, between, fork, now)),
+            Role::Plain { peer } => Box::new(Plain::new(peer)),
             Role::Relay => {
                 let expected = "endpoint, helper or plain: a relay has neighbours and no peer";
                 return Err(ConfigError::new("station.role", "relay", expected));
@@ -313,8 +309,11 @@ impl Station {
             path: Path::new(&config),
             presence: Presence::default(),
             events: VecDeque::new(),
+            cut: Cut::default(),
+            parts: Parts::default(),
             frame: Vec::new(),
             body: Vec::new(),
+            part: Vec::new(),
             config,
         };
         Ok(Station { shared, role })
@@ -339,18 +338,7 @@ impl Station {
 
     /// The tunnel's MTU with frames of this length.
     fn tunnel_mtu_of(&self, frame_len: usize) -> usize {
-        let coding = &self.shared.config.coding;
-        match self.shared.config.role {
-            Role::Endpoint { .. } if coding.tcp_nc.is_some() => {
-                TcpNcEndpoint::packet_len_max(frame_len)
-            }
-            Role::Endpoint { .. } => {
-                let symbol_len = self.shared.symbol_len_max(frame_len);
-                symbol_len.saturating_sub(wire::PACKET_PREFIX_LEN + self.tag_len())
-            }
-            Role::Plain { .. } => Plain::packet_len_max(frame_len),
-            Role::Helper { .. } | Role::Relay => 0,
-        }
+        self.role.packet_len_max(&self.shared, frame_len)
     }
 
     // ---- the path's MTU -----------------------------------------------------------------------
@@ -358,7 +346,7 @@ impl Station {
     /// Looks for the longest frame that the path to the peer carries, by probes. Until it is found,
     /// frames are no longer than `lens.base`. Not for a helper.
     pub fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
-        if !matches!(self.role, RoleState::Helper(_)) {
+        if self.role.carries_packets() {
             self.shared.path.search(lens);
             if self.shared.path.update() {
                 self.limit_symbols(now);
@@ -400,13 +388,9 @@ impl Station {
 
     /// Source symbols are as long from here on as a frame has room for.
     fn limit_symbols(&mut self, now: Time) {
-        let shared = &mut self.shared;
+        let shared = &self.shared;
         let symbol_len_max = shared.symbol_len_max(shared.path.frame_len());
-        match &mut self.role {
-            RoleState::Endpoint(role) => role.limit_symbols(symbol_len_max),
-            RoleState::Window(role) => role.limit_symbols(shared, now, symbol_len_max),
-            RoleState::Plain(_) | RoleState::TcpNc(_) | RoleState::Helper(_) => {}
-        }
+        self.role.limit_symbols(now, symbol_len_max);
     }
 
     /// Takes an IP packet from the host.
@@ -427,7 +411,7 @@ impl Station {
     }
 
     fn admit_packet(&mut self, now: Time, packet: PacketRef<'_>, kept: bool) -> PacketOutcome {
-        if matches!(self.role, RoleState::Helper(_)) {
+        if !self.role.carries_packets() {
             return PacketOutcome::NotCarried;
         }
         let (len, max) = (packet.len(), self.tunnel_mtu());
@@ -441,17 +425,7 @@ impl Station {
                 PacketOutcome::Empty
             };
         }
-        if let RoleState::TcpNc(role) = &mut self.role {
-            role.handle_packet(shared, now, packet);
-            shared.stats.note_accepted(len);
-            return PacketOutcome::Accepted;
-        }
-        let is_taken = match kept {
-            true => shared.ingress.push_kept(now, packet, &mut shared.stats),
-            false => shared.ingress.push(now, packet, &mut shared.stats),
-        };
-        if !is_taken {
-            shared.stats.packets_dropped_ingress += 1;
+        if !self.role.handle_packet(shared, now, packet, kept) {
             return PacketOutcome::QueueFull;
         }
         shared.stats.note_accepted(len);
@@ -503,12 +477,11 @@ impl Station {
         let shared = &mut self.shared;
         shared.stats.sessions_accepted += 1;
         let restarted = joined.new_instance && !joined.first;
-        match &mut self.role {
-            RoleState::Endpoint(role) => role.take_joined(shared, now, joined),
-            RoleState::Helper(role) => role.take_joined(joined),
-            RoleState::Window(role) => role.take_joined(shared, now, joined),
-            RoleState::Plain(_) | RoleState::TcpNc(_) => {}
+        if joined.new_instance {
+            shared.parts.forget(joined.peer);
+            shared.cut.drop_rest();
         }
+        self.role.take_joined(shared, now, joined);
         shared.push_event(Event::SessionUp { peer: joined.peer, restarted });
     }
 
@@ -521,13 +494,7 @@ impl Station {
         shared.group.handle_timeout(now);
         shared.ingress.handle_timeout(now);
         shared.path.handle_timeout(now);
-        match &mut self.role {
-            RoleState::Endpoint(role) => role.handle_timeout(shared, now),
-            RoleState::Helper(role) => role.handle_timeout(now),
-            RoleState::TcpNc(role) => role.handle_timeout(shared, now),
-            RoleState::Window(role) => role.handle_timeout(shared, now),
-            RoleState::Plain(_) => {}
-        }
+        self.role.handle_timeout(shared, now);
         self.follow_path(now);
     }
 
@@ -558,27 +525,20 @@ impl Station {
             self.restart_session_if_new();
             Destination::Station(peer)
         } else {
-            match &mut self.role {
-                RoleState::Endpoint(role) => role.poll_transmit(shared, now)?,
-                RoleState::Helper(role) => role.poll_transmit(shared, now)?,
-                RoleState::Plain(role) => role.poll_transmit(shared, now)?,
-                RoleState::TcpNc(role) => role.poll_transmit(shared, now)?,
-                RoleState::Window(role) => role.poll_transmit(shared, now)?,
-            }
+            self.role.poll_transmit(shared, now)?
         };
         let shared = &mut self.shared;
         shared.stats.frames_sent += 1;
         shared.stats.bytes_sent += shared.frame.len() as u64;
+        if let Destination::Station(to) = to {
+            shared.group.note_addressed(to);
+        }
         shared.pacer.note_sent(now, shared.frame.len());
         Some(Transmit { to, frame: &shared.frame, probes })
     }
 
     fn write_hello(&mut self, now: Time) {
-        let base = match &self.role {
-            RoleState::Endpoint(role) => role.base(),
-            RoleState::Window(role) => role.base(),
-            RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => 0,
-        };
+        let base = self.role.base();
         let shared = &mut self.shared;
         shared.group.write_hello(now, base, &mut shared.frame, shared.config.frame_len_min);
         shared.stats.control_frames_sent += 1;
@@ -588,11 +548,7 @@ impl Station {
     /// Frames are counted anew if the last one was the last of its session.
     fn restart_session_if_new(&mut self) {
         if self.shared.group.next_counter() == 0 {
-            match &mut self.role {
-                RoleState::Endpoint(role) => role.restart_session(),
-                RoleState::Window(role) => role.restart_session(),
-                RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => {}
-            }
+            self.role.restart_session();
         }
     }
 
@@ -640,13 +596,7 @@ impl Station {
         if shared.presence.is_closing() {
             return presence;
         }
-        let role = match &self.role {
-            RoleState::Endpoint(role) => role.poll_timeout(shared),
-            RoleState::Helper(role) => role.poll_timeout(shared),
-            RoleState::TcpNc(role) => role.poll_timeout(),
-            RoleState::Window(role) => role.poll_timeout(shared),
-            RoleState::Plain(_) => None,
-        };
+        let role = self.role.poll_timeout(shared);
         let (hello, pace) = (shared.group.hello_due(), shared.pacer.poll_timeout());
         let path = shared.path.poll_timeout().filter(|_| shared.group.is_up(shared.path.peer));
         let dues = [
@@ -682,15 +632,7 @@ impl Station {
             events: shared.events.len(),
             ..Inspection::default()
         };
-        match &self.role {
-            RoleState::Endpoint(role) => {
-                let (encoder, decoder) = role.inspect();
-                (view.encoder, view.decoder) = (Some(encoder), decoder);
-            }
-            RoleState::Helper(role) => view.flows = role.inspect(),
-            RoleState::Window(role) => view.window = Some(role.inspect()),
-            RoleState::Plain(_) | RoleState::TcpNc(_) => {}
-        }
+        self.role.inspect(&mut view);
         view
     }
 
@@ -717,9 +659,7 @@ impl Station {
         shared.config.rate_bps = rate_bps;
         shared.stats.rate_bps = None;
         shared.pacer.set_configured(rate_bps);
-        if let RoleState::Window(role) = &self.role {
-            role.set_rate(shared);
-        }
+        self.role.set_rate(shared);
     }
 
     /// Whether a frame may be of an accepted session of a peer, as far as its header says.

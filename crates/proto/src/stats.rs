@@ -90,6 +90,12 @@ counters! {
         /// Times the rate was lowered to see whether there is a short queue, or the path has become
         /// longer.
         pub rate_probes: u64,
+        /// Symbols sent in parts: they had been made for longer frames than the path carries.
+        pub symbols_cut: u64,
+        /// Frames sent with a part of such a symbol.
+        pub part_frames_sent: u64,
+        /// Symbols received in parts.
+        pub symbols_joined: u64,
         /// Packets refused because they are longer than the tunnel's MTU, or empty.
         pub packets_refused: u64,
         /// Window mode: packets sent with compressed headers.

@@ -1,4 +1,4 @@
-//! The wire format, version 6: what a frame looks like, in bytes.
+//! The wire format, version 7: what a frame looks like, in bytes.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
@@ -29,6 +29,7 @@ pub mod intervals;
 mod key_exchange;
 mod lanes;
 mod link_feedback;
+mod part;
 mod probe;
 mod relayed;
 mod window;
@@ -47,6 +48,8 @@ pub use key_exchange::{
 };
 pub use lanes::Lanes;
 pub use link_feedback::{LINK_FEEDBACK_LEN, LinkFeedback, PathId};
+pub(crate) use part::parts_of;
+pub use part::{PART_LEN, Part};
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, Word};
 pub use relayed::{RELAYED_LEN, Relayed, Trailer};
 pub use window::{
@@ -58,7 +61,7 @@ use crate::bounds::{ACK_BLOCKS_MAX, PEERS_MAX};
 use crate::config::{CodingParams, Mode, StationId};
 
 /// Version of everything on this page.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.
@@ -351,35 +354,51 @@ fn full_bitmap(count: u16) -> Vec<u8> {
     bits
 }
 
-/// Body of a [`Kind::Report`]: e1 as a helper measures it, for each encoder it hears.
+/// Body of a [`Kind::Report`]: what a helper hears, and for whom its own frames were.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Encoder, and erasure ratio from it to the helper.
-    pub e1: Vec<(StationId, f64)>,
+    /// Of each encoder.
+    pub encoders: Vec<EncoderReport>,
+}
+
+/// What a helper says of an encoder, and to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EncoderReport {
+    /// The encoder.
+    pub flow: StationId,
+    /// Erasure ratio from it to the helper; 1: the helper hears nothing of what goes to others.
+    pub e1: f64,
+    /// Frames of the helper's session before this one that were for the encoder's station, or for
+    /// all: what others get is none of that link's losses where a switch keeps it from there.
+    pub frames: u32,
 }
 
 impl Report {
     /// Appends the body to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        debug_assert!(self.e1.len() <= PEERS_MAX);
-        out.push(self.e1.len() as u8);
-        for &(flow, ratio) in &self.e1 {
-            write_station(flow, out);
-            write_ratio(ratio, out);
+        debug_assert!(self.encoders.len() <= PEERS_MAX);
+        out.push(self.encoders.len() as u8);
+        for encoder in &self.encoders {
+            write_station(encoder.flow, out);
+            write_ratio(encoder.e1, out);
+            out.extend_from_slice(&encoder.frames.to_be_bytes());
         }
     }
 
-    /// Reads a body.
-    pub fn parse(body: &[u8]) -> Option<Self> {
+    /// Reads a body; returns it and what follows it.
+    pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let mut read = Reader(body);
         let count = usize::from(read.u8()?);
         if count > PEERS_MAX {
             return None;
         }
-        let e1 = (0..count)
-            .map(|_| Some((read.station()?, read.ratio()?)))
+        let encoders = (0..count)
+            .map(|_| {
+                let (flow, e1, frames) = (read.station()?, read.ratio()?, read.u32()?);
+                Some(EncoderReport { flow, e1, frames })
+            })
             .collect::<Option<Vec<_>>>()?;
-        Some(Report { e1 })
+        Some((Report { encoders }, read.0))
     }
 }
 

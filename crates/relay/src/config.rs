@@ -32,6 +32,9 @@ pub struct RelayConfig {
     /// of neighbours' frames is reported to them for it: packets of coded frames for the receiver
     /// without retries, and all packets for one that the MAC does not reach with its retries.
     pub resend: bool,
+    /// With `resend`: whether receivers that are likely to lack something get combinations of what
+    /// they have not reported while there is nothing else to send.
+    pub repair: bool,
     /// How long packets may wait for the air for good: beyond it some are dropped, as CoDel has it
     /// (RFC 8289); none: only what finds the queue full.
     pub queue_target: Option<Duration>,
@@ -147,6 +150,7 @@ impl Default for RelayConfig {
             retries_per_second: 20,
             switch_off: Some(SwitchOff { heard_ratio_min: 0.6, failed_ratio_max: 0.1 }),
             resend: true,
+            repair: true,
             queue_target: Some(Duration::from_millis(15)),
             queue_packets: 100,
             window_packets: None,

@@ -7,6 +7,7 @@
 //! (1) air -> wire -> (2) neighbours: who hears whom -> (3) buffer: known packets, decoding
 //!         -> (4) host: where next? -> (5) queue: hold, partner -> (6) frame, to the worse link
 //!         -> (7) owed: what the other receiver has not reported, sent again
+//!         -> (8) repair: or combined while there is nothing else to send
 //! ```
 //!
 //! Nothing is configured about the network: neighbours announce whom they hear and how well, and a
@@ -52,6 +53,7 @@ mod owed;
 mod queue;
 mod reception;
 mod relay;
+mod repair;
 mod stats;
 mod under_way;
 pub mod wire;
@@ -60,5 +62,6 @@ pub use config::{Adaptive, Candidates, Hold, RelayConfig, RelayError, SwitchOff}
 pub use neighbours::{NEIGHBOURS_MAX, NeighbourView};
 pub use owed::OWED_MAX;
 pub use relay::{LinkDestination, Received, Relay, Sent, Transmit};
+pub use repair::REPAIRERS_MAX;
 pub use stats::RelayStats;
 pub use wire::{NodeId, PacketId};

@@ -28,7 +28,7 @@ const OFF_MAX: Duration = Duration::from_secs(60);
 
 /// Share of the frames to a neighbour that the MAC may give up before they are sent again here, and
 /// the share by which one frame moves it: a single one is not yet too much.
-const GIVEN_UP_MAX: f64 = 0.01;
+pub const GIVEN_UP_MAX: f64 = 0.01;
 const GIVEN_UP_STEP: f64 = 1.0 / 256.0;
 
 /// Which of the first `counted` of `all` are among `some` of them, if these are spread evenly.
@@ -39,13 +39,13 @@ fn spread(some: u64, all: u64, counted: u64) -> impl Iterator<Item = bool> {
 
 /// A share of frames, as an exponentially weighted mean.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+pub struct Share {
     mean: f64,
     frames: u32,
 }
 
 impl Share {
-    fn count(&mut self, came: bool) {
+    pub fn count(&mut self, came: bool) {
         self.count_by(came, STEP);
     }
 
@@ -56,7 +56,7 @@ impl Share {
         self.mean += step * (f64::from(u8::from(came)) - self.mean);
     }
 
-    fn known(&self) -> Option<f64> {
+    pub fn known(&self) -> Option<f64> {
         (self.frames >= FRAMES_MIN).then_some(self.mean)
     }
 }

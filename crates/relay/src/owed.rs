@@ -3,17 +3,28 @@
 //! retries; where the MAC gives up many frames, it is all that goes there.
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::Time;
 
+use crate::neighbours::{GIVEN_UP_MAX, NEIGHBOURS_MAX, Share};
 use crate::queue::Waiting;
-use crate::wire::{NodeId, Report};
+use crate::wire::{self, NodeId, REPAIRED_BYTES_MAX, Report};
 
 /// Most packets that are remembered: of more, the oldest count as come.
 pub const OWED_MAX: usize = 256;
 /// Frames that a report tells of.
-const TOLD: i16 = u32::BITS as i16;
+const TOLD: i16 = wire::TOLD as i16;
+/// Most repairs to a neighbour of which no report has told.
+const REPAIRS_MAX: usize = wire::TOLD;
+/// Share of packets that a receiver may lack behind what repairs are likely to bring: as much as
+/// the MAC may give up before packets are sent again here.
+const LACKS_MAX: f64 = GIVEN_UP_MAX;
+/// How many times as long as packets had to wait for the air a repair waits beyond the time that
+/// reports take: it delays all others in reach. From 1 to 4 little depends on it (record 0020).
+const WAITS: u32 = 4;
+/// Beyond this share of losses no more repairs are sent: reports tell of what is lost.
+const LOST_MAX: f64 = 0.5;
 /// Bounds of the time after which a packet that nobody has reported is sent again.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
@@ -23,6 +34,10 @@ struct Packet {
     counter: u32,
     waiting: Waiting,
     sent_at: Time,
+    /// Repairs may cover it.
+    is_repairable: bool,
+    /// It was reported not to have come; a repair that covers it is under way.
+    is_lacking: bool,
 }
 
 /// How long something takes: mean and mean deviation, seconds (RFC 6298).
@@ -51,30 +66,104 @@ pub struct Owed {
     packets: VecDeque<Packet>,
     /// How long reports take.
     takes: Takes,
+    /// What is known of those that report.
+    debtors: BTreeMap<NodeId, Debtor>,
+}
+
+/// What is known of a neighbour that reports.
+#[derive(Debug, Default)]
+struct Debtor {
+    /// Frames for it that did not come, of those of which that is known.
+    lost: Share,
+    /// How long its reports take.
+    takes: Takes,
+    /// Repairs that it has not reported, the oldest first.
+    repairs: VecDeque<Repair>,
+    /// When it was sent something of use last.
+    sent_at: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    counter: u32,
+    /// Counter of the oldest frame that it covers, and of the newest.
+    covers: (u32, u32),
+}
+
+/// A repair that is due: for whom, and how far each packet's frame is behind the newest one.
+pub struct Due<'a> {
+    pub to: NodeId,
+    pub newest: u32,
+    pub packets: Vec<(usize, &'a Waiting)>,
 }
 
 impl Owed {
-    /// A packet has gone to a receiver that is to report it, in a frame with this counter.
-    pub fn push(&mut self, now: Time, counter: u32, waiting: Waiting) {
+    /// A packet has gone to a receiver that is to report it, in a frame with this counter; repairs
+    /// cover only what is `young`.
+    pub fn push(&mut self, now: Time, counter: u32, waiting: Waiting, young: bool) {
         if self.packets.len() == OWED_MAX {
             self.packets.pop_front();
         }
-        self.packets.push_back(Packet { counter, waiting, sent_at: now });
+        if let Some(debtor) = self.debtor(waiting.next) {
+            debtor.sent_at = now;
+        }
+        let is_repairable = young && waiting.packet.len() <= REPAIRED_BYTES_MAX;
+        let packet = Packet { counter, waiting, sent_at: now, is_repairable, is_lacking: false };
+        self.packets.push_back(packet);
     }
 
-    /// A neighbour reports what came of this node's frames: returns what it lacks.
+    fn debtor(&mut self, node: NodeId) -> Option<&mut Debtor> {
+        if self.debtors.len() >= NEIGHBOURS_MAX && !self.debtors.contains_key(&node) {
+            return None;
+        }
+        Some(self.debtors.entry(node).or_default())
+    }
+
+    /// A neighbour reports what came of this node's frames: returns what it lacks, and no repair
+    /// under way may bring.
     pub fn heed(&mut self, now: Time, from: NodeId, report: &Report) -> Vec<Waiting> {
-        let mut lacking = Vec::new();
-        let takes = &mut self.takes;
-        let mut kept = VecDeque::with_capacity(self.packets.len());
-        for packet in self.packets.drain(..) {
-            let behind = report.newest.wrapping_sub(packet.counter as u16) as i16;
-            if packet.waiting.next != from || behind < 0 {
+        let behind = |counter: u32| report.newest.wrapping_sub(counter as u16) as i16;
+        let has_come = |counter: u32| {
+            let behind = behind(counter);
+            behind < TOLD && report.came >> behind & 1 == 1
+        };
+        let mut spare = Debtor::default();
+        let debtor = self.debtors.get_mut(&from).unwrap_or(&mut spare);
+        let mut told = Vec::new();
+        debtor.repairs.retain(|repair| {
+            if behind(repair.counter) < 0 {
+                return true;
+            }
+            if behind(repair.counter) < TOLD {
+                debtor.lost.count(!has_come(repair.counter));
+            }
+            told.push(*repair);
+            false
+        });
+        let (mut lacking, mut kept) = (Vec::new(), VecDeque::with_capacity(self.packets.len()));
+        for mut packet in self.packets.drain(..) {
+            if packet.waiting.next != from || behind(packet.counter) < 0 {
                 kept.push_back(packet);
                 continue;
             }
-            takes.note(now.since(packet.sent_at));
-            if behind >= TOLD || report.came >> behind & 1 == 0 {
+            let has_come = has_come(packet.counter);
+            let covers = |repair: &Repair| repair.covers(packet.counter);
+            if !packet.is_lacking {
+                let took = now.since(packet.sent_at);
+                self.takes.note(took);
+                debtor.takes.note(took);
+                // One that a repair may have brought says nothing of its own frame.
+                if behind(packet.counter) < TOLD && !told.iter().any(covers) {
+                    debtor.lost.count(!has_come);
+                }
+            }
+            if has_come {
+                continue;
+            }
+            if debtor.repairs.iter().any(covers) {
+                packet.is_lacking = true;
+                kept.push_back(packet);
+            } else {
                 lacking.push(packet.waiting);
             }
         }
@@ -93,15 +182,111 @@ impl Owed {
         self.packets.front().map(|packet| packet.sent_at + self.patience())
     }
 
+    /// When a repair is due next, if there is nothing else to send; packets had to `wait` so long
+    /// for the air of late.
+    pub fn repair_due(&self, wait: Duration) -> Option<Time> {
+        let due = |(&node, debtor): (&NodeId, &Debtor)| self.repair_due_to(node, debtor, wait);
+        self.debtors.iter().filter_map(due).min()
+    }
+
+    /// When one is for this neighbour.
+    fn repair_due_to(&self, node: NodeId, debtor: &Debtor, wait: Duration) -> Option<Time> {
+        let lost = debtor.lost.known()?.min(LOST_MAX);
+        let (newest, of_these) = self.repairable(node)?;
+        let (mut count, mut lacking) = (0, 0);
+        let mut oldest = newest;
+        for packet in of_these {
+            count += 1;
+            lacking += usize::from(packet.is_lacking);
+            oldest = packet.counter;
+        }
+        let covers = |repair: &&Repair| repair.covers_any(oldest, newest);
+        let repairs = debtor.repairs.iter().filter(covers).count();
+        if repairs >= REPAIRS_MAX || !lacks(count, lacking, repairs, lost) {
+            return None;
+        }
+        Some(debtor.sent_at + debtor.pause(wait))
+    }
+
+    /// Counter of the newest packet for a neighbour that a repair may cover, and all of these, the
+    /// newest first.
+    fn repairable(&self, node: NodeId) -> Option<(u32, impl Iterator<Item = &Packet>)> {
+        let fits = move |packet: &&Packet| packet.waiting.next == node && packet.is_repairable;
+        let newest = self.packets.iter().rev().find(fits)?.counter;
+        let told = move |packet: &&Packet| newest.wrapping_sub(packet.counter) < TOLD as u32;
+        Some((newest, self.packets.iter().rev().filter(fits).take_while(told)))
+    }
+
+    /// The repair that is due, in the frame with this counter.
+    pub fn repair(&mut self, now: Time, wait: Duration, counter: u32) -> Option<Due<'_>> {
+        let due = |(&node, debtor): (&NodeId, &Debtor)| {
+            Some((self.repair_due_to(node, debtor, wait)?, node))
+        };
+        let (at, to) = self.debtors.iter().filter_map(due).min()?;
+        if at > now {
+            return None;
+        }
+        let (newest, packets) = self.repairable(to)?;
+        let oldest = packets.last()?.counter;
+        let debtor = self.debtors.get_mut(&to)?;
+        debtor.sent_at = now;
+        if debtor.repairs.len() == REPAIRS_MAX {
+            debtor.repairs.pop_front();
+        }
+        debtor.repairs.push_back(Repair { counter, covers: (oldest, newest) });
+        let behind = |packet: &Packet| newest.wrapping_sub(packet.counter) as usize;
+        let (_, packets) = self.repairable(to)?;
+        let packets = packets.map(|packet| (behind(packet), &packet.waiting)).collect();
+        Some(Due { to, newest, packets })
+    }
+
     /// Nothing is known any more of what a neighbour has.
     pub fn forget_node(&mut self, node: NodeId) {
         self.packets.retain(|packet| packet.waiting.next != node);
+        self.debtors.remove(&node);
     }
 
     fn patience(&self) -> Duration {
         let (least, most) = PATIENCE;
         self.takes.patience(least, most)
     }
+}
+
+impl Debtor {
+    /// How long after what it was sent last a repair is due: until its report is expected, and
+    /// longer where packets wait for the air.
+    fn pause(&self, wait: Duration) -> Duration {
+        let (least, most) = PATIENCE;
+        let (mean_s, _) = self.takes.0.unwrap_or((least.as_secs_f64(), 0.0));
+        (Duration::from_secs_f64(mean_s) + WAITS * wait).min(most)
+    }
+}
+
+impl Repair {
+    fn covers(&self, counter: u32) -> bool {
+        self.covers_any(counter, counter)
+    }
+
+    fn covers_any(&self, oldest: u32, newest: u32) -> bool {
+        let is_before = |one: u32, other: u32| (one.wrapping_sub(other) as i32) < 0;
+        !is_before(self.covers.1, oldest) && !is_before(newest, self.covers.0)
+    }
+}
+
+/// Whether a receiver is likely enough to lack something all the same, of so many packets of which
+/// it lacks some for certain, and so many repairs under way that cover them, if this share of them
+/// is lost: it has all if no more are lost than there are repairs.
+fn lacks(packets: usize, lacking: usize, repairs: usize, lost: f64) -> bool {
+    let drawn = packets - lacking + repairs;
+    let (mut chance, mut has_all) = ((1.0 - lost).powi(drawn as i32), 0.0);
+    for losses in 0..=repairs.saturating_sub(lacking) {
+        if losses > 0 {
+            let left = (drawn + 1).saturating_sub(losses) as f64;
+            chance *= left / losses as f64 * lost / (1.0 - lost);
+        }
+        has_all += chance;
+    }
+    (repairs < lacking) || 1.0 - has_all > LACKS_MAX
 }
 
 #[cfg(test)]
@@ -118,6 +303,7 @@ mod tests {
             packet: [number].as_slice().into(),
             was_coded: false,
             since: Time::ZERO,
+            goes_again: false,
         }
     }
 
@@ -129,7 +315,7 @@ mod tests {
     fn what_a_report_does_not_have_is_lacking_once() {
         let (mut owed, now) = (Owed::default(), Time::from_millis(5));
         for (counter, to) in [(65_534, 3), (65_535, 4), (65_536, 3), (65_537, 3)] {
-            owed.push(Time::ZERO, counter, waiting(to, counter as u8));
+            owed.push(Time::ZERO, counter, waiting(to, counter as u8), true);
         }
         // Of a frame that has not come yet nothing is said: counters wrap.
         let report = Report { node: NodeId(2), newest: 0, came: 0b011 };
@@ -143,24 +329,105 @@ mod tests {
     #[test]
     fn what_nobody_reports_is_sent_again_after_a_while() {
         let (mut owed, ms) = (Owed::default(), Time::from_millis);
-        owed.push(ms(0), 1, waiting(3, 1));
+        owed.push(ms(0), 1, waiting(3, 1), true);
         assert_eq!(owed.due(), Some(ms(500)));
         assert_eq!(owed.overdue(ms(499)), None);
         assert_eq!(owed.overdue(ms(500)).map(|waiting| waiting.id.0), Some(1));
         // Reports take 10 ms: what is not reported does not come after the least time.
         for counter in 2..40 {
-            owed.push(ms(1000), counter, waiting(3, counter as u8));
+            owed.push(ms(1000), counter, waiting(3, counter as u8), true);
             let report = Report { node: NodeId(2), newest: counter as u16, came: 1 };
             assert_eq!(owed.heed(ms(1010), NodeId(3), &report), []);
         }
-        owed.push(ms(2000), 40, waiting(3, 40));
+        owed.push(ms(2000), 40, waiting(3, 40), true);
         assert_eq!(owed.due(), Some(ms(2050)));
     }
 
     #[test]
     fn no_more_is_remembered_than_the_bound() {
         let mut owed = Owed::default();
-        (0..1000).for_each(|counter| owed.push(Time::ZERO, counter, waiting(3, 0)));
+        (0..1000).for_each(|counter| owed.push(Time::ZERO, counter, waiting(3, 0), true));
         assert_eq!(owed.packets.len(), OWED_MAX);
+    }
+
+    /// A neighbour that a third of the frames is known not to reach, and that reports in 10 ms.
+    fn with_losses() -> Owed {
+        let (mut owed, ms) = (Owed::default(), Time::from_millis);
+        for counter in 0..300_u32 {
+            owed.push(ms(0), counter, waiting(3, 0), true);
+            let came = u32::from(counter % 3 > 0);
+            let report = Report { node: NodeId(2), newest: counter as u16, came };
+            owed.heed(ms(10), NodeId(3), &report);
+        }
+        owed
+    }
+
+    fn covered(owed: &mut Owed, now: Time, counter: u32) -> Option<Vec<usize>> {
+        let due = owed.repair(now, Duration::ZERO, counter)?;
+        Some(due.packets.iter().map(|&(behind, _)| behind).collect())
+    }
+
+    #[test]
+    fn what_a_repair_may_bring_is_not_sent_again_before_it_is_reported() {
+        let (mut owed, ms) = (with_losses(), Time::from_millis);
+        for counter in [400, 402] {
+            owed.push(ms(100), counter, waiting(3, counter as u8), true);
+        }
+        let due = owed.repair_due(Duration::ZERO).expect("a third is lost");
+        assert!((ms(105)..ms(120)).contains(&due), "{due}");
+        assert_eq!(covered(&mut owed, ms(101), 403), None);
+        assert_eq!(covered(&mut owed, due, 403), Some(vec![0, 2]));
+        // A report that was on its way: 402 is lost, and the repair is not told of.
+        let report = |newest, came| Report { node: NodeId(2), newest, came };
+        assert_eq!(numbers(owed.heed(due, NodeId(3), &report(402, 0b100))), [0; 0]);
+        // The repair is lost as well.
+        assert_eq!(numbers(owed.heed(due, NodeId(3), &report(403, 0b1000))), [402 & 255]);
+        assert_eq!(owed.repair_due(Duration::ZERO), None, "nothing is left");
+    }
+
+    #[test]
+    fn what_a_repair_has_brought_is_owed_no_more() {
+        let (mut owed, ms) = (with_losses(), Time::from_millis);
+        owed.push(ms(100), 400, waiting(3, 7), true);
+        owed.push(ms(100), 402, waiting(4, 8), true);
+        let due = owed.repair_due(Duration::ZERO).expect("a third is lost");
+        assert_eq!(covered(&mut owed, due, 403), Some(vec![0]), "and nothing of another one");
+        let report = Report { node: NodeId(2), newest: 403, came: 0b1001 };
+        assert_eq!(owed.heed(due, NodeId(3), &report), []);
+        assert_eq!(owed.packets.len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_repaired_that_is_old_or_of_which_losses_are_not_known() {
+        let (mut owed, ms) = (with_losses(), Time::from_millis);
+        owed.push(ms(100), 400, waiting(3, 7), false);
+        owed.push(ms(100), 401, waiting(4, 8), true);
+        assert_eq!(owed.repair_due(Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_repair_waits_as_long_as_packets_do() {
+        let (mut owed, ms) = (with_losses(), Time::from_millis);
+        owed.push(ms(100), 400, waiting(3, 7), true);
+        let [soon, later] = [0, 30].map(|wait| owed.repair_due(Duration::from_millis(wait)));
+        assert_eq!(later, soon.map(|soon| soon + WAITS * Duration::from_millis(30)));
+    }
+
+    #[test]
+    fn repairs_are_due_until_what_is_lacking_is_likely_to_be_there() {
+        assert!(!lacks(1, 0, 0, 0.009) && lacks(1, 0, 0, 0.011));
+        let needed = |packets, lacking, lost| {
+            (0..REPAIRS_MAX).find(|&repairs| !lacks(packets, lacking, repairs, lost))
+        };
+        // One packet: until lost^(1 + repairs) is no more than a hundredth.
+        assert_eq!(
+            [0.009, 0.09, 0.2, 0.3, 0.5].map(|lost| needed(1, 0, lost)),
+            [0, 1, 2, 3, 6].map(Some)
+        );
+        // Of seven frames more than four are lost 1 time in 214, of six more than three 1 in 59.
+        assert_eq!(needed(3, 0, 0.2), Some(4));
+        assert_eq!(needed(1, 1, 0.0), Some(1), "it is known");
+        assert_eq!(needed(2, 1, 0.1), Some(3));
+        assert!(needed(32, 0, 0.5).is_none(), "as many as there may be");
     }
 }

@@ -35,6 +35,8 @@ pub struct Waiting {
     pub was_coded: bool,
     /// Since when it waits.
     pub since: Time,
+    /// It has gone before, and may have come.
+    pub goes_again: bool,
 }
 
 impl Waiting {
@@ -65,6 +67,8 @@ pub struct Queue {
     codel: Codel,
     /// What neighbours have room for.
     pub under_way: UnderWay,
+    /// When more is expected of them.
+    pub arrivals: Arrivals,
 }
 
 impl Queue {

@@ -11,10 +11,11 @@ use crate::config::{Adaptive, Candidates, Hold, RelayConfig, RelayError};
 use crate::congestion::Congestion;
 use crate::neighbours::{NeighbourView, Neighbours};
 use crate::owed::Owed;
-use crate::queue::{Arrivals, Queue, Queued, Waiting};
+use crate::queue::{Queue, Queued, Waiting};
 use crate::reception::Receptions;
+use crate::repair::{Outcome, Repaired, Repairs};
 use crate::stats::RelayStats;
-use crate::wire::{self, Frame, NodeId, PACKET_BYTES_MAX, PacketId, Part, xor};
+use crate::wire::{self, Frame, Frames, NodeId, PACKET_BYTES_MAX, PacketId, Part, Symbol, xor};
 
 /// Least share of another's frames that a receiver must announce to hear, to be relied on for a
 /// packet that it has not sent itself.
@@ -24,6 +25,9 @@ const OVERHEARS_MIN: f64 = 0.8;
 /// what the packet had waited before it came here, and for the MAC.
 const PARTNER_QUARTERS: u32 = 2;
 const PAIR_QUARTERS: u32 = 3;
+/// The part of that time for which repairs out of which nothing comes are held: what they bring
+/// must not come when it is known no longer that it has come already.
+const REPAIR_PARTS: u32 = 8;
 /// Nodes announce at different times: by so many parts of the interval.
 const PHASES: u32 = 16;
 
@@ -77,7 +81,6 @@ pub struct Relay {
     now: Time,
     counter: u32,
     queue: Queue,
-    arrivals: Arrivals,
     neighbours: Neighbours,
     congestion: Congestion,
     /// Packets by which others are decoded.
@@ -90,6 +93,8 @@ pub struct Relay {
     receptions: Receptions,
     /// What receivers have not reported that the MAC does not see to.
     owed: Owed,
+    /// Combinations of it, and what those of neighbours bring.
+    repairs: Repairs,
     /// When neighbours are told next who is heard.
     announce_at: Option<Time>,
     stats: RelayStats,
@@ -109,7 +114,6 @@ impl Relay {
             now,
             counter: 0,
             queue: Queue::new(config.window_packets),
-            arrivals: Arrivals::default(),
             neighbours: Neighbours::new(config.announce_every),
             congestion: Congestion::new(now, config.retries_per_second),
             kept: Kept::new(config.decode_for),
@@ -117,6 +121,7 @@ impl Relay {
             received: VecDeque::new(),
             receptions: Receptions::new(config.decode_for),
             owed: Owed::default(),
+            repairs: Repairs::new(config.decode_for / REPAIR_PARTS),
             announce_at: config.coding.then(|| now + config.announce_every + phase),
             stats: RelayStats::default(),
         })
@@ -138,6 +143,11 @@ impl Relay {
     /// Packets that wait here.
     pub fn backlog(&self) -> usize {
         self.queue.packets()
+    }
+
+    /// Neighbours whose packets are held for repairs of theirs.
+    pub fn repairers(&self) -> usize {
+        self.repairs.neighbours()
     }
 
     /// Bytes of these.
@@ -170,6 +180,7 @@ impl Relay {
         self.neighbours.forget(neighbour);
         self.receptions.forget_node(neighbour);
         self.owed.forget_node(neighbour);
+        self.repairs.forget_node(neighbour);
         self.queue.under_way.forget_node(neighbour);
     }
 
@@ -225,7 +236,7 @@ impl Relay {
     ) -> Result<(), RelayError> {
         let waiting = self.admit(now, (Some(previous), next), ttl, packet, was_coded)?;
         self.stats.forwarded += 1;
-        self.arrivals.note(now, previous, next);
+        self.queue.arrivals.note(now, previous, next);
         let congested = self.congestion.is_congested(now);
         let combines =
             self.config.coding && (self.config.adaptive != Adaptive::Coding || congested);
@@ -282,7 +293,8 @@ impl Relay {
             return Err(RelayError::Full { given: self.queue.packets() });
         }
         let id = PacketId::of(&packet);
-        Ok(Waiting { previous, next, ttl, id, packet, was_coded, since: self.now })
+        let (since, goes_again) = (self.now, false);
+        Ok(Waiting { previous, next, ttl, id, packet, was_coded, since, goes_again })
     }
 
     /// How long a packet without a partner waits for one.
@@ -296,7 +308,7 @@ impl Relay {
             Hold::None => Duration::ZERO,
             Hold::Fixed(hold) => hold,
             Hold::Learned { most } if congested => {
-                self.arrivals.wait(now, next, previous, most).unwrap_or(Duration::ZERO)
+                self.queue.arrivals.wait(now, next, previous, most).unwrap_or(Duration::ZERO)
             }
             Hold::Learned { .. } => Duration::ZERO,
             Hold::Waits { most } => self.queue.longest_wait(now).min(most),
@@ -384,8 +396,14 @@ impl Relay {
             Frame::Plain { ttl, asks, packet, .. } => {
                 if addressed {
                     let source = Source { was_coded: false, may_repeat: asks };
-                    self.receive(from, ttl, PacketId::of(packet), packet.into(), source);
-                    reported = asks.then_some(true);
+                    let id = PacketId::of(packet);
+                    self.receive(from, ttl, id, packet.into(), source);
+                    if asks {
+                        let outcome =
+                            self.repairs.note(self.now, from, counter, &Symbol { ttl, id, packet });
+                        self.take_repaired(from, outcome);
+                        reported = Some(true);
+                    }
                 } else {
                     self.stats.overheard += 1;
                     if self.config.coding || self.queue.under_way.is_bounded() {
@@ -401,12 +419,21 @@ impl Relay {
                 for part in &parts {
                     self.queue.under_way.hear(self.now, from, part.id);
                 }
-                reported = self.take_coded(from, &parts, xored);
+                reported = self.take_coded(from, counter, &parts, xored);
             }
             Frame::Announcement { entries, .. } => {
                 let switch_off = self.config.switch_off;
                 let off = self.neighbours.take(self.now, self.id, from, &entries, switch_off);
                 self.stats.switched_off += u64::from(off);
+            }
+            Frame::Repair { covered, combined, .. } => {
+                if addressed {
+                    let outcome = self.repairs.take(self.now, from, counter, covered, combined);
+                    self.take_repaired(from, outcome);
+                    reported = Some(true);
+                } else {
+                    self.stats.overheard += 1;
+                }
             }
         }
         if self.config.resend {
@@ -423,7 +450,29 @@ impl Relay {
         }
         self.stats.resent += 1;
         let since = waiting.since;
-        self.queue.put_back(waiting, (since, 0));
+        self.queue.put_back(Waiting { goes_again: true, ..waiting }, (since, 0));
+    }
+
+    /// Whether a packet that goes again has waited for so long, for a report and then for the air,
+    /// that it may not be known any more that it has come.
+    fn comes_too_late(&self, waiting: &Waiting) -> bool {
+        waiting.goes_again && self.is_late(self.now, waiting, PAIR_QUARTERS)
+    }
+
+    /// What goes next, without packets that would come too late.
+    fn take_queued(&mut self) -> Option<Queued> {
+        loop {
+            let (next, dropped) = self.queue.take(self.now, self.config.queue_target);
+            self.stats.codel_drops += dropped;
+            let Queued { first, second, ready_at, order } = next?;
+            let second = second.filter(|second| !self.comes_too_late(second));
+            if !self.comes_too_late(&first) {
+                return Some(Queued { first, second, ready_at, order });
+            }
+            if let Some(first) = second {
+                return Some(Queued { first, second: None, ready_at, order });
+            }
+        }
     }
 
     fn resend_overdue(&mut self) {
@@ -433,7 +482,13 @@ impl Relay {
     }
 
     /// Takes a coded frame. Of one for this node, whether it could be decoded.
-    fn take_coded(&mut self, from: NodeId, parts: &[Part; 2], xored: &[u8]) -> Option<bool> {
+    fn take_coded(
+        &mut self,
+        from: NodeId,
+        counter: u32,
+        parts: &[Part; 2],
+        xored: &[u8],
+    ) -> Option<bool> {
         let [first, second] = parts;
         let (own, other) = match self.id {
             id if id == first.to => (first, second),
@@ -457,7 +512,10 @@ impl Relay {
             Ok(packet) => {
                 self.stats.decoded += 1;
                 let source = Source { was_coded: true, may_repeat: true };
-                self.receive(from, own.ttl, own.id, packet, source);
+                self.receive(from, own.ttl, own.id, Arc::clone(&packet), source);
+                let symbol = Symbol { ttl: own.ttl, id: own.id, packet: &packet };
+                let outcome = self.repairs.note(self.now, from, counter, &symbol);
+                self.take_repaired(from, outcome);
             }
             Err(Undecoded::Unknown) => self.stats.undecodable += 1,
             Err(Undecoded::Wrong) => self.stats.decode_mismatches += 1,
@@ -486,6 +544,19 @@ impl Relay {
             return Err(Undecoded::Wrong);
         }
         Ok(packet.into())
+    }
+
+    /// Packets that a neighbour's repair has brought: they are reported as if their own frames had
+    /// come.
+    fn take_repaired(&mut self, from: NodeId, outcome: Outcome) {
+        self.stats.repair_mismatches += u64::from(outcome.is_wrong);
+        for Repaired { counter, ttl, id, packet } in outcome.repaired {
+            self.stats.repaired += 1;
+            self.receive(from, ttl, id, packet, Source { was_coded: false, may_repeat: true });
+            if self.config.resend {
+                self.receptions.note(self.now, from, counter, Some(true));
+            }
+        }
     }
 
     /// A packet has come for this node, as a hop or its end.
@@ -557,7 +628,8 @@ impl Relay {
         let report = self.receptions.due().filter(later);
         let queued = self.queue.next_ready(self.now);
         let room = self.queue.under_way.due(self.now).filter(later);
-        [queued, announce, report, room, self.owed.due()].into_iter().flatten().min()
+        let repair = self.repair_due().filter(later);
+        [queued, announce, report, room, self.owed.due(), repair].into_iter().flatten().min()
     }
 
     /// Whether [`poll_transmit`](Self::poll_transmit) has a frame.
@@ -570,6 +642,13 @@ impl Relay {
         self.announce_at.is_some_and(|at| at <= now)
             || self.queue.is_ready(now)
             || self.receptions.due().is_some_and(|at| at <= now)
+            || self.repair_due().is_some_and(|at| at <= now)
+    }
+
+    /// When receivers that may lack something get a repair, if there is nothing else to send.
+    fn repair_due(&self) -> Option<Time> {
+        let wait = self.queue.longest_wait(self.now);
+        if self.config.repair { self.owed.repair_due(wait) } else { None }
     }
 
     /// The next packet that has come.
@@ -581,7 +660,7 @@ impl Relay {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.advance(now);
         self.resend_overdue();
-        let next = self.next_frame();
+        let next = self.next_frame().or_else(|| self.next_repair());
         let is_due = self.receptions.due().is_some_and(|at| at <= self.now);
         if next.is_none() && !is_due {
             return None;
@@ -609,9 +688,7 @@ impl Relay {
             let frame = Frame::Announcement { counter: self.count(), entries }.to_bytes();
             return Some(Transmit { to: LinkDestination::Broadcast, frame });
         }
-        let (next, dropped) = self.queue.take(self.now, self.config.queue_target);
-        self.stats.codel_drops += dropped;
-        let Queued { first, mut second, ready_at, order } = next?;
+        let Queued { first, mut second, ready_at, order } = self.take_queued()?;
         if self.is_late(self.now, &first, PAIR_QUARTERS)
             && let Some(second) = second.take()
         {
@@ -631,11 +708,28 @@ impl Relay {
             let frame = Frame::Plain { counter, ttl: *ttl, asks, packet }.to_bytes();
             let to = LinkDestination::Unicast(*next);
             if asks {
-                self.owed.push(self.now, counter, first);
+                self.owe(counter, first);
             }
             return Some(Transmit { to, frame });
         };
         Some(self.combine(counter, first, second))
+    }
+
+    /// A combination of what a neighbour was sent and has not reported.
+    fn next_repair(&mut self) -> Option<Transmit> {
+        self.repair_due().filter(|&at| at <= self.now)?;
+        let counter = self.count();
+        let due = self.owed.repair(self.now, self.queue.longest_wait(self.now), counter)?;
+        let symbols = due.packets.iter().map(|&(behind, waiting)| {
+            let Waiting { ttl, id, packet, .. } = waiting;
+            (behind, Symbol { ttl: *ttl, id: *id, packet })
+        });
+        let (bits, combined) = self.repairs.combine(counter, symbols)?;
+        let (to, newest) = (due.to, due.newest as u16);
+        self.stats.repairs_sent += 1;
+        let covered = Frames { newest, bits };
+        let frame = Frame::Repair { counter, covered, combined: &combined }.to_bytes();
+        Some(Transmit { to: LinkDestination::Unicast(to), frame })
     }
 
     /// One frame of two packets, to the receiver with the worse link.
@@ -660,12 +754,19 @@ impl Relay {
         let (addressed, overhearing) =
             if addressee == 0 { (first, second) } else { (second, first) };
         if self.config.resend {
-            self.owed.push(self.now, counter, overhearing);
+            self.owe(counter, overhearing);
         }
         if self.config.resend && self.neighbours.is_lossy(addressed.next) {
-            self.owed.push(self.now, counter, addressed);
+            self.owe(counter, addressed);
         }
         Transmit { to: LinkDestination::Unicast(to), frame }
+    }
+
+    /// The receiver of a packet is to report that it has come in the frame with this counter.
+    fn owe(&mut self, counter: u32, waiting: Waiting) {
+        // Until it is reported, and for as long as a repair is held, it must be known to have come.
+        let young = !self.is_late(self.now, &waiting, PARTNER_QUARTERS);
+        self.owed.push(self.now, counter, waiting, young);
     }
 
     fn count(&mut self) -> u32 {

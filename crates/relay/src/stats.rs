@@ -39,6 +39,12 @@ pub struct RelayStats {
     pub switched_off: u64,
     /// Packets of coded frames that were sent again, as their receiver has not reported them.
     pub resent: u64,
+    /// Combinations of packets that were sent, as their receiver is likely to lack some.
+    pub repairs_sent: u64,
+    /// Packets out of such combinations of neighbours.
+    pub repaired: u64,
+    /// Combinations out of which no packets came, but bytes that are none.
+    pub repair_mismatches: u64,
     /// Reports that went alone.
     pub reports_sent: u64,
     /// Seconds with more retries than the threshold.
@@ -67,6 +73,9 @@ impl RelayStats {
             neighbour_table_full: join(self.neighbour_table_full, other.neighbour_table_full),
             switched_off: join(self.switched_off, other.switched_off),
             resent: join(self.resent, other.resent),
+            repairs_sent: join(self.repairs_sent, other.repairs_sent),
+            repaired: join(self.repaired, other.repaired),
+            repair_mismatches: join(self.repair_mismatches, other.repair_mismatches),
             reports_sent: join(self.reports_sent, other.reports_sent),
             congested_s: join(self.congested_s, other.congested_s),
         }

@@ -157,6 +157,7 @@ mod tests {
             packet: [1].as_slice().into(),
             was_coded: false,
             since: Time::ZERO,
+            goes_again: false,
         }
     }
 

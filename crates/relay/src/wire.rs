@@ -6,6 +6,8 @@
 //! coded          twice (to 2, ttl 2, packet's length 2, its id 8), then the XOR of both packets,
 //!                as long as the longer one
 //! announcement   entries 1, and for each: node 2, heard 1, coded 2, failed 2
+//! repair         newest 2, covered 4, a combination of what a neighbour may lack: for each of
+//!                its packets ttl 2, length 2, id 8, packet, the shorter ones padded with zeros
 //! ```
 //!
 //! Reports stand before a frame, or alone: kind 1, reports 1, and for each: node 2, newest 2, came
@@ -36,6 +38,14 @@ pub const REPORT_BYTES: usize = 8;
 pub const REPORTS_MAX: usize = 2;
 /// Most bytes of all reports before a frame.
 pub const REPORTS_BYTES_MAX: usize = 2 + REPORTS_MAX * REPORT_BYTES;
+/// Bytes before the combination in a repair.
+pub const REPAIR_BYTES: usize = HEAD_BYTES + 6;
+/// Bytes before a packet of those that a repair combines.
+pub const SYMBOL_HEAD_BYTES: usize = 12;
+/// Longest packet that repairs combine: as long as IEEE 802.11 carries them.
+pub const REPAIRED_BYTES_MAX: usize = 2304;
+/// Frames that the counters of a report, or of a repair, tell apart.
+pub const TOLD: usize = u32::BITS as usize;
 /// Longest packet.
 pub const PACKET_BYTES_MAX: usize = u16::MAX as usize;
 
@@ -44,6 +54,7 @@ const CODED: u8 = 2;
 const ANNOUNCEMENT: u8 = 3;
 const REPORTS: u8 = 4;
 const PLAIN_ASKING: u8 = 5;
+const REPAIR: u8 = 6;
 
 /// A node, as its neighbours know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +110,24 @@ pub enum Frame<'a> {
         /// Each neighbour, once.
         entries: Vec<NeighbourReport>,
     },
+    /// A combination of packets that its receiver was sent, and may lack.
+    Repair {
+        /// Number of the frame among its sender's, and seed of its coefficients.
+        counter: u32,
+        /// In which frames the packets were.
+        covered: Frames,
+        /// The combination: longer than what stands before each packet.
+        combined: &'a [u8],
+    },
+}
+
+/// Some of a neighbour's frames, by their counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// The lower half of the newest one's counter.
+    pub newest: u16,
+    /// Of this frame and the 31 before it, a bit each, the newest the lowest.
+    pub bits: u32,
 }
 
 /// One of the packets of a coded frame.
@@ -210,6 +239,13 @@ impl<'a> Frame<'a> {
                 let sound = entries.iter().all(|entry| entry.failed <= entry.coded);
                 (ascend && sound).then_some(Frame::Announcement { counter, entries })
             }
+            REPAIR => {
+                let (&[a, b, c, d, e, f], combined) = rest.split_first_chunk()?;
+                let newest = u16::from_be_bytes([a, b]);
+                let covered = Frames { newest, bits: u32::from_be_bytes([c, d, e, f]) };
+                let fits = combined.len() > SYMBOL_HEAD_BYTES && covered.bits & 1 == 1;
+                fits.then_some(Frame::Repair { counter, covered, combined })
+            }
             _ => None,
         }
     }
@@ -235,6 +271,13 @@ impl<'a> Frame<'a> {
                 out.push(entries.len() as u8);
                 entries.iter().for_each(|entry| entry.write(&mut out));
             }
+            Frame::Repair { counter, covered, combined } => {
+                out.reserve_exact(REPAIR_BYTES + combined.len());
+                write_head(&mut out, REPAIR, *counter);
+                out.extend_from_slice(&covered.newest.to_be_bytes());
+                out.extend_from_slice(&covered.bits.to_be_bytes());
+                out.extend_from_slice(combined);
+            }
         }
         out
     }
@@ -251,7 +294,8 @@ impl<'a> Frame<'a> {
         match self {
             Frame::Plain { counter, .. }
             | Frame::Coded { counter, .. }
-            | Frame::Announcement { counter, .. } => *counter,
+            | Frame::Announcement { counter, .. }
+            | Frame::Repair { counter, .. } => *counter,
         }
     }
 }
@@ -292,6 +336,39 @@ impl NeighbourReport {
         out.push(self.heard);
         out.extend_from_slice(&self.coded.to_be_bytes());
         out.extend_from_slice(&self.failed.to_be_bytes());
+    }
+}
+
+/// A packet, as repairs combine it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// Hops that the packet may still make, from 1, as in its own frame.
+    pub ttl: u16,
+    /// Which it is.
+    pub id: PacketId,
+    /// The packet, not empty.
+    pub packet: &'a [u8],
+}
+
+impl<'a> Symbol<'a> {
+    /// Reads what was solved for, with zeros behind it; nothing for what nobody has combined.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (&[a, b, c, d, ref id @ ..], rest) = bytes.split_first_chunk::<SYMBOL_HEAD_BYTES>()?;
+        let (ttl, len) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let (packet, padding) = rest.split_at_checked(len.into())?;
+        let id = PacketId(u64::from_be_bytes(*id));
+        let sound = ttl > 0 && len > 0 && padding.iter().all(|&byte| byte == 0);
+        (sound && PacketId::of(packet) == id).then_some(Symbol { ttl, id, packet })
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SYMBOL_HEAD_BYTES + self.packet.len());
+        out.extend_from_slice(&self.ttl.to_be_bytes());
+        out.extend_from_slice(&(self.packet.len() as u16).to_be_bytes());
+        out.extend_from_slice(&self.id.0.to_be_bytes());
+        out.extend_from_slice(self.packet);
+        out
     }
 }
 

@@ -2,6 +2,7 @@
 
 use corridor_scenario::StopRule;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::function::erf::erf;
 
 /// Share of intervals that hold the true mean, both ends together: 95 %.
 const UPPER_QUANTILE: f64 = 0.975;
@@ -65,6 +66,12 @@ impl Estimate {
     }
 }
 
+/// Probability that a normally distributed value is at most this many standard deviations from its
+/// mean: 0.95 for 1.96.
+pub fn confidence_within(deviations: f64) -> f64 {
+    erf(deviations / std::f64::consts::SQRT_2)
+}
+
 /// The factor on the standard error, for so many degrees of freedom, from 1.
 fn student_t(degrees: usize, upper_quantile: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees as f64) {
@@ -102,6 +109,16 @@ mod tests {
         let wide = estimate.half_width_at(0.999).unwrap();
         assert!((wide - 8.610 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3, "{wide}");
         assert!((estimate.half_width_at(0.95).unwrap() - half_width).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_normal_value_is_within_its_bounds_as_tables_have_it() {
+        for (deviations, expected) in
+            [(0.0, 0.0), (1.0, 0.682_689), (1.959_964, 0.95), (3.0, 0.997_3)]
+        {
+            let share = confidence_within(deviations);
+            assert!((share - expected).abs() < 1e-6, "{deviations}: {share}");
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod summary;
 
 pub use campaign::{Campaign, CampaignError, Ending, Engine};
 pub use error::ResultsError;
-pub use estimate::Estimate;
+pub use estimate::{Estimate, confidence_within};
 pub use journal::{JOURNAL_LINE_BYTES_MAX, Journal, Key, PointKey};
 #[cfg(feature = "parquet")]
 pub use long::{TableReader, TableWriter, merge_tables};

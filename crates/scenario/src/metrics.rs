@@ -259,7 +259,7 @@ const TUNNELS: [Metric; 4] = [
 ];
 
 /// What networks of relays have besides.
-const RELAYS: [Metric; 11] = [
+const RELAYS: [Metric; 13] = [
     count("relay_frames_plain", "frames", "frames of relays with one packet"),
     count("relay_frames_coded", "frames", "frames of relays with two packets"),
     count("relay_packets_forwarded", "packets", "packets of others that relays took"),
@@ -267,6 +267,8 @@ const RELAYS: [Metric; 11] = [
     count("relay_packets_decoded", "packets", "packets out of coded frames"),
     count("relay_decode_failures", "1", "coded frames that a receiver heard and could not decode"),
     count("relay_packets_resent", "packets", "of coded frames, that their receiver lacked"),
+    count("relay_repairs_sent", "frames", "combinations of packets that receivers may lack"),
+    count("relay_packets_repaired", "packets", "packets out of such combinations"),
     count("relay_queue_drops", "packets", "found a relay's queue full"),
     count("relay_codel_drops", "packets", "dropped since a relay's queue stood"),
     count("relay_switched_off", "1", "times that a receiver was sent no more coded frames"),

@@ -369,7 +369,7 @@ fn coefficient_bits(field: Field) -> u8 {
 fn symbol_of(clear: &[u8]) -> Option<(StationId, u16)> {
     let header = Header::parse(clear)?;
     let body = clear.get(header.clear_len()..clear.len() - TAG_LEN)?;
-    match *Chunks::find(body, Kind::Enc)? {
+    match *Chunks::find(body, Kind::Enc)?.body {
         [flow_high, flow_low, high, low, ..] => {
             let flow = u16::from_be_bytes([flow_high, flow_low]);
             Some((StationId(flow), u16::from_be_bytes([high, low])))

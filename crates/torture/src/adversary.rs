@@ -11,9 +11,10 @@ use corridor_proto::bounds::{CHUNKS_MAX, MTU_ECHOES_MAX};
 use corridor_proto::relay::wire::Frame;
 use corridor_proto::wire::intervals::Intervals;
 use corridor_proto::wire::{
-    Ack, BlockAck, CodedSeed, Echo, Enc, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello,
-    HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, PathId, Random128, Relayed, Report, TAG_LEN,
-    WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol, Word,
+    Ack, BlockAck, CodedSeed, Echo, Enc, EncoderReport, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN,
+    Header, Hello, HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, Part, PathId, Random128,
+    Relayed, Report, TAG_LEN, WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol,
+    Word,
 };
 use corridor_proto::{Field, Mode, Psk, Station, StationConfig, StationId, Unsealer};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -23,7 +24,7 @@ use super::draw::Dice;
 use super::scenario::{Forgery, PAIR_NUMBERS};
 
 /// What an insider says. A goodbye would end what is to be tortured.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 17] = [
     Kind::Enc,
     Kind::Enc,
     Kind::Ack,
@@ -36,7 +37,11 @@ const KINDS: [Kind; 13] = [
     Kind::Probe,
     Kind::Echoes,
     Kind::Challenge,
+    Kind::Answer,
     Kind::GoodbyeHeard,
+    Kind::Link,
+    Kind::Relayed,
+    Kind::Part,
 ];
 
 /// Frames kept to be played back.
@@ -217,12 +222,14 @@ impl Insider {
                 &[Kind::Link, Kind::WindowAck]
             }
             3 if kind == Kind::WindowAck => &[Kind::Link],
+            3 if kind == Kind::Window => &[Kind::Window],
+            3 if kind == Kind::Enc => &[Kind::Enc],
             0 => &any,
             _ => &[],
         };
         if self.dice.below(16) == 0 {
             // What no station says: kinds that there are not, and more chunks than there may be.
-            let code = self.dice.pick(&[0, 16, 0x7f, Kind::Echoes.code()]);
+            let code = self.dice.pick(&[0, 17, 0x7f, Kind::Echoes.code()]);
             let count = self.dice.pick(&[1, CHUNKS_MAX - 1, CHUNKS_MAX, 60]);
             (0..count).for_each(|_| frame.extend_from_slice(&[0x80 | code, 1, 0]));
         }
@@ -262,6 +269,14 @@ impl Insider {
             return;
         }
         match kind {
+            Kind::Part => {
+                let inner =
+                    dice.pick(&[Kind::Window, Kind::Window, Kind::Enc, Kind::Plain, Kind::Goodbye]);
+                let mut whole = Vec::new();
+                inner.begin_last(&mut whole);
+                self.write_body(inner, sender, id, &mut whole);
+                write_part(&mut self.dice, &whole, out);
+            }
             Kind::Enc => {
                 let count = NonZeroU16::MIN.saturating_add(dice.below(200) as u16);
                 let vector = vec![0xa5; usize::from(count.get())];
@@ -301,8 +316,13 @@ impl Insider {
                 ack.write(out);
             }
             Kind::Report => {
-                let e1 = (0..dice.below(4)).map(|_| (station(dice), 0.3)).collect();
-                Report { e1 }.write(out);
+                let encoder = |dice: &mut Dice| EncoderReport {
+                    flow: station(dice),
+                    e1: dice.pick(&[0.0, 0.3, 1.0]),
+                    frames: dice.pick(&[0, 1, other_counter, u32::MAX]),
+                };
+                let encoders = (0..dice.below(4)).map(|_| encoder(dice)).collect();
+                Report { encoders }.write(out);
             }
             Kind::Hello => {
                 let zero = [0; 16];
@@ -358,6 +378,7 @@ fn write_word(
             let echo = |_| Echo { round: dice.below(8) as u16, len: number(dice) };
             Word::Echoes((0..count).map(echo).collect())
         }
+        Kind::Answer => Word::Answer { to: station(dice), token: [0x5a; 8] },
         // A goodbye would end what is to be tortured.
         Kind::Goodbye | Kind::GoodbyeHeard => Word::GoodbyeHeard { to: station(dice) },
         _ => Word::Challenge { to: station(dice), token: [0x5a; 8] },
@@ -367,6 +388,16 @@ fn write_word(
     // Without its kind, which is there.
     out.extend_from_slice(&written[1..]);
     out.resize(out.len() + dice.below(300) as usize, 0);
+}
+
+/// All of a chunk, or a part of it, which may say that it is of another one.
+fn write_part(dice: &mut Dice, whole: &[u8], out: &mut Vec<u8>) {
+    let len = whole.len() as u16;
+    let (at, said) = (dice.pick(&[0, 0, 0, 1, 7, len / 2]), dice.pick(&[len, len, len, 2, 9_216]));
+    let bytes = whole.get(at.into()..).unwrap_or_default();
+    let len = NonZeroU16::new(said).unwrap_or(NonZeroU16::MIN);
+    let bytes = &bytes[..bytes.len() / dice.pick(&[1, 1, 1, 2])];
+    Part { whole: dice.below(9) as u16, len, at, bytes }.write(out);
 }
 
 /// A number near `base`, as far from it as can be, or anywhere.

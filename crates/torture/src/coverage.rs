@@ -34,6 +34,8 @@ features! {
     MeshMessages = "mesh_router_messages",
     MeshCoded = "mesh_frames_coded",
     MeshDecoded = "mesh_packets_decoded",
+    MeshRepairs = "mesh_repairs_sent",
+    MeshRepaired = "mesh_packets_repaired",
     MeshCreditWaits = "mesh_credit_waits",
     MembersChanged = "members_changed",
     MembersStayed = "members_stayed_while_others_changed",

@@ -174,7 +174,7 @@ impl WindowLedger {
         let Some(header) = Header::parse(clear) else { return Ok(()) };
         for chunk in Chunks::new(&clear[header.clear_len()..clear.len() - TAG_LEN]) {
             let unreadable = || (Invariant::Delivery, "a sender's chunk cannot be read".to_owned());
-            let Chunk { kind, body } = chunk.ok_or_else(unreadable)?;
+            let Chunk { kind, body, .. } = chunk.ok_or_else(unreadable)?;
             match kind {
                 Kind::Hello => self.greeted(Hello::parse(body)),
                 Kind::Window => self.sent_symbol(body)?,

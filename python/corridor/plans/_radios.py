@@ -204,6 +204,10 @@ class Relay:
         what comes of neighbours' frames is reported to them for it: of coded frames, the
         packet for the receiver without the MAC's retries; all packets for one to which the
         MAC gives up more than 1 in 100 frames; none = left out.
+    repair
+        With ``resend``: whether receivers that are likely to lack something get
+        combinations of what they have not reported while there is nothing else to send;
+        none = left out.
     queue_target_ms
         How long packets may wait for the air for good, ms: beyond it some are dropped
         (CoDel, RFC 8289); 0: only what finds the queue full; none = left out.
@@ -230,6 +234,7 @@ class Relay:
     heard_ratio_min: float | None = None
     failed_ratio_max: float | None = None
     resend: bool | None = None
+    repair: bool | None = None
     queue_target_ms: float | None = None
     queue_packets: int | None = None
     window_packets: int | None = None

@@ -68,3 +68,75 @@ fn udp_beyond_what_three_hops_carry() {
 fn tcp_over_three_hops() {
     agrees("tcp_over_three_hops", "source = { kind = 'ftp' }");
 }
+
+/// The paper's chain, with relays that forward and with its own that XOR, at three loads of both
+/// directions together, in the lab: what its Figs. 8 to 10 say of them.
+#[test]
+fn relays_that_xor_on_a_chain_of_eight() {
+    let test = "relays_that_xor_on_a_chain_of_eight";
+    let plan = "name = 'relays'\nseed = 2013\nduration_s = 8\nwarm_up_s = 3\n[network]\n\
+                kind = 'line'\nnodes = 8\nspacing_m = 20\n[network.radio]\nmac = 'dcf'\n\
+                standard = 'g'\nrate_bps = '6M'\npower_dbm = 0\nsense_dbm = -92\n\
+                [network.relay]\nqueue_packets = 50\n\
+                [[flow]]\nfrom = 0\nto = 7\npayload_bytes = 1400\n\
+                source = { kind = 'cbr', rate_bps = '200k' }\n\
+                [[flow]]\nfrom = 7\nto = 0\npayload_bytes = 1400\n\
+                source = { kind = 'cbr', rate_bps = '200k' }\n\
+                [[sweep]]\nnetwork.relay.preset = ['plain', 'paper']\n\
+                [[sweep]]\nflow.0.source.rate_bps = ['200k', '600k', '800k']\n\
+                flow.1.source.rate_bps = ['200k', '600k', '800k']\n";
+    with_net(test, || {
+        let _alone = alone();
+        let place = Place::new("relays");
+        let plan = place.write("plan.toml", plan);
+        until_it_holds(test, |_| {
+            let Some([plain, paper]) = chain_of_eight(&plan) else {
+                return Measured::Spoilt("radios in real time were late".to_owned());
+            };
+            let said = format!("plain {plain:?}, the paper's {paper:?}");
+            println!("{said}");
+            let [calm, busy, beyond] = [0, 1, 2];
+            let holds = paper[beyond].goodput_bps > 1.2 * plain[beyond].goodput_bps
+                && paper[beyond].delay_s < plain[beyond].delay_s
+                && paper[busy].retries < plain[busy].retries
+                && paper[beyond].retries < plain[beyond].retries
+                && paper[calm].delay_s > 2.0 * plain[calm].delay_s
+                && paper[busy].delay_s < paper[calm].delay_s;
+            if holds { Measured::Holds } else { Measured::Fails(said) }
+        });
+    });
+}
+
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "what was measured is printed")]
+struct OfChain {
+    goodput_bps: f64,
+    delay_s: f64,
+    retries: f64,
+}
+
+/// What relays that forward, and those of the paper, did at each of three loads; `None` if the
+/// machine spoilt it.
+fn chain_of_eight(plan: &Path) -> Option<[[OfChain; 3]; 2]> {
+    let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
+        .args(["lab", "run", "--json"])
+        .arg(plan)
+        .output()
+        .unwrap();
+    let rows = String::from_utf8_lossy(&ended.stdout);
+    let rows: Vec<serde_json::Value> =
+        rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() == 6, "{}", String::from_utf8_lossy(&ended.stderr));
+    let of = |point: usize| {
+        let row = rows.iter().find(|row| row["point"] == point).unwrap();
+        let measure = |name: &str| row["measures"][name].as_f64().unwrap();
+        let delays = ["flow.0.delay_p50_s", "flow.1.delay_p50_s"].map(measure);
+        OfChain {
+            goodput_bps: measure("goodput_bps"),
+            delay_s: (delays[0] + delays[1]) / 2.0,
+            retries: measure("frame_attempts") - measure("frames_sent"),
+        }
+    };
+    let rows_of = |first: usize| [first, first + 1, first + 2].map(of);
+    rows.iter().all(|row| row["valid"] == true).then(|| [0, 3].map(rows_of))
+}

@@ -77,7 +77,7 @@ fn strangers_elsewhere_that_do_not_name_the_peer_say_nothing_of_it() {
 #[test]
 fn another_version_is_told_unless_any_number_comes() {
     let expected = "no session with station 2 for 5 s: 192.0.2.2:4242 speaks wire version 5, and \
-                    this one 6 (19 frames): expected the same release on both";
+                    this one 7 (19 frames): expected the same release on both";
     assert_eq!(told(&[(AT, Unopened::Version(5), 19)], &view()), expected);
     let noise = [(AT, Unopened::Version(1), 5), (AT, Unopened::Version(9), 4)];
     assert_eq!(

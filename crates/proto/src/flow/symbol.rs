@@ -56,14 +56,16 @@ pub(crate) fn packet_len_in_symbol(packet: &[u8]) -> usize {
 pub(crate) struct Room {
     /// Bytes of the symbol.
     pub(crate) len_max: usize,
+    /// Bytes of one that holds a packet by itself which was taken before the path became shorter.
+    pub(crate) alone_max: usize,
     /// Packets.
     pub(crate) packets_max: u16,
 }
 
 /// Moves packets from the queue into `symbol`, as many as there is room for as they are; returns
-/// how many, and whether all are to come soon. One that does not fit by itself was taken before the
-/// path became shorter, and is dropped. With `contexts`, headers of what goes in order are sent as
-/// differences where that serves.
+/// how many, and whether all are to come soon. One that is longer than a symbol may be was taken
+/// before the path became shorter, and is alone in one that goes in parts. With `contexts`, headers
+/// of what goes in order are sent as differences where that serves.
 pub(crate) fn fill(
     now: Time,
     ingress: &mut IngressQueue,
@@ -78,10 +80,11 @@ pub(crate) fn fill(
         && let Some((packet, need)) = ingress.front_with_need(now, stats)
     {
         let len = symbol.len() + packet_len_in_symbol(&packet);
-        if len > room.len_max {
-            if packets > 0 {
-                break;
-            }
+        if packets > 0 && len > room.len_max {
+            break;
+        }
+        if len > room.len_max.max(room.alone_max) {
+            debug_assert!(false, "{len} bytes: none is taken of more than {}", room.alone_max);
             ingress.pop();
             stats.packets_refused += 1;
             continue;

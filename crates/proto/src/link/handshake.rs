@@ -74,6 +74,8 @@ struct OwnSession {
     sealed: u32,
     /// Frames that are sealed before another session takes its place.
     frames_max: u32,
+    /// Frames that were for one station alone, by the place of the peer.
+    addressed: [u32; PEERS_MAX],
 }
 
 /// How a station's packets cross, and with what.
@@ -236,6 +238,35 @@ impl Group {
     /// The counter the next sealed frame will have.
     pub(crate) fn next_counter(&self) -> u32 {
         self.own.next_counter
+    }
+
+    /// The frame that was sealed last goes to this peer alone.
+    pub(crate) fn note_addressed(&mut self, to: StationId) {
+        let Some(at) = self.peers.iter().position(|peer| peer.id == to) else { return };
+        // The last one of a session is none of the next one's.
+        let Some(count) = self.own.addressed.get_mut(at).filter(|_| self.own.next_counter > 0)
+        else {
+            return;
+        };
+        *count += 1;
+    }
+
+    /// Frames of the session so far that were for this peer, or for all.
+    pub(crate) fn frames_for(&self, to: StationId) -> u32 {
+        let others = self.peers.iter().zip(&self.own.addressed).filter(|(peer, _)| peer.id != to);
+        self.own.next_counter - others.map(|(_, count)| count).sum::<u32>()
+    }
+
+    /// A frame of a peer's was heard that was for another station.
+    pub(crate) fn note_overheard(&mut self, from: StationId) {
+        let peer = self.peers.iter_mut().find(|peer| peer.id == from);
+        peer.into_iter().for_each(|peer| peer.link.note_overheard());
+    }
+
+    /// A peer says in a frame how many of those before it were for this station.
+    pub(crate) fn note_told(&mut self, opened: Opened, frames: u32) {
+        let peer = self.peers.iter_mut().find(|peer| peer.id == opened.from);
+        peer.into_iter().for_each(|peer| peer.link.note_told(opened.header.counter, frames));
     }
 
     /// As if so many frames had been sealed.
@@ -405,10 +436,14 @@ impl Group {
             if !session.replay.accept(header.counter.into()) {
                 return Opening::Replayed;
             }
-            // A goodbye is noted by whoever reads it.
-            let event = if is_goodbye(body) { Event::Goodbye } else { Event::Frame };
-            if peer.standing.after(event).is_none() {
-                return Opening::UnknownSession;
+            if peer.standing.after(Event::Frame).is_none() {
+                // Of a session that has ended nothing is read but that it has, by whoever notes it.
+                let is_goodbye = Chunks::find(body, Kind::Goodbye).is_some();
+                if !is_goodbye || peer.standing.after(Event::Goodbye).is_none() {
+                    return Opening::UnknownSession;
+                }
+                body.clear();
+                Kind::Goodbye.begin_last(body);
             }
             let id = session.id;
             peer.note(now, header.counter, Word::probes_before(body));
@@ -640,15 +675,9 @@ impl OwnSession {
         let id = random128(rng);
         let (key, generation) = (keyring.own_key(me, &id), keyring.own_generation());
         let frames_max = SESSION_FRAMES_MAX;
-        OwnSession { id, key, generation, next_counter: 0, sealed: 0, frames_max }
+        let addressed = [0; PEERS_MAX];
+        OwnSession { id, key, generation, next_counter: 0, sealed: 0, frames_max, addressed }
     }
-}
-
-/// Whether what was opened is a goodbye, and nothing else.
-fn is_goodbye(body: &[u8]) -> bool {
-    let mut chunks = Chunks::new(body);
-    let first = chunks.next().flatten();
-    first.is_some_and(|chunk| chunk.kind == Kind::Goodbye) && chunks.next().is_none()
 }
 
 fn random128(rng: &mut Stream) -> Random128 {

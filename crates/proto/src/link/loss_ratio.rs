@@ -1,4 +1,8 @@
 //! Link estimation: how many frames of a neighbour get lost, counted from gaps in its counters.
+//!
+//! What a neighbour sends to others is heard as well on a radio, and counts. Where a switch keeps
+//! it from here it makes gaps that are no losses: those are told apart by what the neighbour says
+//! of how many frames were for this station.
 
 /// Frames over which an estimate forgets; its standard error at a loss of 10 % is then about 1 %.
 const MEMORY_FRAMES: f64 = 1024.0;
@@ -6,6 +10,10 @@ const MEMORY_FRAMES: f64 = 1024.0;
 const BATCH_FRAMES: u32 = 32;
 /// Most frames that one batch counts for.
 const BATCH_FRAMES_MAX: f64 = 128.0;
+/// Frames to others, none of which was heard, after which the station counts as one that they are
+/// kept from. Where nine of ten frames get lost, that happens by chance once in 800,000 frames; and
+/// then as well what is for it tells of the losses.
+const APART_FRAMES: u32 = 128;
 /// A link is taken for lossless with the weight of so many frames, until it shows otherwise.
 const PRIOR_FRAMES: f64 = 8.0;
 
@@ -17,6 +25,26 @@ pub(crate) struct LossEstimator {
     batch_received: u32,
     expected: f64,
     received: f64,
+    /// Frames heard.
+    heard: u32,
+    told: Option<Told>,
+    /// Frames to others, as told, and frames of any kind that are lacking, since one to others was
+    /// heard.
+    others: u32,
+    lacking: u32,
+    /// One was, since it was told last.
+    overheard: bool,
+    /// What goes to others is not heard here.
+    apart: bool,
+}
+
+/// What a neighbour has said: that of the frames before this one so many were for this station.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    counter: u32,
+    frames: u32,
+    /// How many were heard before.
+    heard: u32,
 }
 
 impl LossEstimator {
@@ -27,12 +55,19 @@ impl LossEstimator {
             batch_received: 0,
             expected: PRIOR_FRAMES,
             received: PRIOR_FRAMES,
+            heard: 0,
+            told: None,
+            others: 0,
+            lacking: 0,
+            overheard: false,
+            apart: false,
         }
     }
 
     /// The sender starts counting anew; what was learned about the link stays.
     pub(crate) fn restart_counting(&mut self) {
         self.highest = None;
+        self.told = None;
     }
 
     /// Takes note of a frame heard for the first time. A frame that comes late counts as received
@@ -45,6 +80,7 @@ impl LossEstimator {
     /// The same of a frame just before which so many were sent that do not count if they were
     /// lost: probes of the path's MTU, which may have been too long (RFC 8899, Section 3, item 7).
     pub(crate) fn note_behind(&mut self, counter: u32, probes: u8) {
+        self.heard = self.heard.wrapping_add(1);
         match self.highest {
             None => {
                 self.highest = Some(counter);
@@ -53,14 +89,65 @@ impl LossEstimator {
             Some(highest) if counter > highest => {
                 let missing = counter - highest - 1;
                 let counted = missing - missing.min(u32::from(probes));
-                self.batch_expected = self.batch_expected.saturating_add(counted + 1);
+                self.lacking = self.lacking.saturating_add(counted);
                 self.highest = Some(counter);
+                if !self.apart {
+                    self.batch_expected = self.batch_expected.saturating_add(counted + 1);
+                }
             }
             Some(_) => {}
         }
-        self.batch_received += 1;
+        if !self.apart {
+            self.count(0, 1);
+        }
+    }
+
+    fn count(&mut self, expected: u32, received: u32) {
+        self.batch_expected = self.batch_expected.saturating_add(expected);
+        self.batch_received += received;
         if self.batch_expected >= BATCH_FRAMES {
             self.fold();
+        }
+    }
+
+    // ---- frames to others ---------------------------------------------------------------------
+
+    /// A frame was heard that was for another station.
+    pub(crate) fn note_overheard(&mut self) {
+        (self.overheard, self.lacking) = (true, 0);
+        if self.apart {
+            self.apart = false;
+            (self.batch_expected, self.batch_received) = (0, 0);
+        }
+    }
+
+    /// Whether frames to others are heard here, as far as can be told: so many in a row are hardly
+    /// lost by chance.
+    pub(crate) fn overhears(&self) -> bool {
+        self.lacking < APART_FRAMES
+    }
+
+    /// The neighbour says, in the frame of this counter, which was heard just now, how many of
+    /// those before it were for this station. What was overtaken is not looked at.
+    pub(crate) fn note_told(&mut self, counter: u32, frames: u32) {
+        let told = Told { counter, frames, heard: self.heard.wrapping_sub(1) };
+        let Some(before) = self.told.filter(|before| before.counter < counter) else {
+            self.told = self.told.or(Some(told));
+            return;
+        };
+        self.told = Some(told);
+        let (all, ours) = (counter - before.counter, frames.wrapping_sub(before.frames));
+        let Some(others) = all.checked_sub(ours) else { return };
+        let overheard = core::mem::take(&mut self.overheard);
+        self.others = if overheard { 0 } else { self.others.saturating_add(others) };
+        if !self.apart && self.others >= APART_FRAMES {
+            self.apart = true;
+            // What others got has counted as lost so far.
+            (self.expected, self.received) = (PRIOR_FRAMES, PRIOR_FRAMES);
+            (self.batch_expected, self.batch_received) = (0, 0);
+        }
+        if self.apart {
+            self.count(ours, told.heard.wrapping_sub(before.heard).min(ours));
         }
     }
 
@@ -139,6 +226,59 @@ mod tests {
             estimator.note_behind(counter + 3, 2);
         }
         assert!((0.4..0.6).contains(&estimator.ratio()), "{}", estimator.ratio());
+    }
+
+    /// Frames in turn for this station and for two others, with a word about it now and then.
+    fn hear_in_turn(
+        estimator: &mut LossEstimator,
+        counters: core::ops::Range<u32>,
+        mut came: impl FnMut(u32, bool) -> bool,
+    ) {
+        for counter in counters {
+            let is_ours = counter % 3 == 0;
+            if !came(counter, is_ours) {
+                continue;
+            }
+            estimator.note(counter);
+            if !is_ours {
+                estimator.note_overheard();
+            } else if counter % 60 == 0 {
+                estimator.note_told(counter, counter / 3);
+            }
+        }
+    }
+
+    #[test]
+    fn what_others_get_is_no_loss_where_it_is_not_heard_and_counts_where_it_is() {
+        let mut stream = StreamKey { seed: 2, replication: 0, entity: 0, purpose: "link" }.stream();
+        for percent in [0, 10, 50] {
+            let mut passes = || stream.next_u32() % 100 >= percent;
+            let mut estimator = LossEstimator::new();
+            hear_in_turn(&mut estimator, 0..30_000, |_, is_ours| is_ours && passes());
+            let error = estimator.ratio() - f64::from(percent) / 100.0;
+            assert!(error.abs() < 0.05, "kept away, {percent} %: off by {error}");
+            assert!(!estimator.overhears());
+            // The switch begins to send all to all.
+            hear_in_turn(&mut estimator, 30_000..60_000, |_, _| passes());
+            let error = estimator.ratio() - f64::from(percent) / 100.0;
+            assert!(error.abs() < 0.05, "overheard, {percent} %: off by {error}");
+            assert!(estimator.overhears());
+            let mut others = LossEstimator::new();
+            (0..1_000).for_each(|counter| others.note(counter));
+            assert!(others.overhears(), "nothing is lacking");
+        }
+    }
+
+    #[test]
+    fn words_that_contradict_counters_change_nothing() {
+        let mut estimator = LossEstimator::new();
+        for counter in 0..2_000 {
+            estimator.note(counter);
+            let lie = [0, u32::MAX, counter.wrapping_mul(77), counter][counter as usize % 4];
+            estimator.note_told(counter, lie);
+            estimator.note_told(counter / 2, lie);
+        }
+        assert!(estimator.ratio() < 0.01, "{}", estimator.ratio());
     }
 
     #[test]

@@ -220,6 +220,16 @@ impl PathMtu {
         self.in_use
     }
 
+    /// The longest frame to be sent with what must not be lost once more: while the length in use
+    /// is in doubt, one that has passed. It is in doubt from half of the misses on that it takes to
+    /// judge it: by chance, there are so many once in ten times.
+    pub(crate) fn safe_len(&self) -> usize {
+        let needed = self.controls.misses_needed(self.in_use, self.confirmed);
+        let is_doubted = |it: &Candidate| it.len == self.in_use && 2 * it.missed >= needed;
+        let doubtful = self.in_use > self.confirmed && self.candidates.iter().any(is_doubted);
+        if doubtful { self.confirmed } else { self.in_use }
+    }
+
     /// Whether nothing is being looked for: the length in use is what was found.
     pub(crate) fn is_settled(&self) -> bool {
         self.phase != Phase::Search

@@ -42,6 +42,8 @@ pub(crate) enum What {
     Ahead,
     /// A coded symbol.
     Coded,
+    /// A part of one of these, and not the last: nothing comes of it by itself.
+    Part,
 }
 
 /// A frame on its way.
@@ -56,6 +58,15 @@ pub(crate) struct Sent {
     pub(crate) after_gap: bool,
     /// Bytes of its body.
     pub(crate) len: u16,
+    /// The frames that have to come for what it carries: those of all parts, if it is the last.
+    pub(crate) parts: u8,
+}
+
+impl Sent {
+    /// The share of such that do not come, where so many frames get lost.
+    pub(crate) fn loss_ratio(&self, of_frames: f64) -> f64 {
+        if self.parts <= 1 { of_frames } else { 1.0 - (1.0 - of_frames).powi(self.parts.into()) }
+    }
 }
 
 /// The frames on their way, oldest first.

@@ -16,7 +16,7 @@ use crate::bounds::{
 };
 use crate::config::CodingParams;
 use crate::stats::Stats;
-use crate::wire::{LinkFeedback, OVERHEAD_LEN};
+use crate::wire::{LinkFeedback, OVERHEAD_LEN, parts_of};
 
 /// Longest wait for feedback that is learned from, in intervals of feedback beyond a round trip.
 const WAIT_MAX: u32 = 8;
@@ -65,11 +65,12 @@ pub(crate) struct LinkUsage {
 }
 
 /// Frames that take longer on their way: those whose bodies are longer than this, and their mean
-/// length.
+/// length; how long a body may be.
 #[derive(Clone, Copy, Debug)]
 struct Long {
     from: usize,
     len: f64,
+    most: usize,
     unseen: Unseen,
 }
 
@@ -140,6 +141,7 @@ impl LinkUsage {
             long: Long {
                 from: len_max / LONG_DIVISOR,
                 len: len_max as f64,
+                most: usize::MAX,
                 unseen: Unseen::default(),
             },
             held: false,
@@ -239,6 +241,21 @@ impl LinkUsage {
         self.log.set_room((lanes * SENT_LOG_MAX).min(WINDOW_SENT_LOG_MAX));
     }
 
+    /// A frame carries bodies of at most so many bytes.
+    pub(crate) fn set_body_len_max(&mut self, len: usize) {
+        self.long.most = len;
+    }
+
+    /// Longest body of a frame.
+    pub(crate) fn body_len_max(&self) -> usize {
+        self.long.most
+    }
+
+    /// How many frames a body of so many bytes goes in.
+    pub(crate) fn parts_of(&self, len: usize) -> usize {
+        parts_of(len, self.long.most)
+    }
+
     /// The next frame with a symbol will have this counter.
     pub(crate) fn begin(&mut self, counter: u32) {
         self.next = self.next.of_counter(counter);
@@ -268,14 +285,20 @@ impl LinkUsage {
 
     /// The frame that was begun goes, whose body has so many bytes. Returns what is known of it,
     /// and a frame that there is no room to remember any more, as if lost.
-    pub(crate) fn note_sent(&mut self, now: Time, what: What, len: usize) -> (Sent, Option<Sent>) {
+    pub(crate) fn note_sent(
+        &mut self,
+        now: Time,
+        (what, parts): (What, usize),
+        len: usize,
+    ) -> (Sent, Option<Sent>) {
         let held = core::mem::take(&mut self.held);
         if self.is_long(len) {
             self.long.len += (len as f64 - self.long.len) / LONG_LEN_PARTS;
         }
         let after_gap = core::mem::take(&mut self.after_gap);
         let number = self.next;
-        let sent = Sent { number, at: now, what, held, after_gap, len: len as u16 };
+        let parts = parts.min(u8::MAX.into()) as u8;
+        let sent = Sent { number, at: now, what, held, after_gap, len: len as u16, parts };
         (sent, self.log.push(sent))
     }
 
@@ -492,7 +515,7 @@ mod tests {
         let mut stats = Stats::default();
         for counter in 0..12 {
             link.begin(counter);
-            link.note_sent(Time::from_millis(counter.into()), What::Source(0), 1_400);
+            link.note_sent(Time::from_millis(counter.into()), (What::Source(0), 1), 1_400);
         }
         // Of each three the last one comes first.
         for (counter, frames) in [(2, 1), (2, 2), (2, 3), (5, 4), (5, 6), (8, 7), (11, 12)] {

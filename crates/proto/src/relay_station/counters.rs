@@ -45,6 +45,13 @@ crate::counters! {
         pub relay_packets_duplicate: u64,
         /// Packets of coded frames that were sent again, as their receiver has not reported them.
         pub relay_packets_resent: u64,
+        /// Combinations of packets that were sent, as their receiver is likely to lack some.
+        pub relay_repairs_sent: u64,
+        /// Packets for this node, or for it to forward, out of such combinations; those that had
+        /// come before are among them.
+        pub relay_packets_repaired: u64,
+        /// Combinations out of which bytes came that are no packet.
+        pub relay_repair_mismatches: u64,
         /// Times that a neighbour was sent no coded frames any more because it could not decode
         /// them.
         pub relay_switched_off: u64,
@@ -99,6 +106,9 @@ impl RelayStation {
             relay_reports_sent: stats.reports_sent,
             relay_packets_duplicate: stats.duplicates,
             relay_packets_resent: stats.resent,
+            relay_repairs_sent: stats.repairs_sent,
+            relay_packets_repaired: stats.repaired,
+            relay_repair_mismatches: stats.repair_mismatches,
             relay_switched_off: stats.switched_off,
             relay_congested_s: stats.congested_s,
             relay_queue_drops: stats.queue_drops,

@@ -2,9 +2,10 @@
 
 use corridor_base::Time;
 
-use super::{FrameOutcome, Rejection, RoleState, Station};
+use super::parts::whole_chunk;
+use super::{FrameOutcome, Rejection, Station};
 use crate::link::handshake::Opened;
-use crate::wire::{ChallengeToken, Chunk, Chunks};
+use crate::wire::{ChallengeToken, Chunk, Chunks, Kind};
 
 impl Station {
     /// Takes what is in a frame of so many bytes, one chunk after the other. What cannot be read,
@@ -17,14 +18,16 @@ impl Station {
         len: usize,
     ) -> FrameOutcome {
         let (from, mut answer) = (opened.from, None);
-        for chunk in Chunks::new(body) {
+        let is_taken = Chunks::new(body).all(|chunk| {
             let taken = chunk.and_then(|chunk| self.take_chunk(now, opened, chunk, len));
-            let Some(said) = taken else { return FrameOutcome::Rejected(Rejection::NotForUs) };
-            answer = answer.or(said);
-        }
+            answer = answer.or(taken.flatten());
+            taken.is_some()
+        });
         match answer {
+            // Whatever is behind it, it was said.
             Some(token) => FrameOutcome::Answered { from, token },
-            None => FrameOutcome::Accepted { from },
+            None if is_taken => FrameOutcome::Accepted { from },
+            None => FrameOutcome::Rejected(Rejection::NotForUs),
         }
     }
 
@@ -41,13 +44,13 @@ impl Station {
         if chunk.kind.is_word() {
             return shared.handle_word(now, opened, chunk, len);
         }
-        match &mut self.role {
-            RoleState::Endpoint(role) => role.handle_chunk(shared, now, opened, chunk)?,
-            RoleState::Helper(role) => role.handle_chunk(shared, now, opened, chunk)?,
-            RoleState::Plain(role) => role.handle_chunk(shared, opened, chunk)?,
-            RoleState::TcpNc(role) => role.handle_chunk(shared, now, opened, chunk)?,
-            RoleState::Window(role) => role.handle_chunk(shared, now, opened, chunk)?,
+        if chunk.kind == Kind::Part {
+            let whole = shared.take_part(opened, chunk.body)?;
+            self.role.note_part(now, opened);
+            let Some(whole) = whole else { return Some(None) };
+            return self.take_chunk(now, opened, whole_chunk(&whole)?, len);
         }
+        self.role.handle_chunk(shared, now, opened, chunk)?;
         Some(None)
     }
 }
@@ -60,7 +63,7 @@ mod tests {
     use crate::bounds::CHUNKS_MAX;
     use crate::config::StationId;
     use crate::station::window_tests::station;
-    use crate::wire::{Kind, Word};
+    use crate::wire::Word;
 
     /// Two that know each other, and when.
     fn pair() -> ([Station; 2], Time) {
@@ -94,9 +97,14 @@ mod tests {
     }
 
     fn challenge(frame: &mut Vec<u8>) {
+        say(&Word::Challenge { to: StationId(2), token: [7; 8] }, frame);
+    }
+
+    /// Another chunk follows.
+    fn say(word: &Word, frame: &mut Vec<u8>) {
         let mut body = Vec::new();
-        Word::Challenge { to: StationId(2), token: [7; 8] }.write_last(&mut body);
-        Kind::Challenge.write(&body[1..], frame);
+        word.write_last(&mut body);
+        word.kind().write(&body[1..], frame);
     }
 
     const TAKEN: FrameOutcome = FrameOutcome::Accepted { from: StationId(1) };
@@ -106,11 +114,68 @@ mod tests {
     fn several_chunks_of_a_frame_are_taken() {
         let said = outcome(|frame| {
             challenge(frame);
-            challenge(frame);
+            say(&Word::Challenge { to: StationId(2), token: [8; 8] }, frame);
             Kind::Probe.begin_last(frame);
             frame.extend([0; 100]);
         });
         assert_eq!(said, (TAKEN, 2));
+    }
+
+    #[test]
+    fn what_is_said_twice_is_answered_once() {
+        let said = outcome(|frame| {
+            (0..7).for_each(|_| challenge(frame));
+            Word::Challenge { to: StationId(2), token: [7; 8] }.write_last(frame);
+        });
+        assert_eq!(said, (TAKEN, 1));
+        let said = outcome(|frame| {
+            (0..7).for_each(|_| say(&Word::Goodbye, frame));
+            Word::Goodbye.write_last(frame);
+        });
+        assert_eq!(said, (TAKEN, 1));
+    }
+
+    /// The driver did not learn of it, and asked in vain.
+    #[test]
+    fn an_answer_before_what_ends_its_frame_was_given_all_the_same() {
+        let token = [7; 8];
+        let said = outcome(|frame| {
+            say(&Word::Answer { to: StationId(2), token }, frame);
+            frame.push(0x7f);
+        });
+        assert_eq!(said.0, FrameOutcome::Answered { from: StationId(1), token });
+    }
+
+    /// It was answered when it came first, and never again: the peer went on saying it.
+    #[test]
+    fn a_goodbye_beside_others_is_answered_each_time_and_nothing_else_is_taken_then() {
+        let ([mut sender, mut receiver], now) = pair();
+        for time in 0..3 {
+            let mut frame = Vec::new();
+            sender.shared.group.begin(&mut frame);
+            say(&Word::Goodbye, &mut frame);
+            Word::Challenge { to: StationId(2), token: [time; 8] }.write_last(&mut frame);
+            sender.shared.group.seal(&mut frame, 0);
+            let outcome = receiver.handle_frame(now, &frame);
+            assert_eq!(outcome, TAKEN, "{time}");
+            let answers = core::iter::from_fn(|| receiver.shared.poll_presence(now)).count();
+            assert_eq!(answers, if time == 0 { 2 } else { 1 }, "{time}");
+        }
+    }
+
+    #[test]
+    fn behind_a_body_of_known_length_nothing_may_be() {
+        for (behind, outcome_of_it) in [(&[][..], TAKEN), (&[0], ENDED), (&[1], ENDED)] {
+            let said = outcome(|frame| {
+                let mut body = Vec::new();
+                Word::Challenge { to: StationId(2), token: [7; 8] }.write_last(&mut body);
+                body.extend(behind);
+                Kind::Challenge.write(&body[1..], frame);
+                Kind::Probe.begin_last(frame);
+                frame.extend([0; 3]);
+            });
+            assert_eq!(said, (outcome_of_it, usize::from(behind.is_empty())), "{behind:?}");
+        }
     }
 
     /// What stands before it was taken; what is behind it is not looked at.

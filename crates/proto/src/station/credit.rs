@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use super::{RoleState, Station};
+use super::Station;
 use crate::bounds::{CREDIT_PACKETS_MIN, CREDIT_QUEUE, CREDIT_ROUND_TRIPS, CREDIT_SYMBOL_PACKETS};
 
 impl Station {
@@ -29,25 +29,16 @@ impl Station {
     /// How many new symbols of the peer's there is room for behind this station; `None`: for all.
     /// Whether the peer should hear of it soon.
     pub(crate) fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
-        match &mut self.role {
-            RoleState::Window(role) => role.set_credit(now, symbols),
-            _ => false,
-        }
+        self.role.set_credit(now, symbols)
     }
 
     /// Whether both directions share the channel, as a hub finds out from all its neighbours.
     pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
-        if let RoleState::Window(role) = &mut self.role {
-            role.set_air_shared(is_shared);
-        }
+        self.role.set_air_shared(is_shared);
     }
 
     /// The round trip to the peer as far as it is known.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
-        match &self.role {
-            RoleState::Endpoint(role) => role.round_trip(),
-            RoleState::Window(role) => role.round_trip(),
-            RoleState::Helper(_) | RoleState::Plain(_) | RoleState::TcpNc(_) => None,
-        }
+        self.role.round_trip()
     }
 }

@@ -5,15 +5,18 @@ use core::time::Duration;
 use corridor_base::{Stream, Time};
 
 use super::left_out::LeftOut;
+use super::role::Role;
 use super::{Destination, Event, Shared};
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
 use crate::flow::block::proof::{Origin, Verdict};
 use crate::flow::block::tags::SymbolTags;
-use crate::inspect::{DecoderView, EncoderView};
+use crate::inspect::Inspection;
 use crate::link::handshake::{Group, Joined, Opened, Peer};
-use crate::wire::{Ack, Chunk, Enc, Kind, OVERHEAD_LEN, Report, chunk_len};
+use crate::wire::{
+    Ack, Chunk, END_TAG_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report, chunk_len,
+};
 
 /// Encoder, decoder, and what they say to each other's other side.
 pub(crate) struct Endpoint {
@@ -62,16 +65,6 @@ impl Endpoint {
         }
     }
 
-    /// How long the helper is left out yet, if it is.
-    pub(crate) fn left_out(&self, now: Time) -> Option<Duration> {
-        self.left_out.rest(now)
-    }
-
-    /// Source symbols have tags from end to end.
-    pub(crate) fn is_tagged(&self) -> bool {
-        self.encoder.is_tagged()
-    }
-
     /// Number of the oldest block that the encoder holds.
     pub(crate) fn base(&self) -> u32 {
         self.encoder.base()
@@ -80,10 +73,6 @@ impl Endpoint {
     /// The round trip through the tunnel, once measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.encoder.rtt().measured()
-    }
-
-    pub(crate) fn inspect(&self) -> (EncoderView, Option<DecoderView>) {
-        (self.encoder.inspect(), self.decoder.as_ref().map(Decoder::inspect))
     }
 
     pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
@@ -121,18 +110,18 @@ impl Endpoint {
         shared: &mut Shared,
         now: Time,
         opened: Opened,
-        Chunk { kind, body }: Chunk<'_>,
+        chunk: Chunk<'_>,
     ) -> Option<()> {
-        match kind {
-            Kind::Enc => self.handle_enc(shared, now, opened.from, body)?,
+        match chunk.kind {
+            Kind::Enc => self.handle_enc(shared, now, opened.from, chunk.body)?,
             Kind::Ack => {
-                let (ack, _) = Ack::parse(body)?;
+                let ack = chunk.read(Ack::parse)?;
                 if opened.from == self.peer && ack.flow == shared.config.id {
                     self.handle_ack(shared, now, &ack);
                 }
             }
             Kind::Report if Some(opened.from) == self.helper => {
-                self.handle_report(shared, now, &Report::parse(body)?);
+                self.handle_report(shared, now, opened, &chunk.read(Report::parse)?);
             }
             _ => return None,
         }
@@ -150,6 +139,8 @@ impl Endpoint {
         let field = decoder.field();
         let enc = Enc::parse(body, |_| Some(field))?;
         if enc.flow != self.peer {
+            // A helper says it to the other end.
+            shared.group.note_overheard(from);
             return None;
         }
         let origin = if Some(from) == self.helper { Origin::Helper } else { Origin::Encoder };
@@ -192,13 +183,15 @@ impl Endpoint {
         self.encoder.handle_ack(now, ack, &mut shared.stats);
     }
 
-    fn handle_report(&mut self, shared: &mut Shared, now: Time, report: &Report) {
-        let own = report.e1.iter().find(|(flow, _)| *flow == shared.config.id);
-        if let Some(&(_, e1)) = own {
-            self.measured.e1 = e1;
-            self.report_at = Some(now);
-            self.update_links(shared, now);
-        }
+    fn handle_report(&mut self, shared: &mut Shared, now: Time, opened: Opened, report: &Report) {
+        let own = report.encoders.iter().find(|encoder| encoder.flow == shared.config.id);
+        let Some(&EncoderReport { e1, frames, .. }) = own else { return };
+        shared.group.note_told(opened, frames);
+        // One that hears nothing of this station is not counted on.
+        let hears = e1 < 1.0;
+        self.measured.e1 = if hears { e1 } else { 0.0 };
+        self.report_at = hears.then_some(now);
+        self.update_links(shared, now);
     }
 
     /// How long the helper may not report before it is not counted on, by what it says of itself.
@@ -234,11 +227,14 @@ impl Endpoint {
             return None;
         }
         if let Some(ack) = self.held_ack.take() {
+            // It may have been made for longer frames.
+            let ack =
+                if ack.len() <= shared.body_len_max() { ack } else { self.make_ack(shared, now)? };
             return Some(self.send_ack(shared, &ack));
         }
         let ack_due = self.decoder.as_ref().and_then(Decoder::ack_due).is_some_and(|at| at <= now);
-        if self.poll_enc(shared, now) {
-            self.send_enc(shared, now, ack_due);
+        if let Some(kind) = self.poll_enc(shared, now) {
+            self.send_enc(shared, now, kind, ack_due);
             return Some(Destination::Station(self.peer));
         }
         if ack_due {
@@ -248,23 +244,27 @@ impl Endpoint {
         None
     }
 
-    /// Makes an ENC body in `self.body`, if there is one to send.
-    fn poll_enc(&mut self, shared: &mut Shared, now: Time) -> bool {
-        self.body.clear();
+    /// Makes an ENC body in `self.body`, or that of a part of one, if there is one to send. Which.
+    fn poll_enc(&mut self, shared: &mut Shared, now: Time) -> Option<Kind> {
+        if !shared.pacer.allows(now) {
+            return None;
+        }
         let counter = shared.group.next_counter();
-        shared.pacer.allows(now)
-            && self.encoder.poll(
-                now,
-                counter,
-                &mut shared.ingress,
-                &mut self.body,
-                &mut shared.stats,
-            )
+        if shared.cut.is_open() {
+            if shared.next_part(&mut self.body) {
+                self.encoder.note_last_part(now, counter);
+            }
+            return Some(Kind::Part);
+        }
+        self.body.clear();
+        let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
+        let written = self.encoder.poll(now, counter, ingress, &mut self.body, stats);
+        written.then(|| shared.cut(Kind::Enc, &mut self.body))
     }
 
-    fn send_enc(&mut self, shared: &mut Shared, now: Time, ack_due: bool) {
+    fn send_enc(&mut self, shared: &mut Shared, now: Time, kind: Kind, ack_due: bool) {
         let taken = OVERHEAD_LEN + self.body.len();
-        let room = shared.path.frame_len().saturating_sub(taken);
+        let room = shared.path.safe_frame_len().saturating_sub(taken);
         let pending = self.decoder.as_ref().is_some_and(|decoder| decoder.ack_due().is_some());
         let fits =
             |decoder: &Decoder| chunk_len(Ack::len_bytes_max(decoder.blocks_to_tell())) <= room;
@@ -280,7 +280,7 @@ impl Endpoint {
             Kind::Ack.write(&ack, &mut shared.frame);
             shared.stats.acks_piggybacked += 1;
         }
-        Kind::Enc.begin_last(&mut shared.frame);
+        kind.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(&self.body);
         self.seal(shared);
     }
@@ -303,7 +303,7 @@ impl Endpoint {
             _ => 1.0,
         };
         let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
-        let room = shared.path.frame_len() - OVERHEAD_LEN;
+        let room = shared.body_len_max();
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
         let (base, blocks) = self.decoder.as_mut()?.take_ack(now, room);
         let ack = Ack {
@@ -339,6 +339,9 @@ impl Endpoint {
         if let Some(decoder) = &mut self.decoder {
             decoder.handle_timeout(now, &mut shared.egress, &mut shared.stats);
         }
+        if shared.group.is_up(self.peer) && self.encoder.suspects_length(now) {
+            shared.path.hint(now);
+        }
         if self.report_at.is_some_and(|at| now - at >= self.report_stale_after(shared)) {
             self.report_at = None;
             self.update_links(shared, now);
@@ -357,5 +360,62 @@ impl Endpoint {
             timers[3] = self.encoder.poll_timeout().map(|due| due.max(pace));
         }
         timers.into_iter().flatten().min()
+    }
+}
+
+impl Role for Endpoint {
+    fn tag_len(&self) -> usize {
+        if self.encoder.is_tagged() { END_TAG_LEN } else { 0 }
+    }
+
+    fn left_out(&self, now: Time) -> Option<Duration> {
+        self.left_out.rest(now)
+    }
+
+    fn limit_symbols(&mut self, _now: Time, len: usize) {
+        self.limit_symbols(len);
+    }
+
+    fn handle_chunk(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        chunk: Chunk<'_>,
+    ) -> Option<()> {
+        self.handle_chunk(shared, now, opened, chunk)
+    }
+
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        self.poll_transmit(shared, now)
+    }
+
+    fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.handle_timeout(shared, now);
+    }
+
+    fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+        self.poll_timeout(shared)
+    }
+
+    fn take_joined(&mut self, shared: &mut Shared, now: Time, joined: &Joined) {
+        self.take_joined(shared, now, joined);
+    }
+
+    fn restart_session(&mut self) {
+        self.restart_session();
+    }
+
+    fn base(&self) -> u32 {
+        self.base()
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
+        self.round_trip()
+    }
+
+    fn inspect(&self, view: &mut Inspection) {
+        view.encoder = Some(self.encoder.inspect());
+        view.decoder = self.decoder.as_ref().map(Decoder::inspect);
     }
 }

@@ -2,19 +2,22 @@
 
 use corridor_base::{Stream, Time};
 
+use super::role::Role;
 use super::{Destination, Shared};
 use crate::bounds::REPORT_INTERVAL;
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::helper::Helper;
-use crate::inspect::FlowView;
+use crate::inspect::Inspection;
 use crate::link::handshake::{Joined, Opened};
-use crate::wire::{Ack, Chunk, ENC_LEN, Enc, Kind, OVERHEAD_LEN, Report};
+use crate::wire::{Ack, Chunk, ENC_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report};
 
 /// The two flows between the endpoints, each with the station it goes to.
 pub(crate) struct HelperStation {
     flows: [(Helper, StationId); 2],
     /// Which flow is asked first for the next frame.
     turn: usize,
+    /// The flow of which something was written last, and the counter of its frame.
+    written: Option<(usize, u32)>,
     report_due: Time,
 }
 
@@ -35,54 +38,11 @@ impl HelperStation {
             }
             (helper, to)
         };
-        HelperStation { flows: [flow(a, b), flow(b, a)], turn: 0, report_due: now }
+        HelperStation { flows: [flow(a, b), flow(b, a)], turn: 0, written: None, report_due: now }
     }
 
     fn flow_mut(&mut self, from: StationId) -> Option<&mut Helper> {
         self.flows.iter_mut().map(|(helper, _)| helper).find(|helper| helper.flow() == from)
-    }
-
-    pub(crate) fn inspect(&self) -> Vec<FlowView> {
-        self.flows.iter().map(|(helper, _)| helper.inspect()).collect()
-    }
-
-    pub(crate) fn take_joined(&mut self, joined: &Joined) {
-        if !joined.new_instance {
-            if let Some(helper) = self.flow_mut(joined.peer) {
-                helper.restart_counters();
-            }
-            return;
-        }
-        if let Some(helper) = self.flow_mut(joined.peer) {
-            helper.restart(joined);
-        }
-        // A decoder that restarted has none of what it acknowledged.
-        for (helper, to) in &mut self.flows {
-            if *to == joined.peer {
-                helper.restart_decoder();
-            }
-        }
-    }
-
-    pub(crate) fn handle_chunk(
-        &mut self,
-        shared: &mut Shared,
-        now: Time,
-        opened: Opened,
-        Chunk { kind, body }: Chunk<'_>,
-    ) -> Option<()> {
-        match kind {
-            Kind::Enc => {
-                let helper = self.flow_mut(opened.from)?;
-                let field = helper.field();
-                let enc =
-                    Enc::parse(body, |_| Some(field)).filter(|enc| enc.flow == opened.from)?;
-                helper.handle_enc(now, opened.header.counter, &enc, &mut shared.stats);
-            }
-            Kind::Ack => self.handle_ack(shared, now, opened.from, &Ack::parse(body)?.0),
-            _ => return None,
-        }
-        Some(())
     }
 
     fn handle_ack(&mut self, shared: &mut Shared, now: Time, from: StationId, ack: &Ack) {
@@ -104,13 +64,101 @@ impl HelperStation {
         helper.handle_ack(now, ack);
     }
 
-    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+    fn anyone_up(&self, shared: &Shared) -> bool {
+        self.flows.iter().any(|(_, to)| shared.group.is_up(*to))
+    }
+
+    fn write_report(&mut self, shared: &mut Shared, now: Time) {
+        self.report_due = now + REPORT_INTERVAL;
+        let encoders = self.flows.iter().filter_map(|(helper, _)| {
+            let flow = helper.flow();
+            let peer = shared.group.peer(flow)?;
+            let e1 = peer.erasure_ratio(now, peer.encoder_stale_after());
+            let e1 = if peer.link.overhears() { e1 } else { 1.0 };
+            Some(EncoderReport { flow, e1, frames: shared.group.frames_for(flow) })
+        });
+        let report = Report { encoders: encoders.collect() };
+        shared.group.begin(&mut shared.frame);
+        Kind::Report.begin_last(&mut shared.frame);
+        report.write(&mut shared.frame);
+        shared.seal();
+        shared.stats.control_frames_sent += 1;
+    }
+}
+
+impl Role for HelperStation {
+    fn carries_packets(&self) -> bool {
+        false
+    }
+
+    fn packet_len_max(&self, _: &Shared, _frame_len: usize) -> usize {
+        0
+    }
+
+    fn inspect(&self, view: &mut Inspection) {
+        view.flows = self.flows.iter().map(|(helper, _)| helper.inspect()).collect();
+    }
+
+    fn take_joined(&mut self, _: &mut Shared, _now: Time, joined: &Joined) {
+        if !joined.new_instance {
+            if let Some(helper) = self.flow_mut(joined.peer) {
+                helper.restart_counters();
+            }
+            return;
+        }
+        if let Some(helper) = self.flow_mut(joined.peer) {
+            helper.restart(joined);
+        }
+        // A decoder that restarted has none of what it acknowledged.
+        for (helper, to) in &mut self.flows {
+            if *to == joined.peer {
+                helper.restart_decoder();
+            }
+        }
+    }
+
+    fn handle_chunk(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        chunk: Chunk<'_>,
+    ) -> Option<()> {
+        if matches!(chunk.kind, Kind::Enc | Kind::Ack) {
+            // It is for the other end.
+            shared.group.note_overheard(opened.from);
+        }
+        match chunk.kind {
+            Kind::Enc => {
+                let helper = self.flow_mut(opened.from)?;
+                let field = helper.field();
+                let enc = Enc::parse(chunk.body, |_| Some(field))
+                    .filter(|enc| enc.flow == opened.from)?;
+                helper.handle_enc(now, opened.header.counter, &enc, &mut shared.stats);
+            }
+            Kind::Ack => {
+                self.handle_ack(shared, now, opened.from, &chunk.read(Ack::parse)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
         if self.report_due <= now && self.anyone_up(shared) {
             self.write_report(shared, now);
             return Some(Destination::All);
         }
         if !shared.pacer.allows(now) {
             return None;
+        }
+        if let (true, Some((at, before))) = (shared.cut.is_open(), self.written) {
+            let (helper, to) = &mut self.flows[at];
+            let counter = shared.group.next_counter();
+            if shared.send_part() {
+                helper.note_last_part(before, counter);
+            }
+            return Some(Destination::Station(*to));
         }
         for step in 0..self.flows.len() {
             let at = (self.turn + step) % self.flows.len();
@@ -121,9 +169,12 @@ impl HelperStation {
             let counter = shared.group.next_counter();
             shared.group.begin(&mut shared.frame);
             Kind::Enc.begin_last(&mut shared.frame);
+            let begins_at = shared.frame.len();
             if helper.poll(counter, &mut shared.frame, &mut shared.stats) {
                 let to = *to;
                 self.turn = at + 1;
+                self.written = Some((at, counter));
+                shared.cut_frame(Kind::Enc, begins_at);
                 shared.seal();
                 return Some(Destination::Station(to));
             }
@@ -131,29 +182,11 @@ impl HelperStation {
         None
     }
 
-    fn anyone_up(&self, shared: &Shared) -> bool {
-        self.flows.iter().any(|(_, to)| shared.group.is_up(*to))
-    }
-
-    fn write_report(&mut self, shared: &mut Shared, now: Time) {
-        self.report_due = now + REPORT_INTERVAL;
-        let e1 = self.flows.iter().filter_map(|(helper, _)| {
-            let peer = shared.group.peer(helper.flow())?;
-            Some((helper.flow(), peer.erasure_ratio(now, peer.encoder_stale_after())))
-        });
-        let report = Report { e1: e1.collect() };
-        shared.group.begin(&mut shared.frame);
-        Kind::Report.begin_last(&mut shared.frame);
-        report.write(&mut shared.frame);
-        shared.seal();
-        shared.stats.control_frames_sent += 1;
-    }
-
-    pub(crate) fn handle_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, _: &mut Shared, now: Time) {
         self.flows.iter_mut().for_each(|(helper, _)| helper.handle_timeout(now));
     }
 
-    pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+    fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
         let report = self.anyone_up(shared).then_some(self.report_due);
         self.flows.iter().filter_map(|(helper, _)| helper.poll_timeout()).chain(report).min()
     }

@@ -9,9 +9,8 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use super::{RoleState, Station};
+use super::Station;
 use crate::bounds::{FORGED_TOLD, LEFT_OUT_DEADLINES, LEFT_OUT_MAX};
-use crate::wire::END_TAG_LEN;
 
 /// Whether a helper is left out, and since when it has been in again.
 #[derive(Debug, Default)]
@@ -53,16 +52,12 @@ impl Station {
     /// Bytes that a tag from end to end takes of each source symbol: where a helper recodes what
     /// this station sends, and there is a key that the helper has not.
     pub fn tag_len(&self) -> usize {
-        match &self.role {
-            RoleState::Endpoint(role) if role.is_tagged() => END_TAG_LEN,
-            _ => 0,
-        }
+        self.role.tag_len()
     }
 
     /// How long the helper is left out yet, since what it sent made tags fail.
     pub fn helper_left_out(&self, now: Time) -> Option<Duration> {
-        let RoleState::Endpoint(role) = &self.role else { return None };
-        role.left_out(now)
+        self.role.left_out(now)
     }
 }
 

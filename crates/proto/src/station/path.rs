@@ -49,6 +49,12 @@ impl Path {
         self.in_use
     }
 
+    /// The longest frame that is known to pass, or at least not doubted to.
+    pub(crate) fn safe_frame_len(&self) -> usize {
+        let safe = self.search.as_ref().map_or(usize::MAX, PathMtu::safe_len);
+        self.in_use.min(safe.max(FRAME_LEN_MIN))
+    }
+
     /// Looks for the longest frame that passes.
     pub(crate) fn search(&mut self, lens: FrameLens) {
         self.search = Some(PathMtu::new(FrameLens { max: lens.max.min(self.limit), ..lens }));

@@ -1,7 +1,7 @@
 //! Two stations over a path that swallows long frames, in virtual time.
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey, Time};
@@ -116,6 +116,11 @@ fn plain(peer: StationId) -> Role {
     Role::Plain { peer }
 }
 
+/// The paper's, with symbols as long as frames here.
+fn paper() -> CodingParams {
+    CodingParams { symbol_size: 0, ..CodingParams::paper() }
+}
+
 #[test]
 fn each_direction_is_found_by_itself_and_packets_up_to_the_mtu_cross() {
     let settings = [
@@ -172,9 +177,16 @@ fn a_path_that_loses_a_third_of_its_frames_is_used_in_full() {
 }
 
 #[test]
-fn packets_that_wait_as_the_path_becomes_shorter_are_dropped_and_others_cross() {
-    for coding in [CodingParams::default(), CodingParams::window()] {
-        let mut net = Net::new(endpoint, coding, [9_000, 9_000]);
+fn packets_that_wait_as_the_path_becomes_shorter_cross_in_parts() {
+    let settings = [
+        (endpoint as fn(StationId) -> Role, CodingParams::default()),
+        (endpoint, paper()),
+        (endpoint, CodingParams::window()),
+        (endpoint, CodingParams::tcp_nc()),
+        (plain, CodingParams::default()),
+    ];
+    for (role, coding) in settings {
+        let mut net = Net::new(role, coding, [9_000, 9_000]);
         net.pass(Duration::from_secs(1));
         let most = net.ends[0].tunnel_mtu();
         for _ in 0..20 {
@@ -184,11 +196,74 @@ fn packets_that_wait_as_the_path_becomes_shorter_are_dropped_and_others_cross() 
         net.ends[0].limit_frames(net.now, 1_300);
         assert_eq!(net.ends[0].frame_len(), 1_300);
         net.pass(Duration::from_secs(5));
+        assert_eq!(net.delivered[1], vec![Net::packet(most); 20], "{coding:?}");
         let shorter = net.ends[0].tunnel_mtu();
         assert_eq!(most - shorter, LENS.max - 1_300);
         assert!(net.crosses(0, shorter) && net.crosses(1, most), "{coding:?}");
-        assert!(net.ends[0].stats().packets_refused >= 20);
+        let [stats, heard] = net.ends.each_ref().map(Station::stats);
+        assert_eq!(stats.packets_refused, 0);
+        assert!(heard.symbols_joined >= 20 && heard.symbols_joined <= stats.symbols_cut);
+        assert!(stats.part_frames_sent >= 2 * stats.symbols_cut);
+        assert!(stats.erasure_ratio_e3 < 0.02, "{stats:?}");
     }
+}
+
+/// What was accepted arrives, whatever was made of it when the path became shorter: packets that
+/// wait, symbols on their way, and repair that is owed. The interface may say so, or nobody.
+#[test]
+fn a_path_that_becomes_shorter_under_load_strands_nothing() {
+    for coding in [CodingParams::default(), paper(), CodingParams::window()] {
+        for loss_ratio in [0.0, 0.2] {
+            for (told, mtu) in [(true, 1_350), (false, 1_350), (false, 700)] {
+                strands_nothing(coding, loss_ratio, (told, mtu));
+            }
+        }
+    }
+}
+
+fn strands_nothing(coding: CodingParams, loss_ratio: f64, (told, mtu): (bool, usize)) {
+    let case = format!("{:?} of {}, {loss_ratio}, {told}, {mtu}", coding.mode, coding.block_size);
+    let mut net = Net::new(endpoint, coding, [LENS.max; 2]);
+    net.pass(Duration::from_secs(1));
+    assert_eq!(net.ends[0].frame_len(), LENS.max, "{case}");
+    net.loss_ratio = loss_ratio;
+    let mut sent: Vec<Vec<u8>> = Vec::new();
+    for ms in 0..4_000 {
+        // As the path becomes shorter, a burst waits.
+        for _ in 0..if ms == 1_000 { 40 } else { 1 } {
+            // Full ones and short ones, each another one.
+            let number = sent.len() as u32;
+            let len = if number % 3 == 2 { 100 } else { net.ends[0].tunnel_mtu() };
+            let mut packet = Net::packet(len);
+            // Its flow knows nothing of ECN: nothing marks it.
+            packet[1] = 0;
+            packet[32..36].copy_from_slice(&number.to_be_bytes());
+            if net.ends[0].handle_packet(net.now, &packet) == PacketOutcome::Accepted {
+                sent.push(packet);
+            }
+        }
+        if ms == 1_000 {
+            net.mtus[0] = mtu;
+            if told {
+                net.ends[0].limit_frames(net.now, mtu);
+            }
+        }
+        net.pass(Duration::from_millis(1));
+    }
+    net.pass(Duration::from_secs(4));
+    let [stats, heard] = net.ends.each_ref().map(Station::stats);
+    let number = |packet: &[u8]| <[u8; 4]>::try_from(&packet[32..36]).unwrap();
+    let came: BTreeMap<_, _> = net.delivered[1].iter().map(|it| (number(it), it)).collect();
+    let lacking = sent.iter().filter(|packet| !came.contains_key(&number(packet))).count();
+    // Some were dropped to tell their flow that a queue stands, before they were made symbols of.
+    let dropped = stats.packets_dropped_codel as usize;
+    assert_eq!(lacking, dropped, "{case}: of {}: {stats:?} {heard:?}", sent.len());
+    assert_eq!(net.delivered[1].len(), came.len(), "{case}: some came twice");
+    let is_same = |packet: &Vec<u8>| came.get(&number(packet)).is_none_or(|it| *it == packet);
+    assert!(sent.iter().all(is_same), "{case}: some were changed");
+    assert!(net.ends[0].frame_len() <= mtu && stats.symbols_cut > 0, "{case}: {stats:?}");
+    assert!(sent.len() > 1_000 && heard.symbols_joined > 0, "{case}: {} were taken", sent.len());
+    println!("{case}: {} of {} symbols cut", stats.symbols_cut, stats.symbols_added);
 }
 
 /// The path becomes shorter while a stream of full-size packets crosses it, and short ones beside

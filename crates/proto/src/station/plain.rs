@@ -3,6 +3,7 @@
 use corridor_base::Time;
 use corridor_packet::PacketRef;
 
+use super::role::Role;
 use super::{Destination, Shared};
 use crate::config::StationId;
 use crate::flow::symbol::{self, Packet};
@@ -18,14 +19,22 @@ impl Plain {
     pub(crate) fn new(peer: StationId) -> Self {
         Plain { peer }
     }
+}
 
-    pub(crate) fn packet_len_max(frame_len_max: usize) -> usize {
-        frame_len_max - OVERHEAD_LEN - PACKET_PREFIX_LEN
+/// Longest packet that frames of this length carry.
+pub(crate) fn packet_len_max(frame_len: usize) -> usize {
+    frame_len - OVERHEAD_LEN - PACKET_PREFIX_LEN
+}
+
+impl Role for Plain {
+    fn packet_len_max(&self, _: &Shared, frame_len: usize) -> usize {
+        packet_len_max(frame_len)
     }
 
-    pub(crate) fn handle_chunk(
+    fn handle_chunk(
         &mut self,
         shared: &mut Shared,
+        _now: Time,
         opened: Opened,
         chunk: Chunk<'_>,
     ) -> Option<()> {
@@ -40,25 +49,21 @@ impl Plain {
         Some(())
     }
 
-    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
-        if !shared.group.is_up(self.peer) || shared.ingress.is_empty() || !shared.pacer.allows(now)
-        {
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        if !shared.group.is_up(self.peer) || !shared.pacer.allows(now) {
             return None;
         }
-        let longest = Plain::packet_len_max(shared.path.frame_len());
-        loop {
-            let packet = shared.ingress.front(now, &mut shared.stats)?;
-            if packet.len() <= longest {
-                shared.group.begin(&mut shared.frame);
-                Kind::Plain.begin_last(&mut shared.frame);
-                symbol::append_packet(Packet::verbatim(&packet, true), &mut shared.frame);
-                break;
-            }
-            // It was taken before the path became shorter.
-            shared.ingress.pop();
-            shared.stats.packets_refused += 1;
+        if shared.cut.is_open() {
+            shared.send_part();
+            return Some(Destination::Station(self.peer));
         }
+        let packet = shared.ingress.front(now, &mut shared.stats)?;
+        shared.group.begin(&mut shared.frame);
+        Kind::Plain.begin_last(&mut shared.frame);
+        let begins_at = shared.frame.len();
+        symbol::append_packet(Packet::verbatim(&packet, true), &mut shared.frame);
         shared.ingress.pop();
+        shared.cut_frame(Kind::Plain, begins_at);
         shared.stats.source_frames_sent += 1;
         shared.seal();
         Some(Destination::Station(self.peer))

@@ -54,8 +54,11 @@ impl Presence {
     }
 }
 
-/// Keeps the newest.
-fn push<T, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
+/// Keeps the newest, and each once.
+fn push<T: PartialEq, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
+    if list.contains(&item) {
+        return;
+    }
     if list.is_full() {
         list.remove(0);
     }
@@ -178,6 +181,7 @@ impl Shared {
             return None;
         }
         self.say(Word::Challenge { to, token }, Destination::Station(to));
+        self.group.note_addressed(to);
         self.stats.frames_sent += 1;
         self.stats.bytes_sent += self.frame.len() as u64;
         Some(&self.frame)

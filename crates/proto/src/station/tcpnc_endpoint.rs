@@ -3,7 +3,8 @@
 use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
 
-use super::plain::Plain;
+use super::plain::{self, Plain};
+use super::role::Role;
 use super::{Destination, Shared};
 use crate::config::{CodingParams, StationConfig, StationId};
 use crate::error::ConfigError;
@@ -26,58 +27,13 @@ impl TcpNcEndpoint {
         seed: Stream,
     ) -> Result<Self, ConfigError> {
         let params = params(&config.coding);
-        let len_max = Self::packet_len_max(config.frame_len_max);
+        let len_max = packet_len_max(config.frame_len_max);
         let layer = NcLayer::new(params, len_max, seed).map_err(|error| ConfigError {
             field: "coding.redundancy",
             given: error.given,
             expected: error.expected,
         })?;
         Ok(TcpNcEndpoint { plain: Plain::new(peer), peer, layer })
-    }
-
-    pub(crate) fn packet_len_max(frame_len_max: usize) -> usize {
-        tcp_nc::packet_len_max(Plain::packet_len_max(frame_len_max))
-    }
-
-    pub(crate) fn handle_packet(&mut self, shared: &mut Shared, now: Time, packet: PacketRef<'_>) {
-        self.look_for_room(shared);
-        self.layer.handle_host_packet(now, packet);
-        self.drain(shared, now);
-    }
-
-    pub(crate) fn handle_chunk(
-        &mut self,
-        shared: &mut Shared,
-        now: Time,
-        opened: Opened,
-        chunk: Chunk<'_>,
-    ) -> Option<()> {
-        if chunk.kind != Kind::Plain || opened.from != self.peer {
-            return None;
-        }
-        for packet in symbol::verbatim_packets(chunk.body) {
-            self.look_for_room(shared);
-            self.layer.handle_path_packet(now, PacketRef::read(packet.bytes));
-            self.drain(shared, now);
-        }
-        Some(())
-    }
-
-    pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
-        self.look_for_room(shared);
-        self.layer.handle_timeout(now);
-        self.drain(shared, now);
-    }
-
-    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
-        self.look_for_room(shared);
-        self.layer.fill_room(now);
-        self.drain(shared, now);
-        self.plain.poll_transmit(shared, now)
-    }
-
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.layer.poll_timeout()
     }
 
     /// Tells the layer how many packets the ingress queue takes. An eighth of it is left to what is
@@ -101,6 +57,65 @@ impl TcpNcEndpoint {
             shared.stats.bytes_delivered += packet.len() as u64;
         }
     }
+}
+
+impl Role for TcpNcEndpoint {
+    fn packet_len_max(&self, _: &Shared, frame_len: usize) -> usize {
+        packet_len_max(frame_len)
+    }
+
+    fn handle_packet(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        packet: PacketRef<'_>,
+        _kept: bool,
+    ) -> bool {
+        self.look_for_room(shared);
+        self.layer.handle_host_packet(now, packet);
+        self.drain(shared, now);
+        true
+    }
+
+    fn handle_chunk(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        chunk: Chunk<'_>,
+    ) -> Option<()> {
+        if chunk.kind != Kind::Plain || opened.from != self.peer {
+            return None;
+        }
+        for packet in symbol::verbatim_packets(chunk.body) {
+            self.look_for_room(shared);
+            self.layer.handle_path_packet(now, PacketRef::read(packet.bytes));
+            self.drain(shared, now);
+        }
+        Some(())
+    }
+
+    fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+        self.look_for_room(shared);
+        self.layer.handle_timeout(now);
+        self.drain(shared, now);
+    }
+
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        self.look_for_room(shared);
+        self.layer.fill_room(now);
+        self.drain(shared, now);
+        self.plain.poll_transmit(shared, now)
+    }
+
+    fn poll_timeout(&self, _: &Shared) -> Option<Time> {
+        self.layer.poll_timeout()
+    }
+}
+
+/// Longest packet that frames of this length carry, with what the layer adds.
+fn packet_len_max(frame_len: usize) -> usize {
+    tcp_nc::packet_len_max(plain::packet_len_max(frame_len))
 }
 
 fn params(coding: &CodingParams) -> NcParams {

@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use corridor_base::{Stream, Time};
 
+use super::role::Role;
 use super::{Destination, Shared};
 use crate::config::{Delivery, LinkErrors, Mode, StationConfig, StationId};
 use crate::flow::window::FLOW;
 use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
 use crate::host::order;
-use crate::inspect::WindowView;
+use crate::inspect::{Inspection, WindowView};
 use crate::link::arrivals::Arrivals;
 use crate::link::handshake::{Joined, Opened};
 use crate::link::pacer::Pacer;
@@ -96,113 +97,12 @@ impl WindowEndpoint {
         })
     }
 
-    /// Oldest symbol the sender holds.
-    pub(crate) fn base(&self) -> u32 {
-        self.sender.base()
-    }
-
-    pub(crate) fn take_joined(&mut self, shared: &mut Shared, now: Time, joined: &Joined) {
-        if joined.peer != self.peer {
-            return;
-        }
-        self.heard = None;
-        if !joined.new_instance {
-            // The same run under new keys: its frames are counted anew.
-            self.ack_follows = false;
-            self.arrivals.restart_session();
-            self.receiver.iter_mut().for_each(|receiver| {
-                receiver.drop_feedback();
-                receiver.set_frame_time(Duration::ZERO);
-            });
-            return;
-        }
-        if joined.first {
-            self.set_rate(shared); // Before there is any feedback.
-        }
-        let coding = &shared.config.coding;
-        self.arrivals = Arrivals::default();
-        self.receiver = if joined.mode == Mode::Window {
-            WindowReceiver::new(
-                (joined.field, usize::from(joined.symbol_size)),
-                (joined.block_size.min(joined.taken.lane_size), joined.taken.lanes),
-                joined.base,
-                coding.delivery_deadline,
-                coding.ack_interval,
-            )
-            .ok()
-            .map(|mut receiver| {
-                receiver.set_shares_air(self.link.shares_air());
-                receiver.set_round_trip(self.link.rtt().smoothed());
-                receiver.set_hold(hold_max(coding.delivery, self.link.rtt()));
-                receiver
-            })
-        } else {
-            None
-        };
-        self.ack_follows = false;
-        self.link.expect_feedback(joined.feedback.unwrap_or(coding.ack_interval));
-        self.link.restart_peer();
-        self.sender.restart_peer(now, &self.link, joined.takes, &mut shared.stats);
-    }
-
-    /// Lets the pace follow the rate, unless it was told.
-    pub(crate) fn set_rate(&self, shared: &mut Shared) -> bool {
-        let follows = shared.config.rate_bps.is_none();
-        if follows {
-            let rate_bps = (8.0 * self.link.bytes_per_s()) as u64;
-            shared.pacer.set_rate(rate_bps);
-            shared.stats.rate_bps = Some(rate_bps);
-        }
-        follows
-    }
-
     /// Whether symbols can be exchanged: the peer is there, and speaks of windows too.
     fn is_up(&self, shared: &Shared) -> bool {
         self.receiver.is_some() && shared.group.is_up(self.peer)
     }
 
-    /// Source symbols are no longer than this, bytes.
-    pub(crate) fn limit_symbols(&mut self, shared: &mut Shared, now: Time, len: usize) {
-        self.sender.limit_symbols(now, len, &mut shared.stats);
-    }
-
     // ---- receiving ----------------------------------------------------------------------------
-
-    pub(crate) fn handle_chunk(
-        &mut self,
-        shared: &mut Shared,
-        now: Time,
-        opened: Opened,
-        Chunk { kind, body }: Chunk<'_>,
-    ) -> Option<()> {
-        if opened.from != self.peer {
-            return None;
-        }
-        self.sender.note_heard(&self.link);
-        let counter = opened.header.counter;
-        match kind {
-            Kind::Window => {
-                let symbol = WindowSymbol::parse(body).filter(|symbol| symbol.flow == FLOW)?;
-                let receiver = self.receiver.as_mut()?;
-                self.arrivals.note(now, counter);
-                receiver.set_frame_time(self.arrivals.frame_time());
-                receiver.handle_symbol(now, &symbol, &mut shared.egress, &mut shared.stats);
-            }
-            Kind::Link => {
-                let heard = self.hear(shared, LinkFeedback::parse(body)?.0, counter);
-                self.heard = heard.map(|heard| (counter, heard));
-            }
-            Kind::WindowAck => {
-                let (feedback, _) = WindowFeedback::parse(body)?;
-                let heard = self.heard.take().filter(|&(frame, _)| frame == counter);
-                if let Some((_, heard)) = heard {
-                    self.handle_feedback(shared, now, &heard, &feedback);
-                }
-            }
-            _ => return None,
-        }
-        Some(())
-    }
 
     /// What is told of the link, if it is about frames of this session.
     fn hear(&self, shared: &Shared, mut told: LinkFeedback, peer_counter: u32) -> Option<Heard> {
@@ -255,42 +155,6 @@ impl WindowEndpoint {
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Makes the next frame. Feedback rides on symbols that have room for it; what is due and
-    /// finds no room goes right behind.
-    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
-        if !self.is_up(shared) {
-            return None;
-        }
-        if self.ack_follows {
-            if self.waits_for_turn(shared, now) {
-                // Meanwhile the pace alone holds back what is queued.
-                if !shared.ingress.is_empty() {
-                    self.link.note_limited();
-                }
-                return None;
-            }
-            self.ack_follows = false;
-            if let Some(feedback) = self.make_ack(shared, now) {
-                return Some(self.send_ack(shared, &feedback));
-            }
-        }
-        let ack_due = self.ack_due().is_some_and(|at| at <= now);
-        if self.poll_symbol(shared, now, ack_due) {
-            let has_news = self.receiver.as_ref().is_some_and(|receiver| receiver.has_news(now));
-            self.send_symbol(shared, now, ack_due, has_news);
-            return Some(Destination::Station(self.peer));
-        }
-        if ack_due {
-            let symbol_soon = !shared.pacer.allows(now) && !shared.ingress.is_empty();
-            if symbol_soon && self.waits_for_room(shared, now) || self.waits_for_turn(shared, now) {
-                return None;
-            }
-            let feedback = self.make_ack(shared, now)?;
-            return Some(self.send_ack(shared, &feedback));
-        }
-        None
-    }
-
     /// Whether feedback that is due waits for a symbol with room a little; once.
     fn waits_for_room(&mut self, shared: &Shared, now: Time) -> bool {
         let waits = self.ack_waits_until.is_none();
@@ -305,23 +169,38 @@ impl WindowEndpoint {
         self.ack_turn.waits(now, &mut shared.pacer, || self.link.frame_time())
     }
 
-    /// Makes a symbol's body in `self.body`, if there is one to send.
-    fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> bool {
-        self.body.clear();
+    /// Makes a symbol's body in `self.body`, or that of a part of one, if there is one to send.
+    /// Which.
+    fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> Option<Kind> {
         if !shared.pacer.allows(now) {
             if !shared.ingress.is_empty() {
                 self.link.note_limited();
             }
-            return false;
+            return None;
         }
         self.link.begin(shared.group.next_counter());
+        if shared.cut.is_open() {
+            let is_last = shared.next_part(&mut self.body);
+            self.sender.note_part(now, &mut self.link, self.body.len(), is_last);
+            return Some(Kind::Part);
+        }
+        self.link.set_body_len_max(shared.body_len_max());
+        self.body.clear();
         let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
-        self.sender.poll(now, (&mut self.link, ack_due), ingress, &mut self.body, stats)
+        let written =
+            self.sender.poll(now, (&mut self.link, ack_due), ingress, &mut self.body, stats);
+        written.then(|| shared.cut(Kind::Window, &mut self.body))
     }
 
-    fn send_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool, has_news: bool) {
+    fn send_symbol(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        kind: Kind,
+        (ack_due, has_news): (bool, bool),
+    ) {
         let taken = OVERHEAD_LEN + self.body.len();
-        let room = shared.path.frame_len().saturating_sub(taken);
+        let room = shared.path.safe_frame_len().saturating_sub(taken);
         // News wait for a symbol with room, rather than take a frame of their own; what is due does
         // not wait for long.
         let fits = self.receiver.as_ref().is_some_and(|receiver| {
@@ -343,7 +222,7 @@ impl WindowEndpoint {
             Kind::WindowAck.write(&self.ack, &mut shared.frame);
             shared.stats.acks_piggybacked += 1;
         }
-        Kind::Window.begin_last(&mut shared.frame);
+        kind.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(&self.body);
         self.seal(shared);
     }
@@ -393,42 +272,179 @@ impl WindowEndpoint {
             self.restart_session();
         }
     }
+}
 
-    /// Our own frames are counted anew: the last one was the last of its session.
-    pub(crate) fn restart_session(&mut self) {
+impl Role for WindowEndpoint {
+    fn base(&self) -> u32 {
+        self.sender.base()
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
+        self.link.rtt().measured()
+    }
+
+    fn inspect(&self, view: &mut Inspection) {
+        let (held, log) = (self.sender.held(), self.link.log());
+        let in_flight = log.sources() + log.repairs();
+        let receiver = self.receiver.as_ref().map(WindowReceiver::inspect);
+        let (span, noted) = receiver.map_or((0, 0), |(_, span, noted)| (span, noted));
+        let next = receiver.map(|(next, ..)| next);
+        view.window = Some(WindowView { held, in_flight, next, span, noted });
+    }
+
+    fn take_joined(&mut self, shared: &mut Shared, now: Time, joined: &Joined) {
+        if joined.peer != self.peer {
+            return;
+        }
+        self.heard = None;
+        if !joined.new_instance {
+            // The same run under new keys: its frames are counted anew.
+            self.ack_follows = false;
+            self.arrivals.restart_session();
+            self.receiver.iter_mut().for_each(|receiver| {
+                receiver.drop_feedback();
+                receiver.set_frame_time(Duration::ZERO);
+            });
+            return;
+        }
+        if joined.first {
+            self.set_rate(shared); // Before there is any feedback.
+        }
+        let coding = &shared.config.coding;
+        self.arrivals = Arrivals::default();
+        self.receiver = if joined.mode == Mode::Window {
+            WindowReceiver::new(
+                (joined.field, usize::from(joined.symbol_size)),
+                (joined.block_size.min(joined.taken.lane_size), joined.taken.lanes),
+                joined.base,
+                coding.delivery_deadline,
+                coding.ack_interval,
+            )
+            .ok()
+            .map(|mut receiver| {
+                receiver.set_shares_air(self.link.shares_air());
+                receiver.set_round_trip(self.link.rtt().smoothed());
+                receiver.set_hold(hold_max(coding.delivery, self.link.rtt()));
+                receiver
+            })
+        } else {
+            None
+        };
+        self.ack_follows = false;
+        self.link.expect_feedback(joined.feedback.unwrap_or(coding.ack_interval));
+        self.link.restart_peer();
+        self.sender.restart_peer(now, &self.link, joined.takes, &mut shared.stats);
+    }
+
+    fn set_rate(&self, shared: &mut Shared) -> bool {
+        let follows = shared.config.rate_bps.is_none();
+        if follows {
+            let rate_bps = (8.0 * self.link.bytes_per_s()) as u64;
+            shared.pacer.set_rate(rate_bps);
+            shared.stats.rate_bps = Some(rate_bps);
+        }
+        follows
+    }
+
+    fn limit_symbols(&mut self, now: Time, len: usize) {
+        self.sender.limit_symbols(now, len);
+    }
+
+    fn handle_chunk(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        chunk: Chunk<'_>,
+    ) -> Option<()> {
+        if opened.from != self.peer {
+            return None;
+        }
+        self.sender.note_heard(&self.link);
+        let counter = opened.header.counter;
+        match chunk.kind {
+            Kind::Window => {
+                let symbol =
+                    WindowSymbol::parse(chunk.body).filter(|symbol| symbol.flow == FLOW)?;
+                let receiver = self.receiver.as_mut()?;
+                self.arrivals.note(now, counter);
+                receiver.set_frame_time(self.arrivals.frame_time());
+                receiver.handle_symbol(now, &symbol, &mut shared.egress, &mut shared.stats);
+            }
+            Kind::Link => {
+                let heard = self.hear(shared, chunk.read(LinkFeedback::parse)?, counter);
+                self.heard = heard.map(|heard| (counter, heard));
+            }
+            Kind::WindowAck => {
+                let feedback = chunk.read(WindowFeedback::parse)?;
+                let heard = self.heard.take().filter(|&(frame, _)| frame == counter);
+                if let Some((_, heard)) = heard {
+                    self.handle_feedback(shared, now, &heard, &feedback);
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// A frame with a part of a symbol came: the symbol comes with the last one, and counts then.
+    fn note_part(&mut self, now: Time, opened: Opened) {
+        if opened.from == self.peer && self.receiver.is_some() {
+            self.arrivals.note(now, opened.header.counter);
+        }
+    }
+
+    /// Makes the next frame. Feedback rides on symbols that have room for it; what is due and
+    /// finds no room goes right behind.
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        if !self.is_up(shared) {
+            return None;
+        }
+        if self.ack_follows {
+            if self.waits_for_turn(shared, now) {
+                // Meanwhile the pace alone holds back what is queued.
+                if !shared.ingress.is_empty() {
+                    self.link.note_limited();
+                }
+                return None;
+            }
+            self.ack_follows = false;
+            if let Some(feedback) = self.make_ack(shared, now) {
+                return Some(self.send_ack(shared, &feedback));
+            }
+        }
+        let ack_due = self.ack_due().is_some_and(|at| at <= now);
+        if let Some(kind) = self.poll_symbol(shared, now, ack_due) {
+            let has_news = self.receiver.as_ref().is_some_and(|receiver| receiver.has_news(now));
+            self.send_symbol(shared, now, kind, (ack_due, has_news));
+            return Some(Destination::Station(self.peer));
+        }
+        if ack_due {
+            let symbol_soon = !shared.pacer.allows(now) && !shared.ingress.is_empty();
+            if symbol_soon && self.waits_for_room(shared, now) || self.waits_for_turn(shared, now) {
+                return None;
+            }
+            let feedback = self.make_ack(shared, now)?;
+            return Some(self.send_ack(shared, &feedback));
+        }
+        None
+    }
+
+    fn restart_session(&mut self) {
         self.heard = None;
         self.link.restart_session();
         self.sender.forget_frames(&self.link);
     }
 
-    /// How many new symbols of the peer's there is room for behind this station.
-    /// Whether the peer should hear of it soon.
-    pub(crate) fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
+    fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
         self.receiver.as_mut().is_some_and(|receiver| receiver.set_credit(now, symbols))
     }
 
-    /// Whether both directions share the channel, as a hub finds out from all its neighbours.
-    pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
+    fn set_air_shared(&mut self, is_shared: bool) {
         self.link.set_air_shared(is_shared);
     }
 
-    /// The round trip through the tunnel, once measured.
-    pub(crate) fn round_trip(&self) -> Option<Duration> {
-        self.link.rtt().measured()
-    }
-
-    /// What is inside, to be watched.
-    pub(crate) fn inspect(&self) -> WindowView {
-        let (held, log) = (self.sender.held(), self.link.log());
-        let in_flight = log.sources() + log.repairs();
-        let receiver = self.receiver.as_ref().map(WindowReceiver::inspect);
-        let (span, noted) = receiver.map_or((0, 0), |(_, span, noted)| (span, noted));
-        WindowView { held, in_flight, next: receiver.map(|(next, ..)| next), span, noted }
-    }
-
-    // ---- time ---------------------------------------------------------------------------------
-
-    pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+    fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
         self.look_at_length(shared, now);
         self.sender.handle_timeout(now, &self.link, &mut shared.stats);
         if let Some(receiver) = &mut self.receiver {
@@ -436,7 +452,7 @@ impl WindowEndpoint {
         }
     }
 
-    pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+    fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
         let receiver = self.receiver.as_ref();
         let deadline = receiver.and_then(WindowReceiver::poll_timeout);
         let up = self.is_up(shared);

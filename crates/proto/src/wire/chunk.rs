@@ -5,8 +5,9 @@
 //! 1 and kind (1), length (1 or 2), body      one that another one follows
 //! 0 and kind (1), body to the frame's end    the last one
 //! ```
-//! A length below 128 takes one byte, a longer one two, with the highest bit set. What follows the
-//! last body before the AEAD tag is padding, zeros that each body can be told from.
+//! A length below 128 takes one byte, a longer one two, with the highest bit set; a short one in
+//! two is none. What follows the last body before the AEAD tag is padding, zeros that each body can
+//! be told from; behind a body whose length is there nothing is.
 
 use super::Reader;
 use crate::bounds::CHUNKS_MAX;
@@ -52,11 +53,13 @@ pub enum Kind {
     GoodbyeHeard,
     /// A frame of relays that XOR packets.
     Relayed,
+    /// A part of a chunk that is longer than a frame.
+    Part,
 }
 
 impl Kind {
     /// All of them, by their codes from 1 on: zeros are no chunk.
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Kind::Enc,
         Kind::Ack,
         Kind::Report,
@@ -72,6 +75,7 @@ impl Kind {
         Kind::Goodbye,
         Kind::GoodbyeHeard,
         Kind::Relayed,
+        Kind::Part,
     ];
 
     /// Its code in a frame.
@@ -100,7 +104,8 @@ impl Kind {
             | Kind::Window
             | Kind::WindowAck
             | Kind::Link
-            | Kind::Relayed => false,
+            | Kind::Relayed
+            | Kind::Part => false,
         }
     }
 
@@ -136,6 +141,18 @@ pub struct Chunk<'a> {
     pub kind: Kind,
     /// What it says.
     pub body: &'a [u8],
+    /// Padding may be behind it.
+    pub is_last: bool,
+}
+
+impl<'a> Chunk<'a> {
+    /// Reads the body by what gives it and what is behind it: zeros in the last chunk, nothing in
+    /// others, or it is none.
+    pub fn read<T>(&self, parse: impl FnOnce(&'a [u8]) -> Option<(T, &'a [u8])>) -> Option<T> {
+        let (read, rest) = parse(self.body)?;
+        let is_padding = self.is_last && rest.iter().all(|&byte| byte == 0);
+        (rest.is_empty() || is_padding).then_some(read)
+    }
 }
 
 /// The chunks of an opened frame, in their order. `None` is the last of what cannot be read: a
@@ -154,10 +171,16 @@ impl<'a> Chunks<'a> {
         Chunks { rest: Some(body), count: 0 }
     }
 
-    /// The body of the first one of this kind, if all before it can be read.
-    pub fn find(body: &'a [u8], kind: Kind) -> Option<&'a [u8]> {
+    /// The first one of this kind, if all before it can be read.
+    pub fn find(body: &'a [u8], kind: Kind) -> Option<Chunk<'a>> {
         let mut chunks = Chunks::new(body).map_while(|chunk| chunk);
-        chunks.find(|chunk| chunk.kind == kind).map(|chunk| chunk.body)
+        chunks.find(|chunk| chunk.kind == kind)
+    }
+
+    /// The only one, if there is no other.
+    pub fn only(body: &'a [u8]) -> Option<Chunk<'a>> {
+        let mut chunks = Chunks::new(body);
+        chunks.next().flatten().filter(|_| chunks.next().is_none())
     }
 
     fn read(&mut self) -> Option<Chunk<'a>> {
@@ -170,15 +193,19 @@ impl<'a> Chunks<'a> {
         let first = read.u8()?;
         let kind = Kind::from_code(first & !FOLLOWED)?;
         if first & FOLLOWED == 0 {
-            return Some(Chunk { kind, body: read.0 });
+            return Some(Chunk { kind, body: read.0, is_last: true });
         }
         let len = match read.u8()? {
-            high if high & LONG != 0 => u16::from_be_bytes([high & !LONG, read.u8()?]),
+            high if high & LONG != 0 => {
+                let len = u16::from_be_bytes([high & !LONG, read.u8()?]);
+                // One byte would do: there is one way to say it.
+                Some(len).filter(|&len| len >= LONG.into())?
+            }
             low => low.into(),
         };
         let body = read.take(len.into())?;
         self.rest = Some(read.0);
-        Some(Chunk { kind, body })
+        Some(Chunk { kind, body, is_last: false })
     }
 }
 
@@ -200,7 +227,7 @@ mod tests {
         for (code, kind) in (1..).zip(Kind::ALL) {
             assert_eq!((kind.code(), Kind::from_code(code)), (code, Some(kind)));
         }
-        assert_eq!((Kind::from_code(0), Kind::from_code(16)), (None, None));
+        assert_eq!((Kind::from_code(0), Kind::from_code(17)), (None, None));
     }
 
     proptest! {
@@ -221,8 +248,10 @@ mod tests {
             Kind::ALL[kinds[last]].begin_last(&mut bytes);
             let begins_at = bytes.len();
             bytes.extend_from_slice(&bodies[last]);
-            let wanted: Vec<_> = kinds.iter().zip(&bodies)
-                .map(|(&at, body)| Some(Chunk { kind: Kind::ALL[at], body }))
+            let wanted: Vec<_> = kinds.iter().zip(&bodies).enumerate()
+                .map(|(place, (&at, body))| {
+                    Some(Chunk { kind: Kind::ALL[at], body, is_last: place == last })
+                })
                 .collect();
             prop_assert_eq!(Chunks::new(&bytes).collect::<Vec<_>>(), wanted);
             for cut in 0..begins_at {
@@ -240,6 +269,33 @@ mod tests {
                 len += chunk.map_or(0, |chunk| LAST_CHUNK_LEN + chunk.body.len());
             }
             prop_assert!(len <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_short_length_in_two_bytes_is_none() {
+        for (len, is_taken) in [(0_u16, false), (5, false), (127, false), (128, true)] {
+            let [high, low] = (len | 0x8000).to_be_bytes();
+            let mut bytes = vec![FOLLOWED | Kind::Window.code(), high, low];
+            bytes.resize(bytes.len() + usize::from(len), 7);
+            Kind::Goodbye.begin_last(&mut bytes);
+            assert_eq!(Chunks::new(&bytes).all(|chunk| chunk.is_some()), is_taken, "{len}");
+        }
+    }
+
+    #[test]
+    fn behind_a_body_are_zeros_of_the_last_chunk_alone() {
+        let one = |body| Reader(body).u8().map(|first| (first, &body[1..]));
+        for (body, is_last, is_read) in [
+            (&[1][..], false, true),
+            (&[1], true, true),
+            (&[1, 0, 0], true, true),
+            (&[1, 0, 0], false, false),
+            (&[1, 0, 2], true, false),
+            (&[], true, false),
+        ] {
+            let chunk = Chunk { kind: Kind::Report, body, is_last };
+            assert_eq!(chunk.read(one), is_read.then_some(1), "{body:?} {is_last}");
         }
     }
 

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_packet::PacketRef;
 use corridor_relay::wire::{
-    ENTRIES_MAX, Frame, NeighbourReport, Part, REPORTS_MAX, Report as Reception, with_reports,
+    ENTRIES_MAX, Frame, Frames, NeighbourReport, Part, REPAIRED_BYTES_MAX, REPORTS_MAX,
+    Report as Reception, SYMBOL_HEAD_BYTES, Symbol, with_reports,
 };
 use corridor_relay::{NodeId, PacketId};
 use etherparse::{PacketBuilder, TcpOptionElement};
@@ -20,7 +21,7 @@ use super::intervals::{INTERVALS_LEN, Intervals};
 use super::*;
 use crate::bounds::{
     CHUNKS_MAX, FEEDBACK_INTERVAL_MAX, FRAME_LEN_MAX, HELLO_INTERVAL_TOLD_MAX,
-    HELLO_INTERVAL_TOLD_MIN, MTU_ECHOES_MAX, SESSION_FRAMES_MAX, SYMBOL_SIZE_MIN,
+    HELLO_INTERVAL_TOLD_MIN, MTU_ECHOES_MAX, PARTS_WHOLES_MAX, SESSION_FRAMES_MAX, SYMBOL_SIZE_MIN,
 };
 use crate::flow::symbol::{Packet, append_packet};
 use crate::flow::tcp_nc::RUNS_MAX;
@@ -126,6 +127,7 @@ fn every_table_of_the_page_says_what_the_code_writes() {
     key_exchange(&page);
     cookies(&page);
     symbols_of_blocks(&page);
+    parts(&page);
     feedback_about_blocks(&page);
     window(&page);
     of_link(&page);
@@ -145,7 +147,7 @@ fn header_and_chunks(page: &Document) {
     };
     let bytes = write(false);
     let fields: [(&str, &[u8]); 3] = [
-        ("version and form", &[0x60]),
+        ("version and form", &[0x70]),
         ("session tag", &[0x0a, 0x0b]),
         ("counter", &[0x0c, 0x0d, 0x0e, 0x0f]),
     ];
@@ -189,6 +191,7 @@ fn header_and_chunks(page: &Document) {
         (Kind::Goodbye, "GOODBYE"),
         (Kind::GoodbyeHeard, "GOODBYE HEARD"),
         (Kind::Relayed, "RELAYED"),
+        (Kind::Part, "PART"),
     ];
     let rows = page.table("Kinds");
     assert_eq!(rows.len(), kinds.len());
@@ -282,7 +285,7 @@ fn key_exchange(page: &Document) {
         assert_eq!((read.sender, read.noise.len(), read.mac), (FLOW, len, [0x66; 16]));
         let noise = vec![0x55; len];
         let fields: [(&str, &[u8]); 6] = [
-            ("version and form", &[0x63]),
+            ("version and form", &[0x73]),
             ("sender", &[0xbe, 0xef]),
             ("step", &[code]),
             ("exchange", &[1, 2, 3, 4]),
@@ -296,7 +299,7 @@ fn key_exchange(page: &Document) {
 fn cookies(page: &Document) {
     let reply = cookie::CookieReply { sender: FLOW, answers: [0x55; 16], cookie: [0x66; 16] };
     let mut fields: Vec<(&str, &[u8])> = vec![
-        ("version and form", &[0x63]),
+        ("version and form", &[0x73]),
         ("sender", &[0xbe, 0xef]),
         ("step", &[3]),
         ("answers", &[0x55; 16]),
@@ -394,11 +397,13 @@ fn feedback_about_blocks(page: &Document) {
     let known = format!("0 to {}", corridor_codec::MAX_BLOCK_SIZE);
     assert_eq!(page.values("ACK, a block", "known"), known);
     page.bits("Bits of rank and given up", (0x8009, 16), &[("given up", 1), ("rank", 9)]);
-    let report = Report { e1: vec![(FLOW, 1.0)] };
+    let encoder = EncoderReport { flow: FLOW, e1: 1.0, frames: 0x0102_0304 };
+    let report = Report { encoders: vec![encoder] };
     let bytes = written(|out| report.write(out));
     page.layout("REPORT", &bytes[..1], &[("encoders", &[1])]);
     assert_eq!(page.values("REPORT", "encoders"), format!("0 to {PEERS_MAX}"));
-    let fields: [(&str, &[u8]); 2] = [("flow", &[0xbe, 0xef]), ("e1", &[0xff; 2])];
+    let fields: [(&str, &[u8]); 3] =
+        [("flow", &[0xbe, 0xef]), ("e1", &[0xff; 2]), ("frames", &[1, 2, 3, 4])];
     page.layout("REPORT, an encoder", &bytes[1..], &fields);
 }
 
@@ -572,6 +577,18 @@ fn words(page: &Document) {
     page.layout("GOODBYE HEARD", &heard, &[("to", &[0xbe, 0xef])]);
 }
 
+fn parts(page: &Document) {
+    let len = NonZeroU16::new(0x0506).expect("a length");
+    let part = part::Part { whole: 0x0102, len, at: 0x0304, bytes: b"bytes" };
+    let bytes = written(|out| part.write(out));
+    let fields: [(&str, &[u8]); 4] =
+        [("whole", &[1, 2]), ("length", &[5, 6]), ("at", &[3, 4]), ("part", b"bytes")];
+    page.layout("PART", &bytes, &fields);
+    assert_eq!(bytes.len() - 5, PART_LEN);
+    assert_eq!(page.values("PART", "length"), format!("2 to {FRAME_LEN_MAX}"));
+    assert!(page.text.contains(&format!("parts of {PARTS_WHOLES_MAX} wholes of each peer")));
+}
+
 fn relays(page: &Document) {
     let plain = |asks| Frame::Plain { counter: 0x0102_0304, ttl: 0x0506, asks, packet: b"packet" };
     let packet = plain(false).to_bytes();
@@ -630,6 +647,27 @@ fn relays(page: &Document) {
         [("node", &[0x0a, 0x0b]), ("newest", &[0x0c, 0x0d]), ("came", counter)];
     page.layout("Reports before a relay's frame, a report", report, &fields);
     assert_eq!(frame, b"frame");
+    let covered = Frames { newest: 0x0a0b, bits: 0x0506_0709 };
+    let combined = [7; SYMBOL_HEAD_BYTES + 1];
+    let repair = Frame::Repair { counter: 0x0102_0304, covered, combined: &combined }.to_bytes();
+    let fields: [(&str, &[u8]); 5] = [
+        ("kind", &[6]),
+        ("counter", counter),
+        ("newest", &[0x0a, 0x0b]),
+        ("covered", &[5, 6, 7, 9]),
+        ("combined", &combined),
+    ];
+    page.layout("Relay's repair", &repair, &fields);
+    let symbol = Symbol { ttl: 0x0506, id: PacketId(4), packet: b"packet" }.to_bytes();
+    let fields: [(&str, &[u8]); 4] = [
+        ("hops", &[5, 6]),
+        ("length", &[0, 6]),
+        ("id", &[0, 0, 0, 0, 0, 0, 0, 4]),
+        ("packet", b"packet"),
+    ];
+    page.layout("Relay's repair, what is combined", &symbol, &fields);
+    let range = page.values("Relay's repair, what is combined", "packet");
+    assert_eq!(range, format!("1 to {REPAIRED_BYTES_MAX} bytes"));
 }
 
 fn tcp_nc(page: &Document) {
@@ -690,6 +728,7 @@ fn sizes(page: &Document) {
         ("number and tag behind a packet between ends", END_TRAILER_LEN),
         ("WIN before the symbol", WINDOW_SYMBOL_LEN),
         ("LINK", LINK_FEEDBACK_LEN),
+        ("PART before the bytes of the whole", PART_LEN),
         ("WINACK before the bitmap", WINDOW_FEEDBACK_LEN),
         ("HELLO in clear", HELLO_CLEAR_LEN),
         ("relayed, before the relay's frame", RELAYED_LEN),

@@ -158,9 +158,10 @@ impl Hello {
         self.intervals.write(out);
     }
 
-    /// Reads the one among the chunks of a frame.
+    /// Reads the one chunk that its frame has.
     pub fn find(chunks: &[u8]) -> Option<Self> {
-        Hello::parse(Chunks::find(chunks, Kind::Hello)?)
+        let only = Chunks::only(chunks).filter(|chunk| chunk.kind == Kind::Hello)?;
+        Hello::parse(only.body)
     }
 
     /// Reads a body.

@@ -102,10 +102,16 @@ impl Word {
         }
     }
 
-    /// Reads a chunk; `None` for one of another kind, that is cut short, or that echoes more than
-    /// [`MTU_ECHOES_MAX`] probes.
-    pub fn parse(Chunk { kind, body }: Chunk<'_>) -> Option<Self> {
-        let mut read = Reader(body);
+    /// Reads a chunk; `None` for one of another kind, that is cut short, that has something behind
+    /// it, or that echoes more than [`MTU_ECHOES_MAX`] probes.
+    pub fn parse(chunk: Chunk<'_>) -> Option<Self> {
+        chunk.read(|body| {
+            let mut read = Reader(body);
+            Some((Word::read(chunk.kind, &mut read)?, read.0))
+        })
+    }
+
+    fn read(kind: Kind, read: &mut Reader<'_>) -> Option<Self> {
         match kind {
             Kind::Probe => Some(Word::Probe { round: read.u16()?, before: read.u8()? }),
             Kind::Echoes => {
@@ -126,8 +132,7 @@ impl Word {
 
     /// How many probes were sent just before the frame with these chunks.
     pub(crate) fn probes_before(chunks: &[u8]) -> u8 {
-        let probe = Chunks::find(chunks, Kind::Probe);
-        match probe.and_then(|body| Word::parse(Chunk { kind: Kind::Probe, body })) {
+        match Chunks::find(chunks, Kind::Probe).and_then(Word::parse) {
             Some(Word::Probe { before, .. }) => before,
             _ => 0,
         }
@@ -173,6 +178,6 @@ mod tests {
     fn more_echoes_than_may_wait_are_refused() {
         let mut body = vec![MTU_ECHOES_MAX as u8 + 1];
         body.resize(200, 0);
-        assert_eq!(Word::parse(Chunk { kind: Kind::Echoes, body: &body }), None);
+        assert_eq!(Word::parse(Chunk { kind: Kind::Echoes, body: &body, is_last: true }), None);
     }
 }

@@ -134,17 +134,20 @@ mod known_answers {
     use crate::link::seal::SessionKey;
 
     /// LINK, WINACK and WIN in a frame; the symbol has a packet of four bytes.
-    const WINDOW: &str = "60090900000102d2fa44f0d12d1497a6c3d5975c3ebdfedfadd41155569520c44b55e37153aa9d45a55c\
-         47f3b69b28e9d037314de2756b7a17999b3919dcce0eef92da68e0528c79";
+    const WINDOW: &str = "70090900000102d2fa44f0d12d1497a6c3d5975c3ebdfedfadd41155569520c44b55e37153aa9d45a55c\
+         47f3b69b28e9d037314de2756b7a530700a37ced2838e4fc49f0047e7d16";
     /// A HELLO to nobody.
-    const GREETING: &str = "62090900000000000109090909090909090909090909090909d71f209c8131bdf6b3b7779d14af7d0712\
-         84264a0191313e45668b711ba3531266f69b053b35cfd6";
+    const GREETING: &str = "72090900000000000109090909090909090909090909090909d71f209c8131bdf6b3b7779d14af7d0712\
+         84264a0191313e2b3053a68ec7225337cebc4bcefae2b7";
     /// A chunk whose length takes two bytes, and one without a body.
-    const LONG: &str = "60090900000003a66da1c60c71d8887424c9210dad70e1ab4d9d95b2778639cee732d883bf6605e0813b\
+    const LONG: &str = "70090900000003a66da1c60c71d8887424c9210dad70e1ab4d9d95b2778639cee732d883bf6605e0813b\
          245eaf5b429e8bd67f60b126e2f29fa12db92b28c44d6420cbf97ad130e0d0abaa888d21c9ecf0a714fa\
          c859547eb85e21527ccca8f29a6f51a3fca465a0df4dac314b43425cafcddab7a17904384bc202ab02a6\
          c70437ff98efbfb97c280ac6b32de50889dcf56cdbd9d88d27afd889c26fcf58b8f9177a0b098e53dd3a\
-         193b674ac94ebb9edb4b7d2abbbf26dcf63e0c";
+         193b67c1e5e8ceb01a68bd164d601271ce67f2";
+
+    /// A part of a chunk of 150 bytes.
+    const PART: &str = "70090900000004b23eea4d3ea1c04be9a67105a1f2b468dd8eed57ff2f3a96a4545b1b";
 
     fn bytes(hex: &str) -> Vec<u8> {
         (0..hex.len())
@@ -202,7 +205,7 @@ mod known_answers {
 
         let kinds: Vec<Kind> = Chunks::new(&chunks).flatten().map(|chunk| chunk.kind).collect();
         assert_eq!(kinds, [Kind::Link, Kind::WindowAck, Kind::Window]);
-        let find = |kind| Chunks::find(&chunks, kind).unwrap();
+        let find = |kind| Chunks::find(&chunks, kind).unwrap().body;
         assert_eq!(LinkFeedback::parse(find(Kind::Link)), Some((of_link, &[][..])));
         assert_eq!(WindowFeedback::parse(find(Kind::WindowAck)), Some((of_window, &[][..])));
         let symbol = WindowSymbol::parse(find(Kind::Window)).unwrap();
@@ -241,7 +244,17 @@ mod known_answers {
         Kind::Goodbye.begin_last(&mut chunks);
         assert_eq!(sealed(false, 3, &chunks), bytes(LONG));
         let read: Vec<_> = Chunks::new(&chunks).flatten().collect();
-        assert_eq!(read[0], Chunk { kind: Kind::Enc, body: &body });
-        assert_eq!(read[1..], [Chunk { kind: Kind::Goodbye, body: &[] }]);
+        assert_eq!(read[0], Chunk { kind: Kind::Enc, body: &body, is_last: false });
+        assert_eq!(read[1..], [Chunk { kind: Kind::Goodbye, body: &[], is_last: true }]);
+    }
+    #[test]
+    fn a_part() {
+        let len = 150.try_into().unwrap();
+        let part = Part { whole: 0x0102, len, at: 3, bytes: b"parts" };
+        let mut chunks = Vec::new();
+        Kind::Part.begin_last(&mut chunks);
+        part.write(&mut chunks);
+        assert_eq!(sealed(false, 4, &chunks), bytes(PART));
+        assert_eq!(Part::parse(Chunks::find(&chunks, Kind::Part).unwrap().body), Some(part));
     }
 }

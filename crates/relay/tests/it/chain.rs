@@ -38,6 +38,7 @@ pub fn said(transmit: &Transmit) -> String {
             format!("{} for {} + {} for {} to {to}", one.len_bytes, one.to, two.len_bytes, two.to)
         }
         Frame::Announcement { .. } => format!("announcement to {to}"),
+        Frame::Repair { covered, .. } => format!("{} repaired to {to}", covered.bits.count_ones()),
     }
 }
 
@@ -551,7 +552,7 @@ fn where_nothing_is_reported_it_is_sent_again_after_a_while_and_a_second_copy_is
 }
 
 /// A relay whose MAC gives up one in five frames to its neighbour, which is the other one.
-fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
+pub fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
     let announce_every = Duration::from_secs(60);
     let mut nodes = [1, 2].map(|id| relay(id, RelayConfig { announce_every, ..config }));
     for number in 0..40 {
@@ -603,6 +604,20 @@ fn what_has_come_and_is_sent_again_is_dropped_and_nothing_is_for_ever() {
         }
     }
     assert_eq!((frames, to.stats().duplicates), (2, 2), "at 501 and 1001 ms");
+}
+
+/// The receiver may know no longer that it has come, and took it for another one.
+#[test]
+fn what_goes_again_and_waits_too_long_for_the_air_does_not_go() {
+    for (at, goes) in [(1_126, true), (1_127, false)] {
+        let [mut from, mut to] = over_a_lossy_hop(RelayConfig::default());
+        from.send(ms(1), NodeId(2), 9, packet("p")).expect("room");
+        assert_eq!(pass(ms(1), &mut from, &mut to, 1), [packet("p")]);
+        from.handle_timeout(ms(501));
+        assert!(from.is_ready());
+        assert_eq!(from.poll_transmit(ms(at)).is_some(), goes, "{at} ms");
+        assert_eq!(from.backlog(), 0);
+    }
 }
 
 #[test]

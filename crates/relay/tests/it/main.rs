@@ -3,3 +3,4 @@
 mod chain;
 mod forged;
 mod random;
+mod repair;

@@ -92,6 +92,8 @@ fn set_relays(stats: &RelayStats, corrupted: u64, measures: &mut Measures) {
     measures.set("relay_packets_decoded", stats.decoded);
     measures.set("relay_decode_failures", stats.undecodable + stats.decode_mismatches + corrupted);
     measures.set("relay_packets_resent", stats.resent);
+    measures.set("relay_repairs_sent", stats.repairs_sent);
+    measures.set("relay_packets_repaired", stats.repaired);
     measures.set("relay_queue_drops", stats.queue_drops);
     measures.set("relay_codel_drops", stats.codel_drops);
     measures.set("relay_switched_off", stats.switched_off);

@@ -93,6 +93,7 @@ fn set_relay(all: &mut Settings, relay: &RelayConfig) {
     put(all, "relay.decode_for_ms", relay.decode_for.as_secs_f64() * 1e3);
     put(all, "relay.retries_per_second", u64::from(relay.retries_per_second));
     put(all, "relay.resend", relay.resend);
+    put(all, "relay.repair", relay.repair);
 }
 
 fn set_flow(all: &mut Settings, index: usize, flow: &FlowTable) -> Result<(), SimError> {

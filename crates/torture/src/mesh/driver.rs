@@ -421,7 +421,7 @@ impl<'a> MeshDriver<'a> {
 
     /// What the hub's stations are for all members but one, which comes or goes.
     fn members(&self, but: usize) -> Vec<(u16, Inspection)> {
-        let hub = self.seats[0].station.as_ref().and_then(AnyStation::hub);
+        let hub = self.seats[0].station.as_ref().and_then(|station| station.hub());
         let stays = |node: &usize| *node != but && !self.seats[*node].is_out();
         let view = |node: usize| {
             let station = hub?.station(Mesh::id(node))?;
@@ -523,7 +523,7 @@ impl<'a> MeshDriver<'a> {
             if let Some(hub) = station.hub_stats() {
                 counted += hub.packets_expired + hub.packets_wrong_source;
             }
-            if let AnyStation::Relay(relay) = station {
+            if let Some(relay) = station.relay() {
                 let relay = relay.relay_counters();
                 counted += relay.relay_queue_drops + relay.relay_codel_drops;
                 counted += relay.relay_packets_expired;
@@ -666,7 +666,7 @@ impl<'a> MeshDriver<'a> {
         for station in station.stations() {
             check_bounds(&station.inspect(), station.config())?;
         }
-        if let AnyStation::Relay(relay) = station {
+        if let Some(relay) = station.relay() {
             let waiting = relay.view(local).queue.packets;
             // What is sent again has been taken before, and waits besides.
             let resent = relay.relay_counters().relay_packets_resent;
@@ -684,8 +684,10 @@ impl<'a> MeshDriver<'a> {
     /// What waits at each node.
     fn waiting(&self) -> Vec<usize> {
         let of = |seat: &Seat| match &seat.station {
-            Some(AnyStation::Relay(relay)) => relay.view(self.now + seat.ahead).queue.packets,
-            Some(station) => station.stations().map(|station| held(&station.inspect())).sum(),
+            Some(station) => match station.relay() {
+                Some(relay) => relay.view(self.now + seat.ahead).queue.packets,
+                None => station.stations().map(|station| held(&station.inspect())).sum(),
+            },
             None => 0,
         };
         // A member that is left out keeps what nobody takes.
@@ -703,15 +705,18 @@ impl<'a> MeshDriver<'a> {
     /// Counts what the run has touched. To be called once, when it is over.
     pub(crate) fn count(&mut self) {
         let (mut coded, mut decoded, mut waits, mut secrets) = (0, 0, 0, 0);
+        let (mut repairs, mut repaired) = (0, 0);
         for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
             waits += station.stats().credit_waits;
             secrets += station.stats().secrets_agreed;
-            if let AnyStation::Relay(relay) = station {
+            if let Some(relay) = station.relay() {
                 let counters = relay.relay_counters();
                 coded += counters.relay_frames_coded;
                 self.coverage.add(Feature::TagsFailed, counters.relay_tags_failed);
                 self.coverage.add(Feature::MeshReplayed, counters.relay_packets_replayed);
                 decoded += counters.relay_packets_decoded;
+                repairs += counters.relay_repairs_sent;
+                repaired += counters.relay_packets_repaired;
             }
         }
         let feature = match self.mesh.kind {
@@ -722,6 +727,8 @@ impl<'a> MeshDriver<'a> {
         self.coverage.add(feature, 1);
         self.coverage.add(Feature::MeshCoded, coded);
         self.coverage.add(Feature::MeshDecoded, decoded);
+        self.coverage.add(Feature::MeshRepairs, repairs);
+        self.coverage.add(Feature::MeshRepaired, repaired);
         self.coverage.add(Feature::MeshCreditWaits, waits);
         self.coverage.add(Feature::SecretsHub, secrets);
         if self.scenario.is_perfect() {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use corridor_results::Estimate;
+use corridor_results::{Estimate, confidence_within};
 use corridor_scenario::Row;
 use serde::Serialize;
 
@@ -12,10 +12,12 @@ use corridor_results::checks::{Check, Sense};
 
 /// Probability that an interval holds the true mean.
 const CONFIDENCE: f64 = 0.95;
-/// The same of intervals that decide before all repeats are made. Looking often finds more that
-/// is due to chance, so less is left to it: with a look after each of six repeats, a gate that is
-/// right on its limit is decided early in less than 0.6 % of all measurements.
-const CONFIDENCE_EARLY: f64 = 0.999;
+/// Bounds of O'Brien and Fleming: by how many standard errors a mean may differ from its limit
+/// after all of so many repeats, if it is looked at after each, for all looks together to be wrong
+/// in 5 % of all measurements (Jennison and Turnbull, Group Sequential Methods, 2000, Table 2.3).
+const BOUNDS: [f64; 10] = [1.960, 1.977, 2.004, 2.024, 2.040, 2.053, 2.063, 2.072, 2.080, 2.087];
+/// The same for more repeats: however often one looks, by the reflection principle.
+const BOUND_MOST: f64 = 2.2414;
 /// Repeats before anything is decided early: fewer do not tell how much they vary.
 const REPEATS_EARLY_MIN: usize = 4;
 
@@ -29,8 +31,8 @@ pub(super) enum Rule {
     Mean,
     /// By the end of the interval that is nearer to the limit.
     Interval,
-    /// The same after so many repeats, and before it where the stricter interval is wholly on one
-    /// side of the limit.
+    /// The same after each repeat where the interval is wholly on one side of the limit, which is
+    /// the wider the fewer there are (`confidence_after`).
     Early {
         /// All repeats.
         repeats: usize,
@@ -84,13 +86,22 @@ pub(super) fn judge(gates: &[Gate], rows: &[Rows], rule: Rule) -> Vec<Judged> {
 }
 
 fn judge_one(gate: &Gate, rows: &[Rows], rule: Rule) -> Judged {
-    let values = values_of(gate, rows);
-    let early = decided_after(gate, &values, rule);
-    let confidence = match rule {
-        _ if early.is_some() => CONFIDENCE_EARLY,
+    judge_values(gate, &values_of(gate, rows), rule)
+}
+
+/// The same by a gate's values.
+fn judge_values(gate: &Gate, values: &[f64], rule: Rule) -> Judged {
+    let early = decided_after(gate, values, rule);
+    let confidence = match (rule, early) {
+        (Rule::Early { repeats }, None) => confidence_after(repeats, repeats),
+        (Rule::Early { repeats } | Rule::Paired { repeats, .. }, Some(count)) => {
+            confidence_after(count, repeats)
+        }
         // Both ends leave out as much: one of them is what fails a gate.
-        Rule::Paired { family, .. } => 1.0 - 2.0 * (1.0 - CONFIDENCE) / family.max(1) as f64,
-        _ => CONFIDENCE,
+        (Rule::Paired { family, .. }, None) => {
+            1.0 - 2.0 * (1.0 - CONFIDENCE) / family.max(1) as f64
+        }
+        (Rule::Mean | Rule::Interval, _) => CONFIDENCE,
     };
     let values = &values[..early.unwrap_or(values.len())];
     let estimate = Estimate::of(values);
@@ -131,6 +142,15 @@ fn values_of(gate: &Gate, rows: &[Rows]) -> Vec<f64> {
     rows.iter().filter_map(value).filter(|value| value.is_finite()).collect()
 }
 
+/// Confidence of the interval that judges after `count` of so many repeats: looking often finds
+/// more that is due to chance, so less is left to each look, and least to the first ones. The
+/// bounds are for a spread that is known; where it is not, Student's t has one that is as likely.
+fn confidence_after(count: usize, repeats: usize) -> f64 {
+    let place = repeats.saturating_sub(1);
+    let last = BOUNDS.get(place).copied().unwrap_or(BOUND_MOST);
+    confidence_within(last * (repeats as f64 / count.max(1) as f64).sqrt())
+}
+
 fn interval(estimate: &Estimate, confidence: f64) -> Option<[f64; 2]> {
     let half_width = estimate.half_width_at(confidence)?;
     Some([estimate.mean - half_width, estimate.mean + half_width])
@@ -145,7 +165,8 @@ fn decided_after(gate: &Gate, values: &[f64], rule: Rule) -> Option<usize> {
     let repeats = rule.repeats_at_most()?;
     (REPEATS_EARLY_MIN..repeats.min(values.len() + 1)).find(|&count| {
         let estimate = Estimate::of(&values[..count]);
-        let ends = estimate.and_then(|estimate| interval(&estimate, CONFIDENCE_EARLY));
+        let confidence = confidence_after(count, repeats);
+        let ends = estimate.and_then(|estimate| interval(&estimate, confidence));
         ends.is_some_and(|[low, high]| {
             let [low_holds, high_holds] = [low, high].map(|end| gate.sense.holds(end, gate.limit));
             let varies = high - low > SPREAD_MIN * high.abs();
@@ -184,7 +205,7 @@ pub(super) fn write_table(out: &mut impl Write, judged: &[Judged]) -> io::Result
         let sense = row.sense.words();
         let early = match row.decided_early {
             true => format!(
-                " (decided after {} repeats, by the {} % interval)",
+                " (decided after {} repeats, by the {:.1} % interval)",
                 row.repeats,
                 100.0 * row.confidence
             ),
@@ -214,6 +235,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use corridor_scenario::Engine;
+    use rand::{Rng as _, SeedableRng as _};
+    use rand_chacha::ChaCha8Rng;
 
     use super::super::list::{Case, cases, gates};
     use super::super::picture;
@@ -284,10 +307,41 @@ mod tests {
         // Where nothing varies, nothing is known of what varies.
         assert!(!is_decided(&gate, &repeats(&[1.0; 9]), rule));
         assert!(!is_decided(&gate, &repeats(&[1.0, 1.0 + 1e-15, 1.0, 1.0]), rule));
-        // After all repeats the ordinary interval judges.
+        // After all repeats a little more than the ordinary interval judges.
         let all = repeats(&[0.94, 0.945, 0.945, 0.945]);
         let judged = judge_one(&gate, &all, Rule::Early { repeats: 4 });
         assert_eq!((judged.decided_early, judged.pass), (false, Some(true)));
+        assert!(judged.confidence > CONFIDENCE && judged.confidence < 0.96, "{judged:?}");
+    }
+
+    /// Gates right on their limits, whose values are normally distributed: how many pass, and how
+    /// many are decided early; and how soon gates are that have a margin of two deviations.
+    #[test]
+    fn looking_after_each_repeat_passes_no_more_by_chance() {
+        const MEASUREMENTS: u32 = 4000;
+        let (gate, rule) = (gate(), Rule::Early { repeats: 10 });
+        let mut random = ChaCha8Rng::seed_from_u64(2014);
+        let mut measure = |margin: f64| {
+            let (mut passed, mut early, mut repeats_sum) = (0, 0, 0);
+            for _ in 0..MEASUREMENTS {
+                // Twelve uniform ones in sum are normal enough up to the third deviation.
+                let mut uniform = || f64::from(random.next_u32()) / 2f64.powi(32);
+                let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+                let values: [f64; 10] =
+                    core::array::from_fn(|_| gate.limit + 1e-3 * (margin + normal()));
+                let decided = decided_after(&gate, &values, rule);
+                let judged = judge_values(&gate, &values, rule);
+                passed += u32::from(judged.pass == Some(true));
+                early += u32::from(decided.is_some());
+                repeats_sum += decided.unwrap_or(values.len());
+            }
+            let share = |count: u32| f64::from(count) / f64::from(MEASUREMENTS);
+            (share(passed), share(early), repeats_sum as f64 / f64::from(MEASUREMENTS))
+        };
+        let (passed, early, _) = measure(0.0);
+        assert!(passed < 0.036 && early < 0.052, "{passed} {early}");
+        let (passed, _, repeats) = measure(2.0);
+        assert!(passed > 0.99 && repeats < 6.5, "{passed} {repeats}");
     }
 
     #[test]
@@ -301,7 +355,7 @@ mod tests {
         judged.truncate(2);
         (judged[0].value, judged[0].pass) = (Some(0.5), Some(false));
         (judged[0].decided_early, judged[0].repeats) = (true, 4);
-        judged[0].confidence = CONFIDENCE_EARLY;
+        judged[0].confidence = confidence_after(4, 10);
         (judged[1].value, judged[1].pass) = (Some(1.0), Some(true));
         judged[1].interval = Some([0.9, 1.1]);
         let svg = picture::draw(&judged);

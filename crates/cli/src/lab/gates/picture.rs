@@ -27,7 +27,7 @@ pub(super) fn draw(judged: &[Judged]) -> String {
     let height = HEADER + LINE * judged.len() as f64 + 40.0;
     let mut picture = Picture::new(WIDTH, height, &title);
     picture.text((MARGIN, 48.0), TITLE, &title);
-    let words = "Means and confidence intervals (95 %; 99.9 % where fewer repeats were enough) over \
+    let words = "Means and confidence intervals (95 %; wider where fewer repeats were enough) over \
                  their limits, logarithmic; the limit is in the middle, the good side is tinted.";
     picture.text((MARGIN, 76.0), NOTE, words);
     for (index, row) in judged.iter().enumerate() {

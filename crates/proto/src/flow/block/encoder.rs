@@ -35,6 +35,8 @@ const DEFICIT_TO_REPAIR: f64 = 0.5;
 const SILENCE_STRETCH_MAX: u32 = 4;
 /// Timeouts without any acknowledgement after which the decoder counts as gone.
 const SILENT_TIMEOUTS: f64 = 16.0;
+/// Timeouts that the oldest block stands still, until the length of its symbols is looked into.
+const STALLED_TIMEOUTS: u32 = 2;
 /// The encoder gives a block up after so many of the decoder's deadlines: the decoder goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
 
@@ -57,6 +59,14 @@ pub(crate) struct Encoder {
     idle: bool,
     rtt: RttEstimator,
     decoder: Liveness,
+    /// The block of which something was written last.
+    in_parts: Option<u16>,
+    scratch: Scratch,
+}
+
+/// Where a source symbol, and a coding vector, are made.
+#[derive(Default)]
+struct Scratch {
     symbol: Vec<u8>,
     vector: Vec<u8>,
 }
@@ -85,8 +95,8 @@ impl Encoder {
             idle: true,
             rtt: RttEstimator::new(),
             decoder: Liveness::new(now, params.ack_interval),
-            symbol: Vec::new(),
-            vector: Vec::new(),
+            in_parts: None,
+            scratch: Scratch::default(),
         }
     }
 
@@ -158,8 +168,8 @@ impl Encoder {
         }
     }
 
-    /// Source symbols are no longer than this from here on, bytes. Blocks that hold longer ones are
-    /// given up when their time has run out.
+    /// Source symbols are no longer than this from here on, bytes, but for packets that were taken
+    /// before.
     pub(crate) fn limit_symbols(&mut self, len: usize) {
         self.symbol_len_max = len.min(self.symbol_size_max);
     }
@@ -199,15 +209,17 @@ impl Encoder {
                 self.decoder.note_nothing_asked(now);
             }
             let Some(at) = self.open_block(now, stats) else { return };
-            self.symbol.clear();
-            self.symbol.resize(SymbolTags::len_of(self.tags.as_ref()), 0);
+            let symbol = &mut self.scratch.symbol;
+            symbol.clear();
+            symbol.resize(SymbolTags::len_of(self.tags.as_ref()), 0);
             let packets_max = if self.params.bundle { u16::MAX } else { 1 };
-            let room = symbol::Room { len_max: self.symbol_len_max, packets_max };
+            let (len_max, alone_max) = (self.symbol_len_max, self.symbol_size_max);
+            let room = symbol::Room { len_max, alone_max, packets_max };
             // A block is delivered in order, all of it.
             let (packets, _) =
-                symbol::fill(now, ingress, room, Delivery::InOrder, None, &mut self.symbol, stats);
+                symbol::fill(now, ingress, room, Delivery::InOrder, None, symbol, stats);
             if packets == 0 {
-                return; // All that waited had become too long.
+                return; // All that waited was dropped.
             }
             self.tag_symbol(at);
             let credit = budget::encoder_credit(
@@ -217,7 +229,7 @@ impl Encoder {
                 self.params.overshoot,
                 self.links.helper,
             );
-            let added = self.blocks[at].add(now, &self.symbol, packets, credit);
+            let added = self.blocks[at].add(now, &self.scratch.symbol, packets, credit);
             debug_assert!(added.is_ok(), "the symbol was made to fit: {added:?}");
             stats.symbols_added += 1;
             if self.can_send(now, &self.blocks[at], !ingress.is_empty()) {
@@ -231,7 +243,7 @@ impl Encoder {
         let block = &self.blocks[at];
         let place = (self.number(block.id), block.coder.count() as u16);
         if let Some(tags) = &self.tags {
-            tags.write(place, &mut self.symbol);
+            tags.write(place, &mut self.scratch.symbol);
         }
     }
 
@@ -272,10 +284,29 @@ impl Encoder {
             block.next_source += 1;
             stats.source_frames_sent += 1;
         } else {
-            write_coded(block, self.flow, self.rng.next_u32(), &mut self.vector, body);
+            write_coded(block, self.flow, self.rng.next_u32(), &mut self.scratch.vector, body);
             stats.coded_frames_sent += 1;
         }
         block.note_sent(now, counter, timeout);
+        self.in_parts = Some(block.id);
+    }
+
+    /// What was written last went in parts, the last one now, in the frame of `counter`.
+    pub(crate) fn note_last_part(&mut self, now: Time, counter: u32) {
+        let timeout = self.timeout(now);
+        let block = self.in_parts.take().and_then(|id| self.blocks.iter_mut().find(|b| b.id == id));
+        block.into_iter().for_each(|block| block.note_last_part(now, counter, timeout));
+    }
+
+    /// Whether long symbols may not get through any more: the oldest block has not come on for
+    /// [`STALLED_TIMEOUTS`], though there is something to ask with. Losses and outages look alike.
+    pub(crate) fn suspects_length(&self, now: Time) -> bool {
+        let stalled = |block: &Block| {
+            let waits = block.deficit() > 0 && block.sent_count > 0;
+            let told = self.rtt.timeout() + self.decoder.ack_interval();
+            waits && now - block.progress_at > STALLED_TIMEOUTS * self.timeout(now).max(told)
+        };
+        self.blocks.front().is_some_and(stalled)
     }
 
     // ---- feedback -----------------------------------------------------------------------------

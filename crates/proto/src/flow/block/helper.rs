@@ -372,6 +372,12 @@ impl Helper {
         true
     }
 
+    /// What was written last went in parts, the last one in the frame of `counter`.
+    pub(crate) fn note_last_part(&mut self, before: u32, counter: u32) {
+        let newest = self.blocks.iter_mut().filter_map(|block| block.in_flight.back_mut());
+        newest.filter(|sent| **sent == before).for_each(|sent| *sent = counter);
+    }
+
     // ---- repair -------------------------------------------------------------------------------
 
     /// The helper's share of what the decoder lacks: the dimensions it holds and the decoder does

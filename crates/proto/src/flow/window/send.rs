@@ -66,7 +66,18 @@ pub(crate) struct WindowSender {
     ahead: Ahead,
     /// When acknowledgements that wait for each other are to go.
     held_until: Option<Time>,
+    /// The symbol that goes in parts, until the last one has gone.
+    in_parts: Option<InParts>,
     symbol: Vec<u8>,
+}
+
+/// A symbol that goes in so many parts: what it is, and of which lane, and which one it is a copy
+/// of, if it is one.
+struct InParts {
+    lane: usize,
+    what: What,
+    id: Option<u64>,
+    parts: usize,
 }
 
 impl WindowSender {
@@ -88,6 +99,7 @@ impl WindowSender {
             air: AirUse::new(now),
             ahead: Ahead::new(now),
             held_until: None,
+            in_parts: None,
             symbol: Vec::new(),
             params,
         })
@@ -300,7 +312,7 @@ impl WindowSender {
         stats.source_frames_sent += 1;
         self.window.write_source(id, body);
         self.repair.ceiling.earn(body.len());
-        self.note_sent(now, link, (lane, What::Source(id)), body.len());
+        self.note_sent(now, link, (lane, What::Source(id), Some(id)), body.len());
         // Where both directions share the channel, a short frame is not much shorter than others.
         let may_repair = self.params.goal != Goal::Bulk && self.repair.ceiling.allows_repair();
         if soon && may_repair && !link.shares_air() {
@@ -325,7 +337,7 @@ impl WindowSender {
         stats.copies_ahead_sent += 1;
         self.ahead.note_sent();
         self.repair.ceiling.spend(body.len());
-        self.note_sent(now, link, (lane, What::Ahead), body.len());
+        self.note_sent(now, link, (lane, What::Ahead, Some(id)), body.len());
     }
 
     /// A copy of this symbol, or a coded symbol over all of the lane that is unacknowledged.
@@ -350,24 +362,58 @@ impl WindowSender {
             }
         };
         self.repair.ceiling.spend(body.len());
-        self.note_sent(now, link, (lane, what), body.len());
+        self.note_sent(now, link, (lane, what, copy), body.len());
     }
 
+    /// A symbol goes, which is this one, if it is no coded one. What goes in parts counts with the
+    /// last one.
     fn note_sent(
         &mut self,
         now: Time,
         link: &mut LinkUsage,
-        (lane, what): (usize, What),
+        (lane, what, id): (usize, What, Option<u64>),
         len: usize,
     ) {
-        let (sent, forgotten) = link.note_sent(now, what, len);
+        let parts = link.parts_of(len);
+        if parts > 1 {
+            self.in_parts = Some(InParts { lane, what, id, parts });
+            self.note_frame(now, link, (lane, What::Part, 1), link.body_len_max());
+        } else {
+            self.note_frame(now, link, (lane, what, 1), len);
+        }
+    }
+
+    /// The next part goes, of so many bytes, of what goes in parts.
+    pub(crate) fn note_part(&mut self, now: Time, link: &mut LinkUsage, len: usize, is_last: bool) {
+        // Lanes before it may have drained since the first part went.
+        let of_id = |symbol: &InParts| symbol.id.map(|id| self.window.lane_of(id));
+        let lane = self.in_parts.as_ref().map(|it| of_id(it).unwrap_or(it.lane));
+        let lane = lane.unwrap_or(0).min(self.window.lane_count() - 1);
+        match self.in_parts.take_if(|_| is_last) {
+            Some(InParts { what, id, parts, .. }) => {
+                id.into_iter().for_each(|id| self.window.note_carried(id, link.next()));
+                self.note_frame(now, link, (lane, what, parts), len);
+            }
+            None => self.note_frame(now, link, (lane, What::Part, 1), len),
+        }
+    }
+
+    fn note_frame(
+        &mut self,
+        now: Time,
+        link: &mut LinkUsage,
+        (lane, what, parts): (usize, What, usize),
+        len: usize,
+    ) {
+        let (sent, forgotten) = link.note_sent(now, (what, parts), len);
         self.window.note_sent(lane, sent, forgotten, link.loss_ratio());
     }
 
-    /// Source symbols are no longer than this from here on, bytes; longer ones are given up.
-    pub(crate) fn limit_symbols(&mut self, now: Time, len: usize, stats: &mut Stats) {
-        if self.window.limit(len, stats) {
-            // What is silent was too long: that is no sign of a path that is gone.
+    /// Source symbols are no longer than this from here on, bytes, but for packets that were taken
+    /// before.
+    pub(crate) fn limit_symbols(&mut self, now: Time, len: usize) {
+        if self.window.limit(len) {
+            // What is silent may have been too long: that is no sign of a path that is gone.
             self.silence.restart(now);
         }
     }
@@ -476,6 +522,7 @@ impl WindowSender {
         stats: &mut Stats,
     ) {
         self.forget_frames(link);
+        self.in_parts = None;
         let takes = WindowShape {
             lanes: takes.lanes.min(self.params.lanes_max()),
             lane_size: takes.lane_size.min(self.params.lane_size()),

@@ -281,7 +281,8 @@ impl SendWindow {
         stats: &mut Stats,
     ) -> Option<(u64, bool)> {
         buffer.clear();
-        let room = symbol::Room { len_max: self.symbol_len_max, packets_max: u16::MAX };
+        let (len_max, alone_max) = (self.symbol_len_max, self.symbol_size_max());
+        let room = symbol::Room { len_max, alone_max, packets_max: u16::MAX };
         let contexts = Some(&mut self.contexts);
         let (packets, soon) = symbol::fill(now, ingress, room, delivery, contexts, buffer, stats);
         if packets == 0 {
@@ -325,6 +326,14 @@ impl SendWindow {
     pub(super) fn write_copy(&mut self, id: u64, frame: FrameNumber, body: &mut Vec<u8>) {
         self.sources[(id - self.base) as usize].carried = frame;
         self.write_source(id, body);
+    }
+
+    /// The last part of a symbol goes in this frame.
+    pub(super) fn note_carried(&mut self, id: u64, frame: FrameNumber) {
+        let at = id.checked_sub(self.base).map(|at| at as usize);
+        if let Some(source) = at.and_then(|at| self.sources.get_mut(at)) {
+            source.carried = frame;
+        }
     }
 
     /// Whether nothing is known yet of a symbol that is held.
@@ -525,19 +534,12 @@ impl SendWindow {
         self.advance(next);
     }
 
-    /// Symbols are no longer than this from here on, bytes. Longer ones that are held would not
-    /// get through, nor would what is coded over them: they are given up, with all before them.
-    /// Whether there were any.
-    pub(super) fn limit(&mut self, len: usize, stats: &mut Stats) -> bool {
+    /// Symbols are no longer than this from here on, bytes. Longer ones that are held go in parts.
+    /// Whether there may be any.
+    pub(super) fn limit(&mut self, len: usize) -> bool {
+        let before = self.symbol_len_max;
         self.symbol_len_max = len.min(self.shape.symbol_size_max);
-        let is_longer = |at: &usize| {
-            let id = self.base + *at as u64;
-            let lane = &self.lanes[self.lane_of(id)];
-            lane.symbol(lane.deal.lanes.place(id)).is_some_and(|symbol| symbol.len() > len)
-        };
-        let Some(last) = (0..self.sources.len()).rev().find(is_longer) else { return false };
-        (0..=last).for_each(|_| self.give_up_oldest(stats));
-        true
+        self.symbol_len_max < before && !self.is_empty()
     }
 
     /// The receiver restarted: it has nothing, and takes so many lanes.

@@ -252,7 +252,7 @@ fn forged_cookies_do_not_hurry_a_station_and_answer_what_was_said_once() {
     assert!(under_attack <= 3 * in_peace, "{under_attack} HELLOs, {in_peace} in peace");
 }
 
-/// A HELLO of 60 bytes let nobody answer by 114.
+/// A HELLO of 60 bytes let nobody answer by 118.
 #[test]
 fn a_hello_that_seeks_may_be_answered_however_long_it_has_sought() {
     let mut here = group(1, &[2], 1);

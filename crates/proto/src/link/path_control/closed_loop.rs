@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -15,8 +15,13 @@ use crate::stats::Stats;
 /// Feedback at most so often, and for every other frame.
 pub(crate) const FEEDBACK_INTERVAL: Duration = Duration::from_micros(500);
 const FRAMES_PER_FEEDBACK: u32 = 2;
-/// Without feedback a frame goes so often.
+/// Without feedback so many frames go so often, each of which is to be told of.
 const ASKS_AFTER: Duration = Duration::from_millis(20);
+const ASKS: u32 = 4;
+/// Feedback is waited for so many of its intervals beyond a round trip, as of a link.
+const WAIT_MAX: u32 = 8;
+/// Frames that may be on their way when TCP begins (RFC 6928).
+const WINDOW_FIRST: f64 = 10.0;
 
 /// Who sent a frame.
 #[derive(Clone, Copy, PartialEq)]
@@ -128,6 +133,8 @@ pub(crate) struct Path {
     pub(crate) shares_air: bool,
     /// No more frames a second than that are there to be sent.
     pub(crate) wanted_per_s: f64,
+    /// Nor more on their way than TCP's slow start lets go, where no loss is seen inside.
+    pub(crate) starts_slowly: bool,
     pub(crate) feedback: FeedbackPath,
     /// Each receiver sees a frame late, by up to so much.
     pub(crate) late_by: Duration,
@@ -155,6 +162,7 @@ impl Path {
             jump: (Time::MAX, 0),
             shares_air: false,
             wanted_per_s: f64::INFINITY,
+            starts_slowly: false,
             feedback: FeedbackPath::each(FEEDBACK_INTERVAL),
             late_by: Duration::ZERO,
             jitter: Duration::ZERO,
@@ -265,15 +273,35 @@ pub(crate) struct Run<'a> {
     /// There are enough frames on their way; when one goes all the same.
     waits: bool,
     asks_at: Time,
+    inside: Inside,
     seen: Seen,
     control: Box<dyn PathControl>,
     pub(crate) stats: Stats,
     rtt: RttEstimator,
+    wait: RttEstimator,
     counter: u32,
     told: (u32, u32, Time, Time),
     received: (u32, u32, Time),
     newest: (u32, Time, Time),
     fillers: Vec<Cubic>,
+}
+
+/// What is there to be sent.
+struct Inside {
+    /// Frames that may be on their way, and whether it was these that held back the next one.
+    window: f64,
+    wants_none: bool,
+    /// Of each frame, whether the rate held it back.
+    held: Vec<bool>,
+    /// Frames that ask for feedback.
+    asked: BTreeSet<u32>,
+}
+
+impl Inside {
+    fn new(path: &Path) -> Self {
+        let window = if path.starts_slowly { WINDOW_FIRST } else { f64::INFINITY };
+        Inside { window, wants_none: false, held: vec![false], asked: BTreeSet::new() }
+    }
 }
 
 /// A flow that fills the queue. Its fast convergence is left out: it has one other flow to share
@@ -336,10 +364,12 @@ impl<'a> Run<'a> {
             paused_at: u32::MAX,
             waits: false,
             asks_at: Time::ZERO,
+            inside: Inside::new(path),
             seen: Seen::default(),
             control: follow_delay(Time::ZERO),
             stats: Stats::default(),
             rtt: RttEstimator::new(),
+            wait: RttEstimator::new(),
             counter: 0,
             told: (0, 0, Time::ZERO, Time::ZERO),
             received: (0, 0, Time::ZERO),
@@ -380,20 +410,17 @@ impl<'a> Run<'a> {
             match entry.remove() {
                 Event::Send => {
                     let on_their_way = f64::from(self.counter - self.told.0);
-                    if on_their_way
-                        >= self
-                            .control
-                            .in_flight_max(self.rtt.timeout() + self.path.feedback.interval)
-                        && self.now < self.asks_at
-                    {
+                    self.inside.wants_none |= on_their_way >= self.inside.window;
+                    let room =
+                        self.control.in_flight_max(self.wait.timeout()).min(self.inside.window);
+                    if on_their_way >= room && self.now < self.asks_at {
                         self.waits = true;
                         self.paused_at = self.counter + 1;
                         self.at(self.asks_at, Event::Ask);
                         continue;
                     }
                     self.asks_at = self.now + ASKS_AFTER.max(self.rtt.timeout());
-                    self.counter += 1;
-                    self.send(Flow::Ours, self.counter);
+                    self.send_ours(false);
                     let frames_per_s = self.control.frames_per_s().min(self.path.wanted_per_s);
                     let gap = Duration::from_secs_f64(1.0 / frames_per_s)
                         + core::mem::take(&mut self.pause);
@@ -401,6 +428,8 @@ impl<'a> Run<'a> {
                 }
                 Event::Ask => {
                     if self.now >= self.asks_at && core::mem::take(&mut self.waits) {
+                        (1..ASKS).for_each(|_| self.send_ours(true));
+                        self.inside.asked.insert(self.counter + 1);
                         self.at(self.now, Event::Send);
                     }
                 }
@@ -414,6 +443,15 @@ impl<'a> Run<'a> {
             }
         }
         core::mem::take(&mut self.seen)
+    }
+
+    fn send_ours(&mut self, asks: bool) {
+        self.counter += 1;
+        if asks {
+            self.inside.asked.insert(self.counter);
+        }
+        self.inside.held.push(!asks && !core::mem::take(&mut self.inside.wants_none));
+        self.send(Flow::Ours, self.counter);
     }
 
     /// A frame enters the queue, or finds it full.
@@ -541,7 +579,9 @@ impl<'a> Run<'a> {
         let (frames, since, last) = &mut self.received;
         *frames += 1;
         *since += 1;
-        if *since < FRAMES_PER_FEEDBACK || self.now - *last < self.path.feedback.interval {
+        let is_due =
+            *since >= FRAMES_PER_FEEDBACK && self.now - *last >= self.path.feedback.interval;
+        if !self.inside.asked.remove(&counter) && !is_due {
             return;
         }
         (*since, *last) = (0, self.now);
@@ -566,8 +606,14 @@ impl<'a> Run<'a> {
             return; // Overtaken by newer feedback.
         }
         self.rtt.sample(self.now - sent_at);
+        let longest = self.rtt.timeout() + WAIT_MAX * self.path.feedback.interval;
+        self.wait.sample((self.now - told_sent_at).min(longest));
         self.told = (counter, frames, came_at, sent_at);
+        let held =
+            self.inside.held[told as usize + 1..=counter as usize].iter().filter(|held| **held);
+        let held = held.count();
         let (told, came) = (counter - told, frames - told_frames);
+        self.inside.window += f64::from(came);
         let (jumps_at, by_ns) = self.path.jump;
         let jumped_ns = if came_at >= jumps_at { by_ns } else { 0 };
         let one_way_ns = (came_at - sent_at).as_nanos() as i64 + jumped_ns;
@@ -581,7 +627,8 @@ impl<'a> Run<'a> {
             sent_span: sent_at - told_sent_at,
             frames: told as usize,
             came: came as usize,
-            limited: self.control.frames_per_s() < self.path.wanted_per_s
+            limited: 2 * held >= told as usize
+                && self.control.frames_per_s() < self.path.wanted_per_s
                 && !(counter - told..counter).contains(&self.paused_at),
             shares_air: self.path.shares_air,
         };

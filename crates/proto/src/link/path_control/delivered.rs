@@ -76,6 +76,15 @@ pub(crate) struct Queue {
     pub(crate) noticed: Duration,
 }
 
+/// What a look found the path to carry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Frames a second, with those that the radio loses.
+    pub(crate) per_s: f64,
+    /// It was the first, so that what was taken for the capacity before was a guess.
+    pub(crate) is_first: bool,
+}
+
 /// What is delivered, and the bound on the rate that follows from it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
@@ -96,8 +105,8 @@ pub(crate) struct Delivered {
     is_wary: bool,
     /// What was taken for the capacity where it was counted, frames a second.
     capacity_per_s: f64,
-    /// What the path was found to carry, frames a second.
-    found_per_s: Option<f64>,
+    /// What the path was found to carry.
+    found: Option<Found>,
     round_trip: Duration,
     /// When feedback was taken last.
     noted_at: Option<Time>,
@@ -124,7 +133,8 @@ struct Growth {
     best_share: f64,
     /// How often losses were by chance after all.
     false_alarms: u32,
-    was_false_alarm: bool,
+    /// A look has shown that the start ended, or was held, too early.
+    goes_on: bool,
 }
 
 /// A moment in which less is sent, to see what is lost then.
@@ -137,7 +147,8 @@ struct Look {
     was_fewer: bool,
     /// Nothing is known of losses without drops.
     is_doubtful: bool,
-    /// It is the first, and goes on as long as there are fewer losses.
+    /// Nothing is known yet: it goes on as long as there are fewer losses, and what it finds is the
+    /// least that the path carries.
     is_first: bool,
     /// It is the start's.
     is_at_start: bool,
@@ -176,9 +187,12 @@ impl Growth {
     }
 
     fn note_false_alarm(&mut self) {
-        self.was_false_alarm = true;
         self.false_alarms += 1;
-        self.spans_since = 0;
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
+        (self.goes_on, self.spans_since) = (true, 0);
     }
 }
 
@@ -329,9 +343,9 @@ impl Delivered {
         self.after_excess = match self.after_excess {
             Some(0) => self.end_look(now, &span, is_excessive),
             _ if is_excessive => self.begin_look(now, &span, least),
-            None if is_doubtful && loss_ratio > MOSTLY_LOST => self.begin_look(now, &span, 0.0),
             None if is_doubtful => {
-                let look = self.begin_look(now, &span, loss_ratio);
+                let least = if loss_ratio > MOSTLY_LOST { 0.0 } else { loss_ratio };
+                let look = self.begin_look(now, &span, least);
                 self.look.is_first = true;
                 look
             }
@@ -392,15 +406,18 @@ impl Delivered {
             // What came while more was dropped is what the path takes, but for the radio's losses.
             let radio = self.radio.likely_ratio(&self.bursts).unwrap_or(0.0).min(LOSS_RATIO_MAX);
             self.look.kept_per_s = self.look.delivered_per_s / (1.0 - radio);
-            self.found_per_s = Some(self.carried_per_s());
-            // What was delivered before a first look is what applications had begun to send: the
-            // path may take more, so that it is not held for long.
-            return Some(if self.look.is_first { AFTER_EXCESS.len() - 1 } else { 1 });
-        }
-        self.excess_at = None;
-        if was_at_start {
+            let is_first = self.look.is_first && !was_at_start;
+            self.found = Some(Found { per_s: self.carried_per_s(), is_first });
+            if !is_first {
+                return Some(1);
+            }
+            // What was delivered before is what applications had begun to send: the path takes at
+            // least that, and the start goes on from there, as now the radio's losses are known.
+            self.growth.go_on();
+        } else if was_at_start {
             self.growth.note_false_alarm();
         }
+        (self.excess_at, self.is_wary) = (None, false);
         None
     }
 
@@ -437,9 +454,9 @@ impl Delivered {
         (self.look.is_first, self.look.is_at_start) = (true, true);
     }
 
-    /// Whether such a look has shown that losses are by chance; told once.
-    pub(crate) fn take_false_alarm(&mut self) -> bool {
-        core::mem::take(&mut self.growth.was_false_alarm)
+    /// Whether a look has shown that the start goes on; told once.
+    pub(crate) fn take_goes_on(&mut self) -> bool {
+        core::mem::take(&mut self.growth.goes_on)
     }
 
     /// Share of the frames lost of late, and the standard error of what is counted of it over so
@@ -481,10 +498,9 @@ impl Delivered {
         if grows { f64::INFINITY } else { START_GAIN * self.carried_per_s() }
     }
 
-    /// Frames a second that the path was found to carry where losses were above the least by its
-    /// doing; told once.
-    pub(crate) fn take_found_per_s(&mut self) -> Option<f64> {
-        self.found_per_s.take()
+    /// What the path was found to carry where losses were above the least by its doing; told once.
+    pub(crate) fn take_found(&mut self) -> Option<Found> {
+        self.found.take()
     }
 
     /// What was delivered at most of late, frames a second.
@@ -563,6 +579,35 @@ mod tests {
             // A look at the start at most: nobody knows yet what these losses are.
             assert!(bounded <= 30, "{bounded} times at {loss} lost");
         }
+    }
+
+    /// What came before was a burst of an application's, most of which found no room.
+    #[test]
+    fn what_a_first_look_finds_bounds_nothing() {
+        let mut delivered = Delivered::default();
+        let mut now = Time::ZERO;
+        while delivered.limit_per_s() == f64::INFINITY {
+            now = pass(&mut delivered, now, (1_000.0, 50.0), 0.0);
+        }
+        while delivered.is_excessive() {
+            let rate = delivered.limit_per_s();
+            assert!(rate <= 50.0, "{rate} in a look at what 50 are delivered of");
+            now = pass(&mut delivered, now, (rate, rate), 0.0);
+        }
+        assert_eq!(delivered.limit_per_s(), f64::INFINITY);
+        let found = delivered.take_found().expect("a look has found something");
+        assert!(found.is_first && (49.0..60.0).contains(&found.per_s), "{found:?}");
+        assert!(delivered.take_goes_on());
+        // What the next one finds is held.
+        while delivered.limit_per_s() == f64::INFINITY {
+            now = pass(&mut delivered, now, (400.0, 200.0), 0.0);
+        }
+        while delivered.after_excess == Some(0) {
+            let rate = delivered.limit_per_s();
+            now = pass(&mut delivered, now, (rate, rate.min(200.0)), 0.0);
+        }
+        assert!(!delivered.take_found().expect("another has").is_first);
+        assert!((190.0..230.0).contains(&delivered.limit_per_s()), "{}", delivered.limit_per_s());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use corridor_base::Time;
 
 use super::Sample;
-use super::delivered::Delivered;
+use super::delivered::{Delivered, Found};
 use super::filter::MinFilter;
 use super::spread::Spread;
 
@@ -135,6 +135,11 @@ impl DelayModel {
     /// Standard deviation of delays that are half a round trip apart.
     pub(super) fn deviation(&self) -> Duration {
         self.spread.deviation()
+    }
+
+    /// The round trip of late, smoothed.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.round_trip.max(ROUND_TRIP_MIN)
     }
 
     /// The least round trip of late.
@@ -372,10 +377,10 @@ impl Capacity {
     }
 
     /// So much was carried while more was dropped: what it was before was a guess, if it was not
-    /// counted.
-    pub(super) fn note_found(&mut self, per_s: f64) {
-        if !core::mem::replace(&mut self.is_known, true) {
-            self.per_s = per_s;
+    /// counted, or nobody knew yet what is dropped.
+    pub(super) fn note_found(&mut self, found: Found) {
+        if !core::mem::replace(&mut self.is_known, true) || found.is_first {
+            self.per_s = found.per_s;
         }
     }
 
@@ -390,18 +395,17 @@ impl Capacity {
         for spans in [1, SPANS] {
             let Some(rate) = self.arrivals.rate(spans * span) else { return };
             let error = losses.loss_error(rate.frames);
+            let came_per_s = rate.least_per_s * rate.came_per_s / rate.sent_per_s;
             if rate.held && !core::mem::replace(&mut self.is_known, true) {
-                self.per_s = rate.least_per_s; // What it was before was a guess.
+                self.per_s = came_per_s; // What it was before was a guess.
             }
             if self.busy >= spans * span && rate.held {
                 self.per_s = rate.sent_per_s * (1.0 - losses.dropped_ratio());
                 break;
             }
             let came = 1.0 - losses.loss_ratio().min(losses.least_loss());
-            let delivered = rate.least_per_s * rate.came_per_s / rate.sent_per_s / came;
-            let delivered = delivered * (1.0 - ERRORS * error / came);
-            let came = rate.least_per_s * rate.came_per_s / rate.sent_per_s;
-            self.per_s = self.per_s.max(delivered.min(rate.least_per_s)).max(came);
+            let delivered = came_per_s / came * (1.0 - ERRORS * error / came);
+            self.per_s = self.per_s.max(delivered.min(rate.least_per_s)).max(came_per_s);
         }
         self.per_s = self.per_s.max(1.0);
     }

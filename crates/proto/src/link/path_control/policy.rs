@@ -292,10 +292,14 @@ impl PathControl for RateControl {
     }
 
     fn frames_per_s(&self) -> f64 {
-        // What came through is no more than the path takes, however wrong the capacity is.
         if self.is_lowered() {
+            // What came through is no more than the path takes, however wrong the capacity is; but
+            // before it was kept busy it may be as little as somebody typed. One frame on its way
+            // queues nowhere, and without any nobody hears what became of the queue.
             let came_per_s = self.counted_per_s().unwrap_or(f64::INFINITY);
-            (DRAIN_RATIO * self.frames_per_s.min(came_per_s)).max(DRAIN_RATIO * FRAMES_PER_S_MIN)
+            let one_per_s = self.delay.round_trip().as_secs_f64().recip();
+            let most_per_s = self.frames_per_s.min(came_per_s.max(one_per_s / DRAIN_RATIO));
+            DRAIN_RATIO * most_per_s.max(FRAMES_PER_S_MIN)
         } else {
             self.frames_per_s
         }
@@ -342,7 +346,7 @@ impl RateControl {
         }
         let queue = is_told.then_some(queue);
         self.delivered.note(now, sample, round_trip, known_per_s, queue);
-        if let Some(found) = self.delivered.take_found_per_s() {
+        if let Some(found) = self.delivered.take_found() {
             self.capacity.note_found(found);
         }
     }
@@ -393,7 +397,7 @@ impl RateControl {
                 self.delivered.look(now);
                 Phase::Follow
             }
-            Phase::Follow if self.delivered.take_false_alarm() => Phase::Start,
+            Phase::Follow if self.delivered.take_goes_on() => Phase::Start,
             Phase::Follow if now - self.queue.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
                 if self.compete.is_beside_filler(now, self.capacity.per_s) {

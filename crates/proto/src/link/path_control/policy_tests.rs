@@ -262,6 +262,38 @@ fn feed(
     }
 }
 
+/// Twenty small packets a second, as a shell or an echo sends, then a burst of TCP that queues:
+/// what came before is no measure for how little drains that queue.
+#[test]
+fn what_few_small_packets_were_is_not_what_a_first_queue_is_drained_at() {
+    let (mut control, mut stats) = (RateControl::new(Time::ZERO), Stats::default());
+    let round_trip = Duration::from_millis(5);
+    let sample = |one_way_us, told, span_us| Sample {
+        one_way_us,
+        is_long: told == 1.0,
+        round_trip: 2 * round_trip,
+        round_trip_smoothed: round_trip,
+        told,
+        span: Duration::from_micros(span_us),
+        sent_span: Duration::from_micros(span_us),
+        frames: 1,
+        came: 1,
+        limited: false,
+        shares_air: false,
+    };
+    for ms in (50..1_050).step_by(50) {
+        control.note(Time::from_millis(ms), sample(2_000, 0.06, 50_000), &mut stats);
+    }
+    for frame in 1..=12 {
+        let burst = Sample { limited: true, ..sample(3_000 + 800 * frame, 1.0, 1_000) };
+        control.note(Time::from_millis(1_050 + u64::from(frame)), burst, &mut stats);
+    }
+    assert_eq!(stats.rate_drains, 1);
+    let one_per_round_trip = 1.0 / round_trip.as_secs_f64();
+    let rate = control.frames_per_s();
+    assert!(rate > 0.5 * one_per_round_trip, "{rate} frames/s");
+}
+
 #[test]
 fn a_queue_that_was_drained_a_moment_ago_has_not_stood_as_it_is() {
     let (mut control, mut stats) = (RateControl::new(Time::ZERO), Stats::default());

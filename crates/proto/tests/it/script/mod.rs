@@ -18,9 +18,11 @@
 //! replay S ENC at D              the last such frame arrives once more
 //! bend S ENC at D                the same, with a bit flipped
 //! noise 1a2b at D                these bytes arrive
+//! mtu S 300                      no frame of S's passes that is longer, and its interface says so
 //! restart D                      D starts anew
 //! stranger D                     D starts anew, with another secret
-//! show HELLO                     the trace shows such frames too (at first: ENC, ACK, WIN, WINACK)
+//! show HELLO                     the trace shows such frames too (at first: ENC, ACK, WIN,
+//!                                WINACK, PART)
 //! stats S name ...               counters of S that are not zero
 //! ```
 
@@ -75,6 +77,8 @@ pub struct Script {
     sent: Vec<(usize, Kind, Vec<u8>)>,
     shown: Vec<Kind>,
     packets: [u32; 2],
+    /// Longest frames of each that pass.
+    mtus: [usize; 3],
     /// Sequence numbers that the hosts' connections have come to.
     sequences: [u32; 2],
     /// Segments the hosts have sent: they come out as they were, or not at all.
@@ -103,8 +107,9 @@ impl Script {
             rules: Vec::new(),
             held: Vec::new(),
             sent: Vec::new(),
-            shown: vec![Kind::Enc, Kind::Ack, Kind::Window, Kind::WindowAck],
+            shown: vec![Kind::Enc, Kind::Ack, Kind::Window, Kind::WindowAck, Kind::Part],
             packets: [0; 2],
+            mtus: [usize::MAX; 3],
             sequences: [1; 2],
             segments: Vec::new(),
             trace: String::new(),
@@ -154,6 +159,7 @@ impl Script {
                 let bytes: Vec<u8> = bytes.collect();
                 self.arrive(station(at), &bytes);
             }
+            ["mtu", who, len] => self.shorten(station(who), len.parse().expect("bytes")),
             ["restart", who] => self.restart(station(who), PSK),
             ["stranger", who] => self.restart(station(who), [0x66; 32]),
             ["show", what] => self.shown.push(kind(what)),
@@ -190,6 +196,7 @@ impl Script {
                 "mode" if value == "window" => modes = [Mode::Window; 2],
                 "mode" if value == "mixed" => modes = [Mode::Block, Mode::Window],
                 "window" => coding.window_size = number(),
+                "symbol" => coding.symbol_size = number(),
                 "low-delay" => coding.goal = Goal::LowDelay,
                 "bulk" => coding.goal = Goal::Bulk,
                 "overhead" => coding.max_overhead = Some(ratio()),
@@ -252,6 +259,12 @@ impl Script {
     fn restart(&mut self, index: usize, psk: [u8; 32]) {
         self.stations[index] = self.start(index, psk);
         self.say(&format!("{} starts anew", NAMES[index]));
+    }
+
+    fn shorten(&mut self, index: usize, len: usize) {
+        self.mtus[index] = len;
+        self.stations[index].limit_frames(self.now, len);
+        self.take(index);
     }
 
     fn stats(&mut self, index: usize, names: &[&str]) {
@@ -325,6 +338,7 @@ impl Script {
     fn transmit(&mut self, from: usize, frame: Vec<u8>) {
         let (kind, what) = self.ear.describe(&frame);
         let kind = kind.expect("a station sends frames that open, or HELLOs");
+        assert!(frame.len() <= self.mtus[from], "{what}: {} bytes", frame.len());
         let (mut lost, mut hearers) = (String::new(), Vec::new());
         let rule = self
             .rules
@@ -433,6 +447,7 @@ fn kind(name: &str) -> Kind {
         "WIN" => Kind::Window,
         "WINACK" => Kind::WindowAck,
         "PROBE" => Kind::Probe,
+        "PART" => Kind::Part,
         _ => panic!("unknown kind of frame: {name}"),
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use corridor_proto::Field;
 use corridor_proto::wire::{
     Ack, BlockAck, Chunk, Chunks, Enc, Form, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, Kind,
-    LinkFeedback, WindowFeedback, WindowForm, WindowSymbol,
+    LinkFeedback, Part, WindowFeedback, WindowForm, WindowSymbol,
 };
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -77,7 +77,7 @@ impl Eavesdropper {
 
     /// A chunk in words, if there are any for it; nothing for nonsense.
     fn chunk(&mut self, chunk: Chunk<'_>, sender: u16) -> Option<Option<String>> {
-        let Chunk { kind, body } = chunk;
+        let Chunk { kind, body, .. } = chunk;
         let said = match kind {
             Kind::Ack => self.ack(&Ack::parse(body)?.0),
             Kind::WindowAck => self.window_feedback(sender, &WindowFeedback::parse(body)?.0),
@@ -116,6 +116,11 @@ impl Eavesdropper {
             Kind::Link => {
                 LinkFeedback::parse(body)?;
                 return Some(None);
+            }
+            Kind::Part => {
+                let Part { whole, len, at, bytes } = Part::parse(body)?;
+                let to = usize::from(at) + bytes.len();
+                format!("PART of {whole}: {at}..{to} of {len}")
             }
             Kind::Plain | Kind::Relayed => return Some(None),
         };

@@ -8,7 +8,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 99] = [
+pub const FIELDS: [&str; 101] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -28,6 +28,7 @@ pub const FIELDS: [&str; 99] = [
     "corridor.session",
     "corridor.counter",
     "corridor.tag",
+    "corridor.padding",
     "corridor.flow",
     "corridor.block",
     "corridor.form",
@@ -91,6 +92,7 @@ pub const FIELDS: [&str; 99] = [
     "corridor.ack.decoded",
     "corridor.report.flow",
     "corridor.report.e1",
+    "corridor.report.frames",
     "corridor.hello.sender",
     "corridor.hello.session",
     "corridor.hello.instance",
@@ -220,7 +222,8 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
     let (mut kinds, mut form) = (Vec::new(), None);
     let mut chunks = Chunks::new(&body[header.clear_len()..]).peekable();
     while let Some(chunk) = chunks.next() {
-        let Chunk { kind, body } = chunk.expect("a chunk");
+        let chunk = chunk.expect("a chunk");
+        let Chunk { kind, body, .. } = chunk;
         values.add("corridor.type", kind.code());
         if chunks.peek().is_some() {
             values.add("corridor.chunk.length", body.len());
@@ -228,11 +231,12 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
         kinds.push(kind);
         match kind {
             Kind::Enc => form = Some(read_enc(body, field, &mut values)),
-            Kind::Ack => read_ack(&Ack::parse(body).expect("feedback").0, &mut values),
+            Kind::Ack => read_ack(&read_padded(body, Ack::parse, &mut values), &mut values),
             Kind::Report => {
-                for (flow, e1) in Report::parse(body).expect("a report").e1 {
-                    values.add("corridor.report.flow", flow.0);
-                    values.add("corridor.report.e1", e1);
+                for encoder in read_padded(body, Report::parse, &mut values).encoders {
+                    values.add("corridor.report.flow", encoder.flow.0);
+                    values.add("corridor.report.e1", encoder.e1);
+                    values.add("corridor.report.frames", encoder.frames);
                 }
             }
             Kind::Hello => read_hello(body, &mut values),
@@ -242,11 +246,11 @@ pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
                 form = Some(WINDOW_FORM + read_window(body, tag, reader, &mut values));
             }
             Kind::WindowAck => {
-                let (feedback, _) = WindowFeedback::parse(body).expect("feedback");
+                let feedback = read_padded(body, WindowFeedback::parse, &mut values);
                 read_window_feedback(&feedback, &mut values);
             }
             Kind::Link => {
-                let (feedback, _) = LinkFeedback::parse(body).expect("feedback");
+                let feedback = read_padded(body, LinkFeedback::parse, &mut values);
                 read_link_feedback(&feedback, &mut values);
             }
             kind => panic!("{kind:?}: nobody in the simulator says so"),
@@ -288,6 +292,23 @@ fn read_capture<'a>(capture: &'a [u8], values: &mut Values) -> (&'a [u8], Field)
         _ => Field::Gf256,
     };
     (&capture[len..], field)
+}
+
+/// Reads a body, and what is behind it.
+fn read_padded<'a, T>(
+    body: &'a [u8],
+    parse: impl FnOnce(&'a [u8]) -> Option<(T, &'a [u8])>,
+    values: &mut Values,
+) -> T {
+    let (read, rest) = parse(body).expect("a body");
+    note_padding(rest, values);
+    read
+}
+
+fn note_padding(rest: &[u8], values: &mut Values) {
+    if !rest.is_empty() {
+        values.add("corridor.padding", hex(rest));
+    }
 }
 
 fn read_ack(ack: &Ack, values: &mut Values) {
@@ -418,6 +439,9 @@ fn read_hello(body: &[u8], values: &mut Values) {
         values.add("corridor.hello.to.lanes_log", to.lanes.code());
         values.add("corridor.hello.to.lane_size", to.lane_size);
     }
+    let mut written = Vec::new();
+    Hello::parse(body).expect("a greeting").write(&mut written);
+    note_padding(&body[written.len()..], values);
 }
 
 impl Reader {
@@ -485,6 +509,7 @@ fn read_packets(mut symbol: &[u8], values: &mut Values, in_order: &mut InOrder<'
         whole.iter().for_each(|packet| values.add("corridor.packet.whole", hex(packet)));
         symbol = behind;
     }
+    note_padding(symbol, values);
 }
 
 fn read_difference(bytes: &[u8], values: &mut Values) {

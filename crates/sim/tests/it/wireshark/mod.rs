@@ -467,3 +467,25 @@ fn probes_of_the_paths_mtu_and_their_echoes_are_told_in_the_info_column() {
         ["PROBE round 3 after 2", "ECHOES round 3 1452 bytes arrived, round 4 528 bytes arrived"];
     assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
 }
+
+#[test]
+fn parts_of_a_chunk_are_told_in_the_info_column_and_lengths_that_lie_are_malformed() {
+    let len = 150.try_into().expect("a length");
+    let whole = Part { whole: 258, len, at: 3, bytes: b"parts" };
+    let behind = Part { at: 150, ..whole };
+    let packets = [whole, behind].map(|part| {
+        let mut bytes = tool::unsealed(Field::Gf256, 32);
+        Header { is_hello: false, session_tag: 1, counter: 2 }.write(&mut bytes);
+        Kind::Part.begin_last(&mut bytes);
+        part.write(&mut bytes);
+        bytes.extend_from_slice(&[0; TAG_LEN]);
+        Recorded { at_ns: 0, len_bytes: bytes.len(), bytes }
+    });
+    let directory = tempfile::tempdir().expect("a place");
+    let file = directory.path().join("parts.pcap");
+    write_pcap(&file, LINKTYPE_ETHERNET, &packets);
+    let Some(info) = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]) else { return };
+    let wanted =
+        ["PART of 258: 3 to 8 of 150 bytes", "PART [malformed: a part at 150 of 150 bytes]"];
+    assert_eq!(info.lines().collect::<Vec<_>>(), wanted);
+}

@@ -5,7 +5,7 @@ use core::time::Duration;
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::wire::{HEADER_LEN, TAG_LEN};
-use corridor_proto::{AnyStation, Destination, StationId};
+use corridor_proto::{Destination, StationId};
 
 use super::{Happening, MeshDriver, Origin, RECORDED_MAX};
 use crate::addresses::{Address, THIEF};
@@ -79,7 +79,8 @@ impl MeshDriver<'_> {
         if lies_ppm == 0 || from != 1 || self.network.is_calm() {
             return frame;
         }
-        let Some(AnyStation::Relay(relay)) = &self.seats[from].station else { return frame };
+        let station = self.seats[from].station.as_ref();
+        let Some(relay) = station.and_then(|station| station.relay()) else { return frame };
         let Some(secret) = relay.secret() else { return frame };
         let Some(bent) = self.liar.bend_packet(from, secret, &frame, lies_ppm) else {
             return frame;
@@ -90,7 +91,8 @@ impl MeshDriver<'_> {
 
     /// A frame takes its time on the underlay of its node. When it has left.
     fn depart(&mut self, (from, to): (usize, u16), frame: &[u8]) -> Result<Time, Broken> {
-        let is_hub = matches!(self.seats[from].station, Some(AnyStation::Hub(_)));
+        let station = self.seats[from].station.as_ref();
+        let is_hub = station.is_some_and(|station| station.hub().is_some());
         // A hub has a session for each of its neighbours.
         if self.nonces.sent((from, if is_hub { to } else { 0 }), frame)? {
             let feature = match (is_hub, self.mesh.kind) {

@@ -183,6 +183,20 @@ impl Block {
         }
     }
 
+    /// What was sent last went in parts, and what counts is when the last one went.
+    pub(crate) fn note_last_part(
+        &mut self,
+        now: Time,
+        counter: u32,
+        timeout: core::time::Duration,
+    ) {
+        self.in_flight.pop_back();
+        self.in_flight.push_back((counter, now));
+        if self.state == State::Wait {
+            self.wait_until = now + timeout;
+        }
+    }
+
     /// The decoder has heard the frame of this counter: it will hear no earlier one any more.
     /// Returns when that very frame was sent, if it was of this block.
     pub(crate) fn note_heard(&mut self, counter: u32) -> Option<Time> {

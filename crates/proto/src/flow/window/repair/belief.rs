@@ -103,6 +103,7 @@ impl Belief {
     /// A frame goes.
     pub(crate) fn add(&mut self, sent: &Sent, loss_ratio: f64) {
         self.credit = self.credit.saturating_add(STEPS);
+        let loss_ratio = sent.loss_ratio(loss_ratio);
         match sent.what {
             What::Source(_) => {
                 if self.first == 0 {
@@ -122,7 +123,7 @@ impl Belief {
                 self.add_repair((1.0 - loss_ratio) * needed);
             }
             // Whether what it is about is lost is not known, and hardly likely then.
-            What::Ahead => {}
+            What::Ahead | What::Part => {}
         }
     }
 

@@ -117,7 +117,7 @@ mod tests {
                 What::Source(_) => prefix.add_source(LOSS_RATIO),
                 What::Coded => prefix.add_coded(LOSS_RATIO),
                 What::Copy => prefix.add_copy(LOSS_RATIO),
-                What::Ahead => {}
+                What::Ahead | What::Part => {}
             }
         }
         prefix.decoded()
@@ -139,7 +139,7 @@ mod tests {
                 What::Source(_) => Some(encoder.push(&[7]).unwrap()),
                 What::Copy => Some(copies.next().expect("no more copies than are needed")),
                 What::Coded => None,
-                What::Ahead => continue,
+                What::Ahead | What::Part => continue,
             };
             if f64::from(draws.next_u32()) / 2f64.powi(32) < LOSS_RATIO {
                 continue;

@@ -25,7 +25,7 @@ fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
         .map(|(number, &what)| {
             let at = at(round_trip + number as usize);
             let number = FrameNumber::new(0, number);
-            Sent { number, at, what, held: false, after_gap: false, len: 1_000 }
+            Sent { number, at, what, held: false, after_gap: false, len: 1_000, parts: 1 }
         })
         .collect();
     let mut belief = Belief::new(Time::ZERO);
@@ -202,7 +202,15 @@ fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
         .map(|counter| {
             let what = What::Source(u64::from(counter));
             let number = FrameNumber::new(0, counter);
-            Sent { number, at: Time::ZERO, what, held: false, after_gap: false, len: 1_000 }
+            Sent {
+                number,
+                at: Time::ZERO,
+                what,
+                held: false,
+                after_gap: false,
+                len: 1_000,
+                parts: 1,
+            }
         })
         .collect();
     belief.restart((0, Time::ZERO), log.iter(), 0.4, Time::ZERO);
@@ -269,6 +277,7 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
             held: false,
             after_gap: false,
             len: 1_000,
+            parts: 1,
         };
         belief.add(&sent, loss_ratio);
         log.push_back((sent, f64::from(draws.next_u32()) / 2f64.powi(32) < loss_ratio));
