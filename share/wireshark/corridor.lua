@@ -51,7 +51,8 @@ local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol", [2] = "sourc
 -- The most lanes that symbols are dealt to: the logarithm to base 2.
 local LANES_LOG_MAX = 4
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
-  [2] = "recoded symbol, vector in full" }
+  [2] = "recoded symbol, vector in full", [3] = "source symbol with a tag from end to end" }
+local END_TAG_LEN = 8
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
 -- What relays that combine packets send.
 local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
@@ -157,6 +158,7 @@ field("symbol", bytes, "symbol", "Symbol")
 field("symbol_length", uint16, "symbol.length", "Length of the symbol", base.UNIT_STRING,
   { " bytes" })
 field("rank", uint16, "rank", "Rank at the addressed station afterwards")
+field("end_tag", bytes, "end_tag", "Tag from end to end")
 field("packet", bytes, "packet", "Packet")
 field("packet_no_order", bool, "packet.no_order", "May overtake packets sent before it", 16, nil,
   0x8000)
@@ -868,10 +870,8 @@ end
 
 -- What the symbol is; nil when it cannot be told, or where it begins.
 local function dissect_form(state, c, form, number, run)
-  if form == 0 then
-    return "seq " .. number
-  elseif form == 3 then
-    malformed(state, "form 3")
+  if form % 3 == 0 then
+    return "seq " .. number .. (form == 3 and " tagged" or "")
   elseif number == 0 then
     malformed(state, "a combination of no symbols")
   elseif form == 1 then
@@ -917,7 +917,7 @@ local function dissect_enc(state, c)
     run, number = math.floor(number / 0x800), number % 0x800
     tree:add(F.recoded_count, range)
   else
-    tree:add(form == 0 and F.index or F.count, range)
+    tree:add(form % 3 == 0 and F.index or F.count, range)
   end
   local words = dissect_form(state, c, form, number, run)
   local said = string.format("block %d %s%s", block, words or "?", fate_words(state))
@@ -931,7 +931,10 @@ local function dissect_enc(state, c)
   local symbol = c.tvb:range(c.at, left(c))
   local item = tree:add(F.symbol, symbol)
   generated(item, "symbol_length", symbol:len())
-  if form == 0 then
+  if form == 3 and add(c, item, "end_tag", END_TAG_LEN) == nil then
+    return ran_out(state, "tag")
+  end
+  if form % 3 == 0 then
     item:append_text(" (" .. dissect_packets(state, c, item) .. ")")
   else
     take(c, left(c))

@@ -48,6 +48,7 @@ fn station(at: usize, run: u8, relay: RelayConfig, now: Time) -> RelayStation {
             rate_bps: None,
         },
         relay,
+        ends: Vec::new(),
         neighbours: before.into_iter().chain(behind).collect(),
         own: vec![address(at).into()],
         broadcast: false,

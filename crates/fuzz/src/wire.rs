@@ -2,8 +2,8 @@
 
 use corridor_proto::wire::{
     Ack, Chunk, Chunks, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, Part, Relayed, Report,
-    TAG_LEN, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm, WindowSymbol,
-    Word, chunk_len,
+    TAG_LEN, Trailer, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm,
+    WindowSymbol, Word, chunk_len,
 };
 use corridor_proto::{Field, StationId};
 
@@ -105,6 +105,10 @@ fn relayed(bytes: &[u8]) {
     let mut written = Vec::new();
     relayed.write(&mut written);
     assert!(bytes.starts_with(&written) && bytes[written.len()..].iter().all(|&byte| byte == 0));
+    let Some((packet, trailer)) = Trailer::split(relayed.frame) else { return };
+    let mut written = packet.to_vec();
+    trailer.write(&mut written);
+    assert_eq!(written, relayed.frame);
 }
 
 fn window_symbol(bytes: &[u8]) {

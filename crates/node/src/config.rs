@@ -5,6 +5,9 @@
 //! in the file.
 
 mod check;
+mod ends;
+#[cfg(test)]
+mod ends_tests;
 mod file;
 mod hub;
 mod relay;
@@ -22,8 +25,8 @@ use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
-    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, PeerKey, RelayStation,
-    RelayStationConfig, Role, Security, Station, StationConfig, StationId,
+    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, PeerKey, RelayEnd,
+    RelayStation, RelayStationConfig, Role, Security, Station, StationConfig, StationId,
 };
 use ipnet::IpNet;
 
@@ -57,10 +60,10 @@ pub struct NodeConfig {
     pub link_errors: LinkErrors,
     /// Of a relay: what is combined, and what waits for it.
     pub relay: Option<RelayConfig>,
-    /// Packets the ingress queue holds.
-    pub ingress_packets: usize,
-    /// Bytes that ingress queues and windows may hold together.
-    pub memory_bytes: usize,
+    /// Of a relay: other ends, with whom packets have tags.
+    pub ends: Vec<RelayEnd>,
+    /// Bounds.
+    pub limits: LimitsConfig,
     /// The TUN device; a helper has none.
     pub tun: Option<TunConfig>,
     /// What carries the frames.
@@ -75,6 +78,15 @@ pub struct NodeConfig {
     /// What is no error, but should be looked at.
     pub warnings: Vec<Diagnostic>,
     document: Document,
+}
+
+/// Bounds of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitsConfig {
+    /// Packets the ingress queue holds.
+    pub ingress_packets: usize,
+    /// Bytes that ingress queues and windows may hold together.
+    pub memory_bytes: usize,
 }
 
 /// The TUN device of a node.
@@ -184,8 +196,10 @@ impl NodeConfig {
         let document = secret::read(path)?;
         let file: File = document.read()?;
         let security = secret::load(&file, path, &document)?;
+        let ends = secret::load_ends(&file, &security, path, &document)?;
         // From here on nothing needs the text of the key.
-        Ok(check::check(file, security, &document.without_secrets())?)
+        let config = check::check(file, security, &document.without_secrets())?;
+        Ok(NodeConfig { ends, ..config })
     }
 
     /// What the station is told, on an underlay with these lengths of frames in bytes.
@@ -196,10 +210,10 @@ impl NodeConfig {
             security: self.security.clone(),
             coding: self.coding,
             link_errors: self.link_errors,
-            ingress_packets: self.ingress_packets,
+            ingress_packets: self.limits.ingress_packets,
             frame_len_max,
             frame_len_min,
-            memory_bytes: self.memory_bytes,
+            memory_bytes: self.limits.memory_bytes,
             rate_bps: self.underlay.rate_bps,
         }
     }
@@ -237,6 +251,7 @@ impl NodeConfig {
                     neighbours: neighbours.unwrap_or_default(),
                     own: self.own_addresses(),
                     broadcast,
+                    ends: self.ends.clone(),
                 };
                 RelayStation::new(config, entropy, now).map(AnyStation::from)
             }

@@ -9,6 +9,7 @@ mod control;
 mod default_route;
 mod diagnosis;
 mod error;
+mod events;
 mod loss;
 mod names;
 mod netlink;

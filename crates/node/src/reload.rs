@@ -75,7 +75,6 @@ impl Changes {
         ];
         // The role of a hub names its first peer.
         let station = |config: &NodeConfig| (kind(config), (!comes_or_goes).then_some(config.role));
-        let limits = |config: &NodeConfig| (config.ingress_packets, config.memory_bytes);
         let restart = [
             ("station", station(old) != station(new)),
             ("security", !old.has_keys_of(new)),
@@ -84,8 +83,9 @@ impl Changes {
             (PEERS, (!same_peers || !same_kind) && !comes_or_goes),
             ("coding", old.coding != new.coding),
             ("relay", old.relay != new.relay),
+            ("end", old.ends != new.ends),
             ("link_errors", old.link_errors != new.link_errors),
-            ("limits", limits(old) != limits(new)),
+            ("limits", old.limits != new.limits),
         ];
         let changed = |list: &[(&'static str, bool)]| {
             list.iter().filter(|(_, changed)| *changed).map(|(name, _)| *name).collect()

@@ -32,6 +32,7 @@ use crate::config::NodeConfig;
 use crate::control::{CLIENTS_MAX, Control, control_socket};
 use crate::diagnosis::Diagnosis;
 use crate::error::NodeError;
+use crate::events;
 use crate::loss::SyntheticLoss;
 use crate::reload::{self, Changes};
 use crate::retries::Retries;
@@ -333,20 +334,11 @@ impl Driver {
     fn tell_events(&mut self) -> Result<(), NodeError> {
         while let Some(event) = self.station.poll_event() {
             match event {
-                Event::SessionUp { peer, restarted: false } => {
-                    tracing::info!("session with station {} is up", peer.0);
-                }
-                Event::SessionUp { peer, restarted: true } => {
-                    tracing::info!("session with station {} is up again: it was restarted", peer.0);
-                }
                 Event::ModeDiffers { .. } => self.diagnosis.hurry(),
                 Event::PathMtu { peer, frame_len, tunnel_mtu } => {
                     self.follow_path(peer, frame_len, tunnel_mtu)?;
                 }
-                Event::PeerSilent { peer } => {
-                    tracing::warn!("station {} has fallen silent", peer.0);
-                }
-                Event::PeerGone { peer } => tracing::info!("station {} has ended", peer.0),
+                other => events::log(&other),
             }
         }
         Ok(())

@@ -57,6 +57,10 @@ pub struct Status {
     pub repair: RepairStatus,
     /// What is sent beyond the packets themselves.
     pub overhead: OverheadStatus,
+    /// Where a helper recodes what this station sends: bytes of the tag in each source symbol that
+    /// only the two ends can make; 0 with a shared secret, which the helper has as well.
+    #[serde(default)]
+    pub tag_bytes: Option<usize>,
     /// Of a relay: what it combines.
     #[serde(default)]
     pub relay: Option<RelayStatus>,
@@ -143,6 +147,10 @@ pub struct PeerStatus {
     /// group shares one.
     #[serde(default)]
     pub agreed_s: Option<f64>,
+    /// Of a helper: how long it is left out yet, since what it had sent was not made of what its
+    /// encoder sends, seconds; none if it is not.
+    #[serde(default)]
+    pub left_out_s: Option<f64>,
     /// Why nothing crosses, as the log has it; none if something does.
     pub problem: Option<String>,
     /// Of a peer of a hub: what it has for itself.
@@ -172,6 +180,15 @@ pub struct RelayStatus {
     pub plain_frames: u64,
     /// Packets out of coded frames.
     pub decoded_packets: u64,
+    /// Other ends with whom packets have tags that no relay between can make.
+    #[serde(default)]
+    pub ends: usize,
+    /// Packets of these that were dropped, since they are not what their end has sent.
+    #[serde(default)]
+    pub forged_packets: u64,
+    /// The same, since they had come before.
+    #[serde(default)]
+    pub replayed_packets: u64,
     /// Why nothing is combined, though it might be; none if it can be.
     pub idle: Option<String>,
 }
@@ -260,6 +277,7 @@ impl Sources<'_> {
             memory: self.memory(),
             repair: RepairStatus::of(stats),
             overhead: OverheadStatus::of(stats),
+            tag_bytes: self.tag_bytes(),
             relay: station.relay().map(|relay| RelayStatus::of(relay, self.now)),
             peers: station.peers().iter().map(|peer| self.peer(peer)).collect(),
             counters: counters(stats, Stats::DESCRIPTIONS)
@@ -342,10 +360,28 @@ impl Sources<'_> {
             loss_ratio_from: peer.loss_ratio,
             public_key: peer.public_key.map(|key| key.to_string()),
             agreed_s: peer.agreed_at.map(|at| self.now.since(at).as_secs_f64()),
+            left_out_s: self.left_out_s(peer.id),
             problem: (self.problem)(peer.id),
             own: self.own(peer.id),
             overhearing: self.overhearing(peer.id),
         }
+    }
+
+    /// Bytes of the tags from end to end, where a helper recodes.
+    fn tag_bytes(&self) -> Option<usize> {
+        let is_helped = |station: &&Station| {
+            matches!(station.config().role, Role::Endpoint { helper: Some(_), .. })
+        };
+        self.station.stations().find(is_helped).map(Station::tag_len)
+    }
+
+    /// For how long a helper is left out yet.
+    fn left_out_s(&self, id: StationId) -> Option<f64> {
+        let station = self.station.station(id)?;
+        let is_helper =
+            matches!(station.config().role, Role::Endpoint { helper, .. } if helper == Some(id));
+        let rest = station.helper_left_out(self.now).filter(|_| is_helper)?;
+        Some(rest.as_secs_f64())
     }
 
     /// Who overhears whom, at a neighbour of a relay.
@@ -401,6 +437,9 @@ impl RelayStatus {
             coded_frames: counters.relay_frames_coded,
             plain_frames: counters.relay_frames_plain,
             decoded_packets: decoded,
+            ends: view.ends,
+            forged_packets: counters.relay_tags_failed,
+            replayed_packets: counters.relay_packets_replayed,
             idle: idle(&view, &counters),
         }
     }
@@ -525,6 +564,7 @@ mod tests {
             hold: Hold::None,
             queue: QueueView::default(),
             packets_held: 0,
+            ends: 0,
             neighbours: vec![neighbour(false), neighbour(takes)],
         };
         let counters = |forwarded| RelayCounters {

@@ -314,6 +314,15 @@ pub const MTU_HINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Least time between two messages to the host that a packet is too long.
 pub const TOO_BIG_INTERVAL: Duration = Duration::from_millis(10);
 
+/// A helper whose rows made tags fail is left out for so many of the decoder's deadlines: as it
+/// keeps a decoder waiting for one at most when it comes back, that is a hundredth of the time.
+pub const LEFT_OUT_DEADLINES: u32 = 100;
+/// Longest that it is left out, when it fails each time that it comes back: an operator who has
+/// mended it waits no longer for it, unless deadlines are longer than half a minute.
+pub const LEFT_OUT_MAX: Duration = Duration::from_secs(3_600);
+/// Time between two lines of the log about what somebody forges, and nobody can be named for.
+pub const FORGED_TOLD: Duration = Duration::from_secs(60);
+
 #[cfg(test)]
 mod tests {
     use super::*;

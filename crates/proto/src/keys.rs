@@ -49,6 +49,17 @@ impl PrivateKey {
         PublicKey(public)
     }
 
+    /// What this key and that of another make, and nobody else can (RFC 7748, Section 6.1).
+    pub(crate) fn shared(&self, public: &PublicKey) -> Zeroizing<[u8; KEY_LEN]> {
+        let mut own = x25519();
+        own.set(&self.0);
+        let mut secret = Zeroizing::new([0; KEY_LEN]);
+        let made = own.dh(&public.0, &mut secret[..]);
+        own.set(&[0; KEY_LEN]);
+        debug_assert!(made.is_ok(), "a public key has as many bytes");
+        secret
+    }
+
     /// The key in base64.
     pub fn to_text(&self) -> Zeroizing<String> {
         Zeroizing::new(Base64::encode_string(&self.0))

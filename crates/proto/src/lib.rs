@@ -62,6 +62,7 @@ mod check;
 mod coding_table;
 pub mod config;
 pub mod diagnosis;
+mod end_keys;
 mod error;
 mod flow;
 mod gate;
@@ -107,7 +108,7 @@ pub use memory::MemoryView;
 pub use places::{Certainty, Challenge, Learned, PeerBook};
 pub use psk::{PSK_LEN, Psk};
 pub use relay_station::{
-    RelayCounters, RelayNeighbourView, RelayStation, RelayStationConfig, RelayView,
+    RelayCounters, RelayEnd, RelayNeighbourView, RelayStation, RelayStationConfig, RelayView,
 };
 pub use relay_table::{AdaptiveKind, RelayPreset, RelayTable};
 pub use station::{Destination, Event, FrameOutcome, PacketOutcome, Rejection, Station, Transmit};

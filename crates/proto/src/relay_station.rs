@@ -13,11 +13,15 @@
 //! first time, does not reach the relay. Who a frame is from says the key that opened it, and whom
 //! it is for says its body.
 //!
+//! Where two hosts know each other's keys, what crosses is the packet with a tag behind it
+//! (`relay_station/ends.rs`), and no relay need know of it.
+//!
 //! A packet's bytes are the same on every hop, for by them it is known again when it has been
 //! combined. The hops that it may still make stand beside it, and are written into it where it
 //! leaves for its host.
 
 mod counters;
+mod ends;
 mod view;
 
 use core::time::Duration;
@@ -32,6 +36,7 @@ use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, Rela
 use ipnet::IpNet;
 
 pub use counters::RelayCounters;
+pub use ends::RelayEnd;
 pub use view::{RelayNeighbourView, RelayView};
 
 use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, RELAY_NEIGHBOURS_MAX};
@@ -49,6 +54,7 @@ use crate::station::{
 use crate::stats::Stats;
 use crate::wire::{self, Chunk, Chunks, Kind, OVERHEAD_LEN, RELAYED_LEN, Relayed};
 use counters::Drops;
+use ends::{Ends, Refused};
 
 /// Bytes of a frame beside the longer of two packets in it.
 const OVERHEAD_BYTES: usize = OVERHEAD_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES;
@@ -69,6 +75,9 @@ pub struct RelayStationConfig {
     /// All frames are addressed to all neighbours on the link: for one that passes on nothing that
     /// is for others. No MAC acknowledges them there: what neighbours do not report is sent again.
     pub broadcast: bool,
+    /// Ends with whom this host's packets have tags that only the two can make, whatever relays
+    /// there are between them. Only where stations have keys of their own.
+    pub ends: Vec<RelayEnd>,
 }
 
 /// A relay with its keys and routes. It has the verbs of a [`crate::Station`].
@@ -78,7 +87,7 @@ pub struct RelayStation {
     broadcast: bool,
     group: Group,
     relay: Relay,
-    networks: Networks,
+    table: Table,
     icmp_errors: IcmpErrors,
     pacer: Pacer,
     /// Longest frame, bytes.
@@ -90,6 +99,14 @@ pub struct RelayStation {
     body: Vec<u8>,
     stats: Stats,
     drops: Drops,
+}
+
+/// Who has which addresses.
+struct Table {
+    /// Which neighbour leads to them.
+    networks: Networks,
+    /// Whose packets have tags.
+    ends: Ends,
 }
 
 impl RelayStation {
@@ -104,10 +121,11 @@ impl RelayStation {
         entropy: [u8; 32],
         now: Time,
     ) -> Result<Self, ConfigError> {
-        let RelayStationConfig { mut station, relay, neighbours, own, broadcast } = config;
+        let RelayStationConfig { mut station, relay, neighbours, own, broadcast, ends } = config;
         station.check()?;
         check_neighbours(&station, &neighbours)?;
         let networks = table(&neighbours, &own)?;
+        let ends = Ends::new(&ends, &station.security)?;
         let relay = Relay::new(NodeId(station.id.0), relay, now).map_err(setting)?;
         let relay = if broadcast { relay.unacknowledged() } else { relay };
         // HELLOs name one, though a relay has no symbols.
@@ -125,7 +143,7 @@ impl RelayStation {
             broadcast,
             group: Group::new(station.id, &security, &peers, setting, rng, now),
             relay,
-            networks,
+            table: Table { networks, ends },
             icmp_errors: IcmpErrors::new(&own),
             pacer: Pacer::new(station.rate_bps),
             frame_len: station.frame_len_max,
@@ -148,7 +166,7 @@ impl RelayStation {
         neighbours: &[(StationId, Vec<IpNet>)],
         own: &[IpAddr],
     ) -> Result<(), ConfigError> {
-        self.networks = table(neighbours, own)?;
+        self.table.networks = table(neighbours, own)?;
         self.icmp_errors.set_own(own);
         Ok(())
     }
@@ -164,7 +182,7 @@ impl RelayStation {
             self.stats.packets_refused += 1;
             return PacketOutcome::Empty;
         }
-        let place = packet.addresses().and_then(|(_, to)| self.networks.place(to));
+        let place = packet.addresses().and_then(|(_, to)| self.table.networks.place(to));
         let next = match place {
             Some(Place::Neighbour(next)) if self.group.is_reachable(next) => next,
             place => {
@@ -197,7 +215,11 @@ impl RelayStation {
     /// Lets a packet that was made or taken here go to a neighbour.
     fn send(&mut self, next: StationId, packet: PacketRef<'_>) -> Result<(), RelayError> {
         let hops = packet.hops().unwrap_or(0);
-        self.relay.send(self.now, node(next), hops.into(), packet.bytes().into())
+        let mut bytes = packet.bytes().to_vec();
+        if let Some((_, to)) = packet.addresses() {
+            self.table.ends.seal(self.now, to, &mut bytes);
+        }
+        self.relay.send(self.now, node(next), hops.into(), bytes.into())
     }
 
     /// Takes a frame from the underlay.
@@ -271,12 +293,12 @@ impl RelayStation {
             let from = StationId(received.from.0);
             let bytes = received.packet.clone();
             let packet = PacketRef::read(&bytes);
-            let is_own = |source| self.networks.place(source) == Some(Place::Neighbour(from));
+            let is_own = |source| self.table.networks.place(source) == Some(Place::Neighbour(from));
             let Some((_, to)) = packet.addresses().filter(|&(source, _)| is_own(source)) else {
                 self.drops.wrong_source += 1;
                 continue;
             };
-            match self.networks.place(to) {
+            match self.table.networks.place(to) {
                 Some(Place::Neighbour(next)) if next == from => self.drops.turned_back += 1,
                 Some(Place::Neighbour(next)) => self.forward((from, next), received, packet),
                 Some(Place::Host) | None => self.deliver(received.ttl, packet),
@@ -296,9 +318,11 @@ impl RelayStation {
             let error = self.icmp_errors.write(self.now, packet, Stopped::HopsUsedUp);
             return self.answer(from, error);
         }
-        let max = self.tunnel_mtu();
+        // What is behind an IP packet is not the host's that sent it, and is told of no length.
+        let max = self.forwarded_len_max();
         if packet.len() > max {
             self.drops.too_long += 1;
+            let max = max.saturating_sub(packet.len().saturating_sub(packet.view().end()));
             let error = self.icmp_errors.write_too_big(self.now, packet, max);
             return self.answer(from, error);
         }
@@ -322,8 +346,23 @@ impl RelayStation {
         let _ = self.send(to, message.packet());
     }
 
-    /// Hands a packet to the host, with the hops that are left to it.
+    /// Hands a packet to the host, with the hops that are left to it, if it is what its end sent.
     fn deliver(&mut self, ttl: u16, packet: PacketRef<'_>) {
+        let len = match self.table.ends.open(packet) {
+            Ok(len) => len,
+            Err(Refused::Forged) => {
+                self.drops.forged += 1;
+                if let Some(from) = self.table.ends.tells_of(self.now, packet) {
+                    self.push_event(Event::PacketForged { from });
+                }
+                return;
+            }
+            Err(Refused::Replayed) => {
+                self.drops.replayed += 1;
+                return;
+            }
+        };
+        let packet = PacketRef::read(&packet.bytes()[..len]);
         let mut packet = PacketBuf::copy(packet, self.egress.buffer());
         // Where it ends nobody takes one off.
         packet.limit_hops(u8::try_from(ttl.saturating_add(1)).unwrap_or(u8::MAX));
@@ -420,13 +459,20 @@ impl RelayStation {
 
     // ---- what others know, and what an operator changes -----------------------------------------
 
-    /// The MTU to set on the TUN device, in bytes: a frame has room for it beside another packet.
+    /// The MTU to set on the TUN device, in bytes: a frame has room for it, and for what is behind
+    /// it on its way to another end, beside another packet.
     pub fn tunnel_mtu(&self) -> usize {
+        self.forwarded_len_max().saturating_sub(self.table.ends.trailer_len_max())
+    }
+
+    /// Longest packet to forward, bytes.
+    fn forwarded_len_max(&self) -> usize {
         self.frame_len.saturating_sub(OVERHEAD_BYTES)
     }
 
     /// Shortest frame, in bytes, that carries a packet of this length; `None` if none does.
     pub fn frame_len_for(&self, packet_len: usize) -> Option<usize> {
+        let packet_len = packet_len + self.table.ends.trailer_len_max();
         let len = (packet_len + OVERHEAD_BYTES).max(FRAME_LEN_MIN);
         (len <= self.config.frame_len_max).then_some(len)
     }
@@ -444,7 +490,7 @@ impl RelayStation {
             return;
         }
         let tunnel_mtu = self.tunnel_mtu();
-        self.drops.too_long += self.relay.drop_longer(tunnel_mtu) as u64;
+        self.drops.too_long += self.relay.drop_longer(self.forwarded_len_max()) as u64;
         if let Some(peer) = self.group.inspect().first().map(|peer| peer.id) {
             self.push_event(Event::PathMtu { peer, frame_len, tunnel_mtu });
         }

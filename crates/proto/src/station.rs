@@ -9,6 +9,7 @@ mod chunks;
 mod credit;
 mod endpoint;
 mod helper_station;
+mod left_out;
 mod parts;
 mod path;
 #[cfg(test)]
@@ -22,7 +23,9 @@ mod window_endpoint;
 #[cfg(test)]
 mod window_tests;
 
+use core::time::Duration;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -184,6 +187,28 @@ pub enum Event {
         /// The peer.
         peer: StationId,
     },
+    /// What the helper has sent of a flow was not made of what its encoder had: none of that was
+    /// delivered, and what the helper sends is not taken for a while.
+    HelperLeftOut {
+        /// The helper.
+        helper: StationId,
+        /// The encoder.
+        flow: StationId,
+        /// For how long.
+        span: Duration,
+    },
+    /// Coded symbols in an encoder's name are not its own: somebody else seals under its secret, as
+    /// its neighbours could. Nothing of them was delivered.
+    RowsForged {
+        /// The encoder.
+        flow: StationId,
+    },
+    /// A packet across relays is not what its end has sent, or that end puts no tags behind what it
+    /// sends here. It was dropped.
+    PacketForged {
+        /// Its source.
+        from: IpAddr,
+    },
 }
 
 /// A station in any role.
@@ -266,7 +291,7 @@ impl Station {
                 Box::new(endpoint.map_err(ConfigError::codec)?)
             }
             Role::Endpoint { peer, helper } => {
-                Box::new(Endpoint::new(&config, peer, helper, fork(), now))
+                Box::new(Endpoint::new(&config, peer, helper, &group, fork(), now))
             }
             Role::Helper { between } => Box::new(HelperStation::new(&config, between, fork, now)),
             Role::Plain { peer } => Box::new(Plain::new(peer)),
@@ -664,11 +689,6 @@ impl Station {
     /// Whether the peer is there, and it is known how long frames to it may be.
     pub(crate) fn is_path_known(&self) -> bool {
         self.shared.group.is_up(self.shared.path.peer) && self.shared.path.is_settled()
-    }
-
-    /// Says HELLO soon, whatever the peers have heard: one of them may be elsewhere now.
-    pub fn greet(&mut self, now: Time) {
-        self.shared.group.hurry_hello(now);
     }
 
     /// Whether frames can be exchanged with this peer.

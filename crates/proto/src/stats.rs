@@ -186,6 +186,14 @@ counters! {
         /// Symbols whose index or length cannot be: the peer has other parameters than it
         /// announced.
         pub symbols_refused: u64,
+        /// Keys of one's own, blocks with a helper: source symbols, as they came or as they were
+        /// decoded, that are not what their encoder made. None of them is delivered.
+        pub tags_failed: u64,
+        /// Symbols that were dropped for that: of blocks in which a tag failed, and of the helper
+        /// while it is left out.
+        pub rows_dropped: u64,
+        /// Times that the helper was left out since what it had sent made tags fail.
+        pub helpers_left_out: u64,
         /// Frames that did not open: garbage, another key, bit errors, another wire version.
         pub frames_rejected: u64,
         /// Frames that opened but were heard before.

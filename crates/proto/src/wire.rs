@@ -51,7 +51,7 @@ pub use link_feedback::{LINK_FEEDBACK_LEN, LinkFeedback, PathId};
 pub(crate) use part::parts_of;
 pub use part::{PART_LEN, Part};
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, Word};
-pub use relayed::{RELAYED_LEN, Relayed};
+pub use relayed::{RELAYED_LEN, Relayed, Trailer};
 pub use window::{
     CodedSeed, FlowId, WINDOW_BITMAP_LEN_MAX, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN,
     WINDOW_SYMBOL_LEN, WindowFeedback, WindowForm, WindowSymbol,
@@ -70,6 +70,10 @@ pub const TAG_LEN: usize = 16;
 pub const OVERHEAD_LEN: usize = HEADER_LEN + LAST_CHUNK_LEN + TAG_LEN;
 /// Bytes of an ENC body before the coding vector or symbol.
 pub const ENC_LEN: usize = 6;
+/// Bytes of a tag that only the two ends of a flow can make and check.
+pub const END_TAG_LEN: usize = 8;
+/// Bytes of a packet's number and tag, behind a packet between ends across relays.
+pub const END_TRAILER_LEN: usize = 7 + END_TAG_LEN;
 /// Bytes in front of each packet in a symbol.
 pub const PACKET_PREFIX_LEN: usize = 2;
 /// Bytes that tell, in front of an explicit coding vector, the encoder's run, of which the highest
@@ -156,6 +160,11 @@ pub enum Form<'a> {
         /// Position in the block.
         index: u16,
     },
+    /// The same where source symbols begin with a tag from end to end.
+    Tagged {
+        /// Position in the block.
+        index: u16,
+    },
     /// A combination of the first `count` symbols with coefficients expanded from a seed.
     Seeded {
         /// Symbols combined: how many the encoder had added.
@@ -204,6 +213,7 @@ impl<'a> Enc<'a> {
         out.extend_from_slice(&block.to_be_bytes());
         let (code, index) = match form {
             Form::Source { index } => (0, index),
+            Form::Tagged { index } => (3, index),
             Form::Seeded { count, .. } => (1, count.get()),
             Form::Explicit { run, count, .. } => {
                 (2, (run & RUN_MASK) >> 8 << COUNT_BITS | count.get() & COUNT_MASK)
@@ -211,7 +221,7 @@ impl<'a> Enc<'a> {
         };
         out.extend_from_slice(&(code << FORM_SHIFT | index & INDEX_MASK).to_be_bytes());
         match form {
-            Form::Source { .. } => {}
+            Form::Source { .. } | Form::Tagged { .. } => {}
             Form::Seeded { seed, .. } => out.extend_from_slice(&seed.to_be_bytes()),
             Form::Explicit { run, vector, .. } => {
                 out.push(run as u8);
@@ -236,7 +246,7 @@ impl<'a> Enc<'a> {
                 let run = index >> COUNT_BITS << 8 | u16::from(read.u8()?);
                 Form::Explicit { run, count, vector: read.take(len)? }
             }
-            _ => return None,
+            _ => Form::Tagged { index },
         };
         (!read.0.is_empty()).then_some(Enc { flow, block, form, symbol: read.0 })
     }

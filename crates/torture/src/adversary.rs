@@ -3,18 +3,20 @@
 
 use core::num::NonZeroU16;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{CHUNKS_MAX, MTU_ECHOES_MAX};
+use corridor_proto::relay::wire::Frame;
 use corridor_proto::wire::intervals::Intervals;
 use corridor_proto::wire::{
     Ack, BlockAck, CodedSeed, Echo, Enc, EncoderReport, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN,
     Header, Hello, HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, Part, PathId, Random128,
-    Report, WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol, Word,
+    Relayed, Report, TAG_LEN, WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol,
+    Word,
 };
-use corridor_proto::{Field, Mode, Station, StationConfig, StationId};
+use corridor_proto::{Field, Mode, Psk, Station, StationConfig, StationId, Unsealer};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 
@@ -278,8 +280,9 @@ impl Insider {
             Kind::Enc => {
                 let count = NonZeroU16::MIN.saturating_add(dice.below(200) as u16);
                 let vector = vec![0xa5; usize::from(count.get())];
-                let form = match dice.below(3) {
+                let form = match dice.below(4) {
                     0 => Form::Source { index: number(dice) },
+                    3 => Form::Tagged { index: number(dice) },
                     1 => Form::Seeded { count, seed: dice.0.next_u32() },
                     _ => Form::Explicit { run: number(dice), count, vector: &vector },
                 };
@@ -467,6 +470,91 @@ fn write_window_feedback(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
         credit: dice.pick(&[None, None, None, Some(0), Some(1), Some(40), Some(u16::MAX)]),
     };
     feedback.write(out);
+}
+
+/// Helpers that mean ill: symbols of theirs are not what they claim to be.
+pub(super) struct Liars {
+    dice: Dice,
+    /// What each of them seals under.
+    own: BTreeMap<usize, Unsealer>,
+    /// Packets of a relay, to be sent again.
+    packets: VecDeque<Vec<u8>>,
+}
+
+impl Liars {
+    pub(super) fn new(seed: u64) -> Self {
+        let dice = Dice::new(seed, 0, "torture liars");
+        Liars { dice, own: BTreeMap::new(), packets: VecDeque::new() }
+    }
+
+    /// Another frame in place of one with a relay's packet alone, in this share of the cases: the
+    /// packet is changed, cut, or one that the relay has sent before.
+    pub(super) fn bend_packet(
+        &mut self,
+        from: usize,
+        secret: &Psk,
+        frame: &[u8],
+        ppm: u32,
+    ) -> Option<Vec<u8>> {
+        let own = self.own.entry(from).or_insert_with(|| Unsealer::new(secret.clone()));
+        own.follow(secret);
+        let mut clear = Vec::new();
+        own.unseal(frame, &mut clear)?;
+        if Header::parse(frame)?.is_hello || !self.dice.chance(ppm) {
+            return None;
+        }
+        let (&kind, body) = clear.get(HEADER_LEN..clear.len() - TAG_LEN)?.split_first()?;
+        let relayed = Relayed::parse(body).filter(|_| kind == Kind::Relayed.code())?;
+        let Frame::Plain { counter, ttl, asks, packet } = Frame::parse(relayed.frame)? else {
+            return None;
+        };
+        let mut packet = packet.to_vec();
+        let len = packet.len();
+        match self.dice.below(4) {
+            0 => packet[self.dice.below(len as u64) as usize] ^= 1,
+            1 => packet.truncate(len - self.dice.below(len as u64) as usize),
+            2 => packet.extend_from_slice(&[0x5a; 15]),
+            _ => {
+                let heard = self.packets.pop_front();
+                self.packets.push_back(packet.clone());
+                packet = heard.filter(|_| self.packets.len() > 1).unwrap_or(packet);
+            }
+        }
+        let changed = Frame::Plain { counter, ttl, asks, packet: &packet }.to_bytes();
+        let mut bent = Vec::new();
+        Kind::Relayed.begin_last(&mut bent);
+        Relayed { to: relayed.to, frame: &changed }.write(&mut bent);
+        own.reseal(frame, &bent)
+    }
+
+    /// Another frame in place of one with a recoded symbol, in this share of the cases.
+    pub(super) fn bend(
+        &mut self,
+        from: usize,
+        secret: &Psk,
+        frame: &[u8],
+        ppm: u32,
+    ) -> Option<Vec<u8>> {
+        let own = self.own.entry(from).or_insert_with(|| Unsealer::new(secret.clone()));
+        own.follow(secret);
+        let mut clear = Vec::new();
+        own.unseal(frame, &mut clear)?;
+        let is_hello = Header::parse(frame)?.is_hello;
+        let mut body = clear.get(HEADER_LEN..clear.len() - TAG_LEN)?.to_vec();
+        let is_symbol = body.first() == Some(&Kind::Enc.code());
+        if is_hello || !is_symbol || !self.dice.chance(ppm) {
+            return None;
+        }
+        // Another coefficient, payload or length; or the end of what the symbol says of itself.
+        let len = body.len();
+        match self.dice.below(4) {
+            0 => body[len - 1] ^= 0x5a,
+            1 => body.truncate(len - self.dice.below(len as u64 / 4) as usize),
+            2 => body[7 + self.dice.below(len as u64 - 7) as usize] ^= 1,
+            _ => body[3 + self.dice.below(len as u64 - 3) as usize] ^= 0xff,
+        }
+        own.reseal(frame, &body)
+    }
 }
 
 struct KeyLen;

@@ -79,6 +79,7 @@ impl Scenario {
         };
         scenario.draw_talks();
         scenario.draw_keys();
+        scenario.draw_helper_keys();
         scenario.draw_mesh();
         if dice.percent(8) {
             scenario.make_perfect();
@@ -87,9 +88,10 @@ impl Scenario {
             scenario.draw_addresses();
         }
         scenario.draw_removals();
+        scenario.draw_ends();
         if scenario.insider_ppm > 0 {
-            scenario.pairs.iter_mut().for_each(|pair| pair.keys = None);
-            scenario.mesh.iter_mut().for_each(|mesh| mesh.keys = None);
+            scenario.pairs.iter_mut().for_each(|pair| (pair.keys, pair.lies_ppm) = (None, 0));
+            scenario.mesh.iter_mut().for_each(|mesh| (mesh.keys, mesh.ends) = (None, false));
         }
         scenario
     }
@@ -98,7 +100,7 @@ impl Scenario {
     /// which no two speak with each other.
     fn draw_addresses(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture addresses");
-        if !dice.percent(25) {
+        if !dice.percent(25) || self.has_member_keys() {
             return;
         }
         let movers: Vec<u8> = match &self.mesh {
@@ -137,6 +139,18 @@ impl Scenario {
         self.mesh.iter_mut().for_each(|mesh| mesh.draw_removals(&mut dice, span_ms));
     }
 
+    /// Ends of relays, on networks where something goes wrong.
+    fn draw_ends(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture ends");
+        let is_perfect = self.is_perfect();
+        if let Some(mesh) = &mut self.mesh {
+            mesh.draw_ends(&mut dice);
+            if is_perfect {
+                mesh.lies_ppm = 0;
+            }
+        }
+    }
+
     /// Connections of TCP that last and have queues, so that their windows are clamped, in some
     /// pairs that have windows.
     fn draw_talks(&mut self) {
@@ -164,6 +178,26 @@ impl Scenario {
             }
             let frames = dice.pick(&SESSION_FRAMES);
             pair.session_frames = if dice.percent(25) { frames } else { 0 };
+        }
+    }
+
+    /// The same for pairs with a helper, some of which send what they did not hear. Not beside
+    /// strangers of the same numbers: what those say has neighbours asked again and again for what
+    /// they seal under, and there is no silence.
+    fn draw_helper_keys(&mut self) {
+        if self.same_numbers {
+            return;
+        }
+        let mut dice = Dice::new(self.seed, 0, "torture helper keys");
+        for pair in &mut self.pairs {
+            if pair.helper != Help::Present || !dice.percent(50) {
+                continue;
+            }
+            pair.keys = Some(OwnKeys { rekey_ms: dice.pick(&REKEYS_MS) });
+            let lies_ppm = dice.pick(&[10_000, 200_000, PPM]);
+            if dice.percent(50) {
+                pair.lies_ppm = lies_ppm;
+            }
         }
     }
 
@@ -223,6 +257,8 @@ impl Scenario {
         self.jumps.clear();
         self.restarts.clear();
         self.addresses = None;
+        self.pairs.iter_mut().for_each(|pair| pair.lies_ppm = 0);
+        self.mesh.iter_mut().for_each(|mesh| mesh.lies_ppm = 0);
         for end in self.pairs.iter_mut().flat_map(|pair| &mut pair.ends) {
             end.coding.delivery_deadline_ms = 60_000;
         }
@@ -256,7 +292,15 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
     if dice.percent(50) {
         second.packets = 0;
     }
-    Pair { plain, helper, talks: false, keys: None, session_frames: 0, ends: [first, second] }
+    Pair {
+        plain,
+        helper,
+        talks: false,
+        keys: None,
+        lies_ppm: 0,
+        session_frames: 0,
+        ends: [first, second],
+    }
 }
 
 fn draw_end(dice: &mut Dice, big: bool, recoded: bool) -> End {

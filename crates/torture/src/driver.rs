@@ -15,7 +15,7 @@ use corridor_proto::bounds::{
 use corridor_proto::{Event, FrameOutcome, Mode, PacketOutcome, Station, StationConfig};
 
 use super::addresses::Address;
-use super::adversary::{Insider, Stranger};
+use super::adversary::{Insider, Liars, Stranger};
 use super::books::{Books, Look};
 use super::coverage::{Coverage, Feature};
 use super::draw::Dice;
@@ -38,6 +38,10 @@ const WATCH: Duration = Duration::from_secs(12);
 const FRAMES_AT_REST: u64 = 2 * (1 + WATCH.as_secs() / HELLO_INTERVAL_SLOW.as_secs());
 /// The same for a helper, which also reports.
 const HELPER_FRAMES_AT_REST: u64 = FRAMES_AT_REST + 1 + times(REPORT_INTERVAL);
+/// Key exchanges in that time of two ends and a helper with keys of their own, each of which may
+/// seal under its next secret once: its neighbours ask it for more, and it asks them.
+const EXCHANGES_AT_REST: u64 = 3 * 2 * 2;
+const _: () = assert!(WATCH.as_secs() < REKEY_AFTER_TIME.as_secs(), "once, not twice");
 /// More for whoever looks for a neighbour, or hears frames of sessions it does not know.
 const SEARCH_FRAMES_AT_REST: u64 = 1 + times(HELLO_INTERVAL_SEARCH_MAX);
 /// Rounds of a station's timer at one moment that bring nothing.
@@ -148,6 +152,7 @@ pub(super) struct Driver<'a> {
     planned: usize,
     stranger: Option<Stranger>,
     insider: Option<Insider>,
+    liars: Liars,
     hosts: Vec<Dice>,
     starts: u64,
     trace: Option<Trace<'a>>,
@@ -195,6 +200,7 @@ impl<'a> Driver<'a> {
             planned: 0,
             stranger,
             insider,
+            liars: Liars::new(seed),
             hosts: hosts.collect(),
             starts: 0,
             trace,
@@ -319,20 +325,35 @@ impl<'a> Driver<'a> {
         // A recording that was played back may keep two stations greeting each other for a while.
         let greetings = PENDING_SESSION_AGE_MAX + HELLO_TALKING + HELLO_INTERVAL_SLOW;
         self.run_until(self.now + greetings + self.search_max())?;
-        let before: Vec<u64> = self.seats.iter().map(|seat| seat.frames_sent).collect();
+        let counted = |seat: &Seat| (seat.frames_sent, self.exchanges(seat.place.pair));
+        let before: Vec<(u64, u64)> = self.seats.iter().map(counted).collect();
         self.run_until(self.now + WATCH)?;
         let strangers = self.scenario.pairs.len() > 1;
-        for (seat, before) in self.seats.iter().zip(before) {
-            let sent = seat.frames_sent - before;
+        for (seat, (sent_before, exchanges_before)) in self.seats.iter().zip(before) {
+            let sent = seat.frames_sent - sent_before;
+            let exchanges = self.exchanges(seat.place.pair) - exchanges_before;
             let helper = seat.place.end.is_none();
             let absent = self.scenario.pairs[seat.place.pair].helper == Help::Absent;
             let search = if strangers || absent { SEARCH_FRAMES_AT_REST } else { 0 };
-            let most = if helper { HELPER_FRAMES_AT_REST } else { FRAMES_AT_REST } + search;
+            // Each takes two frames.
+            let asked = 2 * exchanges.min(EXCHANGES_AT_REST);
+            let most = if helper { HELPER_FRAMES_AT_REST } else { FRAMES_AT_REST } + search + asked;
             ensure(sent <= most, Invariant::Silence, || {
                 format!("station {} sent {sent} frames in {WATCH:?} of rest", seat.place.id.0)
             })?;
         }
         self.books.close(self.scenario)
+    }
+
+    /// Key exchanges that stations of a pair have had which go on beside silence: those with a
+    /// helper give each other what they seal under.
+    fn exchanges(&self, pair: usize) -> u64 {
+        if self.scenario.pairs[pair].helper != Help::Present {
+            return 0;
+        }
+        let seats = self.seats.iter().filter(|seat| seat.place.pair == pair);
+        let subjects = seats.filter_map(|seat| seat.subject.as_ref());
+        subjects.map(|subject| subject.station().stats().secrets_agreed).sum()
     }
 
     fn run_until(&mut self, until: Time) -> Result<(), Broken> {
@@ -458,8 +479,9 @@ impl<'a> Driver<'a> {
         let subject = seat.subject.as_mut();
         let view = subject.map(Subject::inspect).unwrap_or_default();
         let coding = seat.subject.as_ref().map(|subject| subject.station().config().coding);
+        let tag_len = seat.subject.as_ref().map_or(0, |subject| subject.station().tag_len());
         let sizes = coding.map_or((0, 0), |coding| {
-            (usize::from(coding.block_size), usize::from(coding.symbol_size))
+            (usize::from(coding.block_size), usize::from(coding.symbol_size) - tag_len)
         });
         self.books.started(station, view, sizes);
         self.say(format_args!("station {station} starts"));
@@ -649,6 +671,9 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
         Event::SessionUp { .. }
         | Event::ModeDiffers { .. }
         | Event::PathMtu { .. }
-        | Event::PeerGone { .. } => {}
+        | Event::PeerGone { .. }
+        | Event::RowsForged { .. }
+        | Event::PacketForged { .. } => {}
+        Event::HelperLeftOut { .. } => coverage.add(Feature::HelpersLeftOut, 1),
     }
 }

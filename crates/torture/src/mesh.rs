@@ -16,8 +16,8 @@ use corridor_base::Time;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
     AnyStation, CodingParams, CodingTable, ConfigError, Hub, HubConfig, Keys, LinkErrors, PeerKey,
-    Preset, PrivateKey, RelayStation, RelayStationConfig, Role, Security, Station, StationConfig,
-    StationId,
+    Preset, PrivateKey, RelayEnd, RelayStation, RelayStationConfig, Role, Security, Station,
+    StationConfig, StationId,
 };
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -59,9 +59,16 @@ pub struct Mesh {
     pub frame_len_max: u16,
     /// Hubs take it that all of their neighbours are on one channel.
     pub one_channel: bool,
-    /// Nodes have keys of their own, where they are no relays.
+    /// Nodes have keys of their own, where they are no relays, or are ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<OwnKeys>,
+    /// Relays are ends to each other: with keys of their own, their packets have tags.
+    #[serde(default)]
+    pub ends: bool,
+    /// Of the packets that the second of them sends alone, how many it changes, millionths, until
+    /// the network calms down.
+    #[serde(default)]
+    pub lies_ppm: u32,
     /// Frames after which another session begins, until the network calms down; 0: as by default.
     #[serde(default)]
     pub session_frames: u32,
@@ -143,6 +150,8 @@ impl Mesh {
             one_channel: dice.below(2) == 0,
             relay_window: dice.pick(&[None, None, Some(0), Some(1), Some(2), Some(16)]),
             keys: None,
+            ends: false,
+            lies_ppm: 0,
             session_frames: 0,
             removals: Vec::new(),
         }
@@ -157,6 +166,40 @@ impl Mesh {
         }
         let frames = dice.pick(&SESSION_FRAMES);
         self.session_frames = if dice.percent(25) { frames } else { 0 };
+    }
+
+    /// Draws relays that are ends to each other, and one that changes what it passes on.
+    pub(super) fn draw_ends(&mut self, dice: &mut Dice) {
+        let (rekey_ms, lies_ppm) = (dice.pick(&REKEYS_MS), dice.pick(&[10_000, 200_000]));
+        if self.kind == MeshKind::RelayRow && dice.percent(50) {
+            (self.keys, self.ends) = (Some(OwnKeys { rekey_ms }), true);
+            self.lies_ppm = if dice.percent(60) { lies_ppm } else { 0 };
+        }
+    }
+
+    /// Of the packets that the second relay sends alone, how many it changes: none where the others
+    /// could not tell.
+    pub(super) fn lies_ppm(&self) -> u32 {
+        let tells = self.ends && self.keys.is_some() && self.kind == MeshKind::RelayRow;
+        if tells { self.lies_ppm } else { 0 }
+    }
+
+    /// What a relay knows of the others, if they are its ends.
+    fn ends(&self, node: usize) -> Vec<RelayEnd> {
+        if !self.ends || self.keys.is_none() {
+            return Vec::new();
+        }
+        let others = (0..usize::from(self.nodes)).filter(|&other| other != node);
+        let end = |other: usize| RelayEnd {
+            networks: vec![IpAddr::from(packet::address(other)).into()],
+            public: Self::private(other).public(),
+            psk: None,
+        };
+        others.map(end).collect()
+    }
+
+    fn private(node: usize) -> PrivateKey {
+        PrivateKey::from_random([0x50 + node as u8; 32])
     }
 
     /// Draws who is left out, and when, in some stars; one member at least stays.
@@ -277,17 +320,16 @@ impl Mesh {
 
     /// What frames of a node are sealed under.
     fn security(&self, node: usize) -> Security {
-        if self.keys.is_none() || self.kind == MeshKind::RelayRow {
+        if self.keys.is_none() || (self.kind == MeshKind::RelayRow && !self.ends) {
             return [0x42; 32].into();
         }
-        let private = |node: usize| PrivateKey::from_random([0x50 + node as u8; 32]);
         let peer = |node: usize| {
-            let (station, public) = (Self::id(node), private(node).public());
+            let (station, public) = (Self::id(node), Self::private(node).public());
             PeerKey { station, public, psk: None }
         };
         let peers = self.neighbours(node).into_iter().map(peer).collect();
         // Clocks of stations go on while they are down.
-        Security::Keys(Box::new(Keys { private: private(node), peers, started_ns: 1 }))
+        Security::Keys(Box::new(Keys { private: Self::private(node), peers, started_ns: 1 }))
     }
 
     fn relay_config(&self) -> RelayConfig {
@@ -330,9 +372,9 @@ impl Mesh {
             MeshKind::HubRow => node > 0 && node + 1 < count,
             MeshKind::RelayRow => {
                 let HubConfig { station, neighbours, own, .. } = self.hub_config(node, left_out);
-                let relay = self.relay_config();
+                let (relay, ends) = (self.relay_config(), self.ends(node));
                 let config =
-                    RelayStationConfig { station, relay, neighbours, own, broadcast: false };
+                    RelayStationConfig { station, relay, neighbours, own, broadcast: false, ends };
                 return Ok(RelayStation::new(config, entropy, now)?.into());
             }
         };

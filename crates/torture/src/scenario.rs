@@ -76,15 +76,23 @@ pub struct Pair {
     /// Hosts have hardly anything to send but TCP of long connections, in window mode.
     #[serde(default)]
     pub talks: bool,
-    /// The ends have keys of their own, where there is no helper, who could not read their frames.
+    /// The ends, and the helper, have keys of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<OwnKeys>,
+    /// Of the helper's symbols, how many are not what they claim to be until the network calms
+    /// down, where there are keys of their own.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub lies_ppm: u32,
     /// Frames after which a station begins another session, until the network calms down; 0: as by
     /// default, which no run reaches.
     #[serde(default)]
     pub session_frames: u32,
     /// The ends.
     pub ends: [End; 2],
+}
+
+fn is_none(ppm: &u32) -> bool {
+    *ppm == 0
 }
 
 /// Ends with keys of their own.
@@ -406,24 +414,41 @@ impl Scenario {
     /// What frames of a station are sealed under.
     fn security(&self, place: Place, role: Role) -> Security {
         let byte = 0x42 + if self.same_numbers { place.pair as u8 } else { 0 };
-        let peer = match role {
-            Role::Endpoint { peer, helper: None } | Role::Plain { peer } => Some(peer),
-            _ => None,
+        let peers: Vec<StationId> = match role {
+            Role::Endpoint { peer, helper } => [peer].into_iter().chain(helper).collect(),
+            Role::Helper { between: (a, b) } => vec![a, b],
+            Role::Plain { peer } => vec![peer],
+            Role::Relay => Vec::new(),
         };
         // An insider is one who has the secret of all.
         let has_keys = self.pairs[place.pair].keys.is_some() && self.insider_ppm == 0;
-        let Some(station) = peer.filter(|_| has_keys) else {
+        if !has_keys {
             return [byte; 32].into();
-        };
+        }
         let private = |id: StationId| {
             let mut bytes = [byte; 32];
             bytes[1..3].copy_from_slice(&id.0.to_be_bytes());
             PrivateKey::from_random(bytes)
         };
-        let peer = PeerKey { station, public: private(station).public(), psk: None };
+        let peer =
+            |station: StationId| PeerKey { station, public: private(station).public(), psk: None };
+        let peers = peers.into_iter().map(peer).collect();
         // Clocks of stations go on while they are down.
-        let keys = Keys { private: private(place.id), peers: vec![peer], started_ns: 1 };
+        let keys = Keys { private: private(place.id), peers, started_ns: 1 };
         Security::Keys(Box::new(keys))
+    }
+
+    /// Whether stations with keys of their own overhear each other: on one link, as helpers do
+    /// outside, and not between addresses.
+    pub(crate) fn has_member_keys(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.keys.is_some() && pair.helper != Help::None)
+    }
+
+    /// Of the symbols that a pair's helper sends, how many are not what they claim to be,
+    /// millionths: none where its ends could not tell.
+    pub(crate) fn lies_ppm(&self, pair: usize) -> u32 {
+        let tells = self.pairs[pair].keys.is_some() && self.insider_ppm == 0;
+        if tells { self.pairs[pair].lies_ppm } else { 0 }
     }
 
     /// Whether nothing goes wrong: then everything has to come out.
@@ -433,6 +458,8 @@ impl Scenario {
         let patient = |end: &End| end.coding.delivery_deadline_ms >= 60_000;
         harmless == [0; 4]
             && self.insider_ppm == 0
+            && (0..self.pairs.len()).all(|pair| self.lies_ppm(pair) == 0)
+            && self.mesh.as_ref().is_none_or(|mesh| mesh.lies_ppm() == 0)
             && self.outages.is_empty()
             && self.stalls.is_empty()
             && self.jumps.is_empty()
@@ -476,6 +503,8 @@ impl Scenario {
             ("network.queue_frames", net.queue_frames.into(), 1, 1_000),
             ("network.delay_us", net.delay_us.into(), 0, 10_000_000),
             ("network.jitter_us", net.jitter_us.into(), 0, 10_000_000),
+            ("lies_ppm", most(&mut self.pairs.iter().map(|pair| pair.lies_ppm)), 0, PPM.into()),
+            ("mesh.lies_ppm", mesh().map_or(0, |mesh| mesh.lies_ppm).into(), 0, PPM.into()),
             ("packets", most(&mut ends().map(|end| end.packets)), 0, PACKETS_MAX.into()),
             ("mesh.packets", mesh().map_or(0, |mesh| mesh.packets).into(), 0, PACKETS_MAX.into()),
             ("mesh.nodes", mesh().map_or(3, |mesh| mesh.nodes.into()), 3, NODES_MAX.into()),
@@ -541,6 +570,7 @@ impl Scenario {
         range("addresses.copied_ppm", addresses.copied_ppm.into(), PPM.into())?;
         let of_relays = self.mesh.as_ref().is_some_and(|mesh| mesh.kind == MeshKind::RelayRow);
         range("addresses of relays", u64::from(of_relays), 0)?;
+        range("addresses of helpers with keys", u64::from(self.has_member_keys()), 0)?;
         let met = movers.iter().map(|&a| movers.iter().filter(|&&b| a < b && speak(a, b)).count());
         range("addresses.moves of two that speak", met.max().unwrap_or(0) as u64, 0)
     }

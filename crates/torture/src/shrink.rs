@@ -69,6 +69,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         list.with(|s| s.pairs[pair].helper = Help::None);
         list.with(|s| s.pairs[pair].talks = false);
         list.with(|s| s.pairs[pair].keys = None);
+        list.with(|s| s.pairs[pair].lies_ppm = 0);
         list.with(|s| s.pairs[pair].session_frames = 0);
         list.with(|s| s.pairs[pair].ends[1] = s.pairs[pair].ends[0].clone());
         for end in 0..2 {
@@ -143,6 +144,8 @@ impl Candidates<'_> {
             mesh.removals.retain(|removal| removal.node < mesh.nodes);
         });
         with(|mesh| mesh.keys = None);
+        with(|mesh| mesh.lies_ppm = 0);
+        with(|mesh| mesh.ends = false);
         with(|mesh| mesh.session_frames = 0);
         with(|mesh| mesh.removals.clear());
         with(|mesh| mesh.removals.truncate(mesh.removals.len() / 2));

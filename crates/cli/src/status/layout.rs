@@ -170,6 +170,13 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
     if status.memory != MemoryStatus::default() {
         lines.push(("memory", memory(&status.memory)));
     }
+    if let Some(tag_bytes) = status.tag_bytes {
+        let tag = match tag_bytes {
+            0 => "none from end to end: the helper has the secret as well".to_owned(),
+            bytes => format!("{bytes} bytes in each symbol, from end to end"),
+        };
+        lines.push(("tag", tag));
+    }
     if let Some(relay) = &status.relay {
         relay_lines(relay, &mut lines);
         return lines;
@@ -226,6 +233,15 @@ fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
             relay.plain_frames
         ),
     ));
+    if relay.ends > 0 {
+        let (forged, replayed) = (relay.forged_packets, relay.replayed_packets);
+        let forged = plural(forged, "packet");
+        let ends = plural(relay.ends as u64, "end");
+        lines.push((
+            "tags",
+            format!("with {ends}; {forged} dropped as forged, {replayed} as repeated"),
+        ));
+    }
     let failed = relay.failed_ratio.map_or("-".into(), percent);
     let decoded = plural(relay.decoded_packets, "packet");
     lines.push(("decoded", format!("{decoded}, {failed} of the coded frames failed")));
@@ -257,6 +273,10 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
         lines.push(("public key", key.clone()));
         let agreed = peer.agreed_s.map_or("none".into(), |ago| format!("{} old", span(ago)));
         lines.push(("secret", agreed));
+    }
+    if let Some(left_out_s) = peer.left_out_s {
+        let why = "what it sent is not what its encoder made";
+        lines.push(("left out", format!("for {}: {why}", span(left_out_s))));
     }
     if let Some(round_trip_s) = peer.round_trip_s {
         lines.push(("round trip", span(round_trip_s)));
@@ -446,10 +466,12 @@ mod tests {
                 loss_ratio_from: Some(0.0),
                 public_key: Some("3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=".into()),
                 agreed_s: Some(61.0),
+                left_out_s: None,
                 problem: None,
                 own: None,
                 overhearing: None,
             }],
+            tag_bytes: None,
             relay: None,
             counters: vec![
                 counter("bytes_accepted", 4_500_000, "Bytes of the packets taken from the host."),

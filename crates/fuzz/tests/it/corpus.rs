@@ -1,6 +1,6 @@
 //! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
-//! of `headers`, `clamp`, `relay`, `sealed`, `keys` and `gate` are drawn at random), and any that
-//! once made a target fail.
+//! of `headers`, `clamp`, `relay`, `sealed`, `keys`, `gate` and `tags` are drawn at random), and
+//! any that once made a target fail.
 
 use std::fs;
 use std::path::Path;
@@ -54,6 +54,11 @@ fn relay() {
 #[test]
 fn sealed() {
     replay("sealed", corridor_fuzz::sealed);
+}
+
+#[test]
+fn tags() {
+    replay("tags", corridor_fuzz::tags);
 }
 
 #[test]

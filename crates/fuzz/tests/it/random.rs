@@ -91,3 +91,15 @@ fn handouts_are_on_the_wire() {
     assert!(corridor_fuzz::keys(&[0, 0, 0, 0]) >= 6);
     assert_eq!(corridor_fuzz::keys(&[1, 0, 0, 0]), 0, "a pair agrees on one instead");
 }
+
+proptest! {
+    #![proptest_config(corridor_testing::cases!(60))]
+
+    #[test]
+    fn nothing_comes_out_that_did_not_go_in(data in vec_of(any::<u8>(), 0..600)) {
+        corridor_fuzz::tags(&data);
+        // Symbols that mostly arrive as they are.
+        let calm: Vec<u8> = data.iter().map(|&byte| if byte < 180 { byte & 0xf8 } else { byte }).collect();
+        corridor_fuzz::tags(&calm);
+    }
+}

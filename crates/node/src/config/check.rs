@@ -11,8 +11,8 @@ use crate::names::Endpoint;
 
 use super::file::{File, KindName, LinkErrorsTable, ModeName, PeerTable, RoleName};
 use super::{
-    ETHERTYPE_DEFAULT, NodeConfig, PeerConfig, SyntheticLossConfig, TunConfig, UnderlayConfig,
-    UnderlayKind,
+    ETHERTYPE_DEFAULT, LimitsConfig, NodeConfig, PeerConfig, SyntheticLossConfig, TunConfig,
+    UnderlayConfig, UnderlayKind,
 };
 use super::{hub, relay};
 
@@ -38,8 +38,11 @@ pub(super) fn check(
             coding,
             link_errors: link_errors(&file.link_errors, role)?,
             relay,
-            ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
-            memory_bytes: file.limits.memory.map_or(MEMORY_DEFAULT, |memory| memory.0),
+            ends: Vec::new(),
+            limits: LimitsConfig {
+                ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
+                memory_bytes: file.limits.memory.map_or(MEMORY_DEFAULT, |memory| memory.0),
+            },
             tun: tun(&file)?,
             peers: {
                 hub::check(&file)?;

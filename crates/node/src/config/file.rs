@@ -34,6 +34,12 @@ pub(super) struct File {
     pub(super) peer: Vec<PeerTable>,
     /// Relays: which packets are combined, and what waits for it. Nothing needs to be set.
     pub(super) relay: Option<RelayTable>,
+    /// Relays: other ends, whose packets to this host, and of this host to them, have a tag that
+    /// only the two can make, whatever relays there are between them. Those need not know of it.
+    /// Both ends name each other.
+    #[serde(default)]
+    #[schemars(extend("x-expected" = "one table for each end: [[end]]"))]
+    pub(super) end: Vec<EndTable>,
     /// How packets are coded. Nothing needs to be set; redundancy follows the losses.
     #[serde(default)]
     pub(super) coding: CodingTable,
@@ -209,6 +215,25 @@ pub(super) struct PeerTable {
         "x-expected" = "networks with prefix, as [\"10.9.0.2/32\", \"192.168.5.0/24\"]"
     ))]
     pub(super) allowed: Option<Vec<IpNet>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EndTable {
+    /// Its addresses, and the networks behind it. What comes from there without its tag is dropped,
+    /// so leave out relays between, whose messages have none. The longest prefix decides.
+    #[schemars(with = "Vec<String>")]
+    #[schemars(extend(
+        "x-expected" = "networks with prefix, as [\"10.9.0.3/32\", \"192.168.5.0/24\"]"
+    ))]
+    pub(super) networks: Vec<IpNet>,
+    /// Its public key, as `corridor pubkey` prints it.
+    #[schemars(with = "String", extend("x-expected" = "44 characters of base64"))]
+    pub(super) public_key: PublicKeyText,
+    /// A file with a secret that only it and this station have, as `corridor genpsk` prints it;
+    /// relative to this file.
+    #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
+    pub(super) psk_file: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -9,11 +9,12 @@ use std::str::FromStr;
 
 use corridor_document::{Document, Problem};
 use corridor_proto::{
-    KEY_LEN, Keys, PSK_LEN, PeerKey, PrivateKey, Psk, PublicKey, Security, StationId,
+    KEY_LEN, Keys, PSK_LEN, PeerKey, PrivateKey, Psk, PublicKey, RelayEnd, Security, StationId,
 };
 use zeroize::Zeroizing;
 
-use super::file::{File, PskText};
+use super::ends;
+use super::file::{EndTable, File, PskText};
 use crate::error::NodeError;
 
 /// Longest file that is read, bytes: configurations and keys are far shorter.
@@ -119,6 +120,38 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
     Ok(Security::Keys(Box::new(Keys { private, peers, started_ns: 0 })))
 }
 
+/// The ends of the file, with the secrets in the files that it names.
+pub(super) fn load_ends(
+    file: &File,
+    security: &Security,
+    config: &Path,
+    document: &Document,
+) -> Result<Vec<RelayEnd>, NodeError> {
+    ends::check(file).map_err(|problem| NodeError::from(document.locate(problem)))?;
+    let from_file = FromFile { config, document };
+    let own = match security {
+        Security::Keys(keys) => Some(keys.private.public()),
+        Security::Shared(_) => None,
+    };
+    let end = |(index, end): (usize, &EndTable)| {
+        let public = end.public_key.0;
+        if own == Some(public) {
+            let message = format!(
+                "end.public_key = {public}: that of this station's own private key; expected the \
+                 other end's"
+            );
+            let problem = Problem::new(format!("end.{index}.public_key"), message);
+            return Err(NodeError::from(document.locate(problem)));
+        }
+        let psk = end.psk_file.as_ref().map(|name| -> Result<Psk, NodeError> {
+            let key = format!("end.{index}.psk_file");
+            Ok(from_file.read::<PskText>(&key, name, "corridor genpsk")?.0)
+        });
+        Ok(RelayEnd { networks: end.networks.clone(), public, psk: psk.transpose()? })
+    };
+    file.end.iter().enumerate().map(end).collect()
+}
+
 /// What contradicts itself, before any file is read.
 fn check(file: &File) -> Result<(), Problem> {
     let table = &file.security;
@@ -206,8 +239,12 @@ impl FromFile<'_> {
         name: &str,
         maker: &str,
     ) -> Result<T, NodeError> {
-        // In words without the number of a peer.
-        let word = if key.starts_with("peer") { "peer.psk_file" } else { key };
+        // In words without the number of a peer or an end.
+        let word = match key.split('.').next() {
+            Some("peer") => "peer.psk_file",
+            Some("end") => "end.psk_file",
+            _ => key,
+        };
         let path = self.config.parent().unwrap_or(Path::new("")).join(name);
         let text = read_text(&path).map_err(|error| {
             let message = format!("{word}: cannot read {}: {error}", path.display());

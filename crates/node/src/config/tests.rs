@@ -61,7 +61,7 @@ fn a_sound_file_is_read() {
     assert_eq!(config.security.shared().unwrap().as_bytes()[31], 0x1f);
     assert_eq!(config.coding, CodingParams::default());
     assert_eq!(config.link_errors, LinkErrors::Measured);
-    assert_eq!(config.ingress_packets, 100);
+    assert_eq!(config.limits.ingress_packets, 100);
     assert_eq!(config.peers[1].mac, Some(Mac([2, 0, 0, 0, 0, 3])));
     let UnderlayKind::Ethernet { ethertype, qdisc_bypass, .. } = config.underlay.kind else {
         panic!("{:?}", config.underlay)
@@ -218,7 +218,7 @@ fn a_hub_has_peers_with_networks_of_their_own() {
 fn memory_is_told_in_bytes_and_has_to_do_for_all_peers() {
     let of = |memory: &str| hub("[]", "[]") + &format!("[limits]\nmemory = {memory}\n");
     for (memory, bytes) in [("64_000_000", 64_000_000), ("\"1.5G\"", 1_500_000_000)] {
-        assert_eq!(parse(&of(memory)).unwrap().memory_bytes, bytes);
+        assert_eq!(parse(&of(memory)).unwrap().limits.memory_bytes, bytes);
         assert_eq!(complaint(&of(memory)), "sound");
     }
     let said = complaint(&of("\"300k\""));
@@ -618,7 +618,7 @@ fn two_ends_have_a_window_and_a_helper_has_blocks() {
     let config = parse(two).unwrap();
     assert_eq!(config.coding, CodingParams::window());
     // Room for all the lanes that a window may have.
-    assert_eq!(config.ingress_packets, 16_000);
+    assert_eq!(config.limits.ingress_packets, 16_000);
     let block = parse(&format!("{two}[coding]\npreset = \"block\"\n")).unwrap();
     assert_eq!((block.coding, block.warnings.len()), (CodingParams::default(), 0));
     let old = format!("{two}[coding]\npreset = \"default\"\n");

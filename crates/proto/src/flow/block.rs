@@ -5,3 +5,5 @@ pub mod budget;
 pub(crate) mod decoder;
 pub(crate) mod encoder;
 pub(crate) mod helper;
+pub(crate) mod proof;
+pub(crate) mod tags;

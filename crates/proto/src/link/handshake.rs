@@ -145,7 +145,9 @@ pub(crate) struct Joined {
     pub(crate) takes: WindowShape,
     /// What this station takes of its window.
     pub(crate) taken: WindowShape,
-    /// Which run of the peer this is: the low bits of its instance.
+    /// Which start of the peer this is.
+    pub(crate) instance: u64,
+    /// Its low bits.
     pub(crate) run: u16,
     /// How long its feedback waits, as it says.
     pub(crate) feedback: Option<Duration>,
@@ -353,7 +355,10 @@ impl Group {
         let instance = self.instance;
         let intervals =
             Intervals { feedback: Some(self.setting.feedback), hello: Some(HELLO_INTERVAL_SLOW) };
-        Hello { instance, field, block_size, symbol_size, mode, base, to, intervals }.write(frame);
+        let mut hello =
+            Hello { instance, field, block_size, symbol_size, mode, base, to, intervals };
+        self.vouch(&mut hello);
+        hello.write(frame);
         let len_min = len_min.max(self.seeking_len(now));
         self.seal_behind(HEADER_LEN + HELLO_CLEAR_LEN, frame, len_min);
         self.show_cookie(now, frame);
@@ -428,7 +433,7 @@ impl Group {
             known_tag = Some(peer.id);
             let opened = session.keys.open(header.counter, frame, HEADER_LEN, body);
             let Some(generation) = opened else { continue };
-            if !session.replay.accept(header.counter) {
+            if !session.replay.accept(header.counter.into()) {
                 return Opening::Replayed;
             }
             if peer.standing.after(Event::Frame).is_none() {
@@ -512,7 +517,7 @@ impl Group {
         let mut joined = None;
         if self.peers[at].session.as_ref().is_some_and(|session| session.id == id) {
             let peer = &mut self.peers[at];
-            let is_new = |session: &mut PeerSession| session.replay.accept(counter);
+            let is_new = |session: &mut PeerSession| session.replay.accept(counter.into());
             let accepts_us = said.is_some_and(|said| said.accepted);
             let after = peer.standing.after(Event::Hello { accepts_us });
             let Some(after) = after.filter(|_| peer.session.as_mut().is_some_and(is_new)) else {
@@ -580,7 +585,8 @@ impl Group {
         let pending = self.pending_session(now, at, id);
         if let Some(said) = said {
             pending.challenge_to_answer = said.challenge;
-            if said.answer == pending.our_challenge {
+            let (challenge, answer) = (pending.our_challenge, said.answer);
+            if answer == self.expected_answer(at, &challenge, &id, hello) {
                 return Some(self.promote(now, at, id, counter, hello, said));
             }
         }
@@ -638,7 +644,7 @@ impl Group {
             id,
             keys: pending.keys,
             instance: hello.instance,
-            replay: ReplayWindow::starting_at(counter),
+            replay: ReplayWindow::starting_at(counter.into()),
             challenge_to_answer: pending.challenge_to_answer,
             taken: pending.taken,
             intervals: hello.intervals,
@@ -657,6 +663,7 @@ impl Group {
             base: hello.base,
             takes: WindowShape { lanes: said.lanes, lane_size: said.lane_size },
             taken: pending.taken,
+            instance: hello.instance,
             run: hello.instance as u16 & RUN_MASK,
             feedback: hello.intervals.feedback,
         }

@@ -5,6 +5,7 @@ use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 
 use crate::config::StationId;
+use crate::end_keys::EndKeys;
 use crate::keys::Security;
 use crate::link::exchange::Exchange;
 use crate::link::member_keys::MemberKeys;
@@ -121,6 +122,13 @@ impl Keyring {
             Keyring::Pair(_, exchange) => Some(exchange),
             Keyring::Members(keys) => keys.member(station).map(|member| &member.exchange),
         }
+    }
+
+    /// Keys that this station has with another one alone, where more than the two open what either
+    /// seals.
+    pub(crate) fn end_keys(&self, station: StationId) -> Option<&EndKeys> {
+        let Keyring::Members(keys) = self else { return None };
+        keys.member(station).map(|member| &member.ends)
     }
 
     /// All key exchanges.

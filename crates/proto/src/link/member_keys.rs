@@ -24,6 +24,7 @@ use crate::bounds::{
     SECRETS_ASKED_INTERVAL,
 };
 use crate::config::StationId;
+use crate::end_keys::EndKeys;
 use crate::keys::Keys;
 use crate::link::exchange::{Exchange, Taken};
 use crate::link::secrets::Generation;
@@ -54,6 +55,8 @@ pub(crate) struct Member {
     pub(crate) station: StationId,
     pub(crate) exchange: Exchange,
     pub(crate) given: Given,
+    /// What only the two have.
+    pub(crate) ends: EndKeys,
     /// When it was last asked for more because a frame of it did not open.
     asked_at: Option<Time>,
 }
@@ -81,8 +84,9 @@ impl MemberKeys {
             let one = Keys { peers: vec![keys.peers[at].clone()], ..keys.clone() };
             let mut exchange = Exchange::new(me, &one, Stream::from_rng(&mut rng), now);
             exchange.hand_out(secrets.clone());
-            let station = keys.peers[at].station;
-            Member { station, exchange, given: Given::default(), asked_at: None }
+            let (station, ends) =
+                (keys.peers[at].station, EndKeys::new(&keys.private, &keys.peers[at]));
+            Member { station, exchange, given: Given::default(), ends, asked_at: None }
         };
         let members = (0..keys.peers.len()).map(member).collect();
         let [first, second] = secrets;

@@ -1,34 +1,35 @@
-//! Each frame counter of a session counts once.
+//! Each frame counter of a session counts once, and so does each number of an end's packets.
 
 use crate::bounds::REPLAY_WINDOW;
 
+const WINDOW: u64 = REPLAY_WINDOW as u64;
 const REPLAY_WORDS: usize = REPLAY_WINDOW as usize / 64;
 
 /// Which of the last [`REPLAY_WINDOW`] counters were heard (RFC 6479).
 pub(crate) struct ReplayWindow {
-    highest: u32,
+    highest: u64,
     heard: [u64; REPLAY_WORDS],
 }
 
 impl ReplayWindow {
     /// A window that accepts nothing up to and including `counter`.
-    pub(crate) fn starting_at(counter: u32) -> Self {
+    pub(crate) fn starting_at(counter: u64) -> Self {
         ReplayWindow { highest: counter, heard: [u64::MAX; REPLAY_WORDS] }
     }
 
     /// Whether the counter is new; it is not any more afterwards.
-    pub(crate) fn accept(&mut self, counter: u32) -> bool {
+    pub(crate) fn accept(&mut self, counter: u64) -> bool {
         if counter > self.highest {
-            let steps = (counter - self.highest).min(REPLAY_WINDOW);
-            if steps == REPLAY_WINDOW {
+            let steps = (counter - self.highest).min(WINDOW);
+            if steps == WINDOW {
                 self.heard.fill(0);
             }
-            for step in 0..steps % REPLAY_WINDOW {
+            for step in 0..steps % WINDOW {
                 let cleared = counter - step;
                 self.heard[Self::word(cleared)] &= !(1 << (cleared % 64));
             }
             self.highest = counter;
-        } else if self.highest - counter >= REPLAY_WINDOW {
+        } else if self.highest - counter >= WINDOW {
             return false;
         }
         let (word, bit) = (Self::word(counter), 1 << (counter % 64));
@@ -37,7 +38,7 @@ impl ReplayWindow {
         new
     }
 
-    fn word(counter: u32) -> usize {
+    fn word(counter: u64) -> usize {
         (counter / 64) as usize % REPLAY_WORDS
     }
 }
@@ -52,9 +53,9 @@ mod tests {
         assert!(!window.accept(10) && !window.accept(3));
         assert!(window.accept(12) && window.accept(11));
         assert!(!window.accept(12) && !window.accept(11));
-        assert!(window.accept(12 + REPLAY_WINDOW));
+        assert!(window.accept(12 + WINDOW));
         assert!(!window.accept(12), "too old to tell");
         assert!(window.accept(13), "inside the window, never heard");
-        assert!(window.accept(u32::MAX));
+        assert!(window.accept(u64::MAX));
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct Drops {
     pub(super) expired: u64,
     pub(super) too_long: u64,
     pub(super) malformed: u64,
+    pub(super) forged: u64,
+    pub(super) replayed: u64,
 }
 
 crate::counters! {
@@ -79,6 +81,11 @@ crate::counters! {
         pub relay_frames_malformed: u64,
         /// Frames of neighbours for which the table of neighbours had no place.
         pub relay_neighbours_refused: u64,
+        /// Packets for this host from another end's networks that were dropped because that end has
+        /// not made them, or they were changed on their way.
+        pub relay_tags_failed: u64,
+        /// The same, dropped because they had come before, or are older than a thousand that have.
+        pub relay_packets_replayed: u64,
     }
 }
 
@@ -114,6 +121,8 @@ impl RelayStation {
             relay_packets_too_long: drops.too_long,
             relay_frames_malformed: drops.malformed + stats.malformed,
             relay_neighbours_refused: stats.neighbour_table_full,
+            relay_tags_failed: drops.forged,
+            relay_packets_replayed: drops.replayed,
         }
     }
 }

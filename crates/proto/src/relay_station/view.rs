@@ -7,6 +7,7 @@ use super::RelayStation;
 use crate::config::StationId;
 use crate::diagnosis::Unopened;
 use crate::inspect::{PeerView, QueueView};
+use crate::psk::Psk;
 
 /// A relay at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub struct RelayView {
     pub queue: QueueView,
     /// Packets of these that are held for a partner.
     pub packets_held: usize,
+    /// Other ends with whom packets have tags.
+    pub ends: usize,
     /// Neighbours that were heard as relays.
     pub neighbours: Vec<RelayNeighbourView>,
 }
@@ -61,6 +64,7 @@ impl RelayStation {
                 delay: self.relay.oldest(now),
             },
             packets_held: self.relay.held(now),
+            ends: self.table.ends.len(),
             neighbours: neighbours
                 .filter_map(|neighbour| {
                     Some(RelayNeighbourView {
@@ -77,6 +81,12 @@ impl RelayStation {
     /// The neighbours, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerView> {
         self.group.inspect()
+    }
+
+    /// What frames are sealed under now, for tests that read them along.
+    #[doc(hidden)]
+    pub fn secret(&self) -> Option<&Psk> {
+        self.group.secret()
     }
 
     /// Whether frames can be exchanged with this neighbour.

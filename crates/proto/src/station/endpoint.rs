@@ -4,14 +4,19 @@ use core::time::Duration;
 
 use corridor_base::{Stream, Time};
 
+use super::left_out::LeftOut;
 use super::role::Role;
-use super::{Destination, Shared};
+use super::{Destination, Event, Shared};
 use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
+use crate::flow::block::proof::{Origin, Verdict};
+use crate::flow::block::tags::SymbolTags;
 use crate::inspect::Inspection;
-use crate::link::handshake::{Joined, Opened, Peer};
-use crate::wire::{Ack, Chunk, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report, chunk_len};
+use crate::link::handshake::{Group, Joined, Opened, Peer};
+use crate::wire::{
+    Ack, Chunk, END_TAG_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report, chunk_len,
+};
 
 /// Encoder, decoder, and what they say to each other's other side.
 pub(crate) struct Endpoint {
@@ -26,6 +31,8 @@ pub(crate) struct Endpoint {
     body: Vec<u8>,
     /// An acknowledgement that is due and did not fit the frame before.
     held_ack: Option<Vec<u8>>,
+    /// Whether the helper is listened to.
+    left_out: LeftOut,
 }
 
 impl Endpoint {
@@ -33,11 +40,15 @@ impl Endpoint {
         config: &StationConfig,
         peer: StationId,
         helper: Option<StationId>,
+        group: &Group,
         rng: Stream,
         now: Time,
     ) -> Self {
         let symbol_size_max = usize::from(config.coding.symbol_size);
-        let mut encoder = Encoder::new(config.coding, config.id, symbol_size_max, rng, now);
+        let keys = group.end_keys(peer);
+        let tags = keys.map(|keys| SymbolTags::new(keys.own_symbols(), group.instance()));
+        let mut encoder =
+            Encoder::new(config.coding, config.id, symbol_size_max, rng, now).with_tags(tags);
         if let LinkErrors::Fixed(ratios) = config.link_errors {
             encoder.set_links(ratios, helper.is_some());
         }
@@ -50,11 +61,12 @@ impl Endpoint {
             report_at: None,
             body: Vec::new(),
             held_ack: None,
+            left_out: LeftOut::default(),
         }
     }
 
-    /// Oldest block the encoder holds.
-    pub(crate) fn base(&self) -> u16 {
+    /// Number of the oldest block that the encoder holds.
+    pub(crate) fn base(&self) -> u32 {
         self.encoder.base()
     }
 
@@ -69,15 +81,18 @@ impl Endpoint {
         }
         let config = &shared.config;
         let symbol_size_max = usize::from(joined.symbol_size);
-        self.decoder = Some(Decoder::new(
+        let keys = shared.group.end_keys(self.peer);
+        let tags = keys.map(|keys| SymbolTags::new(keys.peer_symbols(), joined.instance));
+        let decoder = Decoder::new(
             joined.field,
             joined.block_size,
             joined.run,
-            joined.base as u16,
+            joined.base,
             symbol_size_max,
             config.coding.delivery_deadline,
             config.coding.ack_interval,
-        ));
+        );
+        self.decoder = Some(decoder.with_tags(tags));
         self.held_ack = None;
         self.encoder.expect_feedback(joined.feedback);
         self.encoder.restart_peer(now);
@@ -128,8 +143,35 @@ impl Endpoint {
             shared.group.note_overheard(from);
             return None;
         }
-        decoder.handle_enc(now, &enc, &mut shared.egress, &mut shared.stats);
+        let origin = if Some(from) == self.helper { Origin::Helper } else { Origin::Encoder };
+        if origin == Origin::Helper && self.left_out.rest(now).is_some() {
+            shared.stats.rows_dropped += 1;
+            return Some(());
+        }
+        decoder.handle_enc(now, &enc, origin, &mut shared.egress, &mut shared.stats);
+        if let Some(verdict) = decoder.take_verdict() {
+            self.act_on(shared, now, verdict);
+        }
         Some(())
+    }
+
+    /// Rows were not what they claimed to be: who sent them is left out, if that is known.
+    fn act_on(&mut self, shared: &mut Shared, now: Time, verdict: Verdict) {
+        let flow = self.peer;
+        let helper = self.helper.filter(|_| verdict == Verdict::Helper);
+        let Some(helper) = helper else {
+            if self.left_out.tells_of_unknown(now) {
+                shared.push_event(Event::RowsForged { flow });
+            }
+            return;
+        };
+        let span = self.left_out.blame(now, shared.config.coding.delivery_deadline);
+        if let Some(decoder) = &mut self.decoder {
+            decoder.drop_helper_rows(now, &mut shared.stats);
+        }
+        shared.stats.helpers_left_out += 1;
+        shared.push_event(Event::HelperLeftOut { helper, flow, span });
+        self.update_links(shared, now);
     }
 
     fn handle_ack(&mut self, shared: &mut Shared, now: Time, ack: &Ack) {
@@ -160,7 +202,11 @@ impl Endpoint {
 
     /// Tells the encoder what is known of the links, and whether the helper is there.
     fn update_links(&mut self, shared: &mut Shared, now: Time) {
+        // A decoder that has left it out says that nothing arrives from it.
+        let brings_nothing = self.encoder.is_tagged() && self.measured.e2 >= 1.0;
         let helper = self.helper.is_some_and(|helper| shared.group.is_up(helper))
+            && self.left_out.rest(now).is_none()
+            && !brings_nothing
             && self.report_at.is_some_and(|at| now - at < self.report_stale_after(shared));
         let ratios = match shared.config.link_errors {
             LinkErrors::Measured => self.measured,
@@ -251,7 +297,11 @@ impl Endpoint {
     fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
         // A helper reports now and then: one that is not heard cannot help.
         let stale = self.report_stale_after(shared);
-        let e2 = |id| shared.group.peer(id).map_or(1.0, |peer| peer.erasure_ratio(now, stale));
+        let is_left_out = self.left_out.rest(now).is_some();
+        let e2 = |id| match shared.group.peer(id) {
+            Some(peer) if !is_left_out => peer.erasure_ratio(now, stale),
+            _ => 1.0,
+        };
         let e3 = |id| shared.group.peer(id).map_or(0.0, |peer| peer.link.ratio());
         let room = shared.body_len_max();
         let helper_counter = self.helper.and_then(|id| shared.group.highest_counter(id));
@@ -314,6 +364,14 @@ impl Endpoint {
 }
 
 impl Role for Endpoint {
+    fn tag_len(&self) -> usize {
+        if self.encoder.is_tagged() { END_TAG_LEN } else { 0 }
+    }
+
+    fn left_out(&self, now: Time) -> Option<Duration> {
+        self.left_out.rest(now)
+    }
+
     fn limit_symbols(&mut self, _now: Time, len: usize) {
         self.limit_symbols(len);
     }
@@ -349,7 +407,7 @@ impl Role for Endpoint {
     }
 
     fn base(&self) -> u32 {
-        self.base().into()
+        self.base()
     }
 
     fn round_trip(&self) -> Option<Duration> {

@@ -20,9 +20,15 @@ pub(crate) trait Role: Send {
         true
     }
 
-    /// Longest packet that frames of this length carry, bytes: as long as a source symbol.
+    /// Longest packet that frames of this length carry, bytes: as long as a source symbol, but for
+    /// its tag.
     fn packet_len_max(&self, shared: &Shared, frame_len: usize) -> usize {
-        shared.symbol_len_max(frame_len).saturating_sub(PACKET_PREFIX_LEN)
+        shared.symbol_len_max(frame_len).saturating_sub(PACKET_PREFIX_LEN + self.tag_len())
+    }
+
+    /// Bytes that a tag from end to end takes of each source symbol.
+    fn tag_len(&self) -> usize {
+        0
     }
 
     /// Takes a packet of the host's; `kept`: of another neighbour, who was told of the room for it.
@@ -99,6 +105,11 @@ pub(crate) trait Role: Send {
 
     /// Whether both directions share the channel, as a hub finds out from all its neighbours.
     fn set_air_shared(&mut self, _is_shared: bool) {}
+
+    /// How long the helper is left out yet, if it is.
+    fn left_out(&self, _now: Time) -> Option<Duration> {
+        None
+    }
 
     /// The round trip through the tunnel, once measured.
     fn round_trip(&self) -> Option<Duration> {

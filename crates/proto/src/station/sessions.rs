@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use corridor_base::Time;
+
 use super::Station;
 use crate::psk::Psk;
 
@@ -16,6 +18,11 @@ impl Station {
     /// which takes days.
     pub fn set_session_frames(&mut self, frames: u32) {
         self.shared.group.set_session_frames(frames);
+    }
+
+    /// Says HELLO soon, whatever the peers have heard: one of them may be elsewhere now.
+    pub fn greet(&mut self, now: Time) {
+        self.shared.group.hurry_hello(now);
     }
 
     /// What frames are sealed under now, for tests that read them along.

@@ -338,7 +338,11 @@ fn symbols_of_blocks(page: &Document) {
     let word = u16::from_be_bytes([explicit[4], explicit[5]]);
     let bits = [("form", 2), ("run", 5), ("count", 0x0123)];
     page.bits("Bits of form and index, form 2", (word, 16), &bits);
-    for (bytes, form) in [(source, 0), (seeded, 1)] {
+    let tagged = head(Form::Tagged { index: 0x0123 });
+    let symbol = [&[0x0a; END_TAG_LEN][..], b"packets"].concat();
+    let fields: [(&str, &[u8]); 2] = [("tag", &[0x0a; END_TAG_LEN]), ("packets", b"packets")];
+    page.layout("Tags from end to end", &symbol, &fields);
+    for (bytes, form) in [(source, 0), (seeded, 1), (tagged, 3)] {
         let word = u16::from_be_bytes([bytes[4], bytes[5]]);
         page.bits("Bits of form and index", (word, 16), &[("form", form), ("index", 0x0123)]);
     }
@@ -601,6 +605,11 @@ fn relays(page: &Document) {
         [("kind", &[5]), ("counter", counter), ("hops", &[5, 6]), ("packet", b"packet")];
     page.layout("Relay's packet that is to be reported", &plain(true).to_bytes(), &fields);
     let part = |to, ttl, len_bytes, id| Part { to: NodeId(to), ttl, len_bytes, id: PacketId(id) };
+    let mut between_ends = b"packet".to_vec();
+    Trailer { number: 0x01_0203_0405_0607, tag: [8; END_TAG_LEN] }.write(&mut between_ends);
+    let fields: [(&str, &[u8]); 3] =
+        [("packet", b"packet"), ("number", &[1, 2, 3, 4, 5, 6, 7]), ("tag", &[8; END_TAG_LEN])];
+    page.layout("Packet between ends", &between_ends, &fields);
     let parts = [part(0x0a0b, 0x0c0d, 4, 0x0101_0101_0101_0101), part(2, 3, 1, 4)];
     let coded = Frame::Coded { counter: 0x0102_0304, parts, xored: b"xxxx" }.to_bytes();
     let fields: [(&str, &[u8]); 11] = [
@@ -715,6 +724,8 @@ fn sizes(page: &Document) {
         ("AEAD tag", TAG_LEN),
         ("last chunk before its body", LAST_CHUNK_LEN),
         ("ENC before vector or symbol", ENC_LEN),
+        ("tag from end to end", END_TAG_LEN),
+        ("number and tag behind a packet between ends", END_TRAILER_LEN),
         ("WIN before the symbol", WINDOW_SYMBOL_LEN),
         ("LINK", LINK_FEEDBACK_LEN),
         ("PART before the bytes of the whole", PART_LEN),

@@ -122,8 +122,8 @@ const LANES_SHIFT: u32 = 4;
 const LANES_MASK: u8 = 0b111;
 
 impl Hello {
-    /// Appends the body to `out`.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    /// What the sender says of itself: the body up to whom it speaks to.
+    pub fn write_own(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.instance.to_be_bytes());
         out.push(match self.field {
             Field::Gf2 => 1,
@@ -137,6 +137,11 @@ impl Hello {
             Mode::Window => 1,
         });
         out.extend_from_slice(&self.base.to_be_bytes());
+    }
+
+    /// Appends the body to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_own(out);
         debug_assert!(self.to.len() <= PEERS_MAX);
         out.push(self.to.len() as u8);
         for to in &self.to {

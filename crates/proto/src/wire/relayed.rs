@@ -6,7 +6,7 @@
 //! Whom it is for is sealed with the rest. The address on the link is nobody's word: where frames
 //! go to all, or somebody sends one again to another, it says something else.
 
-use super::{Reader, write_station};
+use super::{END_TAG_LEN, END_TRAILER_LEN, Reader, write_station};
 use crate::config::StationId;
 
 /// Bytes before the relay's frame.
@@ -43,6 +43,39 @@ impl<'a> Relayed<'a> {
     }
 }
 
+/// Bytes of the number of a packet between ends.
+const NUMBER_LEN: usize = END_TRAILER_LEN - END_TAG_LEN;
+
+/// What is behind a packet between two ends that know each other's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailer {
+    /// Higher than any before of its sender; the lowest 56 bits of it.
+    pub number: u64,
+    /// What only the two ends can make.
+    pub tag: [u8; END_TAG_LEN],
+}
+
+impl Trailer {
+    /// A number as it is sent, and as its tag vouches for it.
+    pub fn number_bytes(number: u64) -> [u8; NUMBER_LEN] {
+        core::array::from_fn(|at| number.to_be_bytes()[8 - NUMBER_LEN + at])
+    }
+
+    /// Puts it behind a packet.
+    pub fn write(&self, packet: &mut Vec<u8>) {
+        packet.extend_from_slice(&Self::number_bytes(self.number));
+        packet.extend_from_slice(&self.tag);
+    }
+
+    /// The packet, and what is behind it; nothing where that has no room.
+    pub fn split(bytes: &[u8]) -> Option<(&[u8], Self)> {
+        let (packet, trailer) = bytes.split_last_chunk::<END_TRAILER_LEN>()?;
+        let (number, tag) = trailer.split_at(NUMBER_LEN);
+        let number = number.iter().fold(0, |all, &byte| all << 8 | u64::from(byte));
+        Some((packet, Trailer { number, tag: tag.try_into().ok()? }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +93,17 @@ mod tests {
             body[39] = 1;
             assert_eq!(Relayed::parse(&body), None, "padding that says something");
         }
+    }
+
+    #[test]
+    fn what_is_behind_a_packet_is_told_from_it() {
+        let mut bytes = b"packet".to_vec();
+        let trailer = Trailer { number: (1 << 56) - 2, tag: [7; END_TAG_LEN] };
+        trailer.write(&mut bytes);
+        assert_eq!(bytes.len(), 6 + END_TRAILER_LEN);
+        assert_eq!(Trailer::split(&bytes), Some((&b"packet"[..], trailer)));
+        assert_eq!(Trailer::split(&bytes[6..]), Some((&b""[..], trailer)));
+        assert_eq!(Trailer::split(&bytes[7..]), None);
     }
 
     #[test]

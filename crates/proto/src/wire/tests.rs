@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn symbols_survive_the_wire(
-        block: u16, index in 1u16..1024, which in 0..3, seed: u32,
+        block: u16, index in 1u16..1024, which in 0..4, seed: u32,
         symbol in proptest::collection::vec(any::<u8>(), 1..50),
     ) {
         let count = NonZeroU16::new(index).unwrap();
@@ -114,6 +114,7 @@ proptest! {
         let form = match which {
             0 => Form::Source { index },
             1 => Form::Seeded { count, seed },
+            3 => Form::Tagged { index },
             _ => Form::Explicit { run: seed as u16 & RUN_MASK, count, vector: &vector },
         };
         let mut bytes = Vec::new();

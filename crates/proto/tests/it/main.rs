@@ -1,6 +1,7 @@
 //! Stations from outside: packets and frames in, packets and frames out.
 
 mod allocator;
+mod end_tags;
 mod franc_paper;
 mod hub;
 mod hub_memory;

@@ -1,6 +1,7 @@
 //! Relays in a row, which hear the next ones alone: what crosses them, what combining saves, what
 //! their routers say, and what is made of frames that nobody, or somebody else, has sealed.
 
+mod ends;
 mod keys;
 mod lies;
 
@@ -59,7 +60,8 @@ fn config(at: usize, count: usize, relay: RelayConfig) -> RelayStationConfig {
         neighbours.push((StationId(at as u16 + 2), networks));
     }
     let own = vec![v4(at).into(), v6(at).into()];
-    RelayStationConfig { station: station(at), relay, neighbours, own, broadcast: false }
+    let ends = Vec::new();
+    RelayStationConfig { station: station(at), relay, neighbours, own, broadcast: false, ends }
 }
 
 struct Row {

@@ -54,6 +54,7 @@ impl Driver<'_> {
                 format!("station {from} sends to station number {id}")
             })?;
         }
+        let frame = self.bend(from, frame);
         let sent_at = self.depart(from, &frame)?;
         self.say(format_args!("{from} sends {} bytes to {to:?}", frame.len()));
         if let Some(internet) = &mut self.network.internet {
@@ -67,6 +68,20 @@ impl Driver<'_> {
         }
         self.overhear(&frame);
         Ok(())
+    }
+
+    /// What a helper that means ill sends in place of a frame.
+    fn bend(&mut self, from: usize, frame: Vec<u8>) -> Vec<u8> {
+        let seat = &self.seats[from];
+        let lies_ppm = self.scenario.lies_ppm(seat.place.pair);
+        let lies = lies_ppm > 0 && seat.place.end.is_none() && !self.network.is_calm();
+        let subject = seat.subject.as_ref().filter(|_| lies);
+        let Some(secret) = subject.and_then(|subject| subject.station().secret()) else {
+            return frame;
+        };
+        let Some(bent) = self.liars.bend(from, secret, &frame, lies_ppm) else { return frame };
+        self.coverage.add(Feature::RowsBent, 1);
+        bent
     }
 
     /// A frame takes its time on the underlay of its station. When it has left.

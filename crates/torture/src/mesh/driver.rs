@@ -16,6 +16,7 @@ use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
 use super::packet;
 use super::{HOPS, Mesh, MeshKind};
 use crate::addresses::Address;
+use crate::adversary::Liars;
 use crate::coverage::{Coverage, Feature};
 use crate::draw::Dice;
 use crate::driver::{AFTER_INSIDER, Trace};
@@ -131,6 +132,7 @@ pub(crate) struct MeshDriver<'a> {
     dice: Dice,
     recorded: Vec<Vec<u8>>,
     insider: Option<Unsealer>,
+    liar: Liars,
     starts: u64,
     trace: Option<Trace<'a>>,
     pub(crate) events: u64,
@@ -166,6 +168,7 @@ impl<'a> MeshDriver<'a> {
             dice: Dice::new(seed, 0, "torture mesh run"),
             recorded: Vec::new(),
             insider: (scenario.insider_ppm > 0).then(|| Unsealer::new([0x42; 32])),
+            liar: Liars::new(seed),
             starts: 0,
             trace,
             events: 0,
@@ -709,6 +712,8 @@ impl<'a> MeshDriver<'a> {
             if let Some(relay) = station.relay() {
                 let counters = relay.relay_counters();
                 coded += counters.relay_frames_coded;
+                self.coverage.add(Feature::TagsFailed, counters.relay_tags_failed);
+                self.coverage.add(Feature::MeshReplayed, counters.relay_packets_replayed);
                 decoded += counters.relay_packets_decoded;
                 repairs += counters.relay_repairs_sent;
                 repaired += counters.relay_packets_repaired;

@@ -44,6 +44,10 @@ fn one_pair(scenario: &mut Scenario, helper: bool) {
     scenario.jumps.clear();
     scenario.restarts.clear();
     scenario.insider_ppm = 0;
+    // Who has keys of its own overhears on one link, not between addresses.
+    if helper && scenario.pairs[0].keys.is_some() {
+        scenario.addresses = None;
+    }
     // One of them moves, if any does.
     let stations = if helper { 3 } else { 2 };
     if let Some(addresses) = &mut scenario.addresses {

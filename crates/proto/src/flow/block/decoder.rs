@@ -4,7 +4,8 @@
 //! decoded, block after block. It acknowledges whenever a block is partially or fully decoded
 //! (Section II-D of the FRANC paper), at a bounded rate, and while symbols are missing. A block
 //! that holds delivery up for longer than the deadline is given up: what it has is delivered, what
-//! it lacks is counted, and the next block follows.
+//! it lacks is counted, and the next block follows. Where symbols have tags, `proof.rs` says what
+//! may be delivered.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ use corridor_packet::PacketRef;
 
 use crate::bounds::{ACK_BLOCKS_MAX, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
 use crate::flow::block::ack_timer::{AckTimer, Urgency};
+use crate::flow::block::proof::{Origin, Proof, Verdict};
+use crate::flow::block::tags::SymbolTags;
 use crate::flow::symbol;
 use crate::host::egress::EgressQueue;
 use crate::inspect::{DecoderBlockView, DecoderView};
@@ -34,8 +37,12 @@ pub(crate) struct Decoder {
     symbol_size_max: usize,
     deadline: Duration,
     ack_timer: AckTimer,
-    /// First block not finished.
-    base: u16,
+    /// Symbols are delivered only with the tags that only their encoder makes.
+    tags: Option<SymbolTags>,
+    /// Whose rows made tags fail, if that has not been asked for.
+    verdict: Option<Verdict>,
+    /// First block not finished. Frames have the lower half of it.
+    base: u32,
     /// Blocks from `base` on; empty where nothing was heard.
     slots: VecDeque<Option<Slot>>,
     finished: VecDeque<Finished>,
@@ -47,6 +54,8 @@ pub(crate) struct Decoder {
 
 struct Slot {
     coder: BlockDecoder,
+    /// Where symbols have tags.
+    proof: Option<Proof>,
     /// Source symbols delivered or passed over.
     next: usize,
     /// When the first symbol of the block came.
@@ -66,7 +75,7 @@ impl Decoder {
         field: Field,
         block_size: u16,
         run: u16,
-        base: u16,
+        base: u32,
         symbol_size_max: usize,
         deadline: Duration,
         ack_interval: Duration,
@@ -78,6 +87,8 @@ impl Decoder {
             symbol_size_max,
             deadline,
             ack_timer: AckTimer::new(ack_interval),
+            tags: None,
+            verdict: None,
             base,
             slots: VecDeque::new(),
             finished: VecDeque::new(),
@@ -85,6 +96,11 @@ impl Decoder {
             stalled_since: None,
             vector: Vec::new(),
         }
+    }
+
+    /// Takes nothing but symbols with these tags, if there is a key for that.
+    pub(crate) fn with_tags(self, tags: Option<SymbolTags>) -> Self {
+        Decoder { tags, ..self }
     }
 
     pub(crate) fn field(&self) -> Field {
@@ -97,7 +113,7 @@ impl Decoder {
             known: slot.coder.known_count(),
         };
         DecoderView {
-            base: self.base,
+            base: self.base as u16,
             next_symbol: self.slots.front().and_then(Option::as_ref).map_or(0, |slot| slot.next),
             blocks: self.slots.iter().map(|slot| slot.as_ref().map(view)).collect(),
             finished_blocks: self.finished.len(),
@@ -112,6 +128,7 @@ impl Decoder {
         &mut self,
         now: Time,
         enc: &Enc<'_>,
+        origin: Origin,
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
@@ -119,7 +136,7 @@ impl Decoder {
             stats.symbols_late += 1;
             return; // A helper has not noticed that the encoder restarted.
         }
-        let mut ahead = block_distance(self.base, enc.block);
+        let mut ahead = block_distance(self.base as u16, enc.block);
         if ahead < 0 {
             stats.symbols_late += 1;
             self.note_late(now, enc.block);
@@ -129,17 +146,21 @@ impl Decoder {
             stats.symbols_late += 1;
             return; // Only the encoder says where it is; a helper may have slept a round.
         }
+        if !self.admits(ahead as u32, enc, origin, stats) {
+            return;
+        }
         // The encoder has moved on further than our window: it has given up what we wait for.
         while ahead >= WINDOW as i32 {
             self.give_up_base(egress, stats);
-            ahead = block_distance(self.base, enc.block);
+            ahead = block_distance(self.base as u16, enc.block);
         }
         let base_before = self.base;
         match self.add(now, ahead as usize, enc) {
             Some(Outcome::Innovative) => {
                 stats.symbols_innovative += 1;
-                let is_repair = !matches!(enc.form, Form::Source { .. });
+                let is_repair = !matches!(enc.form, Form::Source { .. } | Form::Tagged { .. });
                 stats.symbols_repaired += u64::from(is_repair);
+                self.prove(now, ahead as usize, (enc, origin), stats);
             }
             Some(Outcome::Dependent) => stats.symbols_dependent += 1,
             None => {
@@ -150,6 +171,70 @@ impl Decoder {
         let delivered = self.deliver(egress, stats);
         self.note_progress(now, delivered);
         self.ack_timer.note_symbol(now, self.urgency(self.base != base_before));
+    }
+
+    /// Whether a symbol may be added at all: its tag is looked at where it has one of its own.
+    fn admits(&self, ahead: u32, enc: &Enc<'_>, origin: Origin, stats: &mut Stats) -> bool {
+        let Some(tags) = &self.tags else {
+            let is_tagged = matches!(enc.form, Form::Tagged { .. });
+            stats.symbols_refused += u64::from(is_tagged);
+            return !is_tagged;
+        };
+        let slot = self.slots.get(ahead as usize).and_then(Option::as_ref);
+        let is_disputed = slot.and_then(|slot| slot.proof.as_ref()).is_some_and(Proof::is_disputed);
+        if is_disputed && origin == Origin::Helper {
+            stats.rows_dropped += 1;
+            return false;
+        }
+        let admits = Proof::admits(tags, self.base.wrapping_add(ahead), enc, origin);
+        stats.tags_failed += u64::from(!admits);
+        admits
+    }
+
+    /// Holds what a row has decoded against its tags. Where one fails, rows go until none does.
+    fn prove(
+        &mut self,
+        now: Time,
+        ahead: usize,
+        (enc, origin): (&Enc<'_>, Origin),
+        stats: &mut Stats,
+    ) {
+        let block = self.base.wrapping_add(ahead as u32);
+        let (Some(tags), Some(Some(slot))) = (&self.tags, self.slots.get_mut(ahead)) else {
+            return;
+        };
+        let proof = slot.proof.get_or_insert_with(|| Proof::new(self.block_size));
+        proof.note(enc, origin);
+        let failed = proof.check(tags, block, &slot.coder);
+        if failed == 0 {
+            self.verdict = proof.settle(&slot.coder).or(self.verdict);
+            return;
+        }
+        let rank = slot.coder.rank();
+        let (verdict, more) = proof.mend(tags, block, &mut slot.coder);
+        stats.tags_failed += failed + more;
+        stats.rows_dropped += (rank - slot.coder.rank()) as u64;
+        self.verdict = verdict.or(self.verdict);
+        // The encoder has perhaps heard of a higher rank, and waits for nothing.
+        self.ack_timer.schedule(now, Urgency::Highest);
+    }
+
+    /// Whose rows made tags fail since this was asked last.
+    pub(crate) fn take_verdict(&mut self) -> Option<Verdict> {
+        self.verdict.take()
+    }
+
+    /// The helper is left out: what it has sent is dropped, of all blocks.
+    pub(crate) fn drop_helper_rows(&mut self, now: Time, stats: &mut Stats) {
+        for slot in self.slots.iter_mut().flatten() {
+            let Some(proof) = slot.proof.as_mut().filter(|proof| proof.has_helper_rows()) else {
+                continue;
+            };
+            let rank = slot.coder.rank();
+            proof.drop_helper_rows(&mut slot.coder);
+            stats.rows_dropped += (rank - slot.coder.rank()) as u64;
+        }
+        self.ack_timer.schedule(now, Urgency::Highest);
     }
 
     /// Adds a symbol to its block; `None` for an index or a length that cannot be.
@@ -165,11 +250,13 @@ impl Decoder {
                     Some(coder) => coder,
                     None => BlockDecoder::new(self.field, size, self.symbol_size_max).ok()?,
                 };
-                empty.insert(Slot { coder, next: 0, first_heard_at: now })
+                empty.insert(Slot { coder, proof: None, next: 0, first_heard_at: now })
             }
         };
         match enc.form {
-            Form::Source { index } => slot.coder.add_source(usize::from(index), enc.symbol).ok(),
+            Form::Source { index } | Form::Tagged { index } => {
+                slot.coder.add_source(usize::from(index), enc.symbol).ok()
+            }
             Form::Seeded { count, seed } => {
                 let count = usize::from(count.get());
                 if count > usize::from(self.block_size) {
@@ -188,9 +275,10 @@ impl Decoder {
     /// Delivers in order what is decoded; whether that was anything.
     fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) -> bool {
         let mut delivered = false;
+        let tag_len = SymbolTags::len_of(self.tags.as_ref());
         while let Some(Some(slot)) = self.slots.front_mut() {
             while let Some(symbol) = slot.coder.symbol(slot.next) {
-                deliver_packets(symbol, egress, stats);
+                deliver_packets(symbol, tag_len, egress, stats);
                 slot.next += 1;
                 delivered = true;
             }
@@ -215,20 +303,22 @@ impl Decoder {
     /// Ends the first unfinished block: delivers what it has, counts what it lacks.
     fn give_up_base(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
         let block_size = usize::from(self.block_size);
+        let tag_len = SymbolTags::len_of(self.tags.as_ref());
+        let id = self.base as u16;
         let ack = match self.slots.front_mut() {
             Some(Some(slot)) => {
                 while slot.next < block_size {
                     match slot.coder.symbol(slot.next) {
-                        Some(symbol) => deliver_packets(symbol, egress, stats),
+                        Some(symbol) => deliver_packets(symbol, tag_len, egress, stats),
                         None => stats.symbols_given_up += 1,
                     }
                     slot.next += 1;
                 }
-                slot.block_ack(self.base)
+                slot.block_ack(id)
             }
             _ => {
                 stats.symbols_given_up += block_size as u64;
-                BlockAck { block: self.base, given_up: true, rank: 0, known: 0, decoded: vec![] }
+                BlockAck { block: id, given_up: true, rank: 0, known: 0, decoded: vec![] }
             }
         };
         if self.finished.len() == FINISHED_BLOCKS_MAX {
@@ -344,7 +434,7 @@ impl Decoder {
             / (Ack::len_bytes_max((1, self.block_size)) - Ack::len_bytes_max((0, 0))))
         .min(ACK_BLOCKS_MAX);
         let open = self.slots.iter().enumerate().filter_map(|(ahead, slot)| {
-            let id = self.base.wrapping_add(ahead as u16);
+            let id = self.base.wrapping_add(ahead as u32) as u16;
             slot.as_ref().map(|slot| slot.block_ack(id))
         });
         let mut blocks: Vec<BlockAck> = open.take(most).collect();
@@ -355,7 +445,7 @@ impl Decoder {
             finished.tells -= 1;
             blocks.push(finished.ack.clone());
         }
-        (self.base, blocks)
+        (self.base as u16, blocks)
     }
 
     /// When `handle_timeout` has something to do.
@@ -374,10 +464,81 @@ impl Slot {
     }
 }
 
-fn deliver_packets(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
-    for packet in symbol::verbatim_packets(symbol) {
+/// Delivers the packets of a symbol, which begins with a tag of so many bytes.
+fn deliver_packets(symbol: &[u8], tag_len: usize, egress: &mut EgressQueue, stats: &mut Stats) {
+    for packet in symbol::verbatim_packets(symbol.get(tag_len..).unwrap_or_default()) {
         egress.push(PacketRef::read(packet.bytes));
         stats.packets_delivered += 1;
         stats.bytes_delivered += packet.bytes.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{CodingParams, StationId};
+    use crate::flow::block::encoder::Encoder;
+    use crate::flow::block::tags::tests::tags;
+    use crate::host::queue::IngressQueue;
+    use corridor_base::Stream;
+    use corridor_base::rand::SeedableRng;
+
+    fn parse(body: &[u8]) -> Enc<'_> {
+        Enc::parse(body, |_| None).expect("an ENC")
+    }
+
+    /// Numbers of blocks in frames come round, and those in tags do not: what was sent 65,536
+    /// blocks before, under the same number, is not delivered again.
+    #[test]
+    fn blocks_are_told_apart_when_their_numbers_in_frames_have_come_round() {
+        let params = CodingParams { block_size: 1, symbol_size: 64, ..CodingParams::default() };
+        let rng = Stream::from_seed([1; 32]);
+        let encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+        let mut encoder = encoder.with_tags(Some(tags(7)));
+        let mut decoder = Decoder::new(
+            params.field,
+            1,
+            0,
+            encoder.base(),
+            64,
+            params.delivery_deadline,
+            params.ack_interval,
+        )
+        .with_tags(Some(tags(7)));
+        let (mut ingress, mut egress) = (IngressQueue::fifo(8), EgressQueue::default());
+        let (mut stats, mut first) = (Stats::default(), Vec::new());
+        let begin = encoder.base();
+        for number in 0..66_000_u32 {
+            let now = Time::from_millis(number.into());
+            ingress.push_bytes(now, &number.to_be_bytes(), &mut stats);
+            let mut body = Vec::new();
+            assert!(encoder.poll(now, number, &mut ingress, &mut body, &mut stats));
+            if number == 65_536 {
+                assert_eq!(parse(&body).block, parse(&first).block);
+                let failed = stats.tags_failed;
+                let old = parse(&first);
+                decoder.handle_enc(now, &old, Origin::Encoder, &mut egress, &mut stats);
+                assert!(egress.pop().is_none() && stats.tags_failed == failed + 1);
+            }
+            if first.is_empty() {
+                first = body.clone();
+            }
+            decoder.handle_enc(now, &parse(&body), Origin::Encoder, &mut egress, &mut stats);
+            assert!(egress.pop().is_some(), "{number}");
+            assert_eq!(egress.current().bytes(), number.to_be_bytes());
+            let (base, blocks) = decoder.take_ack(now, 1_000);
+            let (flow, helper_counter) = (StationId(1), u32::MAX);
+            let ack = Ack {
+                flow,
+                base,
+                encoder_counter: number,
+                helper_counter,
+                e2: 1.0,
+                e3: 0.0,
+                blocks,
+            };
+            encoder.handle_ack(now, &ack, &mut stats);
+        }
+        assert_eq!(encoder.base(), begin + 66_000);
     }
 }

@@ -18,6 +18,7 @@ use corridor_codec::Field;
 use crate::bounds::BLOCKS_IN_FLIGHT_MAX;
 use crate::config::{CodingParams, Delivery, ErasureRatios, Order, Policy, StationId};
 use crate::flow::block::budget;
+use crate::flow::block::tags::SymbolTags;
 use crate::flow::symbol;
 use crate::host::queue::IngressQueue;
 use crate::inspect::EncoderView;
@@ -49,7 +50,10 @@ pub(crate) struct Encoder {
     rng: Stream,
     blocks: VecDeque<Block>,
     spare: Vec<Block>,
-    next_id: u16,
+    /// Of the next block. Frames have the lower half of it.
+    next_number: u32,
+    /// Source symbols begin with tags, where there is a key for them.
+    tags: Option<SymbolTags>,
     links: Links,
     /// No packets wait.
     idle: bool,
@@ -57,6 +61,12 @@ pub(crate) struct Encoder {
     decoder: Liveness,
     /// The block of which something was written last.
     in_parts: Option<u16>,
+    scratch: Scratch,
+}
+
+/// Where a source symbol, and a coding vector, are made.
+#[derive(Default)]
+struct Scratch {
     symbol: Vec<u8>,
     vector: Vec<u8>,
 }
@@ -70,7 +80,7 @@ impl Encoder {
         now: Time,
     ) -> Self {
         // A helper may still recode blocks of this station's last run: ours are numbered apart.
-        let next_id = rng.next_u32() as u16;
+        let next_number = u32::from(rng.next_u32() as u16);
         Encoder {
             params,
             flow,
@@ -79,20 +89,39 @@ impl Encoder {
             rng,
             blocks: VecDeque::new(),
             spare: Vec::new(),
-            next_id,
+            next_number,
+            tags: None,
             links: Links::default(),
             idle: true,
             rtt: RttEstimator::new(),
             decoder: Liveness::new(now, params.ack_interval),
             in_parts: None,
-            symbol: Vec::new(),
-            vector: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
-    /// The oldest block still held; the next one to be opened if none is.
-    pub(crate) fn base(&self) -> u16 {
-        self.blocks.front().map_or(self.next_id, |block| block.id)
+    /// Tags its source symbols, if there is a key for that.
+    pub(crate) fn with_tags(self, tags: Option<SymbolTags>) -> Self {
+        Encoder { tags, ..self }
+    }
+
+    pub(crate) fn is_tagged(&self) -> bool {
+        self.tags.is_some()
+    }
+
+    /// Number of the oldest block still held; of the next one to be opened if none is.
+    pub(crate) fn base(&self) -> u32 {
+        self.blocks.front().map_or(self.next_number, |block| self.number(block.id))
+    }
+
+    /// Number of a block that is held.
+    fn number(&self, id: u16) -> u32 {
+        let behind = block_distance(id, self.next_id());
+        self.next_number.wrapping_sub(behind as u32)
+    }
+
+    fn next_id(&self) -> u16 {
+        self.next_number as u16
     }
 
     /// The newest estimate of the links, and whether there is a helper.
@@ -107,7 +136,7 @@ impl Encoder {
 
     pub(crate) fn inspect(&self) -> EncoderView {
         EncoderView {
-            next_block: self.next_id,
+            next_block: self.next_id(),
             blocks: self.blocks.iter().map(Block::inspect).collect(),
             spare_blocks: self.spare.len(),
         }
@@ -180,16 +209,19 @@ impl Encoder {
                 self.decoder.note_nothing_asked(now);
             }
             let Some(at) = self.open_block(now, stats) else { return };
-            self.symbol.clear();
+            let symbol = &mut self.scratch.symbol;
+            symbol.clear();
+            symbol.resize(SymbolTags::len_of(self.tags.as_ref()), 0);
             let packets_max = if self.params.bundle { u16::MAX } else { 1 };
             let (len_max, alone_max) = (self.symbol_len_max, self.symbol_size_max);
             let room = symbol::Room { len_max, alone_max, packets_max };
             // A block is delivered in order, all of it.
             let (packets, _) =
-                symbol::fill(now, ingress, room, Delivery::InOrder, None, &mut self.symbol, stats);
+                symbol::fill(now, ingress, room, Delivery::InOrder, None, symbol, stats);
             if packets == 0 {
                 return; // All that waited was dropped.
             }
+            self.tag_symbol(at);
             let credit = budget::encoder_credit(
                 self.params.policy,
                 f64::from(self.params.block_size),
@@ -197,7 +229,7 @@ impl Encoder {
                 self.params.overshoot,
                 self.links.helper,
             );
-            let added = self.blocks[at].add(now, &self.symbol, packets, credit);
+            let added = self.blocks[at].add(now, &self.scratch.symbol, packets, credit);
             debug_assert!(added.is_ok(), "the symbol was made to fit: {added:?}");
             stats.symbols_added += 1;
             if self.can_send(now, &self.blocks[at], !ingress.is_empty()) {
@@ -206,14 +238,23 @@ impl Encoder {
         }
     }
 
+    /// Tags the symbol that is to be added to the block at `at`.
+    fn tag_symbol(&mut self, at: usize) {
+        let block = &self.blocks[at];
+        let place = (self.number(block.id), block.coder.count() as u16);
+        if let Some(tags) = &self.tags {
+            tags.write(place, &mut self.scratch.symbol);
+        }
+    }
+
     /// The block that takes symbols; `None` when as many as may be are in flight.
     fn open_block(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
         if self.blocks.back().is_none_or(|block| block.coder.is_full()) {
             // Later blocks may be done before the oldest one: it must not fall behind the decoder's
             // window, or the decoder takes it for given up.
-            let span = block_distance(self.base(), self.next_id);
+            let span = self.next_number.wrapping_sub(self.base());
             if self.blocks.len() >= usize::from(self.params.blocks_in_flight)
-                || span >= i32::from(BLOCKS_IN_FLIGHT_MAX)
+                || span >= u32::from(BLOCKS_IN_FLIGHT_MAX)
             {
                 return None;
             }
@@ -221,8 +262,8 @@ impl Encoder {
                 Some(block) => block,
                 None => Block::new(&self.params, self.symbol_size_max).ok()?,
             };
-            block.open(self.next_id, now);
-            self.next_id = self.next_id.wrapping_add(1);
+            block.open(self.next_number as u16, now);
+            self.next_number = self.next_number.wrapping_add(1);
             self.blocks.push_back(block);
             stats.blocks_opened += 1;
         }
@@ -234,13 +275,16 @@ impl Encoder {
         let block = &mut self.blocks[at];
         if self.params.order == Order::Systematic && block.next_source < block.coder.count() {
             let index = block.next_source;
-            let form = Form::Source { index: index as u16 };
+            let form = match self.tags {
+                Some(_) => Form::Tagged { index: index as u16 },
+                None => Form::Source { index: index as u16 },
+            };
             Enc::write_head(self.flow, block.id, form, body);
             body.extend_from_slice(block.coder.symbol(index).unwrap_or_default());
             block.next_source += 1;
             stats.source_frames_sent += 1;
         } else {
-            write_coded(block, self.flow, self.rng.next_u32(), &mut self.vector, body);
+            write_coded(block, self.flow, self.rng.next_u32(), &mut self.scratch.vector, body);
             stats.coded_frames_sent += 1;
         }
         block.note_sent(now, counter, timeout);
@@ -272,7 +316,7 @@ impl Encoder {
         if self.decoder.is_overtaken(ack.encoder_counter) {
             return; // It was overtaken; what it tells is old.
         }
-        if block_distance(self.next_id, ack.base) > 0 {
+        if block_distance(self.next_id(), ack.base) > 0 {
             return; // About blocks that were never opened: of this station's last run.
         }
         self.decoder.note_ack(now, ack.encoder_counter);
@@ -307,6 +351,10 @@ impl Encoder {
             self.rtt.sample(now - sent_at);
         }
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
+            if self.tags.is_some() {
+                let behind = (ack.encoder_counter, ack.helper_counter);
+                block.note_fallen(now, usize::from(told.rank), behind);
+            }
             block.note_rank(now, usize::from(told.rank));
             let behind = told.rank < told.known;
             block.behind_since = behind.then(|| block.behind_since.unwrap_or(now));

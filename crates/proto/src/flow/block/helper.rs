@@ -481,7 +481,9 @@ fn add(
     vector: &mut Vec<u8>,
 ) -> Option<Outcome> {
     match enc.form {
-        Form::Source { index } => recoder.add_source(usize::from(index), enc.symbol).ok(),
+        Form::Source { index } | Form::Tagged { index } => {
+            recoder.add_source(usize::from(index), enc.symbol).ok()
+        }
         Form::Explicit { count, vector, .. } => {
             recoder.add_coded(vector, usize::from(count.get()), enc.symbol).ok()
         }

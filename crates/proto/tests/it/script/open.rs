@@ -88,6 +88,7 @@ impl Eavesdropper {
                 let block = self.number(enc.flow.0, enc.block);
                 match enc.form {
                     Form::Source { index } => format!("ENC {block} source {index}"),
+                    Form::Tagged { index } => format!("ENC {block} tagged {index}"),
                     Form::Seeded { count, .. } => format!("ENC {block} coded over {count}"),
                     Form::Explicit { count, .. } => format!("ENC {block} recoded over {count}"),
                 }

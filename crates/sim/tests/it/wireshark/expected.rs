@@ -8,7 +8,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields that are compared, as Wireshark names them.
-pub const FIELDS: [&str; 100] = [
+pub const FIELDS: [&str; 101] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -38,6 +38,7 @@ pub const FIELDS: [&str; 100] = [
     "corridor.run",
     "corridor.coefficients",
     "corridor.symbol",
+    "corridor.end_tag",
     "corridor.packet",
     "corridor.packet.no_order",
     "corridor.packet.difference",
@@ -338,6 +339,13 @@ fn read_enc(body: &[u8], field: Field, values: &mut Values) -> usize {
             values.add("corridor.index", index);
             read_packets(enc.symbol, values, &mut |_, _| None);
             0
+        }
+        Form::Tagged { index } => {
+            values.add("corridor.index", index);
+            let (tag, packets) = enc.symbol.split_at(END_TAG_LEN);
+            values.add("corridor.end_tag", hex(tag));
+            read_packets(packets, values, &mut |_, _| None);
+            3
         }
         Form::Seeded { count, seed } => {
             values.add("corridor.count", count);

@@ -336,6 +336,32 @@ fn acknowledgements_show_what_was_given_up_and_what_was_decoded() {
 }
 
 #[test]
+fn a_source_symbol_shows_its_tag_from_end_to_end_and_its_packets() {
+    let symbol = |len: usize| {
+        let mut frame = tool::unsealed(Field::Gf256, 32);
+        Header { is_hello: false, session_tag: 1, counter: 2 }.write(&mut frame);
+        Kind::Enc.begin_last(&mut frame);
+        Enc::write_head(StationId(9), 7, Form::Tagged { index: 31 }, &mut frame);
+        let symbol = [&[0xab; END_TAG_LEN][..], &[0, 2, 0xbb, 0xcc, 0, 0]].concat();
+        frame.extend_from_slice(&symbol[..len]);
+        frame.extend_from_slice(&[0; TAG_LEN]);
+        Recorded { at_ns: 0, len_bytes: frame.len(), bytes: frame }
+    };
+    let directory = tempfile::tempdir().expect("a place");
+    let file = directory.path().join("tagged.pcap");
+    write_pcap(&file, LINKTYPE_ETHERNET, &[symbol(14), symbol(5)]);
+    let fields = ["form", "index", "end_tag", "packet"].map(|name| format!("corridor.{name}"));
+    let mut wanted = vec!["-T", "fields"];
+    fields.iter().for_each(|name| wanted.extend(["-e", name]));
+    let Some(text) = tshark(&file, &wanted) else { return };
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines, ["3\t31\tabababababababab\tbbcc", "3\t31\t\t"]);
+    let info = tshark(&file, &["-T", "fields", "-e", "_ws.col.Info"]).unwrap_or_default();
+    assert!(info.contains("seq 31 tagged"), "{info}");
+    assert!(info.contains("malformed"), "{info}");
+}
+
+#[test]
 fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
     let of_link = LinkFeedback {
         path: PathId::default(),

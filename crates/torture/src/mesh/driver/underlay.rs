@@ -48,6 +48,7 @@ impl MeshDriver<'_> {
             Destination::Station(id) | Destination::Search(id) => id.0,
             Destination::All => 0,
         };
+        let frame = self.bend(from, frame);
         let end = self.depart((from, of), &frame)?;
         if let Some(internet) = &mut self.network.internet {
             for (peer, address) in internet.book(from).route(to, &frame)? {
@@ -70,6 +71,22 @@ impl MeshDriver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a relay that means ill sends in place of a frame: the second one.
+    fn bend(&mut self, from: usize, frame: Vec<u8>) -> Vec<u8> {
+        let lies_ppm = self.mesh.lies_ppm();
+        if lies_ppm == 0 || from != 1 || self.network.is_calm() {
+            return frame;
+        }
+        let station = self.seats[from].station.as_ref();
+        let Some(relay) = station.and_then(|station| station.relay()) else { return frame };
+        let Some(secret) = relay.secret() else { return frame };
+        let Some(bent) = self.liar.bend_packet(from, secret, &frame, lies_ppm) else {
+            return frame;
+        };
+        self.coverage.add(Feature::PacketsBent, 1);
+        bent
     }
 
     /// A frame takes its time on the underlay of its node. When it has left.

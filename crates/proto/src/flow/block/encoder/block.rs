@@ -36,6 +36,8 @@ pub(crate) enum Cause {
     AckShowsDeficit,
     /// An acknowledgement shows all that was added.
     AckCaughtUp,
+    /// One shows less than another before: what a helper had sent was dropped.
+    AckFellBack,
 }
 
 impl State {
@@ -46,8 +48,12 @@ impl State {
             (State::Enc, Cause::BudgetSpent) => State::Wait,
             (State::Wait, Cause::TimedOut | Cause::AckShowsDeficit) => State::Enc,
             (_, Cause::AckCaughtUp) => State::Idle,
+            (State::Idle, Cause::AckFellBack) => State::Wait,
             // A timer that fires late, or feedback that tells nothing new.
-            (state, Cause::BudgetSpent | Cause::TimedOut | Cause::AckShowsDeficit) => state,
+            (
+                state,
+                Cause::BudgetSpent | Cause::TimedOut | Cause::AckShowsDeficit | Cause::AckFellBack,
+            ) => state,
         }
     }
 }
@@ -72,6 +78,9 @@ pub(crate) struct Block {
     pub(crate) progress_at: Time,
     /// The decoder's rank as last told.
     pub(crate) rank: usize,
+    /// Newest frames, of this station and of the helper, that the decoder had heard when it told
+    /// that rank.
+    told_behind: Option<(u32, u32)>,
     /// Since when each acknowledgement has shown symbols missing.
     pub(crate) behind_since: Option<Time>,
     /// Transmissions the decoder has not yet been heard about.
@@ -95,6 +104,7 @@ impl Block {
             last_added_at: Time::ZERO,
             progress_at: Time::ZERO,
             rank: 0,
+            told_behind: None,
             behind_since: None,
             in_flight: VecDeque::new(),
             packets: Vec::with_capacity(size),
@@ -116,6 +126,7 @@ impl Block {
     /// The decoder lost all it had: as if nothing had been sent.
     pub(crate) fn forget_feedback(&mut self) {
         self.rank = 0;
+        self.told_behind = None;
         self.behind_since = None;
         self.next_source = 0;
         self.timeouts_in_row = 0;
@@ -125,6 +136,7 @@ impl Block {
 
     /// The counters of a new session tell nothing about frames of the one before.
     pub(crate) fn forget_in_flight(&mut self) {
+        self.told_behind = None;
         self.in_flight.clear();
     }
 
@@ -214,6 +226,25 @@ impl Block {
         }
     }
 
+    /// The decoder may have dropped symbols that it had counted: what it lacks is to be sent again.
+    /// `behind`: the newest frames that it had heard. An acknowledgement that was overtaken tells a
+    /// lower rank as well, but of no later frame.
+    pub(crate) fn note_fallen(&mut self, now: Time, rank: usize, behind: (u32, u32)) {
+        if rank >= self.rank || self.told_behind.is_none() {
+            self.told_behind = self.told_behind.max(Some(behind));
+            return;
+        }
+        if self.told_behind >= Some(behind) {
+            return;
+        }
+        self.told_behind = Some(behind);
+        self.rank = rank;
+        if self.state == State::Idle {
+            self.wait_until = now;
+        }
+        self.state = self.state.after(Cause::AckFellBack);
+    }
+
     pub(crate) fn inspect(&self) -> EncoderBlockView {
         EncoderBlockView {
             block: self.id,
@@ -244,11 +275,12 @@ mod tests {
     fn the_whole_matrix_of_states_and_causes() {
         use Cause::*;
         use State::*;
-        let causes = [SymbolAdded, BudgetSpent, TimedOut, AckShowsDeficit, AckCaughtUp];
+        let causes =
+            [SymbolAdded, BudgetSpent, TimedOut, AckShowsDeficit, AckCaughtUp, AckFellBack];
         let expected = [
-            (Enc, [Enc, Wait, Enc, Enc, Idle]),
-            (Wait, [Enc, Wait, Enc, Enc, Idle]),
-            (Idle, [Enc, Idle, Idle, Idle, Idle]),
+            (Enc, [Enc, Wait, Enc, Enc, Idle, Enc]),
+            (Wait, [Enc, Wait, Enc, Enc, Idle, Wait]),
+            (Idle, [Enc, Idle, Idle, Idle, Idle, Wait]),
         ];
         for (state, after) in expected {
             assert_eq!(causes.map(|cause| state.after(cause)), after, "{state:?}");

@@ -1,0 +1,249 @@
+//! Two ends and a helper with keys of their own, and somebody who has all that the helper seals and
+//! opens with, and changes symbols on their way; or two ends across relays, and somebody who has
+//! what is sealed under between them.
+
+use core::time::Duration;
+
+use corridor_base::Time;
+use corridor_proto::relay::RelayConfig;
+use corridor_proto::relay::wire::Frame;
+use corridor_proto::wire::{HEADER_LEN, Header, Kind, Relayed, TAG_LEN};
+use corridor_proto::{
+    CodingParams, Order, PrivateKey, RelayEnd, RelayStation, RelayStationConfig, Role, Station,
+    StationId, Unsealer,
+};
+
+use crate::input::{Input, keyed};
+
+const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
+const HELPER: usize = 2;
+/// Things that happen at most.
+const STEPS_MAX: usize = 120;
+/// Bytes of the longest packet.
+const PACKET_LEN_MAX: usize = 60;
+
+struct Cell {
+    now: Time,
+    stations: Vec<Station>,
+    opened: [Unsealer; 3],
+    sent: Vec<Vec<u8>>,
+    /// Packets that were delivered, or passed over.
+    passed: usize,
+}
+
+/// Reads `data` as packets that the first end's host sends, and as what becomes of the frames with
+/// symbols, or with packets: they arrive, get lost, or somebody changes them who can seal them
+/// again.
+///
+/// # Panics
+/// When the second end's host gets what the first one's has not sent, or not in that order.
+pub fn tags(data: &[u8]) {
+    let mut input = Input::new(data);
+    if input.below(4) == 1 {
+        return across_relays(&mut input);
+    }
+    let coding = CodingParams {
+        field: input.field(),
+        block_size: 1 + input.below(20) as u16,
+        symbol_size: 64 + input.below(200) as u16,
+        order: [Order::Systematic, Order::OnTheFly, Order::Dense][input.below(3)],
+        ..CodingParams::default()
+    };
+    let station = |index: usize| {
+        let others: Vec<StationId> = IDS.into_iter().filter(|&id| id != IDS[index]).collect();
+        let mut config = keyed(IDS[index], &others, 1_000);
+        config.coding = coding;
+        config.role = match index {
+            HELPER => Role::Helper { between: (IDS[0], IDS[1]) },
+            _ => Role::Endpoint { peer: IDS[1 - index], helper: Some(IDS[HELPER]) },
+        };
+        Station::new(config, [index as u8; 32], Time::ZERO).expect("a sound configuration")
+    };
+    let stations = (0..3).map(station).collect();
+    let opened = [0; 3].map(|_| Unsealer::new([0; 32]));
+    let mut cell = Cell { now: Time::ZERO, stations, opened, sent: Vec::new(), passed: 0 };
+    for _ in 0..60 {
+        cell.step(&mut Input::new(&[]));
+    }
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() {
+            break;
+        }
+        if input.below(2) == 0 {
+            cell.send(input.below(PACKET_LEN_MAX));
+        }
+        cell.step(&mut input);
+    }
+    // What waited for repair comes out.
+    for _ in 0..60 {
+        cell.step(&mut Input::new(&[]));
+    }
+}
+
+impl Cell {
+    /// A packet of the first end's host, no other like it.
+    fn send(&mut self, len: usize) {
+        let number = self.sent.len() as u16 + 1;
+        let mut packet = vec![0x5a; 2 + len];
+        packet[..2].copy_from_slice(&number.to_be_bytes());
+        self.stations[0].handle_packet(self.now, &packet);
+        self.sent.push(packet);
+    }
+
+    /// Ten milliseconds.
+    fn step(&mut self, input: &mut Input) {
+        self.now += Duration::from_millis(10);
+        for from in 0..3 {
+            self.stations[from].handle_timeout(self.now);
+            while let Some(transmit) = self.stations[from].poll_transmit(self.now) {
+                let frame = transmit.frame.to_vec();
+                for to in (0..3).filter(|&to| to != from) {
+                    if let Some(frame) = self.passage(from, &frame, input) {
+                        self.stations[to].handle_frame(self.now, &frame);
+                    }
+                }
+            }
+            while let Some(packet) = self.stations[from].poll_packet() {
+                assert_eq!(from, 1, "only the second end has anything to deliver");
+                let packet = packet.bytes();
+                let place = self.sent[self.passed..].iter().position(|sent| sent == packet);
+                let place = place.expect("delivered what was not sent, or out of order");
+                self.passed += place + 1;
+            }
+        }
+    }
+
+    /// What becomes of a frame on its way to one station. Frames without symbols arrive.
+    fn passage(&mut self, from: usize, frame: &[u8], input: &mut Input) -> Option<Vec<u8>> {
+        if let Some(secret) = self.stations[from].secret().cloned() {
+            self.opened[from].follow(&secret);
+        }
+        let mut clear = Vec::new();
+        let is_data = Header::parse(frame).is_some_and(|header| !header.is_hello);
+        if self.opened[from].unseal(frame, &mut clear).is_none() || !is_data {
+            return Some(frame.to_vec());
+        }
+        let mut body = clear[HEADER_LEN..clear.len() - TAG_LEN].to_vec();
+        if body.first() != Some(&Kind::Enc.code()) {
+            return Some(frame.to_vec());
+        }
+        match input.below(8) {
+            0..=3 => return Some(frame.to_vec()),
+            4 => return None,
+            5 => {
+                let at = 1 + usize::from(input.byte()) % (body.len() - 1);
+                body[at] ^= 1 + input.byte() % 255;
+            }
+            6 => body.truncate(1 + usize::from(input.byte()) % body.len()),
+            _ => {
+                body.truncate(7);
+                body.extend(input.vec(20));
+            }
+        }
+        self.opened[from].reseal(frame, &body)
+    }
+}
+
+fn address(index: usize) -> [u8; 4] {
+    [10, 9, 0, 1 + index as u8]
+}
+
+/// A relay that has the other one as its neighbour and end.
+fn relay(index: usize) -> RelayStation {
+    let other = 1 - index;
+    let mut station = keyed(IDS[index], &[IDS[other]], 1_000_000);
+    station.role = Role::Relay;
+    let network = std::net::IpAddr::from(address(other)).into();
+    let private = PrivateKey::from_random([IDS[other].0 as u8; 32]);
+    let config = RelayStationConfig {
+        station,
+        relay: RelayConfig::plain(),
+        neighbours: vec![(IDS[other], vec![network])],
+        own: vec![address(index).into()],
+        broadcast: false,
+        ends: vec![RelayEnd { networks: vec![network], public: private.public(), psk: None }],
+    };
+    RelayStation::new(config, [index as u8; 32], Time::ZERO).expect("a sound configuration")
+}
+
+/// A packet of IPv4 from the first end to the second, no other like it.
+fn packet(number: u16, len: usize) -> Vec<u8> {
+    let mut packet = vec![0x5a; 22 + len];
+    let total = packet.len() as u16;
+    packet[..20].fill(0);
+    (packet[0], packet[8], packet[9]) = (0x45, 64, 253);
+    packet[2..4].copy_from_slice(&total.to_be_bytes());
+    packet[12..16].copy_from_slice(&address(0));
+    packet[16..20].copy_from_slice(&address(1));
+    packet[20..22].copy_from_slice(&number.to_be_bytes());
+    packet
+}
+
+/// The same for what crosses relays: what stands between the two has the keys of the hop.
+fn across_relays(input: &mut Input<'_>) {
+    let (mut stations, mut now) = ([relay(0), relay(1)], Time::ZERO);
+    let mut opened = Unsealer::new([0; 32]);
+    let (mut sent, mut came, mut kept): (Vec<Vec<u8>>, Vec<bool>, Vec<Vec<u8>>) =
+        Default::default();
+    for step in 0..STEPS_MAX + 60 {
+        now += Duration::from_millis(10);
+        if step >= 60 && !input.is_empty() && input.below(2) == 0 {
+            let packet = packet(sent.len() as u16, input.below(PACKET_LEN_MAX));
+            stations[0].handle_packet(now, &packet);
+            sent.push(packet);
+            came.push(false);
+        }
+        for from in 0..2 {
+            stations[from].handle_timeout(now);
+            while let Some(transmit) = stations[from].poll_transmit(now) {
+                let mut frame = transmit.frame.to_vec();
+                if from == 0 {
+                    let secret = stations[0].secret().cloned();
+                    secret.iter().for_each(|secret| opened.follow(secret));
+                    frame = bent(&mut opened, &frame, input, &mut kept).unwrap_or(frame);
+                }
+                stations[1 - from].handle_frame(now, &frame);
+            }
+        }
+        while let Some(packet) = stations[1].poll_packet() {
+            let packet = packet.bytes();
+            // But for the hops, and the checksum over them.
+            let is_it = |sent: &Vec<u8>| sent[12..] == packet[12..] && sent[..8] == packet[..8];
+            let at = sent.iter().position(is_it).expect("delivered what was not sent");
+            assert!(!core::mem::replace(&mut came[at], true), "delivered twice");
+        }
+    }
+}
+
+/// What somebody makes of a frame with one packet, if it is changed.
+fn bent(
+    opened: &mut Unsealer,
+    frame: &[u8],
+    input: &mut Input<'_>,
+    kept: &mut Vec<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let mut clear = Vec::new();
+    opened.unseal(frame, &mut clear)?;
+    let (kind, body) = clear[HEADER_LEN..clear.len() - TAG_LEN].split_first()?;
+    let relayed = Relayed::parse(body).filter(|_| *kind == Kind::Relayed.code())?;
+    let Frame::Plain { counter, ttl, asks, packet } = Frame::parse(relayed.frame)? else {
+        return None;
+    };
+    let mut packet = packet.to_vec();
+    kept.push(packet.clone());
+    match input.below(6) {
+        0 | 1 => return None,
+        2 => {
+            let at = usize::from(input.byte()) % packet.len();
+            packet[at] ^= 1 + input.byte() % 255;
+        }
+        3 => packet.truncate(1 + usize::from(input.byte()) % packet.len()),
+        4 => packet.extend(input.vec(20)),
+        _ => packet.clone_from(&kept[usize::from(input.byte()) % kept.len()]),
+    }
+    let changed = Frame::Plain { counter, ttl, asks, packet: &packet }.to_bytes();
+    let mut body = Vec::new();
+    Kind::Relayed.begin_last(&mut body);
+    Relayed { to: relayed.to, frame: &changed }.write(&mut body);
+    opened.reseal(frame, &body)
+}

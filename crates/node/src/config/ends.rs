@@ -1,0 +1,78 @@
+//! Other ends of a relay, whose keys it knows: what cannot be of them.
+
+use corridor_document::Problem;
+use corridor_proto::hub::{NetworkError, Networks, Place};
+use corridor_proto::{PublicKey, StationId};
+use ipnet::IpNet;
+
+use super::file::{EndTable, File, RoleName};
+
+/// Whether the ends can be told apart, and have tags at all. Keys themselves are read later.
+pub(super) fn check(file: &File) -> Result<(), Problem> {
+    if file.end.is_empty() {
+        return Ok(());
+    }
+    if file.station.role != RoleName::Relay {
+        let message = "[[end]] belongs to station.role = \"relay\"";
+        return Err(Problem::new("end.0", message).with_help(
+            "two ends with a helper between them have each other's keys from [[peer]], and tags",
+        ));
+    }
+    if file.security.private_key_file.is_none() {
+        let message = "[[end]] beside the secret of a group: expected security.private_key_file";
+        return Err(Problem::new("end.0", message).with_help(
+            "who shares the secret could make every tag; with a key of its own each end alone can",
+        ));
+    }
+    let mut table = Networks::default();
+    let own = file.tun.iter().flat_map(|tun| &tun.addresses).map(|network| network.addr());
+    for address in own {
+        // An address that is given twice is no matter of the ends.
+        let _ = table.insert(IpNet::from(address), Place::Host);
+    }
+    let mut before: Vec<PublicKey> = Vec::new();
+    for (index, end) in file.end.iter().enumerate() {
+        check_key(index, end.public_key.0, &before)?;
+        before.push(end.public_key.0);
+        check_networks(index, end, &mut table)?;
+    }
+    Ok(())
+}
+
+fn check_key(index: usize, public: PublicKey, before: &[PublicKey]) -> Result<(), Problem> {
+    let wrong = if !public.makes_secrets() {
+        "anybody would be its owner; expected one that belongs to a private key"
+    } else if before.contains(&public) {
+        "another end has it already; one end may have several networks"
+    } else {
+        return Ok(());
+    };
+    let message = format!("end.public_key = {public}: {wrong}");
+    Err(Problem::new(format!("end.{index}.public_key"), message))
+}
+
+fn check_networks(index: usize, end: &EndTable, table: &mut Networks) -> Result<(), Problem> {
+    if end.networks.is_empty() {
+        let message = "end.networks is empty: expected the networks whose packets have tags";
+        return Err(Problem::new(format!("end.{index}.networks"), message));
+    }
+    for (at, network) in end.networks.iter().enumerate() {
+        let path = format!("end.{index}.networks.{at}");
+        if network.trunc() != *network {
+            let message =
+                format!("end.networks = {network}: expected a network, not an address in it");
+            let help = format!("the network is {}", network.trunc());
+            return Err(Problem::new(path, message).with_help(help));
+        }
+        let inserted = table.insert(*network, Place::Neighbour(StationId(index as u16 + 1)));
+        inserted.map_err(|error| {
+            let why = match error {
+                NetworkError::Taken { by: Place::Host } => "tun.addresses has it".to_owned(),
+                NetworkError::Taken { .. } => "an end has it already".to_owned(),
+                NetworkError::Full => error.to_string(),
+            };
+            Problem::new(path, format!("end.networks = {network}: {why}"))
+        })?;
+    }
+    Ok(())
+}

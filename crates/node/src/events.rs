@@ -1,0 +1,35 @@
+//! What the log says of what happens to a station.
+
+use corridor_proto::Event;
+
+/// Logs an event that changes nothing at this node.
+pub(crate) fn log(event: &Event) {
+    match event {
+        Event::SessionUp { peer, restarted: false } => {
+            tracing::info!("session with station {} is up", peer.0);
+        }
+        Event::SessionUp { peer, restarted: true } => {
+            tracing::info!("session with station {} is up again: it was restarted", peer.0);
+        }
+        Event::PeerSilent { peer } => tracing::warn!("station {} has fallen silent", peer.0),
+        Event::PeerGone { peer } => tracing::info!("station {} has ended", peer.0),
+        Event::HelperLeftOut { helper, flow, span } => tracing::warn!(
+            "helper {} has sent what is not made of what station {} sends: nothing of it was \
+             delivered, and the helper is left out for {} s",
+            helper.0,
+            flow.0,
+            span.as_secs()
+        ),
+        Event::RowsForged { flow } => tracing::warn!(
+            "coded symbols in the name of station {} are not its own, and nothing of them was \
+             delivered: who seals them has its secret, as its helper has, and this station",
+            flow.0
+        ),
+        Event::PacketForged { from } => tracing::warn!(
+            "a packet from {from} was dropped: it is not what its end has sent, or that end does \
+             not name this one in an [[end]] of its file"
+        ),
+        // Those the run loop acts on, and says so.
+        Event::ModeDiffers { .. } | Event::PathMtu { .. } => {}
+    }
+}

@@ -1,0 +1,160 @@
+//! Ends of flows across relays: tags that only the two ends can make and check, around whatever
+//! relays there are between them.
+//!
+//! ```text
+//! IP packet, number 7, tag 8
+//! ```
+//! What crosses relays is the packet with both behind it: it is forwarded, combined and known again
+//! as it is. A number is higher than any before of its sender, also of its runs before: it begins
+//! at the microseconds of the sender's clock, and is one more for each packet.
+
+use std::net::IpAddr;
+
+use corridor_base::Time;
+use corridor_packet::PacketRef;
+use ipnet::IpNet;
+
+use crate::bounds::FORGED_TOLD;
+use crate::config::StationId;
+use crate::end_keys::{EndKeys, MacKey};
+use crate::error::ConfigError;
+use crate::hub::{NetworkError, Networks, Place};
+use crate::keys::{Keys, PeerKey, PublicKey, Security};
+use crate::link::replay::ReplayWindow;
+use crate::psk::Psk;
+use crate::wire::{END_TRAILER_LEN, Trailer};
+
+/// Ends that there may be.
+pub(crate) const ENDS_MAX: usize = 256;
+
+/// Another end: what comes from its networks has a tag of its, and what goes there one of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayEnd {
+    /// Its networks.
+    pub networks: Vec<IpNet>,
+    /// Its public key.
+    pub public: PublicKey,
+    /// A secret that the two have beside their keys, if they have one.
+    pub psk: Option<Psk>,
+}
+
+/// The ends that this one knows.
+#[derive(Default)]
+pub(super) struct Ends {
+    /// Whose an address is: the place in the list, counted from one.
+    table: Networks,
+    ends: Vec<End>,
+    /// Microseconds since 1970 at the start.
+    started: u64,
+    /// When it was last told that a packet was not what its end has sent.
+    told_at: Option<Time>,
+}
+
+struct End {
+    to: MacKey,
+    from: MacKey,
+    /// Number of the newest packet to it; 0: there was none.
+    newest: u64,
+    /// Which of its numbers were heard, once one was.
+    heard: Option<ReplayWindow>,
+}
+
+/// Why a packet is not for the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Its source has not made it, or it was changed on its way.
+    Forged,
+    /// It came before, or is too old to tell.
+    Replayed,
+}
+
+impl Ends {
+    pub(super) fn new(ends: &[RelayEnd], security: &Security) -> Result<Self, ConfigError> {
+        let wrong = |given: String, expected: String| ConfigError::new("end", given, expected);
+        let keys: &Keys = match security {
+            _ if ends.is_empty() => return Ok(Ends::default()),
+            Security::Keys(keys) => keys,
+            Security::Shared(_) => {
+                return Err(wrong("a secret of all".into(), "a private key of its own".into()));
+            }
+        };
+        if ends.len() > ENDS_MAX {
+            return Err(wrong(ends.len().to_string(), format!("{ENDS_MAX} ends at most")));
+        }
+        let mut table = Networks::default();
+        for (index, end) in ends.iter().enumerate() {
+            let own = end.public == keys.private.public();
+            if own || !end.public.makes_secrets() {
+                let expected = "the public key of another end".into();
+                return Err(wrong(end.public.to_string(), expected));
+            }
+            for &network in &end.networks {
+                let place = Place::Neighbour(StationId(index as u16 + 1));
+                table.insert(network, place).map_err(|error: NetworkError| {
+                    wrong(network.to_string(), format!("a network of one end: {error}"))
+                })?;
+            }
+        }
+        let end = |end: &RelayEnd| {
+            let peer = PeerKey { station: StationId(0), public: end.public, psk: end.psk.clone() };
+            let keys = EndKeys::new(&keys.private, &peer);
+            End { to: keys.own_packets(), from: keys.peer_packets(), newest: 0, heard: None }
+        };
+        let ends = ends.iter().map(end).collect();
+        Ok(Ends { table, ends, started: keys.started_ns / 1_000, told_at: None })
+    }
+
+    /// Bytes that a packet may have behind it here.
+    pub(super) fn trailer_len_max(&self) -> usize {
+        if self.ends.is_empty() { 0 } else { END_TRAILER_LEN }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The source of a packet that is not what its end has sent, if it is time to tell of one.
+    pub(super) fn tells_of(&mut self, now: Time, packet: PacketRef<'_>) -> Option<IpAddr> {
+        if self.told_at.is_some_and(|at| now - at < FORGED_TOLD) {
+            return None;
+        }
+        self.told_at = Some(now);
+        packet.addresses().map(|(source, _)| source)
+    }
+
+    fn end_of(&self, address: IpAddr) -> Option<usize> {
+        match self.table.place(address)? {
+            Place::Neighbour(StationId(number)) => Some(usize::from(number) - 1),
+            Place::Host => None,
+        }
+    }
+
+    /// Puts number and tag behind a packet of this host, if it is for an end.
+    pub(super) fn seal(&mut self, now: Time, to: IpAddr, packet: &mut Vec<u8>) {
+        let Some(at) = self.end_of(to) else { return };
+        let clock = self.started.saturating_add(now.as_nanos() / 1_000).max(1);
+        let End { to, newest, .. } = &mut self.ends[at];
+        // Only where numbers begin has to follow the clock.
+        *newest = if *newest == 0 { clock } else { *newest + 1 };
+        let tag = to.tag(&Trailer::number_bytes(*newest), packet);
+        Trailer { number: *newest, tag }.write(packet);
+    }
+
+    /// How many bytes of a packet are for the host: all of it, where its source is no end; else
+    /// what its tag vouches for.
+    pub(super) fn open(&mut self, packet: PacketRef<'_>) -> Result<usize, Refused> {
+        let bytes = packet.bytes();
+        let source = packet.addresses().and_then(|(source, _)| self.end_of(source));
+        let Some(end) = source.and_then(|at| self.ends.get_mut(at)) else {
+            return Ok(bytes.len());
+        };
+        let (packet, Trailer { number, tag }) = Trailer::split(bytes).ok_or(Refused::Forged)?;
+        if !end.from.is_tag(&tag, &Trailer::number_bytes(number), packet) {
+            return Err(Refused::Forged);
+        }
+        let heard =
+            end.heard.get_or_insert_with(|| ReplayWindow::starting_at(number.saturating_sub(1)));
+        if heard.accept(number) { Ok(packet.len()) } else { Err(Refused::Replayed) }
+    }
+}
