@@ -120,10 +120,12 @@ impl RelayStation {
         let (coding, crossing) = (station.coding, station.crossing());
         let setting =
             Setting { coding, crossing, received_bytes: 0, feedback: coding.ack_interval };
+        let mut group = Group::new(station.id, &security, &peers, setting, rng, now);
+        group.limit_frames(station.frame_len_max);
         Ok(RelayStation {
             now,
             broadcast,
-            group: Group::new(station.id, &security, &peers, setting, rng, now),
+            group,
             relay,
             networks,
             icmp_errors: IcmpErrors::new(&own),
@@ -443,6 +445,7 @@ impl RelayStation {
         if frame_len == core::mem::replace(&mut self.frame_len, frame_len) {
             return;
         }
+        self.group.limit_frames(frame_len);
         let tunnel_mtu = self.tunnel_mtu();
         self.drops.too_long += self.relay.drop_longer(tunnel_mtu) as u64;
         if let Some(peer) = self.group.inspect().first().map(|peer| peer.id) {

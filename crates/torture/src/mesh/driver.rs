@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
-use corridor_proto::bounds::{REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
+use corridor_proto::bounds::{FRAME_LEN_MIN, REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
 use corridor_proto::inspect::Inspection;
 use corridor_proto::relay::{OWED_MAX, Sent};
 use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
@@ -57,6 +57,8 @@ enum Happening {
     Die(usize),
     Start(usize),
     Jump(usize, Duration),
+    /// The interface of a node takes frames up to another length.
+    Mtu(usize, usize),
     /// The MACs of relays tell of retries.
     Retries,
     /// The hub leaves a member out.
@@ -90,6 +92,8 @@ enum Origin {
 struct Seat {
     station: Option<AnyStation>,
     ahead: Duration,
+    /// Longest frame that its interface takes now.
+    frame_len: usize,
     departures: VecDeque<Time>,
     due: Option<Time>,
     /// How often the hub has left it out, or taken it in again.
@@ -143,6 +147,7 @@ impl<'a> MeshDriver<'a> {
         let seat = |node: u64| Seat {
             station: None,
             ahead: Duration::from_millis(Dice::new(seed, node, "torture clock").below(1_000_000)),
+            frame_len: mesh.frame_len_max.into(),
             departures: VecDeque::new(),
             due: None,
             changes: 0,
@@ -199,6 +204,10 @@ impl<'a> MeshDriver<'a> {
             let by = Duration::from_millis(jump.by_ms.into());
             let node = self.node(jump.station);
             self.happen(ms(jump.at_ms), Happening::Jump(node, by));
+        }
+        for change in &self.scenario.mtus {
+            let node = self.node(change.station);
+            self.happen(ms(change.at_ms), Happening::Mtu(node, change.len.into()));
         }
         for removal in &self.mesh.removals {
             let node = usize::from(removal.node);
@@ -332,6 +341,7 @@ impl<'a> MeshDriver<'a> {
                 self.seats[node].ahead += by;
                 self.settle(node)
             }
+            Happening::Mtu(node, len) => self.change_mtu(node, len),
             Happening::Retries => self.tell_retries(),
             Happening::Remove(node) | Happening::Admit(node) => self.change_member(node),
             Happening::Move(node, back) => {
@@ -380,8 +390,25 @@ impl<'a> MeshDriver<'a> {
             }
         }
         self.nonces.started(node);
+        let frame_len = self.seats[node].frame_len;
+        if frame_len < self.mesh.frame_len_max.into() {
+            station.limit_frames(local, frame_len);
+        }
         self.seats[node].station = Some(station);
         self.say(format_args!("node {node} starts"));
+        self.settle(node)
+    }
+
+    /// The interface of a node takes frames up to another length, and says so.
+    fn change_mtu(&mut self, node: usize, len: usize) -> Result<(), Broken> {
+        let seat = &mut self.seats[node];
+        seat.frame_len = len.clamp(FRAME_LEN_MIN, self.mesh.frame_len_max.into());
+        let (local, len) = (self.now + seat.ahead, seat.frame_len);
+        if let Some(station) = &mut seat.station {
+            station.limit_frames(local, len);
+        }
+        self.coverage.add(Feature::MtusChanged, 1);
+        self.say(format_args!("node {node} sends frames of {len} bytes at most"));
         self.settle(node)
     }
 
@@ -517,6 +544,8 @@ impl<'a> MeshDriver<'a> {
             let stats = station.stats();
             counted += stats.packets_dropped_ingress + stats.packets_dropped_codel;
             counted += stats.packets_given_up + stats.symbols_given_up;
+            // What is too long for the next hop its sender is told of.
+            counted += stats.packets_refused;
             if let Some(hub) = station.hub_stats() {
                 counted += hub.packets_expired + hub.packets_wrong_source;
             }

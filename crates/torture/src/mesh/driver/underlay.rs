@@ -40,7 +40,7 @@ impl MeshDriver<'_> {
         to: Destination,
         frame: Vec<u8>,
     ) -> Result<(), Broken> {
-        let most = usize::from(self.mesh.frame_len_max);
+        let most = self.seats[from].frame_len;
         ensure(frame.len() <= most, Invariant::Bounds, || {
             format!("node {from} sent {} bytes, expected {most} at most", frame.len())
         })?;
