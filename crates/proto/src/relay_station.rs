@@ -13,11 +13,14 @@
 //! first time, does not reach the relay. Who a frame is from says the key that opened it, and whom
 //! it is for says its body.
 //!
+//! What was made for longer frames than the interface takes now goes in parts (`parts.rs`).
+//!
 //! A packet's bytes are the same on every hop, for by them it is known again when it has been
 //! combined. The hops that it may still make stand beside it, and are written into it where it
 //! leaves for its host.
 
 mod counters;
+mod parts;
 mod view;
 
 use core::time::Duration;
@@ -49,6 +52,7 @@ use crate::station::{
 use crate::stats::Stats;
 use crate::wire::{self, Chunk, Chunks, Kind, OVERHEAD_LEN, RELAYED_LEN, Relayed};
 use counters::Drops;
+use parts::Frames;
 
 /// Bytes of a frame beside the longer of two packets in it.
 const OVERHEAD_BYTES: usize = OVERHEAD_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES;
@@ -81,8 +85,7 @@ pub struct RelayStation {
     networks: Networks,
     icmp_errors: IcmpErrors,
     pacer: Pacer,
-    /// Longest frame, bytes.
-    frame_len: usize,
+    frames: Frames,
     egress: EgressQueue,
     events: VecDeque<Event>,
     /// The frame being made, and the body of the frame being read.
@@ -130,7 +133,7 @@ impl RelayStation {
             networks,
             icmp_errors: IcmpErrors::new(&own),
             pacer: Pacer::new(station.rate_bps),
-            frame_len: station.frame_len_max,
+            frames: Frames::new(station.frame_len_max),
             egress: EgressQueue::default(),
             events: VecDeque::new(),
             frame: Vec::new(),
@@ -224,6 +227,7 @@ impl RelayStation {
                     let restarted = joined.new_instance && !joined.first;
                     if joined.new_instance {
                         self.relay.forget(node(from));
+                        self.frames.forget(from);
                     }
                     self.push_event(Event::SessionUp { peer: from, restarted });
                 }
@@ -254,6 +258,9 @@ impl RelayStation {
 
     /// Lets the relay take a neighbour's frame. Whether it is one.
     fn take_chunk(&mut self, from: StationId, chunk: Option<Chunk<'_>>) -> bool {
+        if let Some(Chunk { kind: Kind::Part, body, .. }) = chunk {
+            return self.take_part(from, body);
+        }
         let relayed = chunk.filter(|chunk| chunk.kind == Kind::Relayed);
         let relayed = relayed.and_then(|chunk| Relayed::parse(chunk.body));
         // Nothing but announcements is for all: a packet has one next hop.
@@ -317,10 +324,7 @@ impl RelayStation {
     /// Lets a message to a packet's sender go back to where the packet came from.
     fn answer(&mut self, to: StationId, message: Option<PacketBuf>) {
         let Some(message) = message else { return };
-        if message.len() > self.tunnel_mtu() {
-            self.drops.too_long += 1;
-            return;
-        }
+        // One that quotes more than a frame carries goes in parts.
         let _ = self.send(to, message.packet());
     }
 
@@ -367,17 +371,22 @@ impl RelayStation {
             Destination::All
         } else {
             // What may not go yet is not asked for: while it waits it may still get a partner.
-            if !self.relay.is_ready_at(now) || !self.pacer.allows(now) {
+            let is_ready = self.frames.is_cutting() || self.relay.is_ready_at(now);
+            if !is_ready || !self.pacer.allows(now) {
                 return None;
             }
-            let corridor_relay::Transmit { to, frame } = self.relay.poll_transmit(now)?;
-            let to = match to {
-                LinkDestination::Unicast(NodeId(to)) => Some(StationId(to)),
-                LinkDestination::Broadcast => None,
-            };
             self.group.begin(&mut self.frame);
-            Kind::Relayed.begin_last(&mut self.frame);
-            Relayed { to, frame: &frame }.write(&mut self.frame);
+            let to = if self.frames.is_cutting() {
+                self.write_part()
+            } else {
+                let corridor_relay::Transmit { to, frame } = self.relay.poll_transmit(now)?;
+                let to = match to {
+                    LinkDestination::Unicast(NodeId(to)) => Some(StationId(to)),
+                    LinkDestination::Broadcast => None,
+                };
+                self.write_relayed(&Relayed { to, frame: &frame });
+                to
+            };
             self.group.seal(&mut self.frame, len_min);
             to.filter(|_| !self.broadcast).map_or(Destination::All, Destination::Station)
         };
@@ -408,7 +417,10 @@ impl RelayStation {
         let relay = self.relay.poll_timeout();
         let ready = match self.pacer.poll_timeout() {
             Some(pace) => Some(pace),
-            None => self.relay.is_ready().then_some(self.now),
+            None => {
+                let is_ready = self.frames.is_cutting() || self.relay.is_ready();
+                is_ready.then_some(self.now)
+            }
         };
         [hello, self.group.exchange_due(), relay, ready].into_iter().flatten().min()
     }
@@ -424,7 +436,7 @@ impl RelayStation {
 
     /// The MTU to set on the TUN device, in bytes: a frame has room for it beside another packet.
     pub fn tunnel_mtu(&self) -> usize {
-        self.frame_len.saturating_sub(OVERHEAD_BYTES)
+        self.frames.frame_len.saturating_sub(OVERHEAD_BYTES)
     }
 
     /// Shortest frame, in bytes, that carries a packet of this length; `None` if none does.
@@ -435,19 +447,19 @@ impl RelayStation {
 
     /// Longest frame, bytes.
     pub fn frame_len(&self) -> usize {
-        self.frame_len
+        self.frames.frame_len
     }
 
-    /// Frames longer than this many bytes are refused by the interface, or no longer are.
+    /// Frames longer than this many bytes are refused by the interface, or no longer are. What
+    /// waits and was made for longer ones goes in parts.
     pub fn limit_frames(&mut self, now: Time, len: usize) {
         self.now = now;
         let frame_len = len.clamp(FRAME_LEN_MIN, self.config.frame_len_max);
-        if frame_len == core::mem::replace(&mut self.frame_len, frame_len) {
+        if frame_len == core::mem::replace(&mut self.frames.frame_len, frame_len) {
             return;
         }
         self.group.limit_frames(frame_len);
         let tunnel_mtu = self.tunnel_mtu();
-        self.drops.too_long += self.relay.drop_longer(tunnel_mtu) as u64;
         if let Some(peer) = self.group.inspect().first().map(|peer| peer.id) {
             self.push_event(Event::PathMtu { peer, frame_len, tunnel_mtu });
         }

@@ -9,7 +9,7 @@ mod chunks;
 mod credit;
 mod endpoint;
 mod helper_station;
-mod parts;
+pub(crate) mod parts;
 mod path;
 #[cfg(test)]
 mod path_tests;

@@ -184,12 +184,6 @@ impl Relay {
         self.queue.under_way.forget_node(neighbour);
     }
 
-    /// Drops what waits that is longer than so many bytes, as frames carry it no more: how many
-    /// packets.
-    pub fn drop_longer(&mut self, len_max: usize) -> usize {
-        self.queue.drop_longer(len_max)
-    }
-
     /// Takes a packet of this node's own for a neighbour. It is neither held nor combined: nobody
     /// else can know it.
     ///

@@ -172,8 +172,7 @@ impl Scenario {
     /// Interfaces that take less for a time, in some seeds, and symbols that are long before that.
     fn draw_mtus(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture mtus");
-        let is_of_relays = |mesh: &Mesh| mesh.kind == MeshKind::RelayRow;
-        if self.mesh.as_ref().is_some_and(is_of_relays) || !dice.percent(20) {
+        if !dice.percent(20) {
             return;
         }
         for end in self.pairs.iter_mut().flat_map(|pair| &mut pair.ends) {

@@ -71,8 +71,7 @@ crate::counters! {
         pub relay_packets_turned_back: u64,
         /// Packets dropped because they had made as many hops as they may.
         pub relay_packets_expired: u64,
-        /// Packets to forward, or that waited, and messages to senders, that were longer than
-        /// frames from here carry.
+        /// Packets to forward that were longer than frames from here carry; their senders are told.
         pub relay_packets_too_long: u64,
         /// Frames that opened, and are none of a relay, or have a next hop that such a frame has
         /// not.

@@ -40,7 +40,7 @@ impl Cut {
     }
 
     /// Begins with another chunk.
-    fn begin(&mut self, kind: Kind, body: &[u8]) {
+    pub(crate) fn begin(&mut self, kind: Kind, body: &[u8]) {
         self.number = self.number.wrapping_add(1);
         self.whole.clear();
         kind.begin_last(&mut self.whole);
@@ -49,7 +49,7 @@ impl Cut {
     }
 
     /// Writes the next part as a body of at most so many bytes.
-    fn write(&mut self, len_max: usize, body: &mut Vec<u8>) {
+    pub(crate) fn write(&mut self, len_max: usize, body: &mut Vec<u8>) {
         let rest = &self.whole[self.gone..];
         let bytes = &rest[..rest.len().min(len_max.saturating_sub(PART_LEN).max(1))];
         let len = (self.whole.len() as u16).try_into();
