@@ -20,6 +20,7 @@
 //! leaves for its host.
 
 mod counters;
+mod late;
 mod parts;
 mod view;
 
@@ -210,6 +211,12 @@ impl RelayStation {
         self.now = now;
         let mut body = core::mem::take(&mut self.body);
         let outcome = match self.group.open(now, frame, &mut body) {
+            Opening::Frame(opened)
+                if self.frames.heard.note(now, opened, self.relay.config().decode_for) =>
+            {
+                self.drops.held_up += 1;
+                FrameOutcome::Rejected(Rejection::Replayed)
+            }
             Opening::Frame(opened) => {
                 // One that is refused ends the frame.
                 let is_taken = Chunks::new(&body).all(|chunk| self.take_chunk(opened.from, chunk));

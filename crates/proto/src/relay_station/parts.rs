@@ -1,11 +1,12 @@
 //! Frames of a relay that go in parts: what was made for longer ones than the interface takes now.
 
 use super::RelayStation;
+use super::late::Heard;
 use crate::config::StationId;
 use crate::station::parts::{Cut, Parts};
 use crate::wire::{Chunks, Kind, OVERHEAD_LEN, Part, RELAYED_LEN, Relayed};
 
-/// How long frames are, and what is longer.
+/// How long frames are, what is longer, and what came last.
 pub(super) struct Frames {
     /// Longest frame, bytes.
     pub(super) frame_len: usize,
@@ -14,11 +15,14 @@ pub(super) struct Frames {
     to: Option<StationId>,
     /// What comes so.
     parts: Parts,
+    /// What was heard last of neighbours.
+    pub(super) heard: Heard,
 }
 
 impl Frames {
     pub(super) fn new(frame_len: usize) -> Self {
-        Frames { frame_len, cut: Cut::default(), to: None, parts: Parts::default() }
+        let (cut, parts, heard) = (Cut::default(), Parts::default(), Heard::default());
+        Frames { frame_len, cut, to: None, parts, heard }
     }
 
     /// Whether some of what goes in parts is still to go.
