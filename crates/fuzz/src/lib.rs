@@ -9,9 +9,9 @@
 //! nobody has sent; [`sealed`] as what happens to the sealed frames of relays in a row; [`keys`] as
 //! what happens to the frames of stations that agree on secrets, or give them to each other;
 //! [`gate`] as what comes to a station from a friend and from strangers; [`tags`] as what becomes
-//! of symbols and packets of two ends that have tags which nobody between them can make. Three
-//! callers share them: `cargo fuzz` (in `crates/codec/fuzz`), the replay of the checked-in corpus,
-//! and property tests on random bytes.
+//! of symbols and packets of two ends that have tags which nobody between them can make; [`parts`]
+//! as what happens to symbols that come in parts. Three callers share them: `cargo fuzz` (in
+//! `crates/codec/fuzz`), the replay of the checked-in corpus, and property tests on random bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");
@@ -23,6 +23,7 @@
 //! corridor_fuzz::sealed(b"\x01 what becomes of relays' frames");
 //! corridor_fuzz::keys(b"\x00 what becomes of their frames");
 //! corridor_fuzz::gate(b"\x03 who comes to a station");
+//! corridor_fuzz::parts(b"\x00 packets, and an MTU that falls");
 //! corridor_fuzz::tags(b"\x02 what somebody makes of symbols");
 //! ```
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ mod gate;
 mod headers;
 mod input;
 mod keys;
+mod parts;
 mod relay;
 mod sealed;
 mod tags;
@@ -45,6 +47,7 @@ pub use clamp::clamp;
 pub use gate::gate;
 pub use headers::headers;
 pub use keys::keys;
+pub use parts::parts;
 pub use relay::relay;
 pub use sealed::sealed;
 pub use tags::tags;

@@ -117,6 +117,9 @@ impl Row {
             return;
         }
         let mut body = clear[HEADER_LEN..clear.len() - TAG_LEN].to_vec();
+        if Chunks::find(&body, Kind::Part).is_some() {
+            return; // What comes of it is not known here.
+        }
         match input.below(3) {
             0 => body.truncate(input.below(body.len())),
             1 => {
@@ -164,7 +167,8 @@ impl Row {
 }
 
 /// Reads `data` as what happens to relays and to the frames between them: these arrive, get lost,
-/// come again, changed, cut, or are made of whole cloth; hosts send; relays restart.
+/// come again, changed, cut, or are made of whole cloth; hosts send; relays restart; interfaces
+/// take frames of another length.
 ///
 /// # Panics
 /// When a relay takes a frame that no neighbour has sealed for it as it is, or for the second time;
@@ -188,7 +192,7 @@ pub fn sealed(data: &[u8]) {
             break;
         }
         let at = input.below(COUNT);
-        match input.below(10) {
+        match input.below(11) {
             0 | 1 => {
                 let (byte, len) = (input.byte(), input.byte());
                 let packet = packet(at, (at + 1 + input.below(2)) % COUNT, &vec![byte; len.into()]);
@@ -216,6 +220,10 @@ pub fn sealed(data: &[u8]) {
                     }
                 }
                 row.refuses(at, &frame);
+            }
+            10 => {
+                let len = 8 * usize::from(input.byte());
+                row.stations[at].limit_frames(row.now, len);
             }
             7 | 8 => {
                 let packet = packet(at, (at + 1) % COUNT, &[input.byte(); 30]);

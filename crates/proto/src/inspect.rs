@@ -23,6 +23,8 @@ pub struct Inspection {
     pub egress_packets: usize,
     /// Events that wait for the driver.
     pub events: usize,
+    /// Bytes that are kept of chunks of which parts have come.
+    pub parts_bytes: usize,
     /// The encoder of an endpoint.
     pub encoder: Option<EncoderView>,
     /// The decoder of an endpoint whose peer has joined.
@@ -94,6 +96,8 @@ pub struct EncoderView {
     pub blocks: Vec<EncoderBlockView>,
     /// Empty blocks kept for use again.
     pub spare_blocks: usize,
+    /// Longest source symbol that is made of several packets now, bytes.
+    pub symbol_len_max: usize,
 }
 
 /// A block of an encoder.

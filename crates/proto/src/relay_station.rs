@@ -16,12 +16,16 @@
 //! Where two hosts know each other's keys, what crosses is the packet with a tag behind it
 //! (`relay_station/ends.rs`), and no relay need know of it.
 //!
+//! What was made for longer frames than the interface takes now goes in parts (`parts.rs`).
+//!
 //! A packet's bytes are the same on every hop, for by them it is known again when it has been
 //! combined. The hops that it may still make stand beside it, and are written into it where it
 //! leaves for its host.
 
 mod counters;
 mod ends;
+mod late;
+mod parts;
 mod view;
 
 use core::time::Duration;
@@ -55,6 +59,7 @@ use crate::stats::Stats;
 use crate::wire::{self, Chunk, Chunks, Kind, OVERHEAD_LEN, RELAYED_LEN, Relayed};
 use counters::Drops;
 use ends::{Ends, Refused};
+use parts::Frames;
 
 /// Bytes of a frame beside the longer of two packets in it.
 const OVERHEAD_BYTES: usize = OVERHEAD_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES;
@@ -90,8 +95,7 @@ pub struct RelayStation {
     table: Table,
     icmp_errors: IcmpErrors,
     pacer: Pacer,
-    /// Longest frame, bytes.
-    frame_len: usize,
+    frames: Frames,
     egress: EgressQueue,
     events: VecDeque<Event>,
     /// The frame being made, and the body of the frame being read.
@@ -138,15 +142,17 @@ impl RelayStation {
         let (coding, crossing) = (station.coding, station.crossing());
         let setting =
             Setting { coding, crossing, received_bytes: 0, feedback: coding.ack_interval };
+        let mut group = Group::new(station.id, &security, &peers, setting, rng, now);
+        group.limit_frames(station.frame_len_max);
         Ok(RelayStation {
             now,
             broadcast,
-            group: Group::new(station.id, &security, &peers, setting, rng, now),
+            group,
             relay,
             table: Table { networks, ends },
             icmp_errors: IcmpErrors::new(&own),
             pacer: Pacer::new(station.rate_bps),
-            frame_len: station.frame_len_max,
+            frames: Frames::new(station.frame_len_max),
             egress: EgressQueue::default(),
             events: VecDeque::new(),
             frame: Vec::new(),
@@ -227,6 +233,12 @@ impl RelayStation {
         self.now = now;
         let mut body = core::mem::take(&mut self.body);
         let outcome = match self.group.open(now, frame, &mut body) {
+            Opening::Frame(opened)
+                if self.frames.heard.note(now, opened, self.relay.config().decode_for) =>
+            {
+                self.drops.held_up += 1;
+                FrameOutcome::Rejected(Rejection::Replayed)
+            }
             Opening::Frame(opened) => {
                 // One that is refused ends the frame.
                 let is_taken = Chunks::new(&body).all(|chunk| self.take_chunk(opened.from, chunk));
@@ -244,6 +256,7 @@ impl RelayStation {
                     let restarted = joined.new_instance && !joined.first;
                     if joined.new_instance {
                         self.relay.forget(node(from));
+                        self.frames.forget(from);
                     }
                     self.push_event(Event::SessionUp { peer: from, restarted });
                 }
@@ -274,6 +287,9 @@ impl RelayStation {
 
     /// Lets the relay take a neighbour's frame. Whether it is one.
     fn take_chunk(&mut self, from: StationId, chunk: Option<Chunk<'_>>) -> bool {
+        if let Some(Chunk { kind: Kind::Part, body, .. }) = chunk {
+            return self.take_part(from, body);
+        }
         let relayed = chunk.filter(|chunk| chunk.kind == Kind::Relayed);
         let relayed = relayed.and_then(|chunk| Relayed::parse(chunk.body));
         // Nothing but announcements is for all: a packet has one next hop.
@@ -339,10 +355,7 @@ impl RelayStation {
     /// Lets a message to a packet's sender go back to where the packet came from.
     fn answer(&mut self, to: StationId, message: Option<PacketBuf>) {
         let Some(message) = message else { return };
-        if message.len() > self.tunnel_mtu() {
-            self.drops.too_long += 1;
-            return;
-        }
+        // One that quotes more than a frame carries goes in parts.
         let _ = self.send(to, message.packet());
     }
 
@@ -404,17 +417,22 @@ impl RelayStation {
             Destination::All
         } else {
             // What may not go yet is not asked for: while it waits it may still get a partner.
-            if !self.relay.is_ready_at(now) || !self.pacer.allows(now) {
+            let is_ready = self.frames.is_cutting() || self.relay.is_ready_at(now);
+            if !is_ready || !self.pacer.allows(now) {
                 return None;
             }
-            let corridor_relay::Transmit { to, frame } = self.relay.poll_transmit(now)?;
-            let to = match to {
-                LinkDestination::Unicast(NodeId(to)) => Some(StationId(to)),
-                LinkDestination::Broadcast => None,
-            };
             self.group.begin(&mut self.frame);
-            Kind::Relayed.begin_last(&mut self.frame);
-            Relayed { to, frame: &frame }.write(&mut self.frame);
+            let to = if self.frames.is_cutting() {
+                self.write_part()
+            } else {
+                let corridor_relay::Transmit { to, frame } = self.relay.poll_transmit(now)?;
+                let to = match to {
+                    LinkDestination::Unicast(NodeId(to)) => Some(StationId(to)),
+                    LinkDestination::Broadcast => None,
+                };
+                self.write_relayed(&Relayed { to, frame: &frame });
+                to
+            };
             self.group.seal(&mut self.frame, len_min);
             to.filter(|_| !self.broadcast).map_or(Destination::All, Destination::Station)
         };
@@ -445,7 +463,10 @@ impl RelayStation {
         let relay = self.relay.poll_timeout();
         let ready = match self.pacer.poll_timeout() {
             Some(pace) => Some(pace),
-            None => self.relay.is_ready().then_some(self.now),
+            None => {
+                let is_ready = self.frames.is_cutting() || self.relay.is_ready();
+                is_ready.then_some(self.now)
+            }
         };
         [hello, self.group.exchange_due(), relay, ready].into_iter().flatten().min()
     }
@@ -467,7 +488,7 @@ impl RelayStation {
 
     /// Longest packet to forward, bytes.
     fn forwarded_len_max(&self) -> usize {
-        self.frame_len.saturating_sub(OVERHEAD_BYTES)
+        self.frames.frame_len.saturating_sub(OVERHEAD_BYTES)
     }
 
     /// Shortest frame, in bytes, that carries a packet of this length; `None` if none does.
@@ -479,18 +500,19 @@ impl RelayStation {
 
     /// Longest frame, bytes.
     pub fn frame_len(&self) -> usize {
-        self.frame_len
+        self.frames.frame_len
     }
 
-    /// Frames longer than this many bytes are refused by the interface, or no longer are.
+    /// Frames longer than this many bytes are refused by the interface, or no longer are. What
+    /// waits and was made for longer ones goes in parts.
     pub fn limit_frames(&mut self, now: Time, len: usize) {
         self.now = now;
         let frame_len = len.clamp(FRAME_LEN_MIN, self.config.frame_len_max);
-        if frame_len == core::mem::replace(&mut self.frame_len, frame_len) {
+        if frame_len == core::mem::replace(&mut self.frames.frame_len, frame_len) {
             return;
         }
+        self.group.limit_frames(frame_len);
         let tunnel_mtu = self.tunnel_mtu();
-        self.drops.too_long += self.relay.drop_longer(self.forwarded_len_max()) as u64;
         if let Some(peer) = self.group.inspect().first().map(|peer| peer.id) {
             self.push_event(Event::PathMtu { peer, frame_len, tunnel_mtu });
         }

@@ -10,7 +10,7 @@ mod credit;
 mod endpoint;
 mod helper_station;
 mod left_out;
-mod parts;
+pub(crate) mod parts;
 mod path;
 #[cfg(test)]
 mod path_tests;
@@ -281,7 +281,8 @@ impl Station {
             },
         };
         let security = config.security.for_peers(&peers)?;
-        let group = Group::new(config.id, &security, &peers, setting, fork(), now);
+        let mut group = Group::new(config.id, &security, &peers, setting, fork(), now);
+        group.limit_frames(config.frame_len_max);
         let role: Box<dyn role::Role> = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {
                 Box::new(TcpNcEndpoint::new(&config, peer, fork())?)
@@ -356,7 +357,9 @@ impl Station {
 
     /// Frames longer than this many bytes are refused by the interface, or no longer are.
     pub fn limit_frames(&mut self, now: Time, len: usize) {
-        self.shared.path.limit(now, len.min(self.shared.config.frame_len_max));
+        let len = len.clamp(FRAME_LEN_MIN, self.shared.config.frame_len_max);
+        self.shared.path.limit(now, len);
+        self.shared.group.limit_frames(len);
         self.follow_path(now);
     }
 
@@ -630,10 +633,17 @@ impl Station {
             ingress_packets: shared.ingress.len(),
             egress_packets: shared.egress.len(),
             events: shared.events.len(),
+            parts_bytes: shared.parts.bytes(),
             ..Inspection::default()
         };
         self.role.inspect(&mut view);
         view
+    }
+
+    /// The chunk that is sent in parts at present, or was last: its kind and its body. For tests.
+    #[doc(hidden)]
+    pub fn cut_chunk(&self) -> &[u8] {
+        self.shared.cut.whole()
     }
 
     /// The neighbours, in the order of the configuration's role.

@@ -41,6 +41,7 @@ use corridor_codec::Field;
 pub use chunk::{Chunk, Chunks, Kind, LAST_CHUNK_LEN, chunk_len};
 pub(crate) use hello::hello_clear;
 pub use hello::{HELLO_CLEAR_LEN, Hello, HelloTo, Instead};
+pub(crate) use hello::{HELLO_LEN, HELLO_TO_LEN};
 pub use key_exchange::{
     HANDOUT_LEN, HANDOUT_NOISE_LEN, HANDOUT_SECRETS_LEN, INITIATION_LEN, INITIATION_NOISE_LEN,
     KEY_EXCHANGE_HEAD_LEN, KEY_EXCHANGE_MAC_LEN, KeyExchange, RESPONSE_LEN, RESPONSE_NOISE_LEN,

@@ -147,6 +147,13 @@ impl Neighbours {
         self.list.remove(&node);
     }
 
+    /// Whether one that its sender has sent later has come before a frame.
+    pub fn is_overtaken(&self, node: NodeId, counter: u32) -> bool {
+        let newest = self.list.get(&node).and_then(|neighbour| neighbour.newest);
+        let behind = newest.map_or(0, |newest| newest.wrapping_sub(counter));
+        (1..=MISSED_MAX).contains(&behind)
+    }
+
     /// A frame has come from a neighbour; `addressed`: to this node alone, so that the MAC would
     /// have repeated it. Whether the neighbour is remembered.
     pub fn hear(&mut self, now: Time, node: NodeId, counter: u32, addressed: bool) -> bool {

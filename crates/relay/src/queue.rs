@@ -126,26 +126,6 @@ impl Queue {
         self.entries.insert(place, Queued { first, second: None, ready_at, order });
     }
 
-    /// Drops what waits that is longer than so many bytes: how many packets.
-    pub fn drop_longer(&mut self, len_max: usize) -> usize {
-        let before = self.packets;
-        let fits = |waiting: &Waiting| waiting.packet.len() <= len_max;
-        self.entries.retain_mut(|entry| {
-            entry.second = entry.second.take().filter(fits);
-            if fits(&entry.first) {
-                return true;
-            }
-            let Some(second) = entry.second.take() else { return false };
-            entry.first = second;
-            true
-        });
-        // In the order of arrival, which a second one has another of.
-        self.entries.sort_by_key(|entry| entry.first.since);
-        let packets = |entry: &Queued| 1 + usize::from(entry.second.is_some());
-        self.packets = self.entries.iter().map(packets).sum();
-        before - self.packets
-    }
-
     fn number(&mut self) -> u64 {
         self.taken += 1;
         self.taken

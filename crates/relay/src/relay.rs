@@ -184,12 +184,6 @@ impl Relay {
         self.queue.under_way.forget_node(neighbour);
     }
 
-    /// Drops what waits that is longer than so many bytes, as frames carry it no more: how many
-    /// packets.
-    pub fn drop_longer(&mut self, len_max: usize) -> usize {
-        self.queue.drop_longer(len_max)
-    }
-
     /// Takes a packet of this node's own for a neighbour. It is neither held nor combined: nobody
     /// else can know it.
     ///
@@ -364,7 +358,8 @@ impl Relay {
     }
 
     /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
-    /// Whether it is one: `false` if it does not parse.
+    /// Whether it is taken: `false` if it does not parse, or is a repair that another one has
+    /// overtaken.
     pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) -> bool {
         self.advance(now);
         let own = self.id;
@@ -376,6 +371,13 @@ impl Relay {
         let frame = Frame::parse(bytes);
         if frame.is_none() && !is_alone {
             self.stats.malformed += 1;
+            return false;
+        }
+        // What it brings may have come for longer than what goes again.
+        if let Some(Frame::Repair { counter, .. }) = frame
+            && self.neighbours.is_overtaken(from, counter)
+        {
+            self.stats.overtaken += 1;
             return false;
         }
         for report in reports.iter().filter(|report| report.node == own) {

@@ -173,6 +173,7 @@ impl Books {
         &mut self,
         from: usize,
         frame: &[u8],
+        cut: &[u8],
         secret: Option<&Psk>,
     ) -> Result<bool, Broken> {
         let is_another = self.nonces.sent((from, 0), frame)?;
@@ -182,7 +183,7 @@ impl Books {
         let witness = self.witnesses[from].get_or_insert_with(|| Unsealer::new(secret.clone()));
         witness.follow(secret);
         if witness.unseal(frame, &mut self.clear).is_some() && self.trusted {
-            ledger.sent(&self.clear)?;
+            ledger.sent(&self.clear, cut)?;
         }
         Ok(is_another)
     }

@@ -9,8 +9,8 @@ use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, w
 use super::addresses::Addresses;
 use super::mesh::{Mesh, MeshKind};
 use super::scenario::{
-    Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
-    Stall, WindowCoding,
+    Coding, End, Forgery, Help, Jump, MtuChange, Network, Outage, OwnKeys, PPM, Pair, Restart,
+    Scenario, Stall, WindowCoding,
 };
 
 /// How old secrets get, milliseconds; 0: as by default.
@@ -70,6 +70,7 @@ impl Scenario {
             stalls: Vec::new(),
             jumps: Vec::new(),
             restarts: Vec::new(),
+            mtus: Vec::new(),
             forged_ppm: 0,
             forgeries: Vec::new(),
             insider_ppm: 0,
@@ -89,6 +90,7 @@ impl Scenario {
         }
         scenario.draw_removals();
         scenario.draw_ends();
+        scenario.draw_mtus();
         if scenario.insider_ppm > 0 {
             scenario.pairs.iter_mut().for_each(|pair| (pair.keys, pair.lies_ppm) = (None, 0));
             scenario.mesh.iter_mut().for_each(|mesh| (mesh.keys, mesh.ends) = (None, false));
@@ -198,6 +200,33 @@ impl Scenario {
             if dice.percent(50) {
                 pair.lies_ppm = lies_ppm;
             }
+        }
+    }
+
+    /// Interfaces that take less for a time, in some seeds, and symbols that are long before that.
+    fn draw_mtus(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture mtus");
+        if !dice.percent(20) {
+            return;
+        }
+        for end in self.pairs.iter_mut().flat_map(|pair| &mut pair.ends) {
+            end.coding.symbol_size = 0;
+            end.packet_len_max = dice.pick(&[300, 9_000]);
+        }
+        for mesh in self.mesh.iter_mut() {
+            mesh.packet_len_max = 1_500;
+        }
+        let stations = self.places().len() as u64;
+        for _ in 0..1 + dice.below(4) {
+            let station = dice.below(stations) as u8;
+            let at_ms = dice.below(self.span_ms.into()) as u32;
+            // The shortest there is, any, and what it was.
+            let len = match dice.below(4) {
+                0 => 0,
+                1 => u16::MAX,
+                _ => 256 + dice.below(1_300) as u16,
+            };
+            self.mtus.push(MtuChange { station, at_ms, len });
         }
     }
 

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{
-    HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING, PENDING_SESSION_AGE_MAX,
-    REKEY_AFTER_TIME, REKEY_SILENCE_HELLOS, REPORT_INTERVAL, SESSION_FRAMES_MAX,
+    FRAME_LEN_MIN, HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING,
+    PENDING_SESSION_AGE_MAX, REKEY_AFTER_TIME, REKEY_SILENCE_HELLOS, REPORT_INTERVAL,
+    SESSION_FRAMES_MAX,
 };
 use corridor_proto::{Event, FrameOutcome, Mode, PacketOutcome, Station, StationConfig};
 
@@ -92,6 +93,11 @@ enum Happening {
         station: usize,
         by: Duration,
     },
+    /// The interface of a station takes frames up to another length.
+    Mtu {
+        station: usize,
+        len: usize,
+    },
     /// A station has another address, or the one that it had at first.
     Move {
         station: usize,
@@ -130,6 +136,8 @@ struct Seat {
     /// When the frames in its underlay will have left.
     departures: VecDeque<Time>,
     stalled_until: Time,
+    /// Longest frame that its interface takes now.
+    frame_len: usize,
     /// When it wants to be called, network's time; `None` while it waits for room.
     due: Option<Time>,
     idle_timers: (u64, u32),
@@ -174,6 +182,7 @@ impl<'a> Driver<'a> {
             let ms = Dice::new(seed, index as u64, "torture clock").below(1_000_000);
             Seat {
                 place: places[index],
+                frame_len: config.frame_len_max,
                 config,
                 subject: None,
                 ahead: Duration::from_millis(ms),
@@ -241,6 +250,10 @@ impl<'a> Driver<'a> {
         for jump in &scenario.jumps {
             let by = Duration::from_millis(jump.by_ms.into());
             self.happen(ms(jump.at_ms), Happening::Jump { station: jump.station.into(), by });
+        }
+        for change in &scenario.mtus {
+            let (station, len) = (change.station.into(), change.len.into());
+            self.happen(ms(change.at_ms), Happening::Mtu { station, len });
         }
         for it in scenario.addresses.iter().flat_map(|addresses| &addresses.moves) {
             let (station, back) = (it.station.into(), it.back);
@@ -416,6 +429,7 @@ impl<'a> Driver<'a> {
                 self.seats[station].ahead += by;
                 self.settle(station, true).map(|_| ())
             }
+            Happening::Mtu { station, len } => self.change_mtu(station, len),
             Happening::Move { station, back } => {
                 let Some(internet) = &mut self.network.internet else { return Ok(()) };
                 internet.move_station(station, back);
@@ -475,6 +489,9 @@ impl<'a> Driver<'a> {
                 internet.start(station, seat.config.frame_len_min, plant.map(|plant| plant.fault));
             subject.reach_out(self.now + seat.ahead, !called.is_empty());
         }
+        if seat.frame_len < seat.config.frame_len_max {
+            subject.limit_frames(self.now + seat.ahead, seat.frame_len);
+        }
         seat.subject = Some(subject);
         let subject = seat.subject.as_mut();
         let view = subject.map(Subject::inspect).unwrap_or_default();
@@ -485,6 +502,19 @@ impl<'a> Driver<'a> {
         });
         self.books.started(station, view, sizes);
         self.say(format_args!("station {station} starts"));
+        self.settle(station, true).map(|_| ())
+    }
+
+    /// The interface of a station takes frames up to another length, and says so.
+    fn change_mtu(&mut self, station: usize, len: usize) -> Result<(), Broken> {
+        let seat = &mut self.seats[station];
+        seat.frame_len = len.clamp(FRAME_LEN_MIN, seat.config.frame_len_max);
+        let (local, len) = (self.now + seat.ahead, seat.frame_len);
+        if let Some(subject) = &mut seat.subject {
+            subject.limit_frames(local, len);
+        }
+        self.coverage.add(Feature::MtusChanged, 1);
+        self.say(format_args!("station {station} sends frames of {len} bytes at most"));
         self.settle(station, true).map(|_| ())
     }
 

@@ -5,8 +5,9 @@ use core::fmt;
 use corridor_base::Time;
 use corridor_proto::StationConfig;
 use corridor_proto::bounds::{
-    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX,
-    PENDING_SESSIONS_MAX, SENT_LOG_MAX, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX,
+    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, FRAME_LEN_MAX, HELPER_BLOCKS_MAX,
+    HELPER_IN_FLIGHT_MAX, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX, WINDOW_GAPS_MAX,
+    WINDOW_SENT_LOG_MAX,
 };
 use corridor_proto::budget::ERASURE_RATIO_MAX;
 use corridor_proto::inspect::{DecoderView, EncoderView, FlowView, Inspection};
@@ -80,6 +81,8 @@ pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<
     within("packets in the ingress queue", view.ingress_packets, config.ingress_packets)?;
     within("packets in the egress queue after it was drained", view.egress_packets, 0)?;
     within("events", view.events, EVENTS_MAX)?;
+    let parts_bytes = view.peers.len() * PARTS_WHOLES_MAX * FRAME_LEN_MAX;
+    within("bytes of chunks of which parts have come", view.parts_bytes, parts_bytes)?;
     for peer in &view.peers {
         within("pending sessions", peer.pending_sessions, PENDING_SESSIONS_MAX)?;
     }

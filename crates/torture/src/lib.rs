@@ -53,8 +53,8 @@ pub use driver::Trace;
 pub use invariants::{Invariant, Violation};
 pub use mesh::{Mesh, MeshKind, MeshMode, MeshRelays, Removal};
 pub use scenario::{
-    Coding, End, Forgery, Help, Jump, Network, Outage, OwnKeys, PPM, Pair, Restart, Scenario,
-    ScenarioError, Stall, WindowCoding,
+    Coding, End, Forgery, Help, Jump, MtuChange, Network, Outage, OwnKeys, PPM, Pair, Restart,
+    Scenario, ScenarioError, Stall, WindowCoding,
 };
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Fault, Plant};

@@ -47,6 +47,9 @@ pub struct Scenario {
     pub jumps: Vec<Jump>,
     /// Stations that start anew.
     pub restarts: Vec<Restart>,
+    /// Interfaces that take frames of another length from some time on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mtus: Vec<MtuChange>,
     /// Of frames, how many an adversary without a key answers with one of its own.
     pub forged_ppm: u32,
     /// What the adversary can do.
@@ -236,6 +239,18 @@ pub struct Restart {
     pub station: u8,
     pub at_ms: u32,
     pub down_ms: u32,
+}
+
+/// From some time on the interface of a station takes frames up to another length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MtuChange {
+    /// Which station.
+    pub station: u8,
+    /// When, milliseconds.
+    pub at_ms: u32,
+    /// Longest frame from then on, bytes; no more than the station was told at first.
+    pub len: u16,
 }
 
 /// What an adversary without a key sends.
@@ -478,11 +493,18 @@ impl Scenario {
         let mesh = || self.mesh.as_ref();
         let ends = || self.pairs.iter().flat_map(|pair| &pair.ends);
         let most = |what: &mut dyn Iterator<Item = u32>| u64::from(what.max().unwrap_or(0));
-        let lists = [self.outages.len(), self.stalls.len(), self.jumps.len(), self.restarts.len()];
+        let lists = [
+            self.outages.len(),
+            self.stalls.len(),
+            self.jumps.len(),
+            self.restarts.len(),
+            self.mtus.len(),
+        ];
         let named = self.outages.iter().flat_map(|outage| [outage.from, outage.to]);
         let named = named.chain(self.stalls.iter().map(|stall| stall.station));
         let named = named.chain(self.jumps.iter().map(|jump| jump.station));
         let named = named.chain(self.restarts.iter().map(|restart| restart.station));
+        let named = named.chain(self.mtus.iter().map(|change| change.station));
         let named = named.chain(self.plant.iter().map(|plant| plant.station));
         let net = &self.network;
         let shares =

@@ -195,6 +195,7 @@ impl Candidates<'_> {
             s.stalls.retain_mut(|stall| keep(&mut stall.station));
             s.jumps.retain_mut(|jump| keep(&mut jump.station));
             s.restarts.retain_mut(|restart| keep(&mut restart.station));
+            s.mtus.retain_mut(|change| keep(&mut change.station));
             if let Some(plant) = &mut s.plant {
                 plant.station = moved(plant.station).unwrap_or(0);
             }
@@ -207,6 +208,7 @@ impl Candidates<'_> {
         self.with(|s| s.stalls.clear());
         self.with(|s| s.jumps.clear());
         self.with(|s| s.restarts.clear());
+        self.with(|s| s.mtus.clear());
         for at in 0..self.from.outages.len() {
             self.with(|s| {
                 let _ = s.outages.remove(at);
@@ -228,6 +230,11 @@ impl Candidates<'_> {
                 let _ = s.restarts.remove(at);
             });
             self.with(|s| s.restarts[at].down_ms = 0);
+        }
+        for at in 0..self.from.mtus.len() {
+            self.with(|s| {
+                let _ = s.mtus.remove(at);
+            });
         }
         for at in 0..self.from.forgeries.len() {
             self.with(|s| {

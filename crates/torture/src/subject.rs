@@ -138,6 +138,10 @@ impl Subject {
         self.station.note_path_changed(now);
     }
 
+    pub(super) fn limit_frames(&mut self, now: Time, len: usize) {
+        self.station.limit_frames(now, len);
+    }
+
     pub(super) fn challenge(&mut self, to: StationId, token: ChallengeToken) -> Option<Vec<u8>> {
         self.station.challenge(to, token).map(<[u8]>::to_vec)
     }

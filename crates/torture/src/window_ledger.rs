@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_proto::inspect::{Inspection, WindowView};
-use corridor_proto::wire::{Chunk, Chunks, Header, Hello, Kind, TAG_LEN, WindowForm, WindowSymbol};
+use corridor_proto::wire::{
+    Chunk, Chunks, Header, Hello, Kind, Part, TAG_LEN, WindowForm, WindowSymbol,
+};
 use corridor_proto::{Delivery, Mode, Stats};
 
 use super::invariants::{Broken, Invariant, ensure};
@@ -169,8 +171,8 @@ impl WindowLedger {
         }
     }
 
-    /// Reads a frame of the sender, in the clear.
-    pub(super) fn sent(&mut self, clear: &[u8]) -> Result<(), Broken> {
+    /// Reads a frame of the sender, in the clear, and the chunk that it cut last.
+    pub(super) fn sent(&mut self, clear: &[u8], cut: &[u8]) -> Result<(), Broken> {
         let Some(header) = Header::parse(clear) else { return Ok(()) };
         for chunk in Chunks::new(&clear[header.clear_len()..clear.len() - TAG_LEN]) {
             let unreadable = || (Invariant::Delivery, "a sender's chunk cannot be read".to_owned());
@@ -178,10 +180,26 @@ impl WindowLedger {
             match kind {
                 Kind::Hello => self.greeted(Hello::parse(body)),
                 Kind::Window => self.sent_symbol(body)?,
+                Kind::Part => self.sent_part(body, cut)?,
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// A symbol counts as sent with its first part.
+    fn sent_part(&mut self, body: &[u8], cut: &[u8]) -> Result<(), Broken> {
+        let part = Part::parse(body).filter(|part| {
+            let at = usize::from(part.at);
+            usize::from(part.len.get()) == cut.len()
+                && cut.get(at..at + part.bytes.len()) == Some(part.bytes)
+        });
+        let unknown = || (Invariant::Delivery, "a part is none of what was cut".to_owned());
+        let part = part.ok_or_else(unknown)?;
+        match Chunks::only(cut) {
+            Some(Chunk { kind: Kind::Window, body, .. }) if part.at == 0 => self.sent_symbol(body),
+            _ => Ok(()),
+        }
     }
 
     fn greeted(&mut self, hello: Option<Hello>) {

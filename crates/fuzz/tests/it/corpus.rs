@@ -1,6 +1,6 @@
 //! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
-//! of `headers`, `clamp`, `relay`, `sealed`, `keys`, `gate` and `tags` are drawn at random), and
-//! any that once made a target fail.
+//! of `headers`, `clamp`, `relay`, `sealed`, `keys`, `gate`, `tags` and `parts` are drawn at
+//! random), and any that once made a target fail.
 
 use std::fs;
 use std::path::Path;
@@ -43,6 +43,13 @@ fn headers() {
 fn keys() {
     replay("keys", |data| {
         corridor_fuzz::keys(data);
+    });
+}
+
+#[test]
+fn parts() {
+    replay("parts", |data| {
+        corridor_fuzz::parts(data);
     });
 }
 

@@ -49,6 +49,14 @@ proptest! {
     }
 
     #[test]
+    fn parts_make_what_was_cut_and_nothing_else(data in vec_of(any::<u8>(), 0..600)) {
+        corridor_fuzz::parts(&data);
+        // Nobody lies, and little gets lost.
+        let calm: Vec<u8> = data.iter().map(|&byte| if byte < 128 { byte % 8 } else { byte }).collect();
+        corridor_fuzz::parts(&calm);
+    }
+
+    #[test]
     fn headers_come_out_as_they_went_in(data in vec_of(any::<u8>(), 0..1500), steady: bool) {
         corridor_fuzz::headers(&data);
         // Of a flow at work, few fields change.
@@ -67,14 +75,19 @@ proptest! {
     }
 }
 
+/// Bytes that are the same each time.
+fn random() -> impl FnMut() -> u8 {
+    let mut state = 1u64;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 40) as u8
+    }
+}
+
 /// Random bytes get so far that windows are written anew and updates are made.
 #[test]
 fn windows_do_change() {
-    let mut state = 1u64;
-    let mut byte = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 40) as u8
-    };
+    let mut byte = random();
     let (mut clamped, mut updates) = (0, 0);
     for _ in 0..60 {
         let data: Vec<u8> = (0..600).map(|_| byte()).collect();
@@ -83,6 +96,23 @@ fn windows_do_change() {
     }
     println!("{clamped} windows clamped, {updates} updates");
     assert!(clamped > 0 && updates > 0, "{clamped} and {updates}");
+}
+
+/// Random bytes get so far that wholes come together: of parts that the sender has cut, and of what
+/// is made up besides.
+#[test]
+fn parts_do_come_together() {
+    let mut byte = random();
+    let (mut honest, mut all) = (0, 0);
+    for _ in 0..60 {
+        let data: Vec<u8> = (0..600).map(|_| byte()).collect();
+        all += corridor_fuzz::parts(&data);
+        // Of the twelve things that happen the first nine are no lies.
+        let truth: Vec<u8> = data.iter().map(|byte| byte / 13 * 12 + byte % 9).collect();
+        honest += corridor_fuzz::parts(&truth);
+    }
+    println!("{honest} wholes without lies, {all} with them");
+    assert!(honest > 0 && all > 0, "{honest} and {all}");
 }
 
 /// Cells of three are among what is drawn, and their stations give each other secrets.

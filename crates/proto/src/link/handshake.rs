@@ -37,10 +37,11 @@ use crate::link::replay::ReplayWindow;
 use crate::link::seal::{ChallengeKey, SessionKey};
 use crate::link::secrets::{Generation, SessionKeys};
 use crate::memory::{self, WindowShape};
+use crate::wire::cookie::COOKIE_MAC_HEAD_LEN;
 use crate::wire::intervals::Intervals;
 use crate::wire::{
-    Chunks, HEADER_LEN, HELLO_CLEAR_LEN, Header, Hello, HelloTo, Instead, Kind, RUN_MASK,
-    Random128, TAG_LEN, Word, cookie, hello_clear, write_station,
+    Chunks, HEADER_LEN, HELLO_CLEAR_LEN, HELLO_LEN, HELLO_TO_LEN, Header, Hello, HelloTo, Instead,
+    Kind, OVERHEAD_LEN, RUN_MASK, Random128, TAG_LEN, Word, cookie, hello_clear, write_station,
 };
 use outreach::{Cookies, Outreach};
 pub(crate) use peer::Peer;
@@ -62,6 +63,8 @@ pub(crate) struct Group {
     hello_interval: Duration,
     cookies: Cookies,
     outreach: Option<Outreach>,
+    /// Longest frame that the interface takes, bytes.
+    frame_len_max: usize,
 }
 
 struct OwnSession {
@@ -183,7 +186,19 @@ impl Group {
             hello_interval,
             cookies: Cookies::default(),
             outreach: None,
+            frame_len_max: usize::MAX,
         }
+    }
+
+    /// Stations that a HELLO has room for, behind the MAC of a cookie.
+    fn hello_room(&self) -> usize {
+        let beside = COOKIE_MAC_HEAD_LEN + OVERHEAD_LEN + HELLO_CLEAR_LEN + HELLO_LEN;
+        (self.frame_len_max.saturating_sub(beside) / HELLO_TO_LEN).min(PEERS_MAX)
+    }
+
+    /// The interface takes frames up to this length, bytes.
+    pub(crate) fn limit_frames(&mut self, len: usize) {
+        self.frame_len_max = len;
     }
 
     pub(crate) fn peer(&self, id: StationId) -> Option<&Peer> {
@@ -344,7 +359,7 @@ impl Group {
         let mut ranked: Vec<(usize, HelloTo)> =
             self.peers.iter().flat_map(Peer::hello_entries).collect();
         ranked.sort_by_key(|&(rank, _)| rank);
-        ranked.truncate(PEERS_MAX);
+        ranked.truncate(self.hello_room());
         let mut to: Vec<HelloTo> = ranked.into_iter().map(|(_, to)| to).collect();
         let CodingParams { mode, field, symbol_size, .. } = self.setting.coding;
         let block_size = match mode {

@@ -11,6 +11,7 @@ pub(super) struct Drops {
     pub(super) turned_back: u64,
     pub(super) expired: u64,
     pub(super) too_long: u64,
+    pub(super) held_up: u64,
     pub(super) malformed: u64,
     pub(super) forged: u64,
     pub(super) replayed: u64,
@@ -73,12 +74,14 @@ crate::counters! {
         pub relay_packets_turned_back: u64,
         /// Packets dropped because they had made as many hops as they may.
         pub relay_packets_expired: u64,
-        /// Packets to forward, or that waited, and messages to senders, that were longer than
-        /// frames from here carry.
+        /// Packets to forward that were longer than frames from here carry; their senders are told.
         pub relay_packets_too_long: u64,
         /// Frames that opened, and are none of a relay, or have a next hop that such a frame has
         /// not.
         pub relay_frames_malformed: u64,
+        /// Frames of neighbours that were held up on their way: later ones had come long before, or
+        /// at all before a combination.
+        pub relay_frames_held_up: u64,
         /// Frames of neighbours for which the table of neighbours had no place.
         pub relay_neighbours_refused: u64,
         /// Packets for this host from another end's networks that were dropped because that end has
@@ -120,6 +123,7 @@ impl RelayStation {
             relay_packets_expired: drops.expired + stats.expired,
             relay_packets_too_long: drops.too_long,
             relay_frames_malformed: drops.malformed + stats.malformed,
+            relay_frames_held_up: drops.held_up + stats.overtaken,
             relay_neighbours_refused: stats.neighbour_table_full,
             relay_tags_failed: drops.forged,
             relay_packets_replayed: drops.replayed,

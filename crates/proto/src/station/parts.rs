@@ -29,13 +29,18 @@ impl Cut {
         self.gone < self.whole.len()
     }
 
+    /// All of it, kind and body; that of the last one when none is sent.
+    pub(crate) fn whole(&self) -> &[u8] {
+        &self.whole
+    }
+
     /// What is left of it is of no use any more.
     pub(crate) fn drop_rest(&mut self) {
         self.gone = self.whole.len();
     }
 
     /// Begins with another chunk.
-    fn begin(&mut self, kind: Kind, body: &[u8]) {
+    pub(crate) fn begin(&mut self, kind: Kind, body: &[u8]) {
         self.number = self.number.wrapping_add(1);
         self.whole.clear();
         kind.begin_last(&mut self.whole);
@@ -44,7 +49,7 @@ impl Cut {
     }
 
     /// Writes the next part as a body of at most so many bytes.
-    fn write(&mut self, len_max: usize, body: &mut Vec<u8>) {
+    pub(crate) fn write(&mut self, len_max: usize, body: &mut Vec<u8>) {
         let rest = &self.whole[self.gone..];
         let bytes = &rest[..rest.len().min(len_max.saturating_sub(PART_LEN).max(1))];
         let len = (self.whole.len() as u16).try_into();
@@ -127,6 +132,12 @@ struct Whole {
 }
 
 impl Parts {
+    /// Bytes that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        let wholes = self.0.iter().flat_map(|(_, wholes)| wholes.iter().flatten());
+        wholes.map(|whole| whole.bytes.len()).sum()
+    }
+
     /// A peer began anew: its chunks have other numbers.
     pub(crate) fn forget(&mut self, peer: StationId) {
         self.0.retain(|(from, _)| *from != peer);
@@ -214,11 +225,6 @@ mod tests {
         parts.take(from, &Part::parse(body)?)
     }
 
-    fn kept(parts: &Parts) -> usize {
-        let wholes = parts.0.iter().flat_map(|(_, wholes)| wholes.iter().flatten());
-        wholes.map(|whole| whole.bytes.len()).sum()
-    }
-
     /// Parts as a sender makes them, of so many wholes, in frames with room for so much.
     fn made(count: u16, len: usize, room: usize) -> Vec<(u16, Vec<u8>)> {
         let mut cut = Cut { number: u16::MAX - 2, ..Cut::default() };
@@ -292,7 +298,7 @@ mod tests {
                     prop_assert!(chunk.body == vec![*at as u8; 500], "{}", at);
                     came.push(*at);
                 }
-                prop_assert!(kept(&parts) <= 2 * PARTS_WHOLES_MAX * FRAME_LEN_MAX);
+                prop_assert!(parts.bytes() <= 2 * PARTS_WHOLES_MAX * FRAME_LEN_MAX);
             }
             let all = made(PARTS_WHOLES_MAX as u16, 500, 200);
             let is_whole = |at: &u16| {
@@ -327,7 +333,7 @@ mod tests {
                     }
                 }
                 take(&mut parts, FRIEND, &garbage);
-                prop_assert!(kept(&parts) <= PARTS_WHOLES_MAX * FRAME_LEN_MAX);
+                prop_assert!(parts.bytes() <= PARTS_WHOLES_MAX * FRAME_LEN_MAX);
             }
         }
     }

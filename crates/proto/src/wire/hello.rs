@@ -114,6 +114,10 @@ impl From<Instead> for Crossing {
     }
 }
 
+/// Bytes of a body, and of what it has for each station.
+pub(crate) const HELLO_LEN: usize = 8 + 1 + 2 + 2 + 1 + 4 + 1 + 4;
+pub(crate) const HELLO_TO_LEN: usize = 2 + 16 + 16 + 16 + 1 + 2;
+
 const ACCEPTED_BIT: u8 = 1;
 const ASKS_BIT: u8 = 1 << 1;
 const INSTEAD_SHIFT: u32 = 2;

@@ -318,27 +318,31 @@ fn a_relay_says_that_hops_are_used_up_and_what_is_too_long() {
     assert_eq!(row.delivered[0].len(), 1);
 }
 
-/// Frames may become shorter at any time: what waits then and does not fit goes nowhere, nor does a
-/// message about it that does not fit itself.
+/// Frames may become shorter at any time: what was taken before goes in parts then, as does a
+/// message that is too long itself.
 #[test]
-fn what_no_longer_fits_is_dropped_and_counted() {
+fn what_waits_as_frames_become_shorter_goes_in_parts() {
     let mut row = Row::met(3, RelayConfig::plain());
     let (short, long) = (datagram(0, 1, 64, &[1; 100]), datagram(0, 1, 64, &[2; 1_000]));
     for packet in [&long, &short, &long] {
         assert_eq!(row.put(0, packet), PacketOutcome::Accepted);
     }
     row.stations[0].limit_frames(row.now, 600);
-    assert_eq!(row.stations[0].view(row.now).queue.packets, 1);
+    assert_eq!(row.stations[0].view(row.now).queue.packets, 3);
     row.run(20);
-    assert_eq!(row.delivered[1], [short]);
-    assert_eq!(row.counters(0).relay_packets_too_long, 2);
+    assert_eq!(row.delivered[1], [long.clone(), short, long]);
+    assert!(row.log.iter().all(|(at, _, frame)| *at != 0 || frame.len() <= 600));
+    let (cut, joined) = (row.stations[0].stats(), row.stations[1].stats().symbols_joined);
+    assert_eq!((cut.symbols_cut, cut.part_frames_sent, joined), (2, 4, 2));
+    assert_eq!(row.counters(0).relay_packets_too_long, 0);
     // A message quotes as much of a packet as it may, which is more than frames carry here.
     row.stations[1].limit_frames(row.now, 500);
     row.stations[0].limit_frames(row.now, 1_500);
     row.put(0, &datagram(0, 2, 64, &[3; 1_200]));
     row.run(20);
-    assert_eq!(row.counters(1).relay_packets_too_long, 2, "the packet, and the message about it");
-    assert!(row.delivered[0].is_empty() && row.delivered[2].is_empty());
+    assert_eq!(row.counters(1).relay_packets_too_long, 1);
+    assert_eq!((row.delivered[0].len(), row.stations[1].stats().symbols_cut), (1, 1));
+    assert!(row.delivered[2].is_empty());
     assert!(row.log.iter().all(|(at, _, frame)| *at != 1 || frame.len() <= 500));
 }
 

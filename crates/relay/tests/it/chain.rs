@@ -414,29 +414,6 @@ fn a_queue_is_bounded_and_packets_end() {
     assert!(Relay::new(NodeId(1), unsound, Time::ZERO).is_err());
 }
 
-#[test]
-fn what_frames_no_longer_carry_leaves_the_queue() {
-    let texts = |node: &mut Relay, at: Time| -> Vec<String> {
-        core::iter::from_fn(|| node.poll_transmit(at)).map(|transmit| said(&transmit)).collect()
-    };
-    let (there, back) = ((NodeId(0), NodeId(2)), (NodeId(2), NodeId(0)));
-    for (first, second, expected) in [
-        ("p", "q", vec!["1 for 2 + 1 for 0 to 2", "r to 2"]),
-        ("p", "too long", vec!["p to 2", "r to 2"]),
-        ("too long", "q", vec!["q to 0", "r to 2"]),
-        ("too long", "this too", vec!["r to 2"]),
-    ] {
-        let mut node = relay(1, RelayConfig::paper());
-        node.forward(ms(0), there, 9, packet(first)).expect("room");
-        node.forward(ms(1), back, 9, packet(second)).expect("room");
-        node.send(ms(2), NodeId(2), 9, packet("r")).expect("room");
-        let long = [first, second].iter().filter(|text| text.len() > 4).count();
-        assert_eq!((node.drop_longer(4), node.backlog()), (long, 3 - long));
-        assert_eq!(texts(&mut node, ms(2)), expected);
-        assert_eq!((node.backlog(), node.backlog_bytes()), (0, 0));
-    }
-}
-
 /// Who has sent or overheard a packet keeps it so long, counted from before it came here: of a
 /// backlog that is older nothing can be taken apart.
 #[test]

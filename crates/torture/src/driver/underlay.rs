@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::{Destination, StationId};
+use corridor_proto::{Destination, Station, StationId};
 
 use super::{Driver, Happening, Origin};
 use crate::addresses::{Address, THIEF};
@@ -11,6 +11,7 @@ use crate::coverage::Feature;
 use crate::invariants::{Broken, Invariant, ensure};
 use crate::network::Passage;
 use crate::scenario::PAIR_NUMBERS;
+use crate::subject::Subject;
 
 impl Driver<'_> {
     pub(super) fn has_room(&mut self, station: usize) -> bool {
@@ -43,7 +44,7 @@ impl Driver<'_> {
         frame: Vec<u8>,
     ) -> Result<(), Broken> {
         let seat = &mut self.seats[from];
-        let (least, most) = (seat.config.frame_len_min, seat.config.frame_len_max);
+        let (least, most) = (seat.config.frame_len_min, seat.frame_len);
         ensure((least..=most).contains(&frame.len()), Invariant::Bounds, || {
             format!("station {from} sent {} bytes, expected {least} to {most}", frame.len())
         })?;
@@ -89,8 +90,10 @@ impl Driver<'_> {
         let scenario = self.scenario;
         let seat = &mut self.seats[from];
         seat.frames_sent += 1;
-        let secret = seat.subject.as_ref().and_then(|subject| subject.station().secret());
-        if self.books.sent(from, frame, secret)? {
+        let station = seat.subject.as_ref().map(Subject::station);
+        let cut = station.map_or(&[][..], Station::cut_chunk);
+        let secret = station.and_then(Station::secret);
+        if self.books.sent(from, frame, cut, secret)? {
             let is_helper = seat.place.end.is_none();
             let of = if is_helper { Feature::SessionsHelper } else { Feature::SessionsEnd };
             self.coverage.add(of, 1);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
-use corridor_proto::bounds::{REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
+use corridor_proto::bounds::{FRAME_LEN_MIN, REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
 use corridor_proto::inspect::Inspection;
 use corridor_proto::relay::{OWED_MAX, Sent};
 use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
@@ -33,6 +33,9 @@ const REST_MAX: Duration = Duration::from_secs(60);
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(2);
 /// How often it is asked whether all is at rest.
 const REST_ASKED: Duration = Duration::from_millis(200);
+/// How long a frame may be held up on its way to a relay that is to know still what came before: a
+/// quarter of the time for which packets are kept, as what goes again does so for three of them.
+const HELD_UP_MAX: Duration = Duration::from_millis(1_500 / 4);
 /// Frames that are kept to be bent.
 const RECORDED_MAX: usize = 64;
 const EVENTS_MAX: u64 = 5_000_000;
@@ -58,6 +61,8 @@ enum Happening {
     Die(usize),
     Start(usize),
     Jump(usize, Duration),
+    /// The interface of a node takes frames up to another length.
+    Mtu(usize, usize),
     /// The MACs of relays tell of retries.
     Retries,
     /// The hub leaves a member out.
@@ -82,6 +87,8 @@ enum Origin {
     Station,
     /// As it was sent, once more or later.
     Echo,
+    /// The same, so late that it may not be known any more what came before.
+    HeldUp,
     /// Nobody has sealed it.
     Forged,
     /// A neighbour who means ill has.
@@ -91,6 +98,8 @@ enum Origin {
 struct Seat {
     station: Option<AnyStation>,
     ahead: Duration,
+    /// Longest frame that its interface takes now.
+    frame_len: usize,
     departures: VecDeque<Time>,
     due: Option<Time>,
     /// How often the hub has left it out, or taken it in again.
@@ -130,7 +139,9 @@ pub(crate) struct MeshDriver<'a> {
     planned: usize,
     sent: Vec<Sending>,
     dice: Dice,
-    recorded: Vec<Vec<u8>>,
+    recorded: Vec<(Time, Vec<u8>)>,
+    /// Frames that were taken although ill-wishers had held them up.
+    held_up: u32,
     insider: Option<Unsealer>,
     liar: Liars,
     starts: u64,
@@ -145,6 +156,7 @@ impl<'a> MeshDriver<'a> {
         let seat = |node: u64| Seat {
             station: None,
             ahead: Duration::from_millis(Dice::new(seed, node, "torture clock").below(1_000_000)),
+            frame_len: mesh.frame_len_max.into(),
             departures: VecDeque::new(),
             due: None,
             changes: 0,
@@ -167,6 +179,7 @@ impl<'a> MeshDriver<'a> {
             sent: Vec::new(),
             dice: Dice::new(seed, 0, "torture mesh run"),
             recorded: Vec::new(),
+            held_up: 0,
             insider: (scenario.insider_ppm > 0).then(|| Unsealer::new([0x42; 32])),
             liar: Liars::new(seed),
             starts: 0,
@@ -202,6 +215,10 @@ impl<'a> MeshDriver<'a> {
             let by = Duration::from_millis(jump.by_ms.into());
             let node = self.node(jump.station);
             self.happen(ms(jump.at_ms), Happening::Jump(node, by));
+        }
+        for change in &self.scenario.mtus {
+            let node = self.node(change.station);
+            self.happen(ms(change.at_ms), Happening::Mtu(node, change.len.into()));
         }
         for removal in &self.mesh.removals {
             let node = usize::from(removal.node);
@@ -335,6 +352,7 @@ impl<'a> MeshDriver<'a> {
                 self.seats[node].ahead += by;
                 self.settle(node)
             }
+            Happening::Mtu(node, len) => self.change_mtu(node, len),
             Happening::Retries => self.tell_retries(),
             Happening::Remove(node) | Happening::Admit(node) => self.change_member(node),
             Happening::Move(node, back) => {
@@ -383,8 +401,25 @@ impl<'a> MeshDriver<'a> {
             }
         }
         self.nonces.started(node);
+        let frame_len = self.seats[node].frame_len;
+        if frame_len < self.mesh.frame_len_max.into() {
+            station.limit_frames(local, frame_len);
+        }
         self.seats[node].station = Some(station);
         self.say(format_args!("node {node} starts"));
+        self.settle(node)
+    }
+
+    /// The interface of a node takes frames up to another length, and says so.
+    fn change_mtu(&mut self, node: usize, len: usize) -> Result<(), Broken> {
+        let seat = &mut self.seats[node];
+        seat.frame_len = len.clamp(FRAME_LEN_MIN, self.mesh.frame_len_max.into());
+        let (local, len) = (self.now + seat.ahead, seat.frame_len);
+        if let Some(station) = &mut seat.station {
+            station.limit_frames(local, len);
+        }
+        self.coverage.add(Feature::MtusChanged, 1);
+        self.say(format_args!("node {node} sends frames of {len} bytes at most"));
         self.settle(node)
     }
 
@@ -500,9 +535,12 @@ impl<'a> MeshDriver<'a> {
         ensure(fault.is_none(), Invariant::Delivery, || {
             format!("packet {number} at node {node}: {}", fault.unwrap_or_default())
         })?;
-        ensure(restarts || sent.came <= 1, Invariant::Delivery, || {
+        // A relay that has heard nothing newer of a neighbour takes what was held up on the way.
+        let again = if mesh.kind == MeshKind::RelayRow { self.held_up } else { 0 };
+        ensure(restarts || sent.came <= 1 + again, Invariant::Delivery, || {
             format!("packet {number} came out {} times", sent.came)
         })?;
+        self.coverage.add(Feature::MeshHeldUpTwice, u64::from(!restarts && sent.came > 1));
         self.coverage.add(Feature::MeshForwarded, forwarders.into());
         Ok(())
     }
@@ -520,6 +558,8 @@ impl<'a> MeshDriver<'a> {
             let stats = station.stats();
             counted += stats.packets_dropped_ingress + stats.packets_dropped_codel;
             counted += stats.packets_given_up + stats.symbols_given_up;
+            // What is too long for the next hop its sender is told of.
+            counted += stats.packets_refused;
             if let Some(hub) = station.hub_stats() {
                 counted += hub.packets_expired + hub.packets_wrong_source;
             }
@@ -568,6 +608,7 @@ impl<'a> MeshDriver<'a> {
             | FrameOutcome::Answered { from, .. } => Some(from),
             FrameOutcome::Noted | FrameOutcome::Rejected(_) => None,
         };
+        self.held_up += u32::from(origin == Origin::HeldUp && accepted);
         let is_out = |node: usize| self.seats[node].is_out();
         let of_outsider = from.is_some_and(|id| {
             (1..self.seats.len()).any(|node| id == Mesh::id(node) && is_out(node))
@@ -704,17 +745,19 @@ impl<'a> MeshDriver<'a> {
 
     /// Counts what the run has touched. To be called once, when it is over.
     pub(crate) fn count(&mut self) {
-        let (mut coded, mut decoded, mut waits, mut secrets) = (0, 0, 0, 0);
-        let (mut repairs, mut repaired) = (0, 0);
+        let (mut coded, mut decoded, mut waits, mut secrets, mut cut) = (0, 0, 0, 0, 0);
+        let (mut repairs, mut repaired, mut held_up) = (0, 0, 0);
         for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
             waits += station.stats().credit_waits;
             secrets += station.stats().secrets_agreed;
             if let Some(relay) = station.relay() {
                 let counters = relay.relay_counters();
+                cut += relay.stats().symbols_cut;
                 coded += counters.relay_frames_coded;
                 self.coverage.add(Feature::TagsFailed, counters.relay_tags_failed);
                 self.coverage.add(Feature::MeshReplayed, counters.relay_packets_replayed);
                 decoded += counters.relay_packets_decoded;
+                held_up += counters.relay_frames_held_up;
                 repairs += counters.relay_repairs_sent;
                 repaired += counters.relay_packets_repaired;
             }
@@ -727,6 +770,8 @@ impl<'a> MeshDriver<'a> {
         self.coverage.add(feature, 1);
         self.coverage.add(Feature::MeshCoded, coded);
         self.coverage.add(Feature::MeshDecoded, decoded);
+        self.coverage.add(Feature::MeshCut, cut);
+        self.coverage.add(Feature::MeshHeldUp, held_up);
         self.coverage.add(Feature::MeshRepairs, repairs);
         self.coverage.add(Feature::MeshRepaired, repaired);
         self.coverage.add(Feature::MeshCreditWaits, waits);

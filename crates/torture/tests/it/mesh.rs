@@ -67,6 +67,16 @@ fn relays_in_a_row_combine() {
     }
 }
 
+/// A seed of which somebody keeps back a frame that was lost to its relay, and brings it when the
+/// relay does not know any more that the packet has come: it came out twice.
+#[test]
+fn a_frame_that_was_held_up_brings_no_copy() {
+    let outcome = run(&Scenario::draw(158_646));
+    assert!(outcome.violation.is_none(), "{:?}", outcome.violation);
+    assert!(outcome.coverage.total(Feature::MeshHeldUp) > 0);
+    assert_eq!(outcome.coverage.total(Feature::MeshHeldUpTwice), 0);
+}
+
 /// Seeds of which relays with a queue of 2 or 5 packets send something again while it is full.
 #[test]
 fn what_relays_send_again_waits_beside_a_full_queue() {

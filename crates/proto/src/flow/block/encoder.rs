@@ -139,6 +139,7 @@ impl Encoder {
             next_block: self.next_id(),
             blocks: self.blocks.iter().map(Block::inspect).collect(),
             spare_blocks: self.spare.len(),
+            symbol_len_max: self.symbol_len_max,
         }
     }
 

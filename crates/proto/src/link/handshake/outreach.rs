@@ -61,14 +61,15 @@ impl Group {
     }
 
     /// Shortest frame that looks for a peer, so that it may be answered at all: 0 where none is
-    /// looked for.
+    /// looked for. With a cookie's MAC in front it is no longer than the interface takes.
     pub(super) fn seeking_len(&self, now: Time) -> usize {
         let calls = self.outreach.is_some_and(|it| it.calls);
-        match self.seeks() {
+        let len = match self.seeks() {
             true if calls && self.is_outreach_new(now) => HELLO_OUTREACH_LEN,
             true => HELLO_SEEKING_LEN,
             false => 0,
-        }
+        };
+        len.min(self.frame_len_max.saturating_sub(COOKIE_MAC_HEAD_LEN))
     }
 
     /// Whether a peer does not know yet that it is accepted, where words are few: it is told again

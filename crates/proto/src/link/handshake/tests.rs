@@ -266,6 +266,23 @@ fn a_hello_that_seeks_may_be_answered_however_long_it_has_sought() {
     }
 }
 
+/// It was longer than the interface took: of several stations, or while one was looked for.
+#[test]
+fn a_hello_is_no_longer_than_frames_may_be() {
+    let peers = [2, 3, 4, 5, 6];
+    let (mut here, now) = (group(1, &peers, 1), Time::ZERO);
+    for id in peers {
+        let greeting = hello(&mut group(id, &[1], id as u8), now);
+        here.open(now, &greeting, &mut Vec::new());
+    }
+    let all = OVERHEAD_LEN + HELLO_CLEAR_LEN + HELLO_LEN + peers.len() * HELLO_TO_LEN;
+    assert_eq!(hello(&mut here, now).len(), all);
+    here.limit_frames(FRAME_LEN_MIN);
+    assert_eq!(hello(&mut here, now).len(), all - 2 * HELLO_TO_LEN);
+    here.reach_out(now, true);
+    assert_eq!(hello(&mut here, now).len(), FRAME_LEN_MIN - COOKIE_MAC_HEAD_LEN);
+}
+
 #[test]
 fn a_peer_that_goes_or_falls_silent_is_looked_for_as_at_first() {
     for says_goodbye in [true, false] {

@@ -7,7 +7,7 @@ use corridor_base::rand::Rng;
 use corridor_proto::wire::{HEADER_LEN, TAG_LEN};
 use corridor_proto::{Destination, StationId};
 
-use super::{Happening, MeshDriver, Origin, RECORDED_MAX};
+use super::{HELD_UP_MAX, Happening, MeshDriver, Origin, RECORDED_MAX};
 use crate::addresses::{Address, THIEF};
 use crate::adversary::is_same_exchange;
 use crate::coverage::Feature;
@@ -40,7 +40,7 @@ impl MeshDriver<'_> {
         to: Destination,
         frame: Vec<u8>,
     ) -> Result<(), Broken> {
-        let most = usize::from(self.mesh.frame_len_max);
+        let most = self.seats[from].frame_len;
         ensure(frame.len() <= most, Invariant::Bounds, || {
             format!("node {from} sent {} bytes, expected {most} at most", frame.len())
         })?;
@@ -110,7 +110,7 @@ impl MeshDriver<'_> {
         seat.departures.push_back(end);
         self.happen(end, Happening::Room(from));
         if self.recorded.len() < RECORDED_MAX && self.dice.below(4) == 0 {
-            self.recorded.push(frame.to_vec());
+            self.recorded.push((self.now, frame.to_vec()));
         }
         if let Some(insider) = &mut self.insider {
             insider.unseal(frame, &mut Vec::new());
@@ -227,14 +227,16 @@ impl MeshDriver<'_> {
             }
             Forgery::NoiseBehindHeader => self.dice.0.fill_bytes(&mut bent[HEADER_LEN..]),
             Forgery::Spliced => {
-                let other = self.recorded.get(at % RECORDED_MAX)?;
+                let (_, other) = self.recorded.get(at % RECORDED_MAX)?;
                 bent.truncate(HEADER_LEN);
                 bent.extend_from_slice(other.get(HEADER_LEN..).unwrap_or_default());
                 let is_new = bent != frame && bent != *other;
                 return Some((bent, if is_new { Origin::Forged } else { Origin::Echo }));
             }
             Forgery::Replayed | Forgery::OtherKey => {
-                return Some((self.recorded.get(at % RECORDED_MAX)?.clone(), Origin::Echo));
+                let (since, frame) = self.recorded.get(at % RECORDED_MAX)?.clone();
+                let is_late = self.now - since > HELD_UP_MAX;
+                return Some((frame, if is_late { Origin::HeldUp } else { Origin::Echo }));
             }
         }
         let origin = if is_same_exchange(frame, &bent) { Origin::Echo } else { Origin::Forged };

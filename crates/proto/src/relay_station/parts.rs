@@ -1,0 +1,81 @@
+//! Frames of a relay that go in parts: what was made for longer ones than the interface takes now.
+
+use super::RelayStation;
+use super::late::Heard;
+use crate::config::StationId;
+use crate::station::parts::{Cut, Parts};
+use crate::wire::{Chunks, Kind, OVERHEAD_LEN, Part, RELAYED_LEN, Relayed};
+
+/// How long frames are, what is longer, and what came last.
+pub(super) struct Frames {
+    /// Longest frame, bytes.
+    pub(super) frame_len: usize,
+    /// What goes in parts, and to whom.
+    cut: Cut,
+    to: Option<StationId>,
+    /// What comes so.
+    parts: Parts,
+    /// What was heard last of neighbours.
+    pub(super) heard: Heard,
+}
+
+impl Frames {
+    pub(super) fn new(frame_len: usize) -> Self {
+        let (cut, parts, heard) = (Cut::default(), Parts::default(), Heard::default());
+        Frames { frame_len, cut, to: None, parts, heard }
+    }
+
+    /// Whether some of what goes in parts is still to go.
+    pub(super) fn is_cutting(&self) -> bool {
+        self.cut.is_open()
+    }
+
+    /// A neighbour has begun anew.
+    pub(super) fn forget(&mut self, neighbour: StationId) {
+        self.parts.forget(neighbour);
+    }
+
+    /// Longest body of a frame's only chunk.
+    fn body_len_max(&self) -> usize {
+        self.frame_len.saturating_sub(OVERHEAD_LEN)
+    }
+}
+
+impl RelayStation {
+    /// Writes a frame of the relay, or the first part of one that is too long by now.
+    pub(super) fn write_relayed(&mut self, relayed: &Relayed<'_>) {
+        if RELAYED_LEN + relayed.frame.len() <= self.frames.body_len_max() {
+            Kind::Relayed.begin_last(&mut self.frame);
+            relayed.write(&mut self.frame);
+            return;
+        }
+        let mut body = Vec::with_capacity(RELAYED_LEN + relayed.frame.len());
+        relayed.write(&mut body);
+        self.frames.cut.begin(Kind::Relayed, &body);
+        self.frames.to = relayed.to;
+        self.stats.symbols_cut += 1;
+        self.write_part();
+    }
+
+    /// Writes the next part of what is too long; to whom.
+    pub(super) fn write_part(&mut self) -> Option<StationId> {
+        Kind::Part.begin_last(&mut self.frame);
+        let room = self.frames.body_len_max();
+        self.frames.cut.write(room, &mut self.frame);
+        self.stats.part_frames_sent += 1;
+        self.frames.to
+    }
+
+    /// Takes a part of a neighbour's frame, and that as soon as all of it has come. Whether it is
+    /// one.
+    pub(super) fn take_part(&mut self, from: StationId, body: &[u8]) -> bool {
+        let Some(part) = Part::parse(body) else {
+            self.drops.malformed += 1;
+            return false;
+        };
+        let Some(whole) = self.frames.parts.take(from, &part) else { return true };
+        self.stats.symbols_joined += 1;
+        // A part of a part there is not.
+        self.take_chunk(from, Chunks::only(&whole).filter(|chunk| chunk.kind == Kind::Relayed))
+    }
+}
