@@ -569,6 +569,8 @@ impl<'a> MeshDriver<'a> {
                 counted += relay.relay_packets_expired;
                 counted += relay.relay_packets_unreachable + relay.relay_packets_wrong_source;
                 counted += relay.relay_decode_failures + relay.relay_packets_too_long;
+                // Sent before the first that an end hears of another one, and overtaken by it.
+                counted += relay.relay_packets_replayed;
             }
         }
         ensure(missing <= counted, Invariant::Perfection, || {

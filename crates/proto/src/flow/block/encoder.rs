@@ -353,7 +353,8 @@ impl Encoder {
         }
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
             if self.tags.is_some() {
-                let behind = (ack.encoder_counter, ack.helper_counter);
+                // The highest helper counter says that the helper was not heard yet.
+                let behind = (ack.encoder_counter, ack.helper_counter.wrapping_add(1));
                 block.note_fallen(now, usize::from(told.rank), behind);
             }
             block.note_rank(now, usize::from(told.rank));
