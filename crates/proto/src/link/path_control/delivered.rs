@@ -159,8 +159,9 @@ struct Look {
 }
 
 impl Growth {
-    /// A span has ended in which that was delivered.
-    fn note(&mut self, span: &Span, bursts: &Bursts) {
+    /// A span has ended in which that was delivered; `is_bound`: no more was sent than what was
+    /// delivered before, so that it says nothing that there was no growth.
+    fn note(&mut self, span: &Span, bursts: &Bursts, is_bound: bool) {
         let per_s = span.delivered_per_s();
         self.best_share = self.best_share.max(1.0 - span.loss_ratio());
         if per_s >= PROBE_GAIN * self.per_s {
@@ -171,7 +172,7 @@ impl Growth {
         // more have to be lost as if a quarter more than the path takes had been sent.
         let too_much = 1.0 - self.best_share / PROBE_GAIN + span.deviations(bursts);
         let least = if span.is_held() { EXCESS_MIN } else { too_much };
-        if span.loss_ratio() > least {
+        if span.loss_ratio() > least && !is_bound {
             self.spans_since += 1;
             self.loss_when_full = span.loss_ratio();
         }
@@ -238,7 +239,7 @@ impl Delivered {
             let span = core::mem::take(&mut self.rate_span);
             self.most.per_s.push(now, (-UNITS * span.delivered_per_s()) as i64, MEMORY);
             self.most.is_held = span.is_held();
-            self.growth.note(&span, &self.bursts);
+            self.growth.note(&span, &self.bursts, self.after_excess.is_some());
         }
         if let Some(queue) = queue {
             self.radio.note(now, sample, queue);
@@ -608,6 +609,24 @@ mod tests {
         }
         assert!(!delivered.take_found().expect("another has").is_first);
         assert!((190.0..230.0).contains(&delivered.limit_per_s()), "{}", delivered.limit_per_s());
+    }
+
+    /// A look sends less, so that no more is delivered: that is no end of the start.
+    #[test]
+    fn a_look_does_not_fill_a_path() {
+        let mut delivered = Delivered::default();
+        let mut now = Time::ZERO;
+        while delivered.limit_per_s() == f64::INFINITY {
+            now = pass(&mut delivered, now, (200.0, 1_000.0), 0.5);
+        }
+        let mut spans = 0;
+        while delivered.is_excessive() {
+            let rate = delivered.limit_per_s();
+            now = pass(&mut delivered, now, (rate, 1_000.0), 0.5);
+            assert!(!delivered.is_full(), "after {spans} round trips of a look");
+            spans += 1;
+        }
+        assert!(spans > 10, "{spans} round trips are too few to tell");
     }
 
     #[test]

@@ -397,7 +397,9 @@ impl Capacity {
             let error = losses.loss_error(rate.frames);
             let came_per_s = rate.least_per_s * rate.came_per_s / rate.sent_per_s;
             if rate.held && !core::mem::replace(&mut self.is_known, true) {
-                self.per_s = came_per_s; // What it was before was a guess.
+                // What it was before was a guess. Nobody knows yet what of so few frames is lost by
+                // chance, and applications may have wanted all that was sent.
+                self.per_s = rate.least_per_s;
             }
             if self.busy >= spans * span && rate.held {
                 self.per_s = rate.sent_per_s * (1.0 - losses.dropped_ratio());
