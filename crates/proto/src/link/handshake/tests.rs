@@ -272,7 +272,7 @@ fn a_hello_is_no_longer_than_frames_may_be() {
     let peers = [2, 3, 4, 5, 6];
     let (mut here, now) = (group(1, &peers, 1), Time::ZERO);
     for id in peers {
-        let greeting = hello(&mut group(id, &[1], id as u8), now);
+        let greeting = hello(&mut group(id, &[1], id), now);
         here.open(now, &greeting, &mut Vec::new());
     }
     let all = OVERHEAD_LEN + HELLO_CLEAR_LEN + HELLO_LEN + peers.len() * HELLO_TO_LEN;
