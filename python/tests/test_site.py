@@ -571,13 +571,22 @@ def test_tables_on_pages_are_configuration(tmp_path: Path) -> None:
     corridor = program()
     assert corridor is not None
     whole = (TOP / "examples/udp/a.toml").read_text()
+    # Other ends are named by relays with keys of their own.
+    relay = (TOP / "examples/relay/left.toml").read_text()
+    relay = relay.replace('psk_file = "corridor.key"', 'private_key_file = "own.key"')
+    relay += 'public_key = "4pFoAnFY0/esjkZpHxEztkiuPgsyJTDRV4NlOCxzkmU="\n'
     _run("corridor genpsk --out corridor.key", tmp_path, [corridor.parent])
+    _run("corridor genkey --out own.key", tmp_path, [corridor.parent])
     for block in ALL:
-        if block.language == "toml" and "link" in tomllib.loads(block.text):
+        if block.language != "toml":
+            continue
+        table = tomllib.loads(block.text)
+        if "link" in table:
             (tmp_path / "link.toml").write_text(block.text)
             read_link(tmp_path / "link.toml")
-        elif block.language == "toml":
-            (tmp_path / "a.toml").write_text(f"{whole}\n{block.text}")
+        else:
+            around = relay if "end" in table else whole
+            (tmp_path / "a.toml").write_text(f"{around}\n{block.text}")
             _run("corridor check-config a.toml", tmp_path, [corridor.parent])
 
 
