@@ -96,8 +96,8 @@ pub struct EncoderView {
     pub blocks: Vec<EncoderBlockView>,
     /// Empty blocks kept for use again.
     pub spare_blocks: usize,
-    /// Longest source symbol that is made of several packets now, bytes.
-    pub symbol_len_max: usize,
+    /// Bytes of several packets, with their prefixes, that a source symbol is made of now, at most.
+    pub packets_len_max: usize,
 }
 
 /// A block of an encoder.

@@ -56,7 +56,7 @@ struct Run {
     block_size: usize,
     symbol_size: usize,
     /// What symbols of several packets are no longer than now.
-    symbol_len_max: usize,
+    packets_len_max: usize,
     /// Packets before the first that is not part of a symbol yet.
     coded: usize,
     blocks: Vec<Block>,
@@ -117,7 +117,7 @@ impl Ledger {
             first_block,
             block_size,
             symbol_size,
-            symbol_len_max: symbol_size,
+            packets_len_max: symbol_size,
             coded: self.packets.len(),
             blocks: Vec::new(),
             open: Vec::new(),
@@ -376,7 +376,7 @@ impl Run {
         waiting: usize,
     ) -> Result<(), Broken> {
         // Where the path has become shorter since the last look nothing was coded before.
-        self.symbol_len_max = encoder.symbol_len_max;
+        self.packets_len_max = encoder.packets_len_max;
         for view in &encoder.blocks {
             let index = self.index(view.block);
             if index == self.blocks.len() {
@@ -391,7 +391,7 @@ impl Run {
                 let (from, mut len) = (self.coded, 0);
                 while self.coded < limit {
                     len += PACKET_PREFIX_LEN + packets[self.coded].len();
-                    if self.coded > from && len > self.symbol_len_max {
+                    if self.coded > from && len > self.packets_len_max {
                         break;
                     }
                     self.coded += 1;

@@ -139,7 +139,9 @@ impl Encoder {
             next_block: self.next_id(),
             blocks: self.blocks.iter().map(Block::inspect).collect(),
             spare_blocks: self.spare.len(),
-            symbol_len_max: self.symbol_len_max,
+            packets_len_max: self
+                .symbol_len_max
+                .saturating_sub(SymbolTags::len_of(self.tags.as_ref())),
         }
     }
 
