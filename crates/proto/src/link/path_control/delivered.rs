@@ -611,24 +611,6 @@ mod tests {
         assert!((190.0..230.0).contains(&delivered.limit_per_s()), "{}", delivered.limit_per_s());
     }
 
-    /// A look sends less, so that no more is delivered: that is no end of the start.
-    #[test]
-    fn a_look_does_not_fill_a_path() {
-        let mut delivered = Delivered::default();
-        let mut now = Time::ZERO;
-        while delivered.limit_per_s() == f64::INFINITY {
-            now = pass(&mut delivered, now, (200.0, 1_000.0), 0.5);
-        }
-        let mut spans = 0;
-        while delivered.is_excessive() {
-            let rate = delivered.limit_per_s();
-            now = pass(&mut delivered, now, (rate, 1_000.0), 0.5);
-            assert!(!delivered.is_full(), "after {spans} round trips of a look");
-            spans += 1;
-        }
-        assert!(spans > 10, "{spans} round trips are too few to tell");
-    }
-
     #[test]
     fn what_is_dropped_for_want_of_room_is_found_and_kept_few() {
         for loss in [0.0, 0.1, 0.4] {
