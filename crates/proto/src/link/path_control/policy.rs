@@ -383,6 +383,9 @@ impl RateControl {
             told_from: now + round_trip,
             told: 0,
         };
+        // In another phase than that which follows, the start goes on anyway, or has been ended by
+        // what came since.
+        let goes_on = self.delivered.take_goes_on();
         self.phase = match self.phase {
             Phase::Probe { until, queueing, shorter } if now > until => {
                 self.end_probe(now, queueing, shorter);
@@ -397,7 +400,7 @@ impl RateControl {
                 self.delivered.look(now);
                 Phase::Follow
             }
-            Phase::Follow if self.delivered.take_goes_on() => Phase::Start,
+            Phase::Follow if goes_on => Phase::Start,
             Phase::Follow if now - self.queue.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
                 if self.compete.is_beside_filler(now, self.capacity.per_s) {
