@@ -254,6 +254,7 @@ impl RelayStation {
                 if let Some(joined) = joined {
                     self.stats.sessions_accepted += 1;
                     let restarted = joined.new_instance && !joined.first;
+                    self.frames.heard.forget(from);
                     if joined.new_instance {
                         self.relay.forget(node(from));
                         self.frames.forget(from);
