@@ -9,11 +9,6 @@ use corridor_base::Time;
 use crate::config::StationId;
 use crate::link::handshake::Opened;
 
-/// The part of the time for which packets are kept for which a frame may be held up on its way
-/// before it is refused: three of them are what there is behind the last quarter at which packets
-/// go again. So whatever comes is known if it came before.
-const HELD_UP_PARTS: u32 = 12;
-
 /// What was heard last of the sessions of all neighbours: no more than may be configured.
 #[derive(Default)]
 pub(super) struct Heard(Vec<(StationId, Marks)>);
@@ -31,15 +26,15 @@ struct Marks {
 
 impl Heard {
     /// Notes a frame that opened. Whether it was held up on its way: one that its sender has sent
-    /// later came a twelfth of the time at least before for which packets are kept. If it was a
-    /// quarter, that is said for certain.
-    pub(super) fn note(&mut self, now: Time, opened: Opened, kept_for: Duration) -> bool {
+    /// later came so long before, or earlier. If it was three times as long before, that is said
+    /// for certain ([`corridor_relay::RelayConfig::held_up_for`]).
+    pub(super) fn note(&mut self, now: Time, opened: Opened, after: Duration) -> bool {
         let from = opened.from;
         let at = self.0.iter().position(|(known, _)| *known == from).unwrap_or_else(|| {
             self.0.push((from, Marks::new(now)));
             self.0.len() - 1
         });
-        self.0[at].1.note(now, opened.header.counter, kept_for / HELD_UP_PARTS)
+        self.0[at].1.note(now, opened.header.counter, after)
     }
 
     /// A neighbour has begun another session, whose frames count from 0. None of the one before
