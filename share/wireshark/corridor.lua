@@ -56,7 +56,8 @@ local END_TAG_LEN = 8
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
 -- What relays that combine packets send.
 local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
-  [4] = "reports", [5] = "packet that is to be reported", [6] = "repair" }
+  [4] = "reports", [5] = "packet that is to be reported", [6] = "repair",
+  [7] = "two packets, combined, that are to be reported" }
 local RELAYED_REPORTS, RELAYED_REPAIR = 4, 6
 local FATES = { [0] = "lost", [1] = "heard", [2] = "innovative", [3] = "dependent", [4] = "late",
   [5] = "refused", [6] = "not for it", [7] = "rejected", [8] = "on its way" }

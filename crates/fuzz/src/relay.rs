@@ -61,11 +61,16 @@ pub fn relay(data: &[u8]) {
                     id: PacketId::of(bytes),
                 };
                 let parts = [part(1, &packet), part(2, &other)];
+                let asks = packet.len().is_multiple_of(2);
                 let xored = xor(&packet, &other);
-                let mut bytes = Frame::Coded { counter: 1, parts, xored: &xored }.to_bytes();
+                let mut bytes = Frame::Coded { counter: 1, parts, asks, xored: &xored }.to_bytes();
                 let (at, by) = (usize::from(input.byte()), input.byte());
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= by;
+                }
+                // Of another kind, what stands behind the head is a packet.
+                if let Some(Frame::Plain { packet, .. }) = Frame::parse(&bytes) {
+                    sent.insert(packet.to_vec());
                 }
                 heard += 1;
                 let bytes = reported(&mut input, bytes);
@@ -84,7 +89,9 @@ pub fn relay(data: &[u8]) {
                     }
                 }
                 heard += 1;
-                relay.handle_frame(now, node, true, bytes);
+                let is_late = bytes.len().is_multiple_of(2);
+                let take = if is_late { Relay::handle_held_up } else { Relay::handle_frame };
+                take(&mut relay, now, node, true, bytes);
             }
             5 => relay.handle_outcome(
                 now,

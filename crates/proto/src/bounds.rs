@@ -64,7 +64,8 @@ pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer and a helper, or the neighbours of a relay.
 pub const PEERS_MAX: usize = 8;
 /// Neighbours of a relay: its HELLO has room for the session that it accepts of each, and for
-/// another one that knocks, as when the neighbour has restarted.
+/// another one that knocks, as when the neighbour has restarted. Where frames are shorter than 509
+/// bytes they take turns.
 pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
 /// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds that
 /// hold for one pair of stations, and within its share of [`MEMORY_DEFAULT`].

@@ -36,7 +36,9 @@ use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 use corridor_packet::{PacketBuf, PacketRef};
 use corridor_relay::wire::{CODED_BYTES, Frame, REPORTS_BYTES_MAX};
-use corridor_relay::{LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError, Sent};
+use corridor_relay::{
+    LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError, Sent, Taken,
+};
 use ipnet::IpNet;
 
 pub use counters::RelayCounters;
@@ -103,6 +105,14 @@ pub struct RelayStation {
     body: Vec<u8>,
     stats: Stats,
     drops: Drops,
+}
+
+/// Who has sent a frame, and how it came.
+#[derive(Clone, Copy)]
+struct Sender {
+    id: StationId,
+    /// It was held up on its way.
+    is_held_up: bool,
 }
 
 /// Who has which addresses.
@@ -233,27 +243,26 @@ impl RelayStation {
         self.now = now;
         let mut body = core::mem::take(&mut self.body);
         let outcome = match self.group.open(now, frame, &mut body) {
-            Opening::Frame(opened)
-                if self.frames.heard.note(now, opened, self.relay.config().decode_for) =>
-            {
-                self.drops.held_up += 1;
-                FrameOutcome::Rejected(Rejection::Replayed)
-            }
             Opening::Frame(opened) => {
+                let after = self.relay.config().held_up_after();
+                let is_held_up = self.frames.heard.note(now, opened, after);
+                let from = Sender { id: opened.from, is_held_up };
                 // One that is refused ends the frame.
-                let is_taken = Chunks::new(&body).all(|chunk| self.take_chunk(opened.from, chunk));
+                let taken = Chunks::new(&body).try_for_each(|chunk| self.take_chunk(from, chunk));
                 self.route_received();
-                if is_taken {
-                    self.stats.frames_accepted += 1;
-                    FrameOutcome::Accepted { from: opened.from }
-                } else {
-                    FrameOutcome::Rejected(Rejection::NotForUs)
+                match taken {
+                    Ok(()) => {
+                        self.stats.frames_accepted += 1;
+                        FrameOutcome::Accepted { from: opened.from }
+                    }
+                    Err(rejection) => FrameOutcome::Rejected(rejection),
                 }
             }
             Opening::Hello { from, accepted, joined, differs } => {
                 if let Some(joined) = joined {
                     self.stats.sessions_accepted += 1;
                     let restarted = joined.new_instance && !joined.first;
+                    self.frames.heard.forget(from);
                     if joined.new_instance {
                         self.relay.forget(node(from));
                         self.frames.forget(from);
@@ -285,8 +294,8 @@ impl RelayStation {
         outcome
     }
 
-    /// Lets the relay take a neighbour's frame. Whether it is one.
-    fn take_chunk(&mut self, from: StationId, chunk: Option<Chunk<'_>>) -> bool {
+    /// Lets the relay take a neighbour's frame.
+    fn take_chunk(&mut self, from: Sender, chunk: Option<Chunk<'_>>) -> Result<(), Rejection> {
         if let Some(Chunk { kind: Kind::Part, body, .. }) = chunk {
             return self.take_part(from, body);
         }
@@ -297,10 +306,15 @@ impl RelayStation {
             |relayed: &Relayed<'_>| relayed.to.is_none() == Frame::is_for_all(relayed.frame);
         let Some(relayed) = relayed.filter(is_sound) else {
             self.drops.malformed += 1;
-            return false;
+            return Err(Rejection::NotForUs);
         };
         let addressed = relayed.to == Some(self.config.id);
-        self.relay.handle_frame(self.now, node(from), addressed, relayed.frame)
+        let take = if from.is_held_up { Relay::handle_held_up } else { Relay::handle_frame };
+        match take(&mut self.relay, self.now, node(from.id), addressed, relayed.frame) {
+            Taken::Yes => Ok(()),
+            Taken::Malformed => Err(Rejection::NotForUs),
+            Taken::HeldUp => Err(Rejection::HeldUp),
+        }
     }
 
     /// Lets all packets go on that the relay has received.

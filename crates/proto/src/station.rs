@@ -124,6 +124,8 @@ pub enum Rejection {
     UnknownSession,
     /// Authentic, but not for this station or role.
     NotForUs,
+    /// Held up on its way: what is in it was sent again, or is.
+    HeldUp,
 }
 
 /// To whom a frame goes. Who else overhears is the medium's matter.

@@ -8,6 +8,13 @@ pub const QUEUE_PACKETS_MAX: usize = 4096;
 pub const WINDOW_PACKETS_MAX: usize = 256;
 /// The paper's hold (Section III-A).
 const HOLD: Duration = Duration::from_millis(50);
+/// By how much a frame that was overtaken may be behind at least, and yet be none that was held up.
+/// Linux keeps what came out of order from a neighbour for 100 ms and up to two of its ticks, which
+/// are of 10 ms at most, before it hands it on (`HT_RX_REORDER_BUF_TIMEOUT` of mac80211).
+const HELD_UP_MIN: Duration = Duration::from_millis(120);
+/// A frame was held up for certain where one behind it came so many times as long before as that it
+/// may have been: two marks of what came tell how long ago it was, not each frame's time.
+const HELD_UP_MARKS: u32 = 3;
 /// Longest time of any setting.
 pub const SPAN_MAX: Duration = Duration::from_secs(60);
 
@@ -184,6 +191,31 @@ impl RelayConfig {
         let (coding, resend, queue_target) = (false, false, None);
         let hold = Hold::None;
         RelayConfig { coding, hold, resend, queue_target, ..RelayConfig::default() }
+    }
+
+    /// How long packets that may have come go again, since they came here: three quarters of the
+    /// time for which they are kept to decode others.
+    pub fn goes_again_for(&self) -> Duration {
+        self.decode_for * 3 / 4
+    }
+
+    /// How long before a frame another one must have come that its sender has sent later, that the
+    /// frame may count as held up on its way. Three times as long, and it has to: so what may go
+    /// again comes while it is known whether it has come.
+    pub fn held_up_after(&self) -> Duration {
+        let rest = self.decode_for - self.goes_again_for();
+        (rest / HELD_UP_MARKS).max(HELD_UP_MIN)
+    }
+
+    /// How long it is known which packets have come: while they may go again, and may be on their
+    /// way then.
+    pub fn known_for(&self) -> Duration {
+        self.goes_again_for() + self.held_up_for()
+    }
+
+    /// How long a frame may be on its way at most that is taken, if later ones have come.
+    pub fn held_up_for(&self) -> Duration {
+        HELD_UP_MARKS * self.held_up_after()
     }
 
     /// Checks every range.

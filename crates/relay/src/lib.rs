@@ -61,7 +61,7 @@ pub mod wire;
 pub use config::{Adaptive, Candidates, Hold, RelayConfig, RelayError, SwitchOff};
 pub use neighbours::{NEIGHBOURS_MAX, NeighbourView};
 pub use owed::OWED_MAX;
-pub use relay::{LinkDestination, Received, Relay, Sent, Transmit};
+pub use relay::{LinkDestination, Received, Relay, Sent, Taken, Transmit};
 pub use repair::REPAIRERS_MAX;
 pub use stats::RelayStats;
 pub use wire::{NodeId, PacketId};

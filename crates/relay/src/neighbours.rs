@@ -74,7 +74,7 @@ struct Neighbour {
     /// since the last announcement.
     coded: u16,
     failed: u16,
-    /// LinkDestination it hears, as it has announced: shares.
+    /// Whom it hears, as it has announced: shares.
     hears: BTreeMap<NodeId, f64>,
     announced_at: Option<Time>,
     /// Attempts by which the MAC has brought frames to it.

@@ -67,12 +67,12 @@ pub struct Owed {
     /// How long reports take.
     takes: Takes,
     /// What is known of those that report.
-    debtors: BTreeMap<NodeId, Debtor>,
+    reporters: BTreeMap<NodeId, Reporter>,
 }
 
 /// What is known of a neighbour that reports.
 #[derive(Debug, Default)]
-struct Debtor {
+struct Reporter {
     /// Frames for it that did not come, of those of which that is known.
     lost: Share,
     /// How long its reports take.
@@ -104,19 +104,19 @@ impl Owed {
         if self.packets.len() == OWED_MAX {
             self.packets.pop_front();
         }
-        if let Some(debtor) = self.debtor(waiting.next) {
-            debtor.sent_at = now;
+        if let Some(reporter) = self.reporter(waiting.next) {
+            reporter.sent_at = now;
         }
         let is_repairable = young && waiting.packet.len() <= REPAIRED_BYTES_MAX;
         let packet = Packet { counter, waiting, sent_at: now, is_repairable, is_lacking: false };
         self.packets.push_back(packet);
     }
 
-    fn debtor(&mut self, node: NodeId) -> Option<&mut Debtor> {
-        if self.debtors.len() >= NEIGHBOURS_MAX && !self.debtors.contains_key(&node) {
+    fn reporter(&mut self, node: NodeId) -> Option<&mut Reporter> {
+        if self.reporters.len() >= NEIGHBOURS_MAX && !self.reporters.contains_key(&node) {
             return None;
         }
-        Some(self.debtors.entry(node).or_default())
+        Some(self.reporters.entry(node).or_default())
     }
 
     /// A neighbour reports what came of this node's frames: returns what it lacks, and no repair
@@ -127,15 +127,15 @@ impl Owed {
             let behind = behind(counter);
             behind < TOLD && report.came >> behind & 1 == 1
         };
-        let mut spare = Debtor::default();
-        let debtor = self.debtors.get_mut(&from).unwrap_or(&mut spare);
+        let mut spare = Reporter::default();
+        let reporter = self.reporters.get_mut(&from).unwrap_or(&mut spare);
         let mut told = Vec::new();
-        debtor.repairs.retain(|repair| {
+        reporter.repairs.retain(|repair| {
             if behind(repair.counter) < 0 {
                 return true;
             }
             if behind(repair.counter) < TOLD {
-                debtor.lost.count(!has_come(repair.counter));
+                reporter.lost.count(!has_come(repair.counter));
             }
             told.push(*repair);
             false
@@ -151,16 +151,16 @@ impl Owed {
             if !packet.is_lacking {
                 let took = now.since(packet.sent_at);
                 self.takes.note(took);
-                debtor.takes.note(took);
+                reporter.takes.note(took);
                 // One that a repair may have brought says nothing of its own frame.
                 if behind(packet.counter) < TOLD && !told.iter().any(covers) {
-                    debtor.lost.count(!has_come);
+                    reporter.lost.count(!has_come);
                 }
             }
             if has_come {
                 continue;
             }
-            if debtor.repairs.iter().any(covers) {
+            if reporter.repairs.iter().any(covers) {
                 packet.is_lacking = true;
                 kept.push_back(packet);
             } else {
@@ -185,13 +185,14 @@ impl Owed {
     /// When a repair is due next, if there is nothing else to send; packets had to `wait` so long
     /// for the air of late.
     pub fn repair_due(&self, wait: Duration) -> Option<Time> {
-        let due = |(&node, debtor): (&NodeId, &Debtor)| self.repair_due_to(node, debtor, wait);
-        self.debtors.iter().filter_map(due).min()
+        let due =
+            |(&node, reporter): (&NodeId, &Reporter)| self.repair_due_to(node, reporter, wait);
+        self.reporters.iter().filter_map(due).min()
     }
 
     /// When one is for this neighbour.
-    fn repair_due_to(&self, node: NodeId, debtor: &Debtor, wait: Duration) -> Option<Time> {
-        let lost = debtor.lost.known()?.min(LOST_MAX);
+    fn repair_due_to(&self, node: NodeId, reporter: &Reporter, wait: Duration) -> Option<Time> {
+        let lost = reporter.lost.known()?.min(LOST_MAX);
         let (newest, of_these) = self.repairable(node)?;
         let (mut count, mut lacking) = (0, 0);
         let mut oldest = newest;
@@ -201,11 +202,11 @@ impl Owed {
             oldest = packet.counter;
         }
         let covers = |repair: &&Repair| repair.covers_any(oldest, newest);
-        let repairs = debtor.repairs.iter().filter(covers).count();
+        let repairs = reporter.repairs.iter().filter(covers).count();
         if repairs >= REPAIRS_MAX || !lacks(count, lacking, repairs, lost) {
             return None;
         }
-        Some(debtor.sent_at + debtor.pause(wait))
+        Some(reporter.sent_at + reporter.pause(wait))
     }
 
     /// Counter of the newest packet for a neighbour that a repair may cover, and all of these, the
@@ -219,21 +220,21 @@ impl Owed {
 
     /// The repair that is due, in the frame with this counter.
     pub fn repair(&mut self, now: Time, wait: Duration, counter: u32) -> Option<Due<'_>> {
-        let due = |(&node, debtor): (&NodeId, &Debtor)| {
-            Some((self.repair_due_to(node, debtor, wait)?, node))
+        let due = |(&node, reporter): (&NodeId, &Reporter)| {
+            Some((self.repair_due_to(node, reporter, wait)?, node))
         };
-        let (at, to) = self.debtors.iter().filter_map(due).min()?;
+        let (at, to) = self.reporters.iter().filter_map(due).min()?;
         if at > now {
             return None;
         }
         let (newest, packets) = self.repairable(to)?;
         let oldest = packets.last()?.counter;
-        let debtor = self.debtors.get_mut(&to)?;
-        debtor.sent_at = now;
-        if debtor.repairs.len() == REPAIRS_MAX {
-            debtor.repairs.pop_front();
+        let reporter = self.reporters.get_mut(&to)?;
+        reporter.sent_at = now;
+        if reporter.repairs.len() == REPAIRS_MAX {
+            reporter.repairs.pop_front();
         }
-        debtor.repairs.push_back(Repair { counter, covers: (oldest, newest) });
+        reporter.repairs.push_back(Repair { counter, covers: (oldest, newest) });
         let behind = |packet: &Packet| newest.wrapping_sub(packet.counter) as usize;
         let (_, packets) = self.repairable(to)?;
         let packets = packets.map(|packet| (behind(packet), &packet.waiting)).collect();
@@ -243,7 +244,7 @@ impl Owed {
     /// Nothing is known any more of what a neighbour has.
     pub fn forget_node(&mut self, node: NodeId) {
         self.packets.retain(|packet| packet.waiting.next != node);
-        self.debtors.remove(&node);
+        self.reporters.remove(&node);
     }
 
     fn patience(&self) -> Duration {
@@ -252,7 +253,7 @@ impl Owed {
     }
 }
 
-impl Debtor {
+impl Reporter {
     /// How long after what it was sent last a repair is due: until its report is expected, and
     /// longer where packets wait for the air.
     fn pause(&self, wait: Duration) -> Duration {

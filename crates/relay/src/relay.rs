@@ -1,5 +1,7 @@
 //! The relay itself. See the crate's overview for its steps.
 
+mod incoming;
+
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,16 +15,19 @@ use crate::neighbours::{NeighbourView, Neighbours};
 use crate::owed::Owed;
 use crate::queue::{Queue, Queued, Waiting};
 use crate::reception::Receptions;
-use crate::repair::{Outcome, Repaired, Repairs};
+use crate::repair::Repairs;
 use crate::stats::RelayStats;
 use crate::wire::{self, Frame, Frames, NodeId, PACKET_BYTES_MAX, PacketId, Part, Symbol, xor};
+
+pub use incoming::Taken;
 
 /// Least share of another's frames that a receiver must announce to hear, to be relied on for a
 /// packet that it has not sent itself.
 const OVERHEARS_MIN: f64 = 0.8;
 /// Quarters of the time for which packets are kept to decode others: no partner is looked for
 /// beyond the first ones, and no pair is one frame any more beyond the second ones. The rest is for
-/// what the packet had waited before it came here, and for the MAC.
+/// what the packet had waited before it came here, and for the MAC. How long what was lost goes
+/// again is [`RelayConfig::goes_again_for`].
 const PARTNER_QUARTERS: u32 = 2;
 const PAIR_QUARTERS: u32 = 3;
 /// The part of that time for which repairs out of which nothing comes are held: what they bring
@@ -43,7 +48,7 @@ pub enum LinkDestination {
 /// A frame for the MAC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transmit {
-    /// LinkDestination it is addressed to.
+    /// Whom it is addressed to.
     pub to: LinkDestination,
     /// Its bytes.
     pub frame: Vec<u8>,
@@ -117,7 +122,7 @@ impl Relay {
             neighbours: Neighbours::new(config.announce_every),
             congestion: Congestion::new(now, config.retries_per_second),
             kept: Kept::new(config.decode_for),
-            seen: Kept::new(config.decode_for),
+            seen: Kept::new(config.known_for()),
             received: VecDeque::new(),
             receptions: Receptions::new(config.decode_for),
             owed: Owed::default(),
@@ -252,7 +257,7 @@ impl Relay {
     /// time nothing counts for which it knows what has come.
     fn advance(&mut self, now: Time) {
         // Neighbours send nothing again for longer than the rest of it.
-        let spare = self.config.decode_for * (4 - PAIR_QUARTERS) / 4;
+        let spare = self.config.held_up_for();
         let passed = now.since(self.now);
         if passed > spare {
             // What is ready waits for the air, which is asked for at once.
@@ -357,97 +362,10 @@ impl Relay {
         usize::from(other < one)
     }
 
-    /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
-    /// Whether it is taken: `false` if it does not parse, or is a repair that another one has
-    /// overtaken.
-    pub fn handle_frame(&mut self, now: Time, from: NodeId, addressed: bool, frame: &[u8]) -> bool {
-        self.advance(now);
-        let own = self.id;
-        let Some((reports, bytes)) = wire::split(frame) else {
-            self.stats.malformed += 1;
-            return false;
-        };
-        let is_alone = bytes.is_empty() && !reports.is_empty();
-        let frame = Frame::parse(bytes);
-        if frame.is_none() && !is_alone {
-            self.stats.malformed += 1;
-            return false;
-        }
-        // What it brings may have come for longer than what goes again.
-        if let Some(Frame::Repair { counter, .. }) = frame
-            && self.neighbours.is_overtaken(from, counter)
-        {
-            self.stats.overtaken += 1;
-            return false;
-        }
-        for report in reports.iter().filter(|report| report.node == own) {
-            for waiting in self.owed.heed(self.now, from, report) {
-                self.resend(waiting);
-            }
-        }
-        self.resend_overdue();
-        let Some(frame) = frame else { return true };
-        let for_all = matches!(frame, Frame::Announcement { .. });
-        let repeated = addressed && !for_all;
-        if !self.neighbours.hear(now, from, frame.counter(), repeated) {
-            self.stats.neighbour_table_full += 1;
-        }
-        let counter = frame.counter();
-        let mut reported = None;
-        match frame {
-            Frame::Plain { ttl, asks, packet, .. } => {
-                if addressed {
-                    let source = Source { was_coded: false, may_repeat: asks };
-                    let id = PacketId::of(packet);
-                    self.receive(from, ttl, id, packet.into(), source);
-                    if asks {
-                        let outcome =
-                            self.repairs.note(self.now, from, counter, &Symbol { ttl, id, packet });
-                        self.take_repaired(from, outcome);
-                        reported = Some(true);
-                    }
-                } else {
-                    self.stats.overheard += 1;
-                    if self.config.coding || self.queue.under_way.is_bounded() {
-                        let id = PacketId::of(packet);
-                        if self.config.coding {
-                            self.kept.keep(self.now, id, packet.into());
-                        }
-                        self.queue.under_way.hear(self.now, from, id);
-                    }
-                }
-            }
-            Frame::Coded { parts, xored, .. } => {
-                for part in &parts {
-                    self.queue.under_way.hear(self.now, from, part.id);
-                }
-                reported = self.take_coded(from, counter, &parts, xored);
-            }
-            Frame::Announcement { entries, .. } => {
-                let switch_off = self.config.switch_off;
-                let off = self.neighbours.take(self.now, self.id, from, &entries, switch_off);
-                self.stats.switched_off += u64::from(off);
-            }
-            Frame::Repair { covered, combined, .. } => {
-                if addressed {
-                    let outcome = self.repairs.take(self.now, from, counter, covered, combined);
-                    self.take_repaired(from, outcome);
-                    reported = Some(true);
-                } else {
-                    self.stats.overheard += 1;
-                }
-            }
-        }
-        if self.config.resend {
-            self.receptions.note(self.now, from, counter, reported);
-        }
-        true
-    }
-
     /// Lets a packet go again that was lost to its receiver, as early as it would have gone; not
     /// any more where it would be known no longer that it has come.
     fn resend(&mut self, waiting: Waiting) {
-        if self.is_late(self.now, &waiting, PAIR_QUARTERS) {
+        if self.is_known_no_longer(&waiting) {
             return;
         }
         self.stats.resent += 1;
@@ -458,7 +376,18 @@ impl Relay {
     /// Whether a packet that goes again has waited for so long, for a report and then for the air,
     /// that it may not be known any more that it has come.
     fn comes_too_late(&self, waiting: &Waiting) -> bool {
-        waiting.goes_again && self.is_late(self.now, waiting, PAIR_QUARTERS)
+        waiting.goes_again && self.is_known_no_longer(waiting)
+    }
+
+    fn is_known_no_longer(&self, waiting: &Waiting) -> bool {
+        self.now.since(waiting.since) > self.config.goes_again_for()
+    }
+
+    /// Whether a packet that the MAC is to bring is to be reported: the MAC gives up much of what
+    /// goes there, or the packet may have come in a frame before, and whoever holds this one back
+    /// must not bring a copy.
+    fn asks(&self, waiting: &Waiting) -> bool {
+        self.config.resend && (waiting.goes_again || self.neighbours.is_lossy(waiting.next))
     }
 
     /// What goes next, without packets that would come too late.
@@ -481,107 +410,6 @@ impl Relay {
         while let Some(waiting) = self.owed.overdue(self.now) {
             self.resend(waiting);
         }
-    }
-
-    /// Takes a coded frame. Of one for this node, whether it could be decoded.
-    fn take_coded(
-        &mut self,
-        from: NodeId,
-        counter: u32,
-        parts: &[Part; 2],
-        xored: &[u8],
-    ) -> Option<bool> {
-        let [first, second] = parts;
-        let (own, other) = match self.id {
-            id if id == first.to => (first, second),
-            id if id == second.to => (second, first),
-            _ => {
-                self.stats.overheard += 1;
-                // What is known of it gives the rest, which may be of use later.
-                for (wanted, other) in [(first, second), (second, first)] {
-                    if let Ok(packet) = self.decode(wanted, other, xored) {
-                        self.kept.keep(self.now, wanted.id, packet);
-                        break;
-                    }
-                }
-                return None;
-            }
-        };
-        let decoded = self.decode(own, other, xored);
-        let is_decoded = decoded.is_ok();
-        self.neighbours.count_coded(from, is_decoded);
-        match decoded {
-            Ok(packet) => {
-                self.stats.decoded += 1;
-                let source = Source { was_coded: true, may_repeat: true };
-                self.receive(from, own.ttl, own.id, Arc::clone(&packet), source);
-                let symbol = Symbol { ttl: own.ttl, id: own.id, packet: &packet };
-                let outcome = self.repairs.note(self.now, from, counter, &symbol);
-                self.take_repaired(from, outcome);
-            }
-            Err(Undecoded::Unknown) => self.stats.undecodable += 1,
-            Err(Undecoded::Wrong) => self.stats.decode_mismatches += 1,
-        }
-        Some(is_decoded)
-    }
-
-    /// One packet of a coded frame by the other one.
-    fn decode(
-        &mut self,
-        wanted: &Part,
-        other: &Part,
-        xored: &[u8],
-    ) -> Result<Arc<[u8]>, Undecoded> {
-        let Some(known) = self.kept.find(self.now, other.id) else {
-            return Err(Undecoded::Unknown);
-        };
-        if known.len() != usize::from(other.len_bytes) {
-            return Err(Undecoded::Wrong);
-        }
-        let decoded = xor(xored, known);
-        let Some((packet, padding)) = decoded.split_at_checked(wanted.len_bytes.into()) else {
-            return Err(Undecoded::Wrong);
-        };
-        if padding.iter().any(|&byte| byte != 0) || PacketId::of(packet) != wanted.id {
-            return Err(Undecoded::Wrong);
-        }
-        Ok(packet.into())
-    }
-
-    /// Packets that a neighbour's repair has brought: they are reported as if their own frames had
-    /// come.
-    fn take_repaired(&mut self, from: NodeId, outcome: Outcome) {
-        self.stats.repair_mismatches += u64::from(outcome.is_wrong);
-        for Repaired { counter, ttl, id, packet } in outcome.repaired {
-            self.stats.repaired += 1;
-            self.receive(from, ttl, id, packet, Source { was_coded: false, may_repeat: true });
-            if self.config.resend {
-                self.receptions.note(self.now, from, counter, Some(true));
-            }
-        }
-    }
-
-    /// A packet has come for this node, as a hop or its end.
-    fn receive(
-        &mut self,
-        from: NodeId,
-        ttl: u16,
-        id: PacketId,
-        packet: Arc<[u8]>,
-        Source { was_coded, may_repeat }: Source,
-    ) {
-        // Packets of equal bytes are no copies of each other, unless a coded frame brought one, or
-        // one that is sent until it has come.
-        let before = self.seen.find(self.now, id).copied();
-        if before.is_some_and(|before| before || may_repeat) {
-            self.stats.duplicates += 1;
-            return;
-        }
-        if self.config.coding || may_repeat {
-            self.seen.keep(self.now, id, may_repeat);
-        }
-        let ttl = ttl.saturating_sub(1);
-        self.received.push_back(Received { from, ttl, packet, was_coded });
     }
 
     /// The MAC is through with a frame: how often it was tried, and whether it was acknowledged.
@@ -705,7 +533,7 @@ impl Relay {
             if self.config.coding {
                 self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
             }
-            let asks = self.config.resend && self.neighbours.is_lossy(first.next);
+            let asks = self.asks(&first);
             let Waiting { ttl, packet, next, .. } = &first;
             let frame = Frame::Plain { counter, ttl: *ttl, asks, packet }.to_bytes();
             let to = LinkDestination::Unicast(*next);
@@ -746,10 +574,11 @@ impl Relay {
         };
         let xored = xor(&first.packet, &second.packet);
         let parts = [part(&first), part(&second)];
-        let frame = Frame::Coded { counter, parts, xored: &xored }.to_bytes();
         let receivers = [first.next, second.next];
         let addressee = self.addressee(self.now, receivers);
         let to = receivers[addressee];
+        let asks = self.asks(if addressee == 0 { &first } else { &second });
+        let frame = Frame::Coded { counter, parts, asks, xored: &xored }.to_bytes();
         // What neighbours make of these comes back in coded frames of theirs.
         self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
         self.kept.keep(self.now, second.id, Arc::clone(&second.packet));
@@ -758,7 +587,7 @@ impl Relay {
         if self.config.resend {
             self.owe(counter, overhearing);
         }
-        if self.config.resend && self.neighbours.is_lossy(addressed.next) {
+        if asks {
             self.owe(counter, addressed);
         }
         Transmit { to: LinkDestination::Unicast(to), frame }
@@ -775,20 +604,4 @@ impl Relay {
         self.counter = self.counter.wrapping_add(1);
         self.counter
     }
-}
-
-/// What a packet came in.
-#[derive(Clone, Copy)]
-struct Source {
-    was_coded: bool,
-    /// It may come again, in the same way or another.
-    may_repeat: bool,
-}
-
-/// Why a packet could not be had from a coded frame.
-enum Undecoded {
-    /// The other packet is not known.
-    Unknown,
-    /// It is known, and the frame does not fit it.
-    Wrong,
 }

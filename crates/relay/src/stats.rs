@@ -33,8 +33,9 @@ pub struct RelayStats {
     pub duplicates: u64,
     /// Frames that do not parse.
     pub malformed: u64,
-    /// Combinations of neighbours that later frames of theirs have overtaken.
-    pub overtaken: u64,
+    /// Frames of neighbours that later ones had overtaken so long before that they were discarded
+    /// as stale, and combinations that anything had overtaken.
+    pub held_up: u64,
     /// Frames of neighbours for which the table had no place.
     pub neighbour_table_full: u64,
     /// Times that a receiver was sent no coded frames any more because it could not decode them.
@@ -72,7 +73,7 @@ impl RelayStats {
             decode_mismatches: join(self.decode_mismatches, other.decode_mismatches),
             duplicates: join(self.duplicates, other.duplicates),
             malformed: join(self.malformed, other.malformed),
-            overtaken: join(self.overtaken, other.overtaken),
+            held_up: join(self.held_up, other.held_up),
             neighbour_table_full: join(self.neighbour_table_full, other.neighbour_table_full),
             switched_off: join(self.switched_off, other.switched_off),
             resent: join(self.resent, other.resent),

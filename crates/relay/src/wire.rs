@@ -4,7 +4,7 @@
 //! every frame    kind 1, counter 4
 //! plain          ttl 2, packet; of another kind where its receiver is to report that it came
 //! coded          twice (to 2, ttl 2, packet's length 2, its id 8), then the XOR of both packets,
-//!                as long as the longer one
+//!                as long as the longer one; of another kind where both of them go again if lost
 //! announcement   entries 1, and for each: node 2, heard 1, coded 2, failed 2
 //! repair         newest 2, covered 4, a combination of what a neighbour may lack: for each of
 //!                its packets ttl 2, length 2, id 8, packet, the shorter ones padded with zeros
@@ -55,6 +55,7 @@ const ANNOUNCEMENT: u8 = 3;
 const REPORTS: u8 = 4;
 const PLAIN_ASKING: u8 = 5;
 const REPAIR: u8 = 6;
+const CODED_ASKING: u8 = 7;
 
 /// A node, as its neighbours know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,10 +101,13 @@ pub enum Frame<'a> {
         counter: u32,
         /// What is in it.
         parts: [Part; 2],
+        /// What the receiver lacks that the frame is addressed to on the link is sent again as
+        /// well, and not only what the other one lacks.
+        asks: bool,
         /// Both, XORed, the shorter one padded with zeros.
         xored: &'a [u8],
     },
-    /// LinkDestination the sender hears.
+    /// Whom the sender hears.
     Announcement {
         /// Number of the frame among its sender's.
         counter: u32,
@@ -218,13 +222,15 @@ impl<'a> Frame<'a> {
                 let fits = (1..=PACKET_BYTES_MAX).contains(&packet.len());
                 (ttl > 0 && fits).then_some(Frame::Plain { counter, ttl, asks, packet })
             }
-            CODED => {
+            CODED | CODED_ASKING => {
+                let asks = kind == CODED_ASKING;
                 let (first, rest) = Part::parse(rest)?;
                 let (second, xored) = Part::parse(rest)?;
                 let longer = usize::from(first.len_bytes.max(second.len_bytes));
                 let apart = first.to != second.to && first.id != second.id;
                 let parts = [first, second];
-                (apart && xored.len() == longer).then_some(Frame::Coded { counter, parts, xored })
+                let fits = apart && xored.len() == longer;
+                fits.then_some(Frame::Coded { counter, parts, asks, xored })
             }
             ANNOUNCEMENT => {
                 let (&count, rest) = rest.split_first()?;
@@ -260,9 +266,9 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(&ttl.to_be_bytes());
                 out.extend_from_slice(packet);
             }
-            Frame::Coded { counter, parts, xored } => {
+            Frame::Coded { counter, parts, asks, xored } => {
                 out.reserve_exact(CODED_BYTES + xored.len());
-                write_head(&mut out, CODED, *counter);
+                write_head(&mut out, if *asks { CODED_ASKING } else { CODED }, *counter);
                 parts.iter().for_each(|part| part.write(&mut out));
                 out.extend_from_slice(xored);
             }

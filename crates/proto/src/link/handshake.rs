@@ -61,6 +61,7 @@ pub(crate) struct Group {
     peers: Vec<Peer>,
     hello_due: Time,
     hello_interval: Duration,
+    hellos_said: usize,
     cookies: Cookies,
     outreach: Option<Outreach>,
     /// Longest frame that the interface takes, bytes.
@@ -184,6 +185,7 @@ impl Group {
             peers,
             hello_due: now,
             hello_interval,
+            hellos_said: 0,
             cookies: Cookies::default(),
             outreach: None,
             frame_len_max: usize::MAX,
@@ -354,13 +356,10 @@ impl Group {
         write_station(self.me, frame);
         frame.extend_from_slice(&self.own.id);
         Kind::Hello.begin_last(frame);
-        // Accepted sessions before knocking ones, of all peers, and of each peer the one that was
-        // heard last before others: nobody can crowd them out.
-        let mut ranked: Vec<(usize, HelloTo)> =
+        let ranked: Vec<(usize, HelloTo)> =
             self.peers.iter().flat_map(Peer::hello_entries).collect();
-        ranked.sort_by_key(|&(rank, _)| rank);
-        ranked.truncate(self.hello_room());
-        let mut to: Vec<HelloTo> = ranked.into_iter().map(|(_, to)| to).collect();
+        let mut to = peer::named(ranked, self.hello_room(), self.hellos_said);
+        self.hellos_said = self.hellos_said.wrapping_add(1);
         let CodingParams { mode, field, symbol_size, .. } = self.setting.coding;
         let block_size = match mode {
             Mode::Block => self.setting.coding.block_size,

@@ -11,7 +11,6 @@ pub(super) struct Drops {
     pub(super) turned_back: u64,
     pub(super) expired: u64,
     pub(super) too_long: u64,
-    pub(super) held_up: u64,
     pub(super) malformed: u64,
     pub(super) forged: u64,
     pub(super) replayed: u64,
@@ -79,8 +78,9 @@ crate::counters! {
         /// Frames that opened, and are none of a relay, or have a next hop that such a frame has
         /// not.
         pub relay_frames_malformed: u64,
-        /// Frames of neighbours that were held up on their way: later ones had come long before, or
-        /// at all before a combination.
+        /// Frames of neighbours discarded as stale, as what is in them is said or sent again: a
+        /// frame sealed later had arrived a twelfth of `relay.decode_ms`, and 120 ms at least,
+        /// before; or before a combination at all.
         pub relay_frames_held_up: u64,
         /// Frames of neighbours for which the table of neighbours had no place.
         pub relay_neighbours_refused: u64,
@@ -123,7 +123,7 @@ impl RelayStation {
             relay_packets_expired: drops.expired + stats.expired,
             relay_packets_too_long: drops.too_long,
             relay_frames_malformed: drops.malformed + stats.malformed,
-            relay_frames_held_up: drops.held_up + stats.overtaken,
+            relay_frames_held_up: stats.held_up,
             relay_neighbours_refused: stats.neighbour_table_full,
             relay_tags_failed: drops.forged,
             relay_packets_replayed: drops.replayed,

@@ -9,22 +9,13 @@ use corridor_base::Time;
 use crate::config::StationId;
 use crate::link::handshake::Opened;
 
-/// The part of the time for which packets are kept for which a frame may be held up on its way
-/// before it is refused: three of them are what there is behind the last quarter at which packets
-/// go again. So whatever comes is known if it came before.
-const HELD_UP_PARTS: u32 = 12;
-
-/// What was heard last of all neighbours: no more than may be configured.
+/// What was heard last of the sessions of all neighbours: no more than may be configured.
 #[derive(Default)]
 pub(super) struct Heard(Vec<(StationId, Marks)>);
 
-/// What was heard last of one neighbour.
-#[derive(Clone, Copy, Default)]
+/// What was heard last of one neighbour's session.
+#[derive(Clone, Copy)]
 struct Marks {
-    /// Its session, and the one before.
-    session: Option<u16>,
-    before: Option<u16>,
-    since: Time,
     /// Counter of its newest frame, and the same at a time before.
     newest: u32,
     marked: u32,
@@ -35,29 +26,30 @@ struct Marks {
 
 impl Heard {
     /// Notes a frame that opened. Whether it was held up on its way: one that its sender has sent
-    /// later came a twelfth of the time at least before for which packets are kept. If it was a
-    /// quarter, that is said for certain.
-    pub(super) fn note(&mut self, now: Time, opened: Opened, kept_for: Duration) -> bool {
+    /// later came so long before, or earlier. If it was three times as long before, that is said
+    /// for certain ([`corridor_relay::RelayConfig::held_up_for`]).
+    pub(super) fn note(&mut self, now: Time, opened: Opened, after: Duration) -> bool {
         let from = opened.from;
         let at = self.0.iter().position(|(known, _)| *known == from).unwrap_or_else(|| {
-            self.0.push((from, Marks::default()));
+            self.0.push((from, Marks::new(now)));
             self.0.len() - 1
         });
-        let (session, counter) = (opened.header.session_tag, opened.header.counter);
-        self.0[at].1.note(now, (session, counter), kept_for / HELD_UP_PARTS)
+        self.0[at].1.note(now, opened.header.counter, after)
+    }
+
+    /// A neighbour has begun another session, whose frames count from 0. None of the one before
+    /// opens any more.
+    pub(super) fn forget(&mut self, neighbour: StationId) {
+        self.0.retain(|(known, _)| *known != neighbour);
     }
 }
 
 impl Marks {
-    fn note(&mut self, now: Time, (session, counter): (u16, u32), span: Duration) -> bool {
-        if self.session != Some(session) {
-            if self.before == Some(session) {
-                return now.since(self.since) >= span;
-            }
-            let (session, before) = (Some(session), self.session);
-            let marked_at = now;
-            *self = Marks { session, before, since: now, marked_at, ..Marks::default() };
-        }
+    fn new(now: Time) -> Self {
+        Marks { newest: 0, marked: 0, marked_at: now, overtaken: 0 }
+    }
+
+    fn note(&mut self, now: Time, counter: u32, span: Duration) -> bool {
         let passed = now.since(self.marked_at);
         if passed >= span {
             // Behind a longer pause the newest frame is as old.
@@ -77,13 +69,13 @@ mod tests {
 
     /// Frames of a session come in every 10 ms, and then this one at last. Whether it is held up.
     fn is_held_up(late_ms: u64) -> bool {
-        let mut marks = Marks::default();
+        let mut marks = Marks::new(Time::ZERO);
         for number in 0..200 {
             let now = Time::from_millis(5_000 + 10 * number);
-            assert!(!marks.note(now, (7, 100 + number as u32), SPAN));
+            assert!(!marks.note(now, 100 + number as u32, SPAN));
         }
         let sent = 299 - late_ms as u32 / 10;
-        marks.note(Time::from_millis(5_000 + 1_990), (7, sent), SPAN)
+        marks.note(Time::from_millis(5_000 + 1_990), sent, SPAN)
     }
 
     #[test]
@@ -93,15 +85,11 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_pause_what_is_newer_is_taken_and_of_the_session_before_nothing() {
-        let (mut marks, ms) = (Marks::default(), Time::from_millis);
-        assert!(!marks.note(ms(0), (7, 1_000), SPAN));
-        assert!(!marks.note(ms(60_000), (7, 1_002), SPAN), "newer");
-        assert!(!marks.note(ms(60_050), (7, 1_001), SPAN), "overtaken just now");
-        assert!(marks.note(ms(60_050), (7, 999), SPAN), "overtaken a minute ago");
-        assert!(!marks.note(ms(60_060), (8, 1), SPAN), "another session");
-        assert!(!marks.note(ms(60_100), (7, 1_003), SPAN), "the end of the last one");
-        assert!(marks.note(ms(60_160), (7, 1_004), SPAN), "late");
-        assert!(!marks.note(ms(60_170), (8, 2), SPAN));
+    fn behind_a_pause_what_is_newer_is_taken() {
+        let (mut marks, ms) = (Marks::new(Time::ZERO), Time::from_millis);
+        assert!(!marks.note(ms(0), 1_000, SPAN));
+        assert!(!marks.note(ms(60_000), 1_002, SPAN), "newer");
+        assert!(!marks.note(ms(60_050), 1_001, SPAN), "overtaken just now");
+        assert!(marks.note(ms(60_050), 999, SPAN), "overtaken a minute ago");
     }
 }

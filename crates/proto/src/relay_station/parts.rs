@@ -1,8 +1,9 @@
 //! Frames of a relay that go in parts: what was made for longer ones than the interface takes now.
 
-use super::RelayStation;
 use super::late::Heard;
+use super::{RelayStation, Sender};
 use crate::config::StationId;
+use crate::station::Rejection;
 use crate::station::parts::{Cut, Parts};
 use crate::wire::{Chunks, Kind, OVERHEAD_LEN, Part, RELAYED_LEN, Relayed};
 
@@ -66,14 +67,13 @@ impl RelayStation {
         self.frames.to
     }
 
-    /// Takes a part of a neighbour's frame, and that as soon as all of it has come. Whether it is
-    /// one.
-    pub(super) fn take_part(&mut self, from: StationId, body: &[u8]) -> bool {
+    /// Takes a part of a neighbour's frame, and that as soon as all of it has come.
+    pub(super) fn take_part(&mut self, from: Sender, body: &[u8]) -> Result<(), Rejection> {
         let Some(part) = Part::parse(body) else {
             self.drops.malformed += 1;
-            return false;
+            return Err(Rejection::NotForUs);
         };
-        let Some(whole) = self.frames.parts.take(from, &part) else { return true };
+        let Some(whole) = self.frames.parts.take(from.id, &part) else { return Ok(()) };
         self.stats.symbols_joined += 1;
         // A part of a part there is not.
         self.take_chunk(from, Chunks::only(&whole).filter(|chunk| chunk.kind == Kind::Relayed))

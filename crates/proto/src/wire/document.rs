@@ -21,7 +21,8 @@ use super::intervals::{INTERVALS_LEN, Intervals};
 use super::*;
 use crate::bounds::{
     CHUNKS_MAX, FEEDBACK_INTERVAL_MAX, FRAME_LEN_MAX, HELLO_INTERVAL_TOLD_MAX,
-    HELLO_INTERVAL_TOLD_MIN, MTU_ECHOES_MAX, PARTS_WHOLES_MAX, SESSION_FRAMES_MAX, SYMBOL_SIZE_MIN,
+    HELLO_INTERVAL_TOLD_MIN, MTU_ECHOES_MAX, PARTS_MAX, PARTS_WHOLES_MAX, SESSION_FRAMES_MAX,
+    SYMBOL_SIZE_MIN,
 };
 use crate::flow::symbol::{Packet, append_packet};
 use crate::flow::tcp_nc::RUNS_MAX;
@@ -587,6 +588,7 @@ fn parts(page: &Document) {
     assert_eq!(bytes.len() - 5, PART_LEN);
     assert_eq!(page.values("PART", "length"), format!("2 to {FRAME_LEN_MAX}"));
     assert!(page.text.contains(&format!("parts of {PARTS_WHOLES_MAX} wholes of each peer")));
+    assert!(page.text.contains(&format!("of each up to {PARTS_MAX} parts")));
 }
 
 fn relays(page: &Document) {
@@ -611,7 +613,8 @@ fn relays(page: &Document) {
         [("packet", b"packet"), ("number", &[1, 2, 3, 4, 5, 6, 7]), ("tag", &[8; END_TAG_LEN])];
     page.layout("Packet between ends", &between_ends, &fields);
     let parts = [part(0x0a0b, 0x0c0d, 4, 0x0101_0101_0101_0101), part(2, 3, 1, 4)];
-    let coded = Frame::Coded { counter: 0x0102_0304, parts, xored: b"xxxx" }.to_bytes();
+    let coded =
+        |asks| Frame::Coded { counter: 0x0102_0304, parts, asks, xored: b"xxxx" }.to_bytes();
     let fields: [(&str, &[u8]); 11] = [
         ("kind", &[2]),
         ("counter", counter),
@@ -625,7 +628,9 @@ fn relays(page: &Document) {
         ("second id", &[0, 0, 0, 0, 0, 0, 0, 4]),
         ("xored", b"xxxx"),
     ];
-    page.layout("Relay's two packets", &coded, &fields);
+    page.layout("Relay's two packets", &coded(false), &fields);
+    assert_eq!(page.values("Relay's two packets", "kind"), "2, 7");
+    assert_eq!((coded(true)[0], &coded(true)[1..]), (7, &coded(false)[1..]));
     let entries = vec![NeighbourReport { node: NodeId(0x0a0b), heard: 7, coded: 9, failed: 8 }];
     let announcement = Frame::Announcement { counter: 0x0102_0304, entries }.to_bytes();
     let (head, entry) = announcement.split_at(6);

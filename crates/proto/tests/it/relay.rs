@@ -406,6 +406,31 @@ fn a_queue_is_bounded_and_what_it_drops_is_counted() {
     assert_eq!(row.stations[0].stats().packets_dropped_ingress, 3);
 }
 
+/// A relay that takes another session counts from 0 again: its frames were taken for ones that were
+/// held up where the tag of the session was the same by chance.
+#[test]
+fn frames_of_another_session_are_not_held_up() {
+    let mut row = Row::new(2, RelayConfig::default());
+    for (at, station) in row.stations.iter_mut().enumerate() {
+        let config =
+            RelayStationConfig { broadcast: true, ..config(at, 2, RelayConfig::default()) };
+        *station = RelayStation::new(config, [at as u8 + 1; 32], Time::ZERO).unwrap();
+    }
+    row.run(2_000);
+    let before = row.stations[1].stats().sessions_accepted;
+    row.stations[0].set_session_frames(300);
+    let mut accepted = 0;
+    for number in 0..600_u32 {
+        let outcome = row.put(0, &datagram(0, 1, 64, &number.to_be_bytes()));
+        accepted += usize::from(outcome == PacketOutcome::Accepted);
+        row.run(5);
+    }
+    row.run(100);
+    assert!(row.stations[1].stats().sessions_accepted > before && accepted > 500);
+    assert_eq!(row.counters(1).relay_frames_held_up, 0);
+    assert_eq!(row.delivered[1].len(), accepted);
+}
+
 /// What a relay makes of a frame: what comes of it, and whether anything in it has changed beside
 /// the counter that says so.
 fn told(row: &mut Row, at: usize, frame: &[u8]) -> (FrameOutcome, bool) {

@@ -542,7 +542,7 @@ pub fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
 /// What goes next from a node, if anything does, and what comes of it at the other one.
 fn pass(now: Time, from: &mut Relay, to: &mut Relay, number: u16) -> Vec<Arc<[u8]>> {
     let frame = from.poll_transmit(now).expect("there is one").frame;
-    assert!(to.handle_frame(now, NodeId(number), true, &frame));
+    assert!(to.handle_frame(now, NodeId(number), true, &frame).is_yes());
     core::iter::from_fn(|| to.poll_received()).map(|received| received.packet).collect()
 }
 

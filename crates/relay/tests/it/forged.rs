@@ -23,7 +23,7 @@ fn part(to: u16, bytes: &[u8]) -> Part {
 }
 
 fn coded(parts: [Part; 2], xored: &[u8]) -> Vec<u8> {
-    Frame::Coded { counter: 7, parts, xored }.to_bytes()
+    Frame::Coded { counter: 7, parts, asks: false, xored }.to_bytes()
 }
 
 fn right() -> Vec<u8> {
@@ -34,7 +34,7 @@ fn right() -> Vec<u8> {
 fn counted(frame: &[u8]) -> (RelayStats, usize) {
     let mut node = node();
     let before = node.stats();
-    let parsed = node.handle_frame(ms(1), NodeId(2), false, frame);
+    let parsed = node.handle_frame(ms(1), NodeId(2), false, frame).is_yes();
     assert_eq!(parsed, node.stats().malformed == before.malformed);
     let received = core::iter::from_fn(|| node.poll_received()).count();
     assert_eq!(node.poll_transmit(ms(1)), None, "nothing comes of it");
@@ -47,7 +47,7 @@ fn a_sound_frame_is_decoded_once() {
     assert_eq!((stats.decoded, received), (1, 1));
     let mut node = node();
     for _ in 0..3 {
-        assert!(node.handle_frame(ms(1), NodeId(2), false, &right()), "it is a frame");
+        assert!(node.handle_frame(ms(1), NodeId(2), false, &right()).is_yes(), "it is a frame");
     }
     assert_eq!(core::iter::from_fn(|| node.poll_received()).count(), 1);
     assert_eq!(node.stats().duplicates, 2);
@@ -170,19 +170,21 @@ fn reports_that_are_cut_short_or_too_many_or_of_others_change_nothing() {
     let report = |node| Report { node: NodeId(node), newest: 1, came: 0 };
     let whole = with_reports(&[report(1), report(3)], &[]);
     for len in 1..whole.len() {
-        assert!(!node.handle_frame(ms(2), NodeId(0), false, &whole[..len]), "{len} bytes");
+        assert!(!node.handle_frame(ms(2), NodeId(0), false, &whole[..len]).is_yes(), "{len} bytes");
     }
     let many = [report(1); REPORTS_MAX + 1];
-    assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&many, &[])));
-    assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[], &[])));
+    assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&many, &[])).is_yes());
+    assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[], &[])).is_yes());
     assert_eq!(node.stats().malformed, whole.len() as u64 + 1);
     // One of another node's frames, and one by who is owed nothing.
-    assert!(node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(3)], &[])));
-    assert!(node.handle_frame(ms(2), NodeId(2), false, &with_reports(&[report(1)], &[])));
+    assert!(node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(3)], &[])).is_yes());
+    assert!(node.handle_frame(ms(2), NodeId(2), false, &with_reports(&[report(1)], &[])).is_yes());
     assert_eq!(node.stats().resent, 0);
     // Who says again and again that it lacks a packet gets it once.
     for _ in 0..100 {
-        assert!(node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(1)], &[])));
+        assert!(
+            node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(1)], &[])).is_yes()
+        );
     }
     assert_eq!(node.stats().resent, 1);
 }

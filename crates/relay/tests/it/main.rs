@@ -2,5 +2,6 @@
 
 mod chain;
 mod forged;
+mod held_up;
 mod random;
 mod repair;

@@ -34,7 +34,7 @@ impl Hop {
     }
 
     fn deliver(&mut self, transmit: &Transmit) {
-        assert!(self.to.handle_frame(self.now, NodeId(1), true, &transmit.frame));
+        assert!(self.to.handle_frame(self.now, NodeId(1), true, &transmit.frame).is_yes());
         let received = core::iter::from_fn(|| self.to.poll_received());
         self.received.extend(received.map(|received| received.packet));
     }
@@ -181,8 +181,14 @@ fn forged_repairs_bring_nothing_and_keep_nothing_from_coming() {
         let mut combined = vec![counter as u8; SYMBOL_HEAD_BYTES + 1 + counter as usize % 50];
         combined[3] ^= 7;
         let bits = counter.wrapping_mul(0x9e37_79b9) | 1;
-        assert!(hop.to.handle_frame(hop.now, NodeId(1), true, &repair(counter, bits, &combined)));
-        assert!(hop.to.handle_frame(hop.now, NodeId(1), true, &repair(counter, 1, &combined)));
+        assert!(
+            hop.to
+                .handle_frame(hop.now, NodeId(1), true, &repair(counter, bits, &combined))
+                .is_yes()
+        );
+        assert!(
+            hop.to.handle_frame(hop.now, NodeId(1), true, &repair(counter, 1, &combined)).is_yes()
+        );
     }
     assert!(hop.to.poll_received().is_none());
     assert!(hop.to.stats().repair_mismatches > before.repair_mismatches);
@@ -199,11 +205,14 @@ fn repairs_that_are_cut_short_are_none() {
     let mut node = relay(1, RelayConfig::default());
     // Less than a head, or nothing behind it.
     for len in 1..=whole.len() - b"packet".len() {
-        assert!(!node.handle_frame(ms(1), NodeId(2), true, &whole[..len]), "{len} bytes");
+        assert!(!node.handle_frame(ms(1), NodeId(2), true, &whole[..len]).is_yes(), "{len} bytes");
     }
-    assert!(node.handle_frame(ms(1), NodeId(2), true, &whole));
-    assert!(!node.handle_frame(ms(1), NodeId(2), true, &repair(7, 2, &symbol)), "not its newest");
-    assert!(node.handle_frame(ms(1), NodeId(2), false, &whole), "it is another one's");
+    assert!(node.handle_frame(ms(1), NodeId(2), true, &whole).is_yes());
+    assert!(
+        !node.handle_frame(ms(1), NodeId(2), true, &repair(7, 2, &symbol)).is_yes(),
+        "not its newest"
+    );
+    assert!(node.handle_frame(ms(1), NodeId(2), false, &whole).is_yes(), "it is another one's");
     assert_eq!(node.stats().overheard, 1);
     let (reports, _) = split(&whole).expect("there are none");
     assert!(reports.is_empty());
@@ -214,7 +223,7 @@ fn repairs_of_many_neighbours_are_bounded() {
     let mut node = relay(1, RelayConfig::default());
     let combined = [0; SYMBOL_HEAD_BYTES + 1];
     for from in 2..1_000 {
-        assert!(node.handle_frame(ms(1), NodeId(from), true, &repair(40, 3, &combined)));
+        assert!(node.handle_frame(ms(1), NodeId(from), true, &repair(40, 3, &combined)).is_yes());
     }
     assert_eq!(node.repairers(), corridor_relay::REPAIRERS_MAX);
 }

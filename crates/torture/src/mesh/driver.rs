@@ -34,7 +34,8 @@ const ON_THE_WAY_MAX: Duration = Duration::from_secs(2);
 /// How often it is asked whether all is at rest.
 const REST_ASKED: Duration = Duration::from_millis(200);
 /// How long a frame may be held up on its way to a relay that is to know still what came before: a
-/// quarter of the time for which packets are kept, as what goes again does so for three of them.
+/// quarter of the time for which packets are kept, as what goes again does so for three of them. On
+/// purpose not `RelayConfig::held_up_for`, by which it is judged.
 const HELD_UP_MAX: Duration = Duration::from_millis(1_500 / 4);
 /// Frames that are kept to be bent.
 const RECORDED_MAX: usize = 64;

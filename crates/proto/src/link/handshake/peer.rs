@@ -191,3 +191,22 @@ impl Peer {
         accepted.map(|to| (0, to)).chain((1..).zip(pending))
     }
 }
+
+/// Whom a HELLO speaks to that has room for so many, of all entries of its peers: accepted sessions
+/// before knocking ones, and of each peer the one that was heard last before others, so that nobody
+/// can crowd them out. Where not all have room, those of a rank take turns, HELLO by HELLO, and a
+/// knocking session has the last place: a peer that has restarted is not kept waiting by those that
+/// are there.
+pub(super) fn named(mut ranked: Vec<(usize, HelloTo)>, room: usize, turn: usize) -> Vec<HelloTo> {
+    ranked.sort_by_key(|&(rank, _)| rank);
+    if ranked.len() > room {
+        for of_rank in ranked.chunk_by_mut(|(one, _), (other, _)| one == other) {
+            of_rank.rotate_left(turn % of_rank.len());
+        }
+        let knocking = ranked.iter().position(|&(rank, _)| rank > 0);
+        if let Some(knocking) = knocking.filter(|&at| room > 1 && at >= room) {
+            ranked.swap(room - 1, knocking);
+        }
+    }
+    ranked.into_iter().take(room).map(|(_, to)| to).collect()
+}

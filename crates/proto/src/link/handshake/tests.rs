@@ -283,6 +283,33 @@ fn a_hello_is_no_longer_than_frames_may_be() {
     assert_eq!(hello(&mut here, now).len(), FRAME_LEN_MIN - COOKIE_MAC_HEAD_LEN);
 }
 
+/// In frames of 256 bytes a HELLO names three: the fourth was never named, and of four that are
+/// there none that has started anew was ever set its challenge.
+#[test]
+fn where_a_hello_has_no_room_for_all_peers_they_take_turns() {
+    let peers = [2, 3, 4, 5];
+    for len in [FRAME_LEN_MIN, 296, 349] {
+        let mut groups = vec![group(1, &peers, 1)];
+        groups.extend(peers.map(|id| group(id, &[1], id)));
+        groups[0].limit_frames(len);
+        let now = converse(&mut groups, Time::ZERO);
+        let all_up = |groups: &[Group]| {
+            peers.into_iter().zip(&groups[1..]).all(|(id, there)| {
+                groups[0].is_up(StationId(id.into())) && there.is_up(StationId(1))
+            })
+        };
+        assert!(all_up(&groups), "{len} bytes");
+        for (at, id) in (1..).zip(peers) {
+            groups[at] = group(id, &[1], 10 + id);
+            let instance = groups[at].instance();
+            converse(&mut groups, now);
+            let known = groups[0].peer(StationId(id.into())).and_then(|it| it.session.as_ref());
+            assert_eq!(known.map(|session| session.instance), Some(instance), "{len} bytes, {id}");
+            assert!(all_up(&groups), "{len} bytes, {id}");
+        }
+    }
+}
+
 #[test]
 fn a_peer_that_goes_or_falls_silent_is_looked_for_as_at_first() {
     for says_goodbye in [true, false] {

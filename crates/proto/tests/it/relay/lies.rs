@@ -83,7 +83,7 @@ fn bodies_that_lie_are_malformed() {
     let mut liar = Liar::new();
     let packet = datagram(0, 2, 64, b"a lie");
     let part = |to, len_bytes, id| Part { to: NodeId(to), ttl: 3, len_bytes, id: PacketId(id) };
-    let coded = |parts| Frame::Coded { counter: 9, parts, xored: &[7; 60] }.to_bytes();
+    let coded = |parts| Frame::Coded { counter: 9, parts, asks: false, xored: &[7; 60] }.to_bytes();
     let entry = |id, failed| NeighbourReport { node: NodeId(id), heard: 9, coded: 1, failed };
     let announcement = |entries| Frame::Announcement { counter: 9, entries }.to_bytes();
     let cases: Vec<(&str, Vec<u8>)> = vec![
