@@ -29,6 +29,10 @@ pub(crate) fn log(event: &Event) {
             "a packet from {from} was dropped: it is not what its end has sent, or that end does \
              not name this one in an [[end]] of its file"
         ),
+        Event::PacketRepeated { from } => tracing::warn!(
+            "a packet from {from} was dropped: it came before, or the clock of its end is behind \
+             what it was in a run before, and nothing of it is taken until that clock is right"
+        ),
         // Those the run loop acts on, and says so.
         Event::ModeDiffers { .. } | Event::PathMtu { .. } => {}
     }

@@ -209,6 +209,12 @@ pub enum Event {
         /// Its source.
         from: IpAddr,
     },
+    /// A packet across relays came from its end before, or its number is lower than that end has
+    /// sent, as when its clock was put back. It was dropped.
+    PacketRepeated {
+        /// Its source.
+        from: IpAddr,
+    },
 }
 
 /// A station in any role.

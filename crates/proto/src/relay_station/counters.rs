@@ -87,7 +87,8 @@ crate::counters! {
         /// Packets for this host from another end's networks that were dropped because that end has
         /// not made them, or they were changed on their way.
         pub relay_tags_failed: u64,
-        /// The same, dropped because they had come before, or are older than a thousand that have.
+        /// The same, dropped because they had come before, or are older than 16384
+        /// that have.
         pub relay_packets_replayed: u64,
     }
 }

@@ -204,6 +204,56 @@ fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() 
     assert_eq!(row.delivered[LAST], Vec::<Vec<u8>>::new());
 }
 
+/// As a radio without a battery for its clock does, until NTP has set it.
+#[test]
+fn an_end_that_starts_before_its_clock_is_right_is_heard_once_that_was_set() {
+    let mut row = met();
+    row.put(0, &packet(1));
+    row.run(200);
+    assert_eq!(row.delivered[LAST], [after(&packet(1), 1)]);
+    row.stations[0] = relay(0, 0, row.now);
+    row.run(3_000);
+    for number in 2..5 {
+        row.put(0, &packet(number));
+        row.run(200);
+    }
+    assert_eq!(row.delivered[LAST].len(), 1);
+    assert_eq!(row.counters(LAST).relay_packets_replayed, 3);
+    let from = std::net::IpAddr::from(v4(0));
+    let told = row.events.iter().filter(|&event| *event == Event::PacketRepeated { from });
+    assert_eq!(told.count(), 1, "once a minute at most");
+    row.stations[0].set_clock(row.now, 3_000_000_000_000);
+    row.put(0, &packet(5));
+    row.run(200);
+    assert_eq!(row.delivered[LAST].last(), Some(&after(&packet(5), 1)));
+    assert_eq!(row.counters(LAST).relay_packets_replayed, 3);
+}
+
+/// Numbers that followed the clock all the time would be too far apart to be overtaken.
+#[test]
+fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_back() {
+    let mut row = met();
+    let mut middle = Middle::new();
+    middle.run(&mut row, 3_000, &mut |_| {});
+    let mut numbers = Vec::new();
+    let mut offset_us = 1_000_000_000_i64;
+    for gained_us in [0, 900_000, -500_000, 500_000, 200_000, -5_000_000, 7_000_000, 0] {
+        offset_us += gained_us;
+        let clock_ns = (offset_us * 1_000) as u64 + row.now.as_nanos();
+        row.stations[0].set_clock(row.now, clock_ns);
+        row.put(0, &packet(numbers.len() as u32));
+        middle.run(&mut row, 200, &mut |packet| {
+            let trailer = packet.last_chunk::<END_TRAILER_LEN>().expect("a trailer");
+            let mut number = [0; 8];
+            number[1..].copy_from_slice(&trailer[..7]);
+            numbers.push(u64::from_be_bytes(number));
+        });
+    }
+    let follows: Vec<bool> = numbers.windows(2).map(|pair| pair[1] != pair[0] + 1).collect();
+    assert_eq!(follows, [false, false, false, true, false, true, false], "{numbers:?}");
+    assert!(numbers.is_sorted());
+}
+
 #[test]
 fn ends_without_a_key_of_their_own_or_with_ours_are_refused() {
     let with = |security: Security, public| {
