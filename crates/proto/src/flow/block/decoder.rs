@@ -246,9 +246,12 @@ impl Decoder {
     /// The helper is left out: what it has sent is dropped, of all blocks.
     pub(crate) fn drop_helper_rows(&mut self, now: Time, stats: &mut Stats) {
         for slot in self.slots.iter_mut().flatten() {
-            let Some(proof) = slot.proof.as_mut().filter(|proof| proof.has_helper_rows()) else {
+            let Some(proof) = &mut slot.proof else { continue };
+            // It is blamed for what it has sent, not once for each block of that.
+            proof.end_dispute();
+            if !proof.has_helper_rows() {
                 continue;
-            };
+            }
             let rank = slot.coder.rank();
             proof.drop_helper_rows(&mut slot.coder);
             stats.rows_dropped += (rank - slot.coder.rank()) as u64;

@@ -183,3 +183,29 @@ fn no_helper_is_named_where_no_tag_of_the_encoder_ever_held() {
         assert_eq!(flow.decoder.take_verdict(), verdict, "{instance}");
     }
 }
+
+/// The encoder's first symbol, a coded row of it, and more of the helper's than are left.
+fn dispute(flow: &mut Flow, block: u32) {
+    flow.source(block, 0);
+    flow.coded(block, BLOCK_SIZE, 1, Row::Right, Origin::Encoder);
+    for seed in 2..=u32::from(BLOCK_SIZE) {
+        flow.coded(block, BLOCK_SIZE, seed, Row::Wrong, Origin::Helper);
+    }
+    assert_eq!(flow.decoder.take_verdict(), None, "the encoder's row may be the one");
+}
+
+#[test]
+fn what_a_helper_has_sent_of_several_blocks_is_blamed_once() {
+    let mut flow = Flow::new();
+    let blocks = [BASE, BASE + 1, BASE + 2];
+    blocks.iter().for_each(|&block| dispute(&mut flow, block));
+    for block in blocks {
+        (1..BLOCK_SIZE - 1).for_each(|index| flow.source(block, index));
+        let verdict = (block == BASE).then_some(Verdict::Helper);
+        assert_eq!(flow.decoder.take_verdict(), verdict, "{block}");
+        if verdict.is_some() {
+            flow.decoder.drop_helper_rows(flow.now, &mut flow.stats);
+        }
+    }
+    assert_eq!(flow.delivered(), blocks.map(all_of).concat());
+}

@@ -194,6 +194,11 @@ impl Proof {
         is_settled.then_some(Verdict::Helper)
     }
 
+    /// Whose rows were bad is known of another block.
+    pub(crate) fn end_dispute(&mut self) {
+        self.is_disputed = false;
+    }
+
     /// Takes the helper's rows out of a block.
     pub(crate) fn drop_helper_rows(&mut self, coder: &mut BlockDecoder) {
         self.helper_rows = 0;
