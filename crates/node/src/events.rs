@@ -13,10 +13,11 @@ pub(crate) fn log(event: &Event) {
         }
         Event::PeerSilent { peer } => tracing::warn!("station {} has fallen silent", peer.0),
         Event::PeerGone { peer } => tracing::info!("station {} has ended", peer.0),
-        Event::HelperLeftOut { helper, flow, span } => tracing::warn!(
-            "helper {} has sent what is not made of what station {} sends: nothing of it was \
+        Event::HelperLeftOut { helper, flow, is_proven, span } => tracing::warn!(
+            "helper {} {} sent what is not made of what station {} sends: nothing of it was \
              delivered, and the helper is left out for {} s",
             helper.0,
+            if *is_proven { "has" } else { "is suspected to have" },
             flow.0,
             span.as_secs()
         ),

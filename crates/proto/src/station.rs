@@ -194,6 +194,9 @@ pub enum Event {
         helper: StationId,
         /// The encoder.
         flow: StationId,
+        /// Whether it must have been the helper. Else somebody may have sealed rows in the
+        /// encoder's name: the block was given up before that was known.
+        is_proven: bool,
         /// For how long.
         span: Duration,
     },

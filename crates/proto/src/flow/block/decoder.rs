@@ -349,6 +349,9 @@ impl Decoder {
 
     fn finish_base(&mut self) {
         if let Some(Some(mut slot)) = self.slots.pop_front() {
+            if slot.proof.as_ref().is_some_and(Proof::is_disputed) {
+                self.blame.suspect();
+            }
             slot.coder.reset();
             self.spare.push(slot.coder);
         }

@@ -209,3 +209,16 @@ fn what_a_helper_has_sent_of_several_blocks_is_blamed_once() {
     }
     assert_eq!(flow.delivered(), blocks.map(all_of).concat());
 }
+
+/// Where the encoder repairs more slowly than blocks are given up, a helper that lies would spoil
+/// one after the other.
+#[test]
+fn a_helper_is_suspected_when_a_block_is_given_up_in_dispute() {
+    let mut flow = Flow::new();
+    dispute(&mut flow, BASE);
+    assert_eq!((flow.wait(2 * DEADLINE), flow.decoder.take_verdict()), (0, None), "nobody waits");
+    flow.source(BASE + 1, 0);
+    assert_eq!(flow.wait(2 * DEADLINE), 1);
+    assert_eq!(flow.decoder.take_verdict(), Some(Verdict::Suspected));
+    assert_eq!(flow.delivered(), [(BASE, 0), (BASE + 1, 0)]);
+}

@@ -25,12 +25,15 @@ pub(crate) enum Origin {
 }
 
 /// What was found out about rows, when a tag had failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Without the helper's all are proven.
-    Helper,
     /// Rows in the encoder's name are not its own.
     Unknown,
+    /// It was without the helper's that none failed, and the block was given up before it was known
+    /// that all others are proven.
+    Suspected,
+    /// Without the helper's all are proven.
+    Helper,
 }
 
 /// Who is to blame, if that has not been asked for.
@@ -43,7 +46,14 @@ pub(crate) struct Blame {
 
 impl Blame {
     pub(crate) fn note(&mut self, verdict: Option<Verdict>) {
-        self.verdict = verdict.or(self.verdict);
+        self.verdict = self.verdict.max(verdict);
+    }
+
+    /// A block was given up in dispute: the next one would be, too.
+    pub(crate) fn suspect(&mut self) {
+        if self.has_proven {
+            self.note(Some(Verdict::Suspected));
+        }
     }
 
     /// Ends the dispute about a block, if it can be. Where no tag ever holds, it need not be the
