@@ -367,6 +367,7 @@ impl RelayStation {
 
     /// Hands a packet to the host, with the hops that are left to it, if it is what its end sent.
     fn deliver(&mut self, ttl: u16, packet: PacketRef<'_>) {
+        self.drops.unnamed += u64::from(self.table.ends.is_unnamed(packet));
         let len = match self.table.ends.open(packet) {
             Ok(len) => len,
             Err(refused) => return self.refuse(refused, packet),

@@ -15,6 +15,8 @@ pub(super) struct Drops {
     pub(super) malformed: u64,
     pub(super) forged: u64,
     pub(super) replayed: u64,
+    /// These were passed on, and should perhaps not have been.
+    pub(super) unnamed: u64,
 }
 
 crate::counters! {
@@ -90,6 +92,9 @@ crate::counters! {
         /// The same, dropped because they had come before, or are older than 16384
         /// that have.
         pub relay_packets_replayed: u64,
+        /// Packets for this host that were delivered with a tag that nobody has looked at: they
+        /// have as much behind them as those of another end, and no end here has their source.
+        pub relay_tags_unnamed: u64,
     }
 }
 
@@ -128,6 +133,7 @@ impl RelayStation {
             relay_neighbours_refused: stats.neighbour_table_full,
             relay_tags_failed: drops.forged,
             relay_packets_replayed: drops.replayed,
+            relay_tags_unnamed: drops.unnamed,
         }
     }
 }

@@ -162,6 +162,13 @@ impl Ends {
         Trailer { number: *newest, tag }.write(packet);
     }
 
+    /// Whether a packet has as much behind it as that of an end, and its source is none that is
+    /// named: it is not held against what is there.
+    pub(super) fn is_unnamed(&self, packet: PacketRef<'_>) -> bool {
+        let source = packet.addresses().and_then(|(source, _)| self.end_of(source));
+        source.is_none() && packet.len() == packet.view().end() + END_TRAILER_LEN
+    }
+
     /// How many bytes of a packet are for the host: all of it, where its source is no end; else
     /// what its tag vouches for.
     pub(super) fn open(&mut self, packet: PacketRef<'_>) -> Result<usize, Refused> {

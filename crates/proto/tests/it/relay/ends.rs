@@ -17,6 +17,11 @@ fn private(at: usize) -> PrivateKey {
 
 /// The relay at a place of the row, with its own key; both ends of the row name each other.
 fn relay(at: usize, run: u64, now: Time) -> RelayStation {
+    let config = keyed(at, run);
+    RelayStation::new(config, [16 * run as u8 + at as u8; 32], now).expect("a sound configuration")
+}
+
+fn keyed(at: usize, run: u64) -> RelayStationConfig {
     let mut config = config(at, COUNT, RelayConfig::paper());
     let peers = config.neighbours.iter().map(|&(station, _)| {
         let public = private(usize::from(station.0) - 1).public();
@@ -36,7 +41,7 @@ fn relay(at: usize, run: u64, now: Time) -> RelayStation {
             psk: Some(Psk::from([5; 32])),
         });
     }
-    RelayStation::new(config, [16 * run as u8 + at as u8; 32], now).expect("a sound configuration")
+    config
 }
 
 fn met() -> Row {
@@ -252,6 +257,24 @@ fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_ba
     let follows: Vec<bool> = numbers.windows(2).map(|pair| pair[1] != pair[0] + 1).collect();
     assert_eq!(follows, [false, false, false, true, false, true, false], "{numbers:?}");
     assert!(numbers.is_sorted());
+}
+
+/// Tags are put on by where a packet goes, and asked for by where it comes from.
+#[test]
+fn a_tag_that_nobody_looks_at_is_counted() {
+    let mut row = met();
+    let sent = [packet(1), datagram6(0, LAST, 64, b"from another of its addresses")];
+    let mut config = keyed(LAST, 2);
+    config.ends[0].networks.truncate(1);
+    row.stations[LAST] = RelayStation::new(config, [99; 32], row.now).expect("sound");
+    row.run(3_000);
+    for (number, packet) in sent.iter().enumerate() {
+        row.put(0, packet);
+        row.run(200);
+        assert_eq!(row.counters(LAST).relay_tags_unnamed, number as u64);
+    }
+    let unseen = row.delivered[LAST][1].split_at(sent[1].len());
+    assert_eq!((unseen.0, unseen.1.len()), (&after(&sent[1], 1)[..], END_TRAILER_LEN));
 }
 
 #[test]
