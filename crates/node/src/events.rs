@@ -13,10 +13,11 @@ pub(crate) fn log(event: &Event) {
         }
         Event::PeerSilent { peer } => tracing::warn!("station {} has fallen silent", peer.0),
         Event::PeerGone { peer } => tracing::info!("station {} has ended", peer.0),
-        Event::HelperLeftOut { helper, flow, span } => tracing::warn!(
-            "helper {} has sent what is not made of what station {} sends: nothing of it was \
+        Event::HelperLeftOut { helper, flow, is_proven, span } => tracing::warn!(
+            "helper {} {} sent what is not made of what station {} sends: nothing of it was \
              delivered, and the helper is left out for {} s",
             helper.0,
+            if *is_proven { "has" } else { "is suspected to have" },
             flow.0,
             span.as_secs()
         ),
@@ -28,6 +29,10 @@ pub(crate) fn log(event: &Event) {
         Event::PacketForged { from } => tracing::warn!(
             "a packet from {from} was dropped: it is not what its end has sent, or that end does \
              not name this one in an [[end]] of its file"
+        ),
+        Event::PacketRepeated { from } => tracing::warn!(
+            "a packet from {from} was dropped: it came before, or the clock of its end is behind \
+             what it was in a run before, and nothing of it is taken until that clock is right"
         ),
         // Those the run loop acts on, and says so.
         Event::ModeDiffers { .. } | Event::PathMtu { .. } => {}

@@ -189,6 +189,7 @@ impl Driver {
     fn run(&mut self, signals: &Signals, options: &RunOptions) -> Result<(), NodeError> {
         loop {
             let now = self.clock.now();
+            self.station.set_clock(now, wall_clock_ns());
             if self.station.poll_timeout().is_some_and(|due| due <= now) {
                 self.station.handle_timeout(now);
             }

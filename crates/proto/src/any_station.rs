@@ -65,6 +65,9 @@ pub trait Driven: Send {
     /// See [`RelayStation::handle_retries`]; of no use to others than relays.
     fn handle_retries(&mut self, _now: Time, _to: StationId, _sent: Sent) {}
 
+    /// See [`RelayStation::set_clock`]; of no use to others than relays.
+    fn set_clock(&mut self, _now: Time, _clock_ns: u64) {}
+
     /// See [`Station::note_too_long`].
     fn note_too_long(&mut self, _now: Time) {}
 
@@ -404,6 +407,10 @@ impl Driven for RelayStation {
 
     fn handle_retries(&mut self, now: Time, to: StationId, sent: Sent) {
         self.handle_retries(now, to, sent);
+    }
+
+    fn set_clock(&mut self, now: Time, clock_ns: u64) {
+        self.set_clock(now, clock_ns);
     }
 
     fn set_networks(

@@ -323,6 +323,10 @@ pub const LEFT_OUT_DEADLINES: u32 = 100;
 pub const LEFT_OUT_MAX: Duration = Duration::from_secs(3_600);
 /// Time between two lines of the log about what somebody forges, and nobody can be named for.
 pub const FORGED_TOLD: Duration = Duration::from_secs(60);
+/// A wall clock that has gained so much on ours was set, and numbers of packets between ends follow
+/// it: packets that are overtaken then are lost. Less is a clock that is being disciplined, by 500
+/// ppm at most (RFC 5905): a second of it in half an hour.
+pub const CLOCK_STEP: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -166,9 +166,13 @@ impl MacKey {
 
     /// Whether it is this text's tag; in a time that says nothing of which byte is another.
     pub(crate) fn is_tag(&self, tag: &[u8; END_TAG_LEN], context: &[u8], text: &[u8]) -> bool {
-        let differs = |all: u8, (a, b): (&u8, &u8)| all | (a ^ b);
-        self.tag(context, text).iter().zip(tag).fold(0, differs) == 0
+        is_same(&self.tag(context, text), tag)
     }
+}
+
+/// Whether two MACs are one, in a time that does not tell how much of them is.
+pub(crate) fn is_same<const N: usize>(one: &[u8; N], other: &[u8; N]) -> bool {
+    one.iter().zip(other).fold(0, |all: u8, (a, b)| all | (a ^ b)) == 0
 }
 
 #[cfg(test)]

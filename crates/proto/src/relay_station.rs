@@ -187,6 +187,12 @@ impl RelayStation {
         Ok(())
     }
 
+    /// The wall clock reads so many nanoseconds since 1970. By it other ends tell new packets from
+    /// recordings, and it may have been set since the start.
+    pub fn set_clock(&mut self, now: Time, clock_ns: u64) {
+        self.table.ends.set_clock(now, clock_ns);
+    }
+
     // ---- what comes in ------------------------------------------------------------------------
 
     /// Takes an IP packet from the host.
@@ -375,19 +381,10 @@ impl RelayStation {
 
     /// Hands a packet to the host, with the hops that are left to it, if it is what its end sent.
     fn deliver(&mut self, ttl: u16, packet: PacketRef<'_>) {
+        self.drops.unnamed += u64::from(self.table.ends.is_unnamed(packet));
         let len = match self.table.ends.open(packet) {
             Ok(len) => len,
-            Err(Refused::Forged) => {
-                self.drops.forged += 1;
-                if let Some(from) = self.table.ends.tells_of(self.now, packet) {
-                    self.push_event(Event::PacketForged { from });
-                }
-                return;
-            }
-            Err(Refused::Replayed) => {
-                self.drops.replayed += 1;
-                return;
-            }
+            Err(refused) => return self.refuse(refused, packet),
         };
         let packet = PacketRef::read(&packet.bytes()[..len]);
         let mut packet = PacketBuf::copy(packet, self.egress.buffer());
@@ -396,6 +393,23 @@ impl RelayStation {
         self.stats.packets_delivered += 1;
         self.stats.bytes_delivered += packet.len() as u64;
         self.egress.push_made(packet.into_bytes());
+    }
+
+    /// Counts a packet that is not for the host after all, and tells of it now and then.
+    fn refuse(&mut self, refused: Refused, packet: PacketRef<'_>) {
+        let told = self.table.ends.tells_of(self.now, refused, packet);
+        let (count, event) = match refused {
+            Refused::Forged => {
+                (&mut self.drops.forged, told.map(|from| Event::PacketForged { from }))
+            }
+            Refused::Replayed => {
+                (&mut self.drops.replayed, told.map(|from| Event::PacketRepeated { from }))
+            }
+        };
+        *count += 1;
+        if let Some(event) = event {
+            self.push_event(event);
+        }
     }
 
     /// What the MAC of the interface did for a neighbour since this was called last. Where nobody

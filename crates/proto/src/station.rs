@@ -196,6 +196,9 @@ pub enum Event {
         helper: StationId,
         /// The encoder.
         flow: StationId,
+        /// Whether it must have been the helper. Else somebody may have sealed rows in the
+        /// encoder's name: the block was given up before that was known.
+        is_proven: bool,
         /// For how long.
         span: Duration,
     },
@@ -208,6 +211,12 @@ pub enum Event {
     /// A packet across relays is not what its end has sent, or that end puts no tags behind what it
     /// sends here. It was dropped.
     PacketForged {
+        /// Its source.
+        from: IpAddr,
+    },
+    /// A packet across relays came from its end before, or its number is lower than that end has
+    /// sent, as when its clock was put back. It was dropped.
+    PacketRepeated {
         /// Its source.
         from: IpAddr,
     },

@@ -703,7 +703,8 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
         | Event::PathMtu { .. }
         | Event::PeerGone { .. }
         | Event::RowsForged { .. }
-        | Event::PacketForged { .. } => {}
+        | Event::PacketForged { .. }
+        | Event::PacketRepeated { .. } => {}
         Event::HelperLeftOut { .. } => coverage.add(Feature::HelpersLeftOut, 1),
     }
 }

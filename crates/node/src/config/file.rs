@@ -220,8 +220,11 @@ pub(super) struct PeerTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EndTable {
-    /// Its addresses, and the networks behind it. What comes from there without its tag is dropped,
-    /// so leave out relays between, whose messages have none. The longest prefix decides.
+    /// Its addresses, and the networks behind it: all of them, for what goes to one has a tag, and
+    /// what comes from one needs one. What an end sends from an address that the other one does not
+    /// name is not held against its tag, and counted (`relay_tags_unnamed`); what goes to one that
+    /// is not named here has no tag, and is dropped there if its source is named. Leave out relays
+    /// between, whose messages have none. The longest prefix decides.
     #[schemars(with = "Vec<String>")]
     #[schemars(extend(
         "x-expected" = "networks with prefix, as [\"10.9.0.3/32\", \"192.168.5.0/24\"]"

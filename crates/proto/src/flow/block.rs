@@ -4,6 +4,8 @@ mod ack_timer;
 pub mod budget;
 pub(crate) mod decoder;
 pub(crate) mod encoder;
+#[cfg(test)]
+mod forged_tests;
 pub(crate) mod helper;
 pub(crate) mod proof;
 pub(crate) mod tags;

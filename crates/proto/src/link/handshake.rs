@@ -30,6 +30,7 @@ use corridor_codec::Field;
 
 use crate::bounds::*;
 use crate::config::{CodingParams, Crossing, Mode, StationId};
+use crate::end_keys::is_same;
 use crate::inspect::PeerView;
 use crate::keys::Security;
 use crate::link::keyring::Keyring;
@@ -600,7 +601,7 @@ impl Group {
         if let Some(said) = said {
             pending.challenge_to_answer = said.challenge;
             let (challenge, answer) = (pending.our_challenge, said.answer);
-            if answer == self.expected_answer(at, &challenge, &id, hello) {
+            if is_same(&answer, &self.expected_answer(at, &challenge, &id, hello)) {
                 return Some(self.promote(now, at, id, counter, hello, said));
             }
         }

@@ -14,6 +14,8 @@ pub(super) struct Drops {
     pub(super) malformed: u64,
     pub(super) forged: u64,
     pub(super) replayed: u64,
+    /// These were passed on, and should perhaps not have been.
+    pub(super) unnamed: u64,
 }
 
 crate::counters! {
@@ -87,8 +89,12 @@ crate::counters! {
         /// Packets for this host from another end's networks that were dropped because that end has
         /// not made them, or they were changed on their way.
         pub relay_tags_failed: u64,
-        /// The same, dropped because they had come before, or are older than a thousand that have.
+        /// The same, dropped because they had come before, or are older than 16384
+        /// that have.
         pub relay_packets_replayed: u64,
+        /// Packets for this host that were delivered with a tag that nobody has looked at: they
+        /// have as much behind them as those of another end, and no end here has their source.
+        pub relay_tags_unnamed: u64,
     }
 }
 
@@ -127,6 +133,7 @@ impl RelayStation {
             relay_neighbours_refused: stats.neighbour_table_full,
             relay_tags_failed: drops.forged,
             relay_packets_replayed: drops.replayed,
+            relay_tags_unnamed: drops.unnamed,
         }
     }
 }

@@ -6,7 +6,8 @@
 //! ```
 //! What crosses relays is the packet with both behind it: it is forwarded, combined and known again
 //! as it is. A number is higher than any before of its sender, also of its runs before: it begins
-//! at the microseconds of the sender's clock, and is one more for each packet.
+//! at the microseconds of the sender's wall clock, is one more for each packet, and begins anew
+//! when that clock was set forward: a run may begin before its clock is right.
 
 use std::net::IpAddr;
 
@@ -14,7 +15,7 @@ use corridor_base::Time;
 use corridor_packet::PacketRef;
 use ipnet::IpNet;
 
-use crate::bounds::FORGED_TOLD;
+use crate::bounds::{CLOCK_STEP, FORGED_TOLD};
 use crate::config::StationId;
 use crate::end_keys::{EndKeys, MacKey};
 use crate::error::ConfigError;
@@ -44,10 +45,10 @@ pub(super) struct Ends {
     /// Whose an address is: the place in the list, counted from one.
     table: Networks,
     ends: Vec<End>,
-    /// Microseconds since 1970 at the start.
-    started: u64,
-    /// When it was last told that a packet was not what its end has sent.
-    told_at: Option<Time>,
+    /// Microseconds since 1970 at `Time::ZERO`, by the wall clock as it was read last.
+    epoch: u64,
+    /// When it was last told that a packet was not what its end has sent, and that one came again.
+    told_at: [Option<Time>; 2],
 }
 
 struct End {
@@ -55,6 +56,8 @@ struct End {
     from: MacKey,
     /// Number of the newest packet to it; 0: there was none.
     newest: u64,
+    /// Where the wall clock stood, as above, when numbers followed it last.
+    epoch: u64,
     /// Which of its numbers were heard, once one was.
     heard: Option<ReplayWindow>,
 }
@@ -98,10 +101,16 @@ impl Ends {
         let end = |end: &RelayEnd| {
             let peer = PeerKey { station: StationId(0), public: end.public, psk: end.psk.clone() };
             let keys = EndKeys::new(&keys.private, &peer);
-            End { to: keys.own_packets(), from: keys.peer_packets(), newest: 0, heard: None }
+            let (to, from) = (keys.own_packets(), keys.peer_packets());
+            End { to, from, newest: 0, epoch: 0, heard: None }
         };
         let ends = ends.iter().map(end).collect();
-        Ok(Ends { table, ends, started: keys.started_ns / 1_000, told_at: None })
+        Ok(Ends { table, ends, epoch: keys.started_ns / 1_000, told_at: [None; 2] })
+    }
+
+    /// The wall clock reads so many nanoseconds since 1970: it may have been set.
+    pub(super) fn set_clock(&mut self, now: Time, clock_ns: u64) {
+        self.epoch = (clock_ns / 1_000).saturating_sub(now.as_nanos() / 1_000);
     }
 
     /// Bytes that a packet may have behind it here.
@@ -114,12 +123,18 @@ impl Ends {
         self.ends.len()
     }
 
-    /// The source of a packet that is not what its end has sent, if it is time to tell of one.
-    pub(super) fn tells_of(&mut self, now: Time, packet: PacketRef<'_>) -> Option<IpAddr> {
-        if self.told_at.is_some_and(|at| now - at < FORGED_TOLD) {
+    /// The source of a packet that was refused, if it is time to tell of one.
+    pub(super) fn tells_of(
+        &mut self,
+        now: Time,
+        refused: Refused,
+        packet: PacketRef<'_>,
+    ) -> Option<IpAddr> {
+        let told_at = &mut self.told_at[usize::from(refused == Refused::Replayed)];
+        if told_at.is_some_and(|at| now - at < FORGED_TOLD) {
             return None;
         }
-        self.told_at = Some(now);
+        *told_at = Some(now);
         packet.addresses().map(|(source, _)| source)
     }
 
@@ -133,12 +148,25 @@ impl Ends {
     /// Puts number and tag behind a packet of this host, if it is for an end.
     pub(super) fn seal(&mut self, now: Time, to: IpAddr, packet: &mut Vec<u8>) {
         let Some(at) = self.end_of(to) else { return };
-        let clock = self.started.saturating_add(now.as_nanos() / 1_000).max(1);
-        let End { to, newest, .. } = &mut self.ends[at];
-        // Only where numbers begin has to follow the clock.
-        *newest = if *newest == 0 { clock } else { *newest + 1 };
+        let clock = self.epoch.saturating_add(now.as_nanos() / 1_000);
+        let End { to, newest, epoch, .. } = &mut self.ends[at];
+        // Only where numbers begin has to follow the clock, or they would soon be further apart
+        // than the other end remembers.
+        let was_set = self.epoch.saturating_sub(*epoch) >= CLOCK_STEP.as_micros() as u64;
+        let begins = *newest == 0 || was_set;
+        *newest += 1;
+        if begins {
+            (*newest, *epoch) = (clock.max(*newest), self.epoch);
+        }
         let tag = to.tag(&Trailer::number_bytes(*newest), packet);
         Trailer { number: *newest, tag }.write(packet);
+    }
+
+    /// Whether a packet has as much behind it as that of an end, and its source is none that is
+    /// named: it is not held against what is there.
+    pub(super) fn is_unnamed(&self, packet: PacketRef<'_>) -> bool {
+        let source = packet.addresses().and_then(|(source, _)| self.end_of(source));
+        source.is_none() && packet.len() == packet.view().end() + END_TRAILER_LEN
     }
 
     /// How many bytes of a packet are for the host: all of it, where its source is no end; else

@@ -158,7 +158,7 @@ impl Endpoint {
     /// Rows were not what they claimed to be: who sent them is left out, if that is known.
     fn act_on(&mut self, shared: &mut Shared, now: Time, verdict: Verdict) {
         let flow = self.peer;
-        let helper = self.helper.filter(|_| verdict == Verdict::Helper);
+        let helper = self.helper.filter(|_| verdict != Verdict::Unknown);
         let Some(helper) = helper else {
             if self.left_out.tells_of_unknown(now) {
                 shared.push_event(Event::RowsForged { flow });
@@ -170,7 +170,8 @@ impl Endpoint {
             decoder.drop_helper_rows(now, &mut shared.stats);
         }
         shared.stats.helpers_left_out += 1;
-        shared.push_event(Event::HelperLeftOut { helper, flow, span });
+        let is_proven = verdict == Verdict::Helper;
+        shared.push_event(Event::HelperLeftOut { helper, flow, is_proven, span });
         self.update_links(shared, now);
     }
 
@@ -338,6 +339,9 @@ impl Endpoint {
         self.encoder.handle_timeout(now, &mut shared.stats);
         if let Some(decoder) = &mut self.decoder {
             decoder.handle_timeout(now, &mut shared.egress, &mut shared.stats);
+            if let Some(verdict) = decoder.take_verdict() {
+                self.act_on(shared, now, verdict);
+            }
         }
         if shared.group.is_up(self.peer) && self.encoder.suspects_length(now) {
             shared.path.hint(now);

@@ -5,7 +5,8 @@
 //! (Section II-D of the FRANC paper), at a bounded rate, and while symbols are missing. A block
 //! that holds delivery up for longer than the deadline is given up: what it has is delivered, what
 //! it lacks is counted, and the next block follows. Where symbols have tags, `proof.rs` says what
-//! may be delivered.
+//! may be delivered, and nothing moves the window but what is proven: a coded row in the encoder's
+//! name may be anybody's who has its secret, and of any block.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -16,7 +17,7 @@ use corridor_packet::PacketRef;
 
 use crate::bounds::{ACK_BLOCKS_MAX, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
 use crate::flow::block::ack_timer::{AckTimer, Urgency};
-use crate::flow::block::proof::{Origin, Proof, Verdict};
+use crate::flow::block::proof::{Blame, Origin, Proof, Verdict};
 use crate::flow::block::tags::SymbolTags;
 use crate::flow::symbol;
 use crate::host::egress::EgressQueue;
@@ -39,12 +40,14 @@ pub(crate) struct Decoder {
     ack_timer: AckTimer,
     /// Symbols are delivered only with the tags that only their encoder makes.
     tags: Option<SymbolTags>,
-    /// Whose rows made tags fail, if that has not been asked for.
-    verdict: Option<Verdict>,
+    /// Whose rows made tags fail.
+    blame: Blame,
     /// First block not finished. Frames have the lower half of it.
     base: u32,
     /// Blocks from `base` on; empty where nothing was heard.
     slots: VecDeque<Option<Slot>>,
+    /// Where symbols have tags: a block beyond the window that coded rows came of, the newest.
+    beyond: Option<(u32, Slot)>,
     finished: VecDeque<Finished>,
     spare: Vec<BlockDecoder>,
     /// Since when nothing was delivered although something waits.
@@ -88,9 +91,10 @@ impl Decoder {
             deadline,
             ack_timer: AckTimer::new(ack_interval),
             tags: None,
-            verdict: None,
+            blame: Blame::default(),
             base,
             slots: VecDeque::new(),
+            beyond: None,
             finished: VecDeque::new(),
             spare: Vec::new(),
             stalled_since: None,
@@ -149,12 +153,11 @@ impl Decoder {
         if !self.admits(ahead as u32, enc, origin, stats) {
             return;
         }
-        // The encoder has moved on further than our window: it has given up what we wait for.
-        while ahead >= WINDOW as i32 {
-            self.give_up_base(egress, stats);
+        let base_before = self.base;
+        if self.tags.is_none() || matches!(enc.form, Form::Tagged { .. }) {
+            self.move_to(enc.block, egress, stats);
             ahead = block_distance(self.base as u16, enc.block);
         }
-        let base_before = self.base;
         match self.add(now, ahead as usize, enc) {
             Some(Outcome::Innovative) => {
                 stats.symbols_innovative += 1;
@@ -168,9 +171,27 @@ impl Decoder {
                 return;
             }
         }
+        let block = self.base.wrapping_add(ahead as u32);
+        if ahead >= WINDOW as i32 && self.beyond.as_ref().is_some_and(|it| self.counts(&it.1)) {
+            self.move_to(enc.block, egress, stats);
+            self.take_beyond(block);
+        }
         let delivered = self.deliver(egress, stats);
         self.note_progress(now, delivered);
         self.ack_timer.note_symbol(now, self.urgency(self.base != base_before));
+    }
+
+    /// The encoder has moved on further than our window, to this block: it has given up what we
+    /// wait for.
+    fn move_to(&mut self, block: u16, egress: &mut EgressQueue, stats: &mut Stats) {
+        while block_distance(self.base as u16, block) >= WINDOW as i32 {
+            self.give_up_base(egress, stats);
+        }
+    }
+
+    /// Whether others wait for what a block has: where symbols have tags, for what is proven.
+    fn counts(&self, slot: &Slot) -> bool {
+        self.tags.is_none() || slot.proof.as_ref().is_some_and(Proof::has_proven)
     }
 
     /// Whether a symbol may be added at all: its tag is looked at where it has one of its own.
@@ -200,36 +221,37 @@ impl Decoder {
         stats: &mut Stats,
     ) {
         let block = self.base.wrapping_add(ahead as u32);
-        let (Some(tags), Some(Some(slot))) = (&self.tags, self.slots.get_mut(ahead)) else {
-            return;
-        };
+        let slot = slot_of(&mut self.slots, &mut self.beyond, ahead);
+        let (Some(tags), Some(slot)) = (&self.tags, slot) else { return };
         let proof = slot.proof.get_or_insert_with(|| Proof::new(self.block_size));
         proof.note(enc, origin);
         let failed = proof.check(tags, block, &slot.coder);
-        if failed == 0 {
-            self.verdict = proof.settle(&slot.coder).or(self.verdict);
-            return;
+        if failed > 0 {
+            let rank = slot.coder.rank();
+            let (verdict, more) = proof.mend(tags, block, &mut slot.coder);
+            stats.tags_failed += failed + more;
+            stats.rows_dropped += (rank - slot.coder.rank()) as u64;
+            self.blame.note(verdict);
+            // The encoder has perhaps heard of a higher rank, and waits for nothing.
+            self.ack_timer.schedule(now, Urgency::Highest);
         }
-        let rank = slot.coder.rank();
-        let (verdict, more) = proof.mend(tags, block, &mut slot.coder);
-        stats.tags_failed += failed + more;
-        stats.rows_dropped += (rank - slot.coder.rank()) as u64;
-        self.verdict = verdict.or(self.verdict);
-        // The encoder has perhaps heard of a higher rank, and waits for nothing.
-        self.ack_timer.schedule(now, Urgency::Highest);
+        self.blame.settle(proof, &slot.coder);
     }
 
     /// Whose rows made tags fail since this was asked last.
     pub(crate) fn take_verdict(&mut self) -> Option<Verdict> {
-        self.verdict.take()
+        self.blame.take()
     }
 
     /// The helper is left out: what it has sent is dropped, of all blocks.
     pub(crate) fn drop_helper_rows(&mut self, now: Time, stats: &mut Stats) {
         for slot in self.slots.iter_mut().flatten() {
-            let Some(proof) = slot.proof.as_mut().filter(|proof| proof.has_helper_rows()) else {
+            let Some(proof) = &mut slot.proof else { continue };
+            // It is blamed for what it has sent, not once for each block of that.
+            proof.end_dispute();
+            if !proof.has_helper_rows() {
                 continue;
-            };
+            }
             let rank = slot.coder.rank();
             proof.drop_helper_rows(&mut slot.coder);
             stats.rows_dropped += (rank - slot.coder.rank()) as u64;
@@ -239,20 +261,8 @@ impl Decoder {
 
     /// Adds a symbol to its block; `None` for an index or a length that cannot be.
     fn add(&mut self, now: Time, ahead: usize, enc: &Enc<'_>) -> Option<Outcome> {
-        if self.slots.len() <= ahead {
-            self.slots.resize_with(ahead + 1, || None);
-        }
-        let slot = match &mut self.slots[ahead] {
-            Some(slot) => slot,
-            empty => {
-                let size = usize::from(self.block_size);
-                let coder = match self.spare.pop() {
-                    Some(coder) => coder,
-                    None => BlockDecoder::new(self.field, size, self.symbol_size_max).ok()?,
-                };
-                empty.insert(Slot { coder, proof: None, next: 0, first_heard_at: now })
-            }
-        };
+        self.open_slot(now, ahead)?;
+        let slot = slot_of(&mut self.slots, &mut self.beyond, ahead)?;
         match enc.form {
             Form::Source { index } | Form::Tagged { index } => {
                 slot.coder.add_source(usize::from(index), enc.symbol).ok()
@@ -269,6 +279,53 @@ impl Decoder {
             Form::Explicit { count, vector, .. } => {
                 slot.coder.add_coded(vector, usize::from(count.get()), enc.symbol).ok()
             }
+        }
+    }
+
+    /// Makes a place for rows of a block, if there is none. One beyond the window, which
+    /// may be none that there is, has it until one of another block comes.
+    fn open_slot(&mut self, now: Time, ahead: usize) -> Option<()> {
+        let block = self.base.wrapping_add(ahead as u32);
+        let is_open = if ahead < WINDOW {
+            self.take_beyond(block);
+            self.slots.get(ahead).is_some_and(Option::is_some)
+        } else {
+            self.beyond.as_ref().is_some_and(|(number, _)| *number == block)
+        };
+        if is_open {
+            return Some(());
+        }
+        let size = usize::from(self.block_size);
+        let before = self.beyond.take_if(|_| ahead >= WINDOW).map(|(_, slot)| slot.coder);
+        let coder = match before.or_else(|| self.spare.pop()) {
+            Some(mut coder) => {
+                coder.reset();
+                coder
+            }
+            None => BlockDecoder::new(self.field, size, self.symbol_size_max).ok()?,
+        };
+        let slot = Slot { coder, proof: None, next: 0, first_heard_at: now };
+        if ahead < WINDOW {
+            self.put_slot(ahead, slot);
+        } else {
+            self.beyond = Some((block, slot));
+        }
+        Some(())
+    }
+
+    fn put_slot(&mut self, ahead: usize, slot: Slot) {
+        if self.slots.len() <= ahead {
+            self.slots.resize_with(ahead + 1, || None);
+        }
+        self.slots[ahead] = Some(slot);
+    }
+
+    /// Takes a block that was beyond the window to its place, where the window has come to it.
+    fn take_beyond(&mut self, block: u32) {
+        let ahead = block.wrapping_sub(self.base) as usize;
+        let is_vacant = ahead < WINDOW && self.slots.get(ahead).is_none_or(Option::is_none);
+        if let Some((_, slot)) = self.beyond.take_if(|it| it.0 == block && is_vacant) {
+            self.put_slot(ahead, slot);
         }
     }
 
@@ -292,6 +349,9 @@ impl Decoder {
 
     fn finish_base(&mut self) {
         if let Some(Some(mut slot)) = self.slots.pop_front() {
+            if slot.proof.as_ref().is_some_and(Proof::is_disputed) {
+                self.blame.suspect();
+            }
             slot.coder.reset();
             self.spare.push(slot.coder);
         }
@@ -334,8 +394,9 @@ impl Decoder {
 
     /// Passes over the symbols that hold back others of the same, newest block.
     fn skip_gap(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+        let has_tags = self.tags.is_some();
         if let Some(Some(slot)) = self.slots.front_mut() {
-            let known = slot.coder.known_count();
+            let known = slot.held_up(has_tags).end;
             while slot.next < known && !slot.coder.is_decoded(slot.next) {
                 slot.next += 1;
                 stats.symbols_given_up += 1;
@@ -354,12 +415,12 @@ impl Decoder {
         if self.stalled_since.is_none_or(|since| now < since + self.deadline) {
             return;
         }
-        if self.slots.iter().skip(1).any(Option::is_some) {
+        if self.slots.iter().skip(1).flatten().any(|slot| self.counts(slot)) {
             // Blocks that nothing was heard of, as after an outage, are one stall, not many.
             loop {
                 self.give_up_base(egress, stats);
                 self.deliver(egress, stats);
-                let mut waiting = self.slots.iter().skip(1).flatten();
+                let mut waiting = self.slots.iter().skip(1).flatten().filter(|it| self.counts(it));
                 if !waiting.any(|slot| slot.first_heard_at + self.deadline <= now) {
                     break;
                 }
@@ -369,7 +430,7 @@ impl Decoder {
         }
         self.note_progress(now, true);
         if let (Some(None), Some(waiting)) =
-            (self.slots.front(), self.slots.iter().flatten().next())
+            (self.slots.front(), self.slots.iter().flatten().find(|slot| self.counts(slot)))
         {
             self.stalled_since = Some(waiting.first_heard_at);
         }
@@ -377,11 +438,10 @@ impl Decoder {
     }
 
     fn note_progress(&mut self, now: Time, delivered: bool) {
-        let waits = match self.slots.front() {
-            Some(Some(slot)) => slot.next < slot.coder.known_count() || self.slots.len() > 1,
-            Some(None) => true,
-            None => false,
-        };
+        let has_tags = self.tags.is_some();
+        let front = self.slots.front().and_then(Option::as_ref);
+        let waits = front.is_some_and(|slot| !slot.held_up(has_tags).is_empty())
+            || self.slots.iter().skip(1).flatten().any(|slot| self.counts(slot));
         if !waits {
             self.stalled_since = None;
         } else if delivered || self.stalled_since.is_none() {
@@ -454,7 +514,30 @@ impl Decoder {
     }
 }
 
+/// Where the rows of a block are, as far ahead of the base.
+fn slot_of<'a>(
+    slots: &'a mut VecDeque<Option<Slot>>,
+    beyond: &'a mut Option<(u32, Slot)>,
+    ahead: usize,
+) -> Option<&'a mut Slot> {
+    if ahead < WINDOW {
+        slots.get_mut(ahead)?.as_mut()
+    } else {
+        beyond.as_mut().map(|(_, slot)| slot)
+    }
+}
+
 impl Slot {
+    /// What is known of the block and not delivered; where symbols have tags, what of that one
+    /// that is proven waits for.
+    fn held_up(&self, has_tags: bool) -> core::ops::Range<usize> {
+        let known = self.next..self.coder.known_count();
+        let end = |known: core::ops::Range<usize>| {
+            known.rev().find(|&index| self.coder.is_decoded(index)).map_or(self.next, |it| it + 1)
+        };
+        if has_tags { self.next..end(known) } else { known }
+    }
+
     fn block_ack(&self, block: u16) -> BlockAck {
         let known = self.coder.known_count();
         let mut decoded = vec![0; known.div_ceil(8)];

@@ -354,13 +354,14 @@ impl Encoder {
             self.rtt.sample(now - sent_at);
         }
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
+            let rank = block.rank_in(told);
             if self.tags.is_some() {
                 // The highest helper counter says that the helper was not heard yet.
                 let behind = (ack.encoder_counter, ack.helper_counter.wrapping_add(1));
-                block.note_fallen(now, usize::from(told.rank), behind);
+                block.note_fallen(now, rank, behind);
             }
-            block.note_rank(now, usize::from(told.rank));
-            let behind = told.rank < told.known;
+            block.note_rank(now, rank);
+            let behind = rank < usize::from(told.known);
             block.behind_since = behind.then(|| block.behind_since.unwrap_or(now));
         }
         if self.blocks[at].state == State::Wait {
@@ -561,6 +562,8 @@ mod tests {
     use super::*;
     use corridor_base::rand::SeedableRng;
 
+    use crate::wire::BlockAck;
+
     /// A dimension over GF(2) takes 1 + 1.6 symbols on average; the margin is two more
     /// (docs/errata.md, 11).
     #[test]
@@ -589,6 +592,39 @@ mod tests {
                 body.clear();
             }
             assert_eq!(stats.symbols_added, symbols, "bundle = {bundle}");
+        }
+    }
+
+    /// A row that claims to combine symbols that there are not yet is innovative to the decoder,
+    /// and kept the encoder from repairing what that lacks.
+    #[test]
+    fn rows_of_symbols_that_there_are_not_count_for_no_rank() {
+        let params = CodingParams { symbol_size: 64, bundle: false, ..CodingParams::default() };
+        let mut encoder =
+            Encoder::new(params, StationId(1), 64, Stream::from_seed([1; 32]), Time::ZERO);
+        let (mut ingress, mut stats) = (IngressQueue::fifo(8), Stats::default());
+        (0..3).for_each(|_| assert!(ingress.push_bytes(Time::ZERO, &[1; 40], &mut stats)));
+        let mut body = Vec::new();
+        while encoder.poll(Time::ZERO, 0, &mut ingress, &mut body, &mut stats) {
+            body.clear();
+        }
+        for (known, rank) in [(32, 2), (3, 3)] {
+            let mut decoded = vec![0; usize::from(known).div_ceil(8_usize)];
+            decoded[0] = 0b11 << 6;
+            let id = encoder.base() as u16;
+            let told = BlockAck { block: id, given_up: false, rank: 3, known, decoded };
+            let (flow, helper_counter) = (StationId(1), u32::MAX);
+            let ack = Ack {
+                flow,
+                base: id,
+                encoder_counter: 0,
+                helper_counter,
+                e2: 1.0,
+                e3: 0.0,
+                blocks: vec![told],
+            };
+            encoder.handle_ack(Time::ZERO, &ack, &mut stats);
+            assert_eq!(encoder.inspect().blocks[0].rank, rank, "of {known}");
         }
     }
 

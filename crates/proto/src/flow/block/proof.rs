@@ -5,7 +5,8 @@
 //! source symbol before it is taken at all. Where one fails, rows of the helper go first: what the
 //! encoder itself has sent is kept for that. The helper is to blame when all that is left is
 //! proven, which may take more of the encoder's rows. If a tag fails without the helper's, rows in
-//! the encoder's name are not the encoder's, and all go but the symbols that are proven.
+//! the encoder's name are not the encoder's, and all go but the symbols that are proven. Before any
+//! tag of a run has held nobody is to blame.
 
 use std::num::NonZeroU16;
 
@@ -24,12 +25,49 @@ pub(crate) enum Origin {
 }
 
 /// What was found out about rows, when a tag had failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Without the helper's all are proven.
-    Helper,
     /// Rows in the encoder's name are not its own.
     Unknown,
+    /// It was without the helper's that none failed, and the block was given up before it was known
+    /// that all others are proven.
+    Suspected,
+    /// Without the helper's all are proven.
+    Helper,
+}
+
+/// Who is to blame, if that has not been asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Blame {
+    verdict: Option<Verdict>,
+    /// Whether a tag of this run of the encoder was found to hold.
+    has_proven: bool,
+}
+
+impl Blame {
+    pub(crate) fn note(&mut self, verdict: Option<Verdict>) {
+        self.verdict = self.verdict.max(verdict);
+    }
+
+    /// A block was given up in dispute: the next one would be, too.
+    pub(crate) fn suspect(&mut self) {
+        if self.has_proven {
+            self.note(Some(Verdict::Suspected));
+        }
+    }
+
+    /// Ends the dispute about a block, if it can be. Where no tag ever holds, it need not be the
+    /// helper.
+    pub(crate) fn settle(&mut self, proof: &mut Proof, coder: &BlockDecoder) {
+        self.has_proven |= proof.has_proven();
+        if self.has_proven {
+            self.note(proof.settle(coder));
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Verdict> {
+        self.verdict.take()
+    }
 }
 
 /// What of a block is proven, and what it was made of.
@@ -66,6 +104,11 @@ impl Proof {
     /// Whether it is to be found out yet whose rows made a tag fail.
     pub(crate) fn is_disputed(&self) -> bool {
         self.is_disputed
+    }
+
+    /// Whether any symbol of the block is proven.
+    pub(crate) fn has_proven(&self) -> bool {
+        self.proven_count > 0
     }
 
     /// Whether rows of the helper are among those held.
@@ -130,8 +173,8 @@ impl Proof {
         failed
     }
 
-    /// Takes rows out until no tag fails any more; who is to blame, if that is known already, and
-    /// how many tags failed on the way.
+    /// Takes rows out until no tag fails any more; whether they are nobody's, and how many tags
+    /// failed on the way.
     pub(crate) fn mend(
         &mut self,
         tags: &SymbolTags,
@@ -144,7 +187,7 @@ impl Proof {
             failed = self.check(tags, block, coder);
             if failed == 0 {
                 self.is_disputed = true;
-                return (self.settle(coder), failed);
+                return (None, failed);
             }
         }
         self.is_disputed = false;
@@ -155,10 +198,15 @@ impl Proof {
 
     /// Ends a dispute: where every row that is left belongs to symbols that are proven, those that
     /// were dropped were bad.
-    pub(crate) fn settle(&mut self, coder: &BlockDecoder) -> Option<Verdict> {
+    fn settle(&mut self, coder: &BlockDecoder) -> Option<Verdict> {
         let is_settled = self.is_disputed && coder.rank() == self.proven_count;
         self.is_disputed &= !is_settled;
         is_settled.then_some(Verdict::Helper)
+    }
+
+    /// Whose rows were bad is known of another block.
+    pub(crate) fn end_dispute(&mut self) {
+        self.is_disputed = false;
     }
 
     /// Takes the helper's rows out of a block.

@@ -17,6 +17,11 @@ fn private(at: usize) -> PrivateKey {
 
 /// The relay at a place of the row, with its own key; both ends of the row name each other.
 fn relay(at: usize, run: u64, now: Time) -> RelayStation {
+    let config = keyed(at, run);
+    RelayStation::new(config, [16 * run as u8 + at as u8; 32], now).expect("a sound configuration")
+}
+
+fn keyed(at: usize, run: u64) -> RelayStationConfig {
     let mut config = config(at, COUNT, RelayConfig::paper());
     let peers = config.neighbours.iter().map(|&(station, _)| {
         let public = private(usize::from(station.0) - 1).public();
@@ -36,7 +41,7 @@ fn relay(at: usize, run: u64, now: Time) -> RelayStation {
             psk: Some(Psk::from([5; 32])),
         });
     }
-    RelayStation::new(config, [16 * run as u8 + at as u8; 32], now).expect("a sound configuration")
+    config
 }
 
 fn met() -> Row {
@@ -202,6 +207,74 @@ fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() 
     row.put(0, &packet(9));
     middle.run(&mut row, 200, &mut |packet| packet.clone_from(&reflected));
     assert_eq!(row.delivered[LAST], Vec::<Vec<u8>>::new());
+}
+
+/// As a radio without a battery for its clock does, until NTP has set it.
+#[test]
+fn an_end_that_starts_before_its_clock_is_right_is_heard_once_that_was_set() {
+    let mut row = met();
+    row.put(0, &packet(1));
+    row.run(200);
+    assert_eq!(row.delivered[LAST], [after(&packet(1), 1)]);
+    row.stations[0] = relay(0, 0, row.now);
+    row.run(3_000);
+    for number in 2..5 {
+        row.put(0, &packet(number));
+        row.run(200);
+    }
+    assert_eq!(row.delivered[LAST].len(), 1);
+    assert_eq!(row.counters(LAST).relay_packets_replayed, 3);
+    let from = std::net::IpAddr::from(v4(0));
+    let told = row.events.iter().filter(|&event| *event == Event::PacketRepeated { from });
+    assert_eq!(told.count(), 1, "once a minute at most");
+    row.stations[0].set_clock(row.now, 3_000_000_000_000);
+    row.put(0, &packet(5));
+    row.run(200);
+    assert_eq!(row.delivered[LAST].last(), Some(&after(&packet(5), 1)));
+    assert_eq!(row.counters(LAST).relay_packets_replayed, 3);
+}
+
+/// Numbers that followed the clock all the time would be too far apart to be overtaken.
+#[test]
+fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_back() {
+    let mut row = met();
+    let mut middle = Middle::new();
+    middle.run(&mut row, 3_000, &mut |_| {});
+    let mut numbers = Vec::new();
+    let mut offset_us = 1_000_000_000_i64;
+    for gained_us in [0, 900_000, -500_000, 500_000, 200_000, -5_000_000, 7_000_000, 0] {
+        offset_us += gained_us;
+        let clock_ns = (offset_us * 1_000) as u64 + row.now.as_nanos();
+        row.stations[0].set_clock(row.now, clock_ns);
+        row.put(0, &packet(numbers.len() as u32));
+        middle.run(&mut row, 200, &mut |packet| {
+            let trailer = packet.last_chunk::<END_TRAILER_LEN>().expect("a trailer");
+            let mut number = [0; 8];
+            number[1..].copy_from_slice(&trailer[..7]);
+            numbers.push(u64::from_be_bytes(number));
+        });
+    }
+    let follows: Vec<bool> = numbers.windows(2).map(|pair| pair[1] != pair[0] + 1).collect();
+    assert_eq!(follows, [false, false, false, true, false, true, false], "{numbers:?}");
+    assert!(numbers.is_sorted());
+}
+
+/// Tags are put on by where a packet goes, and asked for by where it comes from.
+#[test]
+fn a_tag_that_nobody_looks_at_is_counted() {
+    let mut row = met();
+    let sent = [packet(1), datagram6(0, LAST, 64, b"from another of its addresses")];
+    let mut config = keyed(LAST, 2);
+    config.ends[0].networks.truncate(1);
+    row.stations[LAST] = RelayStation::new(config, [99; 32], row.now).expect("sound");
+    row.run(3_000);
+    for (number, packet) in sent.iter().enumerate() {
+        row.put(0, packet);
+        row.run(200);
+        assert_eq!(row.counters(LAST).relay_tags_unnamed, number as u64);
+    }
+    let unseen = row.delivered[LAST][1].split_at(sent[1].len());
+    assert_eq!((unseen.0, unseen.1.len()), (&after(&sent[1], 1)[..], END_TRAILER_LEN));
 }
 
 #[test]

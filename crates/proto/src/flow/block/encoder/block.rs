@@ -213,6 +213,14 @@ impl Block {
         self.in_flight.clear();
     }
 
+    /// The rank that an acknowledgement tells. Rows that combine symbols that there are not yet are
+    /// nobody's, and where there are some only what is decoded counts.
+    pub(crate) fn rank_in(&self, told: &BlockAck) -> usize {
+        let is_possible = usize::from(told.known) <= self.coder.count();
+        let decoded = || told.decoded.iter().map(|byte| byte.count_ones() as usize).sum();
+        if is_possible { told.rank.into() } else { decoded() }
+    }
+
     /// The decoder's rank, as an acknowledgement tells it.
     pub(crate) fn note_rank(&mut self, now: Time, rank: usize) {
         if rank > self.rank {
