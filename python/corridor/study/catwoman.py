@@ -74,8 +74,8 @@ class Curves:
     def frames(self, preset: str, load: float) -> float:
         """Return frames with packets or combinations of them, MAC retries not counted."""
         point = self.point(preset, load)
-        kinds = ["relay_frames_plain", "relay_frames_coded", "relay_repairs_sent"]
-        return float(sum(point[kind] for kind in kinds).mean())
+        packets = point["relay_frames_plain"] + point["relay_frames_coded"]
+        return float((packets + point["relay_repairs_sent"]).mean())
 
     def frames_per_packet(self, preset: str, load: float) -> float:
         """Return frames with packets, MAC retries not counted, for each packet that arrives."""

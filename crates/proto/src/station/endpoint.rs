@@ -76,6 +76,9 @@ impl Endpoint {
     }
 
     pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
+        if joined.peer == self.peer {
+            self.encoder.forget_order();
+        }
         if joined.peer != self.peer || !joined.new_instance {
             return;
         }
@@ -117,7 +120,7 @@ impl Endpoint {
             Kind::Ack => {
                 let ack = chunk.read(Ack::parse)?;
                 if opened.from == self.peer && ack.flow == shared.config.id {
-                    self.handle_ack(shared, now, &ack);
+                    self.handle_ack(shared, now, opened.header.counter, &ack);
                 }
             }
             Kind::Report if Some(opened.from) == self.helper => {
@@ -175,13 +178,13 @@ impl Endpoint {
         self.update_links(shared, now);
     }
 
-    fn handle_ack(&mut self, shared: &mut Shared, now: Time, ack: &Ack) {
+    fn handle_ack(&mut self, shared: &mut Shared, now: Time, told_in: u32, ack: &Ack) {
         if ack.encoder_counter >= shared.group.next_counter() {
             return; // About frames of a session before this one.
         }
         (self.measured.e2, self.measured.e3) = (ack.e2, ack.e3);
         self.update_links(shared, now);
-        self.encoder.handle_ack(now, ack, &mut shared.stats);
+        self.encoder.handle_ack(now, ack, told_in, &mut shared.stats);
     }
 
     fn handle_report(&mut self, shared: &mut Shared, now: Time, opened: Opened, report: &Report) {

@@ -107,6 +107,23 @@ fn hellos_are_no_longer_than_the_interface_takes() {
     }
 }
 
+/// Seeds of which acknowledgements overtake each other while a helper restarts, or is not heard: an
+/// older one, which told a lower rank, was taken for the newest.
+#[test]
+fn a_rank_falls_only_by_what_was_told_last() {
+    for seed in [67_251, 71_816] {
+        assert_eq!(run(&Scenario::draw(seed)).violation, None, "seed {seed}");
+    }
+}
+
+/// Seeds of which a decoder had a block beyond its window, and one more to use again than fit.
+#[test]
+fn a_block_beyond_the_window_is_no_spare_one() {
+    for seed in [1_725, 2_563, 16_175] {
+        assert_eq!(run(&Scenario::draw(seed)).violation, None, "seed {seed}");
+    }
+}
+
 #[test]
 fn a_restart_costs_at_most_what_the_station_held() {
     torture(400, |scenario| {

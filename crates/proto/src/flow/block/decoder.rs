@@ -352,8 +352,11 @@ impl Decoder {
             if slot.proof.as_ref().is_some_and(Proof::is_disputed) {
                 self.blame.suspect();
             }
-            slot.coder.reset();
-            self.spare.push(slot.coder);
+            // With the one beyond the window there may be one more than fits into it.
+            if self.spare.len() < WINDOW {
+                slot.coder.reset();
+                self.spare.push(slot.coder);
+            }
         }
         self.base = self.base.wrapping_add(1);
     }
@@ -620,7 +623,7 @@ mod tests {
                 e3: 0.0,
                 blocks,
             };
-            encoder.handle_ack(now, &ack, &mut stats);
+            encoder.handle_ack(now, &ack, number, &mut stats);
         }
         assert_eq!(encoder.base(), begin + 66_000);
     }

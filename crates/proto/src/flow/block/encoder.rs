@@ -315,7 +315,7 @@ impl Encoder {
     // ---- feedback -----------------------------------------------------------------------------
 
     /// Takes an acknowledgement of this flow.
-    pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack, stats: &mut Stats) {
+    pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack, told_in: u32, stats: &mut Stats) {
         if self.decoder.is_overtaken(ack.encoder_counter) {
             return; // It was overtaken; what it tells is old.
         }
@@ -340,7 +340,7 @@ impl Encoder {
             self.remove(block.id, |_, stats| stats.blocks_acknowledged += 1, stats);
         }
         for at in 0..self.blocks.len() {
-            self.take_block_ack(now, at, ack);
+            self.take_block_ack(now, at, ack, told_in);
         }
         let done: Vec<u16> = self.blocks.iter().filter(|b| b.is_complete()).map(|b| b.id).collect();
         for id in done {
@@ -348,21 +348,18 @@ impl Encoder {
         }
     }
 
-    fn take_block_ack(&mut self, now: Time, at: usize, ack: &Ack) {
+    fn take_block_ack(&mut self, now: Time, at: usize, ack: &Ack, told_in: u32) {
         let block = &mut self.blocks[at];
         if let Some(sent_at) = block.note_heard(ack.encoder_counter) {
             self.rtt.sample(now - sent_at);
         }
         if let Some(told) = ack.blocks.iter().find(|told| told.block == block.id) {
             let rank = block.rank_in(told);
-            if self.tags.is_some() {
-                // The highest helper counter says that the helper was not heard yet.
-                let behind = (ack.encoder_counter, ack.helper_counter.wrapping_add(1));
-                block.note_fallen(now, rank, behind);
+            if self.tags.is_none() || block.note_fallen(now, rank, told_in) {
+                block.note_rank(now, rank);
+                let behind = rank < usize::from(told.known);
+                block.behind_since = behind.then(|| block.behind_since.unwrap_or(now));
             }
-            block.note_rank(now, rank);
-            let behind = rank < usize::from(told.known);
-            block.behind_since = behind.then(|| block.behind_since.unwrap_or(now));
         }
         if self.blocks[at].state == State::Wait {
             self.repair_after_ack(now, at);
@@ -432,6 +429,11 @@ impl Encoder {
     pub(crate) fn restart_session(&mut self) {
         self.decoder.restart_counters();
         self.blocks.iter_mut().for_each(Block::forget_in_flight);
+    }
+
+    /// The decoder's station counts its frames anew.
+    pub(crate) fn forget_order(&mut self) {
+        self.blocks.iter_mut().for_each(|block| block.told_in = None);
     }
 
     // ---- time ---------------------------------------------------------------------------------
@@ -623,7 +625,7 @@ mod tests {
                 e3: 0.0,
                 blocks: vec![told],
             };
-            encoder.handle_ack(Time::ZERO, &ack, &mut stats);
+            encoder.handle_ack(Time::ZERO, &ack, known.into(), &mut stats);
             assert_eq!(encoder.inspect().blocks[0].rank, rank, "of {known}");
         }
     }

@@ -78,9 +78,8 @@ pub(crate) struct Block {
     pub(crate) progress_at: Time,
     /// The decoder's rank as last told.
     pub(crate) rank: usize,
-    /// Newest frames, of this station and of the helper, that the decoder had heard when it told
-    /// that rank.
-    told_behind: Option<(u32, u32)>,
+    /// Counter of the newest frame, in its session, that told of a rank.
+    pub(crate) told_in: Option<u32>,
     /// Since when each acknowledgement has shown symbols missing.
     pub(crate) behind_since: Option<Time>,
     /// Transmissions the decoder has not yet been heard about.
@@ -104,7 +103,7 @@ impl Block {
             last_added_at: Time::ZERO,
             progress_at: Time::ZERO,
             rank: 0,
-            told_behind: None,
+            told_in: None,
             behind_since: None,
             in_flight: VecDeque::new(),
             packets: Vec::with_capacity(size),
@@ -126,7 +125,7 @@ impl Block {
     /// The decoder lost all it had: as if nothing had been sent.
     pub(crate) fn forget_feedback(&mut self) {
         self.rank = 0;
-        self.told_behind = None;
+        self.told_in = None;
         self.behind_since = None;
         self.next_source = 0;
         self.timeouts_in_row = 0;
@@ -136,7 +135,6 @@ impl Block {
 
     /// The counters of a new session tell nothing about frames of the one before.
     pub(crate) fn forget_in_flight(&mut self) {
-        self.told_behind = None;
         self.in_flight.clear();
     }
 
@@ -235,22 +233,22 @@ impl Block {
     }
 
     /// The decoder may have dropped symbols that it had counted: what it lacks is to be sent again.
-    /// `behind`: the newest frames that it had heard. An acknowledgement that was overtaken tells a
-    /// lower rank as well, but of no later frame.
-    pub(crate) fn note_fallen(&mut self, now: Time, rank: usize, behind: (u32, u32)) {
-        if rank >= self.rank || self.told_behind.is_none() {
-            self.told_behind = self.told_behind.max(Some(behind));
-            return;
+    /// `told_in`: the counter of the frame that says so. Whether it is the newest: one that was
+    /// overtaken tells a lower rank as well, or a higher one that was true before.
+    pub(crate) fn note_fallen(&mut self, now: Time, rank: usize, told_in: u32) -> bool {
+        if self.told_in >= Some(told_in) {
+            return false;
         }
-        if self.told_behind >= Some(behind) {
-            return;
+        let before = self.told_in.replace(told_in);
+        if rank >= self.rank || before.is_none() {
+            return true;
         }
-        self.told_behind = Some(behind);
         self.rank = rank;
         if self.state == State::Idle {
             self.wait_until = now;
         }
         self.state = self.state.after(Cause::AckFellBack);
+        true
     }
 
     pub(crate) fn inspect(&self) -> EncoderBlockView {
