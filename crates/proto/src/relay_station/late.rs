@@ -1,6 +1,6 @@
-//! Frames of neighbours that were held up on their way, by whoever keeps them back: no replay
-//! window knows one that has not reached its receiver, and what it brings may be a copy that is
-//! known no longer.
+//! Frames of neighbours that were held up on their way, as somebody may do who replays them: no
+//! replay window knows one that has not reached its receiver, and what it brings may be a copy that
+//! is known no longer.
 
 use core::time::Duration;
 

@@ -65,71 +65,7 @@ impl Endpoint {
         }
     }
 
-    /// Number of the oldest block that the encoder holds.
-    pub(crate) fn base(&self) -> u32 {
-        self.encoder.base()
-    }
-
-    /// The round trip through the tunnel, once measured.
-    pub(crate) fn round_trip(&self) -> Option<Duration> {
-        self.encoder.rtt().measured()
-    }
-
-    pub(crate) fn take_joined(&mut self, shared: &Shared, now: Time, joined: &Joined) {
-        if joined.peer == self.peer {
-            self.encoder.forget_order();
-        }
-        if joined.peer != self.peer || !joined.new_instance {
-            return;
-        }
-        let config = &shared.config;
-        let symbol_size_max = usize::from(joined.symbol_size);
-        let keys = shared.group.end_keys(self.peer);
-        let tags = keys.map(|keys| SymbolTags::new(keys.peer_symbols(), joined.instance));
-        let decoder = Decoder::new(
-            joined.field,
-            joined.block_size,
-            joined.run,
-            joined.base,
-            symbol_size_max,
-            config.coding.delivery_deadline,
-            config.coding.ack_interval,
-        );
-        self.decoder = Some(decoder.with_tags(tags));
-        self.held_ack = None;
-        self.encoder.expect_feedback(joined.feedback);
-        self.encoder.restart_peer(now);
-    }
-
-    /// Source symbols are no longer than this, bytes.
-    pub(crate) fn limit_symbols(&mut self, len: usize) {
-        self.encoder.limit_symbols(len);
-    }
-
     // ---- receiving ----------------------------------------------------------------------------
-
-    pub(crate) fn handle_chunk(
-        &mut self,
-        shared: &mut Shared,
-        now: Time,
-        opened: Opened,
-        chunk: Chunk<'_>,
-    ) -> Option<()> {
-        match chunk.kind {
-            Kind::Enc => self.handle_enc(shared, now, opened.from, chunk.body)?,
-            Kind::Ack => {
-                let ack = chunk.read(Ack::parse)?;
-                if opened.from == self.peer && ack.flow == shared.config.id {
-                    self.handle_ack(shared, now, opened.header.counter, &ack);
-                }
-            }
-            Kind::Report if Some(opened.from) == self.helper => {
-                self.handle_report(shared, now, opened, &chunk.read(Report::parse)?);
-            }
-            _ => return None,
-        }
-        Some(())
-    }
 
     fn handle_enc(
         &mut self,
@@ -224,30 +160,6 @@ impl Endpoint {
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Makes the next frame. Acknowledgements ride on ENC frames that have room for them; one that
-    /// is due and finds no room goes right behind.
-    pub(crate) fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
-        if !shared.group.is_up(self.peer) {
-            return None;
-        }
-        if let Some(ack) = self.held_ack.take() {
-            // It may have been made for longer frames.
-            let ack =
-                if ack.len() <= shared.body_len_max() { ack } else { self.make_ack(shared, now)? };
-            return Some(self.send_ack(shared, &ack));
-        }
-        let ack_due = self.decoder.as_ref().and_then(Decoder::ack_due).is_some_and(|at| at <= now);
-        if let Some(kind) = self.poll_enc(shared, now) {
-            self.send_enc(shared, now, kind, ack_due);
-            return Some(Destination::Station(self.peer));
-        }
-        if ack_due {
-            let ack = self.make_ack(shared, now)?;
-            return Some(self.send_ack(shared, &ack));
-        }
-        None
-    }
-
     /// Makes an ENC body in `self.body`, or that of a part of one, if there is one to send. Which.
     fn poll_enc(&mut self, shared: &mut Shared, now: Time) -> Option<Kind> {
         if !shared.pacer.allows(now) {
@@ -330,15 +242,67 @@ impl Endpoint {
             self.restart_session();
         }
     }
+}
 
-    /// Our own frames are counted anew: the last one was the last of its session.
-    pub(crate) fn restart_session(&mut self) {
-        self.encoder.restart_session();
+impl Role for Endpoint {
+    fn tag_len(&self) -> usize {
+        if self.encoder.is_tagged() { END_TAG_LEN } else { 0 }
     }
 
-    // ---- time ---------------------------------------------------------------------------------
+    fn left_out(&self, now: Time) -> Option<Duration> {
+        self.left_out.rest(now)
+    }
 
-    pub(crate) fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
+    fn limit_symbols(&mut self, _now: Time, len: usize) {
+        self.encoder.limit_symbols(len);
+    }
+
+    fn handle_chunk(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        opened: Opened,
+        chunk: Chunk<'_>,
+    ) -> Option<()> {
+        match chunk.kind {
+            Kind::Enc => self.handle_enc(shared, now, opened.from, chunk.body)?,
+            Kind::Ack => {
+                let ack = chunk.read(Ack::parse)?;
+                if opened.from == self.peer && ack.flow == shared.config.id {
+                    self.handle_ack(shared, now, opened.header.counter, &ack);
+                }
+            }
+            Kind::Report if Some(opened.from) == self.helper => {
+                self.handle_report(shared, now, opened, &chunk.read(Report::parse)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
+        if !shared.group.is_up(self.peer) {
+            return None;
+        }
+        if let Some(ack) = self.held_ack.take() {
+            // It may have been made for longer frames.
+            let ack =
+                if ack.len() <= shared.body_len_max() { ack } else { self.make_ack(shared, now)? };
+            return Some(self.send_ack(shared, &ack));
+        }
+        let ack_due = self.decoder.as_ref().and_then(Decoder::ack_due).is_some_and(|at| at <= now);
+        if let Some(kind) = self.poll_enc(shared, now) {
+            self.send_enc(shared, now, kind, ack_due);
+            return Some(Destination::Station(self.peer));
+        }
+        if ack_due {
+            let ack = self.make_ack(shared, now)?;
+            return Some(self.send_ack(shared, &ack));
+        }
+        None
+    }
+
+    fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
         self.encoder.handle_timeout(now, &mut shared.stats);
         if let Some(decoder) = &mut self.decoder {
             decoder.handle_timeout(now, &mut shared.egress, &mut shared.stats);
@@ -355,7 +319,7 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
+    fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
         let decoder = self.decoder.as_ref();
         let deadline = decoder.and_then(Decoder::poll_timeout);
         let report = self.report_at.map(|at| at + self.report_stale_after(shared));
@@ -368,57 +332,43 @@ impl Endpoint {
         }
         timers.into_iter().flatten().min()
     }
-}
-
-impl Role for Endpoint {
-    fn tag_len(&self) -> usize {
-        if self.encoder.is_tagged() { END_TAG_LEN } else { 0 }
-    }
-
-    fn left_out(&self, now: Time) -> Option<Duration> {
-        self.left_out.rest(now)
-    }
-
-    fn limit_symbols(&mut self, _now: Time, len: usize) {
-        self.limit_symbols(len);
-    }
-
-    fn handle_chunk(
-        &mut self,
-        shared: &mut Shared,
-        now: Time,
-        opened: Opened,
-        chunk: Chunk<'_>,
-    ) -> Option<()> {
-        self.handle_chunk(shared, now, opened, chunk)
-    }
-
-    fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
-        self.poll_transmit(shared, now)
-    }
-
-    fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
-        self.handle_timeout(shared, now);
-    }
-
-    fn poll_timeout(&self, shared: &Shared) -> Option<Time> {
-        self.poll_timeout(shared)
-    }
 
     fn take_joined(&mut self, shared: &mut Shared, now: Time, joined: &Joined) {
-        self.take_joined(shared, now, joined);
+        if joined.peer == self.peer {
+            self.encoder.forget_order();
+        }
+        if joined.peer != self.peer || !joined.new_instance {
+            return;
+        }
+        let config = &shared.config;
+        let symbol_size_max = usize::from(joined.symbol_size);
+        let keys = shared.group.end_keys(self.peer);
+        let tags = keys.map(|keys| SymbolTags::new(keys.peer_symbols(), joined.instance));
+        let decoder = Decoder::new(
+            joined.field,
+            joined.block_size,
+            joined.run,
+            joined.base,
+            symbol_size_max,
+            config.coding.delivery_deadline,
+            config.coding.ack_interval,
+        );
+        self.decoder = Some(decoder.with_tags(tags));
+        self.held_ack = None;
+        self.encoder.expect_feedback(joined.feedback);
+        self.encoder.restart_peer(now);
     }
 
     fn restart_session(&mut self) {
-        self.restart_session();
+        self.encoder.restart_session();
     }
 
     fn base(&self) -> u32 {
-        self.base()
+        self.encoder.base()
     }
 
     fn round_trip(&self) -> Option<Duration> {
-        self.round_trip()
+        self.encoder.rtt().measured()
     }
 
     fn inspect(&self, view: &mut Inspection) {
