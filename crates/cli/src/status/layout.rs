@@ -3,12 +3,17 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use corridor_node::{MemoryStatus, OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status};
+use corridor_node::{
+    MemoryStatus, OverheadStatus, OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status,
+};
 
 /// Columns of the labels.
 const LABEL: usize = 11;
 /// Columns of the whole, unless `COLUMNS` says otherwise.
 const WIDTH: usize = 100;
+
+/// Overhead in bytes beyond which it says nothing of coding, whose redundancy is at most this.
+const OVERHEAD_MAX: f64 = 10.0;
 
 /// How statuses are shown.
 pub struct Layout {
@@ -199,17 +204,19 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
             plural(repair.given_up_packets, "packet")
         ),
     ));
-    let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), percent);
-    let overhead = &status.overhead;
-    lines.push((
-        "overhead",
-        format!(
-            "{} of the frames, {} of the packets' bytes",
-            ratio(overhead.frames_ratio),
-            ratio(overhead.bytes_ratio)
-        ),
-    ));
+    lines.push(("overhead", overhead(&status.overhead)));
     lines
+}
+
+/// What is sent beyond the packets. Where there are few, that is what stations tell each other all
+/// the time, and thousands of percent of next to nothing.
+fn overhead(overhead: &OverheadStatus) -> String {
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), percent);
+    let bytes = match overhead.bytes_ratio {
+        Some(share) if share > OVERHEAD_MAX => "few packets to compare it with".to_owned(),
+        share => format!("{} of the packets' bytes", ratio(share)),
+    };
+    format!("{} of the frames, {bytes}", ratio(overhead.frames_ratio))
 }
 
 /// What a relay combines.
@@ -419,7 +426,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corridor_node::{Counter, OverheadStatus, QueueStatus, RepairStatus};
+    use corridor_node::{Counter, QueueStatus, RepairStatus};
 
     fn status() -> Status {
         let counter = |name: &str, value: u64, description: &str| Counter {
@@ -556,6 +563,16 @@ peer: station 2
         let traffic = Traffic::of(&now, Some(&earlier));
         assert_eq!(traffic, Traffic::Rate { received_bps: 10e6, sent_bps: 0.0 });
         assert_eq!(transfer(traffic), "10.0 Mbit/s received, 0 bit/s sent");
+    }
+
+    /// A node with three pings behind it said "25517.5 % of the packets' bytes".
+    #[test]
+    fn overhead_is_no_share_of_next_to_nothing() {
+        let of = |frames, bytes| {
+            overhead(&OverheadStatus { frames_ratio: Some(frames), bytes_ratio: Some(bytes) })
+        };
+        assert_eq!(of(0.35, 1.5), "35.0 % of the frames, 150.0 % of the packets' bytes");
+        assert_eq!(of(0.979, 255.2), "97.9 % of the frames, few packets to compare it with");
     }
 
     #[test]
