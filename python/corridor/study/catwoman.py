@@ -329,6 +329,10 @@ def adaptive(context: Context) -> Findings:
     first = lows[0]
     low = curves.delay(ours, first) / curves.delay(plain, first)
     kept = [curves.throughput(ours, x) / curves.throughput(always, x) for x in highs]
+    # The same seeds: runs of both plans are pairs.
+    other = Curves(context.simulate("threshold"))
+    low_other = other.delay(ours, first) / curves.delay(plain, first)
+    kept_other = [other.throughput(ours, x) / curves.throughput(always, x) for x in highs]
     lower = [curves.delay(plain, x) / curves.delay(ours, x) for x in highs]
     measured: dict[str, Measured] = {
         "CATWOMAN-028": lost(always) / max(lost(ours), 1e-6),
@@ -336,6 +340,8 @@ def adaptive(context: Context) -> Findings:
         "CATWOMAN-029-L": low - 1,
         "CATWOMAN-029-H": min(kept),
         "CATWOMAN-029-O": min(lower),
+        "CATWOMAN-029-LT": low_other - 1,
+        "CATWOMAN-029-HT": min(kept_other),
     }
     readings = _readings(context)
     figure = _figure(curves, {})
