@@ -73,6 +73,11 @@ impl Air {
         Air { dice: Stream::from_seed([seed; 32]), ..self }
     }
 
+    /// What was taken down of all that was sent.
+    pub fn logged(&self) -> &[Logged] {
+        self.log.as_deref().unwrap_or_default()
+    }
+
     /// The same, but for what does not pass.
     pub fn with(delay: Duration, passes: impl FnMut(&Passage<'_>) -> bool + 'static) -> Self {
         Air { passes: Box::new(passes), ..Air::new(delay) }

@@ -91,6 +91,8 @@ pub struct Bed<W> {
     pub events: Vec<(usize, Event)>,
     /// Frames under way.
     pub ways: Ways,
+    /// In which order stations have their turn in a tick.
+    pub turns: Vec<usize>,
     seats: Vec<Option<AnyStation>>,
     ids: Vec<StationId>,
 }
@@ -118,6 +120,7 @@ impl<W: World> Bed<W> {
             delivered: Vec::new(),
             events: Vec::new(),
             ways: Ways::default(),
+            turns: Vec::new(),
             seats: Vec::new(),
             ids: Vec::new(),
         };
@@ -140,6 +143,7 @@ impl<W: World> Bed<W> {
         self.ids.push(station.config().id);
         self.delivered.push(Vec::new());
         self.seats.push(Some(station));
+        self.turns.push(self.turns.len());
         self.seats.len() - 1
     }
 
@@ -197,6 +201,13 @@ impl<W: World> Bed<W> {
         outcome
     }
 
+    /// The interface of a station takes frames up to another length.
+    pub fn limit_frames(&mut self, at: usize, len: usize) {
+        let now = self.now;
+        self[at].limit_frames(now, len);
+        self.take(at);
+    }
+
     /// Forgets what was given out.
     pub fn forget(&mut self) {
         self.delivered.iter_mut().for_each(Vec::clear);
@@ -209,8 +220,8 @@ impl<W: World> Bed<W> {
     pub fn tick(&mut self, span: Duration) {
         self.now += span;
         self.arrivals();
-        for at in 0..self.seats.len() {
-            self.settle(at);
+        for turn in 0..self.turns.len() {
+            self.settle(self.turns[turn]);
             self.arrivals();
         }
         self.world.pass(self.now, &mut self.ways);
@@ -306,7 +317,7 @@ impl<W: World> Bed<W> {
     }
 
     /// Takes packets and events of a station.
-    fn take(&mut self, at: usize) {
+    pub fn take(&mut self, at: usize) {
         let Some(station) = &mut self.seats[at] else { return };
         let (packets, events) = (self.delivered[at].len(), self.events.len());
         while let Some(packet) = station.poll_packet() {
