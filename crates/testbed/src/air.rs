@@ -6,8 +6,7 @@ use corridor_base::rand::{RngExt, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_proto::Destination;
 
-use crate::bed::{Sent, World};
-use crate::ways::Ways;
+use crate::bed::{Sent, Ways, World};
 
 /// A frame on its way to one hearer.
 pub struct Passage<'a> {

@@ -8,10 +8,31 @@ use corridor_proto::{
     AnyStation, Destination, Event, FrameOutcome, PacketOutcome, Station, StationId,
 };
 
-use crate::ways::{Flying, Ways};
+use crate::schedule::{Next, Schedule};
 
-/// More frames than any station may send without time passing.
-const FRAMES_AT_ONCE_MAX: usize = 1_000;
+/// More frames than a station sends at once, whatever has waited.
+const FRAMES_AT_ONCE_MAX: usize = 10_000;
+
+/// A frame on its way from one station to another.
+#[derive(Clone, Debug)]
+pub struct Flying {
+    /// Whose it is.
+    pub from: usize,
+    /// Who is to hear it.
+    pub to: usize,
+    /// Its bytes.
+    pub frame: Vec<u8>,
+}
+
+/// The frames under way.
+pub type Ways = Schedule<Flying>;
+
+impl Ways {
+    /// A frame will arrive at that time.
+    pub fn put(&mut self, at: Time, from: usize, to: usize, frame: Vec<u8>) {
+        self.happen(at, Flying { from, to, frame });
+    }
+}
 
 /// A frame that a station sends.
 pub struct Sent<'a> {
@@ -75,6 +96,11 @@ pub trait World {
         Time::ZERO
     }
 
+    /// More frames than a station may send without time passing.
+    fn at_once_max(&self) -> usize {
+        FRAMES_AT_ONCE_MAX
+    }
+
     /// A tick ends.
     fn pass(&mut self, _now: Time, _ways: &mut Ways) {}
 }
@@ -89,10 +115,9 @@ pub struct Bed<W> {
     pub delivered: Vec<Vec<Vec<u8>>>,
     /// What each has told its operator.
     pub events: Vec<(usize, Event)>,
-    /// Frames under way.
-    pub ways: Ways,
     /// In which order stations have their turn in a tick.
     pub turns: Vec<usize>,
+    ways: Ways,
     seats: Vec<Option<AnyStation>>,
     ids: Vec<StationId>,
 }
@@ -119,7 +144,7 @@ impl<W: World> Bed<W> {
             world,
             delivered: Vec::new(),
             events: Vec::new(),
-            ways: Ways::default(),
+            ways: Ways::new(),
             turns: Vec::new(),
             seats: Vec::new(),
             ids: Vec::new(),
@@ -149,6 +174,7 @@ impl<W: World> Bed<W> {
 
     /// A station is gone.
     pub fn stop(&mut self, at: usize) -> Option<AnyStation> {
+        self.ways.wake(at, None);
         self.seats[at].take()
     }
 
@@ -250,13 +276,18 @@ impl<W: World> Bed<W> {
     /// Lets time go on to then.
     pub fn run_until(&mut self, until: Time) {
         (0..self.seats.len()).for_each(|at| self.settle(at));
-        while let Some(next) = self.next().filter(|&next| next <= until) {
-            self.now = next;
-            while let Some(flying) = self.ways.pop(next) {
-                self.arrive(&flying);
-                self.settle(flying.to);
-            }
-            (0..self.seats.len()).for_each(|at| self.settle(at));
+        while self.ways.next().is_some_and(|next| next <= until)
+            && let Some((at, what)) = self.ways.pop()
+        {
+            self.now = self.now.max(at);
+            let station = match what {
+                Next::Wakes(station) => station,
+                Next::Happens(flying) => {
+                    self.arrive(&flying);
+                    flying.to
+                }
+            };
+            self.settle(station);
         }
         self.now = until;
     }
@@ -266,16 +297,10 @@ impl<W: World> Bed<W> {
         self.run_until(self.now + span);
     }
 
-    fn next(&self) -> Option<Time> {
-        let timers = self.stations().filter_map(|station| station.poll_timeout());
-        let free = (0..self.seats.len()).map(|at| self.world.free_at(at));
-        timers.chain(free).filter(|&at| at > self.now).chain(self.ways.next()).min()
-    }
-
     // ---- what a driver does -------------------------------------------------------------------
 
     fn arrivals(&mut self) {
-        while let Some(flying) = self.ways.pop(self.now) {
+        while let Some(flying) = self.ways.pop_happened(self.now) {
             self.arrive(&flying);
         }
     }
@@ -298,11 +323,19 @@ impl<W: World> Bed<W> {
         let mut frames = 0;
         while self.world.free_at(at) <= now && self.transmit(at) {
             frames += 1;
-            assert!(frames <= FRAMES_AT_ONCE_MAX, "station {at} does not stop sending at {now}");
+            assert!(
+                frames <= self.world.at_once_max(),
+                "station {at} does not stop sending at {now}"
+            );
         }
         self.take(at);
-        let due = self[at].poll_timeout().filter(|_| self.world.free_at(at) <= now);
-        assert!(due.is_none_or(|due| due > now), "station {at} is due at {due:?}, now {now}");
+        let (due, free_at) = (self[at].poll_timeout(), self.world.free_at(at));
+        assert!(
+            free_at > now || due.is_none_or(|due| due > now),
+            "station {at} is due at {due:?}, now {now}"
+        );
+        let wakes = due.into_iter().chain([free_at]).filter(|&wakes| wakes > now);
+        self.ways.wake(at, wakes.min());
     }
 
     fn transmit(&mut self, from: usize) -> bool {

@@ -12,8 +12,8 @@
 mod air;
 mod bed;
 pub mod config;
-mod ways;
+mod schedule;
 
 pub use air::{Air, Logged, Passage};
-pub use bed::{Bed, Sent, Taken, World};
-pub use ways::{Flying, Ways};
+pub use bed::{Bed, Flying, Sent, Taken, Ways, World};
+pub use schedule::{Next, Schedule};
