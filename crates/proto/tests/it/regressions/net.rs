@@ -133,6 +133,10 @@ impl World for Lossy {
     fn free_at(&self, at: usize) -> Time {
         self.free_at[at]
     }
+
+    fn at_once_max(&self) -> usize {
+        1_000
+    }
 }
 
 /// Stations, and how often they have started.
