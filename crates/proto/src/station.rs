@@ -12,8 +12,6 @@ mod helper_station;
 mod left_out;
 pub(crate) mod parts;
 mod path;
-#[cfg(test)]
-mod path_tests;
 mod plain;
 mod presence;
 mod role;

@@ -8,6 +8,7 @@ mod hub_memory;
 mod keys;
 mod member_keys;
 mod modes;
+mod path;
 mod reads;
 mod regressions;
 mod relay;
