@@ -65,6 +65,10 @@ impl Default for Contexts {
 }
 
 impl Contexts {
+    /// Bytes of all contexts of one direction.
+    pub(crate) const BYTES_MAX: usize =
+        CONTEXTS * (size_of::<Option<Box<Context>>>() + size_of::<Context>());
+
     /// Nothing is known of any flow.
     pub fn new() -> Self {
         Contexts(vec![None; CONTEXTS])

@@ -42,7 +42,8 @@ use crate::wire::cookie::COOKIE_MAC_HEAD_LEN;
 use crate::wire::intervals::Intervals;
 use crate::wire::{
     Chunks, HEADER_LEN, HELLO_CLEAR_LEN, HELLO_LEN, HELLO_TO_LEN, Header, Hello, HelloTo, Instead,
-    Kind, OVERHEAD_LEN, RUN_MASK, Random128, TAG_LEN, Word, cookie, hello_clear, write_station,
+    Kind, OVERHEAD_LEN, RUN_MASK, Random128, TAG_LEN, Word, chunk_len_max, cookie, hello_clear,
+    write_station,
 };
 use outreach::{Cookies, Outreach};
 pub(crate) use peer::Peer;
@@ -156,6 +157,13 @@ pub(crate) struct Joined {
     pub(crate) run: u16,
     /// How long its feedback waits, as it says.
     pub(crate) feedback: Option<Duration>,
+}
+
+impl Joined {
+    /// Bytes of the longest chunk that the peer sends, as it says.
+    pub(crate) fn chunk_len_max(&self) -> usize {
+        chunk_len_max(self.mode, (self.field, self.block_size), self.symbol_size)
+    }
 }
 
 impl Group {

@@ -11,9 +11,7 @@ use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
 use super::sent::{FrameNumber, Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
-use crate::bounds::{
-    SENT_LOG_MAX, WINDOW_ACK_INTERVAL_MIN, WINDOW_SENT_LOG_MAX, WINDOW_TIMEOUT_MIN,
-};
+use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_TIMEOUT_MIN, sent_log_max};
 use crate::config::CodingParams;
 use crate::stats::Stats;
 use crate::wire::{LinkFeedback, OVERHEAD_LEN, parts_of};
@@ -126,7 +124,7 @@ struct LastTold {
 impl LinkUsage {
     pub(crate) fn new(params: &CodingParams, len_max: usize, now: Time) -> Self {
         LinkUsage {
-            log: SentLog::new(SENT_LOG_MAX),
+            log: SentLog::new(sent_log_max(params.lane_size().into())),
             next: FrameNumber::default(),
             told: LastTold::default(),
             loss_ratio: 0.0,
@@ -238,7 +236,7 @@ impl LinkUsage {
 
     /// The window has so many lanes: as many times the frames of one are kept in mind.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
-        self.log.set_room((lanes * SENT_LOG_MAX).min(WINDOW_SENT_LOG_MAX));
+        self.log.set_lanes(lanes);
     }
 
     /// A frame carries bodies of at most so many bytes.

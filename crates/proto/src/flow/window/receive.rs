@@ -237,7 +237,8 @@ impl WindowReceiver {
     }
 
     fn note_end(&mut self, now: Time) {
-        if self.noted.len() == WINDOW_GAPS_MAX {
+        let spare = WINDOW_GAPS_MAX - WINDOW_SYMBOLS_MAX;
+        if self.noted.len() >= self.lanes.symbols_max() + spare {
             self.noted.pop_front();
         }
         self.noted.push_back((self.end, now));
