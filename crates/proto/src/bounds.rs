@@ -105,7 +105,7 @@ pub const HUB_QUANTUM: i64 = 1_514;
 /// How long the underlay counts as full after it had no room for a hub's next frame.
 pub const HUB_CROWDED: Duration = Duration::from_millis(50);
 /// What a neighbour may send of packets that a hub forwards, before these leave: what leaves in so
-/// long, and in so many round trips to the neighbour, for what is lost is told of after one, comes
+/// long, and in so many round trips to the neighbour, for what is lost is reported after one, comes
 /// once more after two, and may be lost again.
 pub const CREDIT_QUEUE: Duration = Duration::from_millis(10);
 /// See [`CREDIT_QUEUE`].
@@ -192,7 +192,7 @@ pub const UNPROVEN_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
 /// How long a station makes the same cookies; those of the time before are taken as well
 /// (WireGuard's COOKIE_SECRET_MAX_AGE).
 pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
-/// Shortest HELLO or initiation to a peer that is called, where whoever hears it may answer with no
+/// Shortest HELLO or initiation to a peer that is called, where any receiver may answer with no
 /// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
 pub const HELLO_OUTREACH_LEN: usize = 472;
 /// The same at any other time, of who looks for a peer: one answer of one entry.

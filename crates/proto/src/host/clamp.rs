@@ -33,7 +33,7 @@ pub(crate) struct Place {
 struct Slot {
     id: u64,
     clamp: Clamp,
-    /// It is among those whose sender may have to be told of room.
+    /// It is among those whose sender may have to be offered room.
     is_freed: bool,
     /// It is among those whose sender may have to be reminded.
     is_resting: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Clamps {
     seed: u64,
     next_id: u64,
     pace: Pace,
-    /// Those whose sender may have to be told of room; each at most once.
+    /// Those whose sender may have to be offered room; each at most once.
     freed: VecDeque<Place>,
     /// Those whose sender does not take what it may, and when it is to be reminded; each at most
     /// once.

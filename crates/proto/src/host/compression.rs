@@ -299,7 +299,7 @@ impl Context {
     /// Where the timestamps are, if there are any.
     fn timestamps(&self) -> Option<usize> {
         let at = self.tcp + TCP_LEN;
-        // Whoever sends options that end early does not get them read beyond their end.
+        // Options that end early are not read beyond their end.
         let option = self.headers.get(at..at + TIMESTAMPS_LEN)?;
         option.starts_with(&TIMESTAMPS).then_some(at + TIMESTAMPS.len())
     }

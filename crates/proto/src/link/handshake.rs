@@ -2,11 +2,11 @@
 //! them alive, and the replay window.
 //!
 //! Every station picks a random session id when it starts and announces it in HELLO frames, sealed
-//! under that session's own key. Whoever hears a HELLO of a session it does not know answers with a
-//! HELLO that holds a random challenge for it; the session is *accepted* once a HELLO under it
-//! returns that challenge. An old recording cannot, so a restarted station accepts nothing that was
-//! said before it started, and since keys hang on fresh session ids, no restart repeats a nonce.
-//! Frames under any other session leave no trace but a counter.
+//! under that session's own key. A station that hears a HELLO of a session it does not know answers
+//! with a HELLO that holds a random challenge for it; the session is *accepted* once a HELLO under
+//! it returns that challenge. An old recording cannot, so a restarted station accepts nothing that
+//! was said before it started, and since keys hang on fresh session ids, no restart repeats a
+//! nonce. Frames under any other session leave no trace but a counter.
 //!
 //! One HELLO serves all neighbours at once: it lists what it has to say to each.
 //!

@@ -24,8 +24,8 @@ const SPAN_US_MAX: u32 = 10_000_000;
 pub(crate) const FRAME_OVERHEAD: f64 = OVERHEAD_LEN as f64;
 /// Bodies that are longer than this part of the longest take longer on their way.
 const LONG_DIVISOR: usize = 2;
-/// Long frames that feedback has to have told of, and so often, without one of them having come: by
-/// chance that is rare, and all that follows is a look.
+/// Long frames that feedback has to have reported, and so often, without one of them having come:
+/// by chance that is rare, and all that follows is a look.
 const LONG_UNSEEN_MIN: u32 = 32;
 /// See [`LONG_UNSEEN_MIN`].
 const FEEDBACK_UNSEEN_MIN: u32 = 16;
@@ -216,9 +216,9 @@ impl LinkUsage {
         ack_interval(self.ack_interval, self.shares_air)
     }
 
-    /// Whether the path may have become too short for long frames: nothing was told of what is on
-    /// its way for long, or much of long frames, and only short ones came. Losses and outages look
-    /// alike: it is a reason to look, and no more.
+    /// Whether the path may have become too short for long frames: nothing was reported of what is
+    /// on its way for long, or much of long frames, and only short ones came. Losses and outages
+    /// look alike: it is a reason to look, and no more.
     pub(crate) fn suspects_length(&self, now: Time) -> bool {
         let untold = self.log.oldest().is_some_and(|oldest| {
             let wait = self.wait.timeout().max(WINDOW_TIMEOUT_MIN) + self.ack_interval();

@@ -190,7 +190,7 @@ impl ReceiveLanes {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// Lanes to be told of, heard of or not.
+    /// Lanes to report on, heard of or not.
     pub(super) fn count(&self) -> usize {
         self.stretches.iter().map(|stretch| stretch.each.len()).sum()
     }

@@ -44,7 +44,7 @@ pub(super) struct SendLane {
     belief: Belief,
     /// Frames on their way with what is of this lane, where there are others.
     pub(super) log: SentLog,
-    /// Feedback about this lane has told of all frames before this one.
+    /// Feedback about this lane has reported all frames before this one.
     pub(super) told_before: FrameNumber,
 }
 

@@ -240,7 +240,7 @@ struct Point {
     free: f64,
 }
 
-/// What feedback told of late, as points between which rates can be taken.
+/// What feedback reported of late, as points between which rates can be taken.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     points: VecDeque<Point>,
