@@ -189,6 +189,9 @@ pub struct RelayStatus {
     /// The same, since they had come before.
     #[serde(default)]
     pub replayed_packets: u64,
+    /// Packets that were delivered with a tag that nobody has looked at: no end has their source.
+    #[serde(default)]
+    pub unnamed_packets: u64,
     /// Why nothing is combined, though it might be; none if it can be.
     pub idle: Option<String>,
 }
@@ -440,6 +443,7 @@ impl RelayStatus {
             ends: view.ends,
             forged_packets: counters.relay_tags_failed,
             replayed_packets: counters.relay_packets_replayed,
+            unnamed_packets: counters.relay_tags_unnamed,
             idle: idle(&view, &counters),
         }
     }

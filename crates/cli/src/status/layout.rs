@@ -240,18 +240,25 @@ fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
             relay.plain_frames
         ),
     ));
-    if relay.ends > 0 {
-        let (forged, replayed) = (relay.forged_packets, relay.replayed_packets);
-        let forged = plural(forged, "packet");
-        let ends = plural(relay.ends as u64, "end");
-        lines.push((
-            "tags",
-            format!("with {ends}; {forged} dropped as forged, {replayed} as repeated"),
-        ));
-    }
+    lines.extend(tags(relay).map(|tags| ("tags", tags)));
     let failed = relay.failed_ratio.map_or("-".into(), percent);
     let decoded = plural(relay.decoded_packets, "packet");
     lines.push(("decoded", format!("{decoded}, {failed} of the coded frames failed")));
+}
+
+/// What became of packets with tags, if there are any.
+fn tags(relay: &RelayStatus) -> Option<String> {
+    let (ends, unnamed) = (relay.ends as u64, relay.unnamed_packets);
+    let checked = (ends > 0).then(|| {
+        let forged = plural(relay.forged_packets, "packet");
+        let replayed = relay.replayed_packets;
+        format!("with {}; {forged} dropped as forged, {replayed} as repeated", plural(ends, "end"))
+    });
+    let unnamed = (unnamed > 0).then(|| {
+        format!("{} delivered unchecked, from no end's networks", plural(unnamed, "packet"))
+    });
+    let said: Vec<String> = checked.into_iter().chain(unnamed).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// Who overhears whom, at a neighbour of a relay.
@@ -427,6 +434,23 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use corridor_node::{Counter, QueueStatus, RepairStatus};
+
+    #[test]
+    fn tags_that_nobody_looks_at_are_shown() {
+        let relay = |ends, unnamed_packets| RelayStatus {
+            ends,
+            forged_packets: 1,
+            replayed_packets: 2,
+            unnamed_packets,
+            ..RelayStatus::default()
+        };
+        let checked = "with 1 end; 1 packet dropped as forged, 2 as repeated";
+        assert_eq!(tags(&relay(0, 0)), None);
+        assert_eq!(tags(&relay(1, 0)).as_deref(), Some(checked));
+        let unchecked = "3 packets delivered unchecked, from no end's networks";
+        assert_eq!(tags(&relay(0, 3)).as_deref(), Some(unchecked));
+        assert_eq!(tags(&relay(1, 3)), Some(format!("{checked}; {unchecked}")));
+    }
 
     fn status() -> Status {
         let counter = |name: &str, value: u64, description: &str| Counter {

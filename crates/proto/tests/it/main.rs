@@ -7,6 +7,7 @@ mod hub;
 mod hub_memory;
 mod keys;
 mod member_keys;
+mod memory_beside;
 mod modes;
 mod path;
 mod reads;
