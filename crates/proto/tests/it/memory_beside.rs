@@ -183,6 +183,15 @@ impl Star {
         });
     }
 
+    fn fill(&mut self, what: &str) {
+        match what {
+            "tables" => self.fill_tables(),
+            "queues" => self.fill_queues(),
+            "windows" => self.fill_windows(),
+            _ => self.fill_parts(),
+        }
+    }
+
     /// All tables of flows fill, here and of what peers send.
     fn fill_tables(&mut self) {
         for flow in 0..FLOWS {
@@ -241,14 +250,8 @@ fn peers_that_fill_all_they_can_stay_within_their_shares() {
         let before = held();
         let mut star = Star::new(frame_len, memory);
         (0..1_000).for_each(|_| star.step(true, Way::Arrives));
-        let steps: [(&str, fn(&mut Star)); 4] = [
-            ("tables", Star::fill_tables),
-            ("queues", Star::fill_queues),
-            ("windows", Star::fill_windows),
-            ("parts", Star::fill_parts),
-        ];
-        for (what, fill) in steps {
-            fill(&mut star);
+        for what in ["tables", "queues", "windows", "parts"] {
+            star.fill(what);
             let held = held() - before;
             println!("{held} of {memory} bytes with full {what}, frames of {frame_len}");
             assert!(held <= memory as isize, "{held} bytes of {memory}: {what}");

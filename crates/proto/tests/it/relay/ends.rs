@@ -48,12 +48,15 @@ fn met() -> Bed<Middle> {
     row
 }
 
+/// What is done to a packet.
+type Change = dyn FnMut(&mut Vec<u8>);
+
 /// Somebody with the keys of the relay in the middle.
 struct Middle {
     opened: Unsealer,
     free_at: [Time; COUNT],
     /// What it makes of the packets that it sends to the last one, each alone in its frame.
-    change: Box<dyn FnMut(&mut Vec<u8>)>,
+    change: Box<Change>,
     /// Those packets as they were.
     seen: Vec<Vec<u8>>,
 }

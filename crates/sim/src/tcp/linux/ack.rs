@@ -259,7 +259,7 @@ mod tests {
         sender.offer(1_000);
         let mut at = Time::from_millis(1);
         let mut send = |sender: &mut LinuxSender, segment: Option<Segment>| {
-            at = at + core::time::Duration::from_millis(1);
+            at += core::time::Duration::from_millis(1);
             segment.iter().for_each(|segment| sender.handle_segment(at, segment));
             core::iter::from_fn(|| sender.poll_transmit(at)).count()
         };
