@@ -63,12 +63,12 @@ pub fn source(id: u64, symbol_size_max: usize) -> Vec<u8> {
 
 /// A plain forwarder, to the first of its peers, with keys of its own, which follow from its number
 /// as those of its peers do.
-pub fn keyed(id: StationId, peers: &[StationId], clock_ns: u64) -> StationConfig {
+pub fn keyed(id: StationId, peers: &[StationId]) -> StationConfig {
     let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
     let key =
         |&station: &StationId| PeerKey { station, public: private(station).public(), psk: None };
     let (peer, peers) = (peers[0], peers.iter().map(key).collect());
-    let keys = Keys { private: private(id), peers, started_ns: clock_ns };
+    let keys = Keys { private: private(id), peers };
     StationConfig {
         id,
         role: Role::Plain { peer },

@@ -8,30 +8,32 @@ use corridor_proto::bounds::{FORMER_SECRET_AGE_MAX, REJECT_AFTER_TIME, REKEY_AFT
 use corridor_proto::diagnosis::Unopened;
 use corridor_proto::wire::{INITIATION_LEN, KeyExchange, RESPONSE_LEN, Step};
 use corridor_proto::{
-    CodingParams, ConfigError, Event, FrameOutcome, Hub, HubConfig, Keys, LinkErrors, PeerKey,
-    PrivateKey, Rejection, Role, Security, Station, StationConfig, StationId,
+    Clocks, CodingParams, ConfigError, Event, FrameOutcome, Hub, HubConfig, Keys, LinkErrors,
+    PeerKey, PrivateKey, Rejection, Role, Security, Station, StationConfig, StationId,
 };
 
 const A: StationId = StationId(1);
 const B: StationId = StationId(2);
 const C: StationId = StationId(3);
 const DELAY: Duration = Duration::from_millis(5);
+/// Nanoseconds since 1970, some day.
+const RIGHT_NS: u64 = 1_700_000_000_000_000_000;
 
 fn private(id: StationId) -> PrivateKey {
     PrivateKey::from_random([id.0 as u8; 32])
 }
 
-fn keys(me: StationId, peers: &[StationId], started_ns: u64) -> Security {
+fn keys(me: StationId, peers: &[StationId]) -> Security {
     let peer = |&station| PeerKey { station, public: private(station).public(), psk: None };
     let peers = peers.iter().map(peer).collect();
-    Security::Keys(Box::new(Keys { private: private(me), peers, started_ns }))
+    Security::Keys(Box::new(Keys { private: private(me), peers }))
 }
 
 fn config(me: StationId, peer: StationId, coding: CodingParams) -> StationConfig {
     StationConfig {
         id: me,
         role: Role::Endpoint { peer, helper: None },
-        security: keys(me, &[peer], 1_000),
+        security: keys(me, &[peer]),
         ingress_packets: 1_000,
         coding,
         link_errors: LinkErrors::Measured,
@@ -94,6 +96,13 @@ impl Net {
             sent: Vec::new(),
             stopped: |_| false,
         }
+    }
+
+    /// One of the two begins anew, by a wall clock that was there when this time was zero.
+    fn restart(&mut self, me: StationId, peer: StationId, entropy: u8, zero_ns: u64) {
+        let clocks = Clocks { now: self.now, wall_ns: zero_ns + self.now.as_nanos() };
+        let station = Station::new(plain(me, peer), [entropy; 32], clocks);
+        self.ends[usize::from(me.0) - 1] = station.expect("a sound configuration");
     }
 
     /// One millisecond.
@@ -184,7 +193,7 @@ fn each_peer_needs_a_public_key_and_a_helper_is_one() {
     expect(StationConfig { role: Role::Helper { between: (B, C) }, ..pair.clone() });
     let role = Role::Endpoint { peer: B, helper: Some(C) };
     expect(StationConfig { role, ..pair.clone() });
-    expect(StationConfig { security: keys(A, &[C], 1), ..pair });
+    expect(StationConfig { security: keys(A, &[C]), ..pair });
 }
 
 #[test]
@@ -250,21 +259,61 @@ fn an_old_secret_opens_nothing_when_the_next_is_in_use() {
 
 #[test]
 fn a_station_that_restarts_is_found_again_even_if_its_clock_went_back() {
-    for started_ns in [2_000_000_000_000, 5] {
+    for zero_ns in [2_000_000_000_000, 5] {
         let mut net = Net::new([plain(A, B), plain(B, A)]);
         net.run(Duration::from_secs(30));
-        let security = keys(B, &[A], started_ns);
-        net.ends[1] = station(StationConfig { security, ..plain(B, A) }, 77, net.now);
+        net.restart(B, A, 77, zero_ns);
         let was = net.now;
         while !net.is_up() || net.ends[1].stats().secrets_agreed == 0 {
             net.run(Duration::from_millis(10));
-            assert!(net.now - was < Duration::from_secs(1), "clock {started_ns}");
+            assert!(net.now - was < Duration::from_secs(1), "clock {zero_ns}");
         }
         net.ends[0].handle_packet(net.now, &packet(3));
         net.run(Duration::from_secs(1));
         assert_eq!(net.delivered[1], [packet(3)]);
         assert!(net.events.contains(&Event::SessionUp { peer: B, restarted: true }));
     }
+}
+
+/// As a radio without a battery for its clock does, until NTP has set it.
+#[test]
+fn who_cannot_be_called_is_heard_as_soon_as_its_clock_was_set() {
+    let mut net = Net::new([plain(A, B), plain(B, A)]);
+    net.ends[1].set_clock(Clocks { now: net.now, wall_ns: RIGHT_NS });
+    net.run(Duration::from_secs(30));
+    assert!(net.is_up());
+    // Somewhere else, where nobody knows of.
+    net.restart(B, A, 77, 0);
+    net.stopped = |frame| {
+        KeyExchange::parse(frame).is_some_and(|it| it.sender == A && it.step == Step::Initiation)
+    };
+    net.run(Duration::from_secs(60));
+    assert!(!net.ends[1].is_up(A) && net.ends[1].stats().secrets_agreed == 0);
+    let clocks = Clocks { now: net.now, wall_ns: RIGHT_NS + net.now.as_nanos() };
+    net.ends[1].set_clock(clocks);
+    net.run(Duration::from_secs(1));
+    assert!(net.is_up(), "what it says is newer than what was heard before");
+    net.ends[0].handle_packet(net.now, &packet(3));
+    net.run(Duration::from_secs(1));
+    assert_eq!(net.delivered[1], [packet(3)]);
+}
+
+/// What a station has said is never older than what it said before in the same run.
+#[test]
+fn a_clock_that_is_set_while_a_pair_talks_costs_nothing() {
+    let mut net = Net::new([plain(A, B), plain(B, A)]);
+    net.run(Duration::from_secs(1));
+    net.events.clear();
+    for wall_ns in [RIGHT_NS, 5, 2 * RIGHT_NS, RIGHT_NS] {
+        let agreed = net.agreed();
+        for index in 0..2 {
+            net.ends[index].set_clock(Clocks { now: net.now, wall_ns });
+        }
+        net.run(REKEY_AFTER_TIME + Duration::from_secs(20));
+        assert!(net.is_up() && net.agreed() > agreed, "clock {wall_ns}");
+    }
+    assert_eq!(net.events, []);
+    assert!(net.ends.iter().all(|end| end.stats().frames_rejected == 0));
 }
 
 #[test]
@@ -325,7 +374,7 @@ fn wrong_keys_are_kept_out_and_shown() {
     let stranger = |me, peer, private: PrivateKey| {
         let public = self::private(peer).public();
         let peers = vec![PeerKey { station: peer, public, psk: None }];
-        let keys = Keys { private, peers, started_ns: 1_000 };
+        let keys = Keys { private, peers };
         StationConfig { security: Security::Keys(Box::new(keys)), ..plain(me, peer) }
     };
     // B has another private key than A expects.
@@ -384,10 +433,7 @@ fn whatever_is_lost_overtaken_or_restarted_the_two_find_each_other() {
             if net.dice.random_range(0..3) == 0 {
                 let (me, peer) = if net.dice.random() { (A, B) } else { (B, A) };
                 let clock = net.dice.random_range(0..1_000_000_000_000);
-                let config =
-                    StationConfig { security: keys(me, &[peer], clock), ..plain(me, peer) };
-                let entropy = 100 + round;
-                net.ends[usize::from(me.0) - 1] = station(config, entropy, net.now);
+                net.restart(me, peer, 100 + round, clock);
             }
             let span = Duration::from_millis(net.dice.random_range(0..100_000));
             net.run(span);
@@ -435,14 +481,14 @@ fn two_that_begin_at_once_hear_each_other_however_long_the_path_is() {
 fn a_hub_has_a_secret_with_each_neighbour_and_takes_no_other_key_for_it() {
     let neighbours = [B, C].map(|id| (id, vec![format!("10.9.0.{}/32", id.0).parse().unwrap()]));
     let hub = HubConfig {
-        station: StationConfig { security: keys(A, &[B, C], 1_000), ..plain(A, B) },
+        station: StationConfig { security: keys(A, &[B, C]), ..plain(A, B) },
         neighbours: neighbours.to_vec(),
         own: vec!["10.9.0.1".parse().unwrap()],
         one_channel: false,
     };
     let mut hub = Hub::new(hub, [1; 32], Time::ZERO).unwrap();
     // The third says that it is C, with B's key.
-    let thief = keys(B, &[A], 1_000);
+    let thief = keys(B, &[A]);
     let mut others = [
         station(plain(B, A), 2, Time::ZERO),
         station(StationConfig { security: thief, ..plain(C, A) }, 3, Time::ZERO),
@@ -465,4 +511,53 @@ fn a_hub_has_a_secret_with_each_neighbour_and_takes_no_other_key_for_it() {
     }
     assert_eq!([B, C].map(|id| hub.station(id).unwrap().is_up(id)), [true, false]);
     assert_eq!(others.each_ref().map(|other| other.is_up(A)), [true, false]);
+}
+
+#[test]
+fn a_hub_has_its_neighbours_follow_its_clock_those_that_come_too() {
+    let neighbours = [B, C].map(|id| (id, vec![format!("10.9.0.{}/32", id.0).parse().unwrap()]));
+    let config = |neighbours: &[(StationId, Vec<_>)]| HubConfig {
+        station: StationConfig { security: keys(A, &[B, C]), ..plain(A, B) },
+        neighbours: neighbours.to_vec(),
+        own: vec!["10.9.0.1".parse().unwrap()],
+        one_channel: false,
+    };
+    let mut now = Time::ZERO;
+    let right = |now: Time| Clocks { now, wall_ns: RIGHT_NS + now.as_nanos() };
+    let hub = |clocks| Hub::new(config(&neighbours[..1]), [1; 32], clocks).unwrap();
+    let mut others =
+        [B, C].map(|id| Station::new(plain(id, A), [id.0 as u8; 32], right(now)).unwrap());
+    // What others say first does not reach it: it has to be believed.
+    let run = |hub: &mut Hub, others: &mut [Station; 2], now: &mut Time, seconds: u64| {
+        for _ in 0..1_000 * seconds {
+            *now += Duration::from_millis(1);
+            hub.handle_timeout(*now);
+            while let Some(transmit) = hub.poll_transmit(*now) {
+                others.iter_mut().for_each(|other| {
+                    other.handle_frame(*now, transmit.frame);
+                });
+            }
+            for other in others.iter_mut() {
+                other.handle_timeout(*now);
+                while let Some(transmit) = other.poll_transmit(*now) {
+                    if !is_initiation(transmit.frame) {
+                        hub.handle_frame(*now, transmit.frame);
+                    }
+                }
+            }
+        }
+    };
+    let is_up = |hub: &Hub, id| hub.station(id).is_some_and(|station| station.is_up(id));
+    let mut first = hub(right(now));
+    first.set_neighbours(&config(&neighbours), [2; 32], now).unwrap();
+    run(&mut first, &mut others, &mut now, 3);
+    assert!([B, C].into_iter().all(|id| is_up(&first, id)));
+    // It begins anew before its clock is right, and one neighbour comes later.
+    let mut late = hub(now.into());
+    run(&mut late, &mut others, &mut now, 200);
+    assert!(!is_up(&late, B));
+    late.set_clock(right(now));
+    late.set_neighbours(&config(&neighbours), [3; 32], now).unwrap();
+    run(&mut late, &mut others, &mut now, 3);
+    assert!([B, C].into_iter().all(|id| is_up(&late, id)));
 }

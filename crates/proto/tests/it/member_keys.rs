@@ -10,21 +10,26 @@ use corridor_proto::bounds::{REJECT_AFTER_TIME, REKEY_AFTER_TIME};
 use corridor_proto::diagnosis::Unopened;
 use corridor_proto::wire::{HANDOUT_LEN, KeyExchange, Step};
 use corridor_proto::{
-    CodingParams, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Rejection, Role, Security,
-    Station, StationConfig, StationId,
+    Clocks, CodingParams, FrameOutcome, Keys, LinkErrors, PeerKey, PrivateKey, Rejection, Role,
+    Security, Station, StationConfig, StationId,
 };
 use proptest::prelude::*;
 
 const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const HELPER: usize = 2;
+/// What clocks read at a start of a station: `run` is larger at each.
+fn clocks(run: u64, now: Time) -> Clocks {
+    Clocks { now, wall_ns: run * 1_000_000_000_000 + now.as_nanos() }
+}
+
 const DELIVERY_DEADLINE: Duration = Duration::from_secs(60);
 
 fn private(id: StationId) -> PrivateKey {
     PrivateKey::from_random([id.0 as u8; 32])
 }
 
-/// The station at `index`, with the keys of both others; `run` is larger at each of its starts.
-fn config(index: usize, run: u64) -> StationConfig {
+/// The station at `index`, with the keys of both others.
+fn config(index: usize) -> StationConfig {
     let id = IDS[index];
     let role = match index {
         HELPER => Role::Helper { between: (IDS[0], IDS[1]) },
@@ -33,11 +38,7 @@ fn config(index: usize, run: u64) -> StationConfig {
     let others = IDS.iter().filter(|&&other| other != id);
     let peer =
         |&station: &StationId| PeerKey { station, public: private(station).public(), psk: None };
-    let keys = Keys {
-        private: private(id),
-        peers: others.map(peer).collect(),
-        started_ns: run * 1_000_000_000_000,
-    };
+    let keys = Keys { private: private(id), peers: others.map(peer).collect() };
     StationConfig {
         id,
         role,
@@ -84,7 +85,8 @@ struct Cell {
 
 impl Cell {
     fn new(seed: u8) -> Self {
-        let station = |index| Station::new(config(index, 1), [seed ^ index as u8; 32], Time::ZERO);
+        let start = clocks(1, Time::ZERO);
+        let station = |index| Station::new(config(index), [seed ^ index as u8; 32], start);
         Cell {
             now: Time::ZERO,
             stations: (0..3).map(|index| station(index).expect("a sound configuration")).collect(),
@@ -106,11 +108,11 @@ impl Cell {
 
     /// The same by a clock that is no further than at the beginning of that run.
     fn restart_by(&mut self, index: usize, run: u64, clock: u64) {
-        let config = config(index, clock);
         // Some byte is another one: with the entropy of its first start it would be the same run.
         let mut entropy = [90 + run as u8; 32];
         entropy[31] ^= 0xff;
-        self.stations[index] = Station::new(config, entropy, self.now).unwrap();
+        self.stations[index] =
+            Station::new(config(index), entropy, clocks(clock, self.now)).unwrap();
     }
 
     /// Counts how long a station opens nothing of what another one seals.
@@ -301,7 +303,7 @@ fn who_was_away_for_long_comes_back() {
 #[test]
 fn handouts_are_for_who_asked_alone() {
     let mut cell = Cell::new(6);
-    let mut stranger = config(1, 1);
+    let mut stranger = config(1);
     let Security::Keys(keys) = &mut stranger.security else { unreachable!() };
     keys.private = PrivateKey::from_random([77; 32]);
     let mut stranger = Station::new(stranger, [5; 32], Time::ZERO).unwrap();
@@ -378,7 +380,7 @@ fn a_recorded_hello_under_a_secret_given_later_is_no_frame_of_a_known_session() 
             break transmit.frame.to_vec();
         }
     };
-    let mut late = Station::new(config(1, 1), [9; 32], cell.now).unwrap();
+    let mut late = Station::new(config(1), [9; 32], clocks(1, cell.now)).unwrap();
     while late.stats().secrets_agreed == 0 {
         cell.now += Duration::from_millis(1);
         let now = cell.now;
@@ -403,9 +405,9 @@ fn a_recorded_hello_under_a_secret_given_later_is_no_frame_of_a_known_session() 
 /// other one, and both can say why.
 #[test]
 fn an_end_without_the_helper_of_the_other_one_is_told_what_is_wrong() {
-    let mut alone = config(1, 1);
+    let mut alone = config(1);
     alone.role = Role::Endpoint { peer: IDS[0], helper: None };
-    let mut ends = [config(0, 1), alone].map(|it| Station::new(it, [3; 32], Time::ZERO).unwrap());
+    let mut ends = [config(0), alone].map(|it| Station::new(it, [3; 32], Time::ZERO).unwrap());
     let mut named = [false; 2];
     for ms in 0..3_000 {
         let now = Time::from_millis(ms);

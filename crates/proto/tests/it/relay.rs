@@ -12,7 +12,7 @@ use corridor_packet::{PacketRef, checksum};
 use corridor_proto::bounds::{HELLO_INTERVAL_SLOW, PEER_SILENT_HELLOS};
 use corridor_proto::relay::{Adaptive, Hold, RelayConfig};
 use corridor_proto::{
-    CodingParams, ConfigError, Destination, Event, FrameOutcome, LinkErrors, PacketOutcome,
+    Clocks, CodingParams, ConfigError, Destination, Event, FrameOutcome, LinkErrors, PacketOutcome,
     Rejection, RelayCounters, RelayStation, RelayStationConfig, Role, StationConfig, StationId,
 };
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TransportSlice, icmpv4};
@@ -20,6 +20,11 @@ use ipnet::IpNet;
 
 /// Frames that a station sends in a millisecond.
 const FRAMES_PER_MS: usize = 1;
+
+/// What the clocks of a relay read at its start: the wall clock more at each run.
+fn clocks(run: u64, now: Time) -> Clocks {
+    Clocks { now, wall_ns: run * 1_000_000_000_000 + now.as_nanos() }
+}
 
 fn v4(at: usize) -> [u8; 4] {
     [10, 9, 0, at as u8 + 1]

@@ -17,21 +17,18 @@ fn private(at: usize) -> PrivateKey {
 
 /// The relay at a place of the row, with its own key; both ends of the row name each other.
 fn relay(at: usize, run: u64, now: Time) -> RelayStation {
-    let config = keyed(at, run);
-    RelayStation::new(config, [16 * run as u8 + at as u8; 32], now).expect("a sound configuration")
+    let entropy = [16 * run as u8 + at as u8; 32];
+    RelayStation::new(keyed(at), entropy, clocks(run, now)).expect("a sound configuration")
 }
 
-fn keyed(at: usize, run: u64) -> RelayStationConfig {
+fn keyed(at: usize) -> RelayStationConfig {
     let mut config = config(at, COUNT, RelayConfig::paper());
     let peers = config.neighbours.iter().map(|&(station, _)| {
         let public = private(usize::from(station.0) - 1).public();
         PeerKey { station, public, psk: None }
     });
-    config.station.security = Security::Keys(Box::new(Keys {
-        private: private(at),
-        peers: peers.collect(),
-        started_ns: run * 1_000_000_000_000,
-    }));
+    config.station.security =
+        Security::Keys(Box::new(Keys { private: private(at), peers: peers.collect() }));
     if at == 0 || at == LAST {
         let other = LAST - at;
         let addresses = [std::net::IpAddr::from(v4(other)), v6(other).into()];
@@ -227,7 +224,7 @@ fn an_end_that_starts_before_its_clock_is_right_is_heard_once_that_was_set() {
     let from = std::net::IpAddr::from(v4(0));
     let told = row.events.iter().filter(|&event| *event == Event::PacketRepeated { from });
     assert_eq!(told.count(), 1, "once a minute at most");
-    row.stations[0].set_clock(row.now, 3_000_000_000_000);
+    row.stations[0].set_clock(clocks(3, row.now));
     row.put(0, &packet(5));
     row.run(200);
     assert_eq!(row.delivered[LAST].last(), Some(&after(&packet(5), 1)));
@@ -244,8 +241,8 @@ fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_ba
     let mut offset_us = 1_000_000_000_i64;
     for gained_us in [0, 900_000, -500_000, 500_000, 200_000, -5_000_000, 7_000_000, 0] {
         offset_us += gained_us;
-        let clock_ns = (offset_us * 1_000) as u64 + row.now.as_nanos();
-        row.stations[0].set_clock(row.now, clock_ns);
+        let wall_ns = (offset_us * 1_000) as u64 + row.now.as_nanos();
+        row.stations[0].set_clock(Clocks { now: row.now, wall_ns });
         row.put(0, &packet(numbers.len() as u32));
         middle.run(&mut row, 200, &mut |packet| {
             let trailer = packet.last_chunk::<END_TRAILER_LEN>().expect("a trailer");
@@ -264,9 +261,9 @@ fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_ba
 fn a_tag_that_nobody_looks_at_is_counted() {
     let mut row = met();
     let sent = [packet(1), datagram6(0, LAST, 64, b"from another of its addresses")];
-    let mut config = keyed(LAST, 2);
+    let mut config = keyed(LAST);
     config.ends[0].networks.truncate(1);
-    row.stations[LAST] = RelayStation::new(config, [99; 32], row.now).expect("sound");
+    row.stations[LAST] = RelayStation::new(config, [99; 32], clocks(2, row.now)).expect("sound");
     row.run(3_000);
     for (number, packet) in sent.iter().enumerate() {
         row.put(0, packet);
@@ -288,7 +285,7 @@ fn ends_without_a_key_of_their_own_or_with_ours_are_refused() {
     };
     let public = private(1).public();
     let peers = vec![PeerKey { station: StationId(2), public, psk: None }];
-    let keys = Security::Keys(Box::new(Keys { private: private(0), peers, started_ns: 1 }));
+    let keys = Security::Keys(Box::new(Keys { private: private(0), peers }));
     assert_eq!(with(keys.clone(), private(LAST).public()), Ok(()));
     assert_eq!(with([7; 32].into(), private(LAST).public()), Err("end"));
     assert_eq!(with(keys, private(0).public()), Err("end"));

@@ -25,9 +25,9 @@ fn relay(at: usize, count: usize, run: u8, now: Time) -> RelayStation {
     config.station.security = Security::Keys(Box::new(Keys {
         private: private(config.station.id),
         peers: peers.collect(),
-        started_ns: u64::from(run) * 1_000_000_000_000,
     }));
-    RelayStation::new(config, [16 * run + at as u8; 32], now).expect("a sound configuration")
+    RelayStation::new(config, [16 * run + at as u8; 32], clocks(run.into(), now))
+        .expect("a sound configuration")
 }
 
 fn met(count: usize) -> Row {
@@ -142,9 +142,8 @@ fn what_a_neighbour_says_to_another_one_is_no_sign_of_a_wrong_key() {
                 psk: None,
             })
             .into(),
-        started_ns: 3_000_000_000_000,
     }));
-    row.stations[1] = RelayStation::new(wrong, [99; 32], row.now).unwrap();
+    row.stations[1] = RelayStation::new(wrong, [99; 32], clocks(3, row.now)).unwrap();
     row.log.clear();
     row.run(6_000);
     let call = row
