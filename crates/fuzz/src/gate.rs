@@ -15,15 +15,12 @@ const STEPS_MAX: usize = 200;
 /// Addresses; the first is the friend's, whose name strangers take as well.
 const SOURCES: usize = 80;
 
-/// Nanoseconds of all clocks at the start.
-const CLOCK: u64 = 1_000;
-
 const HOST: StationId = StationId(1);
 const FRIEND: StationId = StationId(2);
 const STRANGER: StationId = StationId(3);
 
 fn station(id: StationId, peer: StationId) -> Station {
-    let config = keyed(id, &[peer], CLOCK);
+    let config = keyed(id, &[peer]);
     Station::new(config, [id.0 as u8; 32], Time::ZERO).expect("a sound configuration")
 }
 
@@ -79,7 +76,7 @@ impl World {
             host: station(HOST, FRIEND),
             friend: station(FRIEND, HOST),
             stranger,
-            gate: Gate::new(HOST, &keyed(HOST, &[FRIEND], CLOCK).security, [7; 32], Time::ZERO),
+            gate: Gate::new(HOST, &keyed(HOST, &[FRIEND]).security, [7; 32], Time::ZERO),
             asked,
             cookie_of: None,
             counted: Counted { of_source: [0; SOURCES], of_all: 0 },

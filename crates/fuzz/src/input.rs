@@ -62,10 +62,10 @@ pub fn source(id: u64, symbol_size_max: usize) -> Vec<u8> {
 
 /// A plain forwarder, to the first of its peers, with keys of its own, which follow from its number
 /// as those of its peers do.
-pub fn keyed(id: StationId, peers: &[StationId], clock_ns: u64) -> StationConfig {
+pub fn keyed(id: StationId, peers: &[StationId]) -> StationConfig {
     let role = Role::Plain { peer: peers[0] };
     StationConfig {
-        security: keys(id, peers, clock_ns),
+        security: keys(id, peers),
         ingress_packets: 10,
         frame_len_max: 1_400,
         ..config(id, role)

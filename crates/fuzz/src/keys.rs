@@ -6,6 +6,7 @@ use core::time::Duration;
 use corridor_base::Time;
 use corridor_proto::wire::{KeyExchange, Step};
 use corridor_proto::{FrameOutcome, Role, Station, StationId};
+use corridor_testbed::config::clocks;
 use corridor_testbed::{Air, Bed, Logged};
 
 use crate::input::{Input, keyed};
@@ -29,7 +30,7 @@ struct Cell {
 fn station(index: usize, count: usize, run: u8, clock: u64, now: Time) -> Station {
     let ids = [ENDS[0], ENDS[1], HELPER];
     let peers: Vec<_> = (0..count).filter(|&at| at != index).map(|at| ids[at]).collect();
-    let mut config = keyed(ids[index], &peers, clock);
+    let mut config = keyed(ids[index], &peers);
     if count > ENDS.len() {
         config.role = match index {
             0 | 1 => Role::Endpoint { peer: ENDS[1 - index], helper: Some(HELPER) },
@@ -37,7 +38,7 @@ fn station(index: usize, count: usize, run: u8, clock: u64, now: Time) -> Statio
         };
     }
     let entropy = core::array::from_fn(|at| [index as u8, run][at % 2]);
-    Station::new(config, entropy, now).expect("a sound configuration")
+    Station::new(config, entropy, clocks(clock, now)).expect("a sound configuration")
 }
 
 /// Reads `data` as what happens to stations and to the frames between them: these arrive, get

@@ -26,7 +26,7 @@ const RECEIVER: StationId = StationId(2);
 fn station(id: StationId, peer: StationId) -> Station {
     let security = SECRET.into();
     let (role, frame_len_max) = (Role::Plain { peer }, FRAME_LEN_MAX);
-    let config = StationConfig { role, security, frame_len_max, ..keyed(id, &[peer], 1) };
+    let config = StationConfig { role, security, frame_len_max, ..keyed(id, &[peer]) };
     Station::new(config, [id.0 as u8; 32], Time::ZERO).expect("a sound configuration")
 }
 

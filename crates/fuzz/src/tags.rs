@@ -51,7 +51,7 @@ pub fn tags(data: &[u8]) {
     };
     let station = |index: usize| {
         let others: Vec<StationId> = IDS.into_iter().filter(|&id| id != IDS[index]).collect();
-        let mut config = keyed(IDS[index], &others, 1_000);
+        let mut config = keyed(IDS[index], &others);
         config.coding = coding;
         config.role = match index {
             HELPER => Role::Helper { between: (IDS[0], IDS[1]) },
@@ -145,7 +145,7 @@ fn address(index: usize) -> [u8; 4] {
 /// A relay that has the other one as its neighbour and end.
 fn relay(index: usize) -> RelayStation {
     let other = 1 - index;
-    let mut station = keyed(IDS[index], &[IDS[other]], 1_000_000);
+    let mut station = keyed(IDS[index], &[IDS[other]]);
     station.role = Role::Relay;
     let network = std::net::IpAddr::from(address(other)).into();
     let private = PrivateKey::from_random([IDS[other].0 as u8; 32]);

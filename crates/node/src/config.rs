@@ -25,7 +25,7 @@ use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
-    AnyStation, CodingParams, ConfigError, Hub, HubConfig, Keys, LinkErrors, PeerKey, RelayEnd,
+    AnyStation, Clocks, CodingParams, ConfigError, Hub, HubConfig, LinkErrors, PeerKey, RelayEnd,
     RelayStation, RelayStationConfig, Role, Security, Station, StationConfig, StationId,
 };
 use ipnet::IpNet;
@@ -220,15 +220,6 @@ impl NodeConfig {
         }
     }
 
-    /// Stations with keys of their own tell what is new from recordings by a clock: this many
-    /// nanoseconds are more than at any start before.
-    pub fn set_clock(&mut self, clock_ns: u64) {
-        if let Security::Keys(keys) = &mut self.security {
-            let started = Keys { started_ns: clock_ns, ..Keys::clone(keys) };
-            **keys = started;
-        }
-    }
-
     /// A station of this configuration, and the MTU of its TUN device in bytes (0 for a helper).
     ///
     /// # Errors
@@ -238,8 +229,9 @@ impl NodeConfig {
         frame_len_max: usize,
         frame_len_min: usize,
         entropy: [u8; 32],
-        now: Time,
+        clocks: impl Into<Clocks>,
     ) -> Result<(AnyStation, usize), Box<Diagnostic>> {
+        let clocks = clocks.into();
         let station = self.station_config(frame_len_max, frame_len_min);
         let made = match (self.relay, self.networks()) {
             (Some(relay), neighbours) => {
@@ -255,12 +247,12 @@ impl NodeConfig {
                     broadcast,
                     ends: self.ends.clone(),
                 };
-                RelayStation::new(config, entropy, now).map(AnyStation::from)
+                RelayStation::new(config, entropy, clocks).map(AnyStation::from)
             }
             (None, Some(neighbours)) => {
-                Hub::new(self.hub(station, neighbours), entropy, now).map(AnyStation::from)
+                Hub::new(self.hub(station, neighbours), entropy, clocks).map(AnyStation::from)
             }
-            (None, None) => Station::new(station, entropy, now).map(AnyStation::from),
+            (None, None) => Station::new(station, entropy, clocks).map(AnyStation::from),
         };
         let station = made.map_err(|error| locate(&self.document, &error))?;
         let mtu = self.tunnel_mtu(station.tunnel_mtu())?;
@@ -333,13 +325,10 @@ impl NodeConfig {
         own.private == others.private && own.peers.iter().all(is_same)
     }
 
-    /// The same with the peers, and their keys, of another configuration. What stations say at the
-    /// beginning of key exchanges is told from recordings by this clock.
-    pub(crate) fn with_peers_of(&self, other: &NodeConfig, clock_ns: u64) -> NodeConfig {
+    /// The same with the peers, and their keys, of another configuration.
+    pub(crate) fn with_peers_of(&self, other: &NodeConfig) -> NodeConfig {
         let NodeConfig { peers, security, role, document, .. } = other.clone();
-        let mut changed = NodeConfig { peers, security, role, document, ..self.clone() };
-        changed.set_clock(clock_ns);
-        changed
+        NodeConfig { peers, security, role, document, ..self.clone() }
     }
 
     /// The MTU to give the TUN device when the station carries packets of so many bytes. IPv6 is

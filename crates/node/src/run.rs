@@ -18,7 +18,8 @@ use std::time::{Duration, SystemTime};
 
 use corridor_base::Time;
 use corridor_proto::{
-    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, RelayStation, StationId,
+    Admission, AnyStation, Certainty, Clocks, Event, FrameLens, FrameOutcome, Gate, RelayStation,
+    StationId,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -133,13 +134,12 @@ struct Ready {
 }
 
 impl Driver {
-    fn start(mut config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
+    fn start(config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
         let underlay = Underlay::open(&config, clock.now())?;
         let entropy = random()?;
-        config.set_clock(wall_clock_ns());
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
-        let (mut station, mtu_max) = config.station(longest, shortest, entropy, clock.now())?;
+        let (mut station, mtu_max) = config.station(longest, shortest, entropy, clock.both())?;
         let lens = underlay.frame_lens();
         let base = lens.base.max(config.frame_len_needed(&station));
         station.find_path_mtu(clock.now(), FrameLens { base, ..lens });
@@ -188,8 +188,9 @@ impl Driver {
 
     fn run(&mut self, signals: &Signals, options: &RunOptions) -> Result<(), NodeError> {
         loop {
-            let now = self.clock.now();
-            self.station.set_clock(now, wall_clock_ns());
+            let clocks = self.clock.both();
+            let now = clocks.now;
+            self.station.set_clock(clocks);
             if self.station.poll_timeout().is_some_and(|due| due <= now) {
                 self.station.handle_timeout(now);
             }
@@ -642,7 +643,7 @@ impl Driver {
             tracing::error!("SIGHUP: get random bytes: {error}; the peers stay as they were");
             return false;
         }
-        let config = self.config.with_peers_of(new, wall_clock_ns());
+        let config = self.config.with_peers_of(new);
         let lens = (self.underlay.frame_len_max(), self.underlay.frame_len_min());
         match config.set_neighbours(&mut self.station, lens, entropy, now) {
             Ok(true) => {}
@@ -728,6 +729,11 @@ impl Clock {
         // It could be read at the start, so it can be read now.
         let now_ns = monotonic_ns().unwrap_or(self.start_ns);
         Time::from_nanos(now_ns.saturating_sub(self.start_ns))
+    }
+
+    /// This one, and the one that may be set.
+    fn both(&self) -> Clocks {
+        Clocks { now: self.now(), wall_ns: wall_clock_ns() }
     }
 }
 

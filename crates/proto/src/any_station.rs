@@ -15,6 +15,7 @@ use corridor_packet::PacketRef;
 use corridor_relay::Sent;
 use ipnet::IpNet;
 
+use crate::clocks::Clocks;
 use crate::config::{StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
@@ -65,8 +66,8 @@ pub trait Driven: Send {
     /// See [`RelayStation::handle_retries`]; of no use to others than relays.
     fn handle_retries(&mut self, _now: Time, _to: StationId, _sent: Sent) {}
 
-    /// See [`RelayStation::set_clock`]; of no use to others than relays.
-    fn set_clock(&mut self, _now: Time, _clock_ns: u64) {}
+    /// See [`Station::set_clock`].
+    fn set_clock(&mut self, clocks: Clocks);
 
     /// See [`Station::note_too_long`].
     fn note_too_long(&mut self, _now: Time) {}
@@ -269,6 +270,10 @@ macro_rules! by_itself {
             self.limit_frames(now, len);
         }
 
+        fn set_clock(&mut self, clocks: Clocks) {
+            self.set_clock(clocks);
+        }
+
         fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
             self.set_rate_bps(rate_bps);
         }
@@ -407,10 +412,6 @@ impl Driven for RelayStation {
 
     fn handle_retries(&mut self, now: Time, to: StationId, sent: Sent) {
         self.handle_retries(now, to, sent);
-    }
-
-    fn set_clock(&mut self, now: Time, clock_ns: u64) {
-        self.set_clock(now, clock_ns);
     }
 
     fn set_networks(

@@ -292,7 +292,7 @@ mod tests {
     }
 
     fn gate() -> Gate<usize> {
-        let keys = Keys { private: private(1), peers: Vec::new(), started_ns: 0 };
+        let keys = Keys { private: private(1), peers: Vec::new() };
         Gate::new(StationId(1), &Security::Keys(Box::new(keys)), [3; 32], Time::ZERO)
     }
 

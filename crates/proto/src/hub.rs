@@ -33,6 +33,7 @@ use ipnet::IpNet;
 pub use networks::{NetworkError, Networks, Place};
 
 use crate::bounds::{EVENTS_MAX, HUB_NEIGHBOURS_MAX};
+use crate::clocks::{Clocks, WallClock};
 use crate::config::{Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
@@ -117,6 +118,7 @@ pub struct Hub {
 /// What the driver told of the path and of sessions, for neighbours that come later.
 #[derive(Default)]
 struct Told {
+    clock: WallClock,
     path_lens: Option<FrameLens>,
     frames_limit: Option<usize>,
     reaches_out: bool,
@@ -140,9 +142,9 @@ impl Neighbour {
         config: &StationConfig,
         (id, memory_bytes): (StationId, usize),
         entropy: [u8; 32],
-        now: Time,
+        clocks: Clocks,
     ) -> Result<Self, ConfigError> {
-        let station = Station::new(pairwise(config, id, memory_bytes)?, entropy, now)?;
+        let station = Station::new(pairwise(config, id, memory_bytes)?, entropy, clocks)?;
         let timeout = station.poll_timeout();
         Ok(Neighbour { id, station, timeout, speaks: false, wrong_sources: 0 })
     }
@@ -161,7 +163,13 @@ impl Hub {
     /// # Errors
     /// As [`StationConfig::check`], of the station for each neighbour; a role that a hub cannot
     /// have; too many neighbours; or one network for two of them.
-    pub fn new(config: HubConfig, entropy: [u8; 32], now: Time) -> Result<Self, ConfigError> {
+    pub fn new(
+        config: HubConfig,
+        entropy: [u8; 32],
+        clocks: impl Into<Clocks>,
+    ) -> Result<Self, ConfigError> {
+        let clocks = clocks.into();
+        let now = clocks.now;
         check_ids(&config)?;
         let count = config.neighbours.len();
         let share = memory::share(&config.station, count)?;
@@ -170,7 +178,7 @@ impl Hub {
         for (id, _) in &config.neighbours {
             let mut seed = [0; 32];
             entropy.fill_bytes(&mut seed);
-            neighbours.push(Neighbour::new(&config.station, (*id, share), seed, now)?);
+            neighbours.push(Neighbour::new(&config.station, (*id, share), seed, clocks)?);
         }
         let mut turns = Turns::new(count);
         (0..count).for_each(|place| turns.enter(place));
@@ -189,7 +197,7 @@ impl Hub {
             credits: Credits::new(count, config.one_channel, now),
             stats: HubStats::default(),
             gone: Stats::default(),
-            told: Told::default(),
+            told: Told { clock: clocks.into(), ..Told::default() },
         })
     }
 
@@ -598,6 +606,16 @@ impl Hub {
             let calls = station.peers().iter().any(|peer| called.contains(&peer.id));
             station.reach_out(now, calls);
         });
+    }
+
+    /// As [`Station::set_clock`], for each neighbour, and for those that come. Costs next to
+    /// nothing as long as nobody sets the clock.
+    pub fn set_clock(&mut self, clocks: Clocks) {
+        let clock = WallClock::from(clocks);
+        if clock.was_set_since(self.told.clock) {
+            self.told.clock = clock;
+            self.each(clocks.now, |station| station.set_clock(clocks));
+        }
     }
 
     /// As [`Station::set_rekey_interval`], for each neighbour, and for those that come.

@@ -210,10 +210,6 @@ pub struct Keys {
     pub private: PrivateKey,
     /// Those of its peers, one of each.
     pub peers: Vec<PeerKey>,
-    /// A number that is larger at each start than ever before, and grows no faster than by one a
-    /// nanosecond: the nanoseconds of a wall clock. What a station says at the beginning of a key
-    /// exchange is told by it from recordings.
-    pub started_ns: u64,
 }
 
 /// The key of a peer.
@@ -275,7 +271,7 @@ mod tests {
                 assert!(!public.makes_secrets());
                 let private = PrivateKey::from_random([7; KEY_LEN]);
                 let peers = vec![PeerKey { station: StationId(2), public, psk: None }];
-                let keys = Keys { private, peers, started_ns: 0 };
+                let keys = Keys { private, peers };
                 let refused = Security::Keys(Box::new(keys)).for_peers(&[StationId(2)]);
                 assert_eq!(refused.map_err(|error| error.field), Err("peer.public_key"));
             }
@@ -309,7 +305,7 @@ mod tests {
             public: private.public(),
             psk: Some([0xCD; 32].into()),
         }];
-        let keys = Keys { private: private.clone(), peers, started_ns: 1 };
+        let keys = Keys { private: private.clone(), peers };
         let shown = format!("{:?}", Security::Keys(Box::new(keys)));
         assert!(shown.contains("PrivateKey(..)") && shown.contains("Psk(..)"), "{shown}");
         private.0.zeroize();

@@ -59,6 +59,7 @@ mod any_station;
 pub mod bounds;
 mod bucket;
 mod check;
+mod clocks;
 mod coding_table;
 pub mod config;
 pub mod diagnosis;
@@ -84,6 +85,7 @@ mod unseal;
 pub mod wire;
 
 pub use any_station::{AnyStation, Driven};
+pub use clocks::Clocks;
 pub use coding_table::{
     Auto, CodingTable, DeliveryName, FieldName, GoalName, HalfDuplex, OrderName, PolicyName,
     Preset, UdpDeliveryTable,

@@ -46,6 +46,7 @@ pub use ends::RelayEnd;
 pub use view::{RelayNeighbourView, RelayView};
 
 use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, RELAY_NEIGHBOURS_MAX};
+use crate::clocks::Clocks;
 use crate::config::{Role, STATION_NUMBER, StationConfig, StationId};
 use crate::error::ConfigError;
 use crate::host::egress::EgressQueue;
@@ -136,13 +137,15 @@ impl RelayStation {
     pub fn new(
         config: RelayStationConfig,
         entropy: [u8; 32],
-        now: Time,
+        clocks: impl Into<Clocks>,
     ) -> Result<Self, ConfigError> {
+        let clocks = clocks.into();
+        let now = clocks.now;
         let RelayStationConfig { mut station, relay, neighbours, own, broadcast, ends } = config;
         station.check()?;
         check_neighbours(&station, &neighbours)?;
         let networks = table(&neighbours, &own)?;
-        let ends = Ends::new(&ends, &station.security)?;
+        let ends = Ends::new(&ends, &station.security, clocks.into())?;
         let relay = Relay::new(NodeId(station.id.0), relay, now).map_err(setting)?;
         let relay = if broadcast { relay.unacknowledged() } else { relay };
         // HELLOs name one, though a relay has no symbols.
@@ -155,7 +158,7 @@ impl RelayStation {
         let (coding, crossing) = (station.coding, station.crossing());
         let setting =
             Setting { coding, crossing, received_bytes: 0, feedback: coding.ack_interval };
-        let mut group = Group::new(station.id, &security, &peers, setting, rng, now);
+        let mut group = Group::new(station.id, &security, &peers, setting, rng, clocks);
         group.limit_frames(station.frame_len_max);
         Ok(RelayStation {
             now,
@@ -190,10 +193,10 @@ impl RelayStation {
         Ok(())
     }
 
-    /// The wall clock reads so many nanoseconds since 1970. By it other ends tell new packets from
-    /// recordings, and it may have been set since the start.
-    pub fn set_clock(&mut self, now: Time, clock_ns: u64) {
-        self.table.ends.set_clock(now, clock_ns);
+    /// As [`crate::Station::set_clock`]; by it other ends tell new packets from recordings, too.
+    pub fn set_clock(&mut self, clocks: Clocks) {
+        self.group.set_clock(clocks);
+        self.table.ends.set_clock(clocks.into());
     }
 
     // ---- what comes in ------------------------------------------------------------------------

@@ -31,6 +31,7 @@ use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
 
 use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, REPORT_INTERVAL};
+use crate::clocks::Clocks;
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
@@ -248,16 +249,19 @@ pub(crate) struct Shared {
 }
 
 impl Station {
-    /// A station that starts now. `entropy` is 32 bytes of fresh randomness: session ids, and with
-    /// them all nonces, come from it. In a simulation it comes from the seed.
+    /// A station that starts now, by both [clocks](Clocks) where a driver has two. `entropy` is 32
+    /// bytes of fresh randomness: session ids, and with them all nonces, come from it. In a
+    /// simulation it comes from the seed.
     ///
     /// # Errors
     /// As [`StationConfig::check`]; or memory that is too little.
     pub fn new(
         mut config: StationConfig,
         entropy: [u8; 32],
-        now: Time,
+        clocks: impl Into<Clocks>,
     ) -> Result<Self, ConfigError> {
+        let clocks = clocks.into();
+        let now = clocks.now;
         config.check()?;
         if let Role::Plain { .. } = config.role {
             // It has no symbols: what it says of them is how long packets may be.
@@ -296,7 +300,7 @@ impl Station {
             },
         };
         let security = config.security.for_peers(&peers)?;
-        let mut group = Group::new(config.id, &security, &peers, setting, fork(), now);
+        let mut group = Group::new(config.id, &security, &peers, setting, fork(), clocks);
         group.limit_frames(config.frame_len_max);
         let role: Box<dyn role::Role> = match config.role {
             Role::Endpoint { peer, .. } if config.coding.tcp_nc.is_some() => {

@@ -1,8 +1,10 @@
 //! What stations of tests are told.
 
+use corridor_base::Time;
 use corridor_proto::bounds::MEMORY_DEFAULT;
 use corridor_proto::{
-    CodingParams, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security, StationConfig, StationId,
+    Clocks, CodingParams, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security, StationConfig,
+    StationId,
 };
 
 /// The secret of all groups here.
@@ -36,8 +38,18 @@ pub fn private(id: StationId) -> PrivateKey {
 }
 
 /// Keys of a station's own, and those of its peers.
-pub fn keys(me: StationId, peers: &[StationId], started_ns: u64) -> Security {
+pub fn keys(me: StationId, peers: &[StationId]) -> Security {
     let peer = |&station| PeerKey { station, public: private(station).public(), psk: None };
     let peers = peers.iter().map(peer).collect();
-    Security::Keys(Box::new(Keys { private: private(me), peers, started_ns }))
+    Security::Keys(Box::new(Keys { private: private(me), peers }))
+}
+
+/// What both clocks of a station read now, if the wall clock stood there at the beginning.
+pub fn clocks(zero_ns: u64, now: Time) -> Clocks {
+    Clocks { now, wall_ns: zero_ns + now.as_nanos() }
+}
+
+/// The same at the start of a run: at each, the wall clock is further than any before came.
+pub fn clocks_of_run(run: u64, now: Time) -> Clocks {
+    clocks(run * 1_000_000_000_000, now)
 }

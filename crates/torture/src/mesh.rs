@@ -328,8 +328,7 @@ impl Mesh {
             PeerKey { station, public, psk: None }
         };
         let peers = self.neighbours(node).into_iter().map(peer).collect();
-        // Clocks of stations go on while they are down.
-        Security::Keys(Box::new(Keys { private: Self::private(node), peers, started_ns: 1 }))
+        Security::Keys(Box::new(Keys { private: Self::private(node), peers }))
     }
 
     fn relay_config(&self) -> RelayConfig {

@@ -448,9 +448,7 @@ impl Scenario {
         let peer =
             |station: StationId| PeerKey { station, public: private(station).public(), psk: None };
         let peers = peers.into_iter().map(peer).collect();
-        // Clocks of stations go on while they are down.
-        let keys = Keys { private: private(place.id), peers, started_ns: 1 };
-        Security::Keys(Box::new(keys))
+        Security::Keys(Box::new(Keys { private: private(place.id), peers }))
     }
 
     /// Whether stations with keys of their own overhear each other: on one link, as helpers do

@@ -7,11 +7,11 @@ use std::time::Duration;
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_proto::wire::Header;
-use corridor_proto::{PrivateKey, Station, StationId};
+use corridor_proto::{Clocks, PrivateKey, Station, StationId};
 use corridor_results::checks::Check;
 use serde::Serialize;
 
-use crate::net::{Address, Losses, Net, config, is_data, keyed_with, private};
+use crate::net::{Address, Losses, Net, config, is_data, keyed_with};
 use crate::scene::{self, AT_HUB, AT_LIVING, AT_NEW, HUB, LIVING, NEW};
 
 /// Greetings a second: a flood, and fewer than are answered by cookies.
@@ -162,26 +162,22 @@ impl Greetings {
 
 /// What a station of this number and key said first, some day.
 pub fn recorded(keys: bool, seed: u64) -> Vec<u8> {
-    let security = if keys {
-        keyed_with(private(NEW), &[HUB], 1_000 + seed)
-    } else {
-        scene::security(false, NEW)
-    };
-    first_frame(config(NEW, HUB, security), seed)
+    first_frame(config(NEW, HUB, scene::security(keys, NEW)), seed)
 }
 
 /// By who knows the hub's public key, and has none that the hub knows.
 pub fn forged_initiation(seed: u64) -> Vec<u8> {
     let mut key = [0xee; 32];
     key[..8].copy_from_slice(&seed.to_be_bytes());
-    let security = keyed_with(PrivateKey::from_random(key), &[HUB], 9_000_000_000 + seed);
+    let security = keyed_with(PrivateKey::from_random(key), &[HUB]);
     first_frame(config(NEW, HUB, security), seed)
 }
 
 fn first_frame(config: corridor_proto::StationConfig, seed: u64) -> Vec<u8> {
     let mut entropy = [0xcc; 32];
     entropy[..8].copy_from_slice(&seed.to_be_bytes());
-    let mut station = Station::new(config, entropy, Time::ZERO).expect("a sound configuration");
+    let clocks = Clocks { now: Time::ZERO, wall_ns: 1_000 + seed };
+    let mut station = Station::new(config, entropy, clocks).expect("a sound configuration");
     station.poll_transmit(Time::ZERO).expect("it says something first").frame.to_vec()
 }
 

@@ -22,14 +22,14 @@ pub fn private(id: StationId) -> PrivateKey {
 
 /// Security of a station with keys of its own.
 pub fn keyed(me: StationId, peers: &[StationId]) -> Security {
-    keyed_with(private(me), peers, 5_000_000_000)
+    keyed_with(private(me), peers)
 }
 
-/// The same with another key than the one that others know, or another clock.
-pub fn keyed_with(private_key: PrivateKey, peers: &[StationId], started_ns: u64) -> Security {
+/// The same with another key than the one that others know.
+pub fn keyed_with(private_key: PrivateKey, peers: &[StationId]) -> Security {
     let peer = |&station| PeerKey { station, public: private(station).public(), psk: None };
     let peers = peers.iter().map(peer).collect();
-    Security::Keys(Box::new(Keys { private: private_key, peers, started_ns }))
+    Security::Keys(Box::new(Keys { private: private_key, peers }))
 }
 
 /// One end in window mode.

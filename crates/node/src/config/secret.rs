@@ -116,8 +116,7 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
         let psk = peer.psk_file.as_ref().map(psk).transpose()?;
         peers.push(PeerKey { station: StationId(peer.id), public, psk });
     }
-    // The driver sets the clock when it starts.
-    Ok(Security::Keys(Box::new(Keys { private, peers, started_ns: 0 })))
+    Ok(Security::Keys(Box::new(Keys { private, peers })))
 }
 
 /// The ends of the file, with the secrets in the files that it names.

@@ -30,9 +30,8 @@ impl End {
     fn new(at: usize, is_keyed: bool, entropy: u8, now: Time) -> Self {
         let (id, peer) = (IDS[at], IDS[1 - at]);
         let peers = vec![PeerKey { station: peer, public: private(peer).public(), psk: None }];
-        let started_ns = 1_000;
         let security = match is_keyed {
-            true => Security::Keys(Box::new(Keys { private: private(id), peers, started_ns })),
+            true => Security::Keys(Box::new(Keys { private: private(id), peers })),
             false => [7; 32].into(),
         };
         let config = StationConfig {

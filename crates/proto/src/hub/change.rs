@@ -72,7 +72,8 @@ impl Hub {
             free -= share;
             let mut seed = [0; 32];
             entropy.fill_bytes(&mut seed);
-            let mut neighbour = Neighbour::new(&config.station, (id, share), seed, now)?;
+            let clocks = self.told.clock.clocks(now);
+            let mut neighbour = Neighbour::new(&config.station, (id, share), seed, clocks)?;
             // What is known of the channel, and what the driver told the others of the path, hold
             // for it as well.
             neighbour.station.set_air_shared(self.channel.is_shared());

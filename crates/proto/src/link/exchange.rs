@@ -23,6 +23,7 @@ use crate::bounds::{
     REKEY_AFTER_TIME, RESPONSE_AGE_MAX,
 };
 use crate::bucket::Bucket;
+use crate::clocks::{Clocks, WallClock};
 use crate::config::StationId;
 use crate::keys::{Keys, PeerKey, PrivateKey, PublicKey};
 use crate::link::mac::MacKey;
@@ -40,8 +41,8 @@ pub(crate) struct Exchange {
     /// Where both begin, this station's exchange counts.
     precedes: bool,
     rng: Stream,
-    /// Nanoseconds of the driver's clock when its time was zero.
-    started_ns: u64,
+    /// What timestamps of initiations are read from.
+    clock: WallClock,
     newest: Timestamps,
     initiation: Option<Initiation>,
     answered: Option<Answered>,
@@ -157,7 +158,8 @@ pub(crate) enum Sight {
 
 impl Exchange {
     /// With the one peer that `keys` has. Begins now.
-    pub(crate) fn new(me: StationId, keys: &Keys, rng: Stream, now: Time) -> Self {
+    pub(crate) fn new(me: StationId, keys: &Keys, rng: Stream, clocks: Clocks) -> Self {
+        let now = clocks.now;
         let peer = keys.peers.first().expect("checked when the peer was chosen").clone();
         let public = keys.private.public();
         let mut exchange = Exchange {
@@ -167,7 +169,7 @@ impl Exchange {
             precedes: public > peer.public,
             peer,
             rng,
-            started_ns: keys.started_ns,
+            clock: clocks.into(),
             newest: Timestamps::default(),
             initiation: None,
             answered: None,
@@ -179,6 +181,15 @@ impl Exchange {
         };
         exchange.begin(now);
         exchange
+    }
+
+    /// The wall clock was read: it may have been set since the start. What waits for its response
+    /// begins anew then, or the peer, which has heard later ones before, would not believe it.
+    pub(crate) fn set_clock(&mut self, clocks: Clocks) {
+        let before = core::mem::replace(&mut self.clock, clocks.into());
+        if self.clock.is_ahead_of(before) && self.initiation.is_some() {
+            self.initiation = Some(self.initiate(clocks.now, HELLO_INTERVAL_FAST));
+        }
     }
 
     pub(crate) fn rekey_after(&self) -> Duration {
@@ -252,8 +263,8 @@ impl Exchange {
     }
 
     fn initiate(&mut self, now: Time, interval: Duration) -> Initiation {
-        let timestamp =
-            self.started_ns.saturating_add(now.as_nanos()).max(self.newest.own.saturating_add(1));
+        // A clock that was put back does not make it less than one before.
+        let timestamp = self.clock.at(now).max(self.newest.own.saturating_add(1));
         self.newest.own = timestamp;
         let mut exchange = [0; 4];
         self.rng.fill_bytes(&mut exchange);

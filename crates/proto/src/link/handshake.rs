@@ -29,6 +29,7 @@ use corridor_base::{Stream, Time};
 use corridor_codec::Field;
 
 use crate::bounds::*;
+use crate::clocks::Clocks;
 use crate::config::{CodingParams, Crossing, Mode, StationId};
 use crate::end_keys::is_same;
 use crate::inspect::PeerView;
@@ -173,12 +174,14 @@ impl Group {
         peers: &[StationId],
         setting: Setting,
         mut rng: Stream,
-        now: Time,
+        clocks: impl Into<Clocks>,
     ) -> Self {
+        let clocks = clocks.into();
+        let now = clocks.now;
         debug_assert!(peers.len() <= PEERS_MAX);
         let instance = rng.next_u64();
         let several = peers.len() > 1 || setting.crossing == Crossing::Relay;
-        let keyring = Keyring::new(me, security, several, &mut rng, now);
+        let keyring = Keyring::new(me, security, several, &mut rng, clocks);
         let own = OwnSession::new(&keyring, me, &mut rng);
         let challenges = ChallengeKey::new(&random128(&mut rng));
         let peers = peers.iter().map(|&id| Peer::new(id, now)).collect();

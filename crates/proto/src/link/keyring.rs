@@ -4,6 +4,7 @@
 use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
 
+use crate::clocks::Clocks;
 use crate::config::StationId;
 use crate::end_keys::EndKeys;
 use crate::keys::Security;
@@ -31,16 +32,16 @@ impl Keyring {
         security: &Security,
         several: bool,
         rng: &mut Stream,
-        now: Time,
+        clocks: Clocks,
     ) -> Self {
         match security {
             Security::Shared(psk) => Keyring::Shared(Secrets::shared(psk.clone())),
             Security::Keys(keys) => {
                 let rng = Stream::from_rng(rng);
                 match several {
-                    true => Keyring::Members(Box::new(MemberKeys::new(me, keys, rng, now))),
+                    true => Keyring::Members(Box::new(MemberKeys::new(me, keys, rng, clocks))),
                     false => {
-                        let exchange = Exchange::new(me, keys, rng, now);
+                        let exchange = Exchange::new(me, keys, rng, clocks);
                         Keyring::Pair(Secrets::default(), Box::new(exchange))
                     }
                 }

@@ -23,6 +23,7 @@ use crate::bounds::{
     FORMER_SECRET_AGE_MAX, HELLO_TALKING, REJECT_AFTER_TIME, REKEY_AFTER_FRAMES, REKEY_AFTER_TIME,
     SECRETS_ASKED_INTERVAL,
 };
+use crate::clocks::Clocks;
 use crate::config::StationId;
 use crate::end_keys::EndKeys;
 use crate::keys::Keys;
@@ -78,11 +79,11 @@ pub(crate) struct Given {
 
 impl MemberKeys {
     /// With all the peers that `keys` has. Asks each of them now.
-    pub(crate) fn new(me: StationId, keys: &Keys, mut rng: Stream, now: Time) -> Self {
+    pub(crate) fn new(me: StationId, keys: &Keys, mut rng: Stream, clocks: Clocks) -> Self {
         let secrets = [random(&mut rng), random(&mut rng)];
         let member = |at: usize| {
             let one = Keys { peers: vec![keys.peers[at].clone()], ..keys.clone() };
-            let mut exchange = Exchange::new(me, &one, Stream::from_rng(&mut rng), now);
+            let mut exchange = Exchange::new(me, &one, Stream::from_rng(&mut rng), clocks);
             exchange.hand_out(secrets.clone());
             let (station, ends) =
                 (keys.peers[at].station, EndKeys::new(&keys.private, &keys.peers[at]));
@@ -94,8 +95,8 @@ impl MemberKeys {
             rng,
             now: Sealing { psk: first, generation: 1 },
             next: Sealing { psk: second, generation: 2 },
-            since: now,
-            look_at: now,
+            since: clocks.now,
+            look_at: clocks.now,
             rekey_after: REKEY_AFTER_TIME,
             members,
         }

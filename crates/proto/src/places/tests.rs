@@ -380,7 +380,7 @@ fn end(id: StationId, peer: StationId, entropy: u8) -> Station {
 fn keyed(id: StationId, station: StationId, entropy: u8) -> Station {
     let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
     let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
-    let keys = Keys { private: private(id), peers, started_ns: 1_000 };
+    let keys = Keys { private: private(id), peers };
     end_with(Security::Keys(Box::new(keys)), (id, station), entropy)
 }
 

@@ -15,7 +15,8 @@ use corridor_base::Time;
 use corridor_packet::PacketRef;
 use ipnet::IpNet;
 
-use crate::bounds::{CLOCK_STEP, FORGED_TOLD};
+use crate::bounds::FORGED_TOLD;
+use crate::clocks::WallClock;
 use crate::config::StationId;
 use crate::end_keys::{EndKeys, MacKey};
 use crate::error::ConfigError;
@@ -45,8 +46,8 @@ pub(super) struct Ends {
     /// Whose an address is: the place in the list, counted from one.
     table: Networks,
     ends: Vec<End>,
-    /// Microseconds since 1970 at `Time::ZERO`, by the wall clock as it was read last.
-    epoch: u64,
+    /// What numbers begin at.
+    clock: WallClock,
     /// When it was last told that a packet was not what its end has sent, and that one came again.
     told_at: [Option<Time>; 2],
 }
@@ -56,8 +57,8 @@ struct End {
     from: MacKey,
     /// Number of the newest packet to it; 0: there was none.
     newest: u64,
-    /// Where the wall clock stood, as above, when numbers followed it last.
-    epoch: u64,
+    /// The wall clock when numbers followed it last.
+    followed: WallClock,
     /// Which of its numbers were heard, once one was.
     heard: Option<ReplayWindow>,
 }
@@ -72,7 +73,11 @@ pub(super) enum Refused {
 }
 
 impl Ends {
-    pub(super) fn new(ends: &[RelayEnd], security: &Security) -> Result<Self, ConfigError> {
+    pub(super) fn new(
+        ends: &[RelayEnd],
+        security: &Security,
+        clock: WallClock,
+    ) -> Result<Self, ConfigError> {
         let wrong = |given: String, expected: String| ConfigError::new("end", given, expected);
         let keys: &Keys = match security {
             _ if ends.is_empty() => return Ok(Ends::default()),
@@ -102,15 +107,15 @@ impl Ends {
             let peer = PeerKey { station: StationId(0), public: end.public, psk: end.psk.clone() };
             let keys = EndKeys::new(&keys.private, &peer);
             let (to, from) = (keys.own_packets(), keys.peer_packets());
-            End { to, from, newest: 0, epoch: 0, heard: None }
+            End { to, from, newest: 0, followed: clock, heard: None }
         };
         let ends = ends.iter().map(end).collect();
-        Ok(Ends { table, ends, epoch: keys.started_ns / 1_000, told_at: [None; 2] })
+        Ok(Ends { table, ends, clock, told_at: [None; 2] })
     }
 
-    /// The wall clock reads so many nanoseconds since 1970: it may have been set.
-    pub(super) fn set_clock(&mut self, now: Time, clock_ns: u64) {
-        self.epoch = (clock_ns / 1_000).saturating_sub(now.as_nanos() / 1_000);
+    /// The wall clock was read: it may have been set.
+    pub(super) fn set_clock(&mut self, clock: WallClock) {
+        self.clock = clock;
     }
 
     /// Bytes that a packet may have behind it here.
@@ -148,15 +153,13 @@ impl Ends {
     /// Puts number and tag behind a packet of this host, if it is for an end.
     pub(super) fn seal(&mut self, now: Time, to: IpAddr, packet: &mut Vec<u8>) {
         let Some(at) = self.end_of(to) else { return };
-        let clock = self.epoch.saturating_add(now.as_nanos() / 1_000);
-        let End { to, newest, epoch, .. } = &mut self.ends[at];
+        let End { to, newest, followed, .. } = &mut self.ends[at];
         // Only where numbers begin has to follow the clock, or they would soon be further apart
         // than the other end remembers.
-        let was_set = self.epoch.saturating_sub(*epoch) >= CLOCK_STEP.as_micros() as u64;
-        let begins = *newest == 0 || was_set;
+        let begins = *newest == 0 || self.clock.is_ahead_of(*followed);
         *newest += 1;
         if begins {
-            (*newest, *epoch) = (clock.max(*newest), self.epoch);
+            (*newest, *followed) = ((self.clock.at(now) / 1_000).max(*newest), self.clock);
         }
         let tag = to.tag(&Trailer::number_bytes(*newest), packet);
         Trailer { number: *newest, tag }.write(packet);

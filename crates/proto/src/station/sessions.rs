@@ -5,9 +5,17 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use super::Station;
+use crate::clocks::Clocks;
 use crate::psk::Psk;
 
 impl Station {
+    /// The wall clock was read: to be called now and then, as it may be set while the station runs.
+    /// Where stations have keys of their own, a peer tells by it what this one says at the
+    /// beginning of a key exchange from recordings of runs before.
+    pub fn set_clock(&mut self, clocks: Clocks) {
+        self.shared.group.set_clock(clocks);
+    }
+
     /// Agrees on another secret after so long, where stations have keys of their own; two minutes
     /// where nobody says otherwise.
     pub fn set_rekey_interval(&mut self, interval: Duration) {

@@ -35,7 +35,7 @@ fn keys(index: usize) -> Security {
         PeerKey { station, public, psk: psk(station) }
     };
     let peers = others.map(peer).collect();
-    Security::Keys(Box::new(Keys { private: private(IDS[index]), peers, started_ns: 1_000 }))
+    Security::Keys(Box::new(Keys { private: private(IDS[index]), peers }))
 }
 
 fn config(index: usize, security: Security, coding: CodingParams) -> StationConfig {

@@ -8,20 +8,22 @@ use corridor_proto::bounds::{FORMER_SECRET_AGE_MAX, REJECT_AFTER_TIME, REKEY_AFT
 use corridor_proto::diagnosis::Unopened;
 use corridor_proto::wire::{INITIATION_LEN, KeyExchange, RESPONSE_LEN, Step};
 use corridor_proto::{
-    AnyStation, CodingParams, ConfigError, Event, FrameOutcome, Hub, HubConfig, Keys, PeerKey,
-    PrivateKey, Rejection, Role, Security, Station, StationConfig, StationId,
+    AnyStation, Clocks, CodingParams, ConfigError, Event, FrameOutcome, Hub, HubConfig, Keys,
+    PeerKey, PrivateKey, Rejection, Role, Security, Station, StationConfig, StationId,
 };
-use corridor_testbed::config::{self as testbed, keys};
-use corridor_testbed::{Air, Bed};
+use corridor_testbed::config::{self as testbed, clocks, keys};
+use corridor_testbed::{Air, Bed, Passage};
 
 const A: StationId = StationId(1);
 const B: StationId = StationId(2);
 const C: StationId = StationId(3);
 const DELAY: Duration = Duration::from_millis(5);
+/// Nanoseconds since 1970, some day.
+const RIGHT_NS: u64 = 1_700_000_000_000_000_000;
 
 fn config(me: StationId, peer: StationId, coding: CodingParams) -> StationConfig {
     let role = Role::Endpoint { peer, helper: None };
-    let security = keys(me, &[peer], 1_000);
+    let security = keys(me, &[peer]);
     let (ingress_packets, frame_len_max) = (1_000, 1_400);
     StationConfig { security, coding, ingress_packets, frame_len_max, ..testbed::config(me, role) }
 }
@@ -45,6 +47,13 @@ fn packet(number: u32) -> Vec<u8> {
 fn joined(configs: [StationConfig; 2]) -> Bed<Air> {
     let [a, b] = configs;
     Bed::new([station(a, 1, Time::ZERO), station(b, 2, Time::ZERO)], Air::new(DELAY))
+}
+
+/// One of the two begins anew, by a wall clock that stood there when this time was zero.
+fn restart(net: &mut Bed<Air>, me: StationId, peer: StationId, entropy: u8, zero_ns: u64) {
+    let start = clocks(zero_ns, net.now);
+    let station = Station::new(plain(me, peer), [entropy; 32], start);
+    net.start(usize::from(me.0) - 1, station.expect("a sound configuration"));
 }
 
 /// Runs until something was sent; the last of it.
@@ -92,7 +101,7 @@ fn each_peer_needs_a_public_key_and_a_helper_is_one() {
     expect(StationConfig { role: Role::Helper { between: (B, C) }, ..pair.clone() });
     let role = Role::Endpoint { peer: B, helper: Some(C) };
     expect(StationConfig { role, ..pair.clone() });
-    expect(StationConfig { security: keys(A, &[C], 1), ..pair });
+    expect(StationConfig { security: keys(A, &[C]), ..pair });
 }
 
 #[test]
@@ -159,21 +168,57 @@ fn an_old_secret_opens_nothing_when_the_next_is_in_use() {
 
 #[test]
 fn a_station_that_restarts_is_found_again_even_if_its_clock_went_back() {
-    for started_ns in [2_000_000_000_000, 5] {
+    for zero_ns in [2_000_000_000_000, 5] {
         let mut net = joined([plain(A, B), plain(B, A)]);
         net.run(Duration::from_secs(30));
-        let security = keys(B, &[A], started_ns);
-        net.start(1, station(StationConfig { security, ..plain(B, A) }, 77, net.now));
+        restart(&mut net, B, A, 77, zero_ns);
         let was = net.now;
         while !net.all_up() || net[1].stats().secrets_agreed == 0 {
             net.run(Duration::from_millis(10));
-            assert!(net.now - was < Duration::from_secs(1), "clock {started_ns}");
+            assert!(net.now - was < Duration::from_secs(1), "clock {zero_ns}");
         }
         net.put(0, &packet(3));
         net.run(Duration::from_secs(1));
         assert_eq!(net.delivered[1], [packet(3)]);
         assert!(net.events.contains(&(0, Event::SessionUp { peer: B, restarted: true })));
     }
+}
+
+/// As a radio without a battery for its clock does, until NTP has set it.
+#[test]
+fn who_cannot_be_called_is_heard_as_soon_as_its_clock_was_set() {
+    let mut net = joined([plain(A, B), plain(B, A)]);
+    net[1].set_clock(clocks(RIGHT_NS, Time::ZERO));
+    net.run(Duration::from_secs(30));
+    assert!(net.all_up());
+    // Somewhere else, where nobody knows of.
+    restart(&mut net, B, A, 77, 0);
+    net.world.passes = Box::new(|it| it.from != 0 || !is_initiation(it.frame));
+    net.run(Duration::from_secs(60));
+    assert!(!net[1].is_up(A) && net[1].stats().secrets_agreed == 0);
+    let now = net.now;
+    net[1].set_clock(clocks(RIGHT_NS, now));
+    net.run(Duration::from_secs(1));
+    assert!(net.all_up(), "what it says is newer than what was heard before");
+    net.put(0, &packet(3));
+    net.run(Duration::from_secs(1));
+    assert_eq!(net.delivered[1], [packet(3)]);
+}
+
+/// What a station has said is never older than what it said before in the same run.
+#[test]
+fn a_clock_that_is_set_while_a_pair_talks_costs_nothing() {
+    let mut net = joined([plain(A, B), plain(B, A)]);
+    net.run(Duration::from_secs(1));
+    net.events.clear();
+    for wall_ns in [RIGHT_NS, 5, 2 * RIGHT_NS, RIGHT_NS] {
+        let (agreed, now) = (net.agreed(), net.now);
+        net.stations_mut().for_each(|end| end.set_clock(Clocks { now, wall_ns }));
+        net.run(REKEY_AFTER_TIME + Duration::from_secs(20));
+        assert!(net.all_up() && net.agreed() > agreed, "clock {wall_ns}");
+    }
+    assert_eq!(net.events, []);
+    assert!(net.stations().all(|end| end.stats().frames_rejected == 0));
 }
 
 #[test]
@@ -234,7 +279,7 @@ fn wrong_keys_are_kept_out_and_shown() {
     let stranger = |me, peer, private: PrivateKey| {
         let public = testbed::private(peer).public();
         let peers = vec![PeerKey { station: peer, public, psk: None }];
-        let keys = Keys { private, peers, started_ns: 1_000 };
+        let keys = Keys { private, peers };
         StationConfig { security: Security::Keys(Box::new(keys)), ..plain(me, peer) }
     };
     // B has another private key than A expects.
@@ -293,10 +338,7 @@ fn whatever_is_lost_overtaken_or_restarted_the_two_find_each_other() {
             if net.world.dice.random_range(0..3) == 0 {
                 let (me, peer) = if net.world.dice.random() { (A, B) } else { (B, A) };
                 let clock = net.world.dice.random_range(0..1_000_000_000_000);
-                let config =
-                    StationConfig { security: keys(me, &[peer], clock), ..plain(me, peer) };
-                let entropy = 100 + round;
-                net.start(usize::from(me.0) - 1, station(config, entropy, net.now));
+                restart(&mut net, me, peer, 100 + round, clock);
             }
             let span = Duration::from_millis(net.world.dice.random_range(0..100_000));
             net.run(span);
@@ -344,18 +386,49 @@ fn two_that_begin_at_once_hear_each_other_however_long_the_path_is() {
 fn a_hub_has_a_secret_with_each_neighbour_and_takes_no_other_key_for_it() {
     let neighbours = [B, C].map(|id| (id, vec![format!("10.9.0.{}/32", id.0).parse().unwrap()]));
     let hub = HubConfig {
-        station: StationConfig { security: keys(A, &[B, C], 1_000), ..plain(A, B) },
+        station: StationConfig { security: keys(A, &[B, C]), ..plain(A, B) },
         neighbours: neighbours.to_vec(),
         own: vec!["10.9.0.1".parse().unwrap()],
         one_channel: false,
     };
     let hub = Hub::new(hub, [1; 32], Time::ZERO).unwrap();
     // The third says that it is C, with B's key.
-    let thief = StationConfig { security: keys(B, &[A], 1_000), ..plain(C, A) };
+    let thief = StationConfig { security: keys(B, &[A]), ..plain(C, A) };
     let others = [station(plain(B, A), 2, Time::ZERO), station(thief, 3, Time::ZERO)];
     let stations = [hub.into()].into_iter().chain(others.map(AnyStation::from));
     let mut star = Bed::new(stations, Air::new(Duration::ZERO));
     star.run(Duration::from_secs(3));
     assert_eq!([B, C].map(|id| star[0].is_up(id)), [true, false]);
     assert_eq!([1, 2].map(|at| star[at].is_up(A)), [true, false]);
+}
+
+#[test]
+fn a_hub_has_its_neighbours_follow_its_clock_those_that_come_too() {
+    let neighbours = [B, C].map(|id| (id, vec![format!("10.9.0.{}/32", id.0).parse().unwrap()]));
+    let config = |neighbours: &[(StationId, Vec<_>)]| HubConfig {
+        station: StationConfig { security: keys(A, &[B, C]), ..plain(A, B) },
+        neighbours: neighbours.to_vec(),
+        own: vec!["10.9.0.1".parse().unwrap()],
+        one_channel: false,
+    };
+    let hub = |clocks| Hub::new(config(&neighbours[..1]), [1; 32], clocks).unwrap();
+    let right = clocks(RIGHT_NS, Time::ZERO);
+    let others = [B, C].map(|id| Station::new(plain(id, A), [id.0 as u8; 32], right).unwrap());
+    let stations = [hub(right).into()].into_iter().chain(others.map(AnyStation::from));
+    // What others say first does not reach it: it has to be believed.
+    let passes = |it: &Passage<'_>| it.from == 0 || it.to == 0 && !is_initiation(it.frame);
+    let mut star = Bed::new(stations, Air::with(Duration::ZERO, passes));
+    let are_up = |star: &Bed<Air>| [1, 2].map(|at| star.are_up(0, at));
+    star[0].set_neighbours(&config(&neighbours), [2; 32], Time::ZERO).unwrap();
+    star.run(Duration::from_secs(3));
+    assert_eq!(are_up(&star), [true, true]);
+    // It begins anew before its clock is right, and one neighbour comes later.
+    star.start(0, hub(star.now.into()));
+    star.run(Duration::from_secs(200));
+    assert_eq!(are_up(&star), [false, false]);
+    let now = star.now;
+    star[0].set_clock(clocks(RIGHT_NS, now));
+    star[0].set_neighbours(&config(&neighbours), [3; 32], now).unwrap();
+    star.run(Duration::from_secs(3));
+    assert_eq!(are_up(&star), [true, true]);
 }

@@ -12,7 +12,7 @@ use corridor_proto::{
     AnyStation, CodingParams, FrameOutcome, PrivateKey, Rejection, Role, Security, Station,
     StationConfig, StationId,
 };
-use corridor_testbed::config::{self as testbed, keys};
+use corridor_testbed::config::{self as testbed, clocks_of_run, keys};
 use corridor_testbed::{Air, Bed, Flying, Logged, Sent, Ways, World};
 use proptest::prelude::*;
 
@@ -20,8 +20,8 @@ const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const HELPER: usize = 2;
 const DELIVERY_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The station at `index`, with the keys of both others; `run` is larger at each of its starts.
-fn config(index: usize, run: u64) -> StationConfig {
+/// The station at `index`, with the keys of both others.
+fn config(index: usize) -> StationConfig {
     let id = IDS[index];
     let role = match index {
         HELPER => Role::Helper { between: (IDS[0], IDS[1]) },
@@ -29,7 +29,7 @@ fn config(index: usize, run: u64) -> StationConfig {
     };
     let others: Vec<_> = IDS.into_iter().filter(|&other| other != id).collect();
     StationConfig {
-        security: keys(id, &others, run * 1_000_000_000_000),
+        security: keys(id, &others),
         // Nothing is given up for being late: what does not come has been forgotten.
         coding: CodingParams { delivery_deadline: DELIVERY_DEADLINE, ..CodingParams::default() },
         ingress_packets: 1_000,
@@ -76,7 +76,8 @@ impl World for Cell {
 }
 
 fn cell(seed: u8) -> Bed<Cell> {
-    let station = |index| Station::new(config(index, 1), [seed ^ index as u8; 32], Time::ZERO);
+    let start = clocks_of_run(1, Time::ZERO);
+    let station = |index| Station::new(config(index), [seed ^ index as u8; 32], start);
     let air = Air::new(DELAY_MIN).drawn_from(seed);
     let (deaf_since, deaf_longest) = (Default::default(), Duration::ZERO);
     let cell = Cell { air, next_number: 0, rejected: 0, deaf_since, deaf_longest };
@@ -97,7 +98,7 @@ fn restart_by(cell: &mut Bed<Cell>, index: usize, run: u64, clock: u64) {
     // Some byte is another one: with the entropy of its first start it would be the same run.
     let mut entropy = [90 + run as u8; 32];
     entropy[31] ^= 0xff;
-    let station = Station::new(config(index, clock), entropy, cell.now).unwrap();
+    let station = Station::new(config(index), entropy, clocks_of_run(clock, cell.now)).unwrap();
     cell.start(index, station);
 }
 
@@ -199,7 +200,7 @@ fn who_was_away_for_long_comes_back() {
 #[test]
 fn handouts_are_for_who_asked_alone() {
     let mut cell = cell(6);
-    let mut stranger = config(1, 1);
+    let mut stranger = config(1);
     let Security::Keys(keys) = &mut stranger.security else { unreachable!() };
     keys.private = PrivateKey::from_random([77; 32]);
     let at = cell.push(Station::new(stranger, [5; 32], Time::ZERO).unwrap());
@@ -265,7 +266,7 @@ fn a_recorded_hello_under_a_secret_given_later_is_no_frame_of_a_known_session() 
     let sent = cell.world.air.log.take().unwrap();
     let hello = sent.into_iter().find(|it| !is_exchange(&it.frame)).unwrap().frame;
     cell.world.air.passes = Box::new(move |it| is_exchange(it.frame));
-    cell.start(1, Station::new(config(1, 1), [9; 32], cell.now).unwrap());
+    cell.start(1, Station::new(config(1), [9; 32], clocks_of_run(1, cell.now)).unwrap());
     cell.wait(Duration::from_secs(60), |cell| cell[1].stats().secrets_agreed > 0);
     let expected = FrameOutcome::Handshake { from: IDS[0] };
     assert_eq!(cell.hear(1, &hello), expected);
@@ -275,9 +276,9 @@ fn a_recorded_hello_under_a_secret_given_later_is_no_frame_of_a_known_session() 
 /// other one, and both can say why.
 #[test]
 fn an_end_without_the_helper_of_the_other_one_is_told_what_is_wrong() {
-    let mut alone = config(1, 1);
+    let mut alone = config(1);
     alone.role = Role::Endpoint { peer: IDS[0], helper: None };
-    let ends = [config(0, 1), alone].map(|it| Station::new(it, [3; 32], Time::ZERO).unwrap());
+    let ends = [config(0), alone].map(|it| Station::new(it, [3; 32], Time::ZERO).unwrap());
     let mut pair = Bed::new(ends, Air::new(Duration::ZERO));
     let mut named = [false; 2];
     for _ in 0..3_000 {

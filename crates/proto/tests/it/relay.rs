@@ -15,7 +15,7 @@ use corridor_proto::{
     ConfigError, Destination, Event, FrameOutcome, PacketOutcome, Rejection, RelayCounters,
     RelayStation, RelayStationConfig, RelayView, Role, StationConfig, StationId,
 };
-use corridor_testbed::config as testbed;
+use corridor_testbed::config::{self as testbed, clocks_of_run};
 use corridor_testbed::{Air, Bed, Logged};
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TransportSlice, icmpv4};
 use ipnet::IpNet;

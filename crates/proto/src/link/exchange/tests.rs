@@ -17,11 +17,11 @@ fn private(id: StationId) -> PrivateKey {
 fn keys(me: StationId, peer: StationId, psk: Option<u8>) -> Keys {
     let psk = psk.map(|byte| [byte; 32].into());
     let peer = PeerKey { station: peer, public: private(peer).public(), psk };
-    Keys { private: private(me), peers: vec![peer], started_ns: 1_000 }
+    Keys { private: private(me), peers: vec![peer] }
 }
 
 fn exchange(me: StationId, keys: &Keys, seed: u8) -> Exchange {
-    Exchange::new(me, keys, Stream::from_seed([seed; 32]), Time::ZERO)
+    Exchange::new(me, keys, Stream::from_seed([seed; 32]), Time::ZERO.into())
 }
 
 fn ends() -> [Exchange; 2] {
@@ -357,4 +357,29 @@ fn a_recorded_initiation_is_given_what_nobody_can_open() {
     assert_eq!(hear(&mut b, ms(1_020), &fresh), Taken::Replayed);
     let handout = say(&mut b, ms(1_020)).unwrap();
     assert_eq!(given(hear(&mut a, ms(1_021), &handout)), secrets([11, 12]));
+}
+
+/// The peer has heard of a run before by a clock that was right.
+#[test]
+fn an_initiation_from_before_the_clock_was_set_gives_way_to_a_newer_one() {
+    const HOUR: u64 = 3_600_000_000_000;
+    let read = |at, wall_ns| Clocks { now: ms(at), wall_ns };
+    let (of_a, of_b) = (keys(A, B, None), keys(B, A, None));
+    let mut before = Exchange::new(A, &of_a, Stream::from_seed([1; 32]), read(0, HOUR));
+    let mut b = exchange(B, &of_b, 2);
+    offered(hear(&mut b, ms(1), &say(&mut before, ms(1)).unwrap()));
+    let mut a = exchange(A, &of_a, 3);
+    let late = say(&mut a, ms(10)).unwrap();
+    assert_eq!(hear(&mut b, ms(11), &late), Taken::Replayed);
+    // Slewed, it is the same again.
+    a.set_clock(read(20, 20_000_000 + 900_000_000));
+    assert_eq!(say(&mut a, ms(300)).unwrap(), late);
+    a.set_clock(read(301, 2 * HOUR));
+    let newer = say(&mut a, ms(301)).expect("at once");
+    offered(hear(&mut b, ms(302), &newer));
+    // Set back, it goes on from there: nothing is older than what was said before.
+    a.set_clock(read(400, 5));
+    assert_eq!(say(&mut a, ms(700)).unwrap(), newer);
+    let next = (1..20).find_map(|at| say(&mut a, ms(10_000 + at)).filter(|it| *it != newer));
+    offered(hear(&mut b, ms(11_000), &next.expect("another after five seconds")));
 }

@@ -19,6 +19,11 @@ impl Group {
         self.keyring.secret()
     }
 
+    /// See [`Exchange::set_clock`](crate::link::exchange::Exchange::set_clock).
+    pub(crate) fn set_clock(&mut self, clocks: Clocks) {
+        self.keyring.exchanges_mut().for_each(|exchange| exchange.set_clock(clocks));
+    }
+
     /// Another secret is wanted after so long.
     pub(crate) fn set_rekey_interval(&mut self, interval: Duration) {
         match &mut self.keyring {
@@ -201,7 +206,7 @@ mod tests {
         [0, 1].map(|at| {
             let (me, station) = (IDS[at], IDS[1 - at]);
             let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
-            let keys = Keys { private: private(me), peers, started_ns: 1_000 };
+            let keys = Keys { private: private(me), peers };
             let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
             let feedback = coding.ack_interval;
             let setting =

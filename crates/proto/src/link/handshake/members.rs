@@ -136,7 +136,7 @@ mod tests {
             psk: None,
         };
         let peers = others.iter().map(key).collect();
-        let keys = Keys { private: private(me), peers, started_ns: 1_000 };
+        let keys = Keys { private: private(me), peers };
         let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
         let feedback = coding.ack_interval;
         let setting = Setting { coding, crossing: Crossing::Block, received_bytes: 0, feedback };

@@ -135,15 +135,8 @@ fn draw_any(index: u64, varies: bool) -> Path {
     let bdp = path.frames_per_s * 2.0 * delay.as_secs_f64();
     let least = path.frames_per_s / 1e3;
     let queue_frames = log_uniform(&mut stream, least, least.max(4.0 * bdp)).max(2.0);
-    let (loss_ratio, loss_burst) = match stream.next_u32() % 3 {
-        0 => (0.0, 1.0),
-        1 => (0.4 * uniform(&mut stream), 1.0),
-        _ => (0.4 * uniform(&mut stream), log_uniform(&mut stream, 2.0, 50.0)),
-    };
-    let jittery = stream.next_u32().is_multiple_of(2);
-    let jitter_ms = log_uniform(&mut stream, 0.3, 30.0);
-    let jitter = Duration::from_secs_f64(if jittery { jitter_ms / 1e3 } else { 0.0 });
-    let reorders = stream.next_u32().is_multiple_of(2);
+    let (loss_ratio, loss_burst) = losses(&mut stream);
+    let (jitter, reorders) = jitter(&mut stream);
     let policed = stream.next_u32().is_multiple_of(10);
     let burst = log_uniform(&mut stream, 4.0, 100.0);
     let policer = policed.then_some((0.7 * path.frames_per_s, burst));
@@ -161,6 +154,25 @@ fn draw_any(index: u64, varies: bool) -> Path {
         wanted_per_s,
         ..path
     }
+}
+
+/// Losses, and the mean length of a burst of them: a third none, a third independent up to 40 %, a
+/// third in bursts of 2 to 50.
+fn losses(stream: &mut Stream) -> (f64, f64) {
+    match stream.next_u32() % 3 {
+        0 => (0.0, 1.0),
+        1 => (0.4 * uniform(stream), 1.0),
+        _ => (0.4 * uniform(stream), log_uniform(stream, 2.0, 50.0)),
+    }
+}
+
+/// Exponential jitter, half of the time none, else of 0.3 to 30 ms in the mean; and whether later
+/// frames overtake.
+fn jitter(stream: &mut Stream) -> (Duration, bool) {
+    let jittery = stream.next_u32().is_multiple_of(2);
+    let jitter_ms = log_uniform(stream, 0.3, 30.0);
+    let jitter = Duration::from_secs_f64(if jittery { jitter_ms / 1e3 } else { 0.0 });
+    (jitter, stream.next_u32().is_multiple_of(2))
 }
 
 fn uniform(stream: &mut Stream) -> f64 {
@@ -265,17 +277,9 @@ fn draw_as_bench(index: u64) -> Path {
     let delay = Duration::from_secs_f64(round_trip_ms / 2e3);
     let bdp = path.frames_per_s * round_trip_ms / 1e3;
     let queue_frames = log_uniform(&mut stream, path.frames_per_s / 1e3, 4.0 * bdp).max(2.0);
-    let mut losses = || match stream.next_u32() % 3 {
-        0 => (0.0, 1.0),
-        1 => (0.4 * uniform(&mut stream), 1.0),
-        _ => (0.4 * uniform(&mut stream), log_uniform(&mut stream, 2.0, 50.0)),
-    };
-    let (loss_ratio, loss_burst) = losses();
-    let (lost_back, burst_back) = losses();
-    let jittery = stream.next_u32().is_multiple_of(2);
-    let jitter_ms = log_uniform(&mut stream, 0.3, 30.0);
-    let jitter = Duration::from_secs_f64(if jittery { jitter_ms / 1e3 } else { 0.0 });
-    let reorders = stream.next_u32().is_multiple_of(2);
+    let (loss_ratio, loss_burst) = losses(&mut stream);
+    let (lost_back, burst_back) = losses(&mut stream);
+    let (jitter, reorders) = jitter(&mut stream);
     let policed = stream.next_u32().is_multiple_of(10);
     let share = 0.5 + 0.45 * uniform(&mut stream);
     let burst = log_uniform(&mut stream, 2.0, (share * bdp).max(4.0));

@@ -16,14 +16,14 @@ fn private(at: usize) -> PrivateKey {
 
 /// The relay at a place of the row, with its own key; both ends of the row name each other.
 fn relay(at: usize, run: u64, now: Time) -> RelayStation {
-    let config = keyed(at, run);
-    RelayStation::new(config, [16 * run as u8 + at as u8; 32], now).expect("a sound configuration")
+    let entropy = [16 * run as u8 + at as u8; 32];
+    RelayStation::new(keyed(at), entropy, clocks_of_run(run, now)).expect("a sound configuration")
 }
 
-fn keyed(at: usize, run: u64) -> RelayStationConfig {
+fn keyed(at: usize) -> RelayStationConfig {
     let mut config = config(at, COUNT, RelayConfig::paper());
     let peers: Vec<_> = config.neighbours.iter().map(|&(station, _)| station).collect();
-    config.station.security = testbed::keys(config.station.id, &peers, run * 1_000_000_000_000);
+    config.station.security = testbed::keys(config.station.id, &peers);
     if at == 0 || at == LAST {
         let other = LAST - at;
         let addresses = [std::net::IpAddr::from(v4(other)), v6(other).into()];
@@ -227,7 +227,7 @@ fn an_end_that_starts_before_its_clock_is_right_is_heard_once_that_was_set() {
     let told = row.events.iter().filter(|it| it.1 == Event::PacketRepeated { from });
     assert_eq!(told.count(), 1, "once a minute at most");
     let now = row.now;
-    row[0].set_clock(now, 3_000_000_000_000);
+    row[0].set_clock(clocks_of_run(3, now));
     row.put(0, &packet(5));
     row.run(ms(200));
     assert_eq!(row.delivered[LAST].last(), Some(&after(&packet(5), 1)));
@@ -243,7 +243,7 @@ fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_ba
     for gained_us in [0, 900_000, -500_000, 500_000, 200_000, -5_000_000, 7_000_000, 0] {
         offset_us += gained_us;
         let now = row.now;
-        row[0].set_clock(now, (offset_us * 1_000) as u64 + now.as_nanos());
+        row[0].set_clock(testbed::clocks((offset_us * 1_000) as u64, now));
         row.put(0, &packet(row.world.seen.len() as u32));
         row.run(ms(200));
     }
@@ -264,9 +264,9 @@ fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_ba
 fn a_tag_that_nobody_looks_at_is_counted() {
     let mut row = met();
     let sent = [packet(1), datagram6(0, LAST, 64, b"from another of its addresses")];
-    let mut config = keyed(LAST, 2);
+    let mut config = keyed(LAST);
     config.ends[0].networks.truncate(1);
-    row.start(LAST, RelayStation::new(config, [99; 32], row.now).expect("sound"));
+    row.start(LAST, RelayStation::new(config, [99; 32], clocks_of_run(2, row.now)).expect("sound"));
     row.run(ms(3_000));
     for (number, packet) in sent.iter().enumerate() {
         row.put(0, packet);
@@ -288,7 +288,7 @@ fn ends_without_a_key_of_their_own_or_with_ours_are_refused() {
     };
     let public = private(1).public();
     let peers = vec![PeerKey { station: StationId(2), public, psk: None }];
-    let keys = Security::Keys(Box::new(Keys { private: private(0), peers, started_ns: 1 }));
+    let keys = Security::Keys(Box::new(Keys { private: private(0), peers }));
     assert_eq!(with(keys.clone(), private(LAST).public()), Ok(()));
     assert_eq!(with([7; 32].into(), private(LAST).public()), Err("end"));
     assert_eq!(with(keys, private(0).public()), Err("end"));

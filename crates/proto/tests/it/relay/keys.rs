@@ -14,9 +14,10 @@ use super::*;
 fn relay(at: usize, count: usize, run: u8, now: Time) -> RelayStation {
     let mut config = config(at, count, RelayConfig::paper());
     let peers: Vec<_> = config.neighbours.iter().map(|&(station, _)| station).collect();
-    config.station.security =
-        testbed::keys(config.station.id, &peers, u64::from(run) * 1_000_000_000_000);
-    RelayStation::new(config, [16 * run + at as u8; 32], now).expect("a sound configuration")
+    config.station.security = testbed::keys(config.station.id, &peers);
+    let entropy = [16 * run + at as u8; 32];
+    RelayStation::new(config, entropy, clocks_of_run(run.into(), now))
+        .expect("a sound configuration")
 }
 
 fn met(count: usize) -> Bed<Air> {
@@ -122,9 +123,8 @@ fn what_a_neighbour_says_to_another_one_is_no_sign_of_a_wrong_key() {
     wrong.station.security = Security::Keys(Box::new(Keys {
         private: testbed::private(StationId(2)),
         peers: [1, 3].map(key).into(),
-        started_ns: 3_000_000_000_000,
     }));
-    row.start(1, RelayStation::new(wrong, [99; 32], row.now).unwrap());
+    row.start(1, RelayStation::new(wrong, [99; 32], clocks_of_run(3, row.now)).unwrap());
     row.world.log = Some(Vec::new());
     row.run(ms(6_000));
     let mut sent = row.world.log.take().unwrap().into_iter().rev();
