@@ -220,7 +220,7 @@ fn silence_is_asked_into_with_packets_that_wait_where_repair_would_bring_nothing
         assert!(asked > 100, "{asked} of {frames} frames in silence");
         let useless = f64::from((dependent(&link) - before) as u32) / f64::from(frames);
         assert!(
-            useless < 0.1,
+            useless < most,
             "{useless} of {frames} frames brought nothing, at {loss_ratio} lost"
         );
     }
