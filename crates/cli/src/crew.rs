@@ -11,7 +11,7 @@ const FIRST_PER_PROCESSOR: usize = 2;
 const MOST_PER_PROCESSOR: usize = 4;
 /// Share of all processors that runs may need together, on average: the rest is for bursts, and for
 /// what else the machine does. Measured: docs/decisions/0013-lab-gates.md.
-const BUSY_RATIO_MAX: f64 = 0.4;
+const BUSY_RATIO_MAX: f64 = 0.5;
 
 /// How many runs are under way at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

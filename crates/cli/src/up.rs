@@ -6,8 +6,14 @@ use corridor_node::{NodeConfig, RunOptions};
 
 use crate::exit::{Exit, report_node};
 
+/// What signals do, below the help and in the manual page.
+const SIGNALS: &str = "\
+Signals: SIGTERM and SIGINT stop the node, after it has told its peers; SIGHUP reads the file again; \
+SIGUSR1 writes --stats-file";
+
 /// Arguments of `corridor up`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = SIGNALS)]
 pub struct Arguments {
     /// Configuration file
     file: PathBuf,

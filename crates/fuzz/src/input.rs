@@ -1,9 +1,8 @@
 //! Arbitrary bytes, read as numbers and strings. Where they end, zeros follow.
 
 use corridor_codec::Field;
-use corridor_proto::{
-    CodingParams, Keys, LinkErrors, PeerKey, PrivateKey, Role, Security, StationConfig, StationId,
-};
+use corridor_proto::{Role, StationConfig, StationId};
+use corridor_testbed::config::{config, keys};
 
 pub struct Input<'a> {
     bytes: &'a [u8],
@@ -64,21 +63,11 @@ pub fn source(id: u64, symbol_size_max: usize) -> Vec<u8> {
 /// A plain forwarder, to the first of its peers, with keys of its own, which follow from its number
 /// as those of its peers do.
 pub fn keyed(id: StationId, peers: &[StationId], clock_ns: u64) -> StationConfig {
-    let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
-    let key =
-        |&station: &StationId| PeerKey { station, public: private(station).public(), psk: None };
-    let (peer, peers) = (peers[0], peers.iter().map(key).collect());
-    let keys = Keys { private: private(id), peers, started_ns: clock_ns };
+    let role = Role::Plain { peer: peers[0] };
     StationConfig {
-        id,
-        role: Role::Plain { peer },
-        security: Security::Keys(Box::new(keys)),
-        coding: CodingParams::default(),
-        link_errors: LinkErrors::Measured,
+        security: keys(id, peers, clock_ns),
         ingress_packets: 10,
         frame_len_max: 1_400,
-        frame_len_min: 0,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
+        ..config(id, role)
     }
 }

@@ -6,6 +6,7 @@ use core::time::Duration;
 use corridor_base::Time;
 use corridor_proto::wire::{KeyExchange, Step};
 use corridor_proto::{FrameOutcome, Role, Station, StationId};
+use corridor_testbed::{Air, Bed, Logged};
 
 use crate::input::{Input, keyed};
 
@@ -19,8 +20,7 @@ const HELPER: StationId = StationId(3);
 
 /// Stations that hear each other, so many as there are, and what they have said.
 struct Cell {
-    now: Time,
-    stations: Vec<Station>,
+    bed: Bed<Air>,
     recorded: Vec<Vec<u8>>,
     handouts: usize,
 }
@@ -50,24 +50,26 @@ fn station(index: usize, count: usize, run: u8, clock: u64, now: Time) -> Statio
 pub fn keys(data: &[u8]) -> usize {
     let mut input = Input::new(data);
     let count = if input.below(4) == 0 { 3 } else { 2 };
-    let stations = (0..count).map(|index| station(index, count, 0, 1_000, Time::ZERO)).collect();
-    let mut cell = Cell { now: Time::ZERO, stations, recorded: Vec::new(), handouts: 0 };
+    let stations = (0..count).map(|index| station(index, count, 0, 1_000, Time::ZERO));
+    let bed = Bed::new(stations, Air::new(Duration::ZERO));
+    let mut cell = Cell { bed, recorded: Vec::new(), handouts: 0 };
     for run in 1..STEPS_MAX as u8 {
         if input.is_empty() {
             break;
         }
         let index = input.below(count);
         match input.below(16) {
-            0..=7 => cell.exchange(),
-            8 => cell.now += Duration::from_millis(input.u32().into()) / 1_024,
-            9 => cell.now += Duration::from_secs(input.byte().into()),
+            0..=7 => cell.exchange(Duration::ZERO),
+            8 => cell.bed.now += Duration::from_millis(input.u32().into()) / 1_024,
+            9 => cell.bed.now += Duration::from_secs(input.byte().into()),
             10 => cell.lose(index),
             11 => {
-                cell.stations[index] = station(index, count, run, input.u32().into(), cell.now);
+                let again = station(index, count, run, input.u32().into(), cell.bed.now);
+                cell.bed.start(index, again);
             }
             12 if !cell.recorded.is_empty() => {
                 let at = input.below(cell.recorded.len());
-                cell.stations[index].handle_frame(cell.now, &cell.recorded[at]);
+                cell.bed.hear(index, &cell.recorded[at]);
             }
             13 | 14 if !cell.recorded.is_empty() => {
                 let at = input.below(cell.recorded.len());
@@ -88,58 +90,47 @@ pub fn keys(data: &[u8]) -> usize {
     }
     // Nothing gets lost for as long as one waits who does not know that another has restarted.
     for _ in 0..2_000 {
-        cell.now += Duration::from_millis(10);
-        cell.exchange();
+        cell.exchange(Duration::from_millis(10));
     }
-    let all_up = |station: &Station| station.peers().iter().all(|peer| peer.is_up);
-    assert!(cell.stations.iter().all(all_up), "they do not find each other");
+    assert!(cell.bed.all_up(), "they do not find each other");
     cell.handouts
 }
 
 impl Cell {
-    /// What all have to say arrives.
-    fn exchange(&mut self) {
-        for by in 0..self.stations.len() {
-            self.stations[by].handle_timeout(self.now);
-            let mut frames = Vec::new();
-            while let Some(transmit) = self.stations[by].poll_transmit(self.now) {
-                frames.push(transmit.frame.to_vec());
-            }
-            for frame in frames {
-                for to in (0..self.stations.len()).filter(|&to| to != by) {
-                    self.stations[to].handle_frame(self.now, &frame);
-                }
-                let step = KeyExchange::parse(&frame).map(|message| message.step);
-                self.handouts += usize::from(step == Some(Step::Handout));
-                if self.recorded.len() < RECORDED_MAX && !self.recorded.contains(&frame) {
-                    self.recorded.push(frame);
-                }
+    /// Some time goes by, and what all have to say then arrives.
+    fn exchange(&mut self, span: Duration) {
+        self.bed.world.log = Some(Vec::new());
+        self.bed.tick(span);
+        for Logged { frame, .. } in self.bed.world.log.take().unwrap_or_default() {
+            let step = KeyExchange::parse(&frame).map(|message| message.step);
+            self.handouts += usize::from(step == Some(Step::Handout));
+            if self.recorded.len() < RECORDED_MAX && !self.recorded.contains(&frame) {
+                self.recorded.push(frame);
             }
         }
     }
 
     /// What one has to say gets lost.
     fn lose(&mut self, index: usize) {
-        let by = &mut self.stations[index];
-        by.handle_timeout(self.now);
-        while by.poll_transmit(self.now).is_some() {}
+        self.bed.world.passes = Box::new(|_| false);
+        self.bed.settle(index);
+        self.bed.world.passes = Box::new(|_| true);
     }
 
     /// Nobody has made such a frame.
     fn refuses(&mut self, index: usize, frame: &[u8]) {
-        let end = &mut self.stations[index];
-        let outcome = end.handle_frame(self.now, frame);
+        let outcome = self.bed.hear(index, frame);
         let len = frame.len();
         assert!(matches!(outcome, FrameOutcome::Rejected(_)), "{outcome:?} for {len} bytes");
-        end.examine(frame);
+        self.bed[index].examine(frame);
     }
 
     /// Who is there was heard; of a pair the secret is known, which a cell may have to ask for
     /// again.
     fn check(&self) {
-        for (index, station) in self.stations.iter().enumerate() {
+        for (index, station) in self.bed.stations().enumerate() {
             for peer in station.peers() {
-                let is_known = match self.stations.len() {
+                let is_known = match self.bed.delivered.len() {
                     2 => peer.agreed_at.is_some(),
                     _ => peer.last_heard.is_some(),
                 };

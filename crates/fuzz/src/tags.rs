@@ -12,6 +12,7 @@ use corridor_proto::{
     CodingParams, Order, PrivateKey, RelayEnd, RelayStation, RelayStationConfig, Role, Station,
     StationId, Unsealer,
 };
+use corridor_testbed::{Bed, Sent, Ways, World};
 
 use crate::input::{Input, keyed};
 
@@ -19,16 +20,15 @@ const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const HELPER: usize = 2;
 /// Things that happen at most.
 const STEPS_MAX: usize = 120;
+/// Between two looks at the stations.
+const STEP: Duration = Duration::from_millis(10);
 /// Bytes of the longest packet.
 const PACKET_LEN_MAX: usize = 60;
 
-struct Cell {
-    now: Time,
-    stations: Vec<Station>,
+/// What lies between the three, and what becomes of symbols there.
+struct Middle<'a> {
     opened: [Unsealer; 3],
-    sent: Vec<Vec<u8>>,
-    /// Packets that were delivered, or passed over.
-    passed: usize,
+    input: Input<'a>,
 }
 
 /// Reads `data` as packets that the first end's host sends, and as what becomes of the frames with
@@ -59,65 +59,58 @@ pub fn tags(data: &[u8]) {
         };
         Station::new(config, [index as u8; 32], Time::ZERO).expect("a sound configuration")
     };
-    let stations = (0..3).map(station).collect();
     let opened = [0; 3].map(|_| Unsealer::new([0; 32]));
-    let mut cell = Cell { now: Time::ZERO, stations, opened, sent: Vec::new(), passed: 0 };
-    for _ in 0..60 {
-        cell.step(&mut Input::new(&[]));
-    }
+    let middle = Middle { opened, input: Input::new(&[]) };
+    let mut cell = Bed::new((0..3).map(station), middle);
+    (0..60).for_each(|_| cell.tick(STEP));
+    cell.world.input = input;
+    let (mut sent, mut passed) = (Vec::new(), 0);
     for _ in 0..STEPS_MAX {
-        if input.is_empty() {
+        if cell.world.input.is_empty() {
             break;
         }
-        if input.below(2) == 0 {
-            cell.send(input.below(PACKET_LEN_MAX));
+        if cell.world.input.below(2) == 0 {
+            // No other like it.
+            let mut packet = vec![0x5a; 2 + cell.world.input.below(PACKET_LEN_MAX)];
+            packet[..2].copy_from_slice(&(sent.len() as u16 + 1).to_be_bytes());
+            cell.put(0, &packet);
+            sent.push(packet);
         }
-        cell.step(&mut input);
+        cell.tick(STEP);
+        check(&mut cell, &sent, &mut passed);
     }
     // What waited for repair comes out.
+    cell.world.input = Input::new(&[]);
     for _ in 0..60 {
-        cell.step(&mut Input::new(&[]));
+        cell.tick(STEP);
+        check(&mut cell, &sent, &mut passed);
     }
 }
 
-impl Cell {
-    /// A packet of the first end's host, no other like it.
-    fn send(&mut self, len: usize) {
-        let number = self.sent.len() as u16 + 1;
-        let mut packet = vec![0x5a; 2 + len];
-        packet[..2].copy_from_slice(&number.to_be_bytes());
-        self.stations[0].handle_packet(self.now, &packet);
-        self.sent.push(packet);
+/// What came out was sent, behind what was delivered before, or passed over.
+fn check(cell: &mut Bed<Middle<'_>>, sent: &[Vec<u8>], passed: &mut usize) {
+    assert!(cell.delivered[0].is_empty() && cell.delivered[2].is_empty(), "one way alone");
+    for packet in cell.delivered[1].drain(..) {
+        let place = sent[*passed..].iter().position(|sent| *sent == packet);
+        *passed += 1 + place.expect("delivered what was not sent, or out of order");
     }
+}
 
-    /// Ten milliseconds.
-    fn step(&mut self, input: &mut Input) {
-        self.now += Duration::from_millis(10);
-        for from in 0..3 {
-            self.stations[from].handle_timeout(self.now);
-            while let Some(transmit) = self.stations[from].poll_transmit(self.now) {
-                let frame = transmit.frame.to_vec();
-                for to in (0..3).filter(|&to| to != from) {
-                    if let Some(frame) = self.passage(from, &frame, input) {
-                        self.stations[to].handle_frame(self.now, &frame);
-                    }
-                }
-            }
-            while let Some(packet) = self.stations[from].poll_packet() {
-                assert_eq!(from, 1, "only the second end has anything to deliver");
-                let packet = packet.bytes();
-                let place = self.sent[self.passed..].iter().position(|sent| sent == packet);
-                let place = place.expect("delivered what was not sent, or out of order");
-                self.passed += place + 1;
+impl World for Middle<'_> {
+    fn send(&mut self, sent: &Sent<'_>, ways: &mut Ways) {
+        let secret = sent.station.station_at(0).and_then(Station::secret);
+        secret.into_iter().for_each(|secret| self.opened[sent.from].follow(secret));
+        for to in sent.others() {
+            if let Some(frame) = self.passage(sent.from, sent.frame) {
+                ways.put(sent.at, sent.from, to, frame);
             }
         }
     }
+}
 
+impl Middle<'_> {
     /// What becomes of a frame on its way to one station. Frames without symbols arrive.
-    fn passage(&mut self, from: usize, frame: &[u8], input: &mut Input) -> Option<Vec<u8>> {
-        if let Some(secret) = self.stations[from].secret().cloned() {
-            self.opened[from].follow(&secret);
-        }
+    fn passage(&mut self, from: usize, frame: &[u8]) -> Option<Vec<u8>> {
         let mut clear = Vec::new();
         let is_data = Header::parse(frame).is_some_and(|header| !header.is_hello);
         if self.opened[from].unseal(frame, &mut clear).is_none() || !is_data {
@@ -127,6 +120,7 @@ impl Cell {
         if body.first() != Some(&Kind::Enc.code()) {
             return Some(frame.to_vec());
         }
+        let input = &mut self.input;
         match input.below(8) {
             0..=3 => return Some(frame.to_vec()),
             4 => return None,

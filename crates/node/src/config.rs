@@ -39,6 +39,8 @@ pub use secret::{generate_key, generate_psk, public_key};
 pub const ETHERTYPE_DEFAULT: u16 = 0x88B5;
 /// Longest IP packet of an underlay of which nothing is known, bytes.
 pub const UNDERLAY_MTU_DEFAULT: usize = 1500;
+/// IPv6 header without extensions, and UDP header, bytes.
+pub(crate) const UDP_HEADERS: usize = 40 + 8;
 /// Shortest payload of an Ethernet frame; shorter ones are padded on the way, bytes.
 pub const ETHERNET_PAYLOAD_MIN: usize = 46;
 /// Least MTU with which IPv6 works, bytes (RFC 8200, Section 5).

@@ -111,7 +111,7 @@ pub struct RepairStatus {
     pub given_up_packets: u64,
 }
 
-/// What is sent beyond the packets themselves, since the start; none before anything was sent.
+/// What is sent beyond the packets themselves, since the start; none before any packet was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct OverheadStatus {
     /// In the air: share of the frames that are not a source symbol sent for the first time.
@@ -189,6 +189,9 @@ pub struct RelayStatus {
     /// The same, since they had come before.
     #[serde(default)]
     pub replayed_packets: u64,
+    /// Packets that were delivered with a tag that nobody has looked at: no end has their source.
+    #[serde(default)]
+    pub unnamed_packets: u64,
     /// Why nothing is combined, though it might be; none if it can be.
     pub idle: Option<String>,
 }
@@ -440,6 +443,7 @@ impl RelayStatus {
             ends: view.ends,
             forged_packets: counters.relay_tags_failed,
             replayed_packets: counters.relay_packets_replayed,
+            unnamed_packets: counters.relay_tags_unnamed,
             idle: idle(&view, &counters),
         }
     }
@@ -480,10 +484,11 @@ impl OverheadStatus {
         let ratio = |part: f64, whole: u64| (whole > 0).then(|| part / whole as f64);
         let (frames, bytes) = (stats.frames_sent, stats.bytes_accepted);
         let extra = frames.saturating_sub(needed(stats)) as f64;
-        let packets = stats.packets_accepted > 0;
+        // Packets may still wait for a session.
+        let sent = needed(stats) > 0 && stats.packets_accepted > 0;
         OverheadStatus {
-            frames_ratio: ratio(extra, frames).filter(|_| packets),
-            bytes_ratio: ratio(stats.bytes_sent as f64 - bytes as f64, bytes),
+            frames_ratio: ratio(extra, frames).filter(|_| sent),
+            bytes_ratio: ratio(stats.bytes_sent as f64 - bytes as f64, bytes).filter(|_| sent),
         }
     }
 }
@@ -530,6 +535,9 @@ mod tests {
     fn overhead_is_told_once_something_was_sent() {
         let nothing = Stats { frames_sent: 9, bytes_sent: 900, ..Stats::default() };
         assert_eq!(OverheadStatus::of(&nothing), OverheadStatus::default());
+        // Without a session: all frames, and nearly as many bytes less as there are packets.
+        let waiting = Stats { packets_accepted: 20, bytes_accepted: 12_000, ..nothing };
+        assert_eq!(OverheadStatus::of(&waiting), OverheadStatus::default());
         let stats = Stats {
             packets_accepted: 80,
             bytes_accepted: 80_000,

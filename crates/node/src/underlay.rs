@@ -560,6 +560,8 @@ impl Refusals {
             // Probes of the path's MTU are meant to find out what is refused.
             if why == Errno::EMSGSIZE {
                 tracing::debug!("a frame of {len} bytes to {to} was refused: {told}");
+            } else if before == 0 {
+                tracing::warn!("a frame of {len} bytes to {to} was refused: {told}");
             } else {
                 tracing::warn!(
                     "a frame of {len} bytes to {to} was refused: {told} ({before} before)"

@@ -343,6 +343,8 @@ impl PacketBuf {
     #[inline]
     pub fn copy(packet: PacketRef<'_>, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
+        // No more than it takes: many of them are kept.
+        buffer.reserve_exact(packet.bytes.len());
         buffer.extend_from_slice(packet.bytes);
         PacketBuf { view: packet.view, bytes: buffer }
     }

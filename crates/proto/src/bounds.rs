@@ -17,6 +17,15 @@ pub const HELPER_IN_FLIGHT_MAX: usize = 256;
 pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 /// Transmissions of a block whose fate an encoder keeps in mind; the oldest is forgotten first.
 pub const SENT_LOG_MAX: usize = 4_096;
+/// The same of a window's lane that has fewer symbols than the longest: so many of each symbol, and
+/// [`SENT_LOG_MIN`] at least.
+pub const SENT_LOG_PER_SYMBOL: usize = SENT_LOG_MAX / corridor_codec::MAX_WINDOW_SIZE;
+/// See [`SENT_LOG_PER_SYMBOL`].
+pub const SENT_LOG_MIN: usize = 512;
+/// Frames whose fate is kept in mind of a lane of so many symbols.
+pub(crate) fn sent_log_max(lane_size: usize) -> usize {
+    (lane_size * SENT_LOG_PER_SYMBOL).clamp(SENT_LOG_MIN, SENT_LOG_MAX)
+}
 /// Packets an ingress queue may be told to hold.
 pub const INGRESS_PACKETS_MAX: usize = 65_536;
 /// Packets that it holds at most for each lane of a window: flows that waited for repair send all
@@ -55,10 +64,16 @@ pub const AHEAD_RATE_SHARE: f64 = 0.02;
 pub const AHEAD_BURST: Duration = Duration::from_millis(250);
 /// Symbols of which such a copy is still to go.
 pub const AHEAD_SYMBOLS_MAX: usize = 32;
-/// Connections of TCP whose windows may be clamped: sets by their hash, and places in a set.
-pub const CLAMP_SETS: usize = 256;
-/// See [`CLAMP_SETS`].
+/// Connections of TCP whose windows may be clamped, where there is memory for so many; and those of
+/// a set of them by their hash.
+pub const CLAMPS_MAX: usize = 1_024;
+/// See [`CLAMPS_MAX`].
 pub const CLAMPS_PER_SET: usize = 4;
+/// Buffers that are kept for packets to the host: more than the packets that a driver's batch of
+/// frames releases.
+pub const EGRESS_SPARE_MAX: usize = 256;
+/// Places for such packets that an empty queue keeps.
+pub const EGRESS_PLACES_KEPT: usize = 1_024;
 /// Events waiting to be taken by the driver; the oldest is dropped.
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer and a helper, or the neighbours of a relay.
@@ -73,13 +88,14 @@ pub const HUB_NEIGHBOURS_MAX: usize = 256;
 /// Bytes that the ingress queues and windows of a node may hold together, where nobody says how
 /// many. A pair with frames of 1500 bytes takes 200 million at most.
 pub const MEMORY_DEFAULT: usize = 256_000_000;
-/// Of those, what is kept free for each peer, for what a station holds beside: logs of frames, and
-/// what it knows of flows and of the path.
-pub const MEMORY_BESIDE: usize = 192_000;
+/// Of those, what is kept free for each peer, for what a station holds in any case beside queue and
+/// windows: what it knows of flows and of the path, and buffers of frames. `station/beside.rs` has
+/// the sum.
+pub const MEMORY_BESIDE: usize = 384_000;
 /// Packets that the queue to a peer has room for at least, if that many are configured.
 pub const MEMORY_QUEUE_PACKETS_MIN: usize = 32;
 /// Symbols that a window has room for at least, each way, if that many are configured.
-pub const MEMORY_WINDOW_SYMBOLS_MIN: usize = 64;
+pub const MEMORY_WINDOW_SYMBOLS_MIN: usize = 32;
 /// Networks in a hub's table.
 pub const HUB_NETWORKS_MAX: usize = 16_384;
 /// Messages for a hub's or relay's own host that wait for the driver; further ones are not made.
@@ -89,7 +105,7 @@ pub const HUB_QUANTUM: i64 = 1_514;
 /// How long the underlay counts as full after it had no room for a hub's next frame.
 pub const HUB_CROWDED: Duration = Duration::from_millis(50);
 /// What a neighbour may send of packets that a hub forwards, before these leave: what leaves in so
-/// long, and in so many round trips to the neighbour, for what is lost is told of after one, comes
+/// long, and in so many round trips to the neighbour, for what is lost is reported after one, comes
 /// once more after two, and may be lost again.
 pub const CREDIT_QUEUE: Duration = Duration::from_millis(10);
 /// See [`CREDIT_QUEUE`].
@@ -176,7 +192,7 @@ pub const UNPROVEN_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
 /// How long a station makes the same cookies; those of the time before are taken as well
 /// (WireGuard's COOKIE_SECRET_MAX_AGE).
 pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
-/// Shortest HELLO or initiation to a peer that is called, where whoever hears it may answer with no
+/// Shortest HELLO or initiation to a peer that is called, where any receiver may answer with no
 /// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
 pub const HELLO_OUTREACH_LEN: usize = 472;
 /// The same at any other time, of who looks for a peer: one answer of one entry.
@@ -289,8 +305,8 @@ pub(crate) fn burst_time(frame: Duration) -> Duration {
 }
 /// Window mode: how long a window has to have been longer than needed before it gets fewer lanes.
 pub const WINDOW_NARROW_AFTER: Duration = Duration::from_secs(10);
-/// Window mode: times of arrival that a receiver remembers, one for each symbol of the window. What
-/// is known of one lane tells of the others' beginning but for a symbol of each.
+/// Window mode: times of arrival that a receiver remembers, one for each symbol of the longest
+/// window. What is known of one lane tells of the others' beginning but for a symbol of each.
 pub const WINDOW_GAPS_MAX: usize = WINDOW_SYMBOLS_MAX + 16;
 /// Window mode: least time between two acknowledgements.
 pub const WINDOW_ACK_INTERVAL_MIN: Duration = Duration::from_micros(500);

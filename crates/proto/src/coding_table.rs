@@ -34,16 +34,16 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_BLOCK_SIZE))]
     pub block_size: Option<u16>,
-    /// Window mode: symbols unacknowledged at once, at most; the window takes what the path needs
-    /// of them. Of what the peer sends it bounds the number of lanes only: as many as these take.
+    /// Window mode: most symbols in flight, sent and not acknowledged; the window uses as many of
+    /// them as the path needs. Of what the peer sends it bounds the number of lanes only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = WINDOW_SYMBOLS_MAX))]
     pub window_size: Option<u16>,
     /// Window mode: what matters more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<GoalName>,
-    /// Window mode: bytes of repair symbols to a byte of source symbols at most, over about a
-    /// window of them. What cannot be repaired within it is given up.
+    /// Window mode: most bytes of repair symbols for each byte of source symbols, over about a
+    /// window. Losses that cannot be repaired within it are given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-expected" = "a ratio above 0, at most 10"))]
     pub max_overhead: Option<f64>,
@@ -58,7 +58,8 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-expected" = "true, false or \"auto\", which finds out"))]
     pub half_duplex: Option<HalfDuplex>,
-    /// Window mode: make the windows of TCP's receivers shorter rather than let a queue stand.
+    /// Window mode: reduce the receive windows that TCP advertises, instead of letting a queue
+    /// build up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clamp_windows: Option<bool>,
     /// Longest source symbol, bytes; 0 for what the underlay fits. It bounds the tunnel's MTU.

@@ -6,6 +6,8 @@
 //! direction and purpose -> keyed BLAKE3, cut to 64 or 128 bits
 //! ```
 
+use core::hint::black_box;
+
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use zeroize::Zeroizing;
 
@@ -172,7 +174,8 @@ impl MacKey {
 
 /// Whether two MACs are one, in a time that does not tell how much of them is.
 pub(crate) fn is_same<const N: usize>(one: &[u8; N], other: &[u8; N]) -> bool {
-    one.iter().zip(other).fold(0, |all: u8, (a, b)| all | (a ^ b)) == 0
+    // Or the compiler could leave off at the first byte that differs.
+    one.iter().zip(other).fold(0, |all: u8, (a, b)| black_box(all | (a ^ b))) == 0
 }
 
 #[cfg(test)]
@@ -253,5 +256,26 @@ mod tests {
             bent[bit / 8] ^= 1 << (bit % 8);
             assert!(!from.peer_symbols().is_tag(&bent, b"context", b"text"), "{bit}");
         }
+        for text in [&b"tex"[..], b"text\0", b""] {
+            assert!(!from.peer_symbols().is_tag(&tag, b"context", text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn macs_are_one_only_if_all_their_bits_are() {
+        fn holds<const N: usize>() {
+            let mac: [u8; N] = core::array::from_fn(|at| at as u8 ^ 0xa5);
+            assert!(is_same(&mac, &mac.clone()));
+            for bit in 0..8 * N {
+                let mut other = mac;
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert!(!is_same(&mac, &other) && !is_same(&other, &mac), "bit {bit} of {N} bytes");
+                // Nor do two differences make up for each other.
+                other[N - 1 - bit / 8] ^= 1 << (bit % 8);
+                assert!(!is_same(&mac, &other), "bit {bit} at both ends of {N} bytes");
+            }
+        }
+        holds::<END_TAG_LEN>();
+        holds::<16>();
     }
 }

@@ -20,6 +20,7 @@ use crate::bounds::{
 };
 use crate::bucket::Bucket;
 use crate::config::StationId;
+use crate::end_keys::is_same;
 use crate::keys::Security;
 use crate::link::mac::{CookieKey, MacKey, cookie_mac};
 use crate::wire::cookie::{self, COOKIE_LEN, CookieReply};
@@ -181,9 +182,7 @@ impl<A: Copy + PartialEq> Gate<A> {
 
 /// Whether a message was made by who knows the cookie of the address it came from.
 fn is_of_cookie(keys: &[CookieKey], address: &[u8], message: &[u8], mac: &Random128) -> bool {
-    // What is compared is known to who sends it: time that shows how much agrees tells them
-    // nothing that they could use in less than 2^64 messages.
-    keys.iter().any(|key| cookie_mac(&key.cookie(address), message) == *mac)
+    keys.iter().any(|key| is_same(&cookie_mac(&key.cookie(address), message), mac))
 }
 
 impl<A: Copy + PartialEq> Budgets<A> {

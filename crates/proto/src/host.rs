@@ -21,4 +21,5 @@ pub(crate) mod fair;
 pub(crate) mod icmp_error;
 pub(crate) mod order;
 pub(crate) mod queue;
+mod shelf;
 pub(crate) mod too_big;

@@ -4,33 +4,47 @@
 //! have equal parts of seven eighths, and those that come while it runs each an eighth of what is
 //! free. Such a *share* is divided by one rule:
 //!
-//! 1. First comes what a station takes beside: logs of frames, and what it knows of flows and of
-//!    the path, [`MEMORY_BESIDE`] bytes.
+//! 1. First comes what a station takes beside: what it knows of flows and of the path, and buffers
+//!    of frames, [`MEMORY_BESIDE`] bytes; and a sixteenth of the share, or less if that is enough,
+//!    for what it does better with more of ([`Spare`]): connections whose windows are clamped, and
+//!    buffers that are used again.
 //! 2. A quarter of the rest is for the ingress queue: as many packets of the longest frame as fit,
 //!    and no more than are configured.
 //! 3. What is left is for the windows, both ways: the longest window that fits twice, once to be
-//!    sent and once to be received, with symbols of the longest frame, and no longer than is
-//!    configured.
+//!    sent, with the log of its frames, and once to be received, with chunks of which parts have
+//!    come; with symbols of the longest frame, and no longer than is configured.
 //! 4. What the window that is sent does not take is for the one that is received. A peer may have
 //!    longer symbols; it is told in the HELLO how many lanes and symbols of a lane are taken.
 //!
 //! A window of several lanes counts twice: those before drain while symbols are dealt to others.
 
 use corridor_codec::{Backend, Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
+use corridor_packet::PacketBuf;
 
 use crate::bounds::{
-    MEMORY_BESIDE, MEMORY_QUEUE_PACKETS_MIN, MEMORY_WINDOW_SYMBOLS_MIN, WINDOW_STRETCHES_MAX,
+    CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE,
+    MEMORY_QUEUE_PACKETS_MIN, MEMORY_WINDOW_SYMBOLS_MIN, PARTS_WHOLES_MAX, WINDOW_SENT_LOG_MAX,
+    WINDOW_STRETCHES_MAX, sent_log_max,
 };
 use crate::config::{Mode, Role, StationConfig};
 use crate::error::ConfigError;
 use crate::wire::Lanes;
 
 /// Bytes that a packet takes in a queue beside its own.
-const QUEUED_BYTES: usize = 128;
-/// The same of a source symbol in a window, at either end: its place, its fate, its length.
+pub(crate) const QUEUED_BYTES: usize = 160;
+/// Bytes of a frame whose fate is kept in mind.
+pub(crate) const LOGGED_BYTES: usize = 40;
+/// Bytes of a chunk of which parts have come, beside those of its symbol: what stands before it.
+const CHUNK_BYTES: usize = 16;
+/// Bytes of a connection whose window is clamped.
+pub(crate) const CLAMP_BYTES: usize = 416;
+/// Bytes of a source symbol in a window beside its own, at either end: its place, its fate, its
+/// length.
 const SYMBOL_BYTES: usize = 128;
 /// Part of what is left that is for the queue, one in so many.
 const QUEUE_PARTS: usize = 4;
+/// Part of a share that is for [`Spare`], one in so many.
+const SPARE_PARTS: usize = 16;
 /// A hub keeps one of so many parts of its memory free for peers that come while it runs.
 const HUB_FREE_PARTS: usize = 8;
 /// Such a peer gets one of so many parts of what is free, or what it needs at least.
@@ -76,10 +90,22 @@ impl WindowShape {
         let payloads =
             WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, Backend::detected());
         let payloads = payloads.unwrap_or(usize::MAX);
-        payloads.saturating_add(lane_size * SYMBOL_BYTES).saturating_mul(self.held_lanes())
+        payloads
+            .saturating_add(lane_size * SYMBOL_BYTES)
+            .saturating_mul(self.held_lanes())
+            .saturating_add(self.logged_bytes())
     }
 
-    /// Bytes of the window that is received: payloads, and coefficients twice.
+    /// Bytes of the logs of its frames: that of the link, and of each lane where there are several.
+    fn logged_bytes(self) -> usize {
+        let of_lane = sent_log_max(self.lane_size.into()).next_power_of_two();
+        let of_lanes = if self.lanes == Lanes::ONE { 0 } else { self.held_lanes() * of_lane };
+        let of_link = (self.lanes.count() * of_lane).min(WINDOW_SENT_LOG_MAX);
+        (of_link + of_lanes) * LOGGED_BYTES
+    }
+
+    /// Bytes of the window that is received: payloads, coefficients twice, and what has come of
+    /// chunks in parts.
     fn received_bytes(self, field: Field, symbol_size: usize) -> usize {
         let lane_size = usize::from(self.lane_size);
         let payloads =
@@ -87,7 +113,9 @@ impl WindowShape {
         let slots = lane_size.next_multiple_of(WINDOW_STEP);
         let row = field.vector_len_bytes(slots).next_multiple_of(VECTOR_ALIGN);
         let beside = 2 * slots * row + slots * SYMBOL_BYTES;
-        payloads.unwrap_or(usize::MAX).saturating_add(beside).saturating_mul(self.held_lanes())
+        let lanes =
+            payloads.unwrap_or(usize::MAX).saturating_add(beside).saturating_mul(self.held_lanes());
+        lanes.saturating_add(PARTS_WHOLES_MAX * (symbol_size + CHUNK_BYTES))
     }
 }
 
@@ -136,6 +164,41 @@ fn packet_bytes(config: &StationConfig) -> usize {
     config.frame_len_max + QUEUED_BYTES
 }
 
+/// What a station does better with more of.
+pub(crate) struct Spare {
+    /// Connections of TCP whose windows may be clamped.
+    pub(crate) clamps: usize,
+    /// Bytes of buffers that are used again for packets to the host.
+    pub(crate) egress_bytes: usize,
+}
+
+impl Spare {
+    fn bytes(&self) -> usize {
+        self.clamps * CLAMP_BYTES + self.egress_bytes
+    }
+}
+
+/// What a station has of that: half of it each, and no more than it can use.
+pub(crate) fn spare(config: &StationConfig) -> Spare {
+    let half = config.memory_bytes / SPARE_PARTS / 2;
+    let clamps = if has_window(config) { CLAMPS_MAX } else { 0 };
+    let egress =
+        EGRESS_SPARE_MAX * config.frame_len_max + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
+    Spare { clamps: (half / CLAMP_BYTES).min(clamps), egress_bytes: half.min(egress) }
+}
+
+/// Bytes of a share that are neither for the queue nor for windows.
+fn beside(config: &StationConfig) -> usize {
+    MEMORY_BESIDE + spare(config).bytes()
+}
+
+/// The least share of which so many bytes are left for queue and windows.
+fn share_with(config: &StationConfig, left: usize) -> usize {
+    let most = StationConfig { memory_bytes: usize::MAX, ..config.clone() };
+    let by_part = (MEMORY_BESIDE + left).div_ceil(SPARE_PARTS - 1) * SPARE_PARTS;
+    by_part.min(beside(&most) + left)
+}
+
 /// What a sound configuration's share comes to.
 pub(crate) fn divided(config: &StationConfig) -> MemoryView {
     let share = config.memory_bytes;
@@ -146,7 +209,7 @@ pub(crate) fn divided(config: &StationConfig) -> MemoryView {
     let (lanes, lane_size) = (config.coding.lanes_max(), config.coding.lane_size());
     let sent = WindowShape { lanes, lane_size }
         .sent_bytes(config.coding.field, config.symbol_size().into());
-    let received = share.saturating_sub(MEMORY_BESIDE + queue + sent);
+    let received = share.saturating_sub(beside(config) + queue + sent);
     MemoryView { share, queue, sent, received }
 }
 
@@ -162,7 +225,7 @@ pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
         let expected = format!("{least} bytes or more");
         return Err(ConfigError::new("limits.memory", config.memory_bytes, expected));
     }
-    let left = config.memory_bytes - MEMORY_BESIDE;
+    let left = config.memory_bytes - beside(config);
     let packets = left / QUEUE_PARTS / packet_bytes(config);
     config.ingress_packets = config.ingress_packets.min(packets);
     if !has_window(config) {
@@ -218,21 +281,25 @@ fn least(config: &StationConfig) -> usize {
     let packets = config.ingress_packets.min(MEMORY_QUEUE_PACKETS_MIN);
     let queue = QUEUE_PARTS * packets * packet_bytes(config);
     if !has_window(config) {
-        return MEMORY_BESIDE + queue;
+        return share_with(config, queue);
     }
     let (field, symbol_size) = (config.coding.field, usize::from(config.symbol_size()));
     let symbols = usize::from(config.coding.window_size).min(MEMORY_WINDOW_SYMBOLS_MIN);
     let lane_size = config.coding.lane_size().min(symbols as u16);
     let shape = WindowShape { lanes: Lanes::ONE, lane_size };
-    let windows = shape.sent_bytes(field, symbol_size) + shape.received_bytes(field, symbol_size);
+    // A peer may have the longest symbols there are: one of them is taken, and parts of some.
+    let received = shape
+        .received_bytes(field, symbol_size)
+        .max(WindowShape::LEAST.received_bytes(field, FRAME_LEN_MAX));
+    let windows = shape.sent_bytes(field, symbol_size) + received;
     // A quarter of what is left is the queue's, or less.
-    MEMORY_BESIDE + queue.max((windows * QUEUE_PARTS).div_ceil(QUEUE_PARTS - 1))
+    share_with(config, queue.max((windows * QUEUE_PARTS).div_ceil(QUEUE_PARTS - 1)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::{FRAME_LEN_MAX, MEMORY_DEFAULT};
+    use crate::bounds::MEMORY_DEFAULT;
     use crate::config::{CodingParams, LinkErrors, StationId};
 
     fn config(memory_bytes: usize) -> StationConfig {
@@ -258,7 +325,8 @@ mod tests {
         fit(&mut fitted).unwrap();
         assert_eq!(fitted, told);
         let view = divided(&fitted);
-        assert!(MEMORY_BESIDE + view.queue + view.sent + view.received <= view.share, "{view:?}");
+        let all = beside(&fitted) + view.queue + view.sent + view.received;
+        assert!(all <= view.share, "{view:?}");
         let shape = taken(told.coding.lanes_max(), view.received, (Field::Gf256, 1_477));
         assert_eq!((shape.lanes, shape.lane_size), (Lanes::MOST, 1_024));
     }
@@ -273,10 +341,8 @@ mod tests {
             assert!(before.0 <= now.0 && before.1 <= now.1, "{before:?} {now:?}");
             before = now;
             let view = divided(&fitted);
-            assert!(
-                MEMORY_BESIDE + view.queue + view.sent + view.received <= view.share,
-                "{view:?}"
-            );
+            let all = beside(&fitted) + view.queue + view.sent + view.received;
+            assert!(all <= view.share, "{view:?}");
             // What is received fits, whatever the peer says of its symbols.
             for symbol_size in [64, 1_477, FRAME_LEN_MAX as u16] {
                 let lanes = fitted.coding.lanes_max();

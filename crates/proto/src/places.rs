@@ -360,6 +360,14 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         }
     }
 
+    /// What led to the peers has gone, and what comes in its place may lead elsewhere: addresses
+    /// that were learned are forgotten, and those of the configuration hold.
+    pub fn forget_learned(&mut self) {
+        for peer in self.peers.iter_mut().filter(|peer| !peer.fixed) {
+            *peer = Peer::configured(peer.id, None, self.may_move);
+        }
+    }
+
     /// Where a station is taken to be.
     pub fn address(&self, station: StationId) -> Option<A> {
         let peer = self.peers.iter().find(|peer| peer.id == station)?;

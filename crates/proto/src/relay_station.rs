@@ -49,7 +49,7 @@ use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, RELAY_NEIGHBOURS_MAX};
 use crate::config::{Role, STATION_NUMBER, StationConfig, StationId};
 use crate::error::ConfigError;
 use crate::host::egress::EgressQueue;
-use crate::host::icmp_error::Stopped;
+use crate::host::icmp_error::{IPV6_MESSAGE_LEN_MAX, Stopped};
 use crate::hub::icmp::IcmpErrors;
 use crate::hub::{Networks, Place, table};
 use crate::link::handshake::{Group, Opening, Setting};
@@ -58,13 +58,16 @@ use crate::station::{
     Destination, Event, FrameOutcome, PacketOutcome, Rejection, Transmit, count_refused,
 };
 use crate::stats::Stats;
-use crate::wire::{self, Chunk, Chunks, Kind, OVERHEAD_LEN, RELAYED_LEN, Relayed};
+use crate::wire::{self, Chunk, Chunks, END_TRAILER_LEN, Kind, OVERHEAD_LEN, RELAYED_LEN, Relayed};
 use counters::Drops;
 use ends::{Ends, Refused};
 use parts::Frames;
 
 /// Bytes of a frame beside the longer of two packets in it.
 const OVERHEAD_BYTES: usize = OVERHEAD_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES;
+
+/// Bytes of a frame with a message about a packet, which goes in parts if it is too long.
+const ANSWER_BYTES_MAX: usize = IPV6_MESSAGE_LEN_MAX + END_TRAILER_LEN + OVERHEAD_BYTES;
 
 /// What a relay is told before it starts.
 #[derive(Clone, Debug, PartialEq)]
@@ -271,7 +274,8 @@ impl RelayStation {
                     self.frames.heard.forget(from);
                     if joined.new_instance {
                         self.relay.forget(node(from));
-                        self.frames.forget(from);
+                        let longest = joined.chunk_len_max().max(ANSWER_BYTES_MAX);
+                        self.frames.expect(from, longest);
                     }
                     self.push_event(Event::SessionUp { peer: from, restarted });
                 }

@@ -5,6 +5,7 @@
 //! `poll_timeout`. `poll_transmit` is called only while the underlay can take a frame: frames are
 //! made at the last moment, so that they carry the newest feedback and the most packets.
 
+mod beside;
 mod chunks;
 mod credit;
 mod endpoint;
@@ -12,8 +13,6 @@ mod helper_station;
 mod left_out;
 pub(crate) mod parts;
 mod path;
-#[cfg(test)]
-mod path_tests;
 mod plain;
 mod presence;
 mod role;
@@ -260,6 +259,10 @@ impl Station {
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.check()?;
+        if let Role::Plain { .. } = config.role {
+            // It has no symbols: what it says of them is how long packets may be.
+            config.coding.symbol_size = 0;
+        }
         config.coding.symbol_size = config.symbol_size();
         let follows_lanes = config.ingress_packets == config.coding.ingress_packets_default();
         memory::fit(&mut config)?;
@@ -275,6 +278,7 @@ impl Station {
             (Mode::Window, Role::Endpoint { .. }) => {
                 let seed = fork().next_u64();
                 let mut queue = IngressQueue::fair(config.ingress_packets, &config.coding, seed);
+                queue.limit_clamps(memory::spare(&config).clamps);
                 if follows_lanes {
                     queue.follow_lanes();
                 }
@@ -315,7 +319,7 @@ impl Station {
         let shared = Shared {
             group,
             ingress,
-            egress: EgressQueue::default(),
+            egress: EgressQueue::keeping(memory::spare(&config).egress_bytes),
             stats: Stats::default(),
             pacer: Pacer::new(config.rate_bps),
             path: Path::new(&config),
@@ -492,7 +496,7 @@ impl Station {
         shared.stats.sessions_accepted += 1;
         let restarted = joined.new_instance && !joined.first;
         if joined.new_instance {
-            shared.parts.forget(joined.peer);
+            shared.parts.expect(joined.peer, joined.chunk_len_max());
             shared.cut.drop_rest();
         }
         self.role.take_joined(shared, now, joined);

@@ -1,4 +1,4 @@
-//! Opens recorded frames, for people who look at them: whoever holds the group's secret can.
+//! Opens recorded frames, for people who look at them: anyone with the group's secret can.
 
 use std::collections::VecDeque;
 

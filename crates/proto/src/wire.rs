@@ -58,7 +58,7 @@ pub use window::{
     WINDOW_SYMBOL_LEN, WindowFeedback, WindowForm, WindowSymbol,
 };
 
-use crate::bounds::{ACK_BLOCKS_MAX, PEERS_MAX};
+use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX};
 use crate::config::{CodingParams, Mode, StationId};
 
 /// Version of everything on this page.
@@ -94,6 +94,22 @@ pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: boo
     let vector = coding.field.vector_len_bytes(usize::from(coding.block_size));
     let vector = if recoded { (RUN_LEN + vector).max(SEED_LEN) } else { SEED_LEN };
     frame_len_max.saturating_sub(OVERHEAD_LEN + ENC_LEN + vector)
+}
+
+/// Longest chunk, kind and body, with symbols of so many bytes: the reverse of
+/// [`symbol_size_max`], whether a helper may recode them or not.
+pub(crate) fn chunk_len_max(
+    mode: Mode,
+    (field, block_size): (Field, u16),
+    symbol_size: u16,
+) -> usize {
+    let beside = match mode {
+        Mode::Window => WINDOW_SYMBOL_LEN,
+        Mode::Block => {
+            ENC_LEN + (RUN_LEN + field.vector_len_bytes(block_size.into())).max(SEED_LEN)
+        }
+    };
+    (1 + beside + usize::from(symbol_size)).min(FRAME_LEN_MAX)
 }
 
 /// Forms of a frame, in the lowest bits of its first byte: chunks behind the header; HELLO; a

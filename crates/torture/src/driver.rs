@@ -4,7 +4,7 @@ mod underlay;
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
@@ -14,6 +14,7 @@ use corridor_proto::bounds::{
     SESSION_FRAMES_MAX,
 };
 use corridor_proto::{Event, FrameOutcome, Mode, PacketOutcome, Station, StationConfig};
+use corridor_testbed::{Next, Schedule};
 
 use super::addresses::Address;
 use super::adversary::{Insider, Liars, Stranger};
@@ -138,8 +139,6 @@ struct Seat {
     stalled_until: Time,
     /// Longest frame that its interface takes now.
     frame_len: usize,
-    /// When it wants to be called, network's time; `None` while it waits for room.
-    due: Option<Time>,
     idle_timers: (u64, u32),
     frames_sent: u64,
 }
@@ -154,8 +153,7 @@ pub(super) struct Driver<'a> {
     seats: Vec<Seat>,
     network: Network<'a>,
     books: Books,
-    happenings: BTreeMap<(Time, u64), Happening>,
-    sequence: u64,
+    schedule: Schedule<Happening>,
     /// Happenings that were planned and have not come yet, other than frames and room.
     planned: usize,
     stranger: Option<Stranger>,
@@ -188,7 +186,6 @@ impl<'a> Driver<'a> {
                 ahead: Duration::from_millis(ms),
                 departures: VecDeque::new(),
                 stalled_until: Time::ZERO,
-                due: None,
                 idle_timers: (0, 0),
                 frames_sent: 0,
             }
@@ -204,8 +201,7 @@ impl<'a> Driver<'a> {
             now: Time::ZERO,
             network: Network::new(scenario, peers),
             books: Books::new(scenario),
-            happenings: BTreeMap::new(),
-            sequence: 0,
+            schedule: Schedule::new(),
             planned: 0,
             stranger,
             insider,
@@ -270,8 +266,7 @@ impl<'a> Driver<'a> {
 
     fn happen(&mut self, at: Time, what: Happening) {
         self.planned += usize::from(!what.is_of_network());
-        self.happenings.insert((at, self.sequence), what);
-        self.sequence += 1;
+        self.schedule.happen(at, what);
     }
 
     // ---- the run ------------------------------------------------------------------------------
@@ -370,38 +365,23 @@ impl<'a> Driver<'a> {
     }
 
     fn run_until(&mut self, until: Time) -> Result<(), Broken> {
-        while self.next().is_some_and(|(at, _)| at <= until) {
+        while self.schedule.next().is_some_and(|at| at <= until) {
             self.step()?;
         }
         self.now = self.now.max(until);
         Ok(())
     }
 
-    /// When something happens next; with it the station, if it is a timer.
-    fn next(&self) -> Option<(Time, Option<usize>)> {
-        let timers = self.seats.iter().enumerate();
-        let timer = timers.filter_map(|(at, seat)| Some((seat.due?, at))).min();
-        let next = self.happenings.first_key_value().map(|(&(at, _), _)| at);
-        match (next, timer) {
-            (Some(at), timer) if timer.is_none_or(|(timer, _)| at <= timer) => Some((at, None)),
-            (_, Some((at, station))) => Some((at, Some(station))),
-            (_, None) => None,
-        }
-    }
-
     fn step(&mut self) -> Result<(), Broken> {
-        let Some((at, timer)) = self.next() else {
+        let Some((at, next)) = self.schedule.pop() else {
             return Err((Invariant::Stuck, "nothing will ever happen again".to_owned()));
         };
         self.now = self.now.max(at);
         self.events += 1;
         ensure(self.events < EVENTS_MAX, Invariant::Spin, || format!("{EVENTS_MAX} events"))?;
-        match timer {
-            Some(station) => self.timer(station),
-            None => match self.happenings.pop_first() {
-                Some((_, what)) => self.happening(what),
-                None => Ok(()),
-            },
+        match next {
+            Next::Wakes(station) => self.timer(station),
+            Next::Happens(what) => self.happening(what),
         }
     }
 
@@ -521,7 +501,7 @@ impl<'a> Driver<'a> {
     fn die(&mut self, station: usize) {
         if let Some(mut dead) = self.seats[station].subject.take() {
             self.say(format_args!("station {station} dies"));
-            self.seats[station].due = None;
+            self.schedule.wake(station, None);
             let helper = self.seats[station].place.end.is_none();
             let feature = if helper { Feature::HelperRestarts } else { Feature::EndpointRestarts };
             self.coverage.add(feature, 1);
@@ -654,7 +634,7 @@ impl<'a> Driver<'a> {
         let asks = self.network.internet.as_mut().and_then(|it| it.book(station).due());
         let dues = [subject.poll_timeout(), asks].into_iter().flatten();
         let due = dues.filter(|&due| due > local).min();
-        seat.due = due.map(|due| self.now + (due - local));
+        self.schedule.wake(station, due.map(|due| self.now + (due - local)));
         for packet in &delivered {
             if let Some(trace) = &mut self.trace {
                 trace(self.now, format_args!("{station} delivers {} bytes", packet.len()));

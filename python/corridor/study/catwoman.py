@@ -71,6 +71,24 @@ class Curves:
         point = self.point(preset, load)
         return float((point["frame_attempts"] - point["frames_sent"]).mean())
 
+    def repeats(self, preset: str, load: float) -> float:
+        """Return the share of attempts that are not the first of their frame."""
+        return self.retries(preset, load) / float(self.point(preset, load)["frame_attempts"].mean())
+
+    def fewer_retries(self, loads: list[float], *, each_packet: bool = False) -> list[float]:
+        """Return retries of pure relaying over those with coding, or so for each that arrives."""
+        plain, coded = "plain", "paper"
+        ratios = [self.retries(plain, load) / self.retries(coded, load) for load in loads]
+        if not each_packet:
+            return ratios
+        arrived = [self.arrived(coded, load) / self.arrived(plain, load) for load in loads]
+        return [ratio * more for ratio, more in zip(ratios, arrived, strict=True)]
+
+    def arrived(self, preset: str, load: float) -> float:
+        """Return packets that arrive, both directions together."""
+        packets = self.point(preset, load)["flow.packets_received"].sum("flow")
+        return float(packets.mean())
+
     def frames(self, preset: str, load: float) -> float:
         """Return frames with packets or combinations of them, MAC retries not counted."""
         point = self.point(preset, load)
@@ -79,9 +97,7 @@ class Curves:
 
     def frames_per_packet(self, preset: str, load: float) -> float:
         """Return frames with packets, MAC retries not counted, for each packet that arrives."""
-        point = self.point(preset, load)
-        arrived = point["flow.packets_received"].sum("flow")
-        return self.frames(preset, load) / float(arrived.mean())
+        return self.frames(preset, load) / self.arrived(preset, load)
 
     def paired(self, preset: str, load: float) -> float:
         """Return the share of forwarded packets that went two to a frame."""
@@ -217,7 +233,7 @@ def chain(context: Context) -> Findings:
 
     most = {preset: curves.throughput(preset, curves.peak(preset)) for preset in (plain, coded)}
     delays = [curves.delay(coded, load) for load in (lows[0], congestion)]
-    retries = [curves.retries(coded, x) / curves.retries(plain, x) for x in highs]
+    ends = Curves(context.simulate("ends"))
     gain = curves.gain(coded, congestion)
     beside = _beside_better(curves)
     measured: dict[str, Measured] = {
@@ -237,7 +253,9 @@ def chain(context: Context) -> Findings:
         "CATWOMAN-023-T": delays[1] - delays[0],
         "CATWOMAN-024": slower([at_1600])[0],
         "CATWOMAN-024-O": min(slower(highs)),
-        "CATWOMAN-025": 1 / max(retries),
+        "CATWOMAN-025": min(curves.fewer_retries(highs)),
+        "CATWOMAN-025-E": min(ends.fewer_retries(ends.offered())),
+        "CATWOMAN-025-P": min(curves.fewer_retries(highs, each_packet=True)),
         "CATWOMAN-026": gain,
         "CATWOMAN-026-F": relaying.gain_of_transmissions(6, curves.paired(coded, congestion)),
         "CATWOMAN-DEF": min(share for _, share, _ in beside),
@@ -261,6 +279,7 @@ def chain(context: Context) -> Findings:
         f"{measured['CATWOMAN-026-F']:.3f} where nothing is lost; frames at the same load, not for "
         f"each packet that arrives: "
         f"{curves.frames(plain, congestion) / curves.frames(coded, congestion):.3f}",
+        _share_of_repeats(curves, ends, highs[-1]),
         *(
             f"default at {load:.0f} kbit/s: {share:.3f} of the better one's throughput, "
             f"{longer:+.1f} ms of delay"
@@ -268,6 +287,18 @@ def chain(context: Context) -> Findings:
         ),
     ]
     return Findings(measured, curves.rows(), _figure(curves, published), notes)
+
+
+def _share_of_repeats(curves: Curves, ends: Curves, load: float) -> str:
+    """What ends next to a relay have to do with the retries under overload."""
+    shares = [
+        chain.repeats(preset, load) for chain in (curves, ends) for preset in ("plain", "paper")
+    ]
+    return (
+        f"repeats among all attempts at {load:.0f} kbit/s, without and with coding: "
+        f"{shares[0]:.1%} and {shares[1]:.1%}; where the ends' hops lose "
+        f"as many frames as the others: {shares[2]:.1%} and {shares[3]:.1%}"
+    )
 
 
 def _beside_better(curves: Curves) -> list[tuple[float, float, float]]:

@@ -41,7 +41,7 @@ enum LabVerb {
     Run(RunArgs),
     /// Put kernel TCP, both coding modes and other tunnels through the same scenario, in turns
     Compare(compare::CompareArgs),
-    /// Measure what window mode and TCP/NC promise, and say what holds; an hour, or --quick
+    /// Measure what window mode and TCP/NC promise, and say what holds; 45 minutes, or --quick
     Gates(gates::GatesArgs),
 }
 

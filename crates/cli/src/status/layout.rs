@@ -3,12 +3,17 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use corridor_node::{MemoryStatus, OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status};
+use corridor_node::{
+    MemoryStatus, OverheadStatus, OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status,
+};
 
 /// Columns of the labels.
 const LABEL: usize = 11;
 /// Columns of the whole, unless `COLUMNS` says otherwise.
 const WIDTH: usize = 100;
+
+/// Overhead in bytes beyond which it says nothing of coding, whose redundancy is at most this.
+const OVERHEAD_MAX: f64 = 10.0;
 
 /// How statuses are shown.
 pub struct Layout {
@@ -199,17 +204,19 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
             plural(repair.given_up_packets, "packet")
         ),
     ));
-    let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), percent);
-    let overhead = &status.overhead;
-    lines.push((
-        "overhead",
-        format!(
-            "{} of the frames, {} of the packets' bytes",
-            ratio(overhead.frames_ratio),
-            ratio(overhead.bytes_ratio)
-        ),
-    ));
+    lines.push(("overhead", overhead(&status.overhead)));
     lines
+}
+
+/// What is sent beyond the packets. Where there are few, that is what stations tell each other all
+/// the time, and thousands of percent of next to nothing.
+fn overhead(overhead: &OverheadStatus) -> String {
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), percent);
+    let bytes = match overhead.bytes_ratio {
+        Some(share) if share > OVERHEAD_MAX => "few packets to compare it with".to_owned(),
+        share => format!("{} of the packets' bytes", ratio(share)),
+    };
+    format!("{} of the frames, {bytes}", ratio(overhead.frames_ratio))
 }
 
 /// What a relay combines.
@@ -233,18 +240,25 @@ fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
             relay.plain_frames
         ),
     ));
-    if relay.ends > 0 {
-        let (forged, replayed) = (relay.forged_packets, relay.replayed_packets);
-        let forged = plural(forged, "packet");
-        let ends = plural(relay.ends as u64, "end");
-        lines.push((
-            "tags",
-            format!("with {ends}; {forged} dropped as forged, {replayed} as repeated"),
-        ));
-    }
+    lines.extend(tags(relay).map(|tags| ("tags", tags)));
     let failed = relay.failed_ratio.map_or("-".into(), percent);
     let decoded = plural(relay.decoded_packets, "packet");
     lines.push(("decoded", format!("{decoded}, {failed} of the coded frames failed")));
+}
+
+/// What became of packets with tags, if there are any.
+fn tags(relay: &RelayStatus) -> Option<String> {
+    let (ends, unnamed) = (relay.ends as u64, relay.unnamed_packets);
+    let checked = (ends > 0).then(|| {
+        let forged = plural(relay.forged_packets, "packet");
+        let replayed = relay.replayed_packets;
+        format!("with {}; {forged} dropped as forged, {replayed} as repeated", plural(ends, "end"))
+    });
+    let unnamed = (unnamed > 0).then(|| {
+        format!("{} delivered unchecked, from no end's networks", plural(unnamed, "packet"))
+    });
+    let said: Vec<String> = checked.into_iter().chain(unnamed).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// Who overhears whom, at a neighbour of a relay.
@@ -419,7 +433,24 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corridor_node::{Counter, OverheadStatus, QueueStatus, RepairStatus};
+    use corridor_node::{Counter, QueueStatus, RepairStatus};
+
+    #[test]
+    fn tags_that_nobody_looks_at_are_shown() {
+        let relay = |ends, unnamed_packets| RelayStatus {
+            ends,
+            forged_packets: 1,
+            replayed_packets: 2,
+            unnamed_packets,
+            ..RelayStatus::default()
+        };
+        let checked = "with 1 end; 1 packet dropped as forged, 2 as repeated";
+        assert_eq!(tags(&relay(0, 0)), None);
+        assert_eq!(tags(&relay(1, 0)).as_deref(), Some(checked));
+        let unchecked = "3 packets delivered unchecked, from no end's networks";
+        assert_eq!(tags(&relay(0, 3)).as_deref(), Some(unchecked));
+        assert_eq!(tags(&relay(1, 3)), Some(format!("{checked}; {unchecked}")));
+    }
 
     fn status() -> Status {
         let counter = |name: &str, value: u64, description: &str| Counter {
@@ -556,6 +587,16 @@ peer: station 2
         let traffic = Traffic::of(&now, Some(&earlier));
         assert_eq!(traffic, Traffic::Rate { received_bps: 10e6, sent_bps: 0.0 });
         assert_eq!(transfer(traffic), "10.0 Mbit/s received, 0 bit/s sent");
+    }
+
+    /// A node with three pings behind it said "25517.5 % of the packets' bytes".
+    #[test]
+    fn overhead_is_no_share_of_next_to_nothing() {
+        let of = |frames, bytes| {
+            overhead(&OverheadStatus { frames_ratio: Some(frames), bytes_ratio: Some(bytes) })
+        };
+        assert_eq!(of(0.35, 1.5), "35.0 % of the frames, 150.0 % of the packets' bytes");
+        assert_eq!(of(0.979, 255.2), "97.9 % of the frames, few packets to compare it with");
     }
 
     #[test]

@@ -301,6 +301,31 @@ fn an_interface_that_goes_down_or_away_is_waited_for() {
     });
 }
 
+/// Each asked the other at its new address, and answered at the old one: nothing crossed any more,
+/// and both said that they had a session.
+#[test]
+fn both_ends_of_a_link_that_is_made_anew_find_each_other() {
+    with_net("both_ends_of_a_link_that_is_made_anew_find_each_other", || {
+        let net = Switched::new("anew", 1_500);
+        let ethernet = "kind = \"ethernet\"\ninterface = \"v0\"";
+        let mut near = net.start(&net.near, 1, ethernet, "");
+        let mut far = net.start(&net.far, 2, ethernet, "");
+        near.wait_for("session with station 2 is up");
+        far.wait_for("session with station 1 is up");
+        let meet = |len| echo(&net.near, &net.far, FAR[0].parse().unwrap(), len);
+        meet(1_000);
+        for (end, port) in [(&net.near, "p3"), (&net.far, "p4")] {
+            end.ip("link del v0");
+            end.cable("v0", &net.switch, port);
+            net.switch.ip(&format!("link set {port} master air"));
+        }
+        near.wait_for("v0 is back");
+        far.wait_for("v0 is back");
+        meet(1_000);
+        stop([near, far]);
+    });
+}
+
 #[test]
 fn an_interface_that_comes_later_is_waited_for() {
     with_net("an_interface_that_comes_later_is_waited_for", || {
@@ -308,6 +333,8 @@ fn an_interface_that_comes_later_is_waited_for() {
         let ethernet = "kind = \"ethernet\"\ninterface = \"w0\"";
         let mut near = net.start(&net.near, 1, ethernet, "");
         near.wait_for("w0 is not there: waiting for it").wait_for("station 1 is up");
+        near.wait_for("no session with station 2 for 5 s: this host refuses frames");
+        near.wait_for("the interface is down");
         let mut far = net.start(&net.far, 2, &ethernet.replace("w0", "v0"), "");
         far.wait_for("station 2 is up");
         net.near.cable("w0", &net.switch, "p3");

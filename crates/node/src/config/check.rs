@@ -12,9 +12,12 @@ use crate::names::Endpoint;
 use super::file::{File, KindName, LinkErrorsTable, ModeName, PeerTable, RoleName};
 use super::{
     ETHERTYPE_DEFAULT, LimitsConfig, NodeConfig, PeerConfig, SyntheticLossConfig, TunConfig,
-    UnderlayConfig, UnderlayKind,
+    UDP_HEADERS, UnderlayConfig, UnderlayKind,
 };
 use super::{hub, relay};
+
+/// Longest frame that an underlay is to carry at least, bytes.
+const FRAME_MIN: usize = 576;
 
 /// Least protocol number of an Ethernet frame; below are lengths (IEEE 802.3, Clause 3.2.6).
 const ETHERTYPE_MIN: u16 = 0x600;
@@ -235,6 +238,12 @@ fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
                         format!("tun.addresses = {address}: expected the address of one host"),
                     ));
                 }
+                if tun.addresses[..index].iter().any(|earlier| earlier.addr() == addr) {
+                    return Err(Problem::new(
+                        format!("tun.addresses.{index}"),
+                        format!("tun.addresses = {address}: the interface has {addr} already"),
+                    ));
+                }
             }
             Ok(Some(TunConfig {
                 name: tun.name.0.clone(),
@@ -271,10 +280,14 @@ fn underlay(file: &File) -> Result<UnderlayConfig, Problem> {
             format!("underlay.{name} belongs to kind = \"{other}\", and this is \"{kind}\""),
         ));
     }
-    if let Some(mtu) = table.mtu.filter(|mtu| !(576..=9216).contains(mtu)) {
+    let (least, over) = match table.kind {
+        KindName::Ethernet => (FRAME_MIN, "Ethernet"),
+        KindName::Udp => (FRAME_MIN + UDP_HEADERS, "UDP"),
+    };
+    if let Some(mtu) = table.mtu.filter(|&mtu| !(least..=9216).contains(&usize::from(mtu))) {
         return Err(Problem::new(
             "underlay.mtu",
-            format!("underlay.mtu = {mtu}: expected 576 to 9216 bytes"),
+            format!("underlay.mtu = {mtu}: expected {least} to 9216 bytes over {over}"),
         ));
     }
     Ok(UnderlayConfig { kind, mtu: table.mtu.map(usize::from), rate_bps: table.rate_bps })
@@ -411,7 +424,11 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
 /// An endpoint that a socket bound to `listen` can reach.
 fn check_endpoint(index: usize, listen: SocketAddr, endpoint: SocketAddr) -> Result<(), Problem> {
     let path = format!("peer.{index}.endpoint");
-    if endpoint.port() == 0 || endpoint.ip().is_unspecified() || endpoint.ip().is_multicast() {
+    if endpoint.port() == 0
+        || endpoint.ip().is_unspecified()
+        || endpoint.ip().is_multicast()
+        || endpoint.ip() == IpAddr::V4(Ipv4Addr::BROADCAST)
+    {
         return Err(Problem::new(
             path,
             format!("peer.endpoint = {endpoint}: expected the address of one host, and its port"),

@@ -28,8 +28,8 @@ pub(super) struct File {
     pub(super) tun: Option<TunTable>,
     /// What carries the frames.
     pub(super) underlay: UnderlayTable,
-    /// The stations around: the other end, and a helper if there is one; or, each with its
-    /// `allowed` networks, all those that this station is the hub of, or a relay's neighbours.
+    /// The peers: the other end, and a helper if there is one; or, each with its `allowed`
+    /// networks, the peers of a hub, or a relay's neighbours.
     #[schemars(extend("x-expected" = "one table for each peer: [[peer]]"))]
     pub(super) peer: Vec<PeerTable>,
     /// Relays: which packets are combined, and what waits for it. Nothing needs to be set.
@@ -121,7 +121,7 @@ pub(super) struct TunTable {
     /// An MTU below the longest that fits, bytes.
     #[schemars(extend("x-expected" = "a number of bytes from 68 to the tunnel's MTU"))]
     pub(super) mtu: Option<u16>,
-    /// Let the kernel hand over and take super-packets: faster, and nothing else changes.
+    /// Segmentation offload (GSO and GRO) on the interface: faster, and nothing else changes.
     #[serde(default = "tun_offload")]
     pub(super) offload: bool,
 }
@@ -129,7 +129,7 @@ pub(super) struct TunTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UnderlayTable {
-    /// Of which kind.
+    /// Raw Ethernet frames, or UDP.
     pub(super) kind: KindName,
     /// Ethernet: the interface.
     #[schemars(with = "Option<String>")]
@@ -138,15 +138,16 @@ pub(super) struct UnderlayTable {
     /// Ethernet: the protocol number of the frames; left out: 0x88b5.
     #[schemars(extend("x-expected" = "an Ethernet protocol number from 0x600 to 0xffff"))]
     pub(super) ethertype: Option<u16>,
-    /// Ethernet: go past the queue of the interface, so that a full driver shows at once.
+    /// Ethernet: bypass the queueing discipline of the interface, so that a full driver queue is
+    /// noticed at once.
     pub(super) qdisc_bypass: Option<bool>,
     /// Ethernet, relays: address all frames to all stations in reach, for links that pass on no
     /// frame for others. Nobody acknowledges such frames, and the interface does not repeat them.
     pub(super) broadcast: Option<bool>,
-    /// Ethernet, relays: who tells how often the interface has to send again, by which a relay
-    /// knows congestion: `nl80211` for the driver of a real radio, or `file:` and the path of a
-    /// file that is rewritten all the time, as the lab's is; not with `broadcast`. Left out:
-    /// nobody, and no channel counts as congested.
+    /// Ethernet, relays: where the number of the MAC's retries comes from, by which a relay detects
+    /// congestion: `nl80211` for the driver of a real radio, or `file:` and the path of a file that
+    /// is rewritten all the time, as the lab's is; not with `broadcast`. Left out: nowhere, and no
+    /// channel counts as congested.
     #[schemars(with = "Option<String>")]
     #[schemars(extend("x-expected" = "\"nl80211\", or \"file:\" and a path"))]
     pub(super) retries: Option<RetriesSource>,
@@ -156,8 +157,8 @@ pub(super) struct UnderlayTable {
         "x-expected" = "an address and port, as \"0.0.0.0:4242\" or \"[::]:4242\""
     ))]
     pub(super) listen: Option<SocketAddr>,
-    /// Longest IP packet (UDP) or payload (Ethernet) to send, bytes; left out: what the system
-    /// says.
+    /// Longest IP packet (UDP: 624 at least) or payload (Ethernet) to send, bytes; left out: what
+    /// the system says.
     #[schemars(range(min = 576, max = 9216))]
     #[schemars(extend("x-expected" = "576 to 9216 bytes"))]
     pub(super) mtu: Option<u16>,
@@ -202,14 +203,16 @@ pub(super) struct PeerTable {
     /// Beside `security.private_key_file`: its public key, as `corridor pubkey` prints it.
     #[schemars(with = "Option<String>", extend("x-expected" = "44 characters of base64"))]
     pub(super) public_key: Option<PublicKeyText>,
-    /// Beside `public_key`: a file with a secret that only it and this station have, as `corridor
-    /// genpsk` prints it, which holds even where somebody can break X25519; relative to this file.
+    /// Beside `public_key`: a file with a pre-shared key of this pair of stations, as `corridor
+    /// genpsk` prints it, which protects even where somebody can break X25519; relative to this
+    /// file.
     #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
     pub(super) psk_file: Option<String>,
-    /// Networks that it has, or that are behind it, as WireGuard's AllowedIPs: packets go to the
-    /// peer with the longest prefix of their destination, and what comes from a peer is dropped
-    /// unless its source is the peer's. Left out, where there is no other peer but a helper:
-    /// everything, unchecked.
+    /// Its addresses and the networks behind it, as WireGuard's AllowedIPs: packets go to the peer
+    /// with the longest prefix of their destination, and what comes from a peer is dropped unless
+    /// its source is in them. For the kernel to send packets there, they also have to be in the
+    /// subnet of `tun.addresses` or in `tun.routes`. Left out, where there is no other peer but a
+    /// helper: everything, unchecked.
     #[schemars(with = "Option<Vec<String>>")]
     #[schemars(extend(
         "x-expected" = "networks with prefix, as [\"10.9.0.2/32\", \"192.168.5.0/24\"]"
@@ -220,11 +223,11 @@ pub(super) struct PeerTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EndTable {
-    /// Its addresses, and the networks behind it: all of them, for what goes to one has a tag, and
-    /// what comes from one needs one. What an end sends from an address that the other one does not
-    /// name is not held against its tag, and counted (`relay_tags_unnamed`); what goes to one that
-    /// is not named here has no tag, and is dropped there if its source is named. Leave out relays
-    /// between, whose messages have none. The longest prefix decides.
+    /// Its addresses, and all networks behind it: packets to them get a tag, and packets from them
+    /// are dropped without a valid one. A packet with a tag from an address that is not named is
+    /// delivered unchecked, and counted (`relay_tags_unnamed`); a packet to an address that is not
+    /// named goes without a tag, and is dropped there if its source is named. Leave out relays
+    /// between, whose messages have no tag. The longest prefix decides.
     #[schemars(with = "Vec<String>")]
     #[schemars(extend(
         "x-expected" = "networks with prefix, as [\"10.9.0.3/32\", \"192.168.5.0/24\"]"

@@ -453,6 +453,31 @@ fn the_tunnels_mtu_must_be_possible() {
     );
 }
 
+/// `up` alone said so, once it had made the interface: the kernel refused.
+#[test]
+fn an_address_is_given_once() {
+    assert_eq!(
+        changed("fd00:9::1/64", "10.9.0.1/32"),
+        "8:29: tun.addresses = 10.9.0.1/32: the interface has 10.9.0.1 already"
+    );
+}
+
+/// Over UDP 576 was taken here, and refused later as 528, which nobody had written.
+#[test]
+fn the_least_underlay_mtu_leaves_room_for_the_headers() {
+    let udp = |mtu: u16| {
+        let udp = format!("kind = \"udp\"\nmtu = {mtu}\nlisten = \"[::]:4242\"");
+        let text = SOUND.replace("kind = \"ethernet\"\ninterface = \"wlan0\"", &udp);
+        let (pair, _) = text.rsplit_once("[[peer]]").unwrap();
+        pair.replace(", \"fd00:9::1/64\"", "")
+    };
+    let said = complaint(&udp(623));
+    assert!(said.ends_with("underlay.mtu = 623: expected 624 to 9216 bytes over UDP"), "{said}");
+    assert!(parse(&udp(624)).unwrap().check(624 - UDP_HEADERS).is_ok());
+    let said = changed("interface = \"wlan0\"", "interface = \"wlan0\"\nmtu = 575");
+    assert!(said.ends_with("expected 576 to 9216 bytes over Ethernet"), "{said}");
+}
+
 #[test]
 fn a_key_is_never_shown() {
     let secret = &PSK[..60];

@@ -164,6 +164,9 @@ impl Ethernet {
     /// What becomes of frames while the interface is not there.
     fn absent(&mut self, now: Time) -> Flushed {
         let lost = self.outbox.drop_all() as u64;
+        if lost > 0 {
+            self.refusals.note(None, Errno::ENETDOWN);
+        }
         let look_at = self.poll_timeout().unwrap_or(now);
         let retry = look_at.since(now).max(Duration::from_millis(1));
         Flushed { lost, busy: Some(Busy { wakes: false, retry }) }
@@ -188,6 +191,9 @@ impl Ethernet {
                 tracing::info!("{name} is back: {}, frames of up to {len} bytes", port.mac);
                 self.news.put(News::Limit(len));
                 self.news.put(News::Path(None));
+                // Both ends of a link that was made anew have other addresses, and neither would
+                // hear what goes to its old one: all hear until it is known better.
+                self.peers.forget_learned();
                 self.state = State::Open(port);
             }
             Err(Absent::Later(_)) => {

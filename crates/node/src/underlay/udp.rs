@@ -18,14 +18,12 @@ use super::{
     Address, Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
     send_buffer_bytes, tell_place,
 };
-use crate::config::{NodeConfig, UNDERLAY_MTU_DEFAULT};
+use crate::config::{NodeConfig, UDP_HEADERS, UNDERLAY_MTU_DEFAULT};
 use crate::default_route;
 use crate::error::{CAP_NET_ADMIN, NodeError};
 use crate::names::{self, Endpoint, Family, Names};
 use crate::syscalls::{ReceiveBatch, Sender, number, send_batch, set_number};
 
-/// IPv6 header without extensions, and UDP header, bytes.
-const HEADERS: usize = 40 + 8;
 /// IPv4 header without options, and UDP header, bytes.
 const HEADERS_V4: usize = 20 + 8;
 /// Longest packet that every host takes over IPv4 (RFC 791, Section 3.1), and that every path
@@ -119,8 +117,8 @@ impl Udp {
     /// Lengths of frames between which the longest that passes is to be found.
     pub(super) fn frame_lens(&self) -> FrameLens {
         FrameLens {
-            min: IPV4_PACKET_LEN - HEADERS,
-            base: IPV6_MTU_MIN - HEADERS,
+            min: IPV4_PACKET_LEN - UDP_HEADERS,
+            base: IPV6_MTU_MIN - UDP_HEADERS,
             max: self.frame_len_max,
         }
     }
@@ -199,7 +197,7 @@ impl Udp {
         let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint.as_ref()?.address());
         let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint).ok()).min();
         let mtu = config.underlay.mtu.or(on_the_way).unwrap_or(UNDERLAY_MTU_DEFAULT);
-        (mtu - HEADERS).min(FRAME_LEN_MAX)
+        (mtu - UDP_HEADERS).min(FRAME_LEN_MAX)
     }
 
     pub(super) fn frame_len_max(&self) -> usize {
@@ -376,7 +374,8 @@ impl Udp {
         let mut space = nix::cmsg_space!([u8; 128], [u8; 128]);
         while let Ok(message) = recvmsg::<SockaddrStorage>(fd, &mut [], Some(&mut space), flags) {
             let address = message.address;
-            let headers = if address.as_ref().is_some_and(is_v4) { HEADERS_V4 } else { HEADERS };
+            let headers =
+                if address.as_ref().is_some_and(is_v4) { HEADERS_V4 } else { UDP_HEADERS };
             let Ok(messages) = message.cmsgs() else { continue };
             for message in messages {
                 let (ControlMessageOwned::Ipv4RecvErr(error, _)
@@ -428,7 +427,7 @@ fn open_socket(listen: SocketAddr, frame_len_max: usize) -> io::Result<OwnedFd> 
     set_number(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
     set_number(&socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
     let bytes = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
-    let send = bytes(send_buffer_bytes(frame_len_max + HEADERS));
+    let send = bytes(send_buffer_bytes(frame_len_max + UDP_HEADERS));
     set_number(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, send)?;
     let receive = bytes(RECEIVE_BUFFER_BYTES);
     set_number(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, receive)

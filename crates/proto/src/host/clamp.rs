@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use corridor_base::Time;
 use corridor_packet::{End, PacketBuf, PacketRef, TcpView};
 
-use crate::bounds::{CLAMP_SETS, CLAMPS_PER_SET};
+use crate::bounds::{CLAMPS_MAX, CLAMPS_PER_SET};
 use crate::host::clamp::ahead::Pace;
 use crate::host::clamp::connection::Clamp;
 use crate::stats::Stats;
@@ -33,7 +33,7 @@ pub(crate) struct Place {
 struct Slot {
     id: u64,
     clamp: Clamp,
-    /// It is among those whose sender may have to be told of room.
+    /// It is among those whose sender may have to be offered room.
     is_freed: bool,
     /// It is among those whose sender may have to be reminded.
     is_resting: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Clamps {
     seed: u64,
     next_id: u64,
     pace: Pace,
-    /// Those whose sender may have to be told of room; each at most once.
+    /// Those whose sender may have to be offered room; each at most once.
     freed: VecDeque<Place>,
     /// Those whose sender does not take what it may, and when it is to be reminded; each at most
     /// once.
@@ -56,9 +56,17 @@ pub(crate) struct Clamps {
 }
 
 impl Clamps {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Bytes that a connection takes at most: its place, its set's, and those in the lists of who
+    /// is to be told, which may have room for twice as many.
+    pub(crate) const CLAMP_BYTES: usize = size_of::<Slot>()
+        + size_of::<Vec<Slot>>() / CLAMPS_PER_SET
+        + 2 * (size_of::<Place>() + size_of::<Reverse<(Time, Place)>>());
+
+    /// Of so many connections at most, and [`CLAMPS_MAX`].
+    pub(crate) fn new(seed: u64, connections_max: usize) -> Self {
         let mut sets = Vec::new();
-        sets.resize_with(CLAMP_SETS, Vec::new);
+        let count = connections_max.min(CLAMPS_MAX) / CLAMPS_PER_SET;
+        sets.resize_with(count.max(1), Vec::new);
         Clamps {
             sets,
             seed,
@@ -111,7 +119,7 @@ impl Clamps {
         packet: PacketRef<'_>,
     ) -> Option<Place> {
         self.now = now;
-        let set = (hash % CLAMP_SETS as u64) as usize;
+        let set = self.set(hash);
         let view = self.look(set, packet)?;
         let flow = (view.from, view.to);
         let at = match self.find(set, flow) {
@@ -137,7 +145,7 @@ impl Clamps {
 
     /// A packet is about to be delivered to the host; the window in it is clamped, if it has to be.
     pub(crate) fn rewrite(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
-        let set = (packet.packet().flow_hash_back(self.seed) % CLAMP_SETS as u64) as usize;
+        let set = self.set(packet.packet().flow_hash_back(self.seed));
         let Some(view) = self.look(set, packet.packet()) else { return };
         let flow = (view.to, view.from);
         let at = match self.find(set, flow) {
@@ -227,6 +235,11 @@ impl Clamps {
 
     /// Puts a connection into its set, in the place of the one that was silent for longest if there
     /// is no other; not of one that is clamped and in use.
+    /// The set of a flow's connections.
+    fn set(&self, hash: u64) -> usize {
+        (hash % self.sets.len() as u64) as usize
+    }
+
     fn insert(&mut self, set: usize, clamp: Clamp) -> Option<usize> {
         if self.sets[set].len() == CLAMPS_PER_SET {
             let now = self.now;

@@ -65,6 +65,10 @@ impl Default for Contexts {
 }
 
 impl Contexts {
+    /// Bytes of all contexts of one direction.
+    pub(crate) const BYTES_MAX: usize =
+        CONTEXTS * (size_of::<Option<Box<Context>>>() + size_of::<Context>());
+
     /// Nothing is known of any flow.
     pub fn new() -> Self {
         Contexts(vec![None; CONTEXTS])
@@ -295,7 +299,7 @@ impl Context {
     /// Where the timestamps are, if there are any.
     fn timestamps(&self) -> Option<usize> {
         let at = self.tcp + TCP_LEN;
-        // Whoever sends options that end early does not get them read beyond their end.
+        // Options that end early are not read beyond their end.
         let option = self.headers.get(at..at + TIMESTAMPS_LEN)?;
         option.starts_with(&TIMESTAMPS).then_some(at + TIMESTAMPS.len())
     }

@@ -7,21 +7,64 @@ use std::collections::VecDeque;
 
 use corridor_packet::{PacketBuf, PacketRef};
 
+use crate::bounds::{EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX};
+
 /// Packets for the host, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct EgressQueue {
     packets: VecDeque<PacketBuf>,
     /// The packet handed out last; its buffer is used again.
     current: PacketBuf,
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
+    /// Places for packets that it keeps when it is empty.
+    places_kept: usize,
 }
 
-/// Buffers kept for reuse: more than the packets that a driver's batch of frames releases.
-const SPARE_MAX: usize = 256;
-/// Places for packets that an empty queue keeps.
-const PLACES_KEPT: usize = 1_024;
+/// Buffers that are kept for reuse.
+#[derive(Debug)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    /// What they take, and may take.
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Spare {
+    fn push(&mut self, buffer: Vec<u8>) {
+        let bytes = self.bytes + buffer.capacity();
+        if self.buffers.len() < EGRESS_SPARE_MAX && bytes <= self.bytes_max {
+            self.bytes = bytes;
+            self.buffers.push(buffer);
+        }
+    }
+
+    fn pop(&mut self) -> Vec<u8> {
+        let mut buffer = self.buffers.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer.clear();
+        buffer
+    }
+}
+
+impl Default for EgressQueue {
+    fn default() -> Self {
+        EgressQueue::keeping(usize::MAX)
+    }
+}
 
 impl EgressQueue {
+    /// Keeps no more than so many bytes when it is empty.
+    pub(crate) fn keeping(bytes: usize) -> Self {
+        let places = bytes / 4 / size_of::<PacketBuf>();
+        let spare = Spare { buffers: Vec::new(), bytes: 0, bytes_max: bytes / 4 * 3 };
+        EgressQueue {
+            packets: VecDeque::new(),
+            current: PacketBuf::default(),
+            spare,
+            places_kept: places.min(EGRESS_PLACES_KEPT),
+        }
+    }
+
     pub(crate) fn push(&mut self, packet: PacketRef<'_>) {
         let buffer = self.buffer();
         self.packets.push_back(PacketBuf::copy(packet, buffer));
@@ -38,16 +81,12 @@ impl EgressQueue {
 
     /// A buffer for a packet that is made here.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
-        buffer
+        self.spare.pop()
     }
 
     /// A buffer that was taken from here was not needed.
     pub(crate) fn put_back(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE_MAX {
-            self.spare.push(buffer);
-        }
+        self.spare.push(buffer);
     }
 
     /// The packet handed out last.
@@ -59,13 +98,11 @@ impl EgressQueue {
     pub(crate) fn pop(&mut self) -> Option<&mut PacketBuf> {
         let Some(next) = self.packets.pop_front() else {
             // What a window of packets took, when a gap closed, is given back.
-            self.packets.shrink_to(PLACES_KEPT);
+            self.packets.shrink_to(self.places_kept);
             return None;
         };
         let gone = core::mem::replace(&mut self.current, next);
-        if self.spare.len() < SPARE_MAX {
-            self.spare.push(gone.into_bytes());
-        }
+        self.spare.push(gone.into_bytes());
         Some(&mut self.current)
     }
 }

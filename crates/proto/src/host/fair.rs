@@ -15,12 +15,15 @@ use crate::bounds::{
 use crate::config::UdpDelivery;
 use crate::host::clamp::{Clamps, Place};
 use crate::host::order::{Need, OrderByNeed};
+use crate::host::shelf::{Row, Shelf};
 use crate::stats::Stats;
 
 /// Queues by flow, served in turns.
 #[derive(Debug)]
 pub(crate) struct FairQueue {
     queues: Vec<FlowQueue>,
+    /// What is in all of them.
+    packets: Shelf<Queued>,
     /// Queues that had nothing when a packet came, and have not used up their first turn.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -64,7 +67,7 @@ struct Acknowledgements {
 
 #[derive(Debug, Default)]
 struct FlowQueue {
-    packets: VecDeque<Queued>,
+    packets: Row,
     /// Bytes that it may still send in this turn.
     deficit: i64,
     listed: bool,
@@ -110,11 +113,19 @@ impl Queued {
 }
 
 impl FairQueue {
+    /// Bytes of a queue in which nothing waits, and of a packet that waits, beside its own: its
+    /// place, with an eighth of the room that may be free, and that of a spare buffer twice.
+    pub(crate) const BYTES: usize = INGRESS_FLOWS * size_of::<FlowQueue>();
+    /// See [`BYTES`](Self::BYTES).
+    pub(crate) const PACKET_BYTES: usize =
+        Shelf::<Queued>::ITEM_BYTES * 9 / 8 + 2 * size_of::<Vec<u8>>();
+
     pub(crate) fn new(packets_max: usize, params: CodelParams, seed: u64) -> Self {
         let mut queues = Vec::new();
         queues.resize_with(INGRESS_FLOWS, FlowQueue::default);
         FairQueue {
             queues,
+            packets: Shelf::new(),
             new: VecDeque::new(),
             old: VecDeque::new(),
             len: 0,
@@ -154,9 +165,16 @@ impl FairQueue {
         self.order.iter_mut().for_each(|order| order.set_pause(pause));
     }
 
-    /// Lets windows of TCP be clamped.
-    pub(crate) fn clamp_windows(&mut self) {
-        self.clamps = Some(Clamps::new(self.seed));
+    /// Lets windows of TCP be clamped, of so many connections.
+    pub(crate) fn clamp_windows(&mut self, connections_max: usize) {
+        self.clamps = Some(Clamps::new(self.seed, connections_max));
+    }
+
+    /// There is room for so many of these connections: nothing is known of any yet.
+    pub(crate) fn limit_clamps(&mut self, connections_max: usize) {
+        if self.clamps.is_some() {
+            self.clamp_windows(connections_max);
+        }
     }
 
     /// So many packets leave the queue in a second.
@@ -226,8 +244,7 @@ impl FairQueue {
 
     /// When each packet that waits came, and its length in bytes.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Time, usize)> {
-        let packets = self.queues.iter().flat_map(|queue| &queue.packets);
-        packets.map(|queued| (queued.since, queued.packet.len()))
+        self.packets.items().map(|queued| (queued.since, queued.packet.len()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -263,7 +280,8 @@ impl FairQueue {
         let packet = PacketBuf::copy(packet, self.spare.pop().unwrap_or_default());
         let queue = &mut self.queues[at];
         self.kept_bytes += if kept { packet.len() } else { 0 };
-        queue.packets.push_back(Queued { since: now, packet, clamp, need, kept });
+        let queued = Queued { since: now, packet, clamp, need, kept };
+        self.packets.push_back(&mut queue.packets, queued);
         self.len += 1;
         if !queue.listed {
             queue.listed = true;
@@ -289,7 +307,7 @@ impl FairQueue {
     }
 
     fn drop_head(&mut self, at: usize) {
-        if let Some(queued) = self.queues[at].packets.pop_front() {
+        if let Some(queued) = self.packets.pop_front(&mut self.queues[at].packets) {
             self.acknowledgements.waiting -= usize::from(queued.acknowledges());
             self.kept_bytes -= if queued.kept { queued.packet.len() } else { 0 };
             self.spare.push(queued.packet.into_bytes());
@@ -308,7 +326,7 @@ impl FairQueue {
         if self.selected.is_none() {
             self.selected = self.select(now, stats);
         }
-        let head = self.queues[self.selected?].packets.front()?;
+        let head = self.packets.front(&self.queues[self.selected?].packets)?;
         Some((head.packet.packet(), head.need))
     }
 
@@ -316,7 +334,8 @@ impl FairQueue {
     pub(crate) fn pop(&mut self) {
         let Some(at) = self.selected.take() else { return };
         let queue = &mut self.queues[at];
-        queue.deficit -= queue.packets.front().map_or(0, |head| head.packet.len() as i64);
+        let head = self.packets.front(&queue.packets);
+        queue.deficit -= head.map_or(0, |head| head.packet.len() as i64);
         self.drop_head(at);
     }
 
@@ -364,7 +383,8 @@ impl FairQueue {
             let params = self.params;
             let queue = &mut self.queues[at];
             let more = queue.packets.len() > 1;
-            let Some(head) = queue.packets.front_mut().filter(|head| !head.kept) else { return };
+            let head = self.packets.front_mut(&queue.packets);
+            let Some(head) = head.filter(|head| !head.kept) else { return };
             // What waits by intent, or was let in, says nothing of congestion.
             let held = match (&self.clamps, head.clamp) {
                 (Some(clamps), Some(place)) => clamps.grace(place),

@@ -8,7 +8,7 @@ use corridor_packet::{Fragment, IPV4_LEN, IPV6_LEN, Ip, PacketRef, checksum, pro
 /// Longest message, with its IP header (RFC 1812, Section 4.3.2.3).
 pub(crate) const IPV4_MESSAGE_LEN_MAX: usize = 576;
 /// The same of ICMPv6: the least MTU of IPv6 (RFC 4443, Section 3).
-const IPV6_MESSAGE_LEN_MAX: usize = 1280;
+pub(crate) const IPV6_MESSAGE_LEN_MAX: usize = 1280;
 /// Type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER_LEN: usize = 8;
 

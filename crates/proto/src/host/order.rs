@@ -114,6 +114,10 @@ struct Flow {
 }
 
 impl OrderByNeed {
+    /// Bytes of the table when it is full.
+    pub(crate) const BYTES_MAX: usize =
+        ORDER_SETS * (size_of::<Vec<Flow>>() + ORDER_FLOWS_PER_SET * size_of::<Flow>());
+
     pub(crate) fn new(delivery: UdpDelivery) -> Self {
         let mut sets = Vec::new();
         sets.resize_with(ORDER_SETS, Vec::new);

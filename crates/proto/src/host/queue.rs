@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use corridor_base::Time;
 use corridor_packet::{PacketBuf, PacketRef};
 
+use crate::bounds::CLAMPS_MAX;
 use crate::config::{CodingParams, Delivery};
 use crate::host::codel_target::{Air, CodelTarget};
 use crate::host::fair::FairQueue;
@@ -36,7 +37,7 @@ impl IngressQueue {
         let params = target.params(Duration::ZERO);
         let mut queue = FairQueue::new(packets_max, params, seed);
         if coding.clamp_windows {
-            queue.clamp_windows();
+            queue.clamp_windows(CLAMPS_MAX);
         }
         if coding.delivery == Delivery::Auto {
             queue.order_by_need(coding.delivery_udp);
@@ -160,6 +161,14 @@ impl IngressQueue {
         match self {
             IngressQueue::Fifo(_) => None,
             IngressQueue::Fair(fair) => fair.0.held_until(hold).filter(|&until| until > now),
+        }
+    }
+
+    /// There is memory for the windows of so many connections of TCP: to be said before any packet
+    /// comes.
+    pub(crate) fn limit_clamps(&mut self, connections_max: usize) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.limit_clamps(connections_max);
         }
     }
 

@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    /// Whoever sends what looks like a neighbour's frames, in time with the hub's own, could else
-    /// have it believe that the channel is shared.
+    /// A station that sends what looks like a neighbour's frames, in time with the hub's own, could
+    /// else have it believe that the channel is shared.
     #[test]
     fn frames_that_nobody_could_seal_do_not_count() {
         let neighbours = vec![(StationId(2), vec!["10.9.0.2/32".parse().unwrap()])];

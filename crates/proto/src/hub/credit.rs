@@ -1,4 +1,4 @@
-//! What neighbours are told of the room in the queues to those whom they send to.
+//! How much room neighbours are granted in the queues to those whom they send to.
 //!
 //! A neighbour's packets wait in its own queue, where flows are told of that, rather than in the
 //! hub's, which had to drop them. But nobody is held back from one because another is slow: who

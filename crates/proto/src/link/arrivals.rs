@@ -1,4 +1,4 @@
-//! Frames with symbols that have come from a peer, as its sender is told of them.
+//! Frames with symbols that have come from a peer, as they are reported to its sender.
 
 use core::time::Duration;
 

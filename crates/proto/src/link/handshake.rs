@@ -2,11 +2,11 @@
 //! them alive, and the replay window.
 //!
 //! Every station picks a random session id when it starts and announces it in HELLO frames, sealed
-//! under that session's own key. Whoever hears a HELLO of a session it does not know answers with a
-//! HELLO that holds a random challenge for it; the session is *accepted* once a HELLO under it
-//! returns that challenge. An old recording cannot, so a restarted station accepts nothing that was
-//! said before it started, and since keys hang on fresh session ids, no restart repeats a nonce.
-//! Frames under any other session leave no trace but a counter.
+//! under that session's own key. A station that hears a HELLO of a session it does not know answers
+//! with a HELLO that holds a random challenge for it; the session is *accepted* once a HELLO under
+//! it returns that challenge. An old recording cannot, so a restarted station accepts nothing that
+//! was said before it started, and since keys hang on fresh session ids, no restart repeats a
+//! nonce. Frames under any other session leave no trace but a counter.
 //!
 //! One HELLO serves all neighbours at once: it lists what it has to say to each.
 //!
@@ -42,7 +42,8 @@ use crate::wire::cookie::COOKIE_MAC_HEAD_LEN;
 use crate::wire::intervals::Intervals;
 use crate::wire::{
     Chunks, HEADER_LEN, HELLO_CLEAR_LEN, HELLO_LEN, HELLO_TO_LEN, Header, Hello, HelloTo, Instead,
-    Kind, OVERHEAD_LEN, RUN_MASK, Random128, TAG_LEN, Word, cookie, hello_clear, write_station,
+    Kind, OVERHEAD_LEN, RUN_MASK, Random128, TAG_LEN, Word, chunk_len_max, cookie, hello_clear,
+    write_station,
 };
 use outreach::{Cookies, Outreach};
 pub(crate) use peer::Peer;
@@ -156,6 +157,13 @@ pub(crate) struct Joined {
     pub(crate) run: u16,
     /// How long its feedback waits, as it says.
     pub(crate) feedback: Option<Duration>,
+}
+
+impl Joined {
+    /// Bytes of the longest chunk that the peer sends, as it says.
+    pub(crate) fn chunk_len_max(&self) -> usize {
+        chunk_len_max(self.mode, (self.field, self.block_size), self.symbol_size)
+    }
 }
 
 impl Group {

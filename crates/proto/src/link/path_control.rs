@@ -18,6 +18,7 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use crate::stats::Stats;
+use filter::MinFilter;
 
 /// What feedback tells of delay and loss.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,10 @@ pub(crate) struct Sample {
     /// Both directions share the channel.
     pub(crate) shares_air: bool,
 }
+
+/// Bytes of what any control of a rate remembers at most: four minima of delays, one of rates, and
+/// the points of its feedback.
+pub(crate) const REMEMBERED_BYTES: usize = 5 * MinFilter::BYTES_MAX + model::Arrivals::BYTES_MAX;
 
 /// Decides how fast frames go by what feedback tells of them.
 pub(crate) trait PathControl: Send + Sync {

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
+use crate::bounds::WINDOW_SENT_LOG_MAX;
+
 /// A frame among all with symbols that this station has sent over a link, whatever sessions they
 /// were of: later ones have greater numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,19 +77,22 @@ pub(crate) struct SentLog {
     frames: VecDeque<Sent>,
     sources: usize,
     frames_max: usize,
+    lane_frames_max: usize,
     /// Copies ahead of need.
     aheads: usize,
 }
 
 impl SentLog {
-    /// Has room for so many.
+    /// Has room for so many, of one lane.
     pub(crate) fn new(frames_max: usize) -> Self {
-        SentLog { frames: VecDeque::new(), sources: 0, frames_max, aheads: 0 }
+        let frames = VecDeque::new();
+        SentLog { frames, sources: 0, frames_max, lane_frames_max: frames_max, aheads: 0 }
     }
 
-    /// Has room for so many from now on. What is too many goes as feedback tells of it.
-    pub(crate) fn set_room(&mut self, frames_max: usize) {
-        self.frames_max = frames_max;
+    /// Has room for those of so many lanes from now on. What is too many goes as feedback tells of
+    /// it.
+    pub(crate) fn set_lanes(&mut self, lanes: usize) {
+        self.frames_max = (lanes * self.lane_frames_max).min(WINDOW_SENT_LOG_MAX);
     }
 
     /// Takes note of a frame. When there are too many, the oldest is returned, as if lost.

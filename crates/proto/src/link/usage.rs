@@ -11,9 +11,7 @@ use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
 use super::sent::{FrameNumber, Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
-use crate::bounds::{
-    SENT_LOG_MAX, WINDOW_ACK_INTERVAL_MIN, WINDOW_SENT_LOG_MAX, WINDOW_TIMEOUT_MIN,
-};
+use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_TIMEOUT_MIN, sent_log_max};
 use crate::config::CodingParams;
 use crate::stats::Stats;
 use crate::wire::{LinkFeedback, OVERHEAD_LEN, parts_of};
@@ -26,8 +24,8 @@ const SPAN_US_MAX: u32 = 10_000_000;
 pub(crate) const FRAME_OVERHEAD: f64 = OVERHEAD_LEN as f64;
 /// Bodies that are longer than this part of the longest take longer on their way.
 const LONG_DIVISOR: usize = 2;
-/// Long frames that feedback has to have told of, and so often, without one of them having come: by
-/// chance that is rare, and all that follows is a look.
+/// Long frames that feedback has to have reported, and so often, without one of them having come:
+/// by chance that is rare, and all that follows is a look.
 const LONG_UNSEEN_MIN: u32 = 32;
 /// See [`LONG_UNSEEN_MIN`].
 const FEEDBACK_UNSEEN_MIN: u32 = 16;
@@ -126,7 +124,7 @@ struct LastTold {
 impl LinkUsage {
     pub(crate) fn new(params: &CodingParams, len_max: usize, now: Time) -> Self {
         LinkUsage {
-            log: SentLog::new(SENT_LOG_MAX),
+            log: SentLog::new(sent_log_max(params.lane_size().into())),
             next: FrameNumber::default(),
             told: LastTold::default(),
             loss_ratio: 0.0,
@@ -218,9 +216,9 @@ impl LinkUsage {
         ack_interval(self.ack_interval, self.shares_air)
     }
 
-    /// Whether the path may have become too short for long frames: nothing was told of what is on
-    /// its way for long, or much of long frames, and only short ones came. Losses and outages look
-    /// alike: it is a reason to look, and no more.
+    /// Whether the path may have become too short for long frames: nothing was reported of what is
+    /// on its way for long, or much of long frames, and only short ones came. Losses and outages
+    /// look alike: it is a reason to look, and no more.
     pub(crate) fn suspects_length(&self, now: Time) -> bool {
         let untold = self.log.oldest().is_some_and(|oldest| {
             let wait = self.wait.timeout().max(WINDOW_TIMEOUT_MIN) + self.ack_interval();
@@ -238,7 +236,7 @@ impl LinkUsage {
 
     /// The window has so many lanes: as many times the frames of one are kept in mind.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
-        self.log.set_room((lanes * SENT_LOG_MAX).min(WINDOW_SENT_LOG_MAX));
+        self.log.set_lanes(lanes);
     }
 
     /// A frame carries bodies of at most so many bytes.

@@ -206,6 +206,69 @@ fn a_neighbour_that_nobody_asks_is_believed_where_it_was_first_heard() {
     assert_eq!(book.believe(B, 20), Learned::Nothing);
 }
 
+/// Both ends of a link were made anew, with other addresses: each asked the other where it was
+/// heard, and answered where the other had been, for ever.
+#[test]
+fn two_that_have_moved_at_once_meet_where_learned_addresses_are_forgotten() {
+    for end in [end, keyed] {
+        let mut ends: [Station; 2] = [end(A, B, 1), end(B, A, 2)];
+        let mut books = [B, A]
+            .map(|peer| places([(peer, None), (StationId(9), None)], false).with_frame_len_min(46));
+        let mut at = [10, 20];
+        for ms in 0..30_000 {
+            let now = Time::from_millis(ms);
+            if ms == 1_000 {
+                assert_eq!([books[0].address(B), books[1].address(A)], [Some(20), Some(10)]);
+                at = [11, 21];
+                books.iter_mut().for_each(PeerBook::forget_learned);
+            }
+            for from in 0..2 {
+                let (to, peer) = (1 - from, [B, A][from]);
+                for (_, frame) in on_a_wire(&mut ends[from], &mut books[from], (peer, now))
+                    .iter()
+                    .filter(|(place, _)| place.is_none_or(|place| place == at[to]))
+                {
+                    hear(&mut ends[to], &mut books[to], at[from], now, frame);
+                }
+            }
+        }
+        assert_eq!([books[0].address(B), books[1].address(A)], [Some(21), Some(11)]);
+    }
+}
+
+/// A configured address holds all the same.
+#[test]
+fn only_what_was_learned_is_forgotten() {
+    let mut book = book(false);
+    assert!(moves(&mut book, B, 20));
+    book.forget_learned();
+    assert_eq!((book.address(A), book.address(B)), (Some(10), None));
+    assert!(moves(&mut book, B, 21));
+}
+
+/// What a station sends where all hear what goes to nobody known, as on Ethernet.
+fn on_a_wire(
+    station: &mut Station,
+    book: &mut PeerBook<u8>,
+    (peer, now): (StationId, Time),
+) -> Vec<(Option<u8>, Vec<u8>)> {
+    let mut sent = Vec::new();
+    station.handle_timeout(now);
+    while let Some(transmit) = station.poll_transmit(now) {
+        let to = match transmit.to {
+            Destination::All => None,
+            Destination::Search(_) if book.may_be_elsewhere(peer) => None,
+            Destination::Search(_) | Destination::Station(_) => book.address(peer),
+        };
+        sent.push((to, transmit.frame.to_vec()));
+    }
+    while let Some(asked) = book.poll_challenge(now, |peer| station.is_up(peer)) {
+        let frame = station.challenge(asked.station, asked.token);
+        sent.extend(frame.map(|frame| (Some(asked.address), frame.to_vec())));
+    }
+    sent
+}
+
 /// Who answers a HELLO that others hear as well need not be where it went.
 #[test]
 fn a_session_proves_an_address_only_where_nobody_else_hears_what_goes_there() {

@@ -31,9 +31,9 @@ impl Frames {
         self.cut.is_open()
     }
 
-    /// A neighbour has begun anew.
-    pub(super) fn forget(&mut self, neighbour: StationId) {
-        self.parts.forget(neighbour);
+    /// A neighbour has begun anew, whose chunks are no longer than this.
+    pub(super) fn expect(&mut self, neighbour: StationId, len_max: usize) {
+        self.parts.expect(neighbour, len_max);
     }
 
     /// Longest body of a frame's only chunk.

@@ -1,13 +1,14 @@
 //! Chunks that go in parts: what was made for longer frames than the path carries now.
 //!
 //! A part is as good as a frame to the link, and the symbol counts once, with the last one. A
-//! receiver keeps what it has of [`PARTS_WHOLES_MAX`] chunks of each peer, the newest; what it
-//! takes for a whole has no byte that came twice, whatever parts say.
+//! receiver keeps what it has of [`PARTS_WHOLES_MAX`] chunks of each peer, the newest, none of them
+//! longer than the symbols are that the peer has announced; what it takes for a whole has no byte
+//! that came twice, whatever parts say.
 
 use arrayvec::ArrayVec;
 
 use super::Shared;
-use crate::bounds::{FRAME_LEN_MAX, PARTS_MAX, PARTS_WHOLES_MAX};
+use crate::bounds::{PARTS_MAX, PARTS_WHOLES_MAX};
 use crate::config::StationId;
 use crate::link::handshake::Opened;
 use crate::wire::{Chunk, Chunks, Kind, OVERHEAD_LEN, PART_LEN, Part};
@@ -118,10 +119,16 @@ impl Shared {
 
 /// What has come of chunks that were cut, of all peers.
 #[derive(Default)]
-pub(crate) struct Parts(Vec<(StationId, Wholes)>);
+pub(crate) struct Parts(Vec<OfPeer>);
 
-/// The same of one peer, each at the place of its number.
-type Wholes = [Option<Whole>; PARTS_WHOLES_MAX];
+/// The same of one peer.
+struct OfPeer {
+    station: StationId,
+    /// Bytes of its longest chunk.
+    len_max: usize,
+    /// Each at the place of its number.
+    wholes: [Option<Whole>; PARTS_WHOLES_MAX],
+}
 
 /// A chunk of which parts have come.
 struct Whole {
@@ -132,27 +139,28 @@ struct Whole {
 }
 
 impl Parts {
+    /// Bytes of what is kept of a peer, beside the chunks' own.
+    pub(crate) const PEER_BYTES: usize = size_of::<OfPeer>();
+
     /// Bytes that are kept.
     pub(crate) fn bytes(&self) -> usize {
-        let wholes = self.0.iter().flat_map(|(_, wholes)| wholes.iter().flatten());
+        let wholes = self.0.iter().flat_map(|of| of.wholes.iter().flatten());
         wholes.map(|whole| whole.bytes.len()).sum()
     }
 
-    /// A peer began anew: its chunks have other numbers.
-    pub(crate) fn forget(&mut self, peer: StationId) {
-        self.0.retain(|(from, _)| *from != peer);
+    /// A peer began anew: its chunks have other numbers, and are no longer than this.
+    pub(crate) fn expect(&mut self, station: StationId, len_max: usize) {
+        self.0.retain(|of| of.station != station);
+        self.0.push(OfPeer { station, len_max, wholes: Default::default() });
     }
 
     /// Takes a part. All bytes of the chunk, if it was what was lacking.
     pub(crate) fn take(&mut self, from: StationId, part: &Part<'_>) -> Option<Vec<u8>> {
-        if usize::from(part.len.get()) > FRAME_LEN_MAX {
+        let of_peer = self.0.iter_mut().find(|of| of.station == from)?;
+        if usize::from(part.len.get()) > of_peer.len_max {
             return None;
         }
-        let at = self.0.iter().position(|(peer, _)| *peer == from).unwrap_or_else(|| {
-            self.0.push((from, Wholes::default()));
-            self.0.len() - 1
-        });
-        let place = &mut self.0[at].1[usize::from(part.whole) % PARTS_WHOLES_MAX];
+        let place = &mut of_peer.wholes[usize::from(part.whole) % PARTS_WHOLES_MAX];
         let is_newer = |known: &Whole| part.whole.wrapping_sub(known.number) as i16 > 0;
         if place.as_ref().is_none_or(is_newer) {
             *place = Some(Whole::new(part));
@@ -207,10 +215,18 @@ pub(super) fn whole_chunk(whole: &[u8]) -> Option<Chunk<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::FRAME_LEN_MAX;
     use proptest::prelude::*;
 
     const FRIEND: StationId = StationId(1);
     const FORGER: StationId = StationId(2);
+
+    /// Of two whose chunks may have so many bytes.
+    fn parts(len_max: usize) -> Parts {
+        let mut parts = Parts::default();
+        [FRIEND, FORGER].into_iter().for_each(|station| parts.expect(station, len_max));
+        parts
+    }
 
     /// A part as it is on the wire, of whole `number`, which has these bytes.
     fn part(number: u16, whole: &[u8], at: usize, len: usize) -> Vec<u8> {
@@ -248,7 +264,7 @@ mod tests {
             let bodies = made(1, len, room);
             assert_eq!(bodies.len(), crate::wire::parts_of(len, room), "{len} in {room}");
             assert!(bodies.len() <= PARTS_MAX);
-            let mut parts = Parts::default();
+            let mut parts = parts(len + 1);
             let mut came = bodies.iter().filter_map(|(_, body)| take(&mut parts, FRIEND, body));
             let whole = came.next().expect("all parts have come");
             let chunk = whole_chunk(&whole).expect("a chunk of packets");
@@ -266,6 +282,20 @@ mod tests {
         Kind::Plain.write(&[1], &mut two);
         Kind::Plain.begin_last(&mut two);
         assert_eq!((whole_chunk(&two), whole_chunk(&[])), (None, None));
+    }
+
+    #[test]
+    fn nothing_longer_is_kept_than_a_peer_has_announced() {
+        let mut parts = Parts::default();
+        let longest = part(1, &[7; 100], 0, 50);
+        assert_eq!((take(&mut parts, FRIEND, &longest), parts.bytes()), (None, 0), "nobody met");
+        parts.expect(FRIEND, 100);
+        take(&mut parts, FRIEND, &part(2, &[7; 101], 0, 50));
+        assert_eq!(parts.bytes(), 0);
+        take(&mut parts, FRIEND, &longest);
+        assert_eq!(parts.bytes(), 100);
+        parts.expect(FRIEND, 99);
+        assert_eq!((take(&mut parts, FRIEND, &longest), parts.bytes()), (None, 0), "begun anew");
     }
 
     proptest! {
@@ -287,7 +317,7 @@ mod tests {
             }
             let (gone, _) = bodies.swap_remove(0);
             bodies.retain(|(at, _)| *at != gone || lost % 2 == 0);
-            let (mut parts, mut came) = (Parts::default(), Vec::new());
+            let (mut parts, mut came) = (parts(FRAME_LEN_MAX), Vec::new());
             for (at, body) in &bodies {
                 prop_assert_eq!(take(&mut parts, FORGER, &forged), None);
                 let mut lies = body.clone();
@@ -320,7 +350,7 @@ mod tests {
             ),
             garbage in proptest::collection::vec(any::<u8>(), 0..40),
         ) {
-            let mut parts = Parts::default();
+            let mut parts = parts(40);
             let mut spoken = std::collections::BTreeSet::new();
             for (number, len, at, count, byte) in said {
                 let at = at.min(len - 1);
@@ -333,7 +363,7 @@ mod tests {
                     }
                 }
                 take(&mut parts, FRIEND, &garbage);
-                prop_assert!(parts.bytes() <= PARTS_WHOLES_MAX * FRAME_LEN_MAX);
+                prop_assert!(parts.bytes() <= PARTS_WHOLES_MAX * 40);
             }
         }
     }

@@ -66,9 +66,9 @@ fn push<T: PartialEq, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
 }
 
 impl Station {
-    /// Whoever hears this station may answer with no more bytes than came, as over the Internet:
-    /// what looks for a peer goes often for a while, and is long where the driver knows a peer's
-    /// address, and so `calls` it.
+    /// Any receiver may answer with no more bytes than came, as over the Internet: what looks for a
+    /// peer goes often for a while, and is long where the driver knows a peer's address, and so
+    /// `calls` it.
     pub fn reach_out(&mut self, now: Time, calls: bool) {
         self.shared.group.reach_out(now, calls);
     }

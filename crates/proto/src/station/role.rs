@@ -31,7 +31,7 @@ pub(crate) trait Role: Send {
         0
     }
 
-    /// Takes a packet of the host's; `kept`: of another neighbour, who was told of the room for it.
+    /// Takes a packet of the host's; `kept`: of another neighbour, who was granted the room for it.
     /// Whether it is taken.
     fn handle_packet(
         &mut self,

@@ -30,7 +30,7 @@ pub(crate) struct WindowEndpoint {
     sender: WindowSender,
     /// There once the peer has joined, in window mode as well.
     receiver: Option<WindowReceiver>,
-    /// What the frame being read, of this counter, has told of the link.
+    /// What the frame being read, of this counter, has reported of the link.
     heard: Option<(u32, Heard)>,
     body: Vec<u8>,
     /// A chunk of feedback, and whether it is due and did not fit the frame before.
@@ -104,7 +104,7 @@ impl WindowEndpoint {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// What is told of the link, if it is about frames of this session.
+    /// What is reported of the link, if it is about frames of this session.
     fn hear(&self, shared: &Shared, mut told: LinkFeedback, peer_counter: u32) -> Option<Heard> {
         if told.path != PathId::default() || told.counter >= shared.group.next_counter() {
             return None;

@@ -67,8 +67,8 @@ pub fn wrap(sender: StationId, mac: &Random128, message: &mut Vec<u8>) {
 /// Takes a message apart: the MAC, if there is one in front of it, and the message.
 ///
 /// What has another MAC behind the first stays as it is, and is nothing that anybody understands.
-/// So whoever takes a frame apart again has the same: what a [`Gate`](crate::Gate) has looked at is
-/// what a station takes.
+/// So all that take a frame apart again have the same: what a [`Gate`](crate::Gate) has looked at
+/// is what a station takes.
 pub fn unwrap(frame: &[u8]) -> (Option<Random128>, &[u8]) {
     let wrapped = || {
         head(frame, WITH_COOKIE)?;

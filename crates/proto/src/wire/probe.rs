@@ -6,7 +6,7 @@
 //! probes of the same round: if they are missing, they may have been too long, and are not counted
 //! as losses. Echoes are `count (1)`, then `round (2), length (2)` of each.
 //!
-//! A challenge and its answer are `to (2), token (8)`. A goodbye, for whoever hears it, has no
+//! A challenge and its answer are `to (2), token (8)`. A goodbye, for all that hear it, has no
 //! body, and that it was heard is `to (2)`.
 
 use arrayvec::ArrayVec;

@@ -5,14 +5,16 @@ use core::time::Duration;
 
 use corridor_base::rand::{RngExt, SeedableRng};
 use corridor_base::{Stream, Time};
-use corridor_proto::bounds::{LEFT_OUT_DEADLINES, MEMORY_DEFAULT};
+use corridor_proto::bounds::LEFT_OUT_DEADLINES;
 use corridor_proto::wire::{
     Chunks, END_TAG_LEN, Enc, Form, HEADER_LEN, Header, Kind, TAG_LEN, VERSION,
 };
 use corridor_proto::{
-    CodingParams, Event, Field, Keys, LinkErrors, Order, PeerKey, PrivateKey, Psk, Role, Security,
-    Station, StationConfig, StationId, Stats, Unsealer,
+    CodingParams, Event, Field, Keys, Order, PeerKey, Psk, Role, Security, Station, StationConfig,
+    StationId, Unsealer,
 };
+use corridor_testbed::config::{self as testbed, private};
+use corridor_testbed::{Bed, Sent, Ways, World};
 use proptest::prelude::*;
 
 const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
@@ -23,7 +25,6 @@ const HELPER: usize = 2;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn keys(index: usize) -> Security {
-    let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
     let others = IDS.iter().filter(|&&other| other != IDS[index]);
     let psk = |station: StationId| {
         // The two ends have a secret besides.
@@ -42,17 +43,13 @@ fn config(index: usize, security: Security, coding: CodingParams) -> StationConf
         HELPER => Role::Helper { between: (IDS[0], IDS[1]) },
         _ => Role::Endpoint { peer: IDS[1 - index], helper: Some(IDS[HELPER]) },
     };
+    let (ingress_packets, frame_len_max) = (1_000, 1_400);
     StationConfig {
-        id: IDS[index],
-        role,
         security,
         coding,
-        link_errors: LinkErrors::Measured,
-        ingress_packets: 1_000,
-        frame_len_max: 1_400,
-        frame_len_min: 0,
-        memory_bytes: MEMORY_DEFAULT,
-        rate_bps: None,
+        ingress_packets,
+        frame_len_max,
+        ..testbed::config(IDS[index], role)
     }
 }
 
@@ -74,61 +71,55 @@ fn bend(body: &mut [u8]) {
     }
 }
 
-struct Air {
-    at: Time,
-    to: usize,
-    frame: Vec<u8>,
-}
-
-/// Three stations that all hear all, and somebody with the helper's keys.
+/// What lies between three stations that all hear all: somebody with the helper's keys.
 struct Cell {
-    now: Time,
-    stations: Vec<Station>,
     /// What the helper can open and seal, of each.
     opened: [Unsealer; 3],
-    air: Vec<Air>,
     /// Share of the frames between the ends that is lost.
     loss: f64,
     dice: Stream,
     tamper: Tamper,
     tampered: usize,
     sent: Vec<Vec<u8>>,
-    delivered: Vec<Vec<u8>>,
-    events: Vec<(usize, Event)>,
     /// Bodies of ENCs that were sent, by whom.
     bodies: Vec<(usize, Vec<u8>)>,
 }
 
-impl Cell {
-    fn new(seed: u8, coding: CodingParams, tamper: Tamper) -> Self {
-        Cell::with(seed, |index| config(index, keys(index), coding), tamper)
-    }
+fn cell(seed: u8, coding: CodingParams, tamper: Tamper) -> Bed<Cell> {
+    cell_of(seed, |index| config(index, keys(index), coding), tamper)
+}
 
-    fn with(seed: u8, config: impl Fn(usize) -> StationConfig, tamper: Tamper) -> Self {
-        let station =
-            |index| Station::new(config(index), [seed ^ 3 << index; 32], Time::ZERO).unwrap();
-        Cell {
-            now: Time::ZERO,
-            stations: (0..3).map(station).collect(),
-            opened: [0; 3].map(|_| Unsealer::new([0; 32])),
-            air: Vec::new(),
-            loss: 0.4,
-            dice: Stream::from_seed([seed; 32]),
-            tamper,
-            tampered: 0,
-            sent: Vec::new(),
-            delivered: Vec::new(),
-            events: Vec::new(),
-            bodies: Vec::new(),
+fn cell_of(seed: u8, config: impl Fn(usize) -> StationConfig, tamper: Tamper) -> Bed<Cell> {
+    let station = |index| Station::new(config(index), [seed ^ 3 << index; 32], Time::ZERO).unwrap();
+    let cell = Cell {
+        opened: [0; 3].map(|_| Unsealer::new([0; 32])),
+        loss: 0.4,
+        dice: Stream::from_seed([seed; 32]),
+        tamper,
+        tampered: 0,
+        sent: Vec::new(),
+        bodies: Vec::new(),
+    };
+    Bed::new((0..3).map(station), cell)
+}
+
+impl World for Cell {
+    fn send(&mut self, sent: &Sent<'_>, ways: &mut Ways) {
+        let (from, secret) = (sent.from, sent.station.station_at(0).and_then(Station::secret));
+        secret.into_iter().for_each(|secret| self.opened[from].follow(secret));
+        for to in sent.others() {
+            let between_ends = from != HELPER && to != HELPER;
+            let frame = self.tampered(from, to, sent.frame);
+            if !between_ends || self.dice.random::<f64>() >= self.loss {
+                ways.put(sent.at + Duration::from_millis(2), from, to, frame);
+            }
         }
     }
+}
 
+impl Cell {
     /// A frame of one station on its way to another one, perhaps changed by somebody who can.
     fn tampered(&mut self, from: usize, to: usize, frame: &[u8]) -> Vec<u8> {
-        let secret = self.stations[from].secret().cloned();
-        if let Some(secret) = secret {
-            self.opened[from].follow(&secret);
-        }
         let mut out = Vec::new();
         let is_data = Header::parse(frame).is_some_and(|header| !header.is_hello);
         if self.opened[from].unseal(frame, &mut out).is_none() || !is_data {
@@ -148,95 +139,42 @@ impl Cell {
         chunks.extend_from_slice(&body);
         self.opened[from].reseal(frame, &chunks).expect("it opened before")
     }
+}
 
-    fn step(&mut self) {
-        self.now += Duration::from_millis(1);
-        let now = self.now;
-        let all = core::mem::take(&mut self.air);
-        let (due, later) = all.into_iter().partition(|it| it.at <= now);
-        self.air = later;
-        let due: Vec<Air> = due;
-        for Air { to, frame, .. } in due {
-            self.stations[to].handle_frame(now, &frame);
+fn meet(cell: &mut Bed<Cell>) {
+    cell.wait(Duration::from_secs(5), Bed::all_up);
+}
+
+/// So many packets from the encoder's host, one each two milliseconds.
+fn talk(cell: &mut Bed<Cell>, packets: usize) {
+    for _ in 0..packets {
+        let number = cell.world.sent.len() as u32;
+        let mut packet = vec![0x45; 60 + number as usize % 400];
+        let end = packet.len() - 4;
+        packet[end..].copy_from_slice(&number.to_be_bytes());
+        cell.put(ENCODER, &packet);
+        cell.world.sent.push(packet);
+        cell.run(Duration::from_millis(2));
+    }
+}
+
+/// Waits until all has come out; whether it has, and nothing else.
+fn is_all_delivered(cell: &mut Bed<Cell>) -> bool {
+    for _ in 0..200 {
+        if cell.delivered[SINK].len() >= cell.world.sent.len() {
+            break;
         }
-        for from in 0..3 {
-            self.stations[from].handle_timeout(now);
-            while let Some(transmit) = self.stations[from].poll_transmit(now) {
-                let frame = transmit.frame.to_vec();
-                for to in (0..3).filter(|&to| to != from) {
-                    let between_ends = from != HELPER && to != HELPER;
-                    let frame = self.tampered(from, to, &frame);
-                    if !between_ends || self.dice.random::<f64>() >= self.loss {
-                        self.air.push(Air { at: now + Duration::from_millis(2), to, frame });
-                    }
-                }
-            }
-            while let Some(packet) = self.stations[from].poll_packet() {
-                let packet = packet.bytes().to_vec();
-                if from == SINK {
-                    self.delivered.push(packet);
-                }
-            }
-            while let Some(event) = self.stations[from].poll_event() {
-                self.events.push((from, event));
-            }
-        }
+        cell.run(Duration::from_millis(100));
     }
+    cell.delivered[SINK] == cell.world.sent
+}
 
-    fn run(&mut self, ms: usize) {
-        (0..ms).for_each(|_| self.step());
-    }
-
-    fn meet(&mut self) {
-        for _ in 0..5_000 {
-            let up = |index: usize| {
-                let mut others = IDS.iter().filter(|&&id| id != IDS[index]);
-                others.all(|&id| self.stations[index].is_up(id))
-            };
-            if (0..3).all(up) {
-                return;
-            }
-            self.step();
-        }
-        panic!("no session after five seconds");
-    }
-
-    /// So many packets from the encoder's host, one each two milliseconds.
-    fn talk(&mut self, packets: usize) {
-        for _ in 0..packets {
-            let number = self.sent.len() as u32;
-            let mut packet = vec![0x45; 60 + number as usize % 400];
-            let end = packet.len() - 4;
-            packet[end..].copy_from_slice(&number.to_be_bytes());
-            self.stations[ENCODER].handle_packet(self.now, &packet);
-            self.sent.push(packet);
-            self.run(2);
-        }
-    }
-
-    /// Waits until all has come out; whether it has, and nothing else.
-    fn is_all_delivered(&mut self) -> bool {
-        for _ in 0..200 {
-            if self.delivered.len() >= self.sent.len() {
-                break;
-            }
-            self.run(100);
-        }
-        self.delivered == self.sent
-    }
-
-    fn stats(&self, index: usize) -> &Stats {
-        self.stations[index].stats()
-    }
-
-    fn left_out(&self) -> Vec<(usize, StationId, StationId)> {
-        let events = self.events.iter();
-        let of = |(at, event): &(usize, Event)| match *event {
-            Event::HelperLeftOut { helper, flow, .. } => Some((*at, helper, flow)),
-            _ => None,
-        };
-        events.filter_map(of).collect()
-    }
+fn left_out(cell: &Bed<Cell>) -> Vec<(usize, StationId, StationId)> {
+    let of = |(at, event): &(usize, Event)| match *event {
+        Event::HelperLeftOut { helper, flow, .. } => Some((*at, helper, flow)),
+        _ => None,
+    };
+    cell.events.iter().filter_map(of).collect()
 }
 
 /// Whether an ENC is a recoded one.
@@ -248,18 +186,18 @@ fn is_recoded(body: &[u8]) -> bool {
 #[test]
 fn an_honest_helper_helps_and_no_tag_fails() {
     for order in [Order::Systematic, Order::OnTheFly] {
-        let mut cell = Cell::new(1, CodingParams { order, ..coding() }, honest());
-        cell.meet();
-        cell.talk(1_000);
-        assert!(cell.is_all_delivered());
-        assert_eq!((cell.stats(SINK).tags_failed, cell.stats(SINK).rows_dropped), (0, 0));
-        assert!(cell.stats(HELPER).recoded_frames_sent > 20);
-        assert_eq!(cell.left_out(), []);
+        let mut cell = cell(1, CodingParams { order, ..coding() }, honest());
+        meet(&mut cell);
+        talk(&mut cell, 1_000);
+        assert!(is_all_delivered(&mut cell));
+        assert_eq!((cell[SINK].stats().tags_failed, cell[SINK].stats().rows_dropped), (0, 0));
+        assert!(cell[HELPER].stats().recoded_frames_sent > 20);
+        assert_eq!(left_out(&cell), []);
         let is_tagged = |(from, body): &(usize, Vec<u8>)| {
             let form = Enc::parse(body, |_| Some(Field::Gf256)).map(|enc| enc.form);
             *from == ENCODER && matches!(form, Some(Form::Tagged { .. }))
         };
-        assert_eq!(cell.bodies.iter().any(is_tagged), order == Order::Systematic);
+        assert_eq!(cell.world.bodies.iter().any(is_tagged), order == Order::Systematic);
     }
 }
 
@@ -279,16 +217,16 @@ fn a_tag_takes_eight_bytes_of_a_symbol_and_none_where_there_is_no_key_for_it() {
     assert_eq!(alone.tag_len(), 0, "nobody recodes");
 
     let of = |index| config(index, Security::from([7; 32]), coding());
-    let mut cell = Cell::with(2, of, honest());
-    cell.meet();
-    cell.talk(200);
-    assert!(cell.is_all_delivered());
+    let mut cell = cell_of(2, of, honest());
+    meet(&mut cell);
+    talk(&mut cell, 200);
+    assert!(is_all_delivered(&mut cell));
     let is_source = |(_, body): &(usize, Vec<u8>)| {
         let enc = Enc::parse(body, |_| Some(Field::Gf256)).expect("an ENC");
         assert!(!matches!(enc.form, Form::Tagged { .. }));
         matches!(enc.form, Form::Source { .. }) && enc.symbol[2] == 0x45
     };
-    assert!(cell.bodies.iter().filter(|it| is_source(it)).count() >= 50);
+    assert!(cell.world.bodies.iter().filter(|it| is_source(it)).count() >= 50);
     assert_eq!(VERSION, 7);
 }
 
@@ -301,22 +239,27 @@ fn a_helper_that_sends_wrong_rows_is_named_and_left_out_and_traffic_goes_on() {
         }
         tampers
     });
-    let mut cell = Cell::new(3, coding(), tamper);
-    cell.meet();
-    cell.talk(1_000);
-    assert!(cell.is_all_delivered(), "{} of {}", cell.delivered.len(), cell.sent.len());
-    assert_eq!(cell.left_out(), [(SINK, IDS[HELPER], IDS[ENCODER])], "named, once");
-    let stats = cell.stats(SINK);
+    let mut cell = cell(3, coding(), tamper);
+    meet(&mut cell);
+    talk(&mut cell, 1_000);
+    assert!(
+        is_all_delivered(&mut cell),
+        "{} of {}",
+        cell.delivered[SINK].len(),
+        cell.world.sent.len()
+    );
+    assert_eq!(left_out(&cell), [(SINK, IDS[HELPER], IDS[ENCODER])], "named, once");
+    let stats = cell[SINK].stats();
     assert!(stats.tags_failed > 0 && stats.rows_dropped > 0, "{stats:?}");
     assert_eq!(stats.helpers_left_out, 1);
-    assert!(cell.stations[SINK].helper_left_out(cell.now).is_some());
+    assert!(cell.station(SINK).helper_left_out(cell.now).is_some());
     // The encoder hears that nothing comes from it, and does its part; so does the helper.
-    assert_eq!(cell.stats(ENCODER).erasure_ratio_e2, 1.0);
-    let recoded = cell.stats(HELPER).recoded_frames_sent;
-    cell.talk(500);
-    assert!(cell.is_all_delivered());
-    assert!(cell.stats(HELPER).recoded_frames_sent - recoded < 5, "it is told not to help");
-    assert_eq!(cell.stats(SINK).helpers_left_out, 1);
+    assert_eq!(cell[ENCODER].stats().erasure_ratio_e2, 1.0);
+    let recoded = cell[HELPER].stats().recoded_frames_sent;
+    talk(&mut cell, 500);
+    assert!(is_all_delivered(&mut cell));
+    assert!(cell[HELPER].stats().recoded_frames_sent - recoded < 5, "it is told not to help");
+    assert_eq!(cell[SINK].stats().helpers_left_out, 1);
 }
 
 /// What it costs: half of the packets of one block are late by a repair, not lost.
@@ -332,20 +275,20 @@ fn one_that_behaves_again_is_taken_back_after_a_while() {
         }
         tampers
     });
-    let mut cell = Cell::new(4, CodingParams { delivery_deadline: deadline, ..coding() }, tamper);
-    cell.meet();
-    cell.talk(300);
-    assert_eq!(cell.left_out().len(), 1);
-    let out = cell.stations[SINK].helper_left_out(cell.now).expect("left out");
+    let mut cell = cell(4, CodingParams { delivery_deadline: deadline, ..coding() }, tamper);
+    meet(&mut cell);
+    talk(&mut cell, 300);
+    assert_eq!(left_out(&cell).len(), 1);
+    let out = cell.station(SINK).helper_left_out(cell.now).expect("left out");
     assert!(out <= deadline * LEFT_OUT_DEADLINES);
-    cell.run(out.as_millis() as usize + 100);
-    assert_eq!(cell.stations[SINK].helper_left_out(cell.now), None);
-    let dropped = cell.stats(SINK).rows_dropped;
-    let recoded = cell.stats(HELPER).recoded_frames_sent;
-    cell.talk(500);
-    assert!(cell.stats(HELPER).recoded_frames_sent > recoded + 10, "it helps again");
-    assert_eq!(cell.stats(SINK).rows_dropped, dropped);
-    assert_eq!(cell.left_out().len(), 1);
+    cell.run(out + Duration::from_millis(100));
+    assert_eq!(cell.station(SINK).helper_left_out(cell.now), None);
+    let dropped = cell[SINK].stats().rows_dropped;
+    let recoded = cell[HELPER].stats().recoded_frames_sent;
+    talk(&mut cell, 500);
+    assert!(cell[HELPER].stats().recoded_frames_sent > recoded + 10, "it helps again");
+    assert_eq!(cell[SINK].stats().rows_dropped, dropped);
+    assert_eq!(left_out(&cell).len(), 1);
 }
 
 /// The helper has the encoder's sealing key as well: in its name it can spoil what gets there, and
@@ -363,13 +306,17 @@ fn rows_forged_in_the_encoders_name_are_delivered_never_and_name_nobody() {
             }
             tampers
         });
-        let mut cell = Cell::new(5, coding(), tamper);
-        cell.meet();
-        cell.talk(1_000);
-        assert!(cell.tampered > 3 && cell.is_all_delivered(), "{coded}: {}", cell.tampered);
-        assert!(cell.stats(SINK).tags_failed > 0);
-        assert_eq!(cell.stats(SINK).rows_dropped > 0, coded, "a source symbol is not even taken");
-        assert_eq!(cell.left_out(), [], "whose they are nobody can tell");
+        let mut cell = cell(5, coding(), tamper);
+        meet(&mut cell);
+        talk(&mut cell, 1_000);
+        assert!(
+            cell.world.tampered > 3 && is_all_delivered(&mut cell),
+            "{coded}: {}",
+            cell.world.tampered
+        );
+        assert!(cell[SINK].stats().tags_failed > 0);
+        assert_eq!(cell[SINK].stats().rows_dropped > 0, coded, "a source symbol is not even taken");
+        assert_eq!(left_out(&cell), [], "whose they are nobody can tell");
         let told =
             cell.events.iter().filter(|(_, event)| matches!(event, Event::RowsForged { .. }));
         assert_eq!(told.count(), usize::from(coded), "once a minute at most");
@@ -380,28 +327,30 @@ fn rows_forged_in_the_encoders_name_are_delivered_never_and_name_nobody() {
 /// nothing: neither of this run of the encoder nor of the one before.
 #[test]
 fn recorded_symbols_are_taken_in_no_other_block_place_or_run() {
-    let mut cell = Cell::new(6, coding(), honest());
-    cell.meet();
-    cell.talk(300);
-    assert!(cell.is_all_delivered());
+    let mut cell = cell(6, coding(), honest());
+    meet(&mut cell);
+    talk(&mut cell, 300);
+    assert!(is_all_delivered(&mut cell));
     let is_source = |body: &[u8]| {
         let enc = Enc::parse(body, |_| Some(Field::Gf256));
         matches!(enc, Some(Enc { form: Form::Tagged { .. }, .. }))
     };
-    let recorded = cell.bodies.iter().filter(|(from, body)| *from == ENCODER && is_source(body));
+    let recorded =
+        cell.world.bodies.iter().filter(|(from, body)| *from == ENCODER && is_source(body));
     let recorded: Vec<Vec<u8>> = recorded.map(|(_, body)| body.clone()).collect();
     for restarts in [false, true] {
         if restarts {
             let again = config(ENCODER, keys(ENCODER), coding());
-            cell.stations[ENCODER] = Station::new(again, [99; 32], cell.now).unwrap();
-            (cell.sent, cell.delivered) = Default::default();
-            cell.run(1);
-            cell.meet();
+            cell.start(ENCODER, Station::new(again, [99; 32], cell.now).unwrap());
+            cell.world.sent.clear();
+            cell.forget();
+            cell.run(Duration::from_millis(1));
+            meet(&mut cell);
         }
         let recorded = recorded.clone();
         let mut next = 0;
-        cell.tampered = 0;
-        cell.tamper = Box::new(move |from, to, body, dice| {
+        cell.world.tampered = 0;
+        cell.world.tamper = Box::new(move |from, to, body, dice| {
             let strikes = (from, to) == (ENCODER, SINK) && is_source(body);
             if !strikes || dice.random::<f64>() < 0.5 {
                 return false;
@@ -412,8 +361,8 @@ fn recorded_symbols_are_taken_in_no_other_block_place_or_run() {
             body.extend_from_slice(&recorded[next][6..]);
             true
         });
-        cell.talk(300);
-        assert!(cell.is_all_delivered() && cell.tampered > 20, "{restarts}");
+        talk(&mut cell, 300);
+        assert!(is_all_delivered(&mut cell) && cell.world.tampered > 20, "{restarts}");
     }
 }
 
@@ -447,13 +396,13 @@ proptest! {
             }
             tampers
         });
-        let mut cell = Cell::new(seed, CodingParams { block_size, field, order, ..coding() }, tamper);
-        cell.loss = loss;
-        cell.meet();
-        cell.talk(300);
-        let so_far = cell.delivered.len();
-        prop_assert_eq!(&cell.delivered[..], &cell.sent[..so_far]);
-        cell.tamper = honest();
-        prop_assert!(cell.is_all_delivered(), "{} of {}", cell.delivered.len(), cell.sent.len());
+        let mut cell = cell(seed, CodingParams { block_size, field, order, ..coding() }, tamper);
+        cell.world.loss = loss;
+        meet(&mut cell);
+        talk(&mut cell, 300);
+        let so_far = cell.delivered[SINK].len();
+        prop_assert_eq!(&cell.delivered[SINK][..], &cell.world.sent[..so_far]);
+        cell.world.tamper = honest();
+        prop_assert!(is_all_delivered(&mut cell), "{} of {}", cell.delivered[SINK].len(), cell.world.sent.len());
     }
 }

@@ -8,38 +8,22 @@ use corridor_proto::bounds::{FORMER_SECRET_AGE_MAX, REJECT_AFTER_TIME, REKEY_AFT
 use corridor_proto::diagnosis::Unopened;
 use corridor_proto::wire::{INITIATION_LEN, KeyExchange, RESPONSE_LEN, Step};
 use corridor_proto::{
-    CodingParams, ConfigError, Event, FrameOutcome, Hub, HubConfig, Keys, LinkErrors, PeerKey,
+    AnyStation, CodingParams, ConfigError, Event, FrameOutcome, Hub, HubConfig, Keys, PeerKey,
     PrivateKey, Rejection, Role, Security, Station, StationConfig, StationId,
 };
+use corridor_testbed::config::{self as testbed, keys};
+use corridor_testbed::{Air, Bed};
 
 const A: StationId = StationId(1);
 const B: StationId = StationId(2);
 const C: StationId = StationId(3);
 const DELAY: Duration = Duration::from_millis(5);
 
-fn private(id: StationId) -> PrivateKey {
-    PrivateKey::from_random([id.0 as u8; 32])
-}
-
-fn keys(me: StationId, peers: &[StationId], started_ns: u64) -> Security {
-    let peer = |&station| PeerKey { station, public: private(station).public(), psk: None };
-    let peers = peers.iter().map(peer).collect();
-    Security::Keys(Box::new(Keys { private: private(me), peers, started_ns }))
-}
-
 fn config(me: StationId, peer: StationId, coding: CodingParams) -> StationConfig {
-    StationConfig {
-        id: me,
-        role: Role::Endpoint { peer, helper: None },
-        security: keys(me, &[peer], 1_000),
-        ingress_packets: 1_000,
-        coding,
-        link_errors: LinkErrors::Measured,
-        frame_len_max: 1_400,
-        frame_len_min: 0,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
-    }
+    let role = Role::Endpoint { peer, helper: None };
+    let security = keys(me, &[peer], 1_000);
+    let (ingress_packets, frame_len_max) = (1_000, 1_400);
+    StationConfig { security, coding, ingress_packets, frame_len_max, ..testbed::config(me, role) }
 }
 
 fn plain(me: StationId, peer: StationId) -> StationConfig {
@@ -57,99 +41,23 @@ fn packet(number: u32) -> Vec<u8> {
     packet
 }
 
-/// Two stations, and the two ways between them.
-struct Net {
-    now: Time,
-    ends: [Station; 2],
-    /// What is under way: when it arrives, where, and what it is.
-    air: Vec<(Time, usize, Vec<u8>)>,
-    loss_ratio: f64,
-    /// How long a frame takes.
-    delay: Duration,
-    /// Longest time that it takes beyond that: later ones may overtake it.
-    jitter: Duration,
-    dice: Stream,
-    /// Packets delivered at either end.
-    delivered: [Vec<Vec<u8>>; 2],
-    events: Vec<Event>,
-    /// Everything that was sent, with who sent it.
-    sent: Vec<(usize, Vec<u8>)>,
-    /// Which frames never arrive, beside those that are lost by chance.
-    stopped: fn(&[u8]) -> bool,
+/// Two stations, and the path between them.
+fn joined(configs: [StationConfig; 2]) -> Bed<Air> {
+    let [a, b] = configs;
+    Bed::new([station(a, 1, Time::ZERO), station(b, 2, Time::ZERO)], Air::new(DELAY))
 }
 
-impl Net {
-    fn new(configs: [StationConfig; 2]) -> Self {
-        let [a, b] = configs;
-        Net {
-            now: Time::ZERO,
-            ends: [station(a, 1, Time::ZERO), station(b, 2, Time::ZERO)],
-            air: Vec::new(),
-            loss_ratio: 0.0,
-            delay: DELAY,
-            jitter: Duration::ZERO,
-            dice: Stream::from_seed([9; 32]),
-            delivered: [Vec::new(), Vec::new()],
-            events: Vec::new(),
-            sent: Vec::new(),
-            stopped: |_| false,
+/// Runs until something was sent; the last of it.
+fn wait_for(net: &mut Bed<Air>, is_it: impl Fn(usize, &[u8]) -> bool) -> Vec<u8> {
+    for _ in 0..400_000 {
+        net.world.log = Some(Vec::new());
+        net.run(Duration::from_millis(1));
+        let sent = net.world.log.take().unwrap_or_default();
+        if let Some(it) = sent.into_iter().rev().find(|it| is_it(it.from, &it.frame)) {
+            return it.frame;
         }
     }
-
-    /// One millisecond.
-    fn step(&mut self) {
-        self.now += Duration::from_millis(1);
-        let now = self.now;
-        let (due, later) = core::mem::take(&mut self.air).into_iter().partition(|it| it.0 <= now);
-        self.air = later;
-        let due: Vec<_> = due;
-        for (_, to, frame) in due {
-            self.ends[to].handle_frame(now, &frame);
-        }
-        for (index, end) in self.ends.iter_mut().enumerate() {
-            end.handle_timeout(now);
-            while let Some(transmit) = end.poll_transmit(now) {
-                let frame = transmit.frame.to_vec();
-                let is_lost = self.dice.random::<f64>() < self.loss_ratio;
-                if !is_lost && !(self.stopped)(&frame) {
-                    let at = now + self.delay + self.jitter.mul_f64(self.dice.random());
-                    self.air.push((at, 1 - index, frame.clone()));
-                }
-                self.sent.push((index, frame));
-            }
-            self.delivered[index]
-                .extend(core::iter::from_fn(|| end.poll_packet().map(|it| it.to_vec())));
-            self.events.extend(core::iter::from_fn(|| end.poll_event()));
-        }
-    }
-
-    fn run(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.now < end {
-            self.sent.clear();
-            self.step();
-        }
-    }
-
-    fn is_up(&self) -> bool {
-        self.ends[0].is_up(B) && self.ends[1].is_up(A)
-    }
-
-    fn agreed(&self) -> u64 {
-        self.ends.iter().map(|end| end.stats().secrets_agreed).sum()
-    }
-
-    /// Runs until something was sent; the last of it.
-    fn wait_for(&mut self, is_it: impl Fn(usize, &[u8]) -> bool) -> Vec<u8> {
-        for _ in 0..400_000 {
-            self.sent.clear();
-            self.step();
-            if let Some((_, frame)) = self.sent.iter().rev().find(|(by, frame)| is_it(*by, frame)) {
-                return frame.clone();
-            }
-        }
-        panic!("it never came");
-    }
+    panic!("it never came");
 }
 
 fn is_initiation(frame: &[u8]) -> bool {
@@ -163,14 +71,14 @@ fn every_mode_of_a_pair_crosses_under_keys() {
     let tcp_nc = |me, peer| config(me, peer, CodingParams::tcp_nc());
     let modes: [fn(StationId, StationId) -> StationConfig; 4] = [window, block, tcp_nc, plain];
     for mode in modes {
-        let mut net = Net::new([mode(A, B), mode(B, A)]);
+        let mut net = joined([mode(A, B), mode(B, A)]);
         net.run(Duration::from_millis(500));
-        assert!(net.is_up());
-        net.ends[0].handle_packet(net.now, &packet(7));
+        assert!(net.all_up());
+        net.put(0, &packet(7));
         net.run(Duration::from_millis(500));
-        assert_eq!(net.delivered, [vec![], vec![packet(7)]], "{:?}", net.ends[0].config());
-        let refused = |end: &Station| end.stats().frames_rejected;
-        assert_eq!(net.ends.each_ref().map(refused), [0, 0]);
+        assert_eq!(net.delivered, [vec![], vec![packet(7)]], "{:?}", net[0].config());
+        let refused = |at: usize| net[at].stats().frames_rejected;
+        assert_eq!([refused(0), refused(1)], [0, 0]);
     }
 }
 
@@ -189,14 +97,14 @@ fn each_peer_needs_a_public_key_and_a_helper_is_one() {
 
 #[test]
 fn no_packet_is_lost_by_secrets_that_follow_each_other() {
-    let mut net = Net::new([plain(A, B), plain(B, A)]);
+    let mut net = joined([plain(A, B), plain(B, A)]);
     net.run(Duration::from_millis(500));
     let mut numbers = 0..;
     let mut given = [Vec::new(), Vec::new()];
     while net.agreed() < 5 {
         for (end, given) in given.iter_mut().enumerate() {
             let packet = packet(numbers.next().unwrap());
-            net.ends[end].handle_packet(net.now, &packet);
+            net.put(end, &packet);
             given.push(packet);
         }
         net.run(Duration::from_millis(2));
@@ -204,7 +112,7 @@ fn no_packet_is_lost_by_secrets_that_follow_each_other() {
     net.run(Duration::from_secs(1));
     let [at_a, at_b] = given;
     assert_eq!(net.delivered, [at_b, at_a]);
-    for end in &net.ends {
+    for end in net.stations() {
         let stats = end.stats();
         assert_eq!((stats.frames_rejected, stats.frames_unknown_session), (0, 0));
         assert_eq!(stats.sessions_accepted, 1);
@@ -216,97 +124,98 @@ fn no_packet_is_lost_by_secrets_that_follow_each_other() {
 #[test]
 fn a_rekey_under_losses_and_load_costs_no_symbol() {
     let mut net =
-        Net::new([config(A, B, CodingParams::window()), config(B, A, CodingParams::window())]);
-    net.loss_ratio = 0.3;
+        joined([config(A, B, CodingParams::window()), config(B, A, CodingParams::window())]);
+    net.world.loss_ratio = 0.3;
     net.run(Duration::from_secs(5));
-    assert!(net.is_up());
+    assert!(net.all_up());
     let first = net.agreed();
     let mut given = Vec::new();
     while net.agreed() < first + 3 {
         given.push(packet(given.len() as u32));
-        net.ends[0].handle_packet(net.now, given.last().unwrap());
+        net.put(0, given.last().unwrap());
         net.run(Duration::from_millis(5));
-        assert!(net.is_up(), "the session goes on");
+        assert!(net.all_up(), "the session goes on");
     }
     net.run(Duration::from_secs(2));
-    let [_, arrived] = &net.delivered;
+    let arrived = &net.delivered[1];
     assert_eq!((arrived.len(), arrived), (given.len(), &given));
-    assert!(net.ends.iter().all(|end| end.stats().frames_rejected == 0));
+    assert!(net.stations().all(|end| end.stats().frames_rejected == 0));
 }
 
 #[test]
 fn an_old_secret_opens_nothing_when_the_next_is_in_use() {
-    let mut net = Net::new([plain(A, B), plain(B, A)]);
+    let mut net = joined([plain(A, B), plain(B, A)]);
     net.run(Duration::from_secs(1));
-    net.ends[0].handle_packet(net.now, &packet(1));
-    let held_back = net.wait_for(|by, frame| by == 0 && frame.len() > 100 && !is_initiation(frame));
+    net.put(0, &packet(1));
+    let held_back =
+        wait_for(&mut net, |by, frame| by == 0 && frame.len() > 100 && !is_initiation(frame));
     let late = held_back.clone();
     net.run(REKEY_AFTER_TIME + FORMER_SECRET_AGE_MAX + Duration::from_secs(1));
     assert_eq!(net.agreed(), 3, "two that crossed, and their successor");
-    let outcome = net.ends[1].handle_frame(net.now, &late);
+    let outcome = net.hear(1, &late);
     assert_eq!(outcome, FrameOutcome::Rejected(Rejection::NotAuthentic));
-    assert!(net.is_up());
+    assert!(net.all_up());
 }
 
 #[test]
 fn a_station_that_restarts_is_found_again_even_if_its_clock_went_back() {
     for started_ns in [2_000_000_000_000, 5] {
-        let mut net = Net::new([plain(A, B), plain(B, A)]);
+        let mut net = joined([plain(A, B), plain(B, A)]);
         net.run(Duration::from_secs(30));
         let security = keys(B, &[A], started_ns);
-        net.ends[1] = station(StationConfig { security, ..plain(B, A) }, 77, net.now);
+        net.start(1, station(StationConfig { security, ..plain(B, A) }, 77, net.now));
         let was = net.now;
-        while !net.is_up() || net.ends[1].stats().secrets_agreed == 0 {
+        while !net.all_up() || net[1].stats().secrets_agreed == 0 {
             net.run(Duration::from_millis(10));
             assert!(net.now - was < Duration::from_secs(1), "clock {started_ns}");
         }
-        net.ends[0].handle_packet(net.now, &packet(3));
+        net.put(0, &packet(3));
         net.run(Duration::from_secs(1));
         assert_eq!(net.delivered[1], [packet(3)]);
-        assert!(net.events.contains(&Event::SessionUp { peer: B, restarted: true }));
+        assert!(net.events.contains(&(0, Event::SessionUp { peer: B, restarted: true })));
     }
 }
 
 #[test]
 fn after_a_long_silence_the_secret_is_gone_and_the_session_goes_on_under_another() {
-    let mut net = Net::new([plain(A, B), plain(B, A)]);
+    let mut net = joined([plain(A, B), plain(B, A)]);
     net.run(Duration::from_secs(1));
-    net.stopped = |_| true;
+    net.world.passes = Box::new(|_| false);
     net.run(REJECT_AFTER_TIME + Duration::from_secs(1));
-    assert!(!net.ends[0].is_up(B) && !net.ends[1].is_up(A));
+    assert!(!net[0].is_up(B) && !net[1].is_up(A));
     net.events.clear();
-    net.stopped = |_| false;
+    net.world.passes = Box::new(|_| true);
     net.run(Duration::from_secs(2));
-    assert!(net.is_up());
-    net.ends[0].handle_packet(net.now, &packet(3));
+    assert!(net.all_up());
+    net.put(0, &packet(3));
     net.run(Duration::from_secs(1));
     assert_eq!(net.delivered[1], [packet(3)]);
-    let restarted = |event: &&Event| matches!(event, Event::SessionUp { .. });
+    let restarted = |said: &&(usize, Event)| matches!(said.1, Event::SessionUp { .. });
     assert_eq!(net.events.iter().find(restarted), None, "nobody has restarted");
 }
 
 #[test]
 fn a_lost_second_message_delays_and_does_no_more() {
-    let mut net = Net::new([plain(A, B), plain(B, A)]);
-    net.stopped = |frame| frame.len() == RESPONSE_LEN;
+    let mut net = joined([plain(A, B), plain(B, A)]);
+    net.world.passes = Box::new(|it| it.frame.len() != RESPONSE_LEN);
     net.run(Duration::from_secs(3));
-    assert!(!net.is_up() && net.agreed() == 0);
-    net.stopped = |_| false;
+    assert!(!net.all_up() && net.agreed() == 0);
+    net.world.passes = Box::new(|_| true);
     net.run(Duration::from_millis(500));
-    assert!(net.is_up());
+    assert!(net.all_up());
 }
 
 #[test]
 fn what_is_recorded_brings_nothing_back() {
-    let mut net = Net::new([plain(A, B), plain(B, A)]);
-    let mut recorded = Vec::new();
-    for _ in 0..2_000 {
-        net.step();
-        recorded.extend(net.sent.drain(..).filter(|(by, _)| *by == 0).map(|(_, frame)| frame));
-    }
+    let mut net = joined([plain(A, B), plain(B, A)]);
+    net.world.log = Some(Vec::new());
+    net.run(Duration::from_secs(2));
+    let sent = net.world.log.take().unwrap_or_default();
+    let of_a = sent.into_iter().filter(|it| it.from == 0);
+    let recorded: Vec<Vec<u8>> = of_a.map(|it| it.frame).collect();
     assert!(recorded.iter().any(|frame| is_initiation(frame)));
     for frame in &recorded {
-        let outcome = net.ends[1].handle_frame(net.now, frame);
+        let outcome = net.hear(1, frame);
         let is_refused = matches!(outcome, FrameOutcome::Rejected(_));
         assert!(is_refused, "{outcome:?} for {} bytes", frame.len());
     }
@@ -323,37 +232,37 @@ fn what_is_recorded_brings_nothing_back() {
 #[test]
 fn wrong_keys_are_kept_out_and_shown() {
     let stranger = |me, peer, private: PrivateKey| {
-        let public = self::private(peer).public();
+        let public = testbed::private(peer).public();
         let peers = vec![PeerKey { station: peer, public, psk: None }];
         let keys = Keys { private, peers, started_ns: 1_000 };
         StationConfig { security: Security::Keys(Box::new(keys)), ..plain(me, peer) }
     };
     // B has another private key than A expects.
     let other = PrivateKey::from_random([99; 32]);
-    let mut net = Net::new([plain(A, B), stranger(B, A, other.clone())]);
-    let initiation = net.wait_for(|by, frame| by == 1 && is_initiation(frame));
+    let mut net = joined([plain(A, B), stranger(B, A, other.clone())]);
+    let initiation = wait_for(&mut net, |by, frame| by == 1 && is_initiation(frame));
     let public = other.public();
-    let seen = net.ends[0].examine(&initiation);
+    let seen = net[0].examine(&initiation);
     assert_eq!(seen, Unopened::OtherPublicKey { names: B, public });
-    let initiation = net.wait_for(|by, frame| by == 0 && is_initiation(frame));
-    assert_eq!(net.ends[1].examine(&initiation), Unopened::NotOurPublicKey { names: A });
+    let initiation = wait_for(&mut net, |by, frame| by == 0 && is_initiation(frame));
+    assert_eq!(net[1].examine(&initiation), Unopened::NotOurPublicKey { names: A });
     net.run(Duration::from_secs(5));
-    assert!(!net.is_up() && net.agreed() == 0);
+    assert!(!net.all_up() && net.agreed() == 0);
 
     // One of them has a shared secret.
     let shared = StationConfig { security: [7; 32].into(), ..plain(B, A) };
-    let mut net = Net::new([plain(A, B), shared]);
-    let hello = net.wait_for(|by, _| by == 1);
-    assert_eq!(net.ends[0].examine(&hello), Unopened::OtherSecret { names: B });
-    let initiation = net.wait_for(|by, _| by == 0);
-    assert_eq!(net.ends[1].examine(&initiation), Unopened::HasKeys { names: A });
+    let mut net = joined([plain(A, B), shared]);
+    let hello = wait_for(&mut net, |by, _| by == 1);
+    assert_eq!(net[0].examine(&hello), Unopened::OtherSecret { names: B });
+    let initiation = wait_for(&mut net, |by, _| by == 0);
+    assert_eq!(net[1].examine(&initiation), Unopened::HasKeys { names: A });
     net.run(Duration::from_secs(5));
-    assert!(!net.is_up());
+    assert!(!net.all_up());
 }
 
 #[test]
 fn forged_messages_of_each_length_leave_no_trace() {
-    let mut net = Net::new([plain(A, B), plain(B, A)]);
+    let mut net = joined([plain(A, B), plain(B, A)]);
     net.run(Duration::from_secs(1));
     let initiation =
         station(plain(A, B), 3, net.now).poll_transmit(net.now).unwrap().frame.to_vec();
@@ -362,45 +271,45 @@ fn forged_messages_of_each_length_leave_no_trace() {
             let mut frame = initiation.clone();
             frame.resize(len, fill);
             frame.iter_mut().skip(INITIATION_LEN / 2).for_each(|byte| *byte ^= fill | 1);
-            let outcome = net.ends[1].handle_frame(net.now, &frame);
+            let outcome = net.hear(1, &frame);
             assert!(matches!(outcome, FrameOutcome::Rejected(_)), "{len} bytes: {outcome:?}");
-            net.ends[1].examine(&frame);
+            net[1].examine(&frame);
         }
     }
     net.run(Duration::from_secs(1));
-    assert!(net.is_up() && net.agreed() == 2);
+    assert!(net.all_up() && net.agreed() == 2);
 }
 
 #[test]
 fn whatever_is_lost_overtaken_or_restarted_the_two_find_each_other() {
     for seed in 0..24 {
-        let mut net = Net::new([plain(A, B), plain(B, A)]);
-        net.dice = Stream::from_seed([seed; 32]);
+        let mut net = joined([plain(A, B), plain(B, A)]);
+        net.world.dice = Stream::from_seed([seed; 32]);
         for round in 0..6 {
-            net.loss_ratio = net.dice.random::<f64>() * 0.9;
-            net.jitter = Duration::from_millis(net.dice.random_range(0..50));
-            let quiet = net.dice.random_range(0..4) == 0;
-            net.stopped = if quiet { |_| true } else { |_| false };
-            if net.dice.random_range(0..3) == 0 {
-                let (me, peer) = if net.dice.random() { (A, B) } else { (B, A) };
-                let clock = net.dice.random_range(0..1_000_000_000_000);
+            net.world.loss_ratio = net.world.dice.random::<f64>() * 0.9;
+            net.world.jitter = Duration::from_millis(net.world.dice.random_range(0..50));
+            let quiet = net.world.dice.random_range(0..4) == 0;
+            net.world.passes = Box::new(move |_| !quiet);
+            if net.world.dice.random_range(0..3) == 0 {
+                let (me, peer) = if net.world.dice.random() { (A, B) } else { (B, A) };
+                let clock = net.world.dice.random_range(0..1_000_000_000_000);
                 let config =
                     StationConfig { security: keys(me, &[peer], clock), ..plain(me, peer) };
                 let entropy = 100 + round;
-                net.ends[usize::from(me.0) - 1] = station(config, entropy, net.now);
+                net.start(usize::from(me.0) - 1, station(config, entropy, net.now));
             }
-            let span = Duration::from_millis(net.dice.random_range(0..100_000));
+            let span = Duration::from_millis(net.world.dice.random_range(0..100_000));
             net.run(span);
         }
-        net.loss_ratio = 0.0;
-        net.stopped = |_| false;
+        net.world.loss_ratio = 0.0;
+        net.world.passes = Box::new(|_| true);
         // The longest that one waits who does not know that the other has restarted.
         net.run(Duration::from_secs(17));
-        assert!(net.is_up(), "seed {seed}");
-        net.delivered = Default::default();
+        assert!(net.all_up(), "seed {seed}");
+        net.forget();
         let [to_b, to_a] = [packet(1), packet(2)];
-        net.ends[0].handle_packet(net.now, &to_b);
-        net.ends[1].handle_packet(net.now, &to_a);
+        net.put(0, &to_b);
+        net.put(1, &to_a);
         net.run(Duration::from_secs(1));
         assert_eq!(net.delivered, [vec![to_a], vec![to_b]], "seed {seed}");
     }
@@ -414,14 +323,14 @@ fn two_that_begin_at_once_hear_each_other_however_long_the_path_is() {
     let uneven = [1_000, 2_000, 3_000].map(|jitter| (ms(1), ms(jitter)));
     let paths = even.into_iter().chain(uneven.into_iter().cycle().take(30));
     for (seed, (delay, jitter)) in (0..).zip(paths) {
-        let mut net = Net::new([plain(A, B), plain(B, A)]);
-        (net.delay, net.jitter) = (delay, jitter);
-        net.dice = Stream::from_seed([seed; 32]);
+        let mut net = joined([plain(A, B), plain(B, A)]);
+        (net.world.delay, net.world.jitter) = (delay, jitter);
+        net.world.dice = Stream::from_seed([seed; 32]);
         net.run(Duration::from_secs(30));
-        net.delivered = Default::default();
+        net.forget();
         let [to_b, to_a] = [packet(1), packet(2)];
-        net.ends[0].handle_packet(net.now, &to_b);
-        net.ends[1].handle_packet(net.now, &to_a);
+        net.put(0, &to_b);
+        net.put(1, &to_a);
         net.run(delay + jitter + ms(100));
         assert_eq!(
             net.delivered,
@@ -440,29 +349,13 @@ fn a_hub_has_a_secret_with_each_neighbour_and_takes_no_other_key_for_it() {
         own: vec!["10.9.0.1".parse().unwrap()],
         one_channel: false,
     };
-    let mut hub = Hub::new(hub, [1; 32], Time::ZERO).unwrap();
+    let hub = Hub::new(hub, [1; 32], Time::ZERO).unwrap();
     // The third says that it is C, with B's key.
-    let thief = keys(B, &[A], 1_000);
-    let mut others = [
-        station(plain(B, A), 2, Time::ZERO),
-        station(StationConfig { security: thief, ..plain(C, A) }, 3, Time::ZERO),
-    ];
-    for ms in 0..3_000 {
-        let now = Time::from_millis(ms);
-        hub.handle_timeout(now);
-        while let Some(transmit) = hub.poll_transmit(now) {
-            let frame = transmit.frame.to_vec();
-            for other in &mut others {
-                other.handle_frame(now, &frame);
-            }
-        }
-        for other in &mut others {
-            other.handle_timeout(now);
-            while let Some(transmit) = other.poll_transmit(now) {
-                hub.handle_frame(now, transmit.frame);
-            }
-        }
-    }
-    assert_eq!([B, C].map(|id| hub.station(id).unwrap().is_up(id)), [true, false]);
-    assert_eq!(others.each_ref().map(|other| other.is_up(A)), [true, false]);
+    let thief = StationConfig { security: keys(B, &[A], 1_000), ..plain(C, A) };
+    let others = [station(plain(B, A), 2, Time::ZERO), station(thief, 3, Time::ZERO)];
+    let stations = [hub.into()].into_iter().chain(others.map(AnyStation::from));
+    let mut star = Bed::new(stations, Air::new(Duration::ZERO));
+    star.run(Duration::from_secs(3));
+    assert_eq!([B, C].map(|id| star[0].is_up(id)), [true, false]);
+    assert_eq!([1, 2].map(|at| star[at].is_up(A)), [true, false]);
 }

@@ -4,54 +4,22 @@ use core::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::packet::{PureAck, read_count, set_ip_len};
-use corridor_proto::{
-    CodingParams, LinkErrors, Role, Station, StationConfig, StationId, Stats, bounds::FRAME_LEN_MIN,
-};
+use corridor_proto::{CodingParams, Station, StationConfig, Stats, bounds::FRAME_LEN_MIN};
+use corridor_testbed::config as testbed;
+use corridor_testbed::{Air, Bed};
 
-fn station(id: u8, coding: CodingParams) -> Station {
-    let config = StationConfig {
-        id: StationId(u16::from(id)),
-        role: Role::Endpoint { peer: StationId(u16::from(3 - id)), helper: None },
-        security: [7; 32].into(),
-        coding,
-        link_errors: LinkErrors::Measured,
-        ingress_packets: 100,
-        frame_len_max: 1500,
-        frame_len_min: FRAME_LEN_MIN,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
-    };
-    Station::new(config, [id; 32], Time::ZERO).expect("it is sound")
-}
-
-/// Packets that come out of the second station while so much time passes.
-fn exchange(stations: &mut [Station; 2], now: &mut Time, ms: u64) -> usize {
-    let mut delivered = 0;
-    for _ in 0..ms {
-        *now += Duration::from_millis(1);
-        for from in [0, 1] {
-            stations[from].handle_timeout(*now);
-            while let Some(transmit) = stations[from].poll_transmit(*now) {
-                let frame = transmit.frame.to_vec();
-                stations[1 - from].handle_frame(*now, &frame);
-            }
-        }
-        while let Some(packet) = stations[1].poll_packet() {
-            assert!(packet.view().tcp_flags() != 0, "what was read comes with it");
-            delivered += 1;
-        }
-        while stations[0].poll_packet().is_some() {}
-    }
-    delivered
+fn station(id: u16, coding: CodingParams) -> Station {
+    let frame_len_min = FRAME_LEN_MIN;
+    let config = StationConfig { coding, frame_len_min, ..testbed::end(id) };
+    Station::new(config, [id as u8; 32], Time::ZERO).expect("it is sound")
 }
 
 fn reads_per_packet(coding: CodingParams) -> (f64, Stats) {
     const PACKETS: u32 = 20;
-    let mut stations = [station(1, coding), station(2, coding)];
-    let mut now = Time::ZERO;
-    exchange(&mut stations, &mut now, 300);
+    let stations = [station(1, coding), station(2, coding)];
+    let mut pair = Bed::new(stations, Air::new(Duration::ZERO));
+    pair.run(Duration::from_millis(300));
     let before = read_count();
-    let (mut sent, mut delivered) = (0, 0);
     for number in 0..PACKETS {
         let (from, to) = (([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), 80));
         let (sequence, ack, timestamps) = (1 + 100 * number, number, Some((number, 0)));
@@ -62,14 +30,13 @@ fn reads_per_packet(coding: CodingParams) -> (f64, Stats) {
         let len = data.len();
         set_ip_len(&mut data, len);
         for packet in [ack, data] {
-            stations[0].handle_packet(now, &packet);
-            sent += 1;
+            pair.put(0, &packet);
         }
-        delivered += exchange(&mut stations, &mut now, 5);
+        pair.run(Duration::from_millis(5));
     }
-    delivered += exchange(&mut stations, &mut now, 500);
-    assert_eq!(delivered, sent);
-    ((read_count() - before) as f64 / f64::from(2 * PACKETS), stations[0].stats().clone())
+    pair.run(Duration::from_millis(500));
+    assert_eq!(pair.delivered[1].len(), 2 * PACKETS as usize);
+    ((read_count() - before) as f64 / f64::from(2 * PACKETS), pair[0].stats().into_owned())
 }
 
 #[test]

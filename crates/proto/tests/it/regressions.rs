@@ -33,7 +33,7 @@ fn a_helper_that_slept_half_a_round_of_blocks_does_not_move_the_decoder_on() {
         }),
         1,
     );
-    net.delay = Duration::from_micros(100);
+    net.world.delay = Duration::from_micros(100);
     let lossy = |flight: &Flight| {
         flight.kind != Kind::Hello && (flight.from, flight.to) == (S, D) && flight.draw < 0.3
     };
@@ -41,7 +41,7 @@ fn a_helper_that_slept_half_a_round_of_blocks_does_not_move_the_decoder_on() {
         for _ in 0..20 {
             net.offer(S, 100);
         }
-        net.run_until(net.now + Duration::from_millis(2));
+        net.run_for(Duration::from_millis(2));
     };
     net.run_until(at(1_000));
     net.lose(lossy);
@@ -74,7 +74,7 @@ fn a_helper_that_the_decoder_cannot_hear_does_not_slow_the_flow() {
     type Rule = fn(&Flight) -> bool;
     let delay_mean = |configs: Vec<StationConfig>, gap_ms, deaf: Rule| {
         let mut net = Net::new(configs, 1);
-        net.rate_bps = Some(20_000_000);
+        net.world.rate_bps = Some(20_000_000);
         net.lose(move |flight| match (flight.from, flight.to) {
             (S, D) => flight.draw < 0.4,
             (H, D) | (D, H) if deaf(flight) => true,
@@ -106,8 +106,8 @@ fn a_helper_that_the_decoder_cannot_hear_does_not_slow_the_flow() {
 /// Two endpoints with packets put in every `gap_ms`, and silence from 3 s to 6 s.
 fn outage(gap_ms: u64) -> Net {
     let mut net = Net::new(pair(|_| ()), 1);
-    net.delay = Duration::from_millis(5);
-    net.rate_bps = Some(20_000_000);
+    net.world.delay = Duration::from_millis(5);
+    net.world.rate_bps = Some(20_000_000);
     net.lose(|flight| flight.sent_in(3_000..6_000));
     net.run_until(at(1_000));
     net.offer_until(S, 1_200, gap_ms, at(6_000));
@@ -120,10 +120,10 @@ fn delivery_resumes_one_deadline_after_an_outage() {
     let mut net = outage(10);
     net.offer_until(S, 1_200, 10, at(12_000));
     net.run_until(at(15_000));
-    let first = net.deliveries.iter().find(|delivery| delivery.at > at(5_000)).unwrap().at;
+    let first = net.world.deliveries.iter().find(|delivery| delivery.at > at(5_000)).unwrap().at;
     assert!(first <= at(7_300), "the first packet comes at {first}");
     let slow = |d: &&Delivery| d.at > at(6_000) && net.delay_of(d).as_millis() > 200;
-    let last_slow = net.deliveries.iter().rfind(slow).map(|delivery| delivery.at);
+    let last_slow = net.world.deliveries.iter().rfind(slow).map(|delivery| delivery.at);
     assert!(last_slow <= Some(at(7_300)), "late packets until {last_slow:?}");
 }
 
@@ -146,7 +146,7 @@ fn redundancy_falls_back_after_an_outage() {
 #[test]
 fn a_dead_peer_is_asked_after_not_sent_to() {
     let mut net = Net::new(pair(|_| ()), 1);
-    net.rate_bps = Some(20_000_000);
+    net.world.rate_bps = Some(20_000_000);
     net.run_until(at(1_000));
     net.offer_until(S, 1_200, 2, at(2_000));
     net.stop(D);
@@ -171,7 +171,7 @@ fn a_frame_lost_after_a_pause_is_repaired_as_soon_as_any() {
         net.offer(S, 100);
         let number = net.offered_at.len() as u32 - 1;
         net.run_until(lost_at + Duration::from_secs(5));
-        let delivery = net.deliveries.iter().find(|delivery| delivery.number == number);
+        let delivery = net.world.deliveries.iter().find(|delivery| delivery.number == number);
         let delay = net.delay_of(delivery.expect("repaired"));
         let bounds = Duration::from_millis(20)..=Duration::from_millis(150);
         assert!(bounds.contains(&delay), "after {pause_ms} ms: {delay:?}");
@@ -200,9 +200,9 @@ fn a_paced_station_sets_no_timer_in_the_past_while_its_peer_is_away() {
         net.offer_until(S, 1_200, 5, at(30_000));
         net.start(D);
         net.lose(|_| false);
-        let before = net.deliveries.len();
+        let before = net.world.deliveries.len();
         net.offer_until(S, 1_200, 5, at(33_000));
-        assert!(net.are_up(S, D) && net.deliveries.len() > before);
+        assert!(net.are_up(S, D) && net.world.deliveries.len() > before);
     }
 }
 
@@ -217,7 +217,7 @@ fn a_paced_dense_code_sets_no_timer_in_the_past() {
             }),
             1,
         );
-        net.delay = Duration::from_millis(5);
+        net.world.delay = Duration::from_millis(5);
         net.run_until(at(1_000));
         net.lose(move |flight| flight.draw < erasure_ratio);
         for burst in 0..4 {
@@ -235,7 +235,7 @@ fn recordings(configs: &[StationConfig]) -> Vec<Vec<(usize, Vec<u8>)>> {
     let runs = (2..10).map(|run| {
         let mut net = Net::new(configs.to_vec(), run);
         net.run_until(at(12_000));
-        net.hellos
+        core::mem::take(&mut net.world.hellos)
     });
     runs.collect()
 }
@@ -245,7 +245,7 @@ fn recordings(configs: &[StationConfig]) -> Vec<Vec<(usize, Vec<u8>)>> {
 fn play_back(net: &mut Net, recordings: &[Vec<(usize, Vec<u8>)>], stations: usize, until: Time) {
     let mut step = 0;
     while net.now < until {
-        net.run_until(net.now + Duration::from_nanos(1_000_000_000 / 300));
+        net.run_for(Duration::from_nanos(1_000_000_000 / 300));
         let run = &recordings[step % recordings.len()];
         let (from, frame) = &run[step / recordings.len() % run.len()];
         (0..stations).filter(|to| to != from).for_each(|to| net.inject(to, frame));
@@ -303,14 +303,14 @@ fn an_overtaken_greeting_does_not_take_an_accepted_session_away() {
     net.start(D);
     let accepted = |net: &Net| [S, D].map(|at| net.stats(at).sessions_accepted);
     while accepted(&net)[S] == 0 {
-        net.run_until(net.now + Duration::from_millis(1));
+        net.run_for(Duration::from_millis(1));
     }
     assert_eq!(accepted(&net), [1, 0], "S has accepted D, but not the other way");
     // What D says now is overtaken by what it says once it has accepted S.
-    let first = net.hellos.len();
+    let first = net.world.hellos.len();
     net.lose(|_| true);
-    net.run_until(net.now + Duration::from_millis(200));
-    let overtaken = net.hellos.split_off(first);
+    net.run_for(Duration::from_millis(200));
+    let overtaken = net.world.hellos.split_off(first);
     net.lose(|_| false);
     net.run_until(at(1_000));
     assert!(net.are_up(S, D));
@@ -336,9 +336,9 @@ fn peers_with_different_frame_lengths_exchange_packets_both_ways() {
         net.run_until(at(1_000));
         for _ in 0..300 {
             for station in [S, D] {
-                assert!(net.offer(station, net.mtu(station)) && net.offer(station, 64));
+                assert!(net.offer(station, net[station].tunnel_mtu()) && net.offer(station, 64));
             }
-            net.run_until(net.now + Duration::from_millis(5));
+            net.run_for(Duration::from_millis(5));
         }
         net.run_until(at(5_000));
         for station in [S, D] {
@@ -358,12 +358,12 @@ fn a_helper_with_shorter_frames_sends_none_too_long() {
         flight.kind == Kind::Enc && (flight.from, flight.to) == (S, D) && flight.draw < 0.3
     });
     net.run_until(at(1_000));
-    let mtu = net.mtu(S);
+    let mtu = net[S].tunnel_mtu();
     for _ in 0..300 {
         net.offer(S, mtu);
-        net.run_until(net.now + Duration::from_millis(2));
+        net.run_for(Duration::from_millis(2));
         net.offer(S, 700);
-        net.run_until(net.now + Duration::from_millis(2));
+        net.run_for(Duration::from_millis(2));
     }
     net.run_until(at(5_000));
     assert!(net.delivered_to(D).into_iter().eq(0..600));
@@ -384,14 +384,14 @@ fn acknowledgements_fit_the_frame() {
         }),
         1,
     );
-    net.rate_bps = Some(400_000_000);
+    net.world.rate_bps = Some(400_000_000);
     net.run_until(at(1_000));
     // All acknowledgements are lost while the encoder opens all blocks it may.
     net.lose(|flight| match flight.from {
         S => flight.draw < 0.3,
         _ => flight.sent_in(0..1_300),
     });
-    let mtu = net.mtu(S);
+    let mtu = net[S].tunnel_mtu();
     (0..16 * 1_024).for_each(|_| assert!(net.offer(S, mtu)));
     net.run_until(at(1_300));
     assert_eq!((net.stats(S).blocks_opened, net.stats(S).blocks_acknowledged), (16, 0));

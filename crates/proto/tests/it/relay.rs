@@ -12,14 +12,13 @@ use corridor_packet::{PacketRef, checksum};
 use corridor_proto::bounds::{HELLO_INTERVAL_SLOW, PEER_SILENT_HELLOS};
 use corridor_proto::relay::{Adaptive, Hold, RelayConfig};
 use corridor_proto::{
-    CodingParams, ConfigError, Destination, Event, FrameOutcome, LinkErrors, PacketOutcome,
-    Rejection, RelayCounters, RelayStation, RelayStationConfig, Role, StationConfig, StationId,
+    ConfigError, Destination, Event, FrameOutcome, PacketOutcome, Rejection, RelayCounters,
+    RelayStation, RelayStationConfig, RelayView, Role, StationConfig, StationId,
 };
+use corridor_testbed::config as testbed;
+use corridor_testbed::{Air, Bed, Logged};
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TransportSlice, icmpv4};
 use ipnet::IpNet;
-
-/// Frames that a station sends in a millisecond.
-const FRAMES_PER_MS: usize = 1;
 
 fn v4(at: usize) -> [u8; 4] {
     [10, 9, 0, at as u8 + 1]
@@ -30,18 +29,8 @@ fn v6(at: usize) -> [u8; 16] {
 }
 
 fn station(at: usize) -> StationConfig {
-    StationConfig {
-        id: StationId(at as u16 + 1),
-        role: Role::Relay,
-        security: [7; 32].into(),
-        coding: CodingParams::default(),
-        link_errors: LinkErrors::Measured,
-        ingress_packets: 100,
-        frame_len_max: 1_500,
-        frame_len_min: 46,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
-    }
+    let id = StationId(at as u16 + 1);
+    StationConfig { ingress_packets: 100, frame_len_min: 46, ..testbed::config(id, Role::Relay) }
 }
 
 /// The relay at a place in a row of so many: its neighbours lead to all behind them.
@@ -64,84 +53,43 @@ fn config(at: usize, count: usize, relay: RelayConfig) -> RelayStationConfig {
     RelayStationConfig { station: station(at), relay, neighbours, own, broadcast: false, ends }
 }
 
-struct Row {
-    now: Time,
-    stations: Vec<RelayStation>,
-    /// Packets that each station has handed to its host.
-    delivered: Vec<Vec<Vec<u8>>>,
-    events: Vec<Event>,
-    /// Frames as they were sent: from where, to whom, the bytes.
-    log: Vec<(usize, Destination, Vec<u8>)>,
+/// Relays that hear the next ones alone, and send a frame a millisecond.
+fn row_of(count: usize, relay: RelayConfig) -> Bed<Air> {
+    let make = |at| RelayStation::new(config(at, count, relay), [at as u8 + 1; 32], Time::ZERO);
+    let mut air = Air::with(Duration::ZERO, |it| it.from.abs_diff(it.to) == 1);
+    air.gap = ms(1);
+    air.log = Some(Vec::new());
+    Bed::new((0..count).map(|at| make(at).expect("a sound configuration")), air)
 }
 
-impl Row {
-    fn new(count: usize, relay: RelayConfig) -> Self {
-        let make = |at| RelayStation::new(config(at, count, relay), [at as u8 + 1; 32], Time::ZERO);
-        let stations = (0..count).map(|at| make(at).expect("a sound configuration")).collect();
-        let delivered = vec![Vec::new(); count];
-        Row { now: Time::ZERO, stations, delivered, events: Vec::new(), log: Vec::new() }
+/// The same, once all know their neighbours.
+fn met(count: usize, relay: RelayConfig) -> Bed<Air> {
+    let mut row = row_of(count, relay);
+    row.run(ms(2_000));
+    for at in 1..count {
+        assert!(row[at].is_up(StationId(at as u16)), "{at} does not know {}", at - 1);
     }
+    row
+}
 
-    /// The same, once all know their neighbours.
-    fn met(count: usize, relay: RelayConfig) -> Self {
-        let mut row = Row::new(count, relay);
-        row.run(2_000);
-        for at in 1..count {
-            assert!(row.stations[at].is_up(StationId(at as u16)), "{at} does not know {}", at - 1);
-        }
-        row
-    }
+fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
 
-    fn run(&mut self, ms: u64) {
-        for _ in 0..ms {
-            self.now += Duration::from_millis(1);
-            for at in 0..self.stations.len() {
-                self.stations[at].handle_timeout(self.now);
-                for _ in 0..FRAMES_PER_MS {
-                    let Some(transmit) = self.stations[at].poll_transmit(self.now) else { break };
-                    let (to, frame) = (transmit.to, transmit.frame.to_vec());
-                    self.log.push((at, to, frame.clone()));
-                    for near in [at.checked_sub(1), Some(at + 1)].into_iter().flatten() {
-                        self.hear(near, &frame);
-                    }
-                }
-            }
-            (0..self.stations.len()).for_each(|at| self.take(at));
-        }
-    }
+fn counters_of<W>(row: &Bed<W>, at: usize) -> RelayCounters {
+    row[at].relay().expect("a relay").relay_counters()
+}
 
-    fn hear(&mut self, at: usize, frame: &[u8]) -> Option<FrameOutcome> {
-        let outcome = self.stations.get_mut(at)?.handle_frame(self.now, frame);
-        self.take(at);
-        Some(outcome)
-    }
+fn view<W>(row: &Bed<W>, at: usize) -> RelayView {
+    row[at].relay().expect("a relay").view(row.now)
+}
 
-    fn take(&mut self, at: usize) {
-        while let Some(packet) = self.stations[at].poll_packet() {
-            self.delivered[at].push(packet.to_vec());
-        }
-        while let Some(event) = self.stations[at].poll_event() {
-            self.events.push(event);
-        }
-    }
-
-    fn put(&mut self, at: usize, packet: &[u8]) -> PacketOutcome {
-        let outcome = self.stations[at].handle_packet(self.now, packet);
-        self.take(at);
-        outcome
-    }
-
-    fn counters(&self, at: usize) -> RelayCounters {
-        self.stations[at].relay_counters()
-    }
-
-    /// The last frame of a station to another one.
-    fn last_frame(&self, from: usize, to: usize) -> Vec<u8> {
-        let destination = Destination::Station(StationId(to as u16 + 1));
-        let mut sent = self.log.iter().rev();
-        let found = sent.find(|(at, to, _)| (*at, *to) == (from, destination));
-        found.expect("there was one").2.clone()
-    }
+/// The last frame of a station to another one.
+fn last_frame(row: &Bed<Air>, from: usize, to: usize) -> Vec<u8> {
+    let destination = Destination::Station(StationId(to as u16 + 1));
+    let mut sent = row.world.logged().iter().rev();
+    let found = sent.find(|it| (it.from, it.to) == (from, destination));
+    found.expect("there was one").frame.clone()
 }
 
 fn datagram(from: usize, to: usize, hops: u8, payload: &[u8]) -> Vec<u8> {
@@ -173,42 +121,42 @@ fn after(packet: &[u8], relays: u8) -> Vec<u8> {
 
 #[test]
 fn opposite_packets_cross_two_to_a_frame_and_arrive_with_a_hop_less() {
-    let mut row = Row::met(3, RelayConfig::paper());
+    let mut row = met(3, RelayConfig::paper());
     let there: Vec<_> = (0..20_u8).map(|n| datagram(0, 2, 64, &[n; 900])).collect();
     let back: Vec<_> =
         (0..20_u8).map(|n| datagram6(2, 0, 9, &vec![n; 300 + 40 * usize::from(n)])).collect();
     for (there, back) in there.iter().zip(&back) {
         assert_eq!(row.put(0, there), PacketOutcome::Accepted);
         assert_eq!(row.put(2, back), PacketOutcome::Accepted);
-        row.run(10);
+        row.run(ms(10));
     }
-    row.run(100);
+    row.run(ms(100));
     let expected =
         |sent: &[Vec<u8>]| sent.iter().map(|packet| after(packet, 1)).collect::<Vec<_>>();
     assert_eq!(row.delivered[2], expected(&there));
     assert_eq!(row.delivered[0], expected(&back));
-    let relay = row.counters(1);
+    let relay = counters_of(&row, 1);
     assert_eq!((relay.relay_frames_coded, relay.relay_frames_plain), (20, 0), "{relay:?}");
     for end in [0, 2] {
-        let counters = row.counters(end);
+        let counters = counters_of(&row, end);
         assert_eq!(counters.relay_packets_decoded, 20, "{counters:?}");
         assert_eq!(counters.relay_decode_failures, 0, "{counters:?}");
     }
-    assert_eq!(row.stations[0].stats().packets_delivered, 20);
+    assert_eq!(row[0].stats().packets_delivered, 20);
 }
 
 #[test]
 fn without_coding_each_packet_has_a_frame_of_its_own() {
-    let mut row = Row::met(3, RelayConfig::plain());
+    let mut row = met(3, RelayConfig::plain());
     let sent = datagram(0, 2, 64, &[1; 100]);
     let back = datagram(2, 0, 64, &[2; 100]);
     row.put(0, &sent);
     row.put(2, &back);
-    row.run(20);
+    row.run(ms(20));
     assert_eq!(row.delivered[2], [after(&sent, 1)]);
     assert_eq!(row.delivered[0], [after(&back, 1)]);
-    assert_eq!(row.counters(1).relay_frames_plain, 2);
-    assert_eq!(row.counters(0).relay_announcements_sent, 0);
+    assert_eq!(counters_of(&row, 1).relay_frames_plain, 2);
+    assert_eq!(counters_of(&row, 0).relay_announcements_sent, 0);
 }
 
 /// Nobody tells a station of the MAC's retries: what waits for them never comes, and the view says
@@ -217,34 +165,34 @@ fn without_coding_each_packet_has_a_frame_of_its_own() {
 fn what_follows_retries_is_off() {
     let holding = RelayConfig { adaptive: Adaptive::Holding, ..RelayConfig::paper_adaptive() };
     for (relay, coding) in [(RelayConfig::paper_adaptive(), false), (holding, true)] {
-        let mut row = Row::met(3, relay);
+        let mut row = met(3, relay);
         row.put(0, &datagram(0, 2, 64, &[1; 100]));
         row.put(2, &datagram(2, 0, 64, &[2; 100]));
-        row.run(4);
+        row.run(ms(4));
         assert_eq!((row.delivered[2].len(), row.delivered[0].len()), (1, 1), "nothing is held");
-        assert_eq!(row.counters(1).relay_frames_coded, 0);
-        let view = row.stations[1].view(row.now);
+        assert_eq!(counters_of(&row, 1).relay_frames_coded, 0);
+        let view = view(&row, 1);
         assert_eq!((view.coding, view.hold), (coding, Hold::None));
     }
 }
 
 #[test]
 fn what_is_decoded_is_combined_again_along_a_row() {
-    let mut row = Row::met(5, RelayConfig::paper());
+    let mut row = met(5, RelayConfig::paper());
     for number in 0..30_u8 {
         let (there, back) =
             (datagram(0, 4, 64, &[number; 700]), datagram(4, 0, 64, &[number; 500]));
         row.put(0, &there);
         row.put(4, &back);
-        row.run(10);
+        row.run(ms(10));
     }
-    row.run(1_000);
+    row.run(ms(1_000));
     for (at, from) in [(0, 4), (4, 0)] {
         assert_eq!(row.delivered[at].len(), 30);
         let first = datagram(from, at, 64, &[0; 700][..if at == 4 { 700 } else { 500 }]);
         assert_eq!(row.delivered[at][0], after(&first, 3));
     }
-    let all: Vec<_> = (0..5).map(|at| row.counters(at)).collect();
+    let all: Vec<_> = (0..5).map(|at| counters_of(&row, at)).collect();
     assert!(all.iter().map(|it| it.relay_packets_recoded).sum::<u64>() > 40, "{all:?}");
     assert!(all.iter().all(|it| it.relay_decode_failures == 0), "{all:?}");
 }
@@ -252,22 +200,22 @@ fn what_is_decoded_is_combined_again_along_a_row() {
 /// By default nothing is combined before neighbours say that they overhear this node.
 #[test]
 fn by_default_coding_begins_once_neighbours_announce_to_overhear() {
-    let mut row = Row::met(3, RelayConfig::default());
-    let mut exchange = |ms: u64| {
-        for number in 0..ms / 4 {
+    let mut row = met(3, RelayConfig::default());
+    let mut exchange = |span: u64| {
+        for number in 0..span / 4 {
             row.put(0, &datagram(0, 2, 64, &number.to_be_bytes()));
             row.put(0, &datagram(0, 2, 63, &number.to_be_bytes()));
             row.put(2, &datagram(2, 0, 64, &number.to_be_bytes()));
             row.put(2, &datagram(2, 0, 63, &number.to_be_bytes()));
-            row.run(4);
+            row.run(ms(4));
         }
-        row.counters(1).relay_frames_coded
+        counters_of(&row, 1).relay_frames_coded
     };
     assert_eq!(exchange(20), 0);
     exchange(3_000);
     let before = exchange(4);
     assert!(exchange(1_000) > before + 100);
-    let view = row.stations[1].view(row.now);
+    let view = view(&row, 1);
     for neighbour in &view.neighbours {
         assert!(neighbour.takes_coded, "{view:?}");
         let of_relay = neighbour.hears.iter().find(|(id, _)| *id == StationId(2));
@@ -277,10 +225,10 @@ fn by_default_coding_begins_once_neighbours_announce_to_overhear() {
 
 #[test]
 fn a_relay_says_that_hops_are_used_up_and_what_is_too_long() {
-    let mut row = Row::met(3, RelayConfig::plain());
+    let mut row = met(3, RelayConfig::plain());
     for packet in [datagram(0, 2, 1, b"one hop"), datagram6(0, 2, 1, b"one hop")] {
         row.put(0, &packet);
-        row.run(20);
+        row.run(ms(20));
         let answer = row.delivered[0].pop().expect("an answer");
         let sliced = SlicedPacket::from_ip(&answer).unwrap();
         match sliced.transport {
@@ -296,21 +244,21 @@ fn a_relay_says_that_hops_are_used_up_and_what_is_too_long() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(row.counters(1).relay_packets_expired, 2);
+    assert_eq!(counters_of(&row, 1).relay_packets_expired, 2);
     assert_eq!(row.put(0, &datagram(0, 1, 1, b"the next one")), PacketOutcome::Accepted);
 
     // The relay's own interface takes less: whoever sends longer packets hears of it.
-    row.stations[1].limit_frames(row.now, 1_000);
-    let mtu = row.stations[1].tunnel_mtu();
-    assert!(mtu < 1_000 && row.stations[0].tunnel_mtu() > 1_400);
+    row.limit_frames(1, 1_000);
+    let mtu = row[1].tunnel_mtu();
+    assert!(mtu < 1_000 && row[0].tunnel_mtu() > 1_400);
     row.put(0, &datagram(0, 2, 64, &[1; 1_200]));
-    row.run(20);
+    row.run(ms(20));
     let answer = row.delivered[0].pop().expect("an answer");
     let sliced = SlicedPacket::from_ip(&answer).unwrap();
     let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("no ICMP") };
     let needed = icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: mtu as u16 };
     assert_eq!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(needed));
-    assert_eq!(row.counters(1).relay_packets_too_long, 1);
+    assert_eq!(counters_of(&row, 1).relay_packets_too_long, 1);
     assert!(row.delivered[2].is_empty());
     // So does the own host.
     let long = datagram(0, 2, 64, &[1; 1_480]);
@@ -322,59 +270,63 @@ fn a_relay_says_that_hops_are_used_up_and_what_is_too_long() {
 /// message that is too long itself.
 #[test]
 fn what_waits_as_frames_become_shorter_goes_in_parts() {
-    let mut row = Row::met(3, RelayConfig::plain());
+    let mut row = met(3, RelayConfig::plain());
     let (short, long) = (datagram(0, 1, 64, &[1; 100]), datagram(0, 1, 64, &[2; 1_000]));
     for packet in [&long, &short, &long] {
         assert_eq!(row.put(0, packet), PacketOutcome::Accepted);
     }
-    row.stations[0].limit_frames(row.now, 600);
-    assert_eq!(row.stations[0].view(row.now).queue.packets, 3);
-    row.run(20);
+    row.limit_frames(0, 600);
+    assert_eq!(view(&row, 0).queue.packets, 3);
+    row.run(ms(20));
     assert_eq!(row.delivered[1], [long.clone(), short, long]);
-    assert!(row.log.iter().all(|(at, _, frame)| *at != 0 || frame.len() <= 600));
-    let (cut, joined) = (row.stations[0].stats(), row.stations[1].stats().symbols_joined);
+    assert!(row.world.logged().iter().all(|it| it.from != 0 || it.frame.len() <= 600));
+    let (cut, joined) = (row[0].stats(), row[1].stats().symbols_joined);
     assert_eq!((cut.symbols_cut, cut.part_frames_sent, joined), (2, 4, 2));
-    assert_eq!(row.counters(0).relay_packets_too_long, 0);
+    assert_eq!(counters_of(&row, 0).relay_packets_too_long, 0);
     // A message quotes as much of a packet as it may, which is more than frames carry here.
-    row.stations[1].limit_frames(row.now, 500);
-    row.stations[0].limit_frames(row.now, 1_500);
+    row.limit_frames(1, 500);
+    row.limit_frames(0, 1_500);
     row.put(0, &datagram(0, 2, 64, &[3; 1_200]));
-    row.run(20);
-    assert_eq!(row.counters(1).relay_packets_too_long, 1);
-    assert_eq!((row.delivered[0].len(), row.stations[1].stats().symbols_cut), (1, 1));
+    row.run(ms(20));
+    assert_eq!(counters_of(&row, 1).relay_packets_too_long, 1);
+    assert_eq!((row.delivered[0].len(), row[1].stats().symbols_cut), (1, 1));
     assert!(row.delivered[2].is_empty());
-    assert!(row.log.iter().all(|(at, _, frame)| *at != 1 || frame.len() <= 500));
+    assert!(row.world.logged().iter().all(|it| it.from != 1 || it.frame.len() <= 500));
 }
 
 #[test]
 fn packets_go_where_networks_lead_and_come_from_where_they_lead() {
-    let mut row = Row::met(3, RelayConfig::plain());
+    let mut row = met(3, RelayConfig::plain());
     let mut nowhere = datagram(0, 2, 64, b"nowhere");
     nowhere[16..20].copy_from_slice(&[192, 0, 2, 1]);
     assert_eq!(row.put(0, &nowhere), PacketOutcome::NoRoute);
-    assert_eq!(row.counters(0).relay_packets_unrouted, 1);
+    assert_eq!(counters_of(&row, 0).relay_packets_unrouted, 1);
     // A source that is not behind the neighbour.
     row.put(0, &datagram(2, 2, 64, b"forged source"));
-    row.run(20);
-    assert_eq!(row.counters(1).relay_packets_wrong_source, 1);
+    row.run(ms(20));
+    assert_eq!(counters_of(&row, 1).relay_packets_wrong_source, 1);
     assert!(row.delivered[2].is_empty());
     // A neighbour that is not there.
-    let mut alone = Row::new(2, RelayConfig::plain());
+    let mut alone = row_of(2, RelayConfig::plain());
     assert_eq!(alone.put(0, &datagram(0, 1, 64, b"too early")), PacketOutcome::NoRoute);
-    assert_eq!(alone.counters(0).relay_packets_unreachable, 1);
+    assert_eq!(counters_of(&alone, 0).relay_packets_unreachable, 1);
 }
 
 /// A session outlasts its neighbour: what is for one that is heard no more goes nowhere, and who
 /// sends it hears of that.
 #[test]
 fn what_is_for_a_neighbour_that_has_gone_is_refused() {
-    let mut row = Row::met(3, RelayConfig::plain());
-    let gone = row.stations.pop().expect("the last one");
+    let mut row = met(3, RelayConfig::plain());
+    let gone = row.stop(2).expect("the last one");
     let silent = PEER_SILENT_HELLOS * HELLO_INTERVAL_SLOW;
-    row.run(silent.as_millis() as u64 + 6_000);
-    assert!(row.events.contains(&Event::PeerSilent { peer: StationId(3) }), "{:?}", row.events);
+    row.run(silent + ms(6_000));
+    assert!(
+        row.events.contains(&(1, Event::PeerSilent { peer: StationId(3) })),
+        "{:?}",
+        row.events
+    );
     row.put(0, &datagram(0, 2, 64, b"is anybody there?"));
-    row.run(20);
+    row.run(ms(20));
     let answer = row.delivered[0].pop().expect("an answer");
     let sliced = SlicedPacket::from_ip(&answer).unwrap();
     let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("no ICMP") };
@@ -382,70 +334,70 @@ fn what_is_for_a_neighbour_that_has_gone_is_refused() {
     assert_eq!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(expected));
     let to = datagram(1, 2, 64, b"of the relay's own host");
     assert_eq!(row.put(1, &to), PacketOutcome::NoRoute);
-    let counters = row.counters(1);
+    let counters = counters_of(&row, 1);
     assert_eq!((counters.relay_packets_unreachable, counters.relay_frames_plain), (2, 1));
     // It comes back into reach, with all that it knew.
-    row.stations.push(gone);
-    row.run(6_000);
+    row.start(2, gone);
+    row.run(ms(6_000));
     row.put(0, &datagram(0, 2, 64, b"and now?"));
-    row.run(20);
+    row.run(ms(20));
     assert_eq!(row.delivered[2].len(), 1);
 }
 
 #[test]
 fn a_queue_is_bounded_and_what_it_drops_is_counted() {
-    let mut row = Row::met(2, RelayConfig { queue_packets: 5, ..RelayConfig::plain() });
+    let mut row = met(2, RelayConfig { queue_packets: 5, ..RelayConfig::plain() });
     for number in 0..8_u8 {
         let outcome = row.put(0, &datagram(0, 1, 64, &[number]));
         let expected = if number < 5 { PacketOutcome::Accepted } else { PacketOutcome::QueueFull };
         assert_eq!(outcome, expected, "{number}");
     }
-    row.run(20);
+    row.run(ms(20));
     assert_eq!(row.delivered[1].len(), 5);
-    assert_eq!(row.counters(0).relay_queue_drops, 3);
-    assert_eq!(row.stations[0].stats().packets_dropped_ingress, 3);
+    assert_eq!(counters_of(&row, 0).relay_queue_drops, 3);
+    assert_eq!(row[0].stats().packets_dropped_ingress, 3);
 }
 
 /// A relay that takes another session counts from 0 again: its frames were taken for ones that were
 /// held up where the tag of the session was the same by chance.
 #[test]
 fn frames_of_another_session_are_not_held_up() {
-    let mut row = Row::new(2, RelayConfig::default());
-    for (at, station) in row.stations.iter_mut().enumerate() {
+    let mut row = row_of(2, RelayConfig::default());
+    for at in 0..2 {
         let config =
             RelayStationConfig { broadcast: true, ..config(at, 2, RelayConfig::default()) };
-        *station = RelayStation::new(config, [at as u8 + 1; 32], Time::ZERO).unwrap();
+        row.start(at, RelayStation::new(config, [at as u8 + 1; 32], Time::ZERO).unwrap());
     }
-    row.run(2_000);
-    let before = row.stations[1].stats().sessions_accepted;
-    row.stations[0].set_session_frames(300);
+    row.run(ms(2_000));
+    let before = row[1].stats().sessions_accepted;
+    row[0].set_session_frames(300);
     let mut accepted = 0;
     for number in 0..600_u32 {
         let outcome = row.put(0, &datagram(0, 1, 64, &number.to_be_bytes()));
         accepted += usize::from(outcome == PacketOutcome::Accepted);
-        row.run(5);
+        row.run(ms(5));
     }
-    row.run(100);
-    assert!(row.stations[1].stats().sessions_accepted > before && accepted > 500);
-    assert_eq!(row.counters(1).relay_frames_held_up, 0);
+    row.run(ms(100));
+    assert!(row[1].stats().sessions_accepted > before && accepted > 500);
+    assert_eq!(counters_of(&row, 1).relay_frames_held_up, 0);
     assert_eq!(row.delivered[1].len(), accepted);
 }
 
 /// What a relay makes of a frame: what comes of it, and whether anything in it has changed beside
 /// the counter that says so.
-fn told(row: &mut Row, at: usize, frame: &[u8]) -> (FrameOutcome, bool) {
-    let before = (row.counters(at), row.stations[at].view(row.now), row.delivered[at].len());
-    let outcome = row.hear(at, frame).expect("a station");
-    let after = (row.counters(at), row.stations[at].view(row.now), row.delivered[at].len());
+fn told(row: &mut Bed<Air>, at: usize, frame: &[u8]) -> (FrameOutcome, bool) {
+    let before = (counters_of(row, at), view(row, at), row.delivered[at].len());
+    let outcome = row.hear(at, frame);
+    let after = (counters_of(row, at), view(row, at), row.delivered[at].len());
     (outcome, before == after)
 }
 
 #[test]
 fn a_frame_counts_once_and_changed_frames_never() {
-    let mut row = Row::met(3, RelayConfig::paper());
+    let mut row = met(3, RelayConfig::paper());
     row.put(0, &datagram(0, 2, 64, b"once"));
-    row.run(200);
-    let frame = row.last_frame(0, 1);
+    row.run(ms(200));
+    let frame = last_frame(&row, 0, 1);
     let replayed = (FrameOutcome::Rejected(Rejection::Replayed), true);
     assert_eq!(told(&mut row, 1, &frame), replayed);
     // To its sender it is none of anybody else's, and who does not hear the sender has no session.
@@ -471,17 +423,17 @@ fn a_frame_counts_once_and_changed_frames_never() {
 /// Whom a frame is for is sealed: who sends one again to another makes nobody take it.
 #[test]
 fn a_frame_for_another_is_overheard_wherever_it_is_sent_to() {
-    let mut row = Row::met(3, RelayConfig::paper());
+    let mut row = met(3, RelayConfig::paper());
     row.put(1, &datagram(1, 2, 64, b"for station 3"));
-    row.run(20);
-    let overheard = row.counters(0).relay_frames_overheard;
+    row.run(ms(20));
+    let overheard = counters_of(&row, 0).relay_frames_overheard;
     assert!(overheard > 0 && row.delivered[0].is_empty(), "{overheard}");
     assert_eq!(row.delivered[2].len(), 1);
 }
 
 #[test]
 fn other_secrets_and_strangers_do_not_reach_the_relay() {
-    let mut row = Row::met(2, RelayConfig::paper());
+    let mut row = met(2, RelayConfig::paper());
     let mut other = config(0, 2, RelayConfig::paper());
     other.station.security = [8; 32].into();
     let mut stranger = config(0, 2, RelayConfig::paper());
@@ -496,36 +448,35 @@ fn other_secrets_and_strangers_do_not_reach_the_relay() {
 
 #[test]
 fn a_restarted_relay_is_known_again_and_its_recordings_are_not() {
-    let mut row = Row::met(3, RelayConfig::paper());
+    let mut row = met(3, RelayConfig::paper());
     row.put(0, &datagram(0, 2, 64, b"before"));
-    row.run(200);
-    let recorded: Vec<_> = row.log.iter().map(|(from, _, frame)| (*from, frame.clone())).collect();
+    row.run(ms(200));
+    let recorded = row.world.logged().to_vec();
     let again = config(0, 3, RelayConfig::paper());
-    row.stations[0] = RelayStation::new(again, [77; 32], row.now).unwrap();
+    row.start(0, RelayStation::new(again, [77; 32], row.now).unwrap());
     row.events.clear();
-    row.run(500);
+    row.run(ms(500));
     let restarted = Event::SessionUp { peer: StationId(1), restarted: true };
-    assert!(row.events.contains(&restarted), "{:?}", row.events);
+    assert!(row.events.iter().any(|it| it.1 == restarted), "{:?}", row.events);
     row.put(0, &datagram(0, 2, 64, b"after"));
-    row.run(200);
+    row.run(ms(200));
     assert_eq!(row.delivered[2].len(), 2);
     // All that was ever on the air, to all of them.
-    let before: Vec<_> = (0..3).map(|at| row.counters(at).relay_packets_forwarded).collect();
-    for (from, frame) in recorded {
-        for near in [from.checked_sub(1), Some(from + 1)].into_iter().flatten() {
-            if let Some(outcome) = row.hear(near, &frame) {
-                let is_refused =
-                    matches!(outcome, FrameOutcome::Rejected(_) | FrameOutcome::Handshake { .. });
-                assert!(is_refused, "{from} to {near}: {outcome:?}");
-            }
+    let before: Vec<_> = (0..3).map(|at| counters_of(&row, at).relay_packets_forwarded).collect();
+    for Logged { from, frame, .. } in recorded {
+        for near in (0..3_usize).filter(|near| near.abs_diff(from) == 1) {
+            let outcome = row.hear(near, &frame);
+            let is_refused =
+                matches!(outcome, FrameOutcome::Rejected(_) | FrameOutcome::Handshake { .. });
+            assert!(is_refused, "{from} to {near}: {outcome:?}");
         }
     }
-    row.run(200);
+    row.run(ms(200));
     assert_eq!(row.delivered[2].len(), 2);
-    let after: Vec<_> = (0..3).map(|at| row.counters(at).relay_packets_forwarded).collect();
+    let after: Vec<_> = (0..3).map(|at| counters_of(&row, at).relay_packets_forwarded).collect();
     assert_eq!(before, after);
     row.put(0, &datagram(0, 2, 64, b"and after that"));
-    row.run(200);
+    row.run(ms(200));
     assert_eq!(row.delivered[2].len(), 3);
 }
 
@@ -533,43 +484,45 @@ fn a_restarted_relay_is_known_again_and_its_recordings_are_not() {
 /// nothing of them.
 #[test]
 fn a_relay_that_restarts_early_is_measured_anew() {
-    let mut row = Row::met(3, RelayConfig::default());
+    let mut row = met(3, RelayConfig::default());
     for number in 0..100_u8 {
         row.put(1, &datagram(1, 2, 64, &[number]));
-        row.run(5);
+        row.run(ms(5));
     }
-    let overheard = |row: &Row| {
-        let neighbours = row.stations[0].view(row.now).neighbours;
+    let overheard = |row: &Bed<Air>| {
+        let neighbours = view(row, 0).neighbours;
         neighbours.iter().find(|it| it.id == StationId(2)).and_then(|it| it.overheard)
     };
     assert!(overheard(&row).is_some_and(|share| share > 0.9));
-    row.stations[1] =
-        RelayStation::new(config(1, 3, RelayConfig::default()), [77; 32], row.now).unwrap();
-    row.run(500);
+    row.start(
+        1,
+        RelayStation::new(config(1, 3, RelayConfig::default()), [77; 32], row.now).unwrap(),
+    );
+    row.run(ms(500));
     assert_eq!(overheard(&row), None, "of the new one nothing is known yet");
     for number in 0..50_u8 {
         row.put(1, &datagram(1, 2, 64, &[number]));
-        row.run(5);
+        row.run(ms(5));
     }
     assert!(overheard(&row).is_some_and(|share| share > 0.9), "it is measured again");
 }
 
 #[test]
 fn on_a_link_that_passes_on_nothing_for_others_frames_go_to_all() {
-    let mut row = Row::new(3, RelayConfig::paper());
+    let mut row = row_of(3, RelayConfig::paper());
     for at in 0..3 {
         let config = RelayStationConfig { broadcast: true, ..config(at, 3, RelayConfig::paper()) };
-        row.stations[at] = RelayStation::new(config, [at as u8 + 1; 32], Time::ZERO).unwrap();
+        row.start(at, RelayStation::new(config, [at as u8 + 1; 32], Time::ZERO).unwrap());
     }
-    row.run(2_000);
+    row.run(ms(2_000));
     let (there, back) = (datagram(0, 2, 64, b"there"), datagram(2, 0, 64, b"and back"));
     row.put(0, &there);
     row.put(2, &back);
-    row.run(200);
+    row.run(ms(200));
     assert_eq!(row.delivered[2], [after(&there, 1)]);
     assert_eq!(row.delivered[0], [after(&back, 1)]);
-    assert!(row.log.iter().all(|(_, to, _)| *to == Destination::All));
-    assert_eq!(row.counters(1).relay_frames_coded, 1);
+    assert!(row.world.logged().iter().all(|it| it.to == Destination::All));
+    assert_eq!(counters_of(&row, 1).relay_frames_coded, 1);
 }
 
 #[test]

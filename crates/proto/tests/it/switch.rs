@@ -1,13 +1,13 @@
 //! Three stations on a switch: each frame reaches whom it is addressed to, and nobody else; and on
 //! a hub, which passes all to all.
 
-use std::collections::VecDeque;
+use core::time::Duration;
 
 use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
-use corridor_proto::{
-    CodingParams, Destination, LinkErrors, Role, Station, StationConfig, StationId,
-};
+use corridor_proto::{Role, Station, StationConfig, StationId};
+use corridor_testbed::config as testbed;
+use corridor_testbed::{Air, Bed, Passage};
 
 const ENDS: [StationId; 2] = [StationId(1), StationId(2)];
 const HELPER: StationId = StationId(3);
@@ -18,67 +18,36 @@ fn station(index: usize) -> Station {
         Some(end) => Role::Endpoint { peer: ENDS[1 - end], helper: Some(HELPER) },
         None => Role::Helper { between: (ENDS[0], ENDS[1]) },
     };
-    let config = StationConfig {
-        id,
-        role,
-        security: [7; 32].into(),
-        coding: CodingParams::default(),
-        link_errors: LinkErrors::Measured,
-        ingress_packets: 100,
-        frame_len_max: 1500,
-        frame_len_min: 46,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
-    };
+    let config = StationConfig { frame_len_min: 46, ..testbed::config(id, role) };
     Station::new(config, [index as u8 + 1; 32], Time::ZERO).expect("a sound configuration")
 }
 
 /// Lets packets go both ways for so many milliseconds; every frame takes one. `passes` tells of a
 /// frame from and to which station, and whether it is addressed to it.
-fn converse(
-    stations: &mut [Station; 3],
-    ms: u64,
-    mut passes: impl FnMut(usize, usize, bool) -> bool,
-) {
-    let mut on_the_way: VecDeque<(usize, Vec<u8>)> = VecDeque::new();
-    for now in (0..ms).map(Time::from_millis) {
-        for (to, frame) in core::mem::take(&mut on_the_way) {
-            stations[to].handle_frame(now, &frame);
+fn converse(ms: u64, passes: impl FnMut(&Passage<'_>) -> bool + 'static) -> Bed<Air> {
+    let air = Air::with(Duration::from_millis(1), passes);
+    let mut bed = Bed::new([0, 1, 2].map(station), air);
+    for _ in 0..ms {
+        for end in 0..ENDS.len() {
+            bed.put(end, &[0x45; 1_000]);
         }
-        for (index, station) in stations.iter_mut().enumerate() {
-            if index < ENDS.len() {
-                station.handle_packet(now, &[0x45; 1_000]);
-            }
-            station.handle_timeout(now);
-            while let Some(transmit) = station.poll_transmit(now) {
-                let is_for = |to: usize| match transmit.to {
-                    Destination::All => to != index,
-                    Destination::Station(id) | Destination::Search(id) => {
-                        to == usize::from(id.0) - 1
-                    }
-                };
-                let frame = transmit.frame.to_vec();
-                let hearers = (0..3).filter(|&to| to != index && passes(index, to, is_for(to)));
-                on_the_way.extend(hearers.map(|to| (to, frame.clone())));
-            }
-            while station.poll_packet().is_some() {}
-        }
+        bed.run(Duration::from_millis(1));
+        bed.forget();
     }
+    bed
 }
 
 #[test]
 fn what_a_switch_keeps_from_a_station_is_no_loss() {
-    let mut stations = [0, 1, 2].map(station);
-    converse(&mut stations, 10_000, |_, _, is_for| is_for);
-    for station in &stations {
-        let ratios = ratios(station);
-        let id = station.config().id;
-        assert!(ratios.iter().all(|&ratio| ratio < 0.05), "e1, e2, e3 = {ratios:?} at {id:?}");
+    let bed = converse(10_000, |it| it.is_for);
+    for at in 0..3 {
+        let ratios = ratios(&bed, at);
+        assert!(ratios.iter().all(|&ratio| ratio < 0.05), "e1, e2, e3 = {ratios:?} at {at}");
     }
 }
 
-fn ratios(station: &Station) -> [f64; 3] {
-    let stats = station.stats();
+fn ratios(bed: &Bed<Air>, at: usize) -> [f64; 3] {
+    let stats = bed[at].stats();
     [stats.erasure_ratio_e1, stats.erasure_ratio_e2, stats.erasure_ratio_e3]
 }
 
@@ -89,15 +58,14 @@ fn ratios(station: &Station) -> [f64; 3] {
 fn what_gets_lost_counts_where_others_are_heard_and_where_they_are_not() {
     for (helper_hears, ends_hear) in [(false, false), (true, false), (true, true)] {
         let mut dice = StreamKey { seed: 5, replication: 0, entity: 0, purpose: "switch" }.stream();
-        let mut stations = [0, 1, 2].map(station);
         let lost = |from, to| if from < 2 && to < 2 { 40 } else { 20 };
-        converse(&mut stations, 20_000, |from, to, is_for| {
-            let hears = is_for || if to == 2 { helper_hears } else { ends_hear };
-            hears && dice.next_u32() % 100 >= lost(from, to)
+        let bed = converse(20_000, move |it| {
+            let hears = it.is_for || if it.to == 2 { helper_hears } else { ends_hear };
+            hears && dice.next_u32() % 100 >= lost(it.from, it.to)
         });
-        let recoded = stations[2].stats().recoded_frames_sent;
-        for (at, station) in stations[..2].iter().enumerate() {
-            let [e1, e2, e3] = ratios(station);
+        let recoded = bed[2].stats().recoded_frames_sent;
+        for at in [0, 1] {
+            let [e1, e2, e3] = ratios(&bed, at);
             let case = format!("{helper_hears}, {ends_hear}, at {at}: {e1}, {e2}, {e3}, {recoded}");
             let near = |found: f64, wanted: f64| (found - wanted).abs() < 0.07;
             assert!(near(e2, 0.2) && near(e3, 0.4), "{case}");

@@ -21,6 +21,9 @@ pub enum SimError {
         /// What can be run.
         expected: &'static str,
     },
+    /// A scenario has no network to be sketched.
+    #[error("expected a plan with a [network]: [medium] has S and D alone, and H between them")]
+    NothingToSketch,
     /// The medium cannot be.
     #[error(transparent)]
     Air(#[from] AirError),

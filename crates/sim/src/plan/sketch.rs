@@ -25,11 +25,10 @@ pub struct Sketch {
 /// Sketches the network of a point.
 ///
 /// # Errors
-/// As [`run`](crate::run()); [`SimError::Unsupported`] for a point that has no network.
+/// As [`run`](crate::run()); [`SimError::NothingToSketch`] for a point that has no network.
 pub fn sketch(point: &Point) -> Result<Sketch, SimError> {
     let Load::Network(plan) = &point.load else {
-        let expected = "pictures of a [network]; [medium] has S, D, and H between them";
-        return Err(SimError::Unsupported { field: "medium", given: "a table".into(), expected });
+        return Err(SimError::NothingToSketch);
     };
     let network = Prepared::new(plan, point.seed)?.to_be_watched(point.seed, 0)?;
     debug_assert_eq!(network.now(), Time::ZERO);

@@ -114,6 +114,32 @@ fn retries_of_the_mac_reach_relays() {
     assert!(lost(&soon) > lost(&never) + 0.02, "{} {}", lost(&soon), lost(&never));
 }
 
+/// Each hop of a chain that XORs has a window of its own: what is lost comes out of combinations
+/// of what is not reported yet (docs/decisions/0020), so that nobody waits for a report.
+#[test]
+fn windows_protect_the_hops_of_a_chain_that_combines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hop = |a, b| format!("{a} {b} 86 0.2\n{b} {a} 86 0.2\n");
+    let links = [hop(0, 1), hop(1, 2), hop(2, 3)].concat();
+    fs::write(folder.path().join("links"), links).expect("written");
+    let of = |relay: &str| {
+        // The MAC tries once.
+        let network = "[network]\nkind = 'matrix'\nnodes = 4\npath = 'links'\n";
+        let radio = "[network.radio]\nmac = 'dcf'\nsense_dbm = -90\nretries = 1\n";
+        let flows = opposite(4, "250k");
+        run(&format!("{network}{radio}[network.relay]\n{relay}\n{flows}"), folder.path())
+    };
+    let [nothing, reported, repaired] = ["resend = false", "repair = false", ""].map(of);
+    assert_eq!(number(&reported, "relay_packets_repaired"), 0.0);
+    assert!(number(&repaired, "relay_packets_repaired") > 100.0, "{repaired:?}");
+    assert!(number(&repaired, "relay_frames_coded") > 20.0, "{repaired:?}");
+    // Three hops leave half of the packets. At first nobody knows that hops lose.
+    let lost = |measures: &Measures| both(measures, "packet_loss_ratio") / 2.0;
+    assert!(lost(&nothing) > 0.4 && lost(&repaired) < 0.06, "{nothing:?} {repaired:?}");
+    let delays = [&reported, &repaired].map(|measures| both(measures, "delay_mean_s"));
+    assert!(delays[1] < 0.75 * delays[0], "{delays:?}");
+}
+
 #[test]
 fn errors_say_which_value_and_what_was_expected() {
     let flows = opposite(3, "1k");

@@ -4,7 +4,7 @@ mod underlay;
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
@@ -12,6 +12,7 @@ use corridor_proto::bounds::{FRAME_LEN_MIN, REKEY_AFTER_TIME, SESSION_FRAMES_MAX
 use corridor_proto::inspect::Inspection;
 use corridor_proto::relay::{OWED_MAX, Sent};
 use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
+use corridor_testbed::{Next, Schedule};
 
 use super::packet;
 use super::{HOPS, Mesh, MeshKind};
@@ -102,7 +103,6 @@ struct Seat {
     /// Longest frame that its interface takes now.
     frame_len: usize,
     departures: VecDeque<Time>,
-    due: Option<Time>,
     /// How often the hub has left it out, or taken it in again.
     changes: u32,
 }
@@ -134,8 +134,7 @@ pub(crate) struct MeshDriver<'a> {
     seats: Vec<Seat>,
     network: Network<'a>,
     nonces: Nonces,
-    happenings: BTreeMap<(Time, u64), Happening>,
-    sequence: u64,
+    schedule: Schedule<Happening>,
     /// Happenings that were planned and have not come yet, other than frames and room.
     planned: usize,
     sent: Vec<Sending>,
@@ -159,7 +158,6 @@ impl<'a> MeshDriver<'a> {
             ahead: Duration::from_millis(Dice::new(seed, node, "torture clock").below(1_000_000)),
             frame_len: mesh.frame_len_max.into(),
             departures: VecDeque::new(),
-            due: None,
             changes: 0,
         };
         let peers_of = |node: usize| {
@@ -174,8 +172,7 @@ impl<'a> MeshDriver<'a> {
             seats: (0..u64::from(mesh.nodes)).map(seat).collect(),
             network: Network::new(scenario, peers),
             nonces: Nonces::default(),
-            happenings: BTreeMap::new(),
-            sequence: 0,
+            schedule: Schedule::new(),
             planned: 0,
             sent: Vec::new(),
             dice: Dice::new(seed, 0, "torture mesh run"),
@@ -253,8 +250,7 @@ impl<'a> MeshDriver<'a> {
 
     fn happen(&mut self, at: Time, what: Happening) {
         self.planned += usize::from(!what.is_of_network());
-        self.happenings.insert((at, self.sequence), what);
-        self.sequence += 1;
+        self.schedule.happen(at, what);
     }
 
     fn say(&mut self, what: fmt::Arguments<'_>) {
@@ -297,40 +293,30 @@ impl<'a> MeshDriver<'a> {
     }
 
     fn run_until(&mut self, until: Time) -> Result<(), Broken> {
-        while self.next().is_some_and(|(at, _)| at <= until) {
+        while self.schedule.next().is_some_and(|at| at <= until) {
             self.step()?;
         }
         self.now = self.now.max(until);
         Ok(())
     }
 
-    /// When something happens next; with it the node, if it is a timer.
-    fn next(&self) -> Option<(Time, Option<usize>)> {
-        let timers = self.seats.iter().enumerate();
-        let timer = timers.filter_map(|(at, seat)| Some((seat.due?, at))).min();
-        let next = self.happenings.first_key_value().map(|(&(at, _), _)| at);
-        match (next, timer) {
-            (Some(at), timer) if timer.is_none_or(|(timer, _)| at <= timer) => Some((at, None)),
-            (_, Some((at, node))) => Some((at, Some(node))),
-            (_, None) => None,
-        }
-    }
-
     fn step(&mut self) -> Result<(), Broken> {
-        let Some((at, timer)) = self.next() else {
+        let Some((at, next)) = self.schedule.pop() else {
             return Err((Invariant::Stuck, "nothing will ever happen again".to_owned()));
         };
         self.now = self.now.max(at);
         self.events += 1;
         ensure(self.events < EVENTS_MAX, Invariant::Spin, || format!("{EVENTS_MAX} events"))?;
-        if let Some(node) = timer {
-            let seat = &mut self.seats[node];
-            if let Some(station) = &mut seat.station {
-                station.handle_timeout(self.now + seat.ahead);
+        let what = match next {
+            Next::Happens(what) => what,
+            Next::Wakes(node) => {
+                let seat = &mut self.seats[node];
+                if let Some(station) = &mut seat.station {
+                    station.handle_timeout(self.now + seat.ahead);
+                }
+                return self.settle(node);
             }
-            return self.settle(node);
-        }
-        let Some((_, what)) = self.happenings.pop_first() else { return Ok(()) };
+        };
         self.planned -= usize::from(!what.is_of_network());
         match what {
             Happening::Frame { to, bytes, origin } => self.frame(None, to, &bytes, origin),
@@ -343,7 +329,7 @@ impl<'a> MeshDriver<'a> {
             Happening::Die(node) => {
                 self.coverage.add(Feature::EndpointRestarts, 1);
                 self.seats[node].station = None;
-                self.seats[node].due = None;
+                self.schedule.wake(node, None);
                 Ok(())
             }
             Happening::Start(node) if self.seats[node].station.is_none() => self.start(node),
@@ -706,7 +692,7 @@ impl<'a> MeshDriver<'a> {
         let asks = self.network.internet.as_mut().and_then(|it| it.book(node).due());
         let dues = [station.poll_timeout(), asks].into_iter().flatten();
         let due = dues.filter(|&due| due > local).min();
-        seat.due = due.map(|due| self.now + (due - local));
+        self.schedule.wake(node, due.map(|due| self.now + (due - local)));
         for station in station.stations() {
             check_bounds(&station.inspect(), station.config())?;
         }

@@ -123,7 +123,7 @@ pub(super) struct Adaptive {
     credit: u64,
     urgent: bool,
     loss_ratio: f64,
-    /// When the packets were sent that nobody has told of, the oldest first; the last has serial
+    /// When the packets were sent that nobody has reported, the oldest first; the last has serial
     /// `serial - 1`.
     sent: VecDeque<Time>,
     /// The first of these are taken for lost, because it is so long ago. Their times are kept: if

@@ -70,7 +70,7 @@ impl Ahead {
         self.wake
     }
 
-    /// Whoever is to send has been woken. A copy that cannot go now, as the path is full, goes with
+    /// The sender has been woken. A copy that cannot go now, as the path is full, goes with
     /// what comes next, or not at all.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         self.wake = self.wake.filter(|&wake| wake > now);

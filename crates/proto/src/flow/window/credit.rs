@@ -38,7 +38,7 @@ enum Asking {
 }
 
 impl Credit {
-    /// Feedback has told of so many symbols from `next` on.
+    /// Feedback has granted so many symbols from `next` on.
     pub(super) fn tell(&mut self, next: u64, symbols: Option<u16>) {
         let limit = symbols.map(|symbols| next + u64::from(symbols));
         if limit.is_none_or(|limit| self.limit.is_some_and(|before| limit > before)) {

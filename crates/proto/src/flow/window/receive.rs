@@ -69,7 +69,7 @@ impl Credit {
     }
 
     /// Whether the sender, which has sent all symbols before `end`, should hear soon of how much
-    /// more there is room for: it has used up, or soon will have, what it was told of.
+    /// more there is room for: it has used up, or soon will have, what it was granted.
     fn is_news(&self, next: u64, end: u64) -> bool {
         let Some(told) = self.told else { return false };
         let room = self.limit(next).map_or(u64::MAX, |limit| limit.saturating_sub(end));
@@ -82,15 +82,15 @@ impl Credit {
 struct Turns {
     /// The next one of them all.
     lane: usize,
-    /// The one of the first missing symbol is told of now.
+    /// Feedback is about the one of the first missing symbol now.
     is_of_next: bool,
-    /// How many have not been told of since a symbol came. Of what is missing at the end of a burst
-    /// nothing else reminds.
+    /// How many feedback has not reported on since a symbol came. Of what is missing at the end of
+    /// a burst nothing else reminds.
     untold: usize,
 }
 
 impl Turns {
-    /// Feedback has told of one of so many lanes.
+    /// Feedback has reported on one of so many lanes.
     fn advance(&mut self, count: usize) {
         if !self.is_of_next {
             self.lane = (self.lane + 1) % count;
@@ -237,7 +237,8 @@ impl WindowReceiver {
     }
 
     fn note_end(&mut self, now: Time) {
-        if self.noted.len() == WINDOW_GAPS_MAX {
+        let spare = WINDOW_GAPS_MAX - WINDOW_SYMBOLS_MAX;
+        if self.noted.len() >= self.lanes.symbols_max() + spare {
             self.noted.pop_front();
         }
         self.noted.push_back((self.end, now));

@@ -72,6 +72,11 @@ impl ReceiveLanes {
         Ok(ReceiveLanes { shape, stretches: vec![first] })
     }
 
+    /// Symbols of the longest window that is taken.
+    pub(super) fn symbols_max(&self) -> usize {
+        self.shape.lanes_max.count() * self.shape.lane_size
+    }
+
     fn lanes(&self) -> impl Iterator<Item = (Lanes, usize, &ReceiveLane)> {
         self.stretches.iter().flat_map(|stretch| {
             let each = stretch.each.iter().enumerate();
@@ -185,7 +190,7 @@ impl ReceiveLanes {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// Lanes to be told of, heard of or not.
+    /// Lanes to report on, heard of or not.
     pub(super) fn count(&self) -> usize {
         self.stretches.iter().map(|stretch| stretch.each.len()).sum()
     }

@@ -43,7 +43,7 @@ const ACKS_HELD: Duration = Duration::from_millis(10);
 /// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
 
-/// Round trips of symbols that a window is to hold: what is lost is told of after one, comes once
+/// Round trips of symbols that a window is to hold: what is lost is reported after one, comes once
 /// more and is acknowledged after two, and some of it is lost again.
 const ROUND_TRIPS_HELD: f64 = 3.0;
 /// How long the least round trip is remembered. What stands in queues needs no longer window.

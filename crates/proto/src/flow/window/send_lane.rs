@@ -7,7 +7,7 @@ use corridor_base::Time;
 use corridor_codec::{CodecError, Coefficients, Field, WindowEncoder};
 
 use super::repair::belief::Belief;
-use crate::bounds::SENT_LOG_MAX;
+use crate::bounds::sent_log_max;
 use crate::link::sent::{FrameNumber, Sent, SentLog};
 use crate::wire::Lanes;
 
@@ -44,7 +44,7 @@ pub(super) struct SendLane {
     belief: Belief,
     /// Frames on their way with what is of this lane, where there are others.
     pub(super) log: SentLog,
-    /// Feedback about this lane has told of all frames before this one.
+    /// Feedback about this lane has reported all frames before this one.
     pub(super) told_before: FrameNumber,
 }
 
@@ -61,7 +61,7 @@ impl SendLane {
             lost_beyond: Cell::new(None),
             has_news: false,
             belief: Belief::new(now),
-            log: SentLog::new(SENT_LOG_MAX),
+            log: SentLog::new(sent_log_max(lane_size)),
             told_before: FrameNumber::default(),
         })
     }

@@ -60,8 +60,8 @@ impl Pace {
 pub(crate) struct Answers {
     /// Since when it knows that it may go on beyond this number.
     asked: Option<(Time, u32)>,
-    /// How long it took until it did, of late.
-    took: ArrayVec<Duration, ANSWERS>,
+    /// How long it took until it did, of late: nanoseconds, of [`ANSWER_MAX`] at most.
+    took: ArrayVec<u32, ANSWERS>,
     soonest: Duration,
     seen: usize,
 }
@@ -79,10 +79,10 @@ impl Answers {
         let Some((at, _)) = self.asked.take_if(|(_, edge)| is_after(sent_end, *edge)) else {
             return false;
         };
-        let took = now - at;
-        if took > ANSWER_MAX {
+        if now - at > ANSWER_MAX {
             return false;
         }
+        let took = (now - at).as_nanos() as u32;
         if self.took.is_full() {
             self.took[self.seen % ANSWERS] = took;
         } else {
@@ -112,6 +112,7 @@ impl Answers {
     }
 
     fn find_soonest(&mut self) {
-        self.soonest = self.took.iter().min().copied().unwrap_or_default();
+        let soonest = self.took.iter().min().copied().unwrap_or_default();
+        self.soonest = Duration::from_nanos(soonest.into());
     }
 }

@@ -31,7 +31,7 @@ const BURST: Duration = Duration::from_millis(5);
 /// comes. Linux does not put off what comes a millisecond after its last segment.
 const PUT_OFF: Duration = Duration::from_micros(1_200);
 const PUT_OFF_QUEUED: u32 = 1;
-/// Part of what a sender may be ahead that is left when it is told of more.
+/// Part of what a sender may be ahead that is left when it is offered more.
 const TELL_DIVISOR: u32 = 2;
 /// The longest window of a SYN: it is not scaled.
 const WINDOW_FIRST: u32 = 0xffff;
@@ -280,7 +280,7 @@ impl Clamp {
         true
     }
 
-    /// When a sender that does not take what it may is to be told of more, once.
+    /// When a sender that does not take what it may is to be offered more, once.
     pub(crate) fn reminder_due(&self, pace: Pace) -> Option<Time> {
         let is_asked = !self.sender.is_closed && !self.sender.is_reminded;
         let told = self.told.filter(|_| self.engaged && is_asked)?;

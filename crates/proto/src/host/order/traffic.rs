@@ -268,7 +268,7 @@ impl Window {
         }
     }
 
-    /// A packet was acknowledged, or told of as lost.
+    /// A packet was acknowledged, or reported as lost.
     fn note(&mut self, now_s: f64, link: Link, is_lost: bool) {
         self.in_flight -= 1.0;
         if is_lost {

@@ -40,8 +40,8 @@ impl Group {
         self.keyring.end_keys(station)
     }
 
-    /// Answers challenges so that only this station can: whoever opens its frames could seal the
-    /// same answer in its name, and with it make it look as if it had started anew.
+    /// Answers challenges so that only this station can: any station that opens its frames could
+    /// seal the same answer in its name, and with it make it look as if it had started anew.
     pub(super) fn vouch(&self, hello: &mut Hello) {
         if hello.to.iter().all(|to| self.end_keys(to.station).is_none()) {
             return;

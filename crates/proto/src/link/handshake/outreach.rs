@@ -8,7 +8,7 @@ use crate::link::mac::cookie_mac;
 use crate::wire::KeyExchange;
 use crate::wire::cookie::CookieReply;
 
-/// Whoever hears a station may answer with no more bytes than came.
+/// Any receiver may answer with no more bytes than came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outreach {
     /// Since when its peers are looked for in that way.
@@ -30,7 +30,7 @@ pub(super) struct Cookies {
 }
 
 impl Group {
-    /// Whoever hears this station may answer with no more bytes than came: what looks for a peer
+    /// Any receiver may answer with no more bytes than came: what looks for a peer
     /// goes more often for a while, and is longer where this station `calls`, for who is called may
     /// send no more than it hears.
     pub(crate) fn reach_out(&mut self, now: Time, calls: bool) {

@@ -15,7 +15,7 @@ use crate::stats::Stats;
 /// Feedback at most so often, and for every other frame.
 pub(crate) const FEEDBACK_INTERVAL: Duration = Duration::from_micros(500);
 const FRAMES_PER_FEEDBACK: u32 = 2;
-/// Without feedback so many frames go so often, each of which is to be told of.
+/// Without feedback so many frames go so often, each of which is to be reported.
 const ASKS_AFTER: Duration = Duration::from_millis(20);
 const ASKS: u32 = 4;
 /// Feedback is waited for so many of its intervals beyond a round trip, as of a link.

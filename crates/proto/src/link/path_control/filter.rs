@@ -13,6 +13,9 @@ pub(crate) struct MinFilter {
 }
 
 impl MinFilter {
+    /// Bytes of the longest.
+    pub(super) const BYTES_MAX: usize = crate::bounds::WINDOW_DELAYS_MAX * size_of::<(Time, i64)>();
+
     pub(crate) fn push(&mut self, now: Time, value: i64, memory: Duration) {
         while self.values.back().is_some_and(|&(_, last)| last >= value) {
             self.values.pop_back();

@@ -240,7 +240,7 @@ struct Point {
     free: f64,
 }
 
-/// What feedback told of late, as points between which rates can be taken.
+/// What feedback reported of late, as points between which rates can be taken.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     points: VecDeque<Point>,
@@ -264,6 +264,9 @@ pub(super) struct Rate {
 }
 
 impl Arrivals {
+    /// Bytes of the most points.
+    pub(super) const BYTES_MAX: usize = ARRIVAL_POINTS_MAX * size_of::<Point>();
+
     /// Takes feedback; rates will be asked for over spans of at most `span`. A gap that is longer
     /// than `longest` counts as if it were so long: an outage is no rate.
     fn note(&mut self, sample: &Sample, span: Duration, longest: Duration) {

@@ -472,8 +472,8 @@ impl RateControl {
         }
     }
 
-    /// Whoever competed until recently goes on with what it had then: a queue that was empty for a
-    /// moment was so because all have met with loss. Others begin with half of the path.
+    /// A tunnel that competed until recently goes on with what it had then: a queue that was empty
+    /// for a moment was so because all have met with loss. Others begin with half of the path.
     fn prepare_to_compete(&mut self, now: Time, queueing: Duration, sample: Sample) {
         if self.compete.at.is_none_or(|at| now - at > PEAK_MEMORY) {
             let on_their_way = self.capacity.peak_per_s * sample.round_trip_smoothed.as_secs_f64();

@@ -1,19 +1,14 @@
-//! Stations on an air with one delay and given losses, in virtual time. At every step it checks
-//! what a driver relies on: no timer in the past, no frame longer than the underlay carries.
+//! Stations on a medium with one delay and given losses, from one event to the next.
 
+use core::ops::{Deref, DerefMut};
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_proto::wire::{Chunks, Header, Kind, TAG_LEN};
-use corridor_proto::{
-    CodingParams, LinkErrors, PacketOutcome, Role, Station, StationConfig, StationId, Stats,
-    Unsealer,
-};
-
-/// More frames than any station may send without time passing.
-const FRAMES_AT_ONCE_MAX: usize = 1_000;
+use corridor_proto::{PacketOutcome, Role, Station, StationConfig, StationId, Stats, Unsealer};
+use corridor_testbed::config::{SECRET, config};
+use corridor_testbed::{Bed, Sent, Taken, Ways, World};
 
 /// An endpoint with the defaults.
 pub fn endpoint(id: u8, peer: u8, helper: Option<u8>) -> StationConfig {
@@ -55,18 +50,7 @@ fn changed(
 }
 
 fn station(id: u8, role: Role) -> StationConfig {
-    StationConfig {
-        id: StationId(u16::from(id)),
-        role,
-        security: [7; 32].into(),
-        coding: CodingParams::default(),
-        link_errors: LinkErrors::Measured,
-        ingress_packets: 2_000,
-        frame_len_max: 1_500,
-        frame_len_min: 0,
-        memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        rate_bps: None,
-    }
+    StationConfig { ingress_packets: 2_000, ..config(StationId(u16::from(id)), role) }
 }
 
 /// A frame on its way to one of its hearers.
@@ -94,22 +78,14 @@ pub struct Delivery {
     pub number: u32,
 }
 
-/// Stations, numbered from 0, and the air.
-pub struct Net {
-    pub now: Time,
+/// What loses frames, and takes down what it hears.
+pub struct Lossy {
     pub delay: Duration,
     /// What a station's transmitter takes; `None`: any number of frames at once.
     pub rate_bps: Option<u64>,
     pub deliveries: Vec<Delivery>,
-    /// When each packet was put in.
-    pub offered_at: Vec<Time>,
     /// All HELLOs sent so far, with their senders.
     pub hellos: Vec<(usize, Vec<u8>)>,
-    configs: Vec<StationConfig>,
-    stations: Vec<Option<Station>>,
-    starts: u8,
-    air: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
-    flights: u64,
     free_at: Vec<Time>,
     lost: Box<dyn FnMut(&Flight) -> bool>,
     /// Who has the secret, and hears everything.
@@ -117,75 +93,121 @@ pub struct Net {
     draws: Stream,
 }
 
+impl Lossy {
+    fn kind_of(&mut self, frame: &[u8]) -> Kind {
+        let mut clear = Vec::new();
+        self.unsealer.unseal(frame, &mut clear).expect("all have the secret, and greet first");
+        let header = Header::parse(frame).expect("a frame of ours");
+        let body = &clear[header.clear_len()..clear.len() - TAG_LEN];
+        let last = Chunks::new(body).last().flatten();
+        last.expect("chunks that can be read").kind
+    }
+}
+
+impl World for Lossy {
+    fn send(&mut self, sent: &Sent<'_>, ways: &mut Ways) {
+        let &Sent { at, from, frame, .. } = sent;
+        let kind = self.kind_of(frame);
+        if kind == Kind::Hello {
+            self.hellos.push((from, frame.to_vec()));
+        }
+        let nanos = self.rate_bps.map_or(0, |bps| 8_000_000_000 * frame.len() as u64 / bps);
+        let sent_at = at + Duration::from_nanos(nanos);
+        self.free_at[from] = sent_at;
+        for to in sent.others() {
+            let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
+            if !(self.lost)(&Flight { at, from, to, kind, draw }) {
+                ways.put(sent_at + self.delay, from, to, frame.to_vec());
+            }
+        }
+    }
+
+    fn take(&mut self, taken: &Taken<'_>) {
+        for packet in taken.packets {
+            let number = packet.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+            let number = number.expect("a packet as it was put in");
+            self.deliveries.push(Delivery { at: taken.now, station: taken.at, number });
+        }
+    }
+
+    fn free_at(&self, at: usize) -> Time {
+        self.free_at[at]
+    }
+
+    fn at_once_max(&self) -> usize {
+        1_000
+    }
+}
+
+/// Stations, and how often they have started.
+pub struct Net {
+    bed: Bed<Lossy>,
+    /// When each packet was put in.
+    pub offered_at: Vec<Time>,
+    configs: Vec<StationConfig>,
+    starts: u8,
+}
+
+impl Deref for Net {
+    type Target = Bed<Lossy>;
+
+    fn deref(&self) -> &Bed<Lossy> {
+        &self.bed
+    }
+}
+
+impl DerefMut for Net {
+    fn deref_mut(&mut self) -> &mut Bed<Lossy> {
+        &mut self.bed
+    }
+}
+
 impl Net {
     /// Stations that start now; all frames arrive, after 2 ms. `run` is their entropy: stations of
     /// different runs never say the same.
     pub fn new(configs: Vec<StationConfig>, run: u8) -> Self {
-        let count = configs.len();
-        let mut net = Net {
-            now: Time::ZERO,
+        let mut starts = 16 * run;
+        let stations = configs.iter().map(|config| {
+            starts += 1;
+            started(config, starts, Time::ZERO)
+        });
+        let world = Lossy {
             delay: Duration::from_millis(2),
             rate_bps: None,
             deliveries: Vec::new(),
-            offered_at: Vec::new(),
             hellos: Vec::new(),
-            stations: configs.iter().map(|_| None).collect(),
-            configs,
-            starts: 16 * run,
-            air: BTreeMap::new(),
-            flights: 0,
-            free_at: vec![Time::ZERO; count],
+            free_at: vec![Time::ZERO; configs.len()],
             lost: Box::new(|_| false),
-            unsealer: Unsealer::new([7; 32]),
+            unsealer: Unsealer::new(SECRET),
             draws: Stream::from_seed([run; 32]),
         };
-        (0..count).for_each(|at| net.start(at));
-        net
+        let bed = Bed::new(stations, world);
+        Net { bed, offered_at: Vec::new(), configs, starts }
     }
 
     /// Sets which frames get lost.
     pub fn lose(&mut self, lost: impl FnMut(&Flight) -> bool + 'static) {
-        self.lost = Box::new(lost);
+        self.world.lost = Box::new(lost);
     }
 
     /// A station starts, or starts anew.
     pub fn start(&mut self, at: usize) {
         self.starts += 1;
-        let station = Station::new(self.configs[at].clone(), [self.starts; 32], self.now);
-        self.stations[at] = Some(station.expect("a possible configuration"));
-    }
-
-    /// A station is gone.
-    pub fn stop(&mut self, at: usize) {
-        self.stations[at] = None;
+        let station = started(&self.configs[at], self.starts, self.now);
+        self.bed.start(at, station);
     }
 
     pub fn stats(&self, at: usize) -> Stats {
-        self.station(at).stats().clone()
-    }
-
-    pub fn mtu(&self, at: usize) -> usize {
-        self.station(at).tunnel_mtu()
-    }
-
-    /// Whether both can exchange frames, as both see it.
-    pub fn are_up(&self, one: usize, other: usize) -> bool {
-        let is_up = |at: usize, peer: usize| self.station(at).is_up(self.configs[peer].id);
-        is_up(one, other) && is_up(other, one)
-    }
-
-    fn station(&self, at: usize) -> &Station {
-        self.stations[at].as_ref().expect("a station that runs")
+        self[at].stats().into_owned()
     }
 
     /// Puts in a packet of `len` bytes, with the next number; whether it was accepted.
     pub fn offer(&mut self, at: usize, len: usize) -> bool {
         let mut packet = vec![0x45; len];
         packet[..4].copy_from_slice(&(self.offered_at.len() as u32).to_be_bytes());
-        let station = self.stations[at].as_mut().expect("a station that runs");
-        let accepted = station.handle_packet(self.now, &packet) == PacketOutcome::Accepted;
+        let accepted = self.put(at, &packet) == PacketOutcome::Accepted;
         if accepted {
-            self.offered_at.push(self.now);
+            self.offered_at.push(self.bed.now);
         }
         self.settle(at);
         accepted
@@ -195,13 +217,13 @@ impl Net {
     pub fn offer_until(&mut self, at: usize, len: usize, gap_ms: u64, until: Time) {
         while self.now < until {
             self.offer(at, len);
-            self.run_until(self.now + Duration::from_millis(gap_ms));
+            self.run_for(Duration::from_millis(gap_ms));
         }
     }
 
     /// Numbers of the packets that came out at a station, in that order.
     pub fn delivered_to(&self, station: usize) -> Vec<u32> {
-        let there = self.deliveries.iter().filter(|delivery| delivery.station == station);
+        let there = self.world.deliveries.iter().filter(|delivery| delivery.station == station);
         there.map(|delivery| delivery.number).collect()
     }
 
@@ -213,95 +235,19 @@ impl Net {
     /// Mean delay of the packets that were put in from then on, in seconds.
     pub fn delay_mean(&self, from: Time) -> f64 {
         let since = |d: &&Delivery| self.offered_at[d.number as usize] >= from;
-        let delays = self.deliveries.iter().filter(since).map(|d| self.delay_of(d).as_secs_f64());
+        let delays =
+            self.world.deliveries.iter().filter(since).map(|d| self.delay_of(d).as_secs_f64());
         let (count, sum) = delays.fold((0, 0.0), |(count, sum), delay| (count + 1, sum + delay));
         sum / f64::from(count)
     }
 
     /// A frame out of nowhere.
     pub fn inject(&mut self, to: usize, frame: &[u8]) {
-        let station = self.stations[to].as_mut().expect("a station that runs");
-        station.handle_frame(self.now, frame);
+        self.hear(to, frame);
         self.settle(to);
     }
+}
 
-    pub fn run_until(&mut self, until: Time) {
-        (0..self.stations.len()).for_each(|at| self.settle(at));
-        while let Some(next) = self.next_event().filter(|&next| next <= until) {
-            self.now = next;
-            while let Some(entry) = self.air.first_entry().filter(|entry| entry.key().0 <= next) {
-                let (to, frame) = entry.remove();
-                if let Some(station) = &mut self.stations[to] {
-                    station.handle_frame(next, &frame);
-                    self.settle(to);
-                }
-            }
-            (0..self.stations.len()).for_each(|at| self.settle(at));
-        }
-        self.now = until;
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        let arrival = self.air.keys().next().map(|(at, _)| *at);
-        let timers = self.stations.iter().flatten().filter_map(Station::poll_timeout);
-        let free = self.free_at.iter().copied();
-        timers.chain(free).filter(|&at| at > self.now).chain(arrival).min()
-    }
-
-    /// Does what a driver does: fires timers, then drains.
-    fn settle(&mut self, at: usize) {
-        let now = self.now;
-        let Some(mut station) = self.stations[at].take() else { return };
-        if station.poll_timeout().is_some_and(|due| due <= now) {
-            station.handle_timeout(now);
-        }
-        while let Some(packet) = station.poll_packet() {
-            let number = packet.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
-            let number = number.expect("a packet as it was put in");
-            self.deliveries.push(Delivery { at: now, station: at, number });
-        }
-        while station.poll_event().is_some() {}
-        let mut frames = 0;
-        while self.free_at[at] <= now
-            && let Some(transmit) = station.poll_transmit(now)
-        {
-            self.send(at, transmit.frame);
-            frames += 1;
-            assert!(frames <= FRAMES_AT_ONCE_MAX, "station {at} does not stop sending at {now}");
-        }
-        if self.free_at[at] <= now {
-            let due = station.poll_timeout();
-            assert!(due.is_none_or(|due| due > now), "station {at} is due at {due:?}, now {now}");
-        }
-        self.stations[at] = Some(station);
-    }
-
-    fn kind_of(&mut self, frame: &[u8]) -> Kind {
-        let mut clear = Vec::new();
-        self.unsealer.unseal(frame, &mut clear).expect("all have the secret, and greet first");
-        let header = Header::parse(frame).expect("a frame of ours");
-        let body = &clear[header.clear_len()..clear.len() - TAG_LEN];
-        let last = Chunks::new(body).last().flatten();
-        last.expect("chunks that can be read").kind
-    }
-
-    fn send(&mut self, from: usize, frame: &[u8]) {
-        let most = self.configs[from].frame_len_max;
-        assert!(frame.len() <= most, "station {from}: {} bytes for {most}", frame.len());
-        let kind = self.kind_of(frame);
-        if kind == Kind::Hello {
-            self.hellos.push((from, frame.to_vec()));
-        }
-        let nanos = self.rate_bps.map_or(0, |bps| 8_000_000_000 * frame.len() as u64 / bps);
-        let sent_at = self.now + Duration::from_nanos(nanos);
-        self.free_at[from] = sent_at;
-        for to in (0..self.stations.len()).filter(|&to| to != from) {
-            let draw = f64::from(self.draws.next_u32()) / 2f64.powi(32);
-            if (self.lost)(&Flight { at: self.now, from, to, kind, draw }) {
-                continue;
-            }
-            self.flights += 1;
-            self.air.insert((sent_at + self.delay, self.flights), (to, frame.to_vec()));
-        }
-    }
+fn started(config: &StationConfig, starts: u8, now: Time) -> Station {
+    Station::new(config.clone(), [starts; 32], now).expect("a possible configuration")
 }

@@ -19,11 +19,11 @@ fn windows(change: impl Fn(&mut StationConfig)) -> Vec<StationConfig> {
 #[test]
 fn symbols_with_feedback_arrive() {
     let mut net = Net::new(windows(|_| ()), 1);
-    net.rate_bps = Some(10_000_000);
+    net.world.rate_bps = Some(10_000_000);
     net.run_until(at(1_000));
     while net.now < at(2_000) {
         assert!(net.offer(S, 800) && net.offer(D, 800));
-        net.run_until(net.now + Duration::from_millis(2));
+        net.run_for(Duration::from_millis(2));
     }
     net.run_until(at(3_000));
     for station in [S, D] {
@@ -42,7 +42,7 @@ fn a_flow_goes_on_after_a_silence_in_which_all_was_given_up() {
             windows(|config| config.coding.delivery_deadline = Duration::from_millis(100)),
             1,
         );
-        net.rate_bps = Some(10_000_000);
+        net.world.rate_bps = Some(10_000_000);
         net.run_until(at(1_000));
         net.lose(|flight| flight.sent_in(2_000..8_000));
         net.offer_until(S, 500, gap_ms, at(8_000));
@@ -60,7 +60,7 @@ fn a_flow_goes_on_after_a_silence_in_which_all_was_given_up() {
 #[test]
 fn a_peer_that_is_gone_is_asked_after_not_sent_to() {
     let mut net = Net::new(windows(|_| ()), 1);
-    net.rate_bps = Some(20_000_000);
+    net.world.rate_bps = Some(20_000_000);
     net.run_until(at(1_000));
     net.offer_until(S, 1_200, 2, at(2_000));
     net.stop(D);
@@ -79,14 +79,14 @@ fn a_peer_that_is_gone_is_asked_after_not_sent_to() {
 #[test]
 fn feedback_is_bounded_in_rate() {
     let mut net = Net::new(windows(|_| ()), 1);
-    net.rate_bps = Some(50_000_000);
+    net.world.rate_bps = Some(50_000_000);
     net.lose(|flight| flight.kind == Kind::Window && flight.draw < 0.2);
     net.run_until(at(1_000));
     let before = net.stats(D);
     while net.now < at(3_000) {
         // Four symbols a millisecond.
         (0..4).for_each(|_| assert!(net.offer(S, 1_200)));
-        net.run_until(net.now + Duration::from_millis(1));
+        net.run_for(Duration::from_millis(1));
     }
     let after = net.stats(D);
     let frames = after.ack_frames_sent - before.ack_frames_sent;

@@ -1,10 +1,9 @@
 //! Two ends of a row that know each other's keys, and relays between them, one of which means ill.
 
-use core::time::Duration;
-
 use corridor_proto::relay::wire::Frame;
 use corridor_proto::wire::{END_TRAILER_LEN, HEADER_LEN, Kind, Relayed, TAG_LEN};
 use corridor_proto::{Keys, PeerKey, PrivateKey, Psk, RelayEnd, Security, Unsealer};
+use corridor_testbed::{Sent, Ways, World};
 
 use super::*;
 
@@ -12,7 +11,7 @@ const COUNT: usize = 3;
 const LAST: usize = COUNT - 1;
 
 fn private(at: usize) -> PrivateKey {
-    PrivateKey::from_random([at as u8 + 1; 32])
+    testbed::private(StationId(at as u16 + 1))
 }
 
 /// The relay at a place of the row, with its own key; both ends of the row name each other.
@@ -23,15 +22,8 @@ fn relay(at: usize, run: u64, now: Time) -> RelayStation {
 
 fn keyed(at: usize, run: u64) -> RelayStationConfig {
     let mut config = config(at, COUNT, RelayConfig::paper());
-    let peers = config.neighbours.iter().map(|&(station, _)| {
-        let public = private(usize::from(station.0) - 1).public();
-        PeerKey { station, public, psk: None }
-    });
-    config.station.security = Security::Keys(Box::new(Keys {
-        private: private(at),
-        peers: peers.collect(),
-        started_ns: run * 1_000_000_000_000,
-    }));
+    let peers: Vec<_> = config.neighbours.iter().map(|&(station, _)| station).collect();
+    config.station.security = testbed::keys(config.station.id, &peers, run * 1_000_000_000_000);
     if at == 0 || at == LAST {
         let other = LAST - at;
         let addresses = [std::net::IpAddr::from(v4(other)), v6(other).into()];
@@ -44,49 +36,55 @@ fn keyed(at: usize, run: u64) -> RelayStationConfig {
     config
 }
 
-fn met() -> Row {
-    let mut row = Row::new(COUNT, RelayConfig::paper());
-    row.stations = (0..COUNT).map(|at| relay(at, 1, row.now)).collect();
-    row.run(2_000);
+fn met() -> Bed<Middle> {
+    let world = Middle {
+        opened: Unsealer::new([0; 32]),
+        free_at: [Time::ZERO; COUNT],
+        change: Box::new(|_| {}),
+        seen: Vec::new(),
+    };
+    let mut row = Bed::new((0..COUNT).map(|at| relay(at, 1, Time::ZERO)), world);
+    row.run(ms(2_000));
     row
 }
+
+/// What is done to a packet.
+type Change = dyn FnMut(&mut Vec<u8>);
 
 /// Somebody with the keys of the relay in the middle.
 struct Middle {
     opened: Unsealer,
+    free_at: [Time; COUNT],
+    /// What it makes of the packets that it sends to the last one, each alone in its frame.
+    change: Box<Change>,
+    /// Those packets as they were.
+    seen: Vec<Vec<u8>>,
 }
 
-impl Middle {
-    fn new() -> Self {
-        Middle { opened: Unsealer::new([0; 32]) }
-    }
-
-    /// Time goes by; what the middle sends to the last one is what `change` makes of it: of the
-    /// relay's frame in it, if it is one with one packet.
-    fn run(&mut self, row: &mut Row, ms: u64, change: &mut dyn FnMut(&mut Vec<u8>)) {
-        for _ in 0..ms {
-            row.now += Duration::from_millis(1);
-            for at in 0..COUNT {
-                row.stations[at].handle_timeout(row.now);
-                let Some(transmit) = row.stations[at].poll_transmit(row.now) else { continue };
-                let frame = transmit.frame.to_vec();
-                if at > 0 {
-                    row.hear(at - 1, &frame);
-                }
-                let frame = if at == 1 { self.changed(row, &frame, change) } else { frame };
-                row.hear(at + 1, &frame);
-            }
-            (0..COUNT).for_each(|at| row.take(at));
+impl World for Middle {
+    fn send(&mut self, sent: &Sent<'_>, ways: &mut Ways) {
+        let from = sent.from;
+        self.free_at[from] = sent.at + ms(1);
+        for to in sent.others().filter(|to| to.abs_diff(from) == 1) {
+            let is_changed = (from, to) == (1, LAST);
+            let frame = if is_changed { self.changed(sent) } else { sent.frame.to_vec() };
+            ways.put(sent.at, from, to, frame);
         }
     }
 
-    fn changed(
-        &mut self,
-        row: &Row,
-        frame: &[u8],
-        change: &mut dyn FnMut(&mut Vec<u8>),
-    ) -> Vec<u8> {
-        if let Some(secret) = row.stations[1].secret() {
+    fn free_at(&self, at: usize) -> Time {
+        self.free_at[at]
+    }
+}
+
+impl Middle {
+    fn sends_instead(&mut self, other: Vec<u8>) {
+        self.change = Box::new(move |packet| packet.clone_from(&other));
+    }
+
+    fn changed(&mut self, sent: &Sent<'_>) -> Vec<u8> {
+        let frame = sent.frame;
+        if let Some(secret) = sent.station.relay().and_then(RelayStation::secret) {
             self.opened.follow(secret);
         }
         let mut clear = Vec::new();
@@ -101,7 +99,8 @@ impl Middle {
             return frame.to_vec();
         };
         let mut packet = packet.to_vec();
-        change(&mut packet);
+        self.seen.push(packet.clone());
+        (self.change)(&mut packet);
         let changed = Frame::Plain { counter, ttl, asks, packet: &packet }.to_bytes();
         let mut body = Vec::new();
         Kind::Relayed.begin_last(&mut body);
@@ -118,27 +117,27 @@ fn packet(number: u32) -> Vec<u8> {
 #[test]
 fn packets_cross_combined_with_their_tags_and_arrive_without() {
     let mut row = met();
-    let mtus: Vec<usize> = row.stations.iter().map(RelayStation::tunnel_mtu).collect();
+    let mtus: Vec<usize> = row.stations().map(|it| it.tunnel_mtu()).collect();
     let spent = END_TRAILER_LEN;
     assert_eq!((mtus[1] - mtus[0], mtus[1] - mtus[LAST]), (spent, spent), "{mtus:?}");
     for number in 0..20 {
         let back = datagram6(LAST, 0, 64, &[number as u8; 400]);
         assert_eq!(row.put(0, &packet(number)), PacketOutcome::Accepted);
         assert_eq!(row.put(LAST, &back), PacketOutcome::Accepted);
-        row.run(10);
+        row.run(ms(10));
     }
     // As long as may be.
     let longest = datagram(0, LAST, 64, &vec![9; mtus[0] - 28]);
     assert_eq!(row.put(0, &longest), PacketOutcome::Accepted);
-    row.run(200);
+    row.run(ms(200));
     let there: Vec<_> = (0..20).map(packet).chain([longest]).collect();
     let there: Vec<_> = there.iter().map(|packet| after(packet, 1)).collect();
     assert_eq!(row.delivered[LAST], there);
     let back: Vec<_> = (0..20).map(|n| after(&datagram6(LAST, 0, 64, &[n; 400]), 1)).collect();
     assert_eq!(row.delivered[0], back);
-    assert_eq!(row.counters(1).relay_frames_coded, 20);
+    assert_eq!(counters_of(&row, 1).relay_frames_coded, 20);
     for at in [0, LAST] {
-        let counters = row.counters(at);
+        let counters = counters_of(&row, at);
         assert_eq!((counters.relay_tags_failed, counters.relay_packets_replayed), (0, 0));
     }
 }
@@ -146,9 +145,6 @@ fn packets_cross_combined_with_their_tags_and_arrive_without() {
 #[test]
 fn what_a_relay_changes_or_makes_is_dropped_and_counted() {
     let mut row = met();
-    let mut middle = Middle::new();
-    // It has to have heard the greetings.
-    middle.run(&mut row, 3_000, &mut |_| {});
     type Lie = fn(&mut Vec<u8>);
     let lies: [(&str, Lie); 6] = [
         ("a byte of the payload", |packet| packet[40] ^= 1),
@@ -161,42 +157,44 @@ fn what_a_relay_changes_or_makes_is_dropped_and_counted() {
         }),
         ("a packet of its own", |packet| *packet = datagram(0, LAST, 64, b"made by the relay")),
     ];
-    for (number, (what, mut lie)) in lies.into_iter().enumerate() {
-        let before = row.counters(LAST).relay_tags_failed;
+    for (number, (what, lie)) in lies.into_iter().enumerate() {
+        let before = counters_of(&row, LAST).relay_tags_failed;
         row.put(0, &packet(number as u32));
-        middle.run(&mut row, 200, &mut lie);
+        row.world.change = Box::new(lie);
+        row.run(ms(200));
         assert_eq!(row.delivered[LAST], Vec::<Vec<u8>>::new(), "{what}");
-        assert_eq!(row.counters(LAST).relay_tags_failed, before + 1, "{what}");
+        assert_eq!(counters_of(&row, LAST).relay_tags_failed, before + 1, "{what}");
     }
     row.put(0, &packet(99));
-    middle.run(&mut row, 200, &mut |_| {});
+    row.world.change = Box::new(|_| {});
+    row.run(ms(200));
     assert_eq!(row.delivered[LAST], [after(&packet(99), 1)], "and what is left alone arrives");
 }
 
 #[test]
 fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() {
     let mut row = met();
-    let mut middle = Middle::new();
-    middle.run(&mut row, 3_000, &mut |_| {});
-    let mut recorded = Vec::new();
     row.put(0, &packet(1));
-    middle.run(&mut row, 200, &mut |packet| recorded.push(packet.clone()));
+    row.run(ms(200));
+    let recorded = core::mem::take(&mut row.world.seen);
     assert_eq!((row.delivered[LAST].len(), recorded.len()), (1, 1));
     for run in [1, 2] {
         if run == 2 {
-            row.stations[0] = relay(0, run, row.now);
-            middle.run(&mut row, 3_000, &mut |_| {});
+            row.start(0, relay(0, run, row.now));
+            row.run(ms(3_000));
         }
         row.delivered[LAST].clear();
-        let replayed = row.counters(LAST).relay_packets_replayed;
+        let replayed = counters_of(&row, LAST).relay_packets_replayed;
         // Long after relays know copies by their bytes.
-        middle.run(&mut row, 3_000, &mut |_| {});
+        row.run(ms(3_000));
         row.put(0, &packet(7));
-        middle.run(&mut row, 200, &mut |packet| packet.clone_from(&recorded[0]));
+        row.world.sends_instead(recorded[0].clone());
+        row.run(ms(200));
         assert_eq!(row.delivered[LAST], Vec::<Vec<u8>>::new());
-        assert_eq!(row.counters(LAST).relay_packets_replayed, replayed + 1);
+        assert_eq!(counters_of(&row, LAST).relay_packets_replayed, replayed + 1);
+        row.world.change = Box::new(|_| {});
         row.put(0, &packet(8));
-        middle.run(&mut row, 200, &mut |_| {});
+        row.run(ms(200));
         assert_eq!(row.delivered[LAST], [after(&packet(8), 1)], "run {run}");
     }
     // Nor does a tag hold in the other direction, nor without the secret that the two have.
@@ -205,7 +203,8 @@ fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() 
     reflected.extend_from_slice(&recorded[0][trailer..]);
     row.delivered[LAST].clear();
     row.put(0, &packet(9));
-    middle.run(&mut row, 200, &mut |packet| packet.clone_from(&reflected));
+    row.world.sends_instead(reflected);
+    row.run(ms(200));
     assert_eq!(row.delivered[LAST], Vec::<Vec<u8>>::new());
 }
 
@@ -214,46 +213,47 @@ fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() 
 fn an_end_that_starts_before_its_clock_is_right_is_heard_once_that_was_set() {
     let mut row = met();
     row.put(0, &packet(1));
-    row.run(200);
+    row.run(ms(200));
     assert_eq!(row.delivered[LAST], [after(&packet(1), 1)]);
-    row.stations[0] = relay(0, 0, row.now);
-    row.run(3_000);
+    row.start(0, relay(0, 0, row.now));
+    row.run(ms(3_000));
     for number in 2..5 {
         row.put(0, &packet(number));
-        row.run(200);
+        row.run(ms(200));
     }
     assert_eq!(row.delivered[LAST].len(), 1);
-    assert_eq!(row.counters(LAST).relay_packets_replayed, 3);
+    assert_eq!(counters_of(&row, LAST).relay_packets_replayed, 3);
     let from = std::net::IpAddr::from(v4(0));
-    let told = row.events.iter().filter(|&event| *event == Event::PacketRepeated { from });
+    let told = row.events.iter().filter(|it| it.1 == Event::PacketRepeated { from });
     assert_eq!(told.count(), 1, "once a minute at most");
-    row.stations[0].set_clock(row.now, 3_000_000_000_000);
+    let now = row.now;
+    row[0].set_clock(now, 3_000_000_000_000);
     row.put(0, &packet(5));
-    row.run(200);
+    row.run(ms(200));
     assert_eq!(row.delivered[LAST].last(), Some(&after(&packet(5), 1)));
-    assert_eq!(row.counters(LAST).relay_packets_replayed, 3);
+    assert_eq!(counters_of(&row, LAST).relay_packets_replayed, 3);
 }
 
 /// Numbers that followed the clock all the time would be too far apart to be overtaken.
 #[test]
 fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_back() {
     let mut row = met();
-    let mut middle = Middle::new();
-    middle.run(&mut row, 3_000, &mut |_| {});
-    let mut numbers = Vec::new();
+    row.world.seen.clear();
     let mut offset_us = 1_000_000_000_i64;
     for gained_us in [0, 900_000, -500_000, 500_000, 200_000, -5_000_000, 7_000_000, 0] {
         offset_us += gained_us;
-        let clock_ns = (offset_us * 1_000) as u64 + row.now.as_nanos();
-        row.stations[0].set_clock(row.now, clock_ns);
-        row.put(0, &packet(numbers.len() as u32));
-        middle.run(&mut row, 200, &mut |packet| {
-            let trailer = packet.last_chunk::<END_TRAILER_LEN>().expect("a trailer");
-            let mut number = [0; 8];
-            number[1..].copy_from_slice(&trailer[..7]);
-            numbers.push(u64::from_be_bytes(number));
-        });
+        let now = row.now;
+        row[0].set_clock(now, (offset_us * 1_000) as u64 + now.as_nanos());
+        row.put(0, &packet(row.world.seen.len() as u32));
+        row.run(ms(200));
     }
+    let number = |packet: &Vec<u8>| {
+        let trailer = packet.last_chunk::<END_TRAILER_LEN>().expect("a trailer");
+        let mut number = [0; 8];
+        number[1..].copy_from_slice(&trailer[..7]);
+        u64::from_be_bytes(number)
+    };
+    let numbers: Vec<u64> = row.world.seen.iter().map(number).collect();
     let follows: Vec<bool> = numbers.windows(2).map(|pair| pair[1] != pair[0] + 1).collect();
     assert_eq!(follows, [false, false, false, true, false, true, false], "{numbers:?}");
     assert!(numbers.is_sorted());
@@ -266,12 +266,12 @@ fn a_tag_that_nobody_looks_at_is_counted() {
     let sent = [packet(1), datagram6(0, LAST, 64, b"from another of its addresses")];
     let mut config = keyed(LAST, 2);
     config.ends[0].networks.truncate(1);
-    row.stations[LAST] = RelayStation::new(config, [99; 32], row.now).expect("sound");
-    row.run(3_000);
+    row.start(LAST, RelayStation::new(config, [99; 32], row.now).expect("sound"));
+    row.run(ms(3_000));
     for (number, packet) in sent.iter().enumerate() {
         row.put(0, packet);
-        row.run(200);
-        assert_eq!(row.counters(LAST).relay_tags_unnamed, number as u64);
+        row.run(ms(200));
+        assert_eq!(counters_of(&row, LAST).relay_tags_unnamed, number as u64);
     }
     let unseen = row.delivered[LAST][1].split_at(sent[1].len());
     assert_eq!((unseen.0, unseen.1.len()), (&after(&sent[1], 1)[..], END_TRAILER_LEN));

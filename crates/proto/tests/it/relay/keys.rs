@@ -6,56 +6,38 @@ use core::time::Duration;
 use corridor_proto::bounds::REKEY_AFTER_TIME;
 use corridor_proto::diagnosis::Unopened;
 use corridor_proto::wire::{KeyExchange, Step};
-use corridor_proto::{Keys, PeerKey, PrivateKey, Security};
+use corridor_proto::{Keys, PeerKey, Security};
 
 use super::*;
-
-fn private(id: StationId) -> PrivateKey {
-    PrivateKey::from_random([id.0 as u8; 32])
-}
 
 /// The relay at a place in a row, with the public keys of its neighbours.
 fn relay(at: usize, count: usize, run: u8, now: Time) -> RelayStation {
     let mut config = config(at, count, RelayConfig::paper());
-    let neighbours = config.neighbours.iter();
-    let peers = neighbours.map(|&(station, _)| {
-        let public = private(station).public();
-        PeerKey { station, public, psk: None }
-    });
-    config.station.security = Security::Keys(Box::new(Keys {
-        private: private(config.station.id),
-        peers: peers.collect(),
-        started_ns: u64::from(run) * 1_000_000_000_000,
-    }));
+    let peers: Vec<_> = config.neighbours.iter().map(|&(station, _)| station).collect();
+    config.station.security =
+        testbed::keys(config.station.id, &peers, u64::from(run) * 1_000_000_000_000);
     RelayStation::new(config, [16 * run + at as u8; 32], now).expect("a sound configuration")
 }
 
-fn met(count: usize) -> Row {
-    let mut row = Row::new(count, RelayConfig::paper());
-    row.stations = (0..count).map(|at| relay(at, count, 1, row.now)).collect();
-    row.run(2_000);
-    all_up(&row);
+fn met(count: usize) -> Bed<Air> {
+    let mut row = row_of(count, RelayConfig::paper());
+    (0..count).for_each(|at| row.start(at, relay(at, count, 1, row.now)));
+    row.run(ms(2_000));
+    assert!(row.all_up());
     row
 }
 
-fn all_up(row: &Row) {
-    for at in 1..row.stations.len() {
-        let (before, this) = (StationId(at as u16), StationId(at as u16 + 1));
-        assert!(row.stations[at].is_up(before) && row.stations[at - 1].is_up(this), "{at}");
-    }
-}
-
 /// Packets both ways between the ends of the row, each of which arrives.
-fn cross(row: &mut Row, count: usize) {
-    let last = row.stations.len() - 1;
-    row.delivered.iter_mut().for_each(Vec::clear);
+fn cross(row: &mut Bed<Air>, count: usize) {
+    let last = row.delivered.len() - 1;
+    row.forget();
     for number in 0..count as u32 {
         let payload = [number.to_be_bytes(); 100].concat();
         assert_eq!(row.put(0, &datagram(0, last, 64, &payload)), PacketOutcome::Accepted);
         assert_eq!(row.put(last, &datagram(last, 0, 64, &payload)), PacketOutcome::Accepted);
-        row.run(10);
+        row.run(ms(10));
     }
-    row.run(200);
+    row.run(ms(200));
     for (at, from) in [(0, last), (last, 0)] {
         assert_eq!(row.delivered[at].len(), count, "of station {}", from + 1);
         for (number, packet) in row.delivered[at].iter().enumerate() {
@@ -70,17 +52,17 @@ fn cross(row: &mut Row, count: usize) {
 fn opposite_packets_of_relays_with_keys_cross_two_to_a_frame() {
     let mut row = met(3);
     cross(&mut row, 20);
-    let counters = row.counters(1);
+    let counters = counters_of(&row, 1);
     assert_eq!((counters.relay_frames_coded, counters.relay_frames_plain), (20, 0));
     for end in [0, 2] {
-        let counters = row.counters(end);
+        let counters = counters_of(&row, end);
         assert_eq!(counters.relay_packets_decoded, 20, "{counters:?}");
         assert_eq!(counters.relay_decode_failures, 0, "{counters:?}");
     }
     // What is decoded is combined again.
     let mut row = met(5);
     cross(&mut row, 30);
-    let all: Vec<_> = (0..5).map(|at| row.counters(at)).collect();
+    let all: Vec<_> = (0..5).map(|at| counters_of(&row, at)).collect();
     assert!(all.iter().map(|it| it.relay_packets_recoded).sum::<u64>() > 40, "{all:?}");
     assert!(all.iter().all(|it| it.relay_decode_failures == 0), "{all:?}");
 }
@@ -88,15 +70,14 @@ fn opposite_packets_of_relays_with_keys_cross_two_to_a_frame() {
 #[test]
 fn secrets_of_relays_follow_each_other_and_nothing_is_lost_by_it() {
     let mut row = met(3);
-    row.stations.iter_mut().for_each(|it| it.set_rekey_interval(Duration::from_secs(2)));
-    let agreed = |row: &Row| row.stations.iter().map(|it| it.stats().secrets_agreed).sum::<u64>();
-    assert_eq!(agreed(&row), 4);
+    row.stations_mut().for_each(|it| it.set_rekey_interval(Duration::from_secs(2)));
+    assert_eq!(row.agreed(), 4);
     cross(&mut row, 2_000);
     // Two hops, on each of which both ask after each change of the other.
-    assert!(agreed(&row) >= 4 + 4 * 4, "{}", agreed(&row));
-    assert_eq!(row.counters(1).relay_frames_plain, 0);
+    assert!(row.agreed() >= 4 + 4 * 4, "{}", row.agreed());
+    assert_eq!(counters_of(&row, 1).relay_frames_plain, 0);
     for at in [0, 2] {
-        assert_eq!(row.counters(at).relay_decode_failures, 0);
+        assert_eq!(counters_of(&row, at).relay_decode_failures, 0);
     }
 }
 
@@ -104,10 +85,10 @@ fn secrets_of_relays_follow_each_other_and_nothing_is_lost_by_it() {
 fn a_relay_that_starts_anew_between_two_others_is_given_their_secrets_again() {
     for at in 0..3 {
         let mut row = met(3);
-        row.run(REKEY_AFTER_TIME.as_millis() as u64 / 2);
-        row.stations[at] = relay(at, 3, 2, row.now);
-        row.run(2_000);
-        all_up(&row);
+        row.run(REKEY_AFTER_TIME / 2);
+        row.start(at, relay(at, 3, 2, row.now));
+        row.run(ms(2_000));
+        assert!(row.all_up());
         cross(&mut row, 10);
     }
 }
@@ -117,43 +98,39 @@ fn a_relay_that_starts_anew_between_two_others_is_given_their_secrets_again() {
 #[test]
 fn what_a_neighbour_says_to_another_one_is_no_sign_of_a_wrong_key() {
     let mut row = met(3);
-    row.stations[2] = relay(2, 3, 2, row.now);
-    row.log.clear();
-    row.run(2_000);
-    let calls: Vec<_> = row.log.iter().filter(|(at, ..)| *at == 1).cloned().collect();
+    row.start(2, relay(2, 3, 2, row.now));
+    row.world.log = Some(Vec::new());
+    row.run(ms(2_000));
+    let sent = row.world.log.replace(Vec::new()).unwrap();
     let mut others = 0;
-    for (_, to, frame) in calls {
+    for Logged { to, frame, .. } in sent.into_iter().filter(|it| it.from == 1) {
         let is_call = KeyExchange::parse(&frame).is_some_and(|it| it.step == Step::Initiation);
         if is_call && to == Destination::Search(StationId(3)) {
             row.hear(0, &frame);
-            assert_eq!(row.stations[0].examine(&frame), Unopened::Sealed);
+            assert_eq!(row[0].examine(&frame), Unopened::Sealed);
             others += 1;
         }
     }
     assert!(others > 0);
     // Who never calls this one has another key for it.
     let mut wrong = config(1, 3, RelayConfig::paper());
+    let key = |id: u16| PeerKey {
+        station: StationId(id),
+        public: testbed::private(StationId(90 + id)).public(),
+        psk: None,
+    };
     wrong.station.security = Security::Keys(Box::new(Keys {
-        private: private(StationId(2)),
-        peers: [1, 3]
-            .map(|id| PeerKey {
-                station: StationId(id),
-                public: private(StationId(90 + id)).public(),
-                psk: None,
-            })
-            .into(),
+        private: testbed::private(StationId(2)),
+        peers: [1, 3].map(key).into(),
         started_ns: 3_000_000_000_000,
     }));
-    row.stations[1] = RelayStation::new(wrong, [99; 32], row.now).unwrap();
-    row.log.clear();
-    row.run(6_000);
-    let call = row
-        .log
-        .iter()
-        .rev()
-        .find(|(at, to, _)| *at == 1 && *to == Destination::Search(StationId(1)));
-    let (.., frame) = call.expect("it calls").clone();
+    row.start(1, RelayStation::new(wrong, [99; 32], row.now).unwrap());
+    row.world.log = Some(Vec::new());
+    row.run(ms(6_000));
+    let mut sent = row.world.log.take().unwrap().into_iter().rev();
+    let call = sent.find(|it| (it.from, it.to) == (1, Destination::Search(StationId(1))));
+    let frame = call.expect("it calls").frame;
     row.hear(0, &frame);
     let named = Unopened::NotOurPublicKey { names: StationId(2) };
-    assert_eq!(row.stations[0].examine(&frame), named);
+    assert_eq!(row[0].examine(&frame), named);
 }

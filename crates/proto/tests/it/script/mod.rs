@@ -37,6 +37,8 @@ use corridor_proto::{
     CodingParams, ErasureRatios, Field, FrameOutcome, Goal, LinkErrors, Mode, Order, Policy, Role,
     Station, StationConfig, StationId,
 };
+use corridor_testbed::config as testbed;
+use corridor_testbed::{Bed, Sent, Taken, Ways, World};
 use etherparse::PacketBuilder;
 use open::Eavesdropper;
 
@@ -63,12 +65,18 @@ struct Rule {
     hold: bool,
 }
 
-/// Stations, the air, and what has been said so far.
+/// Stations on a group's air, and what hosts have sent.
 pub struct Script {
-    now: Time,
-    stations: Vec<Station>,
+    bed: Bed<Group>,
     configs: Vec<StationConfig>,
     starts: u8,
+    packets: [u32; 2],
+    /// Sequence numbers that the hosts' connections have come to.
+    sequences: [u32; 2],
+}
+
+/// The air, and what has been said so far.
+struct Group {
     ear: Eavesdropper,
     rules: Vec<Rule>,
     /// Frames kept back, with their hearers.
@@ -76,11 +84,10 @@ pub struct Script {
     /// All frames sent so far.
     sent: Vec<(usize, Kind, Vec<u8>)>,
     shown: Vec<Kind>,
-    packets: [u32; 2],
     /// Longest frames of each that pass.
     mtus: [usize; 3],
-    /// Sequence numbers that the hosts' connections have come to.
-    sequences: [u32; 2],
+    /// When each may send its next frame.
+    free_at: [Time; 3],
     /// Segments the hosts have sent: they come out as they were, or not at all.
     segments: Vec<Vec<u8>>,
     trace: String,
@@ -98,22 +105,19 @@ enum Form {
 impl Script {
     /// Nobody is there yet.
     pub fn new() -> Self {
-        Script {
-            now: Time::ZERO,
-            stations: Vec::new(),
-            configs: Vec::new(),
-            starts: 0,
+        let group = Group {
             ear: Eavesdropper::new(PSK),
             rules: Vec::new(),
             held: Vec::new(),
             sent: Vec::new(),
             shown: vec![Kind::Enc, Kind::Ack, Kind::Window, Kind::WindowAck, Kind::Part],
-            packets: [0; 2],
             mtus: [usize::MAX; 3],
-            sequences: [1; 2],
+            free_at: [Time::ZERO; 3],
             segments: Vec::new(),
             trace: String::new(),
-        }
+        };
+        let bed = Bed::new(Vec::<Station>::new(), group);
+        Script { bed, configs: Vec::new(), starts: 0, packets: [0; 2], sequences: [1; 2] }
     }
 
     /// Does what the lines say and returns the trace.
@@ -122,7 +126,7 @@ impl Script {
             let words: Vec<&str> = line.split_whitespace().collect();
             self.command(&words);
         }
-        core::mem::take(&mut self.trace)
+        core::mem::take(&mut self.bed.world.trace)
     }
 
     fn command(&mut self, words: &[&str]) {
@@ -139,16 +143,16 @@ impl Script {
             ["lose", who, what, count, "at", at] => self.rule(who, what, count, Some(at), false),
             ["hold", who, what, count] => self.rule(who, what, count, None, true),
             ["release"] => {
-                for (to, frame) in core::mem::take(&mut self.held) {
+                for (to, frame) in core::mem::take(&mut self.bed.world.held) {
                     self.arrive(to, &frame);
                 }
             }
             ["replay", who, what, "at", at] => {
-                let frame = self.last(station(who), kind(what));
+                let frame = self.bed.world.last(station(who), kind(what));
                 self.arrive(station(at), &frame);
             }
             ["bend", who, what, "at", at] => {
-                let mut frame = self.last(station(who), kind(what));
+                let mut frame = self.bed.world.last(station(who), kind(what));
                 let middle = frame.len() / 2;
                 frame[middle] ^= 4;
                 self.arrive(station(at), &frame);
@@ -162,7 +166,7 @@ impl Script {
             ["mtu", who, len] => self.shorten(station(who), len.parse().expect("bytes")),
             ["restart", who] => self.restart(station(who), PSK),
             ["stranger", who] => self.restart(station(who), [0x66; 32]),
-            ["show", what] => self.shown.push(kind(what)),
+            ["show", what] => self.bed.world.shown.push(kind(what)),
             ["stats", who, ref names @ ..] => self.stats(station(who), names),
             _ => panic!("unknown command: {}", words.join(" ")),
         }
@@ -228,60 +232,60 @@ impl Script {
             // A rate that is set keeps the rate control out of these traces.
             let rate_bps = (coding.mode == Mode::Window).then_some(1_000_000_000);
             self.configs.push(StationConfig {
-                id: id(index),
-                role,
-                security: PSK.into(),
                 coding,
                 link_errors: LinkErrors::Fixed(ratios),
                 ingress_packets: 100,
                 frame_len_max: 576,
-                frame_len_min: 0,
-                memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
                 rate_bps,
+                ..testbed::config(id(index), role)
             });
             let station = self.start(index, PSK);
-            self.stations.push(station);
+            self.bed.push(station);
+        }
+        self.bed.turns = TURNS[..if helper { 3 } else { 1 }].to_vec();
+        if !helper {
+            self.bed.turns.push(1);
         }
         if !alone {
-            let shown = core::mem::take(&mut self.shown);
+            let shown = core::mem::take(&mut self.bed.world.shown);
             self.pass(400);
-            self.shown = shown;
-            self.trace.clear();
+            self.bed.world.shown = shown;
+            self.bed.world.trace.clear();
         }
     }
 
     fn start(&mut self, index: usize, psk: [u8; 32]) -> Station {
         self.starts += 1;
         let config = StationConfig { security: psk.into(), ..self.configs[index].clone() };
-        Station::new(config, [self.starts; 32], self.now).expect("a possible group")
+        Station::new(config, [self.starts; 32], self.bed.now).expect("a possible group")
     }
 
     fn restart(&mut self, index: usize, psk: [u8; 32]) {
-        self.stations[index] = self.start(index, psk);
+        let station = self.start(index, psk);
+        self.bed.start(index, station);
         self.say(&format!("{} starts anew", NAMES[index]));
     }
 
     fn shorten(&mut self, index: usize, len: usize) {
-        self.mtus[index] = len;
-        self.stations[index].limit_frames(self.now, len);
-        self.take(index);
+        self.bed.world.mtus[index] = len;
+        self.bed.limit_frames(index, len);
     }
 
     fn stats(&mut self, index: usize, names: &[&str]) {
-        let json = format!("{:?}", self.stations[index].stats());
+        let json = format!("{:?}", self.bed[index].stats());
         let inside = json.trim_start_matches("Stats { ").trim_end_matches(" }");
         let told: Vec<&str> = inside
             .split(", ")
             .filter(|field| names.iter().any(|name| field.starts_with(&format!("{name}:"))))
             .collect();
-        let _ = writeln!(self.trace, "{} {}", NAMES[index], told.join(", "));
+        let _ = writeln!(self.bed.world.trace, "{} {}", NAMES[index], told.join(", "));
     }
 
     fn send(&mut self, from: usize, count: &str, form: Form) {
         for _ in 0..count.parse().expect("a number of packets") {
             self.packets[from] += 1;
             let name = format!("{}{}", ["p", "q"][from], self.packets[from]);
-            let most = self.stations[from].tunnel_mtu();
+            let most = self.bed[from].tunnel_mtu();
             let mut packet = match form {
                 Form::Text => Vec::new(),
                 Form::Datagram => UDP_HEADERS.to_vec(),
@@ -291,8 +295,8 @@ impl Script {
             };
             let len = most - packet.len();
             packet.extend_from_slice(format!("{name:.<len$}").as_bytes());
-            self.segments.extend(is_segment(&packet).then(|| packet.clone()));
-            let outcome = self.stations[from].handle_packet(self.now, &packet);
+            self.bed.world.segments.extend(is_segment(&packet).then(|| packet.clone()));
+            let outcome = self.bed.put(from, &packet);
             if outcome != corridor_proto::PacketOutcome::Accepted {
                 self.say(&format!("{} refuses {name}: {outcome:?}", NAMES[from]));
             }
@@ -315,30 +319,48 @@ impl Script {
         headers
     }
 
-    // ---- the air ------------------------------------------------------------------------------
-
     fn pass(&mut self, ms: u64) {
-        for _ in 0..ms {
-            self.now += Duration::from_millis(1);
-            for index in 0..self.stations.len() {
-                if self.stations[index].poll_timeout().is_some_and(|at| at <= self.now) {
-                    self.stations[index].handle_timeout(self.now);
-                    self.take(index);
-                }
-            }
-            let count = self.stations.len();
-            for index in TURNS.into_iter().filter(|&index| index < count) {
-                let Some(transmit) = self.stations[index].poll_transmit(self.now) else { continue };
-                let frame = transmit.frame.to_vec();
-                self.transmit(index, frame);
-            }
-        }
+        self.bed.run(Duration::from_millis(ms));
     }
 
-    fn transmit(&mut self, from: usize, frame: Vec<u8>) {
-        let (kind, what) = self.ear.describe(&frame);
+    /// A frame arrives by an unusual way: its outcome is told.
+    fn arrive(&mut self, to: usize, frame: &[u8]) {
+        let (_, what) = self.bed.world.ear.describe(frame);
+        let now = self.bed.now;
+        let outcome = match self.bed[to].handle_frame(now, frame) {
+            FrameOutcome::Accepted { .. } => "accepted".to_owned(),
+            FrameOutcome::Handshake { .. }
+            | FrameOutcome::Initiation { .. }
+            | FrameOutcome::Answered { .. }
+            | FrameOutcome::Noted => "taken".to_owned(),
+            FrameOutcome::Rejected(why) => format!("{why:?}"),
+        };
+        self.say(&format!("{} hears {what}: {outcome}", NAMES[to]));
+        self.bed.take(to);
+    }
+
+    fn rule(&mut self, who: &str, what: &str, count: &str, at: Option<&str>, hold: bool) {
+        self.bed.world.rules.push(Rule {
+            from: station(who),
+            kind: kind(what),
+            left: count.parse().expect("a number of frames"),
+            at: at.map(station),
+            hold,
+        });
+    }
+
+    fn say(&mut self, what: &str) {
+        self.bed.world.say(self.bed.now, what);
+    }
+}
+
+impl World for Group {
+    fn send(&mut self, frame: &Sent<'_>, ways: &mut Ways) {
+        let &Sent { at: now, from, frame: bytes, .. } = frame;
+        self.free_at[from] = now + Duration::from_millis(1);
+        let (kind, what) = self.ear.describe(bytes);
         let kind = kind.expect("a station sends frames that open, or HELLOs");
-        assert!(frame.len() <= self.mtus[from], "{what}: {} bytes", frame.len());
+        assert!(bytes.len() <= self.mtus[from], "{what}: {} bytes", bytes.len());
         let (mut lost, mut hearers) = (String::new(), Vec::new());
         let rule = self
             .rules
@@ -348,11 +370,11 @@ impl Script {
             rule.left -= 1;
             (rule.at, rule.hold)
         });
-        for to in (0..self.stations.len()).filter(|&to| to != from) {
+        for to in frame.others() {
             match fate {
                 Some((at, hold)) if at.is_none_or(|at| at == to) => {
                     if hold {
-                        self.held.push((to, frame.clone()));
+                        self.held.push((to, bytes.to_vec()));
                         lost = "   (held)".into();
                     } else if at.is_some() {
                         lost = format!("   (lost at {})", NAMES[to]);
@@ -364,67 +386,48 @@ impl Script {
             }
         }
         if self.shown.contains(&kind) {
-            self.say(&format!("{} {what}{lost}", NAMES[from]));
+            self.say(now, &format!("{} {what}{lost}", NAMES[from]));
         }
-        self.sent.push((from, kind, frame.clone()));
+        self.sent.push((from, kind, bytes.to_vec()));
         for to in hearers {
-            self.stations[to].handle_frame(self.now, &frame);
-            self.take(to);
+            ways.put(now, from, to, bytes.to_vec());
         }
     }
 
-    /// A frame arrives by an unusual way: its outcome is told.
-    fn arrive(&mut self, to: usize, frame: &[u8]) {
-        let (_, what) = self.ear.describe(frame);
-        let outcome = match self.stations[to].handle_frame(self.now, frame) {
-            FrameOutcome::Accepted { .. } => "accepted".to_owned(),
-            FrameOutcome::Handshake { .. }
-            | FrameOutcome::Initiation { .. }
-            | FrameOutcome::Answered { .. }
-            | FrameOutcome::Noted => "taken".to_owned(),
-            FrameOutcome::Rejected(why) => format!("{why:?}"),
-        };
-        self.say(&format!("{} hears {what}: {outcome}", NAMES[to]));
-        self.take(to);
-    }
-
-    fn take(&mut self, index: usize) {
+    fn take(&mut self, taken: &Taken<'_>) {
         let mut packets = Vec::new();
-        while let Some(packet) = self.stations[index].poll_packet() {
-            let mut text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(&packet);
-            if is_segment(&packet) {
-                assert!(self.segments.iter().any(|sent| sent[..] == packet[..]), "{packet:02x?}");
+        for packet in taken.packets {
+            let mut text = packet.strip_prefix(&UDP_HEADERS).unwrap_or(packet);
+            if is_segment(packet) {
+                assert!(self.segments.contains(packet), "{packet:02x?}");
                 text = &packet[SEGMENT_HEADERS_LEN..];
             }
             let text = String::from_utf8_lossy(text);
             packets.push(text.trim_end_matches('.').to_owned());
         }
+        let name = NAMES[taken.at];
         if !packets.is_empty() {
-            self.say(&format!("{} delivers {}", NAMES[index], packets.join(" ")));
+            self.say(taken.now, &format!("{name} delivers {}", packets.join(" ")));
         }
-        while let Some(event) = self.stations[index].poll_event() {
-            self.say(&format!("{} notes {event:?}", NAMES[index]));
+        for (_, event) in taken.events {
+            self.say(taken.now, &format!("{name} notes {event:?}"));
         }
     }
 
-    fn rule(&mut self, who: &str, what: &str, count: &str, at: Option<&str>, hold: bool) {
-        self.rules.push(Rule {
-            from: station(who),
-            kind: kind(what),
-            left: count.parse().expect("a number of frames"),
-            at: at.map(station),
-            hold,
-        });
+    fn free_at(&self, at: usize) -> Time {
+        self.free_at[at]
     }
+}
 
+impl Group {
     fn last(&self, from: usize, kind: Kind) -> Vec<u8> {
         let mut newest_first = self.sent.iter().rev();
         let found = newest_first.find(|(sender, what, _)| *sender == from && *what == kind);
         found.expect("such a frame was sent").2.clone()
     }
 
-    fn say(&mut self, what: &str) {
-        let ms = self.now.as_nanos() / 1_000_000;
+    fn say(&mut self, now: Time, what: &str) {
+        let ms = now.as_nanos() / 1_000_000;
         let _ = writeln!(self.trace, "{ms:>4} {what}");
     }
 }

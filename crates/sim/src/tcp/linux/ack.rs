@@ -84,9 +84,11 @@ impl LinuxSender {
         self.adapt(&told, &sample);
     }
 
-    /// The end of the window moves on; back only with news.
+    /// The end of the window moves on; back only with news. What was overtaken says nothing of it
+    /// (`old_ack` in Linux's `tcp_ack`; RFC 9293, Section 3.10.7.4).
     fn take_window(&mut self, ack: &Ack, told: &mut Told) {
-        let Some(end) = ack.window_end else { return };
+        let is_old = ack.next < self.flow.board.una();
+        let Some(end) = ack.window_end.filter(|_| !is_old) else { return };
         let (before, is_first) = (self.flow.window_end, self.flow.window_end == u64::MAX);
         if told.advanced || is_first || end > before || end == ack.next {
             told.window = end != before && !told.advanced;
@@ -229,5 +231,42 @@ impl LinuxSender {
         if !self.schedule_probe(advances) {
             self.flow.rearm();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use corridor_base::Time;
+
+    use crate::tcp::linux::{Congestion, LinuxSender, LinuxSenderConfig};
+    use crate::tcp::segment::{SACK_RANGES_MAX, SackRange, Segment};
+
+    /// A receiver has all before `next`, and lets the sender go up to `window_end`.
+    fn ack(next: u64, window_end: u64) -> Segment {
+        Segment::Ack {
+            next,
+            echo: Time::ZERO,
+            echo_retransmission: false,
+            sack: [SackRange::default(); SACK_RANGES_MAX],
+            congestion_echo: false,
+            window_end: Some(window_end),
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_that_was_overtaken_opens_no_window() {
+        let mut sender = LinuxSender::new(LinuxSenderConfig::new(Congestion::Cubic)).unwrap();
+        sender.offer(1_000);
+        let mut at = Time::from_millis(1);
+        let mut send = |sender: &mut LinuxSender, segment: Option<Segment>| {
+            at += core::time::Duration::from_millis(1);
+            segment.iter().for_each(|segment| sender.handle_segment(at, segment));
+            core::iter::from_fn(|| sender.poll_transmit(at)).count()
+        };
+        assert_eq!(send(&mut sender, None), 10);
+        assert_eq!(send(&mut sender, Some(ack(4, 12))), 2);
+        // It said so before, when the window was longer.
+        assert_eq!(send(&mut sender, Some(ack(2, 40))), 0);
+        assert_eq!(send(&mut sender, Some(ack(4, 13))), 1);
     }
 }

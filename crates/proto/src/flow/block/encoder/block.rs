@@ -78,7 +78,7 @@ pub(crate) struct Block {
     pub(crate) progress_at: Time,
     /// The decoder's rank as last told.
     pub(crate) rank: usize,
-    /// Counter of the newest frame, in its session, that told of a rank.
+    /// Counter of the newest frame, in its session, that reported a rank.
     pub(crate) told_in: Option<u32>,
     /// Since when each acknowledgement has shown symbols missing.
     pub(crate) behind_since: Option<Time>,

@@ -47,7 +47,7 @@ pub(crate) struct Belief {
     /// Deficits from `first` on.
     cases: Vec<Case>,
     first: usize,
-    /// What was needed of what feedback told of.
+    /// What was needed of what feedback reported.
     prefix: Prefix,
     origin: Time,
     credit: usize,
@@ -117,7 +117,7 @@ impl Belief {
         match sent.what {
             What::Source(_) => {
                 if self.first == 0 {
-                    // Whoever lacks nothing begins to wait with this one.
+                    // A receiver that lacks nothing begins to wait with this one.
                     self.cases[0].since = self.cases[0].probability * self.seconds(sent.at);
                 }
                 self.prefix.add_source(loss_ratio);

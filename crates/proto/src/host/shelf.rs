@@ -1,0 +1,141 @@
+//! Several queues in one room: places that one gives up are there for the others, so that all of
+//! them together take no more than what waits at most, whichever of them was how long.
+
+/// The room.
+#[derive(Debug)]
+pub(super) struct Shelf<T> {
+    places: Vec<Place<T>>,
+    /// The first place that is free, each of which leads to the next.
+    free: Option<u32>,
+}
+
+/// Room for one item, and the place behind it: of its queue, or of those that are free.
+#[derive(Debug)]
+struct Place<T> {
+    item: Option<T>,
+    next: Option<u32>,
+}
+
+/// A queue: which places are its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Row {
+    /// First and last.
+    ends: Option<(u32, u32)>,
+    len: usize,
+}
+
+impl Row {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// Places that are made at once at least.
+const PLACES_MIN: usize = 8;
+
+impl<T> Shelf<T> {
+    /// Bytes that an item takes.
+    pub(super) const ITEM_BYTES: usize = size_of::<Place<T>>();
+
+    pub(super) fn new() -> Self {
+        Shelf { places: Vec::new(), free: None }
+    }
+
+    /// Puts an item at the end of a queue.
+    pub(super) fn push_back(&mut self, row: &mut Row, item: T) {
+        let place = Place { item: Some(item), next: None };
+        let at = match self.free {
+            Some(at) => {
+                let taken = core::mem::replace(&mut self.places[at as usize], place);
+                self.free = taken.next;
+                at
+            }
+            None => {
+                if self.places.len() == self.places.capacity() {
+                    self.places.reserve_exact((self.places.len() / 8).max(PLACES_MIN));
+                }
+                self.places.push(place);
+                (self.places.len() - 1) as u32
+            }
+        };
+        let first = match row.ends {
+            Some((first, last)) => {
+                self.places[last as usize].next = Some(at);
+                first
+            }
+            None => at,
+        };
+        row.ends = Some((first, at));
+        row.len += 1;
+    }
+
+    /// Takes the item at the front of a queue.
+    pub(super) fn pop_front(&mut self, row: &mut Row) -> Option<T> {
+        let (first, last) = row.ends?;
+        let place = &mut self.places[first as usize];
+        let item = place.item.take();
+        let next = core::mem::replace(&mut place.next, self.free);
+        self.free = Some(first);
+        row.ends = next.map(|next| (next, last));
+        row.len -= 1;
+        item
+    }
+
+    pub(super) fn front(&self, row: &Row) -> Option<&T> {
+        let (first, _) = row.ends?;
+        self.places[first as usize].item.as_ref()
+    }
+
+    pub(super) fn front_mut(&mut self, row: &Row) -> Option<&mut T> {
+        let (first, _) = row.ends?;
+        self.places[first as usize].item.as_mut()
+    }
+
+    /// All items, of all queues, in no order.
+    pub(super) fn items(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.item.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #![proptest_config(corridor_testing::cases!(256))]
+
+        #[test]
+        fn queues_on_a_shelf_are_queues_and_take_no_more_than_what_waits_at_most(
+            steps in proptest::collection::vec((0..4_usize, any::<bool>()), 0..400),
+        ) {
+            let (mut shelf, mut rows) = (Shelf::new(), [Row::default(); 4]);
+            let mut twins: [VecDeque<usize>; 4] = Default::default();
+            let mut most = 0;
+            for (number, (at, comes)) in steps.into_iter().enumerate() {
+                if comes {
+                    shelf.push_back(&mut rows[at], number);
+                    twins[at].push_back(number);
+                } else {
+                    prop_assert_eq!(shelf.pop_front(&mut rows[at]), twins[at].pop_front());
+                }
+                most = most.max(twins.iter().map(VecDeque::len).sum());
+                prop_assert_eq!(rows[at].len(), twins[at].len());
+                prop_assert_eq!(rows[at].is_empty(), twins[at].is_empty());
+                prop_assert_eq!(shelf.front(&rows[at]), twins[at].front());
+                prop_assert_eq!(shelf.front_mut(&rows[at]).copied(), twins[at].front().copied());
+                let mut items: Vec<usize> = shelf.items().copied().collect();
+                let mut wanted: Vec<usize> = twins.iter().flatten().copied().collect();
+                items.sort_unstable();
+                wanted.sort_unstable();
+                prop_assert_eq!(items, wanted);
+                prop_assert_eq!(shelf.places.len(), most);
+            }
+        }
+    }
+}
