@@ -17,7 +17,9 @@ const STEPS_MAX: usize = 200;
 /// Frames that are on their way at most.
 const FLYING_MAX: usize = 64;
 /// Lengths of wholes that are made up: those of which parts soon make one, and what is too long.
-const LENS: [u16; 9] = [1, 2, 4, 5, 9, 40, 300, FRAME_LEN_MAX as u16, FRAME_LEN_MAX as u16 + 1];
+const LENS: [u16; 9] = [1, 2, 4, 5, 9, 40, 300, WHOLE_LEN_MAX as u16, WHOLE_LEN_MAX as u16 + 1];
+/// Longest chunk of a sender whose frames may be as long as any.
+const WHOLE_LEN_MAX: usize = FRAME_LEN_MAX - HEADER_LEN - TAG_LEN;
 
 const SECRET: [u8; 32] = [7; 32];
 const SENDER: StationId = StationId(1);
@@ -68,7 +70,7 @@ impl Twin {
     /// Takes a part. The whole, if this was what was lacking.
     fn take(&mut self, part: &Part<'_>) -> Option<Vec<u8>> {
         let (len, at) = (usize::from(part.len.get()), usize::from(part.at));
-        if len > FRAME_LEN_MAX {
+        if len > WHOLE_LEN_MAX {
             return None;
         }
         let place = &mut self.wholes[usize::from(part.whole) % PARTS_WHOLES_MAX];
@@ -187,7 +189,7 @@ impl World {
         assert_eq!(came, expected.unwrap_or_default());
         assert_eq!(self.receiver.stats().symbols_joined, self.twin.joined);
         let kept = self.receiver.inspect().parts_bytes;
-        assert!(kept == self.twin.bytes() && kept <= PARTS_WHOLES_MAX * FRAME_LEN_MAX);
+        assert!(kept == self.twin.bytes() && kept <= PARTS_WHOLES_MAX * WHOLE_LEN_MAX);
         self.came.extend(came);
         outcome
     }

@@ -279,7 +279,7 @@ impl Sources<'_> {
             queue,
             memory: self.memory(),
             repair: RepairStatus::of(stats),
-            overhead: OverheadStatus::of(stats),
+            overhead: OverheadStatus::of(stats, station.relay().is_some()),
             tag_bytes: self.tag_bytes(),
             relay: station.relay().map(|relay| RelayStatus::of(relay, self.now)),
             peers: station.peers().iter().map(|peer| self.peer(peer)).collect(),
@@ -480,12 +480,13 @@ impl RepairStatus {
 }
 
 impl OverheadStatus {
-    fn of(stats: &Stats) -> Self {
+    fn of(stats: &Stats, is_relay: bool) -> Self {
         let ratio = |part: f64, whole: u64| (whole > 0).then(|| part / whole as f64);
         let (frames, bytes) = (stats.frames_sent, stats.bytes_accepted);
         let extra = frames.saturating_sub(needed(stats)) as f64;
-        // Packets may still wait for a session.
-        let sent = needed(stats) > 0 && stats.packets_accepted > 0;
+        // Packets may still wait for a session. Relays have no symbols.
+        let sent =
+            stats.packets_accepted > 0 && stats.bytes_sent > 0 && (needed(stats) > 0 || is_relay);
         OverheadStatus {
             frames_ratio: ratio(extra, frames).filter(|_| sent),
             bytes_ratio: ratio(stats.bytes_sent as f64 - bytes as f64, bytes).filter(|_| sent),
@@ -534,10 +535,10 @@ mod tests {
     #[test]
     fn overhead_is_told_once_something_was_sent() {
         let nothing = Stats { frames_sent: 9, bytes_sent: 900, ..Stats::default() };
-        assert_eq!(OverheadStatus::of(&nothing), OverheadStatus::default());
+        assert_eq!(OverheadStatus::of(&nothing, false), OverheadStatus::default());
         // Without a session: all frames, and nearly as many bytes less as there are packets.
         let waiting = Stats { packets_accepted: 20, bytes_accepted: 12_000, ..nothing };
-        assert_eq!(OverheadStatus::of(&waiting), OverheadStatus::default());
+        assert_eq!(OverheadStatus::of(&waiting, false), OverheadStatus::default());
         let stats = Stats {
             packets_accepted: 80,
             bytes_accepted: 80_000,
@@ -547,7 +548,7 @@ mod tests {
             ..Stats::default()
         };
         let expected = OverheadStatus { frames_ratio: Some(0.2), bytes_ratio: Some(0.2) };
-        assert_eq!(OverheadStatus::of(&stats), expected);
+        assert_eq!(OverheadStatus::of(&stats, false), expected);
     }
 
     #[test]

@@ -540,12 +540,16 @@ struct Refusals {
 impl Refusals {
     /// Frames to an address came to nothing.
     fn note(&self, to: Option<Address>, why: Errno) {
+        self.note_many(to, why, 1);
+    }
+
+    fn note_many(&self, to: Option<Address>, why: Errno, frames: u64) {
         let mut noted = self.noted.borrow_mut();
         let same = |refused: &&mut Refused| (refused.to, refused.why) == (to, why);
         if let Some(refused) = noted.iter_mut().find(same) {
-            refused.frames = refused.frames.saturating_add(1);
-        } else if noted.len() < REFUSALS_MAX {
-            noted.push(Refused { to, why, frames: 1 });
+            refused.frames = refused.frames.saturating_add(frames);
+        } else if noted.len() < REFUSALS_MAX && frames > 0 {
+            noted.push(Refused { to, why, frames });
         }
     }
 

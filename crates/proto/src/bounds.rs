@@ -86,7 +86,7 @@ pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
 /// hold for one pair of stations, and within its share of [`MEMORY_DEFAULT`].
 pub const HUB_NEIGHBOURS_MAX: usize = 256;
 /// Bytes that the ingress queues and windows of a node may hold together, where nobody says how
-/// many. A pair with frames of 1500 bytes takes 200 million at most.
+/// many. A pair with frames of 1500 bytes takes 209 million at most.
 pub const MEMORY_DEFAULT: usize = 256_000_000;
 /// Of those, what is kept free for each peer, for what a station holds in any case beside queue and
 /// windows: what it knows of flows and of the path, and buffers of frames. `station/beside.rs` has

@@ -235,7 +235,7 @@ pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
     let rest = left - config.ingress_packets * packet_bytes(config);
     let bytes_of = |shape: WindowShape| {
         let sent = shape.sent_bytes(field, symbol_size);
-        sent.saturating_add(shape.received_bytes(field, symbol_size))
+        sent.saturating_add(shape.received_bytes(field, symbol_size).max(longest_received(field)))
     };
     let told = (usize::from(config.coding.window_size), config.coding.lane_size());
     let shape = longest(told, rest, bytes_of).unwrap_or(WindowShape::LEAST);
@@ -276,6 +276,12 @@ pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize
     Ok((free / NEWCOMER_PARTS).max(least))
 }
 
+/// Bytes of the least window with the longest symbols there are, parts of some included: whatever a
+/// peer announces, so many are taken of it.
+fn longest_received(field: Field) -> usize {
+    WindowShape::LEAST.received_bytes(field, FRAME_LEN_MAX)
+}
+
 /// Bytes of the least share.
 fn least(config: &StationConfig) -> usize {
     let packets = config.ingress_packets.min(MEMORY_QUEUE_PACKETS_MIN);
@@ -287,10 +293,7 @@ fn least(config: &StationConfig) -> usize {
     let symbols = usize::from(config.coding.window_size).min(MEMORY_WINDOW_SYMBOLS_MIN);
     let lane_size = config.coding.lane_size().min(symbols as u16);
     let shape = WindowShape { lanes: Lanes::ONE, lane_size };
-    // A peer may have the longest symbols there are: one of them is taken, and parts of some.
-    let received = shape
-        .received_bytes(field, symbol_size)
-        .max(WindowShape::LEAST.received_bytes(field, FRAME_LEN_MAX));
+    let received = shape.received_bytes(field, symbol_size).max(longest_received(field));
     let windows = shape.sent_bytes(field, symbol_size) + received;
     // A quarter of what is left is the queue's, or less.
     share_with(config, queue.max((windows * QUEUE_PARTS).div_ceil(QUEUE_PARTS - 1)))

@@ -29,9 +29,9 @@ pub struct RelayTable {
     /// Whether all that waits for the air may be combined, and not only what is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combines_waiting: Option<bool>,
-    /// How long packets are kept by which others are decoded, milliseconds. A frame that comes a
-    /// twelfth of that, and 120 ms at least, behind one that was sealed later is discarded as
-    /// stale, if what is in it goes again (`relay_frames_held_up`).
+    /// How long packets are kept by which others are decoded, milliseconds. A frame that
+    /// arrives more than a twelfth of that, and than 120 ms, after one that its sender sent later
+    /// is dropped as stale, if its packets are retransmitted (`relay_frames_held_up`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode_ms: Option<f64>,
     /// What the MAC's retries decide.

@@ -12,8 +12,9 @@ const LABEL: usize = 11;
 /// Columns of the whole, unless `COLUMNS` says otherwise.
 const WIDTH: usize = 100;
 
-/// Overhead in bytes beyond which it says nothing of coding, whose redundancy is at most this.
-const OVERHEAD_MAX: f64 = 10.0;
+/// Overhead in bytes beyond which it says nothing of coding: redundancy is 10 at most, and headers
+/// are a few times as long as the shortest packets.
+const OVERHEAD_MAX: f64 = 100.0;
 
 /// How statuses are shown.
 pub struct Layout {
@@ -255,7 +256,7 @@ fn tags(relay: &RelayStatus) -> Option<String> {
         format!("with {}; {forged} dropped as forged, {replayed} as repeated", plural(ends, "end"))
     });
     let unnamed = (unnamed > 0).then(|| {
-        format!("{} delivered unchecked, from no end's networks", plural(unnamed, "packet"))
+        format!("{} delivered unchecked: no [[end]] has their source", plural(unnamed, "packet"))
     });
     let said: Vec<String> = checked.into_iter().chain(unnamed).collect();
     (!said.is_empty()).then(|| said.join("; "))
@@ -447,7 +448,7 @@ mod tests {
         let checked = "with 1 end; 1 packet dropped as forged, 2 as repeated";
         assert_eq!(tags(&relay(0, 0)), None);
         assert_eq!(tags(&relay(1, 0)).as_deref(), Some(checked));
-        let unchecked = "3 packets delivered unchecked, from no end's networks";
+        let unchecked = "3 packets delivered unchecked: no [[end]] has their source";
         assert_eq!(tags(&relay(0, 3)).as_deref(), Some(unchecked));
         assert_eq!(tags(&relay(1, 3)), Some(format!("{checked}; {unchecked}")));
     }

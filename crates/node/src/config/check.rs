@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use ipnet::IpNet;
+
 use corridor_document::{Diagnostic, Document, Problem};
 use corridor_proto::bounds::MEMORY_DEFAULT;
 use corridor_proto::relay::RelayConfig;
@@ -238,7 +240,12 @@ fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
                         format!("tun.addresses = {address}: expected the address of one host"),
                     ));
                 }
-                if tun.addresses[..index].iter().any(|earlier| earlier.addr() == addr) {
+                // As the kernel sees it: IPv4 may have an address in several networks.
+                let is_same = |earlier: &IpNet| match address {
+                    IpNet::V4(_) => earlier == address,
+                    IpNet::V6(_) => earlier.addr() == addr,
+                };
+                if tun.addresses[..index].iter().any(is_same) {
                     return Err(Problem::new(
                         format!("tun.addresses.{index}"),
                         format!("tun.addresses = {address}: the interface has {addr} already"),

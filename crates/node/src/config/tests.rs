@@ -457,9 +457,14 @@ fn the_tunnels_mtu_must_be_possible() {
 #[test]
 fn an_address_is_given_once() {
     assert_eq!(
-        changed("fd00:9::1/64", "10.9.0.1/32"),
-        "8:29: tun.addresses = 10.9.0.1/32: the interface has 10.9.0.1 already"
+        changed("fd00:9::1/64", "10.9.0.1/24"),
+        "8:29: tun.addresses = 10.9.0.1/24: the interface has 10.9.0.1 already"
     );
+    let twice = "fd00:9::1/64\", \"fd00:9::1/128";
+    let said = changed("fd00:9::1/64", twice);
+    assert!(said.ends_with("tun.addresses = fd00:9::1/128: the interface has fd00:9::1 already"));
+    // IPv4 may have it in several networks.
+    assert!(parse(&SOUND.replace("fd00:9::1/64", "10.9.0.1/32")).is_ok());
 }
 
 /// Over UDP 576 was taken here, and refused later as 528, which nobody had written.

@@ -164,9 +164,7 @@ impl Ethernet {
     /// What becomes of frames while the interface is not there.
     fn absent(&mut self, now: Time) -> Flushed {
         let lost = self.outbox.drop_all() as u64;
-        if lost > 0 {
-            self.refusals.note(None, Errno::ENETDOWN);
-        }
+        self.refusals.note_many(None, Errno::ENETDOWN, lost);
         let look_at = self.poll_timeout().unwrap_or(now);
         let retry = look_at.since(now).max(Duration::from_millis(1));
         Flushed { lost, busy: Some(Busy { wakes: false, retry }) }

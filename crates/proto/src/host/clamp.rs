@@ -233,13 +233,13 @@ impl Clamps {
         }
     }
 
-    /// Puts a connection into its set, in the place of the one that was silent for longest if there
-    /// is no other; not of one that is clamped and in use.
     /// The set of a flow's connections.
     fn set(&self, hash: u64) -> usize {
         (hash % self.sets.len() as u64) as usize
     }
 
+    /// Puts a connection into its set, in the place of the one that was silent for longest if there
+    /// is no other; not of one that is clamped and in use.
     fn insert(&mut self, set: usize, clamp: Clamp) -> Option<usize> {
         if self.sets[set].len() == CLAMPS_PER_SET {
             let now = self.now;

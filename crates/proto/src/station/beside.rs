@@ -1,5 +1,6 @@
-//! What a station holds at most beside its queue and windows, and what each of that takes where it
-//! is counted by the piece: bounds of [`crate::memory`], held against what is there.
+//! What a station in window mode holds at most beside its queue and windows, and what each of that
+//! takes where it is counted by the piece: bounds of [`crate::memory`], held against what is there.
+//! Blocks and TCP/NC's buffers have bounds of their own, and are not counted.
 
 use super::{Event, Parts, Shared, Station};
 use crate::bounds::{

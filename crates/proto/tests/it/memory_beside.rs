@@ -250,11 +250,12 @@ fn peers_that_fill_all_they_can_stay_within_their_shares() {
         let before = held();
         let mut star = Star::new(frame_len, memory);
         (0..1_000).for_each(|_| star.step(true, Way::Arrives));
+        let shares: usize = star.hub.stations().map(|station| station.memory().share).sum();
         for what in ["tables", "queues", "windows", "parts"] {
             star.fill(what);
             let held = held() - before;
-            println!("{held} of {memory} bytes with full {what}, frames of {frame_len}");
-            assert!(held <= memory as isize, "{held} bytes of {memory}: {what}");
+            println!("{held} of {shares} bytes with full {what}, frames of {frame_len}");
+            assert!(held <= shares as isize, "{held} bytes of {shares}: {what}");
         }
         let parts: usize = star.hub.stations().map(|it| it.inspect().parts_bytes).sum();
         assert_eq!(parts, PEERS * PARTS_WHOLES_MAX * usize::from(star.chunk_len));

@@ -32,9 +32,6 @@ pub(crate) struct Outlook {
 const NEEDED: f64 = 0.5;
 /// Standard deviations of the deficit that are insured against with air that nobody wants.
 const DEVIATIONS_IDLE: f64 = 2.0;
-/// Probability of being spurious below which a repair symbol goes ahead of source symbols that
-/// wait, where the air would be spare after them.
-const SPURIOUS_SPARE: f64 = 0.5;
 /// Packets that may wait meanwhile, for each frame that was spare.
 const WAITING_SPARE: f64 = 2.0;
 
@@ -203,7 +200,7 @@ impl SpareAir {
         waiting: usize,
         stakes: Stakes,
     ) -> bool {
-        if stakes.spurious >= SPURIOUS_SPARE {
+        if stakes.is_rather_spurious() {
             return false;
         }
         self.fade(now, round_trip);

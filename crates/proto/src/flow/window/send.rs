@@ -163,11 +163,7 @@ impl WindowSender {
     ) -> bool {
         let has_held = !self.window.is_empty();
         if has_held && self.silence.take_probe() {
-            if ingress.is_empty() {
-                self.note_spare(now, link);
-            }
-            let lane = self.lane_to_ask_with();
-            self.emit_repair(now, link, (lane, self.window.lying_still(lane)), body, stats);
+            self.ask(now, link, ingress, body, stats);
             return true;
         }
         // When all that could be asked with was given up, a new symbol asks.
@@ -203,6 +199,31 @@ impl WindowSender {
         let copy = if copies { self.window.lying_still(lane) } else { None };
         self.emit_repair(now, link, (lane, copy), body, stats);
         true
+    }
+
+    /// Asks a receiver that is silent. Any symbol does; so where repair would rather be spurious, a
+    /// new one that waits goes: nothing but feedback may be lost, and it is of use if it comes.
+    fn ask(
+        &mut self,
+        now: Time,
+        link: &mut LinkUsage,
+        ingress: &mut IngressQueue,
+        body: &mut Vec<u8>,
+        stats: &mut Stats,
+    ) {
+        if ingress.is_empty() {
+            self.note_spare(now, link);
+        }
+        let lane = self.lane_to_ask_with();
+        let waits = !ingress.is_empty() && self.held_until.is_none() && !self.window.is_full();
+        let has_new = waits && self.has_credit(now, link, stats);
+        let asks_anew = has_new && {
+            let stakes = self.repair.stakes(now, lane, &mut self.window, link);
+            stakes.is_rather_spurious()
+        };
+        if !(asks_anew && self.emit_source(now, link, ingress, body, stats)) {
+            self.emit_repair(now, link, (lane, self.window.lying_still(lane)), body, stats);
+        }
     }
 
     /// Whether the receiver has room for another new symbol.

@@ -196,6 +196,36 @@ fn probes_that_were_answered_are_not_sent() {
     assert_eq!(link.step(), None);
 }
 
+/// Feedback was lost for a second, and nothing else: all that asked meanwhile was repair, most of
+/// which brought nothing, although packets waited.
+#[test]
+fn silence_is_asked_into_with_packets_that_wait_where_repair_would_bring_nothing() {
+    // Where frames get lost, repair that rather brings something brings nothing at times: 0.13.
+    for (loss_ratio, most) in [(0.0, 0.1), (0.2, 0.2)] {
+        let mut link = Link::new(loss_ratio, false);
+        link.saturate(10);
+        let until = link.now + Duration::from_secs(1);
+        let dependent = |link: &Link| link.stats.symbols_dependent;
+        let (timeouts, before) = (link.stats.encoder_timeouts, dependent(&link));
+        let (mut asked, mut frames) = (0, 0);
+        while link.now < until {
+            link.feedback.iter_mut().for_each(|(at, ..)| *at = until);
+            while link.ingress.len() < 4 {
+                assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+            }
+            let went = link.step().is_some();
+            frames += u32::from(went);
+            asked += u32::from(went && link.stats.encoder_timeouts > timeouts);
+        }
+        assert!(asked > 100, "{asked} of {frames} frames in silence");
+        let useless = f64::from((dependent(&link) - before) as u32) / f64::from(frames);
+        assert!(
+            useless < most,
+            "{useless} of {frames} frames brought nothing, at {loss_ratio} lost"
+        );
+    }
+}
+
 /// The sender has changed keys and is gone before it sent a symbol under the new ones: what is
 /// missing is passed over, there is nothing to tell, and nobody wakes up again and again.
 #[test]

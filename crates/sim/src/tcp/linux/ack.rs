@@ -52,6 +52,9 @@ impl LinuxSender {
             return;
         }
         self.flow.counts.acks_received += 1;
+        if ack.next < una_before && ack.sack.iter().all(|range| range.end <= range.start) {
+            return; // It was overtaken, and tells of nothing (`old_ack` in Linux's `tcp_ack`).
+        }
         let (delivered, lost) = (self.flow.delivered, self.flow.lost);
         let high_before = self.flow.highest();
         let mut gathered = Gathered { reordered: u64::MAX, ..Gathered::default() };

@@ -20,6 +20,9 @@ const STEPS: usize = 4_096;
 /// Round trips that a receiver counts as having waited at least.
 const WAIT_MIN: f64 = 0.1;
 
+/// Probability of being spurious below which a repair symbol rather brings something.
+const SPURIOUS_MOST: f64 = 0.5;
+
 /// A deficit that the receiver may have.
 #[derive(Clone, Copy, Debug, Default)]
 struct Case {
@@ -63,6 +66,13 @@ pub(crate) struct Stakes {
     /// Probability that a copy of the first symbol that was needed, and is not on its way again, is
     /// spurious: that symbol was decoded meanwhile.
     pub(crate) spurious_copy: f64,
+}
+
+impl Stakes {
+    /// Whether the repair symbol would bring nothing rather than something.
+    pub(crate) fn is_rather_spurious(&self) -> bool {
+        self.spurious >= SPURIOUS_MOST
+    }
 }
 
 impl Belief {
