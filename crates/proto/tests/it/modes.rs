@@ -23,7 +23,7 @@ fn pair(stations: [Station; 2]) -> Bed<Air> {
     Bed::new(stations, Air::new(Duration::ZERO))
 }
 
-/// What one of them was told of the other.
+/// What one of them has announced to the other.
 fn differences(pair: &Bed<Air>, at: usize) -> Vec<(Crossing, Crossing)> {
     let difference = |said: &(usize, Event)| match said {
         (by, Event::ModeDiffers { theirs, ours, .. }) if *by == at => Some((*theirs, *ours)),
