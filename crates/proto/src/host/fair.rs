@@ -327,7 +327,20 @@ impl FairQueue {
             self.selected = self.select(now, stats);
         }
         let head = self.packets.front(&self.queues[self.selected?].packets)?;
-        Some((head.packet.packet(), head.need))
+        let packet = head.packet.packet();
+        Some((packet, self.need(head.need, packet)))
+    }
+
+    /// What a packet needs that leaves: its flow may need order since others came behind it. So
+    /// all of QUIC's first window does, which comes at once.
+    fn need(&self, need: Need, packet: PacketRef<'_>) -> Need {
+        let is_datagram = packet.view().protocol() == protocol::UDP;
+        match &self.order {
+            Some(order) if need == Need::Unknown && is_datagram => {
+                order.need(packet.flow_hash(self.seed))
+            }
+            _ => need,
+        }
     }
 
     /// The packet at the front goes.

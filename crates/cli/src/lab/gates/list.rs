@@ -366,8 +366,8 @@ fn add_distance(all: &mut Gates, rtt_ms: u32, suffix: &str, ecn: &str) {
     all.add(format!("ping-rtt{rtt_ms}{suffix}"), &conditions, limit, &[&window], Box::new(ping));
 }
 
-/// Where bytes are paid for, hardly any is spent on spurious repair. Headers are no repair: what the
-/// same tunnel carries where nothing is lost, which `lossless-goodput` judges, stands for C.
+/// Where bytes are paid for, hardly any is spent on spurious repair. Headers are no repair: what
+/// the same tunnel carries where nothing is lost, which `lossless-goodput` judges, stands for C.
 fn add_bulk(all: &mut Gates) {
     for (rtt_ms, least, percents) in BULK_PATHS {
         for &(percent, most_ms) in percents {
