@@ -641,8 +641,10 @@ impl<'a> Driver<'a> {
             }
         }
         let did = frames > 0 || !delivered.is_empty();
-        let look = Look { view: subject.inspect(), stats: subject.stats(), delivered, timer };
-        self.books.look(station, look, &seat.config)?;
+        let (view, stats) = (subject.inspect(), subject.stats());
+        let station_seen = subject.station();
+        let look = Look { view, stats, memory: station_seen.memory(), delivered, timer };
+        self.books.look(station, look, station_seen.config())?;
         Ok(did)
     }
 
@@ -682,6 +684,7 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
         | Event::ModeDiffers { .. }
         | Event::PathMtu { .. }
         | Event::PeerGone { .. }
+        | Event::BlocksTooLong { .. }
         | Event::RowsForged { .. }
         | Event::PacketForged { .. }
         | Event::PacketRepeated { .. } => {}

@@ -79,6 +79,16 @@ impl EgressQueue {
         self.packets.len()
     }
 
+    /// Bytes that it keeps when it is empty.
+    pub(crate) fn bytes(&self) -> usize {
+        self.spare.bytes + self.packets.capacity() * size_of::<PacketBuf>()
+    }
+
+    /// Bytes that it keeps when it is empty.
+    pub(crate) fn bytes(&self) -> usize {
+        self.spare.bytes + self.packets.capacity() * size_of::<PacketBuf>()
+    }
+
     /// A buffer for a packet that is made here.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
         self.spare.pop()

@@ -21,7 +21,7 @@ use crate::adversary::Liars;
 use crate::coverage::{Coverage, Feature};
 use crate::draw::Dice;
 use crate::driver::{AFTER_INSIDER, Trace};
-use crate::invariants::{Broken, Invariant, Violation, check_bounds, ensure};
+use crate::invariants::{Broken, Invariant, Violation, check_bounds, check_memory, ensure};
 use crate::network::Network;
 use crate::nonces::Nonces;
 use crate::scenario::Scenario;
@@ -694,7 +694,9 @@ impl<'a> MeshDriver<'a> {
         let due = dues.filter(|&due| due > local).min();
         self.schedule.wake(node, due.map(|due| self.now + (due - local)));
         for station in station.stations() {
-            check_bounds(&station.inspect(), station.config())?;
+            let view = station.inspect();
+            check_bounds(&view, station.config())?;
+            check_memory(&view, station.memory())?;
         }
         if let Some(relay) = station.relay() {
             let waiting = relay.view(local).queue.packets;
