@@ -224,8 +224,8 @@ pub(crate) fn spare(config: &StationConfig) -> Spare {
     let half = config.memory_bytes / SPARE_PARTS / 2;
     let has_window = Coders::of(config) == Coders::Windows;
     let clamps = if has_window { CLAMPS_MAX } else { 0 };
-    let egress =
-        EGRESS_SPARE_MAX * config.frame_len_max + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
+    let listed = config.frame_len_max + 2 * size_of::<Vec<u8>>();
+    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
     Spare { clamps: (half / CLAMP_BYTES).min(clamps), egress_bytes: half.min(egress) }
 }
 
