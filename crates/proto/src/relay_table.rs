@@ -11,6 +11,7 @@ use crate::relay_station::setting;
 
 /// A table of a relay that may send two packets of different flows as one frame (CATWOMAN). A
 /// preset, and what is different from it.
+// Flat, as the table of a file is: in groups its keys could not be told from unknown ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelayTable {

@@ -66,6 +66,7 @@ features! {
     Systematic = "systematic",
     Dense = "dense",
     OnTheFly = "on_the_fly",
+    LittleMemory = "hardly_more_memory_than_it_takes",
     PlayNCool = "playncool",
     Credit = "credit",
     FixedLinkErrors = "fixed_link_errors",
@@ -218,6 +219,7 @@ pub(super) fn count_scenario(scenario: &Scenario, into: &mut Coverage) {
             has(Feature::WindowInOrder, window.delivery == DeliveryName::InOrder);
             has(Feature::WindowImmediate, window.delivery == DeliveryName::Immediate);
         }
+        has(Feature::LittleMemory, pair.memory_beyond.is_some());
         has(Feature::Plain, pair.plain);
         has(Feature::Helper, pair.helper == Help::Present);
         has(Feature::AbsentHelper, pair.helper == Help::Absent);

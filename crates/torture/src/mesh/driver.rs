@@ -4,11 +4,10 @@ mod underlay;
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::VecDeque;
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
-use corridor_proto::bounds::{FRAME_LEN_MIN, REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
+use corridor_proto::bounds::{REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
 use corridor_proto::inspect::Inspection;
 use corridor_proto::relay::{OWED_MAX, Sent};
 use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
@@ -21,11 +20,12 @@ use crate::adversary::Liars;
 use crate::coverage::{Coverage, Feature};
 use crate::draw::Dice;
 use crate::driver::{AFTER_INSIDER, Trace};
-use crate::invariants::{Broken, Invariant, Violation, check_bounds, ensure};
+use crate::invariants::{Broken, Invariant, Violation, check_bounds, check_memory, ensure};
 use crate::network::Network;
 use crate::nonces::Nonces;
 use crate::scenario::Scenario;
 use crate::subject::Fault;
+use crate::underlay::Underlay;
 
 /// How long it may take to come to rest once the network is calm: decoders and encoders give up
 /// after their deadlines, and sessions are looked for.
@@ -100,9 +100,7 @@ enum Origin {
 struct Seat {
     station: Option<AnyStation>,
     ahead: Duration,
-    /// Longest frame that its interface takes now.
-    frame_len: usize,
-    departures: VecDeque<Time>,
+    underlay: Underlay,
     /// How often the hub has left it out, or taken it in again.
     changes: u32,
 }
@@ -156,8 +154,7 @@ impl<'a> MeshDriver<'a> {
         let seat = |node: u64| Seat {
             station: None,
             ahead: Duration::from_millis(Dice::new(seed, node, "torture clock").below(1_000_000)),
-            frame_len: mesh.frame_len_max.into(),
-            departures: VecDeque::new(),
+            underlay: Underlay::new(mesh.frame_len_max.into()),
             changes: 0,
         };
         let peers_of = |node: usize| {
@@ -388,9 +385,9 @@ impl<'a> MeshDriver<'a> {
             }
         }
         self.nonces.started(node);
-        let frame_len = self.seats[node].frame_len;
-        if frame_len < self.mesh.frame_len_max.into() {
-            station.limit_frames(local, frame_len);
+        let underlay = &self.seats[node].underlay;
+        if underlay.is_limited() {
+            station.limit_frames(local, underlay.frame_len());
         }
         self.seats[node].station = Some(station);
         self.say(format_args!("node {node} starts"));
@@ -400,8 +397,7 @@ impl<'a> MeshDriver<'a> {
     /// The interface of a node takes frames up to another length, and says so.
     fn change_mtu(&mut self, node: usize, len: usize) -> Result<(), Broken> {
         let seat = &mut self.seats[node];
-        seat.frame_len = len.clamp(FRAME_LEN_MIN, self.mesh.frame_len_max.into());
-        let (local, len) = (self.now + seat.ahead, seat.frame_len);
+        let (local, len) = (self.now + seat.ahead, seat.underlay.limit(len));
         if let Some(station) = &mut seat.station {
             station.limit_frames(local, len);
         }
@@ -689,12 +685,12 @@ impl<'a> MeshDriver<'a> {
         let seat = &mut self.seats[node];
         let Some(station) = &seat.station else { return Ok(()) };
         let local = self.now + seat.ahead;
-        let asks = self.network.internet.as_mut().and_then(|it| it.book(node).due());
-        let dues = [station.poll_timeout(), asks].into_iter().flatten();
-        let due = dues.filter(|&due| due > local).min();
-        self.schedule.wake(node, due.map(|due| self.now + (due - local)));
+        let due = station.poll_timeout();
+        self.network.wake(&mut self.schedule, node, (self.now, seat.ahead), due);
         for station in station.stations() {
-            check_bounds(&station.inspect(), station.config())?;
+            let view = station.inspect();
+            check_bounds(&view, station.config())?;
+            check_memory(&view, station.memory())?;
         }
         if let Some(relay) = station.relay() {
             let waiting = relay.view(local).queue.packets;
