@@ -87,7 +87,7 @@ fn tcp_that_was_overtaken_is_waited_for_at_its_end() {
     let of = |in_order: &str| {
         let text = format!(
             "warm_up_s = 1\n[network]\nkind = 'line'\nspacing_m = 20\nnodes = 8\n[network.radio]\n\
-             mac = 'dcf'\npower_dbm = 0\nsense_dbm = -92\nrate_bps = '6M'\n\
+             mac = 'dcf'\nstandard = 'g'\npower_dbm = 0\nsense_dbm = -92\nrate_bps = '6M'\n\
              [network.relay]\n{in_order}\n\
              [[flow]]\nfrom = 0\nto = 7\nsource = {{ kind = 'ftp' }}\n\
              [[flow]]\nfrom = 7\nto = 0\nsource = {{ kind = 'ftp' }}\n"

@@ -469,7 +469,7 @@ impl<'a> MeshDriver<'a> {
         let most = usize::from(self.mesh.packet_len_max).min(station.tunnel_mtu()) as u64;
         let number = self.sent.len() as u32;
         // Relays bring TCP in order, and change nothing of it; hubs do.
-        let is_segment = self.mesh.kind == MeshKind::RelayRow && number % 3 > 0;
+        let is_segment = self.mesh.kind == MeshKind::RelayRow && !number.is_multiple_of(3);
         let carried = if is_segment { Carried::Segment } else { Carried::Datagram };
         let least = carried.len_min() as u64;
         let len = least + dice.below(most.saturating_sub(least) + 1);
