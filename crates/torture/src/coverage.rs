@@ -36,6 +36,8 @@ features! {
     MeshDecoded = "mesh_packets_decoded",
     MeshRepairs = "mesh_repairs_sent",
     MeshRepaired = "mesh_packets_repaired",
+    MeshLate = "mesh_segments_late",
+    MeshOrdered = "mesh_segments_held",
     MeshCut = "mesh_relays_frames_cut",
     MeshHeldUp = "mesh_frames_held_up_refused",
     MeshHeldUpTwice = "mesh_packets_twice_held_up",

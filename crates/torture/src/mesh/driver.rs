@@ -9,11 +9,12 @@ use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
 use corridor_proto::inspect::Inspection;
+use corridor_proto::relay::in_order::HELD_MAX;
 use corridor_proto::relay::{OWED_MAX, Sent};
 use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
 use corridor_testbed::{Next, Schedule};
 
-use super::packet;
+use super::packet::{self, Carried};
 use super::{HOPS, Mesh, MeshKind};
 use crate::addresses::Address;
 use crate::adversary::Liars;
@@ -462,11 +463,14 @@ impl<'a> MeshDriver<'a> {
         let seat = &mut self.seats[from];
         let Some(station) = &mut seat.station else { return Ok(()) };
         let most = usize::from(self.mesh.packet_len_max).min(station.tunnel_mtu()) as u64;
-        let least = packet::PACKET_LEN_MIN as u64;
-        let len = least + dice.below(most.saturating_sub(least) + 1);
         let number = self.sent.len() as u32;
+        // Relays bring TCP in order, and change nothing of it; hubs do.
+        let is_segment = self.mesh.kind == MeshKind::RelayRow && !number.is_multiple_of(3);
+        let carried = if is_segment { Carried::Segment } else { Carried::Datagram };
+        let least = carried.len_min() as u64;
+        let len = least + dice.below(most.saturating_sub(least) + 1);
         let ends = (source, packet::address(to));
-        let bytes = packet::write(ends, (number, len as usize), (class, hops));
+        let bytes = packet::write(carried, ends, (number, len as usize), (class, hops));
         let outcome = station.handle_packet(self.now + seat.ahead, &bytes);
         self.say(format_args!("host of {from}: packet {number} for {to}: {outcome:?}"));
         let right = match outcome {
@@ -693,7 +697,11 @@ impl<'a> MeshDriver<'a> {
             check_memory(&view, station.memory())?;
         }
         if let Some(relay) = station.relay() {
-            let waiting = relay.view(local).queue.packets;
+            let view = relay.view(local);
+            ensure(view.segments_held <= HELD_MAX, Invariant::Bounds, || {
+                format!("{} segments wait at relay {node}", view.segments_held)
+            })?;
+            let waiting = view.queue.packets;
             // What is sent again has been taken before, and waits besides.
             let resent = relay.relay_counters().relay_packets_resent;
             let resent = usize::try_from(resent).unwrap_or(usize::MAX).min(OWED_MAX);
@@ -711,7 +719,10 @@ impl<'a> MeshDriver<'a> {
     fn waiting(&self) -> Vec<usize> {
         let of = |seat: &Seat| match &seat.station {
             Some(station) => match station.relay() {
-                Some(relay) => relay.view(self.now + seat.ahead).queue.packets,
+                Some(relay) => {
+                    let view = relay.view(self.now + seat.ahead);
+                    view.queue.packets + view.segments_held
+                }
                 None => station.stations().map(|station| held(&station.inspect())).sum(),
             },
             None => 0,
@@ -732,6 +743,7 @@ impl<'a> MeshDriver<'a> {
     pub(crate) fn count(&mut self) {
         let (mut coded, mut decoded, mut waits, mut secrets, mut cut) = (0, 0, 0, 0, 0);
         let (mut repairs, mut repaired, mut held_up) = (0, 0, 0);
+        let (mut late, mut ordered) = (0, 0);
         for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
             waits += station.stats().credit_waits;
             secrets += station.stats().secrets_agreed;
@@ -743,6 +755,8 @@ impl<'a> MeshDriver<'a> {
                 self.coverage.add(Feature::MeshReplayed, counters.relay_packets_replayed);
                 decoded += counters.relay_packets_decoded;
                 held_up += counters.relay_frames_held_up;
+                late += counters.relay_segments_late;
+                ordered += counters.relay_segments_held;
                 repairs += counters.relay_repairs_sent;
                 repaired += counters.relay_packets_repaired;
             }
@@ -757,6 +771,8 @@ impl<'a> MeshDriver<'a> {
         self.coverage.add(Feature::MeshDecoded, decoded);
         self.coverage.add(Feature::MeshCut, cut);
         self.coverage.add(Feature::MeshHeldUp, held_up);
+        self.coverage.add(Feature::MeshLate, late);
+        self.coverage.add(Feature::MeshOrdered, ordered);
         self.coverage.add(Feature::MeshRepairs, repairs);
         self.coverage.add(Feature::MeshRepaired, repaired);
         self.coverage.add(Feature::MeshCreditWaits, waits);
