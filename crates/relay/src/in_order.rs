@@ -8,7 +8,7 @@
 //! How long is measured: by how much late segments come behind those that overtook them, mean and
 //! four deviations (RFC 6298), up to [`HOLD_MAX`]. Where none came late of late, nothing waits: a
 //! gap is a loss there, of which the sender is to hear soon. Segments that come behind a gap that
-//! was let go of are told from copies of the sender's by TCP's timestamps, where there are any.
+//! was skipped are told from copies of the sender's by TCP's timestamps, where there are any.
 //! Each connection learns for itself, so that none makes another one wait; of which nothing is
 //! known yet waits as those that wait least.
 //!
@@ -39,13 +39,13 @@ const AHEAD_MAX: i32 = HELD_MAX as i32 * 0xFFFF;
 /// After so many segments in a row that are behind the one expected, or too far beyond it, the next
 /// one is: it was wrong. Relays do not bring more late than they send again.
 const STRAYS_MAX: usize = HELD_MAX;
-/// After so many waits in a row that were in vain, nothing waits until one is known to have come
-/// late: as many as the mean of lateness remembers (the gain of RFC 6298 is an eighth).
-const VAIN_MAX: u32 = 8;
+/// After so many waits in a row of which nothing came in time, nothing waits until one is known to
+/// have come late: as many as the mean of lateness remembers (the gain of RFC 6298 is an eighth).
+const OVERDUE_MAX: u32 = 8;
 /// How many times the present wait a segment counts at most as late: one sample makes the wait no
 /// more than three times as long, the deviation's weight and the mean's taken together.
 const LATE_TIMES_MAX: u32 = 2;
-/// Gaps of a connection that were let go of, and what comes for them is known to be late. They last
+/// Gaps of a connection that were skipped, and what comes for them is known to be late. They last
 /// for [`HOLD_MAX`]: what comes later teaches nothing.
 const GAPS_MAX: usize = 8;
 
@@ -124,11 +124,11 @@ struct Flow<P> {
     used_at: Time,
     /// What waits, by its numbers; all of it is beyond the one expected.
     held: VecDeque<Held<P>>,
-    /// What was let go of and has not come, the oldest first.
+    /// What was skipped and has not come, the oldest first.
     gaps: VecDeque<Gap>,
     lateness: Lateness,
-    /// Waits in vain since one was late.
-    vain: u32,
+    /// Waits that nothing came of in time, since one was late.
+    overdue: u32,
     /// Segments in a row that were behind the one expected, or too far beyond it.
     strays: usize,
 }
@@ -220,7 +220,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
     }
 
     fn hold_of(&self, flow: &Flow<P>, shared: Duration) -> Duration {
-        if !self.holds || flow.vain >= VAIN_MAX {
+        if !self.holds || flow.overdue >= OVERDUE_MAX {
             return Duration::ZERO;
         }
         flow.lateness.hold(self.now).unwrap_or(shared)
@@ -272,7 +272,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
             && due <= now
         {
             if let Some(flow) = self.flows.get_mut(&key) {
-                flow.vain = flow.vain.saturating_add(1);
+                flow.overdue = flow.overdue.saturating_add(1);
             }
             self.stats.overdue += 1;
             self.skip(&key);
@@ -393,7 +393,7 @@ impl<P> Flow<P> {
             held: VecDeque::new(),
             gaps: VecDeque::new(),
             lateness: Lateness::default(),
-            vain: 0,
+            overdue: 0,
             strays: 0,
         }
     }
@@ -416,7 +416,7 @@ impl<P> Flow<P> {
     fn note_late(&mut self, now: Time, late: Duration) {
         self.lateness.note(now, late);
         if late <= HOLD_MAX {
-            self.vain = 0;
+            self.overdue = 0;
         }
     }
 
@@ -448,7 +448,7 @@ impl<P> Flow<P> {
     fn overtaken_since(&self, now: Time, of: (u32, u32), stamp: Option<u32>) -> Option<Time> {
         let (begin, end) = of;
         if self.ahead(begin) < 0 {
-            // It may be a copy, the sender's or the network's, of what was let go of or has come.
+            // It may be a copy, the sender's or the network's, of what was skipped or has come.
             let gap = self.gaps.iter().find(|gap| gap.has(begin) && gap.lasts(now))?;
             return (was_sent_before(stamp, gap.stamp) == Some(true)).then_some(gap.since);
         }

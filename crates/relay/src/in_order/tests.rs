@@ -180,7 +180,7 @@ fn one_segment_that_is_wrong_does_not_end_order() {
     let (brings, bogus) = (SegmentKind::Brings, AHEAD_MAX as u32);
     assert_eq!(line.comes(0, 0), [0]);
     assert_eq!(line.comes_of(1, brings, (bogus, bogus + LEN)), [0; 0]);
-    assert_eq!(line.passes(100), [bogus / LEN], "it has waited in vain");
+    assert_eq!(line.passes(100), [bogus / LEN], "nothing came in time");
     // All behind it goes on as it comes, until it is plain which one was wrong.
     for number in 1..=STRAYS_MAX as u32 {
         assert_eq!(line.comes_stamped(300, number, None), [number]);
@@ -213,7 +213,7 @@ fn copies_are_not_late() {
     let unstamped = |line: &mut Line, ms, number| line.comes_stamped(ms, number, None);
     assert_eq!((unstamped(&mut line, 0, 1), unstamped(&mut line, 1, 3)), (vec![1], vec![]));
     assert_eq!(line.passes(100), [3]);
-    // Something waits; copies of what was let go of, has come, or waits as well, come meanwhile.
+    // Something waits; copies of what was skipped, has come, or waits as well, come meanwhile.
     assert_eq!(unstamped(&mut line, 110, 6), [0; 0]);
     assert_eq!(unstamped(&mut line, 111, 5), [0; 0]);
     let late = line.order.stats().late;
@@ -302,18 +302,22 @@ fn who_waits_in_vain_waits_no_more_until_one_comes_late() {
     assert_eq!(line.comes(0, 0), [0]);
     // Every second one goes another way.
     let number = |place: u32| 2 * (place + 1);
-    for place in 0..VAIN_MAX {
+    for place in 0..OVERDUE_MAX {
         let ms = 100 * u64::from(place + 1);
         assert_eq!(line.comes(ms, number(place)), [0; 0]);
         assert_eq!(line.passes(ms + 99), [number(place)]);
     }
-    let ms = 100 * u64::from(VAIN_MAX + 1);
-    assert_eq!(line.comes(ms, number(VAIN_MAX)), [number(VAIN_MAX)]);
-    assert_eq!(line.comes(ms + 1, number(VAIN_MAX) - 1), [number(VAIN_MAX) - 1], "it does come");
-    assert_eq!(line.comes(ms + 2, number(VAIN_MAX) + 2), [0; 0]);
+    let ms = 100 * u64::from(OVERDUE_MAX + 1);
+    assert_eq!(line.comes(ms, number(OVERDUE_MAX)), [number(OVERDUE_MAX)]);
     assert_eq!(
-        line.comes(ms + 3, number(VAIN_MAX) + 1),
-        [number(VAIN_MAX) + 1, number(VAIN_MAX) + 2]
+        line.comes(ms + 1, number(OVERDUE_MAX) - 1),
+        [number(OVERDUE_MAX) - 1],
+        "it does come"
+    );
+    assert_eq!(line.comes(ms + 2, number(OVERDUE_MAX) + 2), [0; 0]);
+    assert_eq!(
+        line.comes(ms + 3, number(OVERDUE_MAX) + 1),
+        [number(OVERDUE_MAX) + 1, number(OVERDUE_MAX) + 2]
     );
 }
 
