@@ -189,11 +189,16 @@ impl Pair {
         let mut buffer = [0; 2048];
         for index in 0..PACKETS {
             let sent: Vec<u8> = (0..1 + 70 * index).map(|at| (at * 7 + index) as u8).collect();
-            client.send(&sent).unwrap();
-            let (len, from) = uninterrupted(|| server.recv_from(&mut buffer)).unwrap();
-            server.send_to(&buffer[..len], from).unwrap();
-            let len = uninterrupted(|| client.recv(&mut buffer)).unwrap();
-            assert!(buffer[..len] == sent, "packet {index} came back changed");
+            let fails = |way: &str, error: io::Error| -> ! {
+                panic!("datagram {index}, {} bytes to {far}, {way}: {error}", sent.len())
+            };
+            client.send(&sent).unwrap_or_else(|error| fails("leaving", error));
+            let there = uninterrupted(|| server.recv_from(&mut buffer));
+            let (len, from) = there.unwrap_or_else(|error| fails("on its way there", error));
+            server.send_to(&buffer[..len], from).unwrap_or_else(|error| fails("turning", error));
+            let back = uninterrupted(|| client.recv(&mut buffer));
+            let len = back.unwrap_or_else(|error| fails("on its way back", error));
+            assert!(buffer[..len] == sent, "datagram {index} to {far} came back changed");
         }
     }
 

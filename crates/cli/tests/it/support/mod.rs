@@ -170,9 +170,10 @@ pub fn corridor(place: &Place, arguments: &[&str]) -> (Option<i32>, String, Stri
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A running `corridor`.
+/// A running `corridor`. If its test fails, its log and its counters are told.
 pub struct Daemon {
     child: Child,
+    config: Option<PathBuf>,
     log: Arc<Mutex<String>>,
     reader: Option<thread::JoinHandle<()>>,
 }
@@ -190,7 +191,8 @@ impl Daemon {
         // The control socket is beside the configuration, and goes with it.
         let arguments = || command.get_args().map(Path::new);
         let config = arguments().find(|file| file.extension().is_some_and(|end| end == "toml"));
-        if let Some(place) = config.and_then(Path::parent).map(Path::to_owned) {
+        let config = config.map(Path::to_owned);
+        if let Some(place) = config.as_deref().and_then(Path::parent) {
             command.env("RUNTIME_DIRECTORY", place);
         }
         command.env_remove("CORRIDOR_LOG").stdin(Stdio::null()).stderr(Stdio::piped());
@@ -204,7 +206,16 @@ impl Daemon {
                 sink.push('\n');
             }
         });
-        Daemon { child, log, reader: Some(reader) }
+        Daemon { child, config, log, reader: Some(reader) }
+    }
+
+    /// What it says of itself to those who ask.
+    fn status(&self) -> Option<String> {
+        let (place, name) = (self.config.as_ref()?.parent()?, self.config.as_ref()?.file_stem()?);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+        command.env("RUNTIME_DIRECTORY", place).arg("status").arg(name).arg("--counters");
+        let said = command.output().ok()?;
+        Some(String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
     }
 
     /// What it said so far.
@@ -243,6 +254,10 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("---- a daemon said:\n{}", self.log());
+            eprintln!("---- and is:\n{}", self.status().unwrap_or_default());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -296,11 +311,14 @@ pub fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
             let (mut stream, _) = listener.accept().unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
+            if let Err(error) = stream.read_to_end(&mut received) {
+                panic!("{} of {len} bytes came to {address}, then: {error}", received.len());
+            }
             received
         });
         from.run(|| {
-            let mut stream = TcpStream::connect_timeout(&there, PATIENCE).unwrap();
+            let stream = TcpStream::connect_timeout(&there, PATIENCE);
+            let mut stream = stream.unwrap_or_else(|error| panic!("connect to {there}: {error}"));
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
             stream.write_all(&sent).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
