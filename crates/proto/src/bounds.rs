@@ -324,7 +324,13 @@ pub const MTU_ROUND_MIN: Duration = Duration::from_millis(10);
 pub const MTU_ROUND_MAX: Duration = Duration::from_secs(30);
 /// Path MTU: how often the length in use is confirmed.
 pub const MTU_CONFIRM_INTERVAL: Duration = Duration::from_secs(15);
-/// Path MTU: how often a longer one is looked for (RFC 8899, Section 5.1.1: 600 s).
+/// Path MTU: for how long the length in use has to be missed before it is given up. Meanwhile what
+/// is that long goes in parts.
+pub const MTU_DOUBT_SPAN: Duration = Duration::from_millis(500);
+/// Path MTU: how soon a longer one is looked for after the length in use has become less; twice as
+/// long after that again, and so on.
+pub const MTU_RAISE_FIRST: Duration = MTU_CONFIRM_INTERVAL;
+/// Path MTU: how often a longer one is looked for at last (RFC 8899, Section 5.1.1: 600 s).
 pub const MTU_RAISE_INTERVAL: Duration = Duration::from_secs(600);
 /// Path MTU: how often a router's word that the path is shorter is looked into.
 pub const MTU_HINT_INTERVAL: Duration = Duration::from_secs(1);

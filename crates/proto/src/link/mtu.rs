@@ -11,7 +11,12 @@
 //! 1. *Search* between what passes and what does not, until they are close ([`PRECISION`]).
 //! 2. *Rest*, and confirm the length in use now and then: a path that has become shorter swallows
 //!    long frames without a word (black hole detection, Section 4.3).
-//! 3. Now and then look for more (Section 5.1.1, `PMTU_RAISE_TIMER`).
+//! 3. Now and then look for more (Section 5.1.1, `PMTU_RAISE_TIMER`): soon after the length in use
+//!    became less, and then less and less often.
+//!
+//! A queue that is full takes short frames and drops long ones, and a train of probes finds it as
+//! it is at one moment. So the length in use is given up only when it was missed for some time
+//! ([`MTU_DOUBT_SPAN`]), and is confirmed by any frame as long that is known to have come.
 
 use core::time::Duration;
 
@@ -19,8 +24,8 @@ use arrayvec::ArrayVec;
 use corridor_base::Time;
 
 use crate::bounds::{
-    MTU_CANDIDATES_MAX, MTU_CONFIRM_INTERVAL, MTU_HINT_INTERVAL, MTU_RAISE_INTERVAL, MTU_ROUND_MAX,
-    MTU_ROUND_MIN, MTU_ROUNDS_KEPT,
+    MTU_CANDIDATES_MAX, MTU_CONFIRM_INTERVAL, MTU_DOUBT_SPAN, MTU_HINT_INTERVAL, MTU_RAISE_FIRST,
+    MTU_RAISE_INTERVAL, MTU_ROUND_MAX, MTU_ROUND_MIN, MTU_ROUNDS_KEPT,
 };
 use crate::link::rtt::RttEstimator;
 
@@ -89,10 +94,19 @@ pub(crate) struct PathMtu {
     sent: usize,
     /// When the round under way ends; at rest, when the length in use is confirmed again.
     due: Time,
-    raise_at: Time,
+    raise: Raise,
+    /// When what is under way began: frames sent since then tell of it.
+    began_at: Time,
     hinted_at: Option<Time>,
     rtt: RttEstimator,
     controls: Controls,
+}
+
+/// When a longer length is looked for, and how long after that again.
+#[derive(Clone, Copy, Debug)]
+struct Raise {
+    at: Time,
+    after: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +121,9 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     len: usize,
-    /// Rounds whose control came back without it.
+    /// Rounds whose control came back without it, and when the first of them ended.
     missed: u32,
+    missed_since: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -208,7 +223,8 @@ impl PathMtu {
             next_round: 0,
             sent: 0,
             due: Time::ZERO,
-            raise_at: Time::ZERO,
+            raise: Raise { at: Time::ZERO, after: MTU_RAISE_FIRST },
+            began_at: Time::ZERO,
             hinted_at: None,
             rtt: RttEstimator::new(),
             controls: Controls::default(),
@@ -245,8 +261,10 @@ impl PathMtu {
         }
         self.refuted = len + 1;
         self.confirmed = self.confirmed.min(len);
-        self.in_use = self.in_use.min(len);
-        self.candidates.clear();
+        if len < self.in_use {
+            self.in_use = len;
+            self.raise_soon(now);
+        }
         self.begin(now, if self.confirmed == len { Phase::Confirm } else { Phase::Search });
     }
 
@@ -255,6 +273,7 @@ impl PathMtu {
     pub(crate) fn restart(&mut self, now: Time) {
         self.confirmed = self.lens.min;
         self.refuted = self.lens.max + 1;
+        self.raise_soon(now);
         self.controls.end_silence();
         self.begin(now, Phase::Search);
     }
@@ -269,10 +288,25 @@ impl PathMtu {
         }
     }
 
+    /// A frame that was sent then, of so many bytes, has come: so does any other of that length.
+    pub(crate) fn note_came(&mut self, now: Time, sent_at: Time, len: usize) {
+        if self.phase == Phase::Rest || sent_at < self.began_at || len <= self.confirmed {
+            return;
+        }
+        self.confirmed = len.min(self.in_use);
+        for candidate in self.candidates.iter_mut().filter(|candidate| candidate.len <= len) {
+            (candidate.missed, candidate.missed_since) = (0, None);
+        }
+        if !self.has_unsent() {
+            self.conclude(now);
+        }
+    }
+
     fn begin(&mut self, now: Time, phase: Phase) {
         if phase == Phase::Confirm {
             self.confirmed = self.lens.min;
         }
+        self.began_at = now;
         self.phase = phase;
         self.candidates.clear();
         self.rounds.clear();
@@ -333,12 +367,12 @@ impl PathMtu {
     /// Decides what the next round asks, if there is one.
     fn next(&mut self, now: Time) -> Option<()> {
         if self.phase == Phase::Rest {
-            let raise = now >= self.raise_at;
-            if raise {
+            let raises = now >= self.raise.at && self.in_use < self.lens.max;
+            if raises {
                 self.refuted = self.lens.max + 1;
+                self.raise_later(now);
             }
-            let is_short = raise && self.in_use < self.lens.max;
-            self.begin(now, if is_short { Phase::Search } else { Phase::Confirm });
+            self.begin(now, if raises { Phase::Search } else { Phase::Confirm });
         }
         if self.phase == Phase::Confirm && self.in_use <= self.confirmed {
             self.phase = Phase::Search;
@@ -365,13 +399,22 @@ impl PathMtu {
         if self.phase == Phase::Rest || self.in_use > self.confirmed || !close {
             return;
         }
-        if self.phase == Phase::Search {
-            self.raise_at = now + MTU_RAISE_INTERVAL;
-        }
         self.phase = Phase::Rest;
         self.candidates.clear();
         self.rounds.clear();
         self.due = now + MTU_CONFIRM_INTERVAL;
+    }
+
+    /// The length in use has become less, which may pass: a longer one is looked for soon.
+    fn raise_soon(&mut self, now: Time) {
+        self.raise.after = MTU_RAISE_FIRST;
+        self.raise_later(now);
+    }
+
+    /// A longer one is looked for after a pause, and then after one twice as long.
+    fn raise_later(&mut self, now: Time) {
+        self.raise.at = now + self.raise.after;
+        self.raise.after = (2 * self.raise.after).min(MTU_RAISE_INTERVAL);
     }
 
     /// The lengths to try: the one in use while it is not confirmed, the longest there may be, and
@@ -395,12 +438,11 @@ impl PathMtu {
         if in_doubt {
             lens.push(self.in_use);
         }
-        let missed = |len: usize| {
+        let known = |len: usize| {
             let known = self.candidates.iter().find(|candidate| candidate.len == len);
-            known.map_or(0, |candidate| candidate.missed)
+            known.copied().unwrap_or(Candidate { len, missed: 0, missed_since: None })
         };
-        let chosen = lens.into_iter().map(|len| Candidate { len, missed: missed(len) }).collect();
-        self.candidates = chosen;
+        self.candidates = lens.into_iter().map(known).collect();
     }
 
     // ---- echoes -------------------------------------------------------------------------------
@@ -453,18 +495,23 @@ impl PathMtu {
             }
             let needed = self.controls.misses_needed(len, control_len);
             let tried = self.candidates.iter_mut().find(|candidate| candidate.len == len);
-            if let Some(candidate) = tried {
-                candidate.missed += 1;
-                if candidate.missed >= needed && len > self.confirmed {
-                    self.refute(len);
-                }
+            let Some(candidate) = tried.filter(|_| len > self.confirmed) else { continue };
+            candidate.missed += 1;
+            let missed_for = now - *candidate.missed_since.get_or_insert(now);
+            let lasts = len > self.in_use || missed_for >= MTU_DOUBT_SPAN;
+            if candidate.missed >= needed && lasts {
+                self.refute(now, len);
+            } else if len == self.in_use {
+                // As many as it takes, over as long as it takes.
+                self.due = self.due.max(now + MTU_DOUBT_SPAN / (needed - 1));
             }
         }
     }
 
-    fn refute(&mut self, len: usize) {
+    fn refute(&mut self, now: Time, len: usize) {
         self.refuted = self.refuted.min(len);
         if self.refuted <= self.in_use {
+            self.raise_soon(now);
             let base = if self.lens.base < self.refuted { self.lens.base } else { self.lens.min };
             self.in_use = base.max(self.confirmed);
             // What lies between is not known any more.

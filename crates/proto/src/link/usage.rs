@@ -70,6 +70,8 @@ struct Long {
     len: f64,
     most: usize,
     unseen: Unseen,
+    /// When the newest of them that has come was sent, and its bytes at least.
+    came: Option<(Time, usize)>,
 }
 
 /// What was told since a long frame was the newest that had come.
@@ -141,6 +143,7 @@ impl LinkUsage {
                 len: len_max as f64,
                 most: usize::MAX,
                 unseen: Unseen::default(),
+                came: None,
             },
             held: false,
             after_gap: false,
@@ -358,14 +361,20 @@ impl LinkUsage {
             each(&sent);
         }
         let came = told.newest.filter(|sent| sent.number == newest);
-        if came.is_some_and(|sent| self.is_long(usize::from(sent.len))) {
+        if let Some(sent) = came.filter(|sent| self.is_long(usize::from(sent.len))) {
             self.long.unseen = Unseen::default();
+            self.long.came = Some((sent.at, OVERHEAD_LEN + usize::from(sent.len)));
         } else if told.frames > 0 {
             let unseen = &mut self.long.unseen;
             unseen.long = unseen.long.saturating_add(long);
             unseen.feedback = unseen.feedback.saturating_add(1);
         }
         told
+    }
+
+    /// A long frame has come: when it was sent, and its bytes at least; told once.
+    pub(crate) fn take_came(&mut self) -> Option<(Time, usize)> {
+        self.long.came.take()
     }
 
     /// Lets the round trip and the rate follow what feedback tells of the newest of these frames.
