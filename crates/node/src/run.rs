@@ -362,7 +362,14 @@ impl Driver {
                 self.flush(now)?;
                 return Ok(false);
             };
-            self.underlay.push(&transmit);
+            if transmit.probes {
+                tracing::trace!(
+                    "a probe of {} bytes goes, to {:?}",
+                    transmit.frame.len(),
+                    transmit.to
+                );
+            }
+            self.underlay.push(now, &transmit);
             if self.underlay.is_full() && !self.flush(now)? {
                 return Ok(false);
             }

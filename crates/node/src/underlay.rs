@@ -298,10 +298,10 @@ impl Underlay {
     }
 
     /// Puts a frame into the batch, which has room for it ([`Underlay::is_full`]).
-    pub(crate) fn push(&mut self, transmit: &Transmit<'_>) {
+    pub(crate) fn push(&mut self, now: Time, transmit: &Transmit<'_>) {
         let Transmit { to, frame, probes } = *transmit;
         match self {
-            Underlay::Ethernet(ethernet) => ethernet.push(to, frame),
+            Underlay::Ethernet(ethernet) => ethernet.push(now, to, frame),
             // As a segment of a longer datagram a probe would show nothing: virtual interfaces pass
             // such a datagram on as a whole, whatever their MTU.
             Underlay::Udp(udp) => udp.push(to, frame, probes),

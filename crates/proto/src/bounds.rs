@@ -223,6 +223,11 @@ pub const MOVE_WAIT_MIN: Duration = Duration::from_millis(240);
 pub const PATH_ANSWERS_MAX: usize = 4;
 /// Times that a station says goodbye, unless its peers have heard it before.
 pub const GOODBYES_MAX: u8 = 3;
+/// How long ago the last frame of its session may have come from where a peer is, where others
+/// hear what goes to all: as long as it takes until a peer counts as silent. Beyond that frames for
+/// it go to all.
+pub const PLACE_ALONE_AGE_MAX: Duration =
+    Duration::from_secs(PEER_SILENT_HELLOS as u64 * HELLO_INTERVAL_SLOW.as_secs());
 /// Time between two of them.
 pub const GOODBYE_INTERVAL: Duration = Duration::from_millis(100);
 /// Shortest bound a source symbol may have; no frame is padded beyond it.

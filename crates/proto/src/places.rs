@@ -20,7 +20,7 @@ use corridor_base::{Stream, Time};
 
 use crate::bounds::{
     CHALLENGE_AGE_MAX, CHALLENGE_INTERVAL, CHALLENGE_PAUSE_MAX, CHALLENGED_ADDRESSES_MAX,
-    CHALLENGES_KEPT, MOVE_WAIT_MIN,
+    CHALLENGES_KEPT, MOVE_WAIT_MIN, PLACE_ALONE_AGE_MAX,
 };
 use crate::config::StationId;
 use crate::wire::{ChallengeToken, PATH_CHALLENGE_LEN};
@@ -55,6 +55,8 @@ struct Peer<A> {
     /// Whether it may change: told by the configuration of an underlay where stations stay.
     fixed: bool,
     certain: bool,
+    /// When a frame of its session came last from where it is taken to be.
+    heard_there_at: Time,
 }
 
 /// An address, and what may go there.
@@ -156,6 +158,7 @@ impl<A: Copy + PartialEq> Peer<A> {
             pause_until: Time::ZERO,
             fixed: address.is_some() && !may_move,
             certain: address.is_some(),
+            heard_there_at: Time::ZERO,
         }
     }
 
@@ -269,6 +272,48 @@ impl<A: Copy + PartialEq> Peer<A> {
         }
     }
 
+    /// Notes a frame that came from an address: see [`PeerBook::learn`].
+    fn learn(
+        &mut self,
+        now: Time,
+        address: A,
+        (certainty, len_bytes): (Certainty, usize),
+        is_overheard: bool,
+        rng: &mut Stream,
+    ) -> Learned {
+        match self.standing(address, is_overheard).on(certainty) {
+            Act::Nothing => {}
+            Act::NoteHome(token) => self.note_at_home(now, token),
+            Act::Prove => {
+                self.place = Some(Place::known(address));
+                self.certain = true;
+            }
+            Act::Weigh(token) => {
+                if self.note_answer(now, address, token) {
+                    return self.settle(address);
+                }
+                // It may be asked again for as many bytes.
+                if self.challenged.iter().any(|it| it.place.address == address) {
+                    self.challenge(now, address, len_bytes, rng);
+                }
+            }
+            Act::Ask => {
+                let _ = self.place.get_or_insert(Place::unproven(address, 0));
+                self.challenge(now, address, len_bytes, rng);
+            }
+            Act::Credit => self.place.iter_mut().for_each(|place| place.credit(len_bytes)),
+            Act::Find => {
+                self.place = Some(Place::unproven(address, len_bytes));
+                return Learned::Found;
+            }
+            Act::LookThere => match &mut self.candidate {
+                Some(candidate) if candidate.address == address => candidate.credit(len_bytes),
+                candidate => *candidate = Some(Place::unproven(address, len_bytes)),
+            },
+        }
+        Learned::Nothing
+    }
+
     /// Whether it has shown where it is, or the configuration says so.
     fn is_proven(&self) -> bool {
         self.place.is_some_and(|place| place.allowance.is_none())
@@ -374,6 +419,20 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         peer.place.map(|place| place.address)
     }
 
+    /// Where the peers are taken to be, as far as anything is known of it.
+    pub fn known_addresses(&self) -> impl Iterator<Item = A> {
+        self.peers.iter().filter_map(|peer| peer.place.map(|place| place.address))
+    }
+
+    /// Where a station is, if nobody else needs to hear what it is told: the configuration says so,
+    /// or it has shown it, and frames of its session have come from there of late. What has only
+    /// come from an address once, and may be a recording, is no reason to speak there alone.
+    pub fn address_alone(&self, now: Time, station: StationId) -> Option<A> {
+        let peer = self.peers.iter().find(|peer| peer.id == station)?;
+        let is_live = peer.is_proven() && now - peer.heard_there_at < PLACE_ALONE_AGE_MAX;
+        peer.place.filter(|_| peer.fixed || is_live).map(|place| place.address)
+    }
+
     /// Who is taken to be at an address.
     pub fn station(&self, address: A) -> Option<StationId> {
         let is_there = |peer: &&Peer<A>| peer.place.is_some_and(|place| place.address == address);
@@ -448,37 +507,12 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         let Some(peer) = peers.iter_mut().find(|peer| peer.id == station) else {
             return Learned::Nothing;
         };
-        match peer.standing(address, *is_overheard).on(certainty) {
-            Act::Nothing => {}
-            Act::NoteHome(token) => peer.note_at_home(now, token),
-            Act::Prove => {
-                peer.place = Some(Place::known(address));
-                peer.certain = true;
-            }
-            Act::Weigh(token) => {
-                if peer.note_answer(now, address, token) {
-                    return peer.settle(address);
-                }
-                // It may be asked again for as many bytes.
-                if peer.challenged.iter().any(|it| it.place.address == address) {
-                    peer.challenge(now, address, len_bytes, rng);
-                }
-            }
-            Act::Ask => {
-                let _ = peer.place.get_or_insert(Place::unproven(address, 0));
-                peer.challenge(now, address, len_bytes, rng);
-            }
-            Act::Credit => peer.place.iter_mut().for_each(|place| place.credit(len_bytes)),
-            Act::Find => {
-                peer.place = Some(Place::unproven(address, len_bytes));
-                return Learned::Found;
-            }
-            Act::LookThere => match &mut peer.candidate {
-                Some(candidate) if candidate.address == address => candidate.credit(len_bytes),
-                candidate => *candidate = Some(Place::unproven(address, len_bytes)),
-            },
+        let learned = peer.learn(now, address, (certainty, len_bytes), *is_overheard, rng);
+        let is_fresh = matches!(certainty, Certainty::Session | Certainty::Answer(_));
+        if is_fresh && peer.place.is_some_and(|place| place.address == address) {
+            peer.heard_there_at = now;
         }
-        Learned::Nothing
+        learned
     }
 
     /// A station is at the address that it has spoken from, although nobody can ask it there.

@@ -217,8 +217,8 @@ impl Ethernet {
     }
 
     /// Puts a frame into the batch.
-    pub(super) fn push(&mut self, to: Destination, frame: &[u8]) {
-        let header = self.header(self.address(to));
+    pub(super) fn push(&mut self, now: Time, to: Destination, frame: &[u8]) {
+        let header = self.header(self.address(now, to));
         self.outbox.push([()], (&header, frame), false);
     }
 
@@ -363,14 +363,16 @@ impl Ethernet {
         }
     }
 
-    /// Where a frame goes. A station whose address is not known yet hears it among all others.
-    fn address(&self, to: Destination) -> Mac {
+    /// Where a frame goes. A station that has not shown where it is, or has not been heard from
+    /// there for long, hears it among all others.
+    fn address(&self, now: Time, to: Destination) -> Mac {
         let known = match to {
             Destination::All => None,
-            Destination::Station(station) => self.peers.address(station),
             // It may have another address by now, and hears the frame among all others.
             Destination::Search(station) if self.peers.may_be_elsewhere(station) => None,
-            Destination::Search(station) => self.peers.address(station),
+            Destination::Station(station) | Destination::Search(station) => {
+                self.peers.address_alone(now, station)
+            }
         };
         known.unwrap_or(Mac::BROADCAST)
     }

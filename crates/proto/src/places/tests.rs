@@ -236,6 +236,70 @@ fn two_that_have_moved_at_once_meet_where_learned_addresses_are_forgotten() {
     }
 }
 
+/// Two on a wire from 0 s on, at 10 and 20. After a second `happens` to both, and from then on they
+/// are at 11 and 21. When each is told to be there, in milliseconds.
+fn meet_again(
+    ends: &mut [Station; 2],
+    happens: impl Fn(&mut Station, &mut PeerBook<u8>, Time, &[Vec<u8>]),
+) -> Option<u64> {
+    let mut books = [B, A]
+        .map(|peer| places([(peer, None), (StationId(9), None)], false).with_frame_len_min(46));
+    let (mut at, mut recorded) = ([10, 20], [(); 2].map(|()| Vec::new()));
+    for ms in 0..60_000 {
+        let now = Time::from_millis(ms);
+        if ms == 1_000 {
+            assert_eq!([books[0].address(B), books[1].address(A)], [Some(20), Some(10)]);
+            at = [11, 21];
+            for end in 0..2 {
+                happens(&mut ends[end], &mut books[end], now, &recorded[1 - end]);
+            }
+        }
+        for from in 0..2 {
+            let (to, peer) = (1 - from, [B, A][from]);
+            for (place, frame) in on_a_wire(&mut ends[from], &mut books[from], (peer, now)) {
+                if place.is_none_or(|place| place == at[to]) {
+                    hear(&mut ends[to], &mut books[to], at[from], now, &frame);
+                }
+                recorded[from].push(frame);
+            }
+        }
+        let alone = [books[0].address_alone(now, B), books[1].address_alone(now, A)];
+        if ms > 1_000 && alone == [Some(21), Some(11)] {
+            return Some(ms);
+        }
+    }
+    None
+}
+
+/// HELLOs that somebody had recorded, and sent again from an address of their own to both ends of a
+/// link that was made anew, were answered there, and nowhere else.
+#[test]
+fn recorded_handshakes_do_not_keep_apart_who_has_lost_its_place() {
+    for (end, most_ms) in [(end as fn(_, _, _) -> _, 7_000), (keyed, 7_000)] {
+        let mut ends = [end(A, B, 1), end(B, A, 2)];
+        let met = meet_again(&mut ends, |end, book, now, recorded| {
+            book.forget_learned();
+            for frame in recorded {
+                hear(end, book, 66, now, frame);
+            }
+            assert!(book.address_alone(now, A).is_none() && book.address_alone(now, B).is_none());
+        });
+        assert!(met.is_some_and(|ms| ms < most_ms), "{met:?}");
+    }
+}
+
+/// Both interfaces were given other addresses, which nobody tells a daemon: what was asked at the
+/// new one was answered at the old one.
+#[test]
+fn two_that_have_moved_at_once_meet_although_nobody_has_told_them() {
+    for end in [end, keyed] {
+        let mut ends = [end(A, B, 1), end(B, A, 2)];
+        let met = meet_again(&mut ends, |_, _, _, _| {});
+        let most_ms = 1_000 + PLACE_ALONE_AGE_MAX.as_millis() as u64 + 6_000;
+        assert!(met.is_some_and(|ms| ms < most_ms), "{met:?}");
+    }
+}
+
 /// A configured address holds all the same.
 #[test]
 fn only_what_was_learned_is_forgotten() {
@@ -258,7 +322,7 @@ fn on_a_wire(
         let to = match transmit.to {
             Destination::All => None,
             Destination::Search(_) if book.may_be_elsewhere(peer) => None,
-            Destination::Search(_) | Destination::Station(_) => book.address(peer),
+            Destination::Search(_) | Destination::Station(_) => book.address_alone(now, peer),
         };
         sent.push((to, transmit.frame.to_vec()));
     }
