@@ -9,11 +9,13 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corridor_node::{Answer, CONTROL_VERSION, Request, Status, control_directory, control_socket};
+use corridor_node::{
+    Answer, CONTROL_VERSION, Request, Since, Status, control_directory, control_socket,
+};
 use serde_json::Value;
 
 use crate::exit::Exit;
-use layout::{Layout, Traffic};
+use layout::Layout;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +36,8 @@ pub struct Arguments {
     /// Print JSON: an object for a node, an array without NAME; numbers in SI units
     #[arg(long)]
     json: bool,
-    /// Look again every second, until Ctrl-C; with --json a line each time
+    /// Look again every second, until Ctrl-C: rates and ratios since the last look, totals beside;
+    /// with --json a line each time, with `since` for that
     #[arg(long)]
     watch: bool,
     /// Show all counters too, with what they count
@@ -99,10 +102,10 @@ pub fn status(arguments: &Arguments) -> Exit {
 fn show_once(arguments: &Arguments) -> Result<(), Trouble> {
     let answers = ask_all(arguments.name.as_deref())?;
     let text = if arguments.json {
-        let json = to_json(arguments, &answers);
+        let json = to_json(arguments, answers.into_iter().map(|(_, status)| status).collect());
         format!("{json:#}\n")
     } else {
-        to_text(arguments, &answers, &[])?
+        to_text(arguments, &parse_all(&answers)?, &[])
     };
     print(&text)
 }
@@ -112,45 +115,47 @@ fn watch(arguments: &Arguments) -> Result<(), Trouble> {
     if screen && !arguments.json {
         print("\x1b[2J")?;
     }
-    let mut before: Vec<(Instant, Status)> = Vec::new();
+    let mut before: Vec<Status> = Vec::new();
     loop {
         let asked_at = Instant::now();
         let answers = ask_all(arguments.name.as_deref())?;
+        let nodes = parse_all(&answers)?;
         if arguments.json {
-            print(&format!("{}\n", to_json(arguments, &answers)))?;
+            let told = answers.into_iter().zip(&nodes).map(|((_, mut answer), status)| {
+                answer["since"] = serde_json::to_value(since(status, &before)).unwrap_or_default();
+                answer
+            });
+            print(&format!("{}\n", to_json(arguments, told.collect())))?;
         } else {
-            let text = to_text(arguments, &answers, &before)?;
+            let text = to_text(arguments, &nodes, &before);
             if screen {
                 print(&format!("{HOME}{}{END_SCREEN}", text.replace('\n', END_LINE)))?;
             } else {
                 print(&format!("{text}\n"))?;
             }
-            before = parse_all(&answers)?.into_iter().map(|status| (asked_at, status)).collect();
         }
+        before = nodes;
         sleep(INTERVAL.saturating_sub(asked_at.elapsed()));
     }
 }
 
-fn to_json(arguments: &Arguments, answers: &[(String, Value)]) -> Value {
-    match (&arguments.name, answers) {
-        (Some(_), [(_, status)]) => status.clone(),
-        _ => answers.iter().map(|(_, status)| status.clone()).collect(),
+/// What has changed since the same node was asked `before`; none the first time.
+fn since(status: &Status, before: &[Status]) -> Option<Since> {
+    before.iter().find_map(|earlier| status.since(earlier))
+}
+
+fn to_json(arguments: &Arguments, mut statuses: Vec<Value>) -> Value {
+    match &arguments.name {
+        Some(_) if statuses.len() == 1 => statuses.remove(0),
+        _ => statuses.into(),
     }
 }
 
-/// The answers for people; `before`: what was answered when, when this was asked last.
-fn to_text(
-    arguments: &Arguments,
-    answers: &[(String, Value)],
-    before: &[(Instant, Status)],
-) -> Result<String, Trouble> {
+/// The answers for people; `before`: what was answered when this was asked last.
+fn to_text(arguments: &Arguments, nodes: &[Status], before: &[Status]) -> String {
     let layout = Layout::for_stdout(arguments.counters);
-    let nodes = parse_all(answers)?;
-    let texts = nodes.iter().map(|status| {
-        let earlier = before.iter().find(|(_, earlier)| earlier.pid == status.pid);
-        layout.text(status, Traffic::of(status, earlier.map(|(_, status)| status)))
-    });
-    Ok(texts.collect::<Vec<_>>().join("\n"))
+    let texts = nodes.iter().map(|status| layout.text(status, since(status, before).as_ref()));
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn parse_all(answers: &[(String, Value)]) -> Result<Vec<Status>, Trouble> {

@@ -29,8 +29,9 @@ pub use error::NodeError;
 pub use names::Endpoint;
 pub use run::{RunOptions, run};
 pub use status::{
-    Counter, MemoryStatus, OverheadStatus, OverhearingStatus, OwnStatus, PeerStatus, QueueStatus,
-    RelayStatus, RepairStatus, Status,
+    Counter, MemoryStatus, OverheadStatus, OverhearingStatus, OwnStatus, PeerSince, PeerStatus,
+    QueueStatus, RelayStatus, RepairStatus, Since, Status,
+
 };
 
 /// Whether a configuration would hold on this machine: the MTU of its TUN device in bytes (0 for

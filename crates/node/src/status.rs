@@ -2,11 +2,14 @@
 //!
 //! All values are in SI units, with the unit at the end of the name; ratios are from 0 to 1.
 
+mod since;
+
 use std::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::inspect::{PeerView, QueueView};
 use corridor_proto::relay::Hold;
+use corridor_proto::stats::Described;
 use corridor_proto::{
     AnyStation, HubStats, MemoryView, RelayCounters, RelayStation, RelayView, Role, Station,
     StationId, Stats,
@@ -16,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::NodeConfig;
 use crate::stats_file::IoStats;
 use crate::underlay::Underlay;
+pub use since::{PeerSince, Since};
 
 /// Packets that a relay has forwarded, before it says that nobody overhears them.
 const FORWARDED_MIN: u64 = 100;
@@ -238,6 +242,9 @@ pub struct Counter {
     pub value: serde_json::Value,
     /// What it counts.
     pub description: String,
+    /// It counts something since the start, and never falls; else it was measured last.
+    #[serde(default)]
+    pub is_count: bool,
 }
 
 /// What a status is made of.
@@ -460,6 +467,12 @@ fn idle(view: &RelayView, counters: &RelayCounters) -> Option<String> {
         0 => "frames to others are never overheard here",
         _ => "frames to others are overheard here",
     };
+    /// Share of the repair sent that the receiver reported as spurious; none if none was sent.
+    pub fn spurious_ratio(&self) -> Option<f64> {
+        let (spurious, sent) = (self.spurious_symbols as f64, self.sent_symbols as f64);
+        (self.sent_symbols > 0).then(|| (spurious / sent).min(1.0))
+    }
+
     Some(format!(
         "no neighbour announces to overhear enough of this node's frames to others, and {here}; \
          most Wi-Fi interfaces pass such frames on in monitor mode only"
@@ -501,15 +514,13 @@ fn needed(stats: &Stats) -> u64 {
 }
 
 /// The counters of a struct with its descriptions.
-fn counters(
-    values: impl Serialize,
-    descriptions: &[(&str, &str)],
-) -> impl Iterator<Item = Counter> {
+fn counters(values: impl Serialize, descriptions: &[Described]) -> impl Iterator<Item = Counter> {
     let values = serde_json::to_value(values).unwrap_or_default();
-    descriptions.iter().map(move |&(name, description)| Counter {
+    descriptions.iter().map(move |&Described { name, text, is_count }| Counter {
         name: name.to_owned(),
         value: values.get(name).cloned().unwrap_or_default(),
-        description: description.to_owned(),
+        description: text.to_owned(),
+        is_count,
     })
 }
 

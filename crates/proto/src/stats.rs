@@ -16,9 +16,14 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Name and description of each counter, in the order of the fields.
-            pub const DESCRIPTIONS: &'static [(&'static str, &'static str)] =
-                &[$((stringify!($field), concat!($($doc),+).trim_ascii()),)*];
+            /// What each counter is, in the order of the fields.
+            pub const DESCRIPTIONS: &'static [$crate::stats::Described] = &[$(
+                $crate::stats::Described {
+                    name: stringify!($field),
+                    text: concat!($($doc),+).trim_ascii(),
+                    is_count: <$type as $crate::stats::Join>::IS_COUNT,
+                },
+            )*];
 
             /// Takes the counters of another one in: counts add up, and of what is no count the
             /// larger is kept.
@@ -30,19 +35,37 @@ macro_rules! counters {
     };
 }
 
+/// What there is to say of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts.
+    pub text: &'static str,
+    /// It counts something since the start, and never falls; else it was measured last.
+    pub is_count: bool,
+}
+
 /// Values of several stations that become one.
 pub trait Join {
+    /// Such a value counts something.
+    const IS_COUNT: bool;
+
     /// Takes the value of another station in.
     fn join(&mut self, other: Self);
 }
 
 impl Join for u64 {
+    const IS_COUNT: bool = true;
+
     fn join(&mut self, other: u64) {
         *self = self.saturating_add(other);
     }
 }
 
 impl Join for Option<u64> {
+    const IS_COUNT: bool = false;
+
     fn join(&mut self, other: Option<u64>) {
         *self = match (*self, other) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
@@ -52,12 +75,16 @@ impl Join for Option<u64> {
 }
 
 impl Join for bool {
+    const IS_COUNT: bool = false;
+
     fn join(&mut self, other: bool) {
         *self |= other;
     }
 }
 
 impl Join for f64 {
+    const IS_COUNT: bool = false;
+
     fn join(&mut self, other: f64) {
         *self = self.max(other);
     }
@@ -250,7 +277,7 @@ mod tests {
     #[test]
     fn every_counter_has_a_description_of_its_own() {
         let debug = format!("{:?}", Stats::default());
-        for (name, text) in Stats::DESCRIPTIONS {
+        for Described { name, text, .. } in Stats::DESCRIPTIONS {
             assert!(debug.contains(&format!("{name}: ")), "{name}");
             assert!(
                 text.len() > 10 && text.ends_with('.') && !text.contains("  "),

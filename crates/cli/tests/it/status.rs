@@ -142,19 +142,40 @@ fn a_watcher_gets_a_frame_each_second() {
             .unwrap();
         let mut lines =
             BufReader::new(watcher.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let mut frame = || lines.by_ref().take_while(|line| line != "node: near").count();
-        assert_eq!(frame(), 0, "a frame begins with the node");
-        assert!(frame() > 10, "and has its lines");
+        let frame = |lines: &mut dyn Iterator<Item = String>| {
+            lines.take_while(|line| line != "node: near").count()
+        };
+        assert_eq!(frame(&mut lines), 0, "a frame begins with the node");
+        assert!(frame(&mut lines) > 10, "and has its lines");
+        let mut later = Vec::new();
+        later.extend(lines.by_ref().take_while(|line| line != "node: near"));
+        let transfer = later.iter().find(|line| line.contains("transfer")).unwrap();
+        assert!(
+            transfer.contains("bit/s received, ") && transfer.contains("; in all "),
+            "{later:?}"
+        );
         watcher.kill().unwrap();
         watcher.wait().unwrap();
         let mut watcher = corridor_command(&place, &["status", "near", "--watch", "--json"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(watcher.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let status: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(status["name"], "near");
+        let mut lines =
+            BufReader::new(watcher.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut look = || -> Value { serde_json::from_str(&lines.next().unwrap()).unwrap() };
+        let first = look();
+        assert_eq!((&first["name"], &first["since"]), (&"near".into(), &Value::Null));
+        // Each object has both: what there was since the last, and since the start.
+        let second = look();
+        let since = &second["since"];
+        assert!(since["span_s"].as_f64().is_some_and(|span| span > 0.5), "{since:#}");
+        for field in ["received_bps", "sent_bps"] {
+            assert!(since[field].is_number(), "{field}: {since:#}");
+        }
+        let frames = |look: &Value| counter(look, "frames_sent")["value"].as_u64().unwrap();
+        let grown = (frames(&second) - frames(&first)) as f64;
+        let rate = since["counts_per_s"]["frames_sent"].as_f64().unwrap();
+        assert!((rate * since["span_s"].as_f64().unwrap() - grown).abs() < 0.5, "{since:#}");
         watcher.kill().unwrap();
         watcher.wait().unwrap();
     });

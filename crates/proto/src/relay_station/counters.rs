@@ -141,13 +141,13 @@ impl RelayStation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Stats;
+    use crate::stats::{Described, Stats};
 
     #[test]
     fn counters_of_relays_have_names_of_their_own() {
-        for (name, text) in RelayCounters::DESCRIPTIONS {
+        for Described { name, text, .. } in RelayCounters::DESCRIPTIONS {
             assert!(name.starts_with("relay_") && text.ends_with('.'), "{name}: {text}");
-            assert!(Stats::DESCRIPTIONS.iter().all(|(other, _)| other != name), "{name}");
+            assert!(Stats::DESCRIPTIONS.iter().all(|other| other.name != *name), "{name}");
         }
     }
 }
