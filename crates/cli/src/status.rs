@@ -1,6 +1,7 @@
 //! `corridor status`: asks running nodes how they are.
 
 mod layout;
+mod prometheus;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read, Write};
@@ -40,6 +41,10 @@ pub struct Arguments {
     /// with --json a line each time, with `since` for that
     #[arg(long)]
     watch: bool,
+    /// Print what is counted and measured in Prometheus' text format, for node_exporter's textfile
+    /// collector
+    #[arg(long, conflicts_with_all = ["json", "watch", "counters"])]
+    prometheus: bool,
     /// Show all counters too, with what they count
     #[arg(long, conflicts_with = "json")]
     counters: bool,
@@ -104,6 +109,8 @@ fn show_once(arguments: &Arguments) -> Result<(), Trouble> {
     let text = if arguments.json {
         let json = to_json(arguments, answers.into_iter().map(|(_, status)| status).collect());
         format!("{json:#}\n")
+    } else if arguments.prometheus {
+        prometheus::text(&parse_all(&answers)?)
     } else {
         to_text(arguments, &parse_all(&answers)?, &[])
     };

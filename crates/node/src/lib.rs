@@ -30,8 +30,7 @@ pub use names::Endpoint;
 pub use run::{RunOptions, run};
 pub use status::{
     Counter, MemoryStatus, OverheadStatus, OverhearingStatus, OwnStatus, PeerSince, PeerStatus,
-    QueueStatus, RelayStatus, RepairStatus, Since, Status,
-
+    QueueStatus, RelayStatus, RepairStatus, Since, Status, counters_of_all_kinds,
 };
 
 /// Whether a configuration would hold on this machine: the MTU of its TUN device in bytes (0 for

@@ -267,9 +267,6 @@ impl Sources<'_> {
         let stats = &station.stats();
         let queue = self.queue();
         let tun = config.tun.as_ref();
-        let hub_counters = station.hub_stats().map(|stats| counters(stats, HubStats::DESCRIPTIONS));
-        let relay_counters = station.relay().map(RelayStation::relay_counters);
-        let relay_counters = relay_counters.map(|it| counters(it, RelayCounters::DESCRIPTIONS));
         Status {
             name: self.name.to_owned(),
             pid: std::process::id(),
@@ -290,11 +287,7 @@ impl Sources<'_> {
             tag_bytes: self.tag_bytes(),
             relay: station.relay().map(|relay| RelayStatus::of(relay, self.now)),
             peers: station.peers().iter().map(|peer| self.peer(peer)).collect(),
-            counters: counters(stats, Stats::DESCRIPTIONS)
-                .chain(hub_counters.into_iter().flatten())
-                .chain(relay_counters.into_iter().flatten())
-                .chain(counters(self.io, IoStats::DESCRIPTIONS))
-                .collect(),
+            counters: counters_of(station, self.io),
         }
     }
 
@@ -467,12 +460,6 @@ fn idle(view: &RelayView, counters: &RelayCounters) -> Option<String> {
         0 => "frames to others are never overheard here",
         _ => "frames to others are overheard here",
     };
-    /// Share of the repair sent that the receiver reported as spurious; none if none was sent.
-    pub fn spurious_ratio(&self) -> Option<f64> {
-        let (spurious, sent) = (self.spurious_symbols as f64, self.sent_symbols as f64);
-        (self.sent_symbols > 0).then(|| (spurious / sent).min(1.0))
-    }
-
     Some(format!(
         "no neighbour announces to overhear enough of this node's frames to others, and {here}; \
          most Wi-Fi interfaces pass such frames on in monitor mode only"
@@ -480,6 +467,12 @@ fn idle(view: &RelayView, counters: &RelayCounters) -> Option<String> {
 }
 
 impl RepairStatus {
+    /// Share of the repair sent that the receiver reported as spurious; none if none was sent.
+    pub fn spurious_ratio(&self) -> Option<f64> {
+        let (spurious, sent) = (self.spurious_symbols as f64, self.sent_symbols as f64);
+        (self.sent_symbols > 0).then(|| (spurious / sent).min(1.0))
+    }
+
     fn of(stats: &Stats) -> Self {
         let coded = stats.coded_frames_sent + stats.recoded_frames_sent + stats.copies_sent;
         RepairStatus {
@@ -511,6 +504,29 @@ impl OverheadStatus {
 /// each stands for one all the same.
 fn needed(stats: &Stats) -> u64 {
     stats.source_frames_sent.max(stats.symbols_added)
+}
+
+/// All counters of a node.
+pub(crate) fn counters_of(station: &AnyStation, io: &IoStats) -> Vec<Counter> {
+    let hub = station.hub_stats().map(|stats| counters(stats, HubStats::DESCRIPTIONS));
+    let relay = station.relay().map(RelayStation::relay_counters);
+    let relay = relay.map(|it| counters(it, RelayCounters::DESCRIPTIONS));
+    counters(&*station.stats(), Stats::DESCRIPTIONS)
+        .chain(hub.into_iter().flatten())
+        .chain(relay.into_iter().flatten())
+        .chain(counters(io, IoStats::DESCRIPTIONS))
+        .collect()
+}
+
+/// All counters that there are, of nodes of any kind, without values: for those who show them.
+pub fn counters_of_all_kinds() -> Vec<Counter> {
+    let tables = [
+        Stats::DESCRIPTIONS,
+        HubStats::DESCRIPTIONS,
+        RelayCounters::DESCRIPTIONS,
+        IoStats::DESCRIPTIONS,
+    ];
+    tables.into_iter().flat_map(|table| counters((), table)).collect()
 }
 
 /// The counters of a struct with its descriptions.
