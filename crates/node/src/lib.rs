@@ -4,6 +4,7 @@
 //! No protocol lives here: packets and frames pass through as they are, and what to send, when
 //! and to whom is the station's affair.
 
+mod clock;
 pub mod config;
 mod control;
 mod default_route;
@@ -16,6 +17,7 @@ mod netlink;
 mod reload;
 mod retries;
 mod run;
+mod signals;
 mod stats_file;
 mod status;
 mod syscalls;

@@ -14,22 +14,20 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::{
-    Admission, AnyStation, Certainty, Clocks, Event, FrameLens, FrameOutcome, Gate, RelayStation,
-    StationId,
+    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, PacketOutcome,
+    RelayStation, StationId,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::time::{TimeSpec, TimeValLike};
-use nix::time::{ClockId, clock_gettime};
+use nix::sys::signal::Signal;
+use nix::sys::time::TimeSpec;
 
 use crate::config::NodeConfig;
+use crate::clock::{Clock, processor_time};
 use crate::control::{CLIENTS_MAX, Control, control_socket};
 use crate::diagnosis::Diagnosis;
 use crate::error::NodeError;
@@ -39,6 +37,7 @@ use crate::reload::{self, Changes};
 use crate::retries::Retries;
 use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
+use crate::signals::Signals;
 use crate::tun::Tun;
 use crate::underlay::{Address, Busy, News, Source, Underlay, random};
 
@@ -716,86 +715,4 @@ fn open_control(name: &str, config: &NodeConfig) -> Option<Control> {
     Control::open(&control_socket(name), config.control_group.as_deref())
         .inspect_err(|error| tracing::warn!("no control socket, so no corridor status: {error}"))
         .ok()
-}
-
-/// Time since the start of the run, from a clock that nobody sets.
-struct Clock {
-    start_ns: u64,
-}
-
-impl Clock {
-    fn start() -> Result<Self, NodeError> {
-        let source = |errno: Errno| NodeError::System {
-            action: "read the clock".into(),
-            source: errno.into(),
-        };
-        Ok(Clock { start_ns: monotonic_ns().map_err(source)? })
-    }
-
-    fn now(&self) -> Time {
-        // It could be read at the start, so it can be read now.
-        let now_ns = monotonic_ns().unwrap_or(self.start_ns);
-        Time::from_nanos(now_ns.saturating_sub(self.start_ns))
-    }
-
-    /// This one, and the one that may be set.
-    fn both(&self) -> Clocks {
-        Clocks { now: self.now(), wall_ns: wall_clock_ns() }
-    }
-}
-
-fn monotonic_ns() -> nix::Result<u64> {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
-    Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
-}
-
-/// Nanoseconds since 1970, by a clock that may be set: 0 before.
-fn wall_clock_ns() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Processor time of this process, in user and kernel mode.
-fn processor_time() -> Duration {
-    getrusage(UsageWho::RUSAGE_SELF).map_or(Duration::ZERO, |usage| {
-        let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-    })
-}
-
-/// The signals that the loop looks at, as a descriptor.
-struct Signals(SignalFd);
-
-impl Signals {
-    fn block() -> Result<Self, NodeError> {
-        let source = |errno: Errno| NodeError::System {
-            action: "catch signals".into(),
-            source: errno.into(),
-        };
-        let mut set = SigSet::empty();
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1, Signal::SIGHUP] {
-            set.add(signal);
-        }
-        set.thread_block().map_err(source)?;
-        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        SignalFd::with_flags(&set, flags).map(Signals).map_err(source)
-    }
-
-    /// A signal that came, if any.
-    fn next(&self) -> Result<Option<Signal>, NodeError> {
-        let read = self.0.read_signal().map_err(|errno| NodeError::System {
-            action: "read a signal".into(),
-            source: errno.into(),
-        })?;
-        let number = read.and_then(|info| i32::try_from(info.ssi_signo).ok());
-        Ok(number.and_then(|number| Signal::try_from(number).ok()))
-    }
-
-    /// From here on SIGTERM and SIGINT do what they do to any process: end it.
-    fn unblock(&self) {
-        let mut set = SigSet::empty();
-        set.add(Signal::SIGTERM);
-        set.add(Signal::SIGINT);
-        let _ = set.thread_unblock();
-    }
 }

@@ -1,0 +1,57 @@
+//! What time it is: since the start of the run, by the wall, and of the processor.
+
+use std::time::{Duration, SystemTime};
+
+use corridor_base::Time;
+use corridor_proto::Clocks;
+use nix::errno::Errno;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::error::NodeError;
+
+/// Time since the start of the run, from a clock that nobody sets.
+pub(crate) struct Clock {
+    start_ns: u64,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Result<Self, NodeError> {
+        let source = |errno: Errno| NodeError::System {
+            action: "read the clock".into(),
+            source: errno.into(),
+        };
+        Ok(Clock { start_ns: monotonic_ns().map_err(source)? })
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        // It could be read at the start, so it can be read now.
+        let now_ns = monotonic_ns().unwrap_or(self.start_ns);
+        Time::from_nanos(now_ns.saturating_sub(self.start_ns))
+    }
+
+    /// This one, and the one that may be set.
+    pub(crate) fn both(&self) -> Clocks {
+        Clocks { now: self.now(), wall_ns: wall_clock_ns() }
+    }
+}
+
+fn monotonic_ns() -> nix::Result<u64> {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+    Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
+}
+
+/// Nanoseconds since 1970, by a clock that may be set: 0 before.
+fn wall_clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Processor time of this process, in user and kernel mode.
+pub(crate) fn processor_time() -> Duration {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(Duration::ZERO, |usage| {
+        let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    })
+}
