@@ -31,6 +31,10 @@ pub const INGRESS_PACKETS_MAX: usize = 65_536;
 /// Packets that it holds at most for each lane of a window: flows that waited for repair send all
 /// they may at once, which on a long path is a long window.
 pub const INGRESS_PACKETS_LANE: usize = 1_000;
+/// How old packets may be that have waited for a session when there is one: a resolver asks again
+/// after 5 s (resolv.conf(5)), TCP has sent its SYN two more times by then (RFC 6298, Section 2.1),
+/// and a host that looks for a neighbour keeps packets for it for 3 s.
+pub const INGRESS_AGE_MAX: Duration = Duration::from_secs(5);
 /// Queues of a fair ingress queue: flows beyond so many share some.
 pub const INGRESS_FLOWS: usize = 256;
 /// Bytes that a flow may send in its turn (RFC 8290: the MTU).

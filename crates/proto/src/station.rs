@@ -30,7 +30,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, REPORT_INTERVAL};
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, INGRESS_AGE_MAX, REPORT_INTERVAL};
 use crate::clocks::Clocks;
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
@@ -500,6 +500,11 @@ impl Station {
         shared.stats.sessions_accepted += 1;
         let restarted = joined.new_instance && !joined.first;
         if joined.new_instance {
+            if joined.peer == shared.path.peer {
+                // Before the first packet of those that have waited goes.
+                let oldest = Time::ZERO + (now - Time::ZERO).saturating_sub(INGRESS_AGE_MAX);
+                shared.ingress.drop_before(oldest, &mut shared.stats);
+            }
             shared.parts.expect(joined.peer, joined.chunk_len_max());
             shared.cut.drop_rest();
         }

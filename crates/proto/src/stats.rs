@@ -103,6 +103,9 @@ counters! {
         pub packets_dropped_ingress: u64,
         /// Packets dropped at ingress to signal congestion to their flow.
         pub packets_dropped_codel: u64,
+        /// Window mode: packets dropped at ingress because they had waited for a session for so
+        /// long that nobody would have had use for them.
+        pub packets_stale: u64,
         /// Packets marked at ingress (ECN) to signal congestion to their flow.
         pub packets_marked: u64,
         /// Window mode: acknowledgements of TCP delivered with a shorter receive window.

@@ -561,7 +561,8 @@ impl Run {
         ensure(window.held <= self.symbols.len(), Invariant::Accounting, || {
             format!("{} symbols held of {symbols}", window.held)
         })?;
-        let dropped = stats.packets_dropped_codel + stats.packets_dropped_ingress - self.refused;
+        let dropped = stats.packets_dropped_codel + stats.packets_dropped_ingress - self.refused
+            + stats.packets_stale;
         let known = self.placed + view.ingress_packets as u64 + dropped;
         ensure(self.accepted == known, Invariant::Accounting, || {
             format!(

@@ -306,6 +306,20 @@ impl FairQueue {
         true
     }
 
+    /// Drops what came before this time.
+    pub(crate) fn drop_before(&mut self, time: Time, stats: &mut Stats) {
+        self.selected = None;
+        for at in 0..self.queues.len() {
+            let head = |queue: &Self| {
+                queue.packets.front(&queue.queues[at].packets).is_some_and(|it| it.since < time)
+            };
+            while head(self) {
+                self.drop_head(at);
+                stats.packets_stale += 1;
+            }
+        }
+    }
+
     fn drop_head(&mut self, at: usize) {
         if let Some(queued) = self.packets.pop_front(&mut self.queues[at].packets) {
             self.acknowledgements.waiting -= usize::from(queued.acknowledges());

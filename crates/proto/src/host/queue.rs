@@ -187,6 +187,14 @@ impl IngressQueue {
         }
     }
 
+    /// Drops what came before this time: when its turn comes at last, nobody has use for it. A
+    /// queue of the papers, where what was taken is delivered, keeps it.
+    pub(crate) fn drop_before(&mut self, time: Time, stats: &mut Stats) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.drop_before(time, stats);
+        }
+    }
+
     /// Packets that wait.
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -332,6 +340,23 @@ mod tests {
             let two = QueueView { packets: 2, packets_max: 9, bytes: 150, delay };
             assert_eq!(queue.view(Time::from_millis(7)), two);
         }
+    }
+
+    #[test]
+    fn what_is_too_old_is_dropped_and_nothing_else() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(9, &CodingParams::window(), 1), Stats::default());
+        for (ms, port) in [(1, 1), (2, 2), (3, 1), (7, 2), (8, 1)] {
+            queue.push_bytes(Time::from_millis(ms), &udp(port, 100, 0), &mut stats);
+        }
+        queue.front(Time::from_millis(9), &mut stats);
+        queue.drop_before(Time::from_millis(7), &mut stats);
+        assert_eq!((queue.len(), stats.packets_stale), (2, 3));
+        assert_eq!(queue.view(Time::from_millis(9)).delay, Duration::from_millis(2));
+        while queue.front(Time::from_millis(9), &mut stats).is_some() {
+            queue.pop();
+        }
+        assert!(queue.is_empty());
     }
 
     /// A pure acknowledgement of TCP.

@@ -255,3 +255,30 @@ fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second_or_five_beh
         println!("losses {loss_ratio}, short {has_short}: {:?}", net.now - before);
     }
 }
+
+/// What had waited for minutes went out first when there was a session at last: names asked for
+/// that nobody waited for any more, and connections that their hosts had given up.
+#[test]
+fn packets_that_have_waited_for_long_do_not_go_when_there_is_a_session_at_last() {
+    let mut net = joined(endpoint, CodingParams::window(), [0, 0]);
+    let numbered = |number: u8| {
+        let mut packet = datagram(200);
+        packet[40] = number;
+        packet
+    };
+    for number in 0..10 {
+        net.put(0, &numbered(number));
+        net.run(Duration::from_secs(15));
+    }
+    let late = net.now;
+    for number in 10..13 {
+        net.put(0, &numbered(number));
+        net.run(Duration::from_secs(1));
+    }
+    limit(&mut net, [9_000, 9_000]);
+    net.run(Duration::from_secs(3));
+    assert!(net.now - late < Duration::from_secs(7) && net.all_up());
+    assert_eq!(net.delivered[1], [10, 11, 12].map(numbered));
+    let stale = stats(&net).map(|stats| stats.packets_stale);
+    assert_eq!(stale, [10, 0]);
+}

@@ -544,6 +544,7 @@ impl<'a> MeshDriver<'a> {
         for station in staying.filter_map(|node| self.seats[node].station.as_ref()) {
             let stats = station.stats();
             counted += stats.packets_dropped_ingress + stats.packets_dropped_codel;
+            counted += stats.packets_stale;
             counted += stats.packets_given_up + stats.symbols_given_up;
             // What is too long for the next hop its sender is told of.
             counted += stats.packets_refused;
