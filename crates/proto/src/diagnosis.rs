@@ -257,20 +257,23 @@ impl<A: Display> Display for Cause<A> {
             }
             Cause::SameId { at, frames } => write!(
                 f,
-                "the station at {at} has this one's number ({frames} HELLOs): expected another \
-                 station.id on one of both"
+                "the station at {at} has this one's number ({}): expected another station.id on \
+                 one of both",
+                Count(*frames, "HELLO")
             ),
             Cause::OtherId { at, id, frames } => write!(
                 f,
-                "the station at {at} has the key, and says it is station {} ({frames} HELLOs): \
-                 expected its station.id as peer.id here",
-                id.0
+                "the station at {at} has the key, and says it is station {} ({}): expected its \
+                 station.id as peer.id here",
+                id.0,
+                Count(*frames, "HELLO")
             ),
             Cause::OneWay { at, hellos, refusal } => {
                 write!(
                     f,
-                    "{} is heard ({hellos} HELLOs), but does not hear this one: ",
-                    there(at)
+                    "{} is heard ({}), but does not hear this one: ",
+                    there(at),
+                    Count(*hellos, "HELLO")
                 )?;
                 match refusal {
                     Some(why) => write!(f, "{why}"),
@@ -282,8 +285,9 @@ impl<A: Display> Display for Cause<A> {
             }
             Cause::Unfinished { hellos } => write!(
                 f,
-                "it hears this one, but {hellos} HELLOs did not bring the handshake to its end: \
-                 too many frames get lost"
+                "it hears this one, but {} did not bring the handshake to its end: too many frames \
+                 get lost",
+                Count(*hellos, "HELLO")
             ),
             Cause::Loop { at, frames } => write!(
                 f,
@@ -292,32 +296,38 @@ impl<A: Display> Display for Cause<A> {
             ),
             Cause::OtherVersion { at, version, frames } => write!(
                 f,
-                "{at} speaks wire version {version}, and this one {VERSION} ({frames} frames): \
-                 expected the same release on both"
+                "{at} speaks wire version {version}, and this one {VERSION} ({}): expected the \
+                 same release on both",
+                Count(*frames, "frame")
             ),
             Cause::OtherKey { at, expected, frames } => {
-                write!(f, "{frames} frames from {at} do not open: expected the same key on both")?;
+                let frames = *frames;
+                let open = if frames == 1 { "does not open" } else { "do not open" };
+                let frames = Count(frames, "frame");
+                write!(f, "{frames} from {at} {open}: expected the same key on both")?;
                 match expected {
                     Some(expected) => write!(f, " (and the peer at {expected})"),
                     None => Ok(()),
                 }
             }
             Cause::Keys { at, what, frames } => {
-                write!(f, "{frames} messages from {at}: {what}")
+                write!(f, "{} from {at}: {what}", Count(*frames, "message"))
             }
             Cause::Foreign { at, frames } => write!(
                 f,
-                "what {at} sends is not of Corridor ({frames} times): expected another address or \
-                 port"
+                "what {at} sends is not of Corridor ({}): expected another address or port",
+                Count(*frames, "time")
             ),
             Cause::Unreachable { to, why, times } => {
-                write!(f, "the network says of {}: {why} ({times} times)", there(to))
+                let times = Count(*times, "time");
+                write!(f, "the network says of {}: {why} ({times})", there(to))
             }
             Cause::Silence { at: Some(at), sent, has_keys } => {
                 write!(
                     f,
-                    "nothing is heard from {at}, {sent} frames were sent there: a wrong address, a \
-                     firewall on the path, or nothing runs there"
+                    "nothing is heard from {at}, {} sent there: a wrong address, a firewall on the \
+                     path, or nothing runs there",
+                    if *sent == 1 { "1 frame was".into() } else { format!("{sent} frames were") }
                 )?;
                 let unknown =
                     ", or it does not answer since peer.public_key is another there or here";
@@ -328,6 +338,16 @@ impl<A: Display> Display for Cause<A> {
                  a firewall here may keep it out",
             ),
         }
+    }
+}
+
+/// So many of something, in words.
+struct Count(u64, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Count(count, what) = self;
+        write!(f, "{count} {what}{}", if *count == 1 { "" } else { "s" })
     }
 }
 

@@ -51,6 +51,8 @@ enum Failure {
     Plan(#[from] ScenarioError),
     #[error("--only {given}: expected 0 to {max}, the points of this plan")]
     Only { given: usize, max: usize },
+    #[error("--out {}: expected a name that ends in .svg, as the picture is one", given.display())]
+    Kind { given: PathBuf },
     #[error(transparent)]
     Sim(#[from] SimError),
     #[error("cannot write {}: {source}", path.display())]
@@ -67,7 +69,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Err(failure) => {
             let (rendered, exit) = match &failure {
                 Failure::Plan(error) => (exit::rendered(error), error.into()),
-                Failure::Only { .. } => (format!("error: {failure}"), Exit::Usage),
+                Failure::Only { .. } | Failure::Kind { .. } => {
+                    (format!("error: {failure}"), Exit::Usage)
+                }
                 _ => (format!("error: {failure}"), Exit::Failure),
             };
             eprintln!("{rendered}");
@@ -77,6 +81,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn draw(arguments: &Arguments) -> Result<String, Failure> {
+    let ending = arguments.out.extension();
+    if !ending.is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
+        return Err(Failure::Kind { given: arguments.out.clone() });
+    }
     let plan = Plan::read(&arguments.plan)?;
     exit::warn(&plan.warnings);
     let (given, max) = (arguments.only, plan.points.len() - 1);
@@ -127,13 +135,16 @@ impl Links {
     fn said(&self, sketch: &Sketch) -> String {
         let mut words = vec![format!("{} nodes", sketch.places.len())];
         let counts = [
-            (sketch.pipes.len(), "joined by pipes"),
-            (self.heard.len(), "hear each other"),
-            (self.one_way.len(), "heard one way"),
-            (self.sensed.len(), "only sense each other"),
+            (sketch.pipes.len(), ["joined by a pipe", "joined by pipes"]),
+            (self.heard.len(), ["hears each other", "hear each other"]),
+            (self.one_way.len(), ["heard one way", "heard one way"]),
+            (self.sensed.len(), ["only senses each other", "only sense each other"]),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
-        words.extend(counts.map(|(count, what)| format!("{count} pairs {what}")));
+        words.extend(counts.map(|(count, [one, many])| match count {
+            1 => format!("1 pair {one}"),
+            count => format!("{count} pairs {many}"),
+        }));
         words.join(", ")
     }
 }

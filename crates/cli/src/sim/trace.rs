@@ -80,7 +80,8 @@ impl Failure {
 pub fn run(arguments: &Arguments) -> ExitCode {
     match trace(arguments) {
         Ok((path, counts)) => {
-            println!("{}: {} packets", path.display(), counts.frames);
+            let packets = if counts.frames == 1 { "packet" } else { "packets" };
+            println!("{}: {} {packets}", path.display(), counts.frames);
             if counts.sealed > 0 {
                 println!("{} of them could not be unsealed", counts.sealed);
             }

@@ -188,7 +188,7 @@ fn each_line_is_about_what_was_seen_since_the_one_before() {
     let mut watch = watch();
     let other_key = Unopened::OtherKey { names: PEER };
     watch.note_rejected(AT, other_key, |_| true);
-    assert!(lines(&mut watch, at(5), &view())[0].contains("1 frames from"));
+    assert!(lines(&mut watch, at(5), &view())[0].contains("1 frame from"));
     assert_eq!(lines(&mut watch, at(64), &view()), [""; 0]);
     let later = lines(&mut watch, at(65), &view());
     assert!(later[0].starts_with("no session with station 2 for 65 s: nothing is heard"));

@@ -286,3 +286,24 @@ fn what_the_lab_would_ignore_is_refused() {
     }
     assert!(!place.path().join("c.json").exists());
 }
+
+/// A picture was written under whatever name: what ends in .png was no PNG.
+#[test]
+fn a_picture_goes_under_a_name_that_says_what_it_is() {
+    let place = tempfile::tempdir().expect("a place");
+    let plan = PLAN.replace("count = 2", "count = 1").replace("to = 2", "to = 1");
+    fs::write(place.path().join("plan.toml"), plan).expect("a file");
+    for name in ["x.png", "x"] {
+        let output = corridor(place.path(), &["sim", "draw", "plan.toml", "--out", name]);
+        let expected = "expected a name that ends in .svg, as the picture is one";
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert_eq!(stderr(&output), format!("error: --out {name}: {expected}\n"));
+        assert!(!place.path().join(name).exists());
+    }
+    let output = corridor(place.path(), &["sim", "draw", "plan.toml", "--out", "x.svg"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = super::stdout(&output);
+    assert_eq!(said, "x.svg: 2 nodes, 1 pair joined by a pipe\n");
+    let svg = fs::read_to_string(place.path().join("x.svg")).expect("a picture");
+    assert!(svg.starts_with("<svg"), "{svg}");
+}
