@@ -9,7 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use futures_util::TryStreamExt;
 use ipnet::IpNet;
 use rtnetlink::packet_route::address::AddressHeaderFlags;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
+use rtnetlink::packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkLayerType,
+};
 use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
 use rtnetlink::{Handle, IpVersion, LinkUnspec, RouteMessageBuilder};
@@ -77,6 +79,17 @@ pub(crate) fn set_up(index: u32, name: &str, mtu: usize, segments: u32) -> Resul
     let mtu = u32::try_from(mtu).unwrap_or(u32::MAX);
     let message = LinkUnspec::new_with_index(index).mtu(mtu).up().build();
     run(&format!("set up {name} with an MTU of {mtu}"), async |handle| {
+        handle.link().set(message.clone()).execute().await
+    })
+}
+
+/// Has the kernel make no link-local address for an interface by itself, and so look for no routers
+/// there.
+pub(crate) fn make_no_link_local(index: u32, name: &str) -> Result<(), NodeError> {
+    let none = AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)]);
+    let attribute = LinkAttribute::AfSpecUnspec(vec![none]);
+    let message = LinkUnspec::new_with_index(index).append_extra_attribute(attribute).build();
+    run(&format!("keep {name} without a link-local address"), async |handle| {
         handle.link().set(message.clone()).execute().await
     })
 }

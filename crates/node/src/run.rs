@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corridor_base::Time;
+use corridor_proto::packet::concerns_link;
 use corridor_proto::{
-    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, PacketOutcome,
-    RelayStation, StationId,
+    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, RelayStation, StationId,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::Signal;
 use nix::sys::time::TimeSpec;
 
-use crate::config::NodeConfig;
 use crate::clock::{Clock, processor_time};
+use crate::config::NodeConfig;
 use crate::control::{CLIENTS_MAX, Control, control_socket};
 use crate::diagnosis::Diagnosis;
 use crate::error::NodeError;
@@ -35,9 +35,9 @@ use crate::events;
 use crate::loss::SyntheticLoss;
 use crate::reload::{self, Changes};
 use crate::retries::Retries;
+use crate::signals::Signals;
 use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
-use crate::signals::Signals;
 use crate::tun::Tun;
 use crate::underlay::{Address, Busy, News, Source, Underlay, random};
 
@@ -517,7 +517,12 @@ impl Driver {
             taken += count;
             let now = self.clock.now();
             for index in 0..count {
-                self.station.handle_packet(now, tun.packet(index));
+                let packet = tun.packet(index);
+                if concerns_link(packet) {
+                    self.io.packets_of_own_link += 1;
+                    continue;
+                }
+                self.station.handle_packet(now, packet);
             }
             if count == 0 {
                 return Ok(());

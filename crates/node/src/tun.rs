@@ -96,6 +96,11 @@ impl Tun {
         for &address in &config.addresses {
             netlink::add_address(self.index, &self.name, address)?;
         }
+        // As WireGuard does: who wants a link-local address writes it into `addresses`.
+        if let Err(error) = netlink::make_no_link_local(self.index, &self.name) {
+            // A kernel without IPv6, most likely.
+            tracing::debug!("{error}");
+        }
         netlink::set_up(self.index, &self.name, mtu, BATCH as u32)?;
         for route in config.routes_of(false) {
             netlink::add_route(self.index, &self.name, route)?;

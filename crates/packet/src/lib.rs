@@ -8,6 +8,7 @@
 
 pub mod checksum;
 mod flow;
+mod link;
 pub mod sequence;
 mod tcp;
 pub mod tcp_header;
@@ -16,6 +17,7 @@ mod tests;
 mod view;
 mod write;
 
+pub use link::{concerns_link, is_of_link};
 pub use tcp::{End, Options, PureAck, TcpView};
 #[cfg(feature = "count")]
 pub use view::read_count;

@@ -27,7 +27,7 @@ use std::net::IpAddr;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
-use corridor_packet::{PacketBuf, PacketRef};
+use corridor_packet::{PacketBuf, PacketRef, is_of_link};
 use ipnet::IpNet;
 
 pub use networks::{NetworkError, Networks, Place};
@@ -77,6 +77,9 @@ crate::counters! {
         pub packets_unrouted: u64,
         /// Packets dropped because their source is not in the networks of the peer that sent them.
         pub packets_wrong_source: u64,
+        /// Packets of peers dropped because they concern the link that they were sent on, as their
+        /// addresses say (link-local ones, or none): nobody passes such on.
+        pub packets_link_local: u64,
         /// Packets that went from one peer to another.
         pub packets_forwarded: u64,
         /// Bytes of the packets that went from one peer to another.
@@ -401,6 +404,10 @@ impl Hub {
         let neighbour = &mut self.neighbours[place];
         let from_and_to = neighbour.station.packet().addresses();
         let is_own = |from| self.networks.place(from) == Some(Place::Neighbour(neighbour.id));
+        if from_and_to.is_some_and(|(from, to)| !is_own(from) && is_of_link(from, to)) {
+            self.stats.packets_link_local += 1;
+            return Verdict::Drop;
+        }
         let Some((_, to)) = from_and_to.filter(|&(from, _)| is_own(from)) else {
             neighbour.wrong_sources += 1;
             self.stats.packets_wrong_source += 1;

@@ -117,7 +117,9 @@ fn check_status(status: &Value, wrong_sources: u64) {
         counter["value"].as_u64().unwrap()
     };
     assert!(counter("packets_forwarded") > 0 && counter("bytes_delivered") > 0);
-    assert!(counter("packets_wrong_source") >= wrong_sources);
+    let wrong = counter("packets_wrong_source");
+    // Nothing that kernels say by themselves is among them.
+    assert!(if wrong_sources == 0 { wrong == 0 } else { wrong >= wrong_sources }, "{status:#}");
 }
 
 /// The hub's file loses a peer and gets it back: the others cross all the time, and no session of

@@ -549,7 +549,7 @@ impl<'a> MeshDriver<'a> {
             // What is too long for the next hop its sender is told of.
             counted += stats.packets_refused;
             if let Some(hub) = station.hub_stats() {
-                counted += hub.packets_expired + hub.packets_wrong_source;
+                counted += hub.packets_expired + hub.packets_wrong_source + hub.packets_link_local;
             }
             if let Some(relay) = station.relay() {
                 let relay = relay.relay_counters();
