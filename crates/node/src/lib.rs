@@ -11,6 +11,7 @@ mod default_route;
 mod diagnosis;
 mod error;
 mod events;
+mod links;
 mod loss;
 mod names;
 mod netlink;

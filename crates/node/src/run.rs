@@ -32,6 +32,7 @@ use crate::control::{CLIENTS_MAX, Control, control_socket};
 use crate::diagnosis::Diagnosis;
 use crate::error::NodeError;
 use crate::events;
+use crate::links::LinkWatch;
 use crate::loss::SyntheticLoss;
 use crate::reload::{self, Changes};
 use crate::retries::Retries;
@@ -53,7 +54,7 @@ const TUN_READS: usize = 8;
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Descriptors that are always waited on, signals first.
-const FDS_FIXED: usize = 3;
+const FDS_FIXED: usize = 4;
 /// The same with those of the control socket.
 const FDS_MAX: usize = FDS_FIXED + 1 + CLIENTS_MAX;
 
@@ -113,9 +114,16 @@ struct Driver {
     /// Of a relay: how often its interface sends again, where somebody tells.
     retries: Option<Retries>,
     gate: Gate<Source>,
+    watch: Watch,
     /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
     io: IoStats,
+}
+
+/// What is looked at beside packets and frames.
+struct Watch {
+    /// Where the kernel tells of interfaces; `None`: it does not.
+    links: Option<LinkWatch>,
 }
 
 #[derive(Clone, Copy)]
@@ -130,6 +138,7 @@ struct Ready {
     tun: bool,
     underlay: bool,
     control: bool,
+    links: bool,
 }
 
 impl Driver {
@@ -164,7 +173,11 @@ impl Driver {
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
         let gate = Gate::new(config.id, &config.security, random()?, clock.now())
             .with_networks(Source::network);
+        // Before the last look at an interface: no change is missed.
+        let links = LinkWatch::open()
+            .inspect_err(|error| tracing::debug!("nobody tells of interfaces: {error}"));
         Ok(Driver {
+            watch: Watch { links: links.ok() },
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
             loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
@@ -223,6 +236,22 @@ impl Driver {
             if ready.control {
                 self.serve();
             }
+            if ready.links {
+                self.hear_of_links();
+            }
+        }
+    }
+
+    /// Takes note of what the kernel tells of interfaces.
+    fn hear_of_links(&mut self) {
+        let Some(links) = &mut self.watch.links else { return };
+        for link in links.read() {
+            match (&mut self.tun, &self.config.tun) {
+                (Some(tun), Some(config)) if config.name == link.name => {
+                    tun.note_link(link.up, config);
+                }
+                _ => self.underlay.note_link(&link),
+            }
         }
     }
 
@@ -256,6 +285,9 @@ impl Driver {
             // A client that is not served would have the wait end at once.
             if ready.control {
                 self.serve();
+            }
+            if ready.links {
+                self.hear_of_links();
             }
         }
     }
@@ -418,6 +450,10 @@ impl Driver {
             std::array::from_fn(|_| PollFd::new(signal_fd, PollFlags::POLLIN));
         fds[1] = PollFd::new(self.underlay.fd().unwrap_or(signal_fd), underlay);
         fds[2] = PollFd::new(self.tun.as_ref().map_or(signal_fd, Tun::fd), PollFlags::POLLIN);
+        fds[3] = PollFd::new(
+            self.watch.links.as_ref().map_or(signal_fd, LinkWatch::fd),
+            PollFlags::POLLIN,
+        );
         let mut count = FDS_FIXED;
         for (fd, reads) in self.control.iter().flat_map(Control::fds) {
             let flags = if reads { PollFlags::POLLIN } else { PollFlags::POLLOUT };
@@ -440,7 +476,8 @@ impl Driver {
             .any(|fd| fd.revents().is_some_and(|events| !events.is_empty()));
         let tun = self.tun.is_some() && ready(2);
         let underlay = self.underlay.fd().is_some() && ready(1);
-        Ok(Ready { signal: ready(0), underlay, tun, control })
+        let links = self.watch.links.is_some() && ready(3);
+        Ok(Ready { signal: ready(0), underlay, tun, control, links })
     }
 
     /// Takes a batch of frames of the underlay. If more wait, feedback goes first.

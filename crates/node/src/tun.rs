@@ -39,6 +39,8 @@ pub(crate) struct Tun {
     device: SyncDevice,
     name: String,
     index: u32,
+    /// Nobody has set it down.
+    is_up: bool,
     routes: Vec<IpNet>,
     /// What leads everything else into the device, where it is the default route.
     default_route: Option<DefaultRoute>,
@@ -79,6 +81,7 @@ impl Tun {
             device,
             name: name.clone(),
             index,
+            is_up: true,
             routes: Vec::new(),
             default_route: None,
             whole: vec![0; VIRTIO_NET_HDR_LEN + PACKET_LEN_MAX],
@@ -93,13 +96,13 @@ impl Tun {
     }
 
     fn configure(&mut self, config: &TunConfig, mtu: usize) -> Result<(), NodeError> {
-        for &address in &config.addresses {
-            netlink::add_address(self.index, &self.name, address)?;
-        }
         // As WireGuard does: who wants a link-local address writes it into `addresses`.
         if let Err(error) = netlink::make_no_link_local(self.index, &self.name) {
             // A kernel without IPv6, most likely.
             tracing::debug!("{error}");
+        }
+        for &address in &config.addresses {
+            netlink::add_address(self.index, &self.name, address)?;
         }
         netlink::set_up(self.index, &self.name, mtu, BATCH as u32)?;
         for route in config.routes_of(false) {
@@ -108,6 +111,39 @@ impl Tun {
         }
         self.default_route = DefaultRoute::add(self.index, &self.name, config.routes_of(true))?;
         Ok(())
+    }
+
+    /// The device was set up or down, or something else about it has changed.
+    pub(crate) fn note_link(&mut self, is_up: bool, config: &TunConfig) {
+        if is_up == self.is_up {
+            return;
+        }
+        self.is_up = is_up;
+        let name = &self.name;
+        if is_up {
+            tracing::info!("{name} is up again");
+            self.restore(config);
+        } else {
+            tracing::warn!("{name} was set down: nothing goes through it until it is set up again");
+        }
+    }
+
+    /// Makes addresses and routes again that the kernel took away when the device was set down.
+    /// What is still there stays.
+    fn restore(&mut self, config: &TunConfig) {
+        let (index, name) = (self.index, &self.name);
+        let addresses = config.addresses.iter().map(|&it| netlink::add_address(index, name, it));
+        let routes = self.routes.iter().map(|&it| netlink::add_route(index, name, it));
+        for failed in addresses.chain(routes).filter_map(Result::err) {
+            // Most of them are there.
+            tracing::debug!("{failed}");
+        }
+        if self.default_route.take().is_some() {
+            match DefaultRoute::add(index, name, config.routes_of(true)) {
+                Ok(added) => self.default_route = added,
+                Err(error) => tracing::error!("{error}"),
+            }
+        }
     }
 
     /// Networks that are led through the device, without a default route.

@@ -17,6 +17,7 @@ use nix::errno::Errno;
 
 use crate::config::{Mac, NodeConfig, PeerConfig, UnderlayKind};
 use crate::error::NodeError;
+use crate::links::LinkState;
 use crate::netlink;
 use crate::syscalls::Sender;
 pub(crate) use ethernet::Ethernet;
@@ -239,6 +240,14 @@ impl Underlay {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.news.take(),
             Underlay::Udp(udp) => udp.news.take(),
+        }
+    }
+
+    /// The kernel says how an interface is.
+    pub(crate) fn note_link(&mut self, link: &LinkState) {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.note_link(link),
+            Underlay::Udp(udp) => udp.note_link(),
         }
     }
 

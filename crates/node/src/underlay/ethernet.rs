@@ -20,6 +20,7 @@ use super::{
 };
 use crate::config::{ETHERNET_PAYLOAD_MIN, Mac, NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
 use crate::error::{CAP_NET_RAW, NodeError};
+use crate::links::LinkState;
 use crate::netlink;
 use crate::syscalls::{
     ReceiveBatch, Sender, bind_packet, join_promiscuous, send_batch, set_number,
@@ -57,6 +58,7 @@ enum State {
 struct Port {
     socket: OwnedFd,
     mac: Mac,
+    mtu: usize,
     frame_len_max: usize,
     received: ReceiveBatch,
 }
@@ -124,7 +126,7 @@ impl Ethernet {
         if !link.up {
             return Err(Absent::Later("is down"));
         }
-        let most = self.mtu.unwrap_or(link.mtu).min(link.mtu).min(FRAME_LEN_MAX);
+        let most = frame_len_max(self.mtu, link.mtu);
         let open = || -> io::Result<OwnedFd> {
             // Without a protocol number nothing is heard until the socket is bound to the
             // interface: no frame of another interface slips in.
@@ -149,7 +151,7 @@ impl Ethernet {
                 }
             })?;
         let received = ReceiveBatch::new(None, HEADER_LEN + link.mtu);
-        Ok(Port { socket, mac, frame_len_max: most, received })
+        Ok(Port { socket, mac, mtu: link.mtu, frame_len_max: most, received })
     }
 
     // ---- an interface that goes and comes back ------------------------------------------------
@@ -201,6 +203,24 @@ impl Ethernet {
             Err(Absent::Never(error)) => return Err(error),
         }
         Ok(())
+    }
+
+    /// The kernel says how an interface is: if it is this one, and its MTU has changed, frames
+    /// follow at once. That it went is told by the calls that send and receive.
+    pub(super) fn note_link(&mut self, link: &LinkState) {
+        let (configured, State::Open(port)) = (self.mtu, &mut self.state) else { return };
+        if link.name != self.interface || !link.up || link.mtu == port.mtu {
+            return;
+        }
+        let is_longer = link.mtu > port.mtu;
+        port.mtu = link.mtu;
+        port.frame_len_max = frame_len_max(configured, link.mtu);
+        port.received = ReceiveBatch::new(None, HEADER_LEN + link.mtu);
+        tracing::info!("{} has an MTU of {} bytes", link.name, link.mtu);
+        self.news.put(News::Limit(port.frame_len_max));
+        if is_longer {
+            self.news.put(News::Path(None));
+        }
     }
 
     // ---- frames -------------------------------------------------------------------------------
@@ -386,6 +406,12 @@ impl Ethernet {
         header[12..].copy_from_slice(&self.ethertype.to_be_bytes());
         header
     }
+}
+
+/// Longest frame in bytes on an interface of this MTU, where the configuration says something of it
+/// or nothing.
+fn frame_len_max(configured: Option<usize>, mtu: usize) -> usize {
+    configured.unwrap_or(mtu).min(mtu).min(FRAME_LEN_MAX)
 }
 
 /// Whether an error says that the interface is down, or not there any more.

@@ -53,6 +53,10 @@ pub(crate) struct Udp {
     pub(super) refusals: Refusals,
     names: Names,
     pub(super) news: Newsbox,
+    /// Of datagrams that go outside the tunnel although it is the default route.
+    mark: Option<u32>,
+    /// Longest packet on the ways to the peers, as this host knew it last.
+    known_mtu: Option<usize>,
 }
 
 impl Udp {
@@ -100,7 +104,7 @@ impl Udp {
         for peer in &config.peers {
             names.set(now, peer.id, peer.endpoint.clone());
         }
-        Ok(Udp {
+        let mut udp = Udp {
             socket,
             local,
             frame_len_max,
@@ -111,7 +115,29 @@ impl Udp {
             refusals: Refusals::default(),
             names,
             news: Newsbox::default(),
-        })
+            mark,
+            known_mtu: None,
+        };
+        udp.known_mtu = udp.least_mtu();
+        Ok(udp)
+    }
+
+    /// An interface has changed: what the ways to the peers take by now is looked into, as it may
+    /// be what a router said some time, which anyone can forge.
+    pub(super) fn note_link(&mut self) {
+        let known = self.least_mtu();
+        let before = core::mem::replace(&mut self.known_mtu, known);
+        match (before, known) {
+            (Some(before), Some(known)) if known > before => self.news.put(News::Path(None)),
+            (Some(before), Some(known)) if known < before => self.news.put(News::TooLong),
+            _ => {}
+        }
+    }
+
+    /// Longest packet that reaches all peers, as this host knows.
+    fn least_mtu(&self) -> Option<usize> {
+        let places = self.peers.known_addresses();
+        places.filter_map(|place| path_mtu(place, self.mark).ok()).min()
     }
 
     /// Lengths of frames between which the longest that passes is to be found.
@@ -195,7 +221,7 @@ impl Udp {
     /// length although only one of them knows which it will be, and a peer may move.
     pub(super) fn frame_len_max_of(config: &NodeConfig) -> usize {
         let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint.as_ref()?.address());
-        let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint).ok()).min();
+        let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint, None).ok()).min();
         let mtu = config.underlay.mtu.or(on_the_way).unwrap_or(UNDERLAY_MTU_DEFAULT);
         (mtu - UDP_HEADERS).min(FRAME_LEN_MAX)
     }
@@ -443,8 +469,11 @@ fn new_socket(for_address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// Longest IP packet on the way to a host, as the routes and earlier traffic tell, bytes.
-fn path_mtu(to: SocketAddr) -> io::Result<usize> {
+fn path_mtu(to: SocketAddr, mark: Option<u32>) -> io::Result<usize> {
     let socket = new_socket(to)?;
+    if let Some(mark) = mark {
+        set_number(&socket, libc::SOL_SOCKET, libc::SO_MARK, mark.cast_signed())?;
+    }
     connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
     let (level, name) = if to.is_ipv4() {
         (libc::IPPROTO_IP, libc::IP_MTU)
@@ -502,6 +531,8 @@ mod tests {
             refusals: Refusals::default(),
             names: Names::new(Family::V4, names::lookup(None)),
             news: Newsbox::default(),
+            mark: None,
+            known_mtu: None,
         }
     }
 

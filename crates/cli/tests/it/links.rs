@@ -1,0 +1,145 @@
+//! Interfaces that are changed while a daemon runs, and what it tells of all that on request.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::paths::echo;
+use crate::support::{Daemon, Namespace, Place, corridor, endpoint, until, with_net};
+use serde_json::Value;
+
+const FAR: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
+
+/// Two hosts on a cable, with daemons that have found each other.
+struct Pair {
+    near: Namespace,
+    far: Namespace,
+    place: Place,
+    daemons: [Daemon; 2],
+}
+
+impl Pair {
+    fn up(test: &str, underlays: [&str; 2], peer: &str, verbosity: &str) -> Self {
+        let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+        near.cable("v0", &far, "v0");
+        near.ip("addr add 192.168.7.1/24 dev v0");
+        far.ip("addr add 192.168.7.2/24 dev v0");
+        let place = Place::new(test);
+        let start = |namespace: &Namespace, id: u8, rest: &str| {
+            let text = endpoint(id, underlays[usize::from(id) - 1], rest);
+            let file = place.write(&format!("{id}.toml"), &text);
+            let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+            command.args(["up", verbosity]).arg(file);
+            Daemon::start(namespace, command)
+        };
+        let mut daemons = [start(&near, 1, peer), start(&far, 2, "")];
+        daemons[0].wait_for("session with station 2 is up");
+        daemons[1].wait_for("session with station 1 is up");
+        Pair { near, far, place, daemons }
+    }
+
+    fn over_udp(test: &str, verbosity: &str) -> Self {
+        let underlays = ["kind = \"udp\"", "kind = \"udp\"\nlisten = \"0.0.0.0:4242\""];
+        Pair::up(test, underlays, "endpoint = \"192.168.7.2:4242\"", verbosity)
+    }
+
+    /// Packets of this length cross, over IPv4 and IPv6.
+    fn meet(&self, len: usize) {
+        FAR.iter().for_each(|to| echo(&self.near, &self.far, to.parse().unwrap(), len));
+    }
+
+    fn stop(self) {
+        for daemon in self.daemons {
+            let (code, log) = daemon.stop();
+            assert_eq!(code, Some(0), "{log}");
+        }
+    }
+}
+
+/// Said until a second of a kind came, or a time has passed. When the second came.
+fn again(daemon: &Daemon, words: &str, times: usize) -> Option<Duration> {
+    let start = Instant::now();
+    until(|| (daemon.log().matches(words).count() >= times).then(|| start.elapsed()))
+}
+
+/// It took ten minutes until a raised MTU was used.
+#[test]
+fn an_interface_whose_mtu_is_raised_is_followed_at_once() {
+    with_net("an_interface_whose_mtu_is_raised_is_followed_at_once", || {
+        let ethernet = ["kind = \"ethernet\"\ninterface = \"v0\""; 2];
+        for (over_udp, full, less) in [(true, 1452, 1272), (false, 1500, 1300)] {
+            let mut pair = if over_udp {
+                Pair::over_udp("raised-udp", "-v")
+            } else {
+                Pair::up("raised-ethernet", ethernet, "", "-v")
+            };
+            if over_udp {
+                pair.daemons[0].wait_for(&format!("carries frames of {full} bytes"));
+            }
+            pair.meet(1_280);
+            pair.near.ip("link set v0 mtu 1300");
+            pair.daemons[0].wait_for(&format!("carries frames of {less} bytes"));
+            let before = pair.daemons[0].log().matches(&format!("frames of {full} bytes")).count();
+            pair.near.ip("link set v0 mtu 1500");
+            let took = again(&pair.daemons[0], &format!("frames of {full} bytes"), before + 1);
+            // Seconds before what has fallen would be looked into by itself.
+            assert!(took.is_some_and(|it| it < Duration::from_secs(10)), "{took:?}");
+            pair.meet(1_400);
+            pair.stop();
+        }
+    });
+}
+
+/// Nobody was told: neither that it was down nor that its routes went with it.
+#[test]
+fn a_device_that_is_set_down_is_told_of_once_and_works_again_when_it_is_up() {
+    with_net("a_device_that_is_set_down_is_told_of_once_and_works_again_when_it_is_up", || {
+        let pair = Pair::over_udp("device-down", "-v");
+        pair.meet(500);
+        let routes = |pair: &Pair| {
+            let routes =
+                pair.near.ip("route show dev cor0") + &pair.near.ip("-6 route show dev cor0");
+            assert!(routes.contains("10.21.0.0/16") && routes.contains("fd00:21::/64"), "{routes}");
+        };
+        routes(&pair);
+        for times in 1..=2 {
+            pair.near.ip("link set cor0 down");
+            let told = again(&pair.daemons[0], "cor0 was set down: nothing goes through it", times);
+            assert!(told.is_some());
+            pair.near.ip("link set cor0 txqueuelen 400");
+            pair.near.ip("link set cor0 up");
+            assert!(again(&pair.daemons[0], "cor0 is up again", times).is_some());
+            pair.meet(500);
+            routes(&pair);
+            assert_eq!(pair.daemons[0].log().matches("was set down").count(), times);
+        }
+        pair.stop();
+    });
+}
+
+/// What the kernel says to a link by itself went to each peer, where a hub took it for forged.
+#[test]
+fn what_a_kernel_says_to_its_link_does_not_cross() {
+    with_net("what_a_kernel_says_to_its_link_does_not_cross", || {
+        let pair = Pair::over_udp("own-link", "-v");
+        let addresses = pair.near.ip("-6 addr show dev cor0");
+        assert!(addresses.contains("fd00:9::1") && !addresses.contains("fe80:"), "{addresses}");
+        // A group that is joined is told to the link.
+        pair.near.ip("link set cor0 multicast on");
+        let socket = pair.near.run(|| {
+            let socket = std::net::UdpSocket::bind("[::]:0").unwrap();
+            let index = pair.near.ip_json("link show cor0")[0]["ifindex"].as_u64().unwrap();
+            socket.join_multicast_v6(&"ff05::4242".parse().unwrap(), index as u32).unwrap();
+            socket
+        });
+        let kept = until(|| {
+            let (_, out, _) = corridor(&pair.place, &["status", "1", "--json"]);
+            let status: Value = serde_json::from_str(&out).ok()?;
+            let counters = status["counters"].as_array()?;
+            let kept = counters.iter().find(|it| it["name"] == "packets_of_own_link")?;
+            (kept["value"].as_u64()? > 0).then_some(())
+        });
+        assert!(kept.is_some(), "{}", corridor(&pair.place, &["status", "1", "--counters"]).1);
+        drop(socket);
+        pair.stop();
+    });
+}
