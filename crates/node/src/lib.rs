@@ -24,6 +24,7 @@ mod status;
 mod syscalls;
 mod tun;
 mod underlay;
+mod verbose;
 
 pub use config::{NodeConfig, generate_key, generate_psk, public_key, schema};
 pub use control::{Answer, CONTROL_VERSION, Request, control_directory, control_socket};

@@ -19,7 +19,8 @@ use std::time::Duration;
 use corridor_base::Time;
 use corridor_proto::packet::concerns_link;
 use corridor_proto::{
-    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, RelayStation, StationId,
+    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, PacketOutcome,
+    RelayStation, StationId,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -41,6 +42,7 @@ use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
 use crate::tun::Tun;
 use crate::underlay::{Address, Busy, News, Source, Underlay, random};
+use crate::verbose::{self, Verbose};
 
 /// Frames made in a row before what came in is looked at.
 const TRANSMIT_BATCH: usize = 64;
@@ -124,6 +126,7 @@ struct Driver {
 struct Watch {
     /// Where the kernel tells of interfaces; `None`: it does not.
     links: Option<LinkWatch>,
+    verbose: Verbose,
 }
 
 #[derive(Clone, Copy)]
@@ -177,7 +180,7 @@ impl Driver {
         let links = LinkWatch::open()
             .inspect_err(|error| tracing::debug!("nobody tells of interfaces: {error}"));
         Ok(Driver {
-            watch: Watch { links: links.ok() },
+            watch: Watch { links: links.ok(), verbose: Verbose::default() },
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
             loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
@@ -212,6 +215,7 @@ impl Driver {
             self.deliver()?;
             self.tell_events()?;
             self.diagnosis.check(now, &self.station, &mut self.underlay);
+            self.watch.verbose.look(now, &self.station, &self.io);
             let more = self.transmit()?;
             // What has left may be news for the host's TCP.
             self.deliver()?;
@@ -321,6 +325,7 @@ impl Driver {
     /// Tells the station what the underlay has found out about the path.
     fn hear_news(&mut self, now: Time) {
         while let Some(news) = self.underlay.news() {
+            verbose::path_news(&news);
             match news {
                 News::Limit(len) => self.station.limit_frames(now, len),
                 News::TooLong => self.station.note_too_long(now),
@@ -386,6 +391,11 @@ impl Driver {
         while let Some(asked) = self.underlay.poll_challenge(now, |peer| self.station.is_up(peer))
             && let Some(frame) = self.station.challenge(asked.station, asked.token)
         {
+            tracing::debug!(
+                "station {} is asked whether it is at {}",
+                asked.station.0,
+                asked.address
+            );
             self.underlay.push_to(asked.address, frame);
         }
         for _ in 0..TRANSMIT_BATCH {
@@ -506,6 +516,7 @@ impl Driver {
         let frame = match self.gate.admit(now, from, frame, expects) {
             Admission::Pass(frame) => frame,
             Admission::Refuse => {
+                tracing::trace!("one message too many from {address}: it is not looked into");
                 self.io.key_exchanges_refused += 1;
                 return;
             }
@@ -517,7 +528,9 @@ impl Driver {
                 return;
             }
         };
-        match self.station.handle_frame(now, frame) {
+        let outcome = self.station.handle_frame(now, frame);
+        verbose::frame(&outcome, address, len_bytes);
+        match outcome {
             FrameOutcome::Accepted { from } => {
                 self.underlay.learn(now, (from, sender), Certainty::Session, len_bytes);
                 // It asks nobody where they are.
@@ -559,7 +572,10 @@ impl Driver {
                     self.io.packets_of_own_link += 1;
                     continue;
                 }
-                self.station.handle_packet(now, packet);
+                let outcome = self.station.handle_packet(now, packet);
+                if outcome != PacketOutcome::Accepted {
+                    verbose::packet_dropped(packet.len(), outcome);
+                }
             }
             if count == 0 {
                 return Ok(());

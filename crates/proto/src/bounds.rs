@@ -223,15 +223,15 @@ pub const CHALLENGE_PAUSE_MAX: Duration = CHALLENGE_AGE_MAX.checked_div(2).unwra
 /// How long a peer that answers from another address must not have answered from the one before,
 /// at least: eight challenges. Where a third of them come to nothing, all do once in 6,561 times.
 pub const MOVE_WAIT_MIN: Duration = Duration::from_millis(240);
-/// Challenges that wait to be answered; the oldest is forgotten first.
-pub const PATH_ANSWERS_MAX: usize = 4;
-/// Times that a station says goodbye, unless its peers have heard it before.
-pub const GOODBYES_MAX: u8 = 3;
 /// How long ago the last frame of its session may have come from where a peer is, where others
 /// hear what goes to all: as long as it takes until a peer counts as silent. Beyond that frames for
 /// it go to all.
 pub const PLACE_ALONE_AGE_MAX: Duration =
     Duration::from_secs(PEER_SILENT_HELLOS as u64 * HELLO_INTERVAL_SLOW.as_secs());
+/// Challenges that wait to be answered; the oldest is forgotten first.
+pub const PATH_ANSWERS_MAX: usize = 4;
+/// Times that a station says goodbye, unless its peers have heard it before.
+pub const GOODBYES_MAX: u8 = 3;
 /// Time between two of them.
 pub const GOODBYE_INTERVAL: Duration = Duration::from_millis(100);
 /// Shortest bound a source symbol may have; no frame is padded beyond it.

@@ -143,3 +143,23 @@ fn what_a_kernel_says_to_its_link_does_not_cross() {
         pair.stop();
     });
 }
+
+/// `-vv` told no more than everybody is told.
+#[test]
+fn who_asks_for_more_is_told_more() {
+    with_net("who_asks_for_more_is_told_more", || {
+        let mut pair = Pair::over_udp("verbose", "-vv");
+        let [near, far] = &mut pair.daemons;
+        far.wait_for("a HELLO of station 1 came from 192.168.7.1:");
+        near.wait_for("a probe of 1452 bytes goes");
+        near.wait_for("Mbit/s, a round trip of ");
+        // A frame that nobody has sealed.
+        pair.far.run(|| {
+            let socket = std::net::UdpSocket::bind("192.168.7.2:0").unwrap();
+            socket.send_to(&[7; 100], "192.168.7.2:4242").unwrap();
+        });
+        far.wait_for("a frame of 100 bytes from 192.168.7.2:");
+        far.wait_for("frames_rejected: 1 more. Frames that did not open");
+        pair.stop();
+    });
+}
