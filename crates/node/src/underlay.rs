@@ -310,7 +310,7 @@ impl Underlay {
     pub(crate) fn push(&mut self, now: Time, transmit: &Transmit<'_>) {
         let Transmit { to, frame, probes } = *transmit;
         match self {
-            Underlay::Ethernet(ethernet) => ethernet.push(now, to, frame),
+            Underlay::Ethernet(ethernet) => ethernet.push(now, to, frame, probes),
             // As a segment of a longer datagram a probe would show nothing: virtual interfaces pass
             // such a datagram on as a whole, whatever their MTU.
             Underlay::Udp(udp) => udp.push(to, frame, probes),

@@ -390,7 +390,7 @@ impl Station {
 
     /// A router says that frames are too long for the path. That is looked into, not believed.
     pub fn note_too_long(&mut self, now: Time) {
-        self.shared.path.hint(now);
+        self.shared.path.hint_of_refusal(now);
     }
 
     /// Longest frame to be sent to the peer, bytes.
@@ -546,9 +546,9 @@ impl Station {
         } else if shared.group.hello_due() <= now {
             self.write_hello(now);
             Destination::All
-        } else if shared.poll_path(now) {
+        } else if let Some(is_probe) = shared.poll_path(now) {
             let peer = shared.path.peer;
-            probes = true;
+            probes = is_probe;
             self.restart_session_if_new();
             Destination::Station(peer)
         } else {

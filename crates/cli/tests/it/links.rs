@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::paths::echo;
-use crate::support::{Daemon, Namespace, Place, corridor, endpoint, until, with_net};
+use crate::support::{Daemon, Namespace, Place, corridor, endpoint, stream, until, with_net};
 use serde_json::Value;
 
 const FAR: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
@@ -160,6 +160,28 @@ fn who_asks_for_more_is_told_more() {
         });
         far.wait_for("a frame of 100 bytes from 192.168.7.2:");
         far.wait_for("frames_rejected: 1 more. Frames that did not open");
+        pair.stop();
+    });
+}
+
+/// Some interfaces refuse what is too long as if they were full, as this one does whose other end
+/// takes less. Each such frame held up all others for five seconds, and echoes of probes went
+/// with it: nothing crossed, in either direction, and what the path carries was never found.
+#[test]
+fn an_interface_that_refuses_long_frames_as_if_it_was_full_is_found_out() {
+    with_net("an_interface_that_refuses_long_frames_as_if_it_was_full_is_found_out", || {
+        let mut pair = Pair::over_udp("as-if-full", "-v");
+        pair.daemons[0].wait_for("carries frames of 1452 bytes");
+        pair.meet(1_400);
+        pair.far.ip("link set v0 mtu 1400");
+        let start = Instant::now();
+        stream(&pair.near, &pair.far, FAR[0].parse().unwrap(), 300_000);
+        stream(&pair.far, &pair.near, "10.9.0.1".parse().unwrap(), 300_000);
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(20), "{took:?}");
+        let log = pair.daemons[0].log();
+        let found = log.rsplit("carries frames of ").next().and_then(|it| it.get(..4));
+        assert!(found.is_some_and(|len| ("1366".."1377").contains(&len)), "{log}");
         pair.stop();
     });
 }

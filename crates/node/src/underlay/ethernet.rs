@@ -237,9 +237,9 @@ impl Ethernet {
     }
 
     /// Puts a frame into the batch.
-    pub(super) fn push(&mut self, now: Time, to: Destination, frame: &[u8]) {
+    pub(super) fn push(&mut self, now: Time, to: Destination, frame: &[u8], probes: bool) {
         let header = self.header(self.address(now, to));
-        self.outbox.push([()], (&header, frame), false);
+        self.outbox.push([()], (&header, frame), probes);
     }
 
     /// Puts a frame for one address into the batch.
@@ -298,6 +298,9 @@ impl Ethernet {
                     self.outbox.drop_front();
                 }
                 Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
+                    if self.outbox.is_front_long() {
+                        self.news.put(News::TooLong);
+                    }
                     lost += 1;
                     self.outbox.drop_front();
                 }

@@ -25,9 +25,18 @@ const RETRY_MAX: Duration = Duration::from_millis(50);
 /// more than that.
 const RETRY_DIVISOR: u32 = 16;
 
-/// A frame for which there was no room for so long is dropped: it is of no use any more, and there
-/// are interfaces that refuse long frames so, and would keep all others waiting behind one.
+/// A frame for which there was no room for so long is dropped: it is of no use any more.
 const HELD_MAX: Duration = Duration::from_secs(5);
+/// The same of a long one. There are interfaces that refuse what is too long as if they were full,
+/// and would keep all others waiting behind it, among them the probes that show what it is. Where
+/// 1500 bytes take longer, on less than 48 kbit/s, a full queue costs frames.
+const LONG_HELD_MAX: Duration = Duration::from_millis(250);
+/// The same of a long probe, many of which may be refused in one search. Where 1500 bytes take
+/// longer, on less than 600 kbit/s, a full queue makes them look missed.
+const PROBE_HELD_MAX: Duration = Duration::from_millis(20);
+/// No frame up to this length is refused for it, with the header of its layer: every path carries
+/// that of IPv4 (RFC 791, Section 3.1).
+const SHORT_MAX: usize = 576;
 
 /// A frame, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,10 +158,19 @@ impl<A: Copy + PartialEq> Outbox<A> {
     }
 
     /// Whether the frame at the front is not to be offered again, after the kernel had no room for
-    /// it: a probe of the path's MTU does not wait, for it may never be taken.
+    /// it: a long one may never be taken.
     pub(super) fn gives_up(&self, now: Time) -> bool {
-        let alone = self.frames.get(self.done).is_some_and(|front| front.alone);
-        alone || self.busy_since.is_some_and(|since| now - since > HELD_MAX)
+        let held_max = match self.frames.get(self.done) {
+            Some(front) if front.bytes.len() > SHORT_MAX && front.alone => PROBE_HELD_MAX,
+            Some(front) if front.bytes.len() > SHORT_MAX => LONG_HELD_MAX,
+            _ => HELD_MAX,
+        };
+        self.busy_since.is_some_and(|since| now - since > held_max)
+    }
+
+    /// Whether the frame at the front may have been refused for its length.
+    pub(super) fn is_front_long(&self) -> bool {
+        self.front().is_some_and(|(_, frame)| frame.len() > SHORT_MAX)
     }
 
     /// All that waits is lost. How many frames that were.
@@ -329,9 +347,26 @@ mod tests {
         outbox.drop_front();
         outbox.note_busy(late);
         assert!(!outbox.gives_up(late), "the next one has its own time");
-        outbox.push([A], (b"", b"probe"), true);
-        outbox.note_taken(late, 1);
-        assert!(outbox.gives_up(late));
+    }
+
+    /// What was too long for an interface that says so as if it was full had all others wait for
+    /// five seconds, each time, and among them the echoes by which the length would be found.
+    #[test]
+    fn a_long_frame_that_is_never_taken_is_given_up_soon() {
+        for (len, alone, held_max) in [
+            (SHORT_MAX, false, HELD_MAX),
+            (SHORT_MAX, true, HELD_MAX),
+            (SHORT_MAX + 1, false, LONG_HELD_MAX),
+            (SHORT_MAX + 1, true, PROBE_HELD_MAX),
+        ] {
+            let mut outbox = Outbox::new();
+            outbox.push([A], (b"", &vec![0; len]), alone);
+            assert!(!outbox.gives_up(Time::ZERO), "a queue may be full at the moment");
+            outbox.note_busy(Time::ZERO);
+            assert!(!outbox.gives_up(Time::ZERO + held_max), "{len} {alone}");
+            assert!(outbox.gives_up(Time::ZERO + held_max + Duration::from_nanos(1)));
+            assert_eq!(outbox.is_front_long(), len > SHORT_MAX);
+        }
     }
 
     #[test]

@@ -299,6 +299,9 @@ impl Udp {
                     self.outbox.drop_front();
                 }
                 Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
+                    if self.outbox.is_front_long() {
+                        self.news.put(News::TooLong);
+                    }
                     lost += 1;
                     self.outbox.drop_front();
                 }

@@ -95,8 +95,8 @@ pub(crate) struct PathMtu {
     /// When the round under way ends; at rest, when the length in use is confirmed again.
     due: Time,
     raise: Raise,
-    /// When what is under way began: frames sent since then tell of it.
-    began_at: Time,
+    /// When what is under way began, if frames sent since then tell of it.
+    tells_since: Option<Time>,
     hinted_at: Option<Time>,
     rtt: RttEstimator,
     controls: Controls,
@@ -224,7 +224,7 @@ impl PathMtu {
             sent: 0,
             due: Time::ZERO,
             raise: Raise { at: Time::ZERO, after: MTU_RAISE_FIRST },
-            began_at: Time::ZERO,
+            tells_since: Some(Time::ZERO),
             hinted_at: None,
             rtt: RttEstimator::new(),
             controls: Controls::default(),
@@ -290,7 +290,8 @@ impl PathMtu {
 
     /// A frame that was sent then, of so many bytes, has come: so does any other of that length.
     pub(crate) fn note_came(&mut self, now: Time, sent_at: Time, len: usize) {
-        if self.phase == Phase::Rest || sent_at < self.began_at || len <= self.confirmed {
+        let tells = self.tells_since.is_some_and(|since| sent_at >= since);
+        if self.phase == Phase::Rest || !tells || len <= self.confirmed {
             return;
         }
         self.confirmed = len.min(self.in_use);
@@ -302,11 +303,23 @@ impl PathMtu {
         }
     }
 
+    /// The same, and that frames come is no answer: a virtual interface that refuses them one by
+    /// one passes them on where they are segments of a longer datagram.
+    pub(crate) fn hint_of_refusal(&mut self, now: Time) {
+        self.hint(now);
+        if self.phase != Phase::Rest && self.tells_since.is_some() {
+            self.begin(now, Phase::Confirm); // What came so far may have told something wrong.
+        }
+        if self.phase != Phase::Rest {
+            self.tells_since = None;
+        }
+    }
+
     fn begin(&mut self, now: Time, phase: Phase) {
         if phase == Phase::Confirm {
             self.confirmed = self.lens.min;
         }
-        self.began_at = now;
+        self.tells_since = Some(now);
         self.phase = phase;
         self.candidates.clear();
         self.rounds.clear();

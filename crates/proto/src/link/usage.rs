@@ -363,7 +363,9 @@ impl LinkUsage {
         let came = told.newest.filter(|sent| sent.number == newest);
         if let Some(sent) = came.filter(|sent| self.is_long(usize::from(sent.len))) {
             self.long.unseen = Unseen::default();
-            self.long.came = Some((sent.at, OVERHEAD_LEN + usize::from(sent.len)));
+            // Of a symbol in parts only the last, shorter frame is known to have come.
+            let len = OVERHEAD_LEN + usize::from(sent.len);
+            self.long.came = (sent.parts == 1).then_some((sent.at, len));
         } else if told.frames > 0 {
             let unseen = &mut self.long.unseen;
             unseen.long = unseen.long.saturating_add(long);
@@ -510,6 +512,20 @@ mod tests {
             loss_ratio: 0.0,
         };
         Heard::new(feedback, 0)
+    }
+
+    /// The last part of a symbol said of a path that did not carry it that it did.
+    #[test]
+    fn a_symbol_in_parts_tells_nothing_of_long_frames() {
+        for (parts, expected) in
+            [(1, Some((Time::from_millis(9), OVERHEAD_LEN + 1_400))), (2, None)]
+        {
+            let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
+            link.begin(3);
+            link.note_sent(Time::from_millis(9), (What::Source(0), parts), 1_400);
+            link.settle(&heard(3, 1), |_| {});
+            assert_eq!((link.take_came(), link.take_came()), (expected, None), "{parts}");
+        }
     }
 
     /// Feedback that reported no newer frame, only of more of those before, was left out: with

@@ -78,6 +78,10 @@ impl Path {
         self.search.iter_mut().for_each(|search| search.hint(now));
     }
 
+    pub(crate) fn hint_of_refusal(&mut self, now: Time) {
+        self.search.iter_mut().for_each(|search| search.hint_of_refusal(now));
+    }
+
     /// A frame of so many bytes, at least, that was sent then has come.
     pub(crate) fn note_came(&mut self, now: Time, (sent_at, len): (Time, usize)) {
         self.search.iter_mut().for_each(|search| search.note_came(now, sent_at, len));
@@ -144,29 +148,28 @@ impl Path {
 }
 
 impl Shared {
-    /// Makes an echo or a probe, if there is one to send. Only to a peer that has answered from
+    /// Makes an echo or a probe, if there is one to send. Whether it is a probe: an echo is to
+    /// arrive like any other frame. Only to a peer that has answered from
     /// where it is: nobody else can be flooded with them.
-    pub(crate) fn poll_path(&mut self, now: Time) -> bool {
+    pub(crate) fn poll_path(&mut self, now: Time) -> Option<bool> {
         if !self.group.is_up(self.path.peer) {
-            return false;
+            return None;
         }
         if !self.path.echoes.is_empty() {
             let echoes = Word::Echoes(core::mem::take(&mut self.path.echoes));
             self.group.begin(&mut self.frame);
             echoes.write_last(&mut self.frame);
             self.seal();
-            return true;
+            return Some(false);
         }
-        let Some(probe) = self.path.search.as_mut().and_then(|search| search.poll(now)) else {
-            return false;
-        };
+        let probe = self.path.search.as_mut()?.poll(now)?;
         self.group.begin(&mut self.frame);
         let word = Word::Probe { round: probe.round, before: probe.before };
         word.write_last(&mut self.frame);
         self.frame.resize(self.frame.len().max(probe.len - TAG_LEN), 0);
         self.seal();
         self.stats.path_probes_sent += 1;
-        true
+        Some(true)
     }
 
     /// Tells the host that a packet is longer than `mtu` bytes.
