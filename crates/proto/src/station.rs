@@ -390,7 +390,7 @@ impl Station {
 
     /// A router says that frames are too long for the path. That is looked into, not believed.
     pub fn note_too_long(&mut self, now: Time) {
-        self.shared.path.hint_of_refusal(now);
+        self.shared.path.hint(now);
     }
 
     /// Longest frame to be sent to the peer, bytes.

@@ -16,7 +16,7 @@
 //!
 //! A queue that is full takes short frames and drops long ones, and a train of probes finds it as
 //! it is at one moment. So the length in use is given up only when it was missed for some time
-//! ([`MTU_DOUBT_SPAN`]), and is confirmed by any frame as long that is known to have come.
+//! ([`MTU_DOUBT_SPAN`]).
 
 use core::time::Duration;
 
@@ -95,8 +95,6 @@ pub(crate) struct PathMtu {
     /// When the round under way ends; at rest, when the length in use is confirmed again.
     due: Time,
     raise: Raise,
-    /// When what is under way began, if frames sent since then tell of it.
-    tells_since: Option<Time>,
     hinted_at: Option<Time>,
     rtt: RttEstimator,
     controls: Controls,
@@ -224,7 +222,6 @@ impl PathMtu {
             sent: 0,
             due: Time::ZERO,
             raise: Raise { at: Time::ZERO, after: MTU_RAISE_FIRST },
-            tells_since: Some(Time::ZERO),
             hinted_at: None,
             rtt: RttEstimator::new(),
             controls: Controls::default(),
@@ -288,38 +285,10 @@ impl PathMtu {
         }
     }
 
-    /// A frame that was sent then, of so many bytes, has come: so does any other of that length.
-    pub(crate) fn note_came(&mut self, now: Time, sent_at: Time, len: usize) {
-        let tells = self.tells_since.is_some_and(|since| sent_at >= since);
-        if self.phase == Phase::Rest || !tells || len <= self.confirmed {
-            return;
-        }
-        self.confirmed = len.min(self.in_use);
-        for candidate in self.candidates.iter_mut().filter(|candidate| candidate.len <= len) {
-            (candidate.missed, candidate.missed_since) = (0, None);
-        }
-        if !self.has_unsent() {
-            self.conclude(now);
-        }
-    }
-
-    /// The same, and that frames come is no answer: a virtual interface that refuses them one by
-    /// one passes them on where they are segments of a longer datagram.
-    pub(crate) fn hint_of_refusal(&mut self, now: Time) {
-        self.hint(now);
-        if self.phase != Phase::Rest && self.tells_since.is_some() {
-            self.begin(now, Phase::Confirm); // What came so far may have told something wrong.
-        }
-        if self.phase != Phase::Rest {
-            self.tells_since = None;
-        }
-    }
-
     fn begin(&mut self, now: Time, phase: Phase) {
         if phase == Phase::Confirm {
             self.confirmed = self.lens.min;
         }
-        self.tells_since = Some(now);
         self.phase = phase;
         self.candidates.clear();
         self.rounds.clear();

@@ -70,8 +70,6 @@ struct Long {
     len: f64,
     most: usize,
     unseen: Unseen,
-    /// When the newest of them that has come was sent, and its bytes at least.
-    came: Option<(Time, usize)>,
 }
 
 /// What was told since a long frame was the newest that had come.
@@ -143,7 +141,6 @@ impl LinkUsage {
                 len: len_max as f64,
                 most: usize::MAX,
                 unseen: Unseen::default(),
-                came: None,
             },
             held: false,
             after_gap: false,
@@ -361,22 +358,14 @@ impl LinkUsage {
             each(&sent);
         }
         let came = told.newest.filter(|sent| sent.number == newest);
-        if let Some(sent) = came.filter(|sent| self.is_long(usize::from(sent.len))) {
+        if came.is_some_and(|sent| self.is_long(usize::from(sent.len))) {
             self.long.unseen = Unseen::default();
-            // Of a symbol in parts only the last, shorter frame is known to have come.
-            let len = OVERHEAD_LEN + usize::from(sent.len);
-            self.long.came = (sent.parts == 1).then_some((sent.at, len));
         } else if told.frames > 0 {
             let unseen = &mut self.long.unseen;
             unseen.long = unseen.long.saturating_add(long);
             unseen.feedback = unseen.feedback.saturating_add(1);
         }
         told
-    }
-
-    /// A long frame has come: when it was sent, and its bytes at least; told once.
-    pub(crate) fn take_came(&mut self) -> Option<(Time, usize)> {
-        self.long.came.take()
     }
 
     /// Lets the round trip and the rate follow what feedback tells of the newest of these frames.
@@ -512,20 +501,6 @@ mod tests {
             loss_ratio: 0.0,
         };
         Heard::new(feedback, 0)
-    }
-
-    /// The last part of a symbol said of a path that did not carry it that it did.
-    #[test]
-    fn a_symbol_in_parts_tells_nothing_of_long_frames() {
-        for (parts, expected) in
-            [(1, Some((Time::from_millis(9), OVERHEAD_LEN + 1_400))), (2, None)]
-        {
-            let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
-            link.begin(3);
-            link.note_sent(Time::from_millis(9), (What::Source(0), parts), 1_400);
-            link.settle(&heard(3, 1), |_| {});
-            assert_eq!((link.take_came(), link.take_came()), (expected, None), "{parts}");
-        }
     }
 
     /// Feedback that reported no newer frame, only of more of those before, was left out: with

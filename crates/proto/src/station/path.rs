@@ -78,15 +78,6 @@ impl Path {
         self.search.iter_mut().for_each(|search| search.hint(now));
     }
 
-    pub(crate) fn hint_of_refusal(&mut self, now: Time) {
-        self.search.iter_mut().for_each(|search| search.hint_of_refusal(now));
-    }
-
-    /// A frame of so many bytes, at least, that was sent then has come.
-    pub(crate) fn note_came(&mut self, now: Time, (sent_at, len): (Time, usize)) {
-        self.search.iter_mut().for_each(|search| search.note_came(now, sent_at, len));
-    }
-
     /// Takes over what the search has found. Whether that is news.
     pub(crate) fn update(&mut self) -> bool {
         let (found, settled) = self

@@ -135,9 +135,6 @@ impl WindowEndpoint {
             receiver.set_round_trip(round_trip);
             receiver.set_hold(hold);
         });
-        if let Some(came) = self.link.take_came() {
-            shared.path.note_came(now, came);
-        }
         self.look_at_length(shared, now);
         let air = self.sender.take_air(now, &self.link);
         shared.ingress.note_air(self.link.rtt(), air);

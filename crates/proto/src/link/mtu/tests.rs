@@ -228,55 +228,6 @@ fn a_queue_that_is_full_for_a_moment_is_no_short_path() {
     path.mtu = 1_452;
     run.pass(&mut path, Duration::from_secs(2));
     assert_eq!((run.search.frame_len(), run.search.safe_len()), (1_452, 1_452));
-    // And no train of its probes fits while others fill it: that each frame comes now and then is
-    // known all the same.
-    path.mtu = 600;
-    run.search.hint(run.now);
-    for _ in 0..50 {
-        run.pass(&mut path, Duration::from_millis(100));
-        let sent_at = run.now;
-        run.search.hint(run.now);
-        run.search.note_came(run.now, sent_at, 1_452);
-        assert_eq!(run.search.frame_len(), 1_452);
-    }
-}
-
-/// What an interface refuses frame by frame it passed on as segments of a longer datagram: that
-/// they came kept a length in use that held up all that went by itself.
-#[test]
-fn that_frames_come_is_no_answer_where_an_interface_refuses_them() {
-    let mut path = Path::new(1_452, 20, 0.0, 10);
-    let mut run = Run::new(LENS);
-    run.settle(&mut path, Time::from_millis(5_000)).unwrap();
-    path.mtu = 1_376;
-    for ms in 0..40 {
-        // What is on its way tells first; what the interface refuses is told a little later.
-        if ms < 2 {
-            run.search.hint(run.now);
-        } else {
-            run.search.hint_of_refusal(run.now);
-        }
-        run.pass(&mut path, Duration::from_millis(100));
-        run.search.note_came(run.now, run.now, 1_404);
-    }
-    assert!((1_373..=1_376).contains(&run.search.frame_len()), "{}", run.search.frame_len());
-}
-
-#[test]
-fn what_was_sent_before_a_look_tells_nothing_of_it() {
-    let mut path = Path::new(1_452, 20, 0.0, 9);
-    let mut run = Run::new(LENS);
-    run.settle(&mut path, Time::from_millis(5_000)).unwrap();
-    let before = run.now;
-    run.pass(&mut path, Duration::from_secs(1));
-    path.mtu = 1_300;
-    run.search.hint(run.now);
-    for _ in 0..20 {
-        run.pass(&mut path, Duration::from_millis(100));
-        run.search.note_came(run.now, before, 1_452);
-        run.search.note_came(run.now, run.now, 1_290);
-    }
-    assert!((1_297..=1_300).contains(&run.search.frame_len()), "{}", run.search.frame_len());
 }
 
 #[test]
