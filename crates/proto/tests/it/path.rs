@@ -262,8 +262,9 @@ fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second_or_five_beh
 fn packets_that_have_waited_for_long_do_not_go_when_there_is_a_session_at_last() {
     let mut net = joined(endpoint, CodingParams::window(), [0, 0]);
     let numbered = |number: u8| {
+        // Each of another flow: of one, only the newest would be left in any case.
         let mut packet = datagram(200);
-        packet[40] = number;
+        packet[21] = number;
         packet
     };
     for number in 0..10 {
@@ -278,7 +279,8 @@ fn packets_that_have_waited_for_long_do_not_go_when_there_is_a_session_at_last()
     limit(&mut net, [9_000, 9_000]);
     net.run(Duration::from_secs(3));
     assert!(net.now - late < Duration::from_secs(7) && net.all_up());
-    assert_eq!(net.delivered[1], [10, 11, 12].map(numbered));
+    let came: Vec<u8> = net.delivered[1].iter().map(|packet| packet[21]).collect();
+    assert!(came.contains(&12) && came.iter().all(|&number| number >= 10), "{came:?}");
     let stale = stats(&net).map(|stats| stats.packets_stale);
     assert_eq!(stale, [10, 0]);
 }
