@@ -188,7 +188,7 @@ impl World {
         let came: Vec<_> = came.collect();
         assert_eq!(came, expected.unwrap_or_default());
         assert_eq!(self.receiver.stats().symbols_joined, self.twin.joined);
-        let kept = self.receiver.inspect().parts_bytes;
+        let kept = self.receiver.inspect().parts_bytes();
         assert!(kept == self.twin.bytes() && kept <= PARTS_WHOLES_MAX * WHOLE_LEN_MAX);
         self.came.extend(came);
         outcome

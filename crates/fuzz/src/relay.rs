@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use corridor_base::Time;
 use corridor_relay::OWED_MAX;
+use corridor_relay::in_order::{HELD_MAX, InOrder, Segment, SegmentKind};
 use corridor_relay::wire::{Frame, Frames, PacketId, Part, Report, split, with_reports, xor};
 use corridor_relay::{NodeId, Relay, RelayConfig};
 
@@ -19,7 +20,7 @@ const STEPS_MAX: usize = 200;
 ///
 /// # Panics
 /// When the relay does, or gives out a packet that nobody has sent, or a frame that nobody can
-/// take apart, or counts less than came.
+/// take apart, or counts less than came; or a packet is lost that waits to be in order.
 pub fn relay(data: &[u8]) {
     let mut input = Input::new(data);
     let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::paper_adaptive()];
@@ -29,6 +30,7 @@ pub fn relay(data: &[u8]) {
     let Ok(mut relay) = Relay::new(NodeId(1), config, Time::ZERO) else { return };
     let (mut now, mut sent) = (Time::ZERO, BTreeSet::new());
     let (mut heard, mut received) = (0_u64, 0_u64);
+    let (mut in_order, mut handed_over) = (InOrder::new(true), 0);
     for _ in 0..STEPS_MAX {
         if input.is_empty() {
             return;
@@ -113,12 +115,19 @@ pub fn relay(data: &[u8]) {
             _ => {
                 now += core::time::Duration::from_millis(packet.len() as u64);
                 relay.handle_timeout(now);
+                in_order.handle_timeout(now);
+                let due = in_order.poll_timeout();
+                assert!(due.is_none_or(|at| at > now), "what is due has gone on");
             }
         }
         while let Some(packet) = relay.poll_received() {
             received += 1;
             assert!(sent.contains(&packet.packet.to_vec()), "nobody has sent it");
+            in_order.take(now, segment(now, &packet.packet), received);
         }
+        handed_over += core::iter::from_fn(|| in_order.poll()).count() as u64;
+        assert_eq!(handed_over + in_order.held() as u64, received, "each goes on once");
+        assert!(in_order.held() <= HELD_MAX);
         if node.0 > 1 {
             while let Some(transmit) = relay.poll_transmit(now) {
                 let (reports, frame) = split(&transmit.frame).expect("it reads its own");
@@ -144,6 +153,21 @@ pub fn relay(data: &[u8]) {
         assert!(counted <= heard + stats.repaired, "{stats:?}");
         assert!(stats.decoded + stats.repaired <= received + stats.duplicates, "{stats:?}");
     }
+}
+
+/// What a packet of a byte, so and so often, is of TCP.
+fn segment(now: Time, packet: &[u8]) -> Option<Segment<u8>> {
+    let &first = packet.first()?;
+    let kind = match first % 16 {
+        0 => SegmentKind::Begins,
+        1 => SegmentKind::Breaks,
+        _ => SegmentKind::Brings,
+    };
+    // Those of a connection follow each other, overlap, or are far away.
+    let begin = if first > 250 { u32::from(first) << 24 } else { u32::from(first) * 32 };
+    let end = begin.wrapping_add(packet.len() as u32);
+    let stamp = (first % 5 > 0).then(|| (now.as_nanos() / 1_000_000) as u32 ^ u32::from(first % 7));
+    (first % 11 > 0).then_some(Segment { flow: first % 3, kind, begin, end, stamp })
 }
 
 /// The frame, now and then behind a report of what came of the relay's frames.

@@ -296,6 +296,11 @@ impl NetworkRun {
         set("relay_packets_resent", |relay| relay.relay_packets_resent);
         set("relay_repairs_sent", |relay| relay.relay_repairs_sent);
         set("relay_packets_repaired", |relay| relay.relay_packets_repaired);
+        set("relay_segments_late", |relay| relay.relay_segments_late);
+        set("relay_segments_late_us", |relay| relay.relay_segments_late_us);
+        set("relay_segments_held", |relay| relay.relay_segments_held);
+        set("relay_segments_held_us", |relay| relay.relay_segments_held_us);
+        set("relay_segments_overdue", |relay| relay.relay_segments_overdue);
         set("relay_queue_drops", |relay| relay.relay_queue_drops);
         set("relay_codel_drops", |relay| relay.relay_codel_drops);
         set("relay_switched_off", |relay| relay.relay_switched_off);

@@ -87,7 +87,7 @@ pub struct NodeConfig {
 pub struct LimitsConfig {
     /// Packets the ingress queue holds.
     pub ingress_packets: usize,
-    /// Bytes that ingress queues and windows may hold together.
+    /// Bytes that ingress queues and windows, or what stands for them, may hold together.
     pub memory_bytes: usize,
 }
 

@@ -21,6 +21,11 @@ pub(crate) fn log(event: &Event) {
             flow.0,
             span.as_secs()
         ),
+        Event::BlocksTooLong { peer, block_bytes } => tracing::warn!(
+            "nothing of station {} gets through: a block of it takes {block_bytes} bytes, and \
+             limits.memory has no room for two",
+            peer.0
+        ),
         Event::RowsForged { flow } => tracing::warn!(
             "coded symbols in the name of station {} are not its own, and nothing of them was \
              delivered: who seals them has its secret, as its helper has, and this station",

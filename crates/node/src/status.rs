@@ -24,7 +24,8 @@ pub use since::{PeerSince, Since};
 /// Packets that a relay has forwarded, before it says that nobody overhears them.
 const FORWARDED_MIN: u64 = 100;
 
-/// How a node is.
+/// How a node is. Flat but for its groups (queue, repair, overhead, relay, peers), as is the JSON
+/// that scripts read.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Status {
     /// Stem of its configuration file's name.

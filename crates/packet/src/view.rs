@@ -355,6 +355,11 @@ impl PacketBuf {
         PacketRef { view: self.view, bytes: &self.bytes }
     }
 
+    /// Bytes that the buffer has room for.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The buffer.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes

@@ -73,6 +73,13 @@ pub const AHEAD_SYMBOLS_MAX: usize = 32;
 pub const CLAMPS_MAX: usize = 1_024;
 /// See [`CLAMPS_MAX`].
 pub const CLAMPS_PER_SET: usize = 4;
+/// TCP/NC: segments of a coding buffer at most: half of the receiver's window, so that segments
+/// acknowledged and not yet decoded have as much room as those that are not acknowledged.
+pub const TCP_NC_SEGMENTS_MAX: u16 = (corridor_codec::MAX_WINDOW_SIZE / 2) as u16;
+/// TCP/NC: transmissions whose fate an adaptive sender keeps in mind; the oldest is taken for lost.
+pub const TCP_NC_IN_FLIGHT_MAX: usize = 4_096;
+/// TCP/NC: most connections at once; others pass uncoded.
+pub const TCP_NC_CONNECTIONS_MAX: usize = 32;
 /// Buffers that are kept for packets to the host: more than the packets that a driver's batch of
 /// frames releases.
 pub const EGRESS_SPARE_MAX: usize = 256;
@@ -89,8 +96,9 @@ pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
 /// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds that
 /// hold for one pair of stations, and within its share of [`MEMORY_DEFAULT`].
 pub const HUB_NEIGHBOURS_MAX: usize = 256;
-/// Bytes that the ingress queues and windows of a node may hold together, where nobody says how
-/// many. A pair with frames of 1500 bytes takes 209 million at most.
+/// Bytes that a node may hold of what its peers and its host send, where nobody says how many:
+/// ingress queues, and windows, blocks or TCP/NC's buffers. A pair in window mode with frames of
+/// 1500 bytes takes 209 million at most.
 pub const MEMORY_DEFAULT: usize = 256_000_000;
 /// Of those, what is kept free for each peer, for what a station holds in any case beside queue and
 /// windows: what it knows of flows and of the path, and buffers of frames. `station/beside.rs` has
@@ -98,6 +106,11 @@ pub const MEMORY_DEFAULT: usize = 256_000_000;
 pub const MEMORY_BESIDE: usize = 384_000;
 /// Packets that the queue to a peer has room for at least, if that many are configured.
 pub const MEMORY_QUEUE_PACKETS_MIN: usize = 32;
+/// Blocks that a decoder holds at least: the one that is delivered next always has its place, and
+/// another one shows that it is lacking.
+pub const MEMORY_DECODER_BLOCKS_MIN: usize = 2;
+/// TCP/NC: segments that a coding buffer has room for at least; longer ones are multiples of it.
+pub const MEMORY_TCP_NC_SEGMENTS_MIN: u16 = 8;
 /// Symbols that a window has room for at least, each way, if that many are configured.
 pub const MEMORY_WINDOW_SYMBOLS_MIN: usize = 32;
 /// Networks in a hub's table.

@@ -10,6 +10,7 @@ use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::{CodingParams, Delivery, Goal, Order, Policy, Redundancy, UdpDelivery};
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
+// Flat, as the table of a file is: in groups its keys could not be told from unknown ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodingTable {

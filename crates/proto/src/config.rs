@@ -160,7 +160,8 @@ pub enum Policy {
     Credit,
 }
 
-/// The coding parameters: FRANC's five (Section II-B), and ours.
+/// The coding parameters: FRANC's five (Section II-B), and ours. Flat, as presets and tests change
+/// some of them with `..`; which of them a mode uses stands at `mode`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodingParams {
     /// Code each TCP connection by itself, between TCP and IP: with [`crate::tcpnc`], and with

@@ -492,20 +492,20 @@ impl Hub {
     /// When to call [`handle_timeout`](Self::handle_timeout) and
     /// [`poll_transmit`](Self::poll_transmit) next, if nothing comes in before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let due = (0..self.neighbours.len()).filter_map(|place| self.timeout_of(place)).min();
-        match self.pacer.poll_timeout() {
-            // Nobody sends before that.
-            Some(pace) => Some(due.unwrap_or(pace).max(pace)),
-            None => due,
-        }
+        (0..self.neighbours.len()).filter_map(|place| self.timeout_of(place)).min()
     }
 
     fn timeout_of(&self, place: usize) -> Option<Time> {
-        if self.turns.waits(place) {
+        let Neighbour { station, timeout, .. } = &self.neighbours[place];
+        match self.pacer.poll_timeout() {
+            _ if !self.turns.waits(place) => *timeout,
             // Nobody has asked it yet whether it has something to send.
-            Some(self.now)
-        } else {
-            self.neighbours[place].timeout
+            None => Some(self.now),
+            // It may send nothing before that, and have something to give to the host.
+            Some(pace) => {
+                let sooner = station.poll_timeout().filter(|&due| due > self.now);
+                Some(sooner.map_or(pace, |due| due.min(pace)))
+            }
         }
     }
 
@@ -646,7 +646,10 @@ impl Hub {
     /// As [`Station::challenge`].
     pub fn challenge(&mut self, peer: StationId, token: ChallengeToken) -> Option<&[u8]> {
         let place = self.place_of(peer)?;
-        self.neighbours[place].station.challenge(peer, token)
+        self.neighbours[place].station.challenge(peer, token)?;
+        // It may have been the last frame of its session.
+        self.touch(place);
+        Some(self.neighbours[place].station.frame())
     }
 
     /// As [`Station::close`], of each neighbour.

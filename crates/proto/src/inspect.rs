@@ -23,8 +23,10 @@ pub struct Inspection {
     pub egress_packets: usize,
     /// Events that wait for the driver.
     pub events: usize,
-    /// Bytes that are kept of chunks of which parts have come.
-    pub parts_bytes: usize,
+    /// What is kept of chunks of which parts have come, by whose they are.
+    pub parts: Vec<PartsView>,
+    /// Bytes of what there is a share of the memory for.
+    pub held: HeldView,
     /// The encoder of an endpoint.
     pub encoder: Option<EncoderView>,
     /// The decoder of an endpoint whose peer has joined.
@@ -33,6 +35,38 @@ pub struct Inspection {
     pub window: Option<WindowView>,
     /// The two flows of a helper.
     pub flows: Vec<FlowView>,
+}
+
+impl Inspection {
+    /// Bytes that are kept of chunks of which parts have come.
+    pub fn parts_bytes(&self) -> usize {
+        self.parts.iter().map(|of| of.bytes).sum()
+    }
+}
+
+/// What is kept of a peer's chunks of which parts have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartsView {
+    /// The peer.
+    pub peer: StationId,
+    /// Bytes of all of them.
+    pub bytes: usize,
+    /// Bytes of the longest chunk that it sends, by what it says of its symbols.
+    pub chunk_len_max: usize,
+}
+
+/// Bytes that a station holds, of each kind that it has a share for: no more than
+/// [`MemoryView`](crate::MemoryView) says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeldView {
+    /// Of the ingress queue.
+    pub queue: usize,
+    /// Of what is sent, and may be needed once more.
+    pub sent: usize,
+    /// Of what was received, and is not all there.
+    pub received: usize,
+    /// Of buffers that are used again, and connections whose windows are clamped.
+    pub spare: usize,
 }
 
 /// A neighbour.
@@ -146,8 +180,10 @@ pub struct DecoderBlockView {
 pub struct WindowView {
     /// Source symbols that the sender holds.
     pub held: usize,
-    /// Frames whose fate the sender keeps in mind.
+    /// Frames whose fate the sender keeps in mind: of the link, and of the lane with most.
     pub in_flight: usize,
+    /// See [`in_flight`](Self::in_flight).
+    pub in_flight_lane: usize,
     /// Id of the first symbol that the receiver has not passed; `None` before the peer joined.
     pub next: Option<u64>,
     /// Symbols from there on that the receiver knows of.

@@ -17,21 +17,28 @@
 //!    longer symbols; it is told in the HELLO how many lanes and symbols of a lane are taken.
 //!
 //! A window of several lanes counts twice: those before drain while symbols are dealt to others.
+//! Blocks and TCP/NC's buffers have the same room (`memory/coders.rs`).
+
+mod coders;
 
 use corridor_codec::{Backend, Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
 use corridor_packet::PacketBuf;
 
 use crate::bounds::{
     CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE,
-    MEMORY_QUEUE_PACKETS_MIN, MEMORY_WINDOW_SYMBOLS_MIN, PARTS_WHOLES_MAX, WINDOW_SENT_LOG_MAX,
-    WINDOW_STRETCHES_MAX, sent_log_max,
+    MEMORY_QUEUE_PACKETS_MIN, MEMORY_TCP_NC_SEGMENTS_MIN, MEMORY_WINDOW_SYMBOLS_MIN,
+    PARTS_WHOLES_MAX, TCP_NC_CONNECTIONS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
+    sent_log_max,
 };
 use crate::config::{Mode, Role, StationConfig};
 use crate::error::ConfigError;
 use crate::wire::Lanes;
+pub(crate) use coders::{BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES};
 
 /// Bytes that a packet takes in a queue beside its own.
 pub(crate) const QUEUED_BYTES: usize = 160;
+/// Places that are made at once for packets that wait, however few may.
+pub(crate) const QUEUE_PLACES_MIN: usize = 8;
 /// Bytes of a frame whose fate is kept in mind.
 pub(crate) const LOGGED_BYTES: usize = 40;
 /// Bytes of a chunk of which parts have come, beside those of its symbol: what stands before it.
@@ -59,10 +66,12 @@ pub struct MemoryView {
     pub share: usize,
     /// Of those, what the ingress queue may hold.
     pub queue: usize,
-    /// What the window that is sent may hold.
+    /// What the window that is sent may hold; blocks, or TCP/NC's coding buffers.
     pub sent: usize,
-    /// What the window that is received may hold.
+    /// What the window that is received may hold, or what stands for it.
     pub received: usize,
+    /// What may be held of what a station does better with more of.
+    pub spare: usize,
 }
 
 /// A window: lanes, and symbols of each.
@@ -84,37 +93,46 @@ impl WindowShape {
         }
     }
 
+    /// Bytes of the symbols of a lane that is sent.
+    pub(crate) fn payload_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
+        let backend = Backend::detected();
+        let payloads = WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        payloads.unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of a lane's decoder: payloads, and coefficients twice.
+    pub(crate) fn decoder_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
+        let backend = Backend::detected();
+        let payloads = WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        let slots = lane_size.next_multiple_of(WINDOW_STEP);
+        let row = field.vector_len_bytes(slots).next_multiple_of(VECTOR_ALIGN);
+        payloads.unwrap_or(usize::MAX).saturating_add(2 * slots * row)
+    }
+
     /// Bytes of the window that is sent, with symbols of so many bytes.
     fn sent_bytes(self, field: Field, symbol_size: usize) -> usize {
         let lane_size = usize::from(self.lane_size);
-        let payloads =
-            WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, Backend::detected());
-        let payloads = payloads.unwrap_or(usize::MAX);
-        payloads
+        Self::payload_bytes(field, lane_size, symbol_size)
             .saturating_add(lane_size * SYMBOL_BYTES)
             .saturating_mul(self.held_lanes())
             .saturating_add(self.logged_bytes())
     }
 
     /// Bytes of the logs of its frames: that of the link, and of each lane where there are several.
+    /// Frames of lanes that drain are in the link's as well.
     fn logged_bytes(self) -> usize {
         let of_lane = sent_log_max(self.lane_size.into()).next_power_of_two();
         let of_lanes = if self.lanes == Lanes::ONE { 0 } else { self.held_lanes() * of_lane };
-        let of_link = (self.lanes.count() * of_lane).min(WINDOW_SENT_LOG_MAX);
+        let of_link = (self.held_lanes() * of_lane).min(WINDOW_SENT_LOG_MAX);
         (of_link + of_lanes) * LOGGED_BYTES
     }
 
-    /// Bytes of the window that is received: payloads, coefficients twice, and what has come of
-    /// chunks in parts.
+    /// Bytes of the window that is received: its decoders, and what has come of chunks in parts.
     fn received_bytes(self, field: Field, symbol_size: usize) -> usize {
         let lane_size = usize::from(self.lane_size);
-        let payloads =
-            WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, Backend::detected());
-        let slots = lane_size.next_multiple_of(WINDOW_STEP);
-        let row = field.vector_len_bytes(slots).next_multiple_of(VECTOR_ALIGN);
-        let beside = 2 * slots * row + slots * SYMBOL_BYTES;
-        let lanes =
-            payloads.unwrap_or(usize::MAX).saturating_add(beside).saturating_mul(self.held_lanes());
+        let beside = lane_size.next_multiple_of(WINDOW_STEP) * SYMBOL_BYTES;
+        let lane = Self::decoder_bytes(field, lane_size, symbol_size).saturating_add(beside);
+        let lanes = lane.saturating_mul(self.held_lanes());
         lanes.saturating_add(PARTS_WHOLES_MAX * (symbol_size + CHUNK_BYTES))
     }
 }
@@ -154,14 +172,37 @@ pub(crate) fn taken(
     longest((symbols, lane_size), bytes, bytes_of).unwrap_or(WindowShape::LEAST)
 }
 
-/// Whether a station has windows.
-fn has_window(config: &StationConfig) -> bool {
-    let is_endpoint = matches!(config.role, Role::Endpoint { .. });
-    is_endpoint && config.coding.mode == Mode::Window && config.coding.tcp_nc.is_none()
+/// What a station codes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coders {
+    Windows,
+    Blocks,
+    /// Blocks of two flows that others encode and decode.
+    Helped,
+    Connections,
+    /// It forwards packets.
+    None,
+}
+
+impl Coders {
+    fn of(config: &StationConfig) -> Self {
+        match (config.role, config.coding.mode) {
+            (Role::Endpoint { .. }, _) if config.coding.tcp_nc.is_some() => Coders::Connections,
+            (Role::Endpoint { .. }, Mode::Window) => Coders::Windows,
+            (Role::Endpoint { .. }, Mode::Block) => Coders::Blocks,
+            (Role::Helper { .. }, _) => Coders::Helped,
+            (Role::Plain { .. } | Role::Relay, _) => Coders::None,
+        }
+    }
 }
 
 fn packet_bytes(config: &StationConfig) -> usize {
     config.frame_len_max + QUEUED_BYTES
+}
+
+/// Bytes of an ingress queue of so many packets.
+fn queue_bytes(config: &StationConfig, packets: usize) -> usize {
+    QUEUE_PLACES_MIN * QUEUED_BYTES + packets * packet_bytes(config)
 }
 
 /// What a station does better with more of.
@@ -181,9 +222,10 @@ impl Spare {
 /// What a station has of that: half of it each, and no more than it can use.
 pub(crate) fn spare(config: &StationConfig) -> Spare {
     let half = config.memory_bytes / SPARE_PARTS / 2;
-    let clamps = if has_window(config) { CLAMPS_MAX } else { 0 };
-    let egress =
-        EGRESS_SPARE_MAX * config.frame_len_max + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
+    let has_window = Coders::of(config) == Coders::Windows;
+    let clamps = if has_window { CLAMPS_MAX } else { 0 };
+    let listed = config.frame_len_max + 2 * size_of::<Vec<u8>>();
+    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
     Spare { clamps: (half / CLAMP_BYTES).min(clamps), egress_bytes: half.min(egress) }
 }
 
@@ -202,18 +244,55 @@ fn share_with(config: &StationConfig, left: usize) -> usize {
 /// What a sound configuration's share comes to.
 pub(crate) fn divided(config: &StationConfig) -> MemoryView {
     let share = config.memory_bytes;
-    let queue = config.ingress_packets * packet_bytes(config);
-    if !has_window(config) {
-        return MemoryView { share, queue, sent: 0, received: 0 };
-    }
-    let (lanes, lane_size) = (config.coding.lanes_max(), config.coding.lane_size());
-    let sent = WindowShape { lanes, lane_size }
-        .sent_bytes(config.coding.field, config.symbol_size().into());
-    let received = share.saturating_sub(beside(config) + queue + sent);
-    MemoryView { share, queue, sent, received }
+    let queue = queue_bytes(config, config.ingress_packets);
+    let rest = share.saturating_sub(beside(config) + queue);
+    let sent = match Coders::of(config) {
+        Coders::None | Coders::Helped => 0,
+        Coders::Windows => {
+            let (lanes, lane_size) = (config.coding.lanes_max(), config.coding.lane_size());
+            let symbol_size = config.symbol_size().into();
+            WindowShape { lanes, lane_size }.sent_bytes(config.coding.field, symbol_size)
+        }
+        Coders::Blocks => {
+            usize::from(config.coding.blocks_in_flight) * BlockShape::of(config).sent_bytes()
+        }
+        Coders::Connections => connections_bytes(config, MOST_CONNECTIONS).0,
+    };
+    let received = match Coders::of(config) {
+        Coders::None => 0,
+        Coders::Connections => connections_bytes(config, MOST_CONNECTIONS).1,
+        Coders::Windows | Coders::Blocks | Coders::Helped => rest.saturating_sub(sent),
+    };
+    MemoryView { share, queue, sent, received, spare: spare(config).bytes() }
 }
 
-/// Makes queue and window of a station as short as its share takes.
+/// Coding buffers and windows of receivers, one of each for a connection.
+const MOST_CONNECTIONS: (usize, usize) = (TCP_NC_CONNECTIONS_MAX, TCP_NC_CONNECTIONS_MAX);
+
+/// Bytes that so many coding buffers of TCP/NC take, and so many windows of its receivers.
+pub(crate) fn connections_bytes(
+    config: &StationConfig,
+    (senders, receivers): (usize, usize),
+) -> (usize, usize) {
+    let (sent, received) = coders::connection_bytes(config, segments(config));
+    (senders * sent, receivers * received)
+}
+
+/// Segments of a coding buffer of TCP/NC.
+pub(crate) fn segments(config: &StationConfig) -> u16 {
+    let queue = queue_bytes(config, config.ingress_packets);
+    coders::segments_in(config, config.memory_bytes.saturating_sub(beside(config) + queue))
+}
+
+impl StationConfig {
+    /// The least [`memory_bytes`](Self::memory_bytes) that a station takes, where nothing else is
+    /// wrong.
+    pub fn memory_min(&self) -> usize {
+        least(self)
+    }
+}
+
+/// Makes queue and window of a station, or its blocks, as short and few as its share takes.
 ///
 /// # Errors
 /// The share is too small for [`MEMORY_QUEUE_PACKETS_MIN`] packets and
@@ -226,13 +305,23 @@ pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
         return Err(ConfigError::new("limits.memory", config.memory_bytes, expected));
     }
     let left = config.memory_bytes - beside(config);
-    let packets = left / QUEUE_PARTS / packet_bytes(config);
+    let packets = (left / QUEUE_PARTS - queue_bytes(config, 0)) / packet_bytes(config);
     config.ingress_packets = config.ingress_packets.min(packets);
-    if !has_window(config) {
-        return Ok(());
+    let rest = left - queue_bytes(config, config.ingress_packets);
+    match Coders::of(config) {
+        Coders::Windows => fit_window(config, rest),
+        Coders::Blocks => {
+            let (shape, told) = (BlockShape::of(config), config.coding.blocks_in_flight);
+            let fits = |blocks: &u16| shape.both_ways(usize::from(*blocks)) <= rest;
+            config.coding.blocks_in_flight = (1..=told).rev().find(fits).unwrap_or(1);
+        }
+        Coders::Helped | Coders::Connections | Coders::None => {}
     }
+    Ok(())
+}
+
+fn fit_window(config: &mut StationConfig, rest: usize) {
     let (field, symbol_size) = (config.coding.field, usize::from(config.symbol_size()));
-    let rest = left - config.ingress_packets * packet_bytes(config);
     let bytes_of = |shape: WindowShape| {
         let sent = shape.sent_bytes(field, symbol_size);
         sent.saturating_add(shape.received_bytes(field, symbol_size).max(longest_received(field)))
@@ -241,7 +330,6 @@ pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
     let shape = longest(told, rest, bytes_of).unwrap_or(WindowShape::LEAST);
     let symbols = shape.lanes.count() * usize::from(shape.lane_size);
     config.coding.window_size = config.coding.window_size.min(symbols as u16);
-    Ok(())
 }
 
 /// The share of each of so many peers that a hub begins with: what it keeps free is for those that
@@ -285,18 +373,26 @@ fn longest_received(field: Field) -> usize {
 /// Bytes of the least share.
 fn least(config: &StationConfig) -> usize {
     let packets = config.ingress_packets.min(MEMORY_QUEUE_PACKETS_MIN);
-    let queue = QUEUE_PARTS * packets * packet_bytes(config);
-    if !has_window(config) {
-        return share_with(config, queue);
-    }
+    let queue = QUEUE_PARTS * queue_bytes(config, packets);
+    let coders = match Coders::of(config) {
+        Coders::Windows => least_windows(config),
+        Coders::Blocks => BlockShape::of(config).both_ways(1),
+        Coders::Helped => 2 * BlockShape::of(config).helped_bytes(),
+        Coders::Connections => coders::connections_bytes(config, MEMORY_TCP_NC_SEGMENTS_MIN),
+        Coders::None => 0,
+    };
+    // A quarter of what is left is the queue's, or less.
+    share_with(config, queue.max((coders * QUEUE_PARTS).div_ceil(QUEUE_PARTS - 1)))
+}
+
+/// Bytes of the least windows, both ways.
+fn least_windows(config: &StationConfig) -> usize {
     let (field, symbol_size) = (config.coding.field, usize::from(config.symbol_size()));
     let symbols = usize::from(config.coding.window_size).min(MEMORY_WINDOW_SYMBOLS_MIN);
     let lane_size = config.coding.lane_size().min(symbols as u16);
     let shape = WindowShape { lanes: Lanes::ONE, lane_size };
     let received = shape.received_bytes(field, symbol_size).max(longest_received(field));
-    let windows = shape.sent_bytes(field, symbol_size) + received;
-    // A quarter of what is left is the queue's, or less.
-    share_with(config, queue.max((windows * QUEUE_PARTS).div_ceil(QUEUE_PARTS - 1)))
+    shape.sent_bytes(field, symbol_size) + received
 }
 
 #[cfg(test)]

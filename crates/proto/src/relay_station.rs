@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! host -> (1) table of networks -> (2) queue, partner -> (3) sealed for all neighbours -> underlay
-//! host <- (6) is it for us? <- (5) is the source its own? <- [`corridor_relay`] <- (4) opened <-
-//!              `-> hop taken off -> (2)
+//! host <- (7) in order <- (6) is it for us? <- (5) is the source its own? <- [`corridor_relay`]
+//!                              `-> hop taken off -> (2)                         <- (4) opened <-
 //! ```
 //! What is combined, and who can take it apart, is [`corridor_relay`]'s affair; here are its keys
 //! and routes. Frames are sealed under the neighbourhood's secret, with a key for each sender and
@@ -26,6 +26,7 @@ mod counters;
 mod ends;
 mod late;
 mod parts;
+mod to_host;
 mod view;
 
 use core::time::Duration;
@@ -49,7 +50,6 @@ use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, RELAY_NEIGHBOURS_MAX};
 use crate::clocks::Clocks;
 use crate::config::{Role, STATION_NUMBER, StationConfig, StationId};
 use crate::error::ConfigError;
-use crate::host::egress::EgressQueue;
 use crate::host::icmp_error::{IPV6_MESSAGE_LEN_MAX, Stopped};
 use crate::hub::icmp::IcmpErrors;
 use crate::hub::{Networks, Place, table};
@@ -63,6 +63,7 @@ use crate::wire::{self, Chunk, Chunks, END_TRAILER_LEN, Kind, OVERHEAD_LEN, RELA
 use counters::Drops;
 use ends::{Ends, Refused};
 use parts::Frames;
+use to_host::ToHost;
 
 /// Bytes of a frame beside the longer of two packets in it.
 const OVERHEAD_BYTES: usize = OVERHEAD_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES;
@@ -75,7 +76,8 @@ const ANSWER_BYTES_MAX: usize = IPV6_MESSAGE_LEN_MAX + END_TRAILER_LEN + OVERHEA
 pub struct RelayStationConfig {
     /// What every station is told; its role is [`Role::Relay`]. What waits here, packets of the
     /// host and of others together, is bounded by [`RelayConfig::queue_packets`], and what is sent
-    /// again besides by [`OWED_MAX`](corridor_relay::OWED_MAX).
+    /// again besides by [`OWED_MAX`](corridor_relay::OWED_MAX). TCP for the host that waits for
+    /// what it has overtaken is bounded by [`HELD_MAX`](corridor_relay::in_order::HELD_MAX).
     pub station: StationConfig,
     /// What is combined, and what waits for it.
     pub relay: RelayConfig,
@@ -102,7 +104,7 @@ pub struct RelayStation {
     icmp_errors: IcmpErrors,
     pacer: Pacer,
     frames: Frames,
-    egress: EgressQueue,
+    to_host: ToHost,
     events: VecDeque<Event>,
     /// The frame being made, and the body of the frame being read.
     frame: Vec<u8>,
@@ -146,6 +148,7 @@ impl RelayStation {
         check_neighbours(&station, &neighbours)?;
         let networks = table(&neighbours, &own)?;
         let ends = Ends::new(&ends, &station.security, clocks.into())?;
+        let in_order = relay.in_order;
         let relay = Relay::new(NodeId(station.id.0), relay, now).map_err(setting)?;
         let relay = if broadcast { relay.unacknowledged() } else { relay };
         // HELLOs name one, though a relay has no symbols.
@@ -169,7 +172,7 @@ impl RelayStation {
             icmp_errors: IcmpErrors::new(&own),
             pacer: Pacer::new(station.rate_bps),
             frames: Frames::new(station.frame_len_max),
-            egress: EgressQueue::default(),
+            to_host: ToHost::new(in_order),
             events: VecDeque::new(),
             frame: Vec::new(),
             body: Vec::new(),
@@ -386,7 +389,8 @@ impl RelayStation {
         let _ = self.send(to, message.packet());
     }
 
-    /// Hands a packet to the host, with the hops that are left to it, if it is what its end sent.
+    /// Hands a packet to the host, with the hops that are left to it, if it is what its end sent,
+    /// once it is its turn.
     fn deliver(&mut self, ttl: u16, packet: PacketRef<'_>) {
         self.drops.unnamed += u64::from(self.table.ends.is_unnamed(packet));
         let len = match self.table.ends.open(packet) {
@@ -394,12 +398,10 @@ impl RelayStation {
             Err(refused) => return self.refuse(refused, packet),
         };
         let packet = PacketRef::read(&packet.bytes()[..len]);
-        let mut packet = PacketBuf::copy(packet, self.egress.buffer());
+        let mut packet = PacketBuf::copy(packet, self.to_host.buffer());
         // Where it ends nobody takes one off.
         packet.limit_hops(u8::try_from(ttl.saturating_add(1)).unwrap_or(u8::MAX));
-        self.stats.packets_delivered += 1;
-        self.stats.bytes_delivered += packet.len() as u64;
-        self.egress.push_made(packet.into_bytes());
+        self.to_host.take(self.now, packet, &mut self.stats);
     }
 
     /// Counts a packet that is not for the host after all, and tells of it now and then.
@@ -434,6 +436,7 @@ impl RelayStation {
         }
         self.group.handle_timeout(now);
         self.relay.handle_timeout(now);
+        self.to_host.handle_timeout(now, &mut self.stats);
     }
 
     // ---- what goes out ------------------------------------------------------------------------
@@ -482,8 +485,7 @@ impl RelayStation {
         if self.icmp_errors.has_queued() {
             return self.icmp_errors.pop();
         }
-        self.egress.pop()?;
-        Some(self.egress.current())
+        self.to_host.pop()
     }
 
     /// The next event.
@@ -496,6 +498,7 @@ impl RelayStation {
     pub fn poll_timeout(&self) -> Option<Time> {
         let hello = Some(self.group.hello_due());
         let relay = self.relay.poll_timeout();
+        let order = self.to_host.poll_timeout();
         let ready = match self.pacer.poll_timeout() {
             Some(pace) => Some(pace),
             None => {
@@ -503,7 +506,7 @@ impl RelayStation {
                 is_ready.then_some(self.now)
             }
         };
-        [hello, self.group.exchange_due(), relay, ready].into_iter().flatten().min()
+        [hello, self.group.exchange_due(), relay, order, ready].into_iter().flatten().min()
     }
 
     fn push_event(&mut self, event: Event) {

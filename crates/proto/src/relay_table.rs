@@ -11,6 +11,7 @@ use crate::relay_station::setting;
 
 /// A table of a relay that may send two packets of different flows as one frame (CATWOMAN). A
 /// preset, and what is different from it.
+// Flat, as the table of a file is: in groups its keys could not be told from unknown ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelayTable {
@@ -59,6 +60,10 @@ pub struct RelayTable {
     /// they have not reported while there is nothing else to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<bool>,
+    /// Whether segments of TCP for this node's own host wait for those that they have overtaken, as
+    /// long as others came late before, and 200 ms at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_order: Option<bool>,
     /// How long packets may wait for the air for good, milliseconds: beyond it some are dropped
     /// (CoDel, RFC 8289); 0: only what finds the queue full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,6 +174,7 @@ impl From<&RelayConfig> for RelayTable {
             failed_ratio_max: config.switch_off.map(|off| off.failed_ratio_max),
             resend: Some(config.resend),
             repair: Some(config.repair),
+            in_order: Some(config.in_order),
             queue_target_ms: ms(config.queue_target.unwrap_or_default()),
             queue_packets: Some(config.queue_packets),
             window_packets: Some(config.window_packets.unwrap_or_default()),
@@ -193,6 +199,7 @@ impl RelayTable {
         config.queue_packets = self.queue_packets.unwrap_or(config.queue_packets);
         config.resend = self.resend.unwrap_or(config.resend);
         config.repair = self.repair.unwrap_or(config.repair);
+        config.in_order = self.in_order.unwrap_or(config.in_order);
         config.hold = self.hold(config.hold)?;
         if let Some(packets) = self.window_packets {
             config.window_packets = (packets > 0).then_some(packets);

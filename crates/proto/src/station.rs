@@ -37,7 +37,7 @@ use crate::diagnosis::Unopened;
 use crate::error::ConfigError;
 use crate::host::egress::EgressQueue;
 use crate::host::queue::IngressQueue;
-use crate::inspect::{Inspection, PathView, PeerView};
+use crate::inspect::{HeldView, Inspection, PathView, PeerView};
 use crate::link::handshake::{Group, Joined, Opening, Setting};
 use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
@@ -201,6 +201,14 @@ pub enum Event {
         is_proven: bool,
         /// For how long.
         span: Duration,
+    },
+    /// Blocks of a peer take more memory than there is for two of them: nothing of what it sends
+    /// gets through until its blocks are shorter, or the share is larger.
+    BlocksTooLong {
+        /// The peer.
+        peer: StationId,
+        /// Bytes that one block takes.
+        block_bytes: usize,
     },
     /// Coded symbols in an encoder's name are not its own: somebody else seals under its secret, as
     /// its neighbours could. Nothing of them was delivered.
@@ -657,10 +665,15 @@ impl Station {
             ingress_packets: shared.ingress.len(),
             egress_packets: shared.egress.len(),
             events: shared.events.len(),
-            parts_bytes: shared.parts.bytes(),
+            parts: shared.parts.inspect(),
+            held: HeldView {
+                queue: shared.ingress.bytes(),
+                spare: shared.egress.bytes() + shared.ingress.clamps_bytes(),
+                ..HeldView::default()
+            },
             ..Inspection::default()
         };
-        self.role.inspect(&mut view);
+        self.role.inspect(shared, &mut view);
         view
     }
 

@@ -42,6 +42,10 @@ pub struct RelayConfig {
     /// With `resend`: whether receivers that are likely to lack something get combinations of what
     /// they have not reported while there is nothing else to send.
     pub repair: bool,
+    /// Whether segments of TCP for this node's host wait for those before them, as long as what is
+    /// sent again comes late: [`InOrder`](crate::in_order::InOrder), which whoever drives the relay
+    /// has for it.
+    pub in_order: bool,
     /// How long packets may wait for the air for good: beyond it some are dropped, as CoDel has it
     /// (RFC 8289); none: only what finds the queue full.
     pub queue_target: Option<Duration>,
@@ -158,6 +162,7 @@ impl Default for RelayConfig {
             switch_off: Some(SwitchOff { heard_ratio_min: 0.6, failed_ratio_max: 0.1 }),
             resend: true,
             repair: true,
+            in_order: true,
             queue_target: Some(Duration::from_millis(15)),
             queue_packets: 100,
             window_packets: None,
@@ -176,6 +181,7 @@ impl RelayConfig {
             retries_per_second: 50,
             switch_off: None,
             resend: false,
+            in_order: false,
             queue_target: None,
             ..RelayConfig::default()
         }
@@ -188,9 +194,9 @@ impl RelayConfig {
 
     /// Pure relaying.
     pub fn plain() -> Self {
-        let (coding, resend, queue_target) = (false, false, None);
-        let hold = Hold::None;
-        RelayConfig { coding, hold, resend, queue_target, ..RelayConfig::default() }
+        let (coding, resend, in_order) = (false, false, false);
+        let (hold, queue_target) = (Hold::None, None);
+        RelayConfig { coding, hold, resend, in_order, queue_target, ..RelayConfig::default() }
     }
 
     /// How long packets that may have come go again, since they came here: three quarters of the

@@ -8,6 +8,7 @@
 //!         -> (4) host: where next? -> (5) queue: hold, partner -> (6) frame, to the worse link
 //!         -> (7) owed: what the other receiver has not reported, sent again
 //!         -> (8) repair: or combined while there is nothing else to send
+//! air -> ... -> (9) in order: TCP of this node's host waits for what goes again
 //! ```
 //!
 //! Nothing is configured about the network: neighbours announce whom they hear and how well, and a
@@ -48,6 +49,7 @@
 mod buffer;
 mod config;
 mod congestion;
+pub mod in_order;
 mod neighbours;
 mod owed;
 mod queue;

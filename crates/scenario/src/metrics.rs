@@ -259,7 +259,7 @@ const TUNNELS: [Metric; 4] = [
 ];
 
 /// What networks of relays have besides.
-const RELAYS: [Metric; 13] = [
+const RELAYS: [Metric; 18] = [
     count("relay_frames_plain", "frames", "frames of relays with one packet"),
     count("relay_frames_coded", "frames", "frames of relays with two packets"),
     count("relay_packets_forwarded", "packets", "packets of others that relays took"),
@@ -269,6 +269,11 @@ const RELAYS: [Metric; 13] = [
     count("relay_packets_resent", "packets", "of coded frames, that their receiver lacked"),
     count("relay_repairs_sent", "frames", "combinations of packets that receivers may lack"),
     count("relay_packets_repaired", "packets", "packets out of such combinations"),
+    count("relay_segments_late", "segments", "of TCP, that came to their ends behind later ones"),
+    count("relay_segments_late_us", "us", "by how much, all together"),
+    count("relay_segments_held", "segments", "of TCP, that waited at their ends for earlier ones"),
+    count("relay_segments_held_us", "us", "how long, all together"),
+    count("relay_segments_overdue", "1", "times that what they waited for did not come in time"),
     count("relay_queue_drops", "packets", "found a relay's queue full"),
     count("relay_codel_drops", "packets", "dropped since a relay's queue stood"),
     count("relay_switched_off", "1", "times that a receiver was sent no more coded frames"),

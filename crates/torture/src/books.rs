@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use corridor_proto::inspect::Inspection;
-use corridor_proto::{Psk, Station, StationConfig, Stats, Unsealer};
+use corridor_proto::wire::RUN_LEN;
+use corridor_proto::{
+    CodingParams, MemoryView, Mode, Psk, Station, StationConfig, StationId, Stats, Unsealer,
+};
 
 use super::coverage::{Coverage, Feature};
-use super::invariants::{Broken, Invariant, check_bounds, check_ranks, egress_packets_max, ensure};
+use super::invariants::{
+    Broken, Invariant, check_bounds, check_memory, check_ranks, egress_packets_max, ensure,
+};
 use super::ledger::{Fate, Ledger};
 use super::nonces::Nonces;
 use super::scenario::{Place, Scenario};
@@ -14,10 +19,19 @@ use super::window_ledger::{Lost, WindowLedger};
 use super::window_packet;
 use super::window_talk::{Talks, is_bare, is_update};
 
+/// Longest chunk of a station's symbols, bytes.
+fn chunk_len_max(config: &StationConfig) -> usize {
+    let CodingParams { mode, field, block_size, .. } = config.coding;
+    let vector = RUN_LEN + field.vector_len_bytes(block_size.into());
+    config.frame_len_max + if mode == Mode::Block { vector } else { 0 }
+}
+
 /// What is seen of a station after an event.
 pub(super) struct Look {
     pub(super) view: Inspection,
     pub(super) stats: Stats,
+    /// How its share of the memory is divided.
+    pub(super) memory: MemoryView,
     /// Packets for its host.
     pub(super) delivered: Vec<Vec<u8>>,
     /// The event was no frame.
@@ -61,6 +75,9 @@ pub(super) struct Books {
     talks: Vec<Talks>,
     /// Whether that is nearly all.
     talkative: Vec<bool>,
+    /// Longest chunk that each station sends: as long as its frames; a symbol of a block may be
+    /// recoded besides, by one with longer frames.
+    chunk_lens: Vec<usize>,
     /// An insider can make anybody deliver anything.
     trusted: bool,
     /// By pair: its helper may send what is not what it claims to be, which its ends drop again.
@@ -105,6 +122,7 @@ impl Books {
             hosts: BTreeMap::new(),
             talks: vec![Talks::default(); scenario.pairs.len()],
             talkative: scenario.pairs.iter().map(|pair| pair.talks).collect(),
+            chunk_lens: places.iter().map(|&it| chunk_len_max(&scenario.config(it))).collect(),
             trusted: scenario.insider_ppm == 0,
             lies: (0..scenario.pairs.len()).map(|pair| scenario.lies_ppm(pair) > 0).collect(),
             // Copies may come before what they are of.
@@ -226,6 +244,8 @@ impl Books {
         let lies = self.lies[self.places[station].pair];
         let ranks = || if lies { Ok(()) } else { check_ranks(&before.0, &look.view) };
         let checked = check_bounds(&look.view, config)
+            .and_then(|()| check_memory(&look.view, look.memory))
+            .and_then(|()| self.check_announced(station, &look.view))
             .and_then(|()| ranks())
             .and_then(|()| self.look_at_flows(station, &look, &before.1));
         self.last[station] = (look.view, look.stats);
@@ -234,8 +254,23 @@ impl Books {
         if is_sure { self.check_belief(station).map_err(name) } else { Ok(()) }
     }
 
+    /// A peer's chunks are as long as it says, and that is no longer than it can send.
+    fn check_announced(&self, station: usize, view: &Inspection) -> Result<(), Broken> {
+        let pair = self.places[station].pair;
+        let is = |place: &Place, peer: StationId| place.pair == pair && place.id == peer;
+        for of in view.parts.iter().filter(|_| self.trusted) {
+            let peer = self.places.iter().position(|place| is(place, of.peer));
+            let most = peer.map_or(0, |peer| self.chunk_lens[peer]);
+            ensure(of.chunk_len_max <= most, Invariant::Bounds, || {
+                let (peer, len) = (of.peer.0, of.chunk_len_max);
+                format!("chunks of {len} bytes are taken of {peer}, which sends {most} at most")
+            })?;
+        }
+        Ok(())
+    }
+
     fn look_at_flows(&mut self, station: usize, look: &Look, before: &Stats) -> Result<(), Broken> {
-        let Look { view, stats, delivered, timer } = look;
+        let Look { view, stats, delivered, timer, .. } = look;
         let Some(peer) = self.peer(station) else {
             return ensure(delivered.is_empty(), Invariant::Delivery, || {
                 "a helper delivers packets".to_owned()

@@ -36,6 +36,8 @@ features! {
     MeshDecoded = "mesh_packets_decoded",
     MeshRepairs = "mesh_repairs_sent",
     MeshRepaired = "mesh_packets_repaired",
+    MeshLate = "mesh_segments_late",
+    MeshOrdered = "mesh_segments_held",
     MeshCut = "mesh_relays_frames_cut",
     MeshHeldUp = "mesh_frames_held_up_refused",
     MeshHeldUpTwice = "mesh_packets_twice_held_up",
@@ -66,6 +68,7 @@ features! {
     Systematic = "systematic",
     Dense = "dense",
     OnTheFly = "on_the_fly",
+    LittleMemory = "hardly_more_memory_than_it_takes",
     PlayNCool = "playncool",
     Credit = "credit",
     FixedLinkErrors = "fixed_link_errors",
@@ -218,6 +221,7 @@ pub(super) fn count_scenario(scenario: &Scenario, into: &mut Coverage) {
             has(Feature::WindowInOrder, window.delivery == DeliveryName::InOrder);
             has(Feature::WindowImmediate, window.delivery == DeliveryName::Immediate);
         }
+        has(Feature::LittleMemory, pair.memory_beyond.is_some());
         has(Feature::Plain, pair.plain);
         has(Feature::Helper, pair.helper == Help::Present);
         has(Feature::AbsentHelper, pair.helper == Help::Absent);

@@ -79,9 +79,11 @@ impl Scenario {
             plant: None,
         };
         scenario.draw_talks();
+        scenario.draw_memory();
         scenario.draw_keys();
         scenario.draw_helper_keys();
         scenario.draw_mesh();
+        scenario.draw_mesh_memory();
         if dice.percent(8) {
             scenario.make_perfect();
         } else {
@@ -166,6 +168,30 @@ impl Scenario {
                 end.ingress_packets = end.ingress_packets.max(50);
                 end.packets = end.packets.max(dice.between(100, 400) as u32);
             }
+        }
+    }
+
+    /// Hardly more memory than it takes, in some seeds. A station whose peer has longer blocks than
+    /// it has itself may have no room for them: then nothing gets through, as it says.
+    fn draw_memory(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture memory");
+        for pair in &mut self.pairs {
+            let [a, b] = &pair.ends;
+            let is_like = (&a.coding, a.frame_len_max) == (&b.coding, b.frame_len_max);
+            let windows = pair.ends.iter().all(|end| end.coding.window.is_some());
+            if dice.percent(20) && (is_like || windows || pair.plain) {
+                pair.memory_beyond = Some(dice.below(200_000) as u32);
+            }
+        }
+    }
+
+    /// The same for nodes of a mesh.
+    fn draw_mesh_memory(&mut self) {
+        let mut dice = Dice::new(self.seed, 0, "torture mesh memory");
+        if let Some(mesh) = &mut self.mesh
+            && dice.percent(30)
+        {
+            mesh.memory_beyond = Some(dice.below(200_000) as u32);
         }
     }
 
@@ -327,6 +353,7 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
         talks: false,
         keys: None,
         lies_ppm: 0,
+        memory_beyond: None,
         session_frames: 0,
         ends: [first, second],
     }

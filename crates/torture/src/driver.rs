@@ -4,14 +4,12 @@ mod underlay;
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::VecDeque;
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::bounds::{
-    FRAME_LEN_MIN, HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING,
-    PENDING_SESSION_AGE_MAX, REKEY_AFTER_TIME, REKEY_SILENCE_HELLOS, REPORT_INTERVAL,
-    SESSION_FRAMES_MAX,
+    HELLO_INTERVAL_SEARCH_MAX, HELLO_INTERVAL_SLOW, HELLO_TALKING, PENDING_SESSION_AGE_MAX,
+    REKEY_AFTER_TIME, REKEY_SILENCE_HELLOS, REPORT_INTERVAL, SESSION_FRAMES_MAX,
 };
 use corridor_proto::{Event, FrameOutcome, Mode, PacketOutcome, Station, StationConfig};
 use corridor_testbed::{Next, Schedule};
@@ -25,6 +23,7 @@ use super::invariants::{Broken, Invariant, Violation, ensure};
 use super::network::Network;
 use super::scenario::{Help, Place, Scenario};
 use super::subject::Subject;
+use super::underlay::Underlay;
 use super::window_packet::PACKET_LEN_MIN;
 
 /// How long nothing may get on once the network is calm, beside two of the longest deadline: a
@@ -134,11 +133,7 @@ struct Seat {
     subject: Option<Subject>,
     /// How far its clock is ahead of the network's time.
     ahead: Duration,
-    /// When the frames in its underlay will have left.
-    departures: VecDeque<Time>,
-    stalled_until: Time,
-    /// Longest frame that its interface takes now.
-    frame_len: usize,
+    underlay: Underlay,
     idle_timers: (u64, u32),
     frames_sent: u64,
 }
@@ -180,12 +175,10 @@ impl<'a> Driver<'a> {
             let ms = Dice::new(seed, index as u64, "torture clock").below(1_000_000);
             Seat {
                 place: places[index],
-                frame_len: config.frame_len_max,
+                underlay: Underlay::new(config.frame_len_max),
                 config,
                 subject: None,
                 ahead: Duration::from_millis(ms),
-                departures: VecDeque::new(),
-                stalled_until: Time::ZERO,
                 idle_timers: (0, 0),
                 frames_sent: 0,
             }
@@ -469,8 +462,8 @@ impl<'a> Driver<'a> {
                 internet.start(station, seat.config.frame_len_min, plant.map(|plant| plant.fault));
             subject.reach_out(self.now + seat.ahead, !called.is_empty());
         }
-        if seat.frame_len < seat.config.frame_len_max {
-            subject.limit_frames(self.now + seat.ahead, seat.frame_len);
+        if seat.underlay.is_limited() {
+            subject.limit_frames(self.now + seat.ahead, seat.underlay.frame_len());
         }
         seat.subject = Some(subject);
         let subject = seat.subject.as_mut();
@@ -488,8 +481,7 @@ impl<'a> Driver<'a> {
     /// The interface of a station takes frames up to another length, and says so.
     fn change_mtu(&mut self, station: usize, len: usize) -> Result<(), Broken> {
         let seat = &mut self.seats[station];
-        seat.frame_len = len.clamp(FRAME_LEN_MIN, seat.config.frame_len_max);
-        let (local, len) = (self.now + seat.ahead, seat.frame_len);
+        let (local, len) = (self.now + seat.ahead, seat.underlay.limit(len));
         if let Some(subject) = &mut seat.subject {
             subject.limit_frames(local, len);
         }
@@ -629,20 +621,18 @@ impl<'a> Driver<'a> {
         }
         let seat = &mut self.seats[station];
         let Some(subject) = &mut seat.subject else { return Ok(true) };
-        let local = self.now + seat.ahead;
-        // What has passed waits for room.
-        let asks = self.network.internet.as_mut().and_then(|it| it.book(station).due());
-        let dues = [subject.poll_timeout(), asks].into_iter().flatten();
-        let due = dues.filter(|&due| due > local).min();
-        self.schedule.wake(station, due.map(|due| self.now + (due - local)));
+        let due = subject.poll_timeout();
+        self.network.wake(&mut self.schedule, station, (self.now, seat.ahead), due);
         for packet in &delivered {
             if let Some(trace) = &mut self.trace {
                 trace(self.now, format_args!("{station} delivers {} bytes", packet.len()));
             }
         }
         let did = frames > 0 || !delivered.is_empty();
-        let look = Look { view: subject.inspect(), stats: subject.stats(), delivered, timer };
-        self.books.look(station, look, &seat.config)?;
+        let (view, stats) = (subject.inspect(), subject.stats());
+        let station_seen = subject.station();
+        let look = Look { view, stats, memory: station_seen.memory(), delivered, timer };
+        self.books.look(station, look, station_seen.config())?;
         Ok(did)
     }
 
@@ -682,6 +672,7 @@ fn note_event(coverage: &mut Coverage, event: &Event) {
         | Event::ModeDiffers { .. }
         | Event::PathMtu { .. }
         | Event::PeerGone { .. }
+        | Event::BlocksTooLong { .. }
         | Event::RowsForged { .. }
         | Event::PacketForged { .. }
         | Event::PacketRepeated { .. } => {}

@@ -3,15 +3,15 @@
 use core::fmt;
 
 use corridor_base::Time;
-use corridor_proto::StationConfig;
 use corridor_proto::bounds::{
-    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, FRAME_LEN_MAX, HELPER_BLOCKS_MAX,
-    HELPER_IN_FLIGHT_MAX, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX, WINDOW_GAPS_MAX,
-    WINDOW_SENT_LOG_MAX,
+    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX,
+    MEMORY_BESIDE, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX, SENT_LOG_MIN,
+    SENT_LOG_PER_SYMBOL, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
 };
 use corridor_proto::budget::ERASURE_RATIO_MAX;
 use corridor_proto::inspect::{DecoderView, EncoderView, FlowView, Inspection};
 use corridor_proto::wire::PACKET_PREFIX_LEN;
+use corridor_proto::{MemoryView, StationConfig};
 use serde::Serialize;
 
 /// What was violated.
@@ -81,8 +81,11 @@ pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<
     within("packets in the ingress queue", view.ingress_packets, config.ingress_packets)?;
     within("packets in the egress queue after it was drained", view.egress_packets, 0)?;
     within("events", view.events, EVENTS_MAX)?;
-    let parts_bytes = view.peers.len() * PARTS_WHOLES_MAX * FRAME_LEN_MAX;
-    within("bytes of chunks of which parts have come", view.parts_bytes, parts_bytes)?;
+    for of in &view.parts {
+        let most = PARTS_WHOLES_MAX * of.chunk_len_max;
+        within("bytes of a peer's chunks of which parts have come", of.bytes, most)?;
+    }
+    within("peers of whom parts may come", view.parts.len(), view.peers.len())?;
     for peer in &view.peers {
         within("pending sessions", peer.pending_sessions, PENDING_SESSIONS_MAX)?;
     }
@@ -98,12 +101,36 @@ pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<
     if let Some(window) = &view.window {
         let held = usize::from(config.coding.window_size);
         within("symbols held", window.held, held)?;
-        within("frames kept in mind", window.in_flight, WINDOW_SENT_LOG_MAX)?;
+        let (lane, lanes) = sent_logs(config);
+        within("frames kept in mind", window.in_flight, lanes)?;
+        within("frames of a lane kept in mind", window.in_flight_lane, lane)?;
         // How far the receiver looks is for the peer to say, within what there can be.
         within("symbols from the first missing on", window.span, WINDOW_GAPS_MAX)?;
         within("times of arrival", window.noted, WINDOW_GAPS_MAX)?;
     }
     view.flows.iter().try_for_each(|flow| check_helper(flow, config))
+}
+
+/// Frames whose fate is kept in mind of a lane of the window, and of all of them: so many of each
+/// symbol.
+fn sent_logs(config: &StationConfig) -> (usize, usize) {
+    let coding = &config.coding;
+    let lane_size = usize::from(coding.window_lane.min(coding.window_size));
+    let lane = (SENT_LOG_PER_SYMBOL * lane_size).clamp(SENT_LOG_MIN, SENT_LOG_MAX);
+    // There are one, two, four of them, and so on; with those that drain twice as many.
+    let lanes = usize::from(coding.window_size).div_ceil(lane_size).next_power_of_two();
+    let held = if lanes == 1 { 1 } else { WINDOW_STRETCHES_MAX * lanes };
+    (lane, (held * lane).min(WINDOW_SENT_LOG_MAX))
+}
+
+/// That what a station holds keeps to its share of the memory, part by part.
+pub(super) fn check_memory(view: &Inspection, memory: MemoryView) -> Result<(), Broken> {
+    within("bytes of the ingress queue", view.held.queue, memory.queue)?;
+    within("bytes of what was sent", view.held.sent, memory.sent)?;
+    within("bytes of what was received", view.held.received, memory.received)?;
+    within("bytes of what is used again", view.held.spare, memory.spare)?;
+    let parts = memory.queue + memory.sent + memory.received + memory.spare;
+    within("bytes of all parts of the memory", parts + MEMORY_BESIDE, memory.share)
 }
 
 fn check_encoder(encoder: &EncoderView, config: &StationConfig) -> Result<(), Broken> {

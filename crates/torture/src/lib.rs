@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `scenario`, `draw` | what a run is made of, and how it is drawn from a seed |
 //! | `driver` | the run: stations, underlays, hosts, clocks |
+//! | `underlay` | what stations of both drivers stand on |
 //! | `network`, `adversary` | what happens to frames, and whoever forges them |
 //! | `addresses` | who is where, who moves, and what goes where |
 //! | `nonces` | that no frame is sealed as another was |
@@ -42,6 +43,7 @@ mod scenario;
 mod shrink;
 mod subject;
 mod tally;
+mod underlay;
 mod window_headers;
 mod window_ledger;
 mod window_packet;

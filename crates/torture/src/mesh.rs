@@ -72,6 +72,10 @@ pub struct Mesh {
     /// Frames after which another session begins, until the network calms down; 0: as by default.
     #[serde(default)]
     pub session_frames: u32,
+    /// Bytes of memory that nodes have for each neighbour beyond the least that it takes, where
+    /// members neither come nor go; else as by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_beyond: Option<u32>,
     /// Members that the hub of a star leaves out while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removals: Vec<Removal>,
@@ -153,6 +157,7 @@ impl Mesh {
             ends: false,
             lies_ppm: 0,
             session_frames: 0,
+            memory_beyond: None,
             removals: Vec::new(),
         }
     }
@@ -304,7 +309,7 @@ impl Mesh {
             (_, MeshMode::Plain) => Role::Plain { peer },
             _ => Role::Endpoint { peer, helper: None },
         };
-        StationConfig {
+        let config = StationConfig {
             id: Self::id(node),
             role,
             security: self.security(node),
@@ -315,7 +320,13 @@ impl Mesh {
             frame_len_min: 0,
             memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: None,
-        }
+        };
+        let Some(beyond) = self.memory_beyond.filter(|_| self.removals.is_empty()) else {
+            return config;
+        };
+        // A hub keeps an eighth free.
+        let all = self.neighbours(node).len() * (config.memory_min() + beyond as usize);
+        StationConfig { memory_bytes: all.div_ceil(7) * 8, ..config }
     }
 
     /// What frames of a node are sealed under.

@@ -86,6 +86,9 @@ pub struct Pair {
     /// down, where there are keys of their own.
     #[serde(default, skip_serializing_if = "is_none")]
     pub lies_ppm: u32,
+    /// Bytes of memory that each station has beyond the least that it takes; else as by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_beyond: Option<u32>,
     /// Frames after which a station begins another session, until the network calms down; 0: as by
     /// default, which no run reaches.
     #[serde(default)]
@@ -409,7 +412,7 @@ impl Scenario {
             },
         };
         let ratio = |ppm: u32| f64::from(ppm) / f64::from(PPM);
-        StationConfig {
+        let config = StationConfig {
             id: place.id,
             role,
             security: self.security(place, role),
@@ -423,6 +426,12 @@ impl Scenario {
             frame_len_min: end.frame_len_min.into(),
             memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
             rate_bps: end.pace_bps,
+        };
+        match pair.memory_beyond {
+            Some(beyond) => {
+                StationConfig { memory_bytes: config.memory_min() + beyond as usize, ..config }
+            }
+            None => config,
         }
     }
 

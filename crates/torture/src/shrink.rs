@@ -71,6 +71,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         list.with(|s| s.pairs[pair].keys = None);
         list.with(|s| s.pairs[pair].lies_ppm = 0);
         list.with(|s| s.pairs[pair].session_frames = 0);
+        list.with(|s| s.pairs[pair].memory_beyond = None);
         list.with(|s| s.pairs[pair].ends[1] = s.pairs[pair].ends[0].clone());
         for end in 0..2 {
             list.end(|s| &mut s.pairs[pair].ends[end]);
@@ -147,6 +148,7 @@ impl Candidates<'_> {
         with(|mesh| mesh.lies_ppm = 0);
         with(|mesh| mesh.ends = false);
         with(|mesh| mesh.session_frames = 0);
+        with(|mesh| mesh.memory_beyond = None);
         with(|mesh| mesh.removals.clear());
         with(|mesh| mesh.removals.truncate(mesh.removals.len() / 2));
         with(|mesh| mesh.removals.iter_mut().for_each(|removal| removal.again_ms = 0));

@@ -62,6 +62,8 @@ pub enum Fault {
     Hoards,
     /// Allows itself transmissions without end.
     Squanders,
+    /// Holds more of what it has received than its share has room for.
+    Overdraws,
     /// Seals two frames with one nonce.
     RepeatsNonce,
     /// Sends to wherever a frame of its peer's came from last.
@@ -258,6 +260,7 @@ impl Subject {
                 let decoder = view.decoder.iter_mut();
                 decoder.for_each(|decoder| decoder.finished_blocks += FINISHED_BLOCKS_MAX + 1);
             }
+            Some(Fault::Overdraws) => view.held.received += self.station.memory().received,
             Some(Fault::ForgetsRank) => {
                 let open = view.decoder.iter_mut().flat_map(|decoder| &mut decoder.blocks);
                 for block in open.flatten().filter(|block| block.rank > 1) {

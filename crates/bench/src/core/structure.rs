@@ -14,10 +14,10 @@ const CRATES: [&str; 3] = ["packet", "proto", "node"];
 const FILE_LINES_MAX: f64 = 800.0;
 /// Fields of a type at most, but for plain records: those whose fields are all public.
 const FIELDS_MAX: f64 = 15.0;
-/// Lines without tests of `proto` and `node` at commit 725bedc, by the same count: the last one
-/// before packets had a crate of their own. Keys of stations, hubs of 256 peers, relays and long
-/// windows have come since.
-const LINES_BASE: f64 = 23_521.0;
+/// Lines without tests of `proto` and `node` at commit 725bedc, by the same count, and without
+/// those in `clamp_tests`, a directory of tests by another name: the last commit before packets had
+/// a crate of their own. What has come since, room by room: docs/decisions/0019-rooms.md.
+const LINES_BASE: f64 = 21_643.0;
 /// How many more there may be.
 const LINES_FACTOR: f64 = 1.1;
 

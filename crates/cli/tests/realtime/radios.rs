@@ -140,3 +140,61 @@ fn chain_of_eight(plan: &Path) -> Option<[[OfChain; 3]; 2]> {
     let rows_of = |first: usize| [first, first + 1, first + 2].map(of);
     rows.iter().all(|row| row["valid"] == true).then(|| [0, 3].map(rows_of))
 }
+
+/// The same chain with TCP in both directions: by default relays carry more than pure relaying, for
+/// segments that come late are waited for at the ends. As they come, kernels send many more again.
+#[test]
+fn tcp_both_ways_over_a_chain_of_eight() {
+    let test = "tcp_both_ways_over_a_chain_of_eight";
+    let plan = "name = 'relays-tcp'\nseed = 2013\nduration_s = 18\nwarm_up_s = 3\n\
+                replications = 2\n[network]\nkind = 'line'\nnodes = 8\nspacing_m = 20\n\
+                [network.radio]\nmac = 'dcf'\nstandard = 'g'\nrate_bps = '6M'\npower_dbm = 0\n\
+                sense_dbm = -92\n[network.relay]\nqueue_packets = 50\n\
+                [[flow]]\nfrom = 0\nto = 7\nsource = { kind = 'ftp' }\n\
+                [[flow]]\nfrom = 7\nto = 0\nsource = { kind = 'ftp' }\n\
+                [[sweep]]\nnetwork.relay.preset = ['plain', 'default', 'default']\n\
+                network.relay.in_order = [false, false, true]\n";
+    with_net(test, || {
+        let _alone = alone();
+        let place = Place::new("relays-tcp");
+        let plan = place.write("plan.toml", plan);
+        until_it_holds(test, |_| {
+            let Some([plain, as_it_comes, ordered]) = tcp_over_chain(&plan) else {
+                return Measured::Spoilt("radios in real time were late".to_owned());
+            };
+            let said = format!("plain {plain:?}, as it comes {as_it_comes:?}, {ordered:?}");
+            println!("{said}");
+            let holds = ordered.goodput_bps > plain.goodput_bps
+                && ordered.sent_again < 0.75 * as_it_comes.sent_again;
+            if holds { Measured::Holds } else { Measured::Fails(said) }
+        });
+    });
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OfTcp {
+    goodput_bps: f64,
+    sent_again: f64,
+}
+
+/// What TCP did by each of three kinds of relays, in the mean; `None` if the machine spoilt it.
+fn tcp_over_chain(plan: &Path) -> Option<[OfTcp; 3]> {
+    let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
+        .args(["lab", "run", "--json"])
+        .arg(plan)
+        .output()
+        .unwrap();
+    let rows = String::from_utf8_lossy(&ended.stdout);
+    let rows: Vec<serde_json::Value> =
+        rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() == 6, "{}", String::from_utf8_lossy(&ended.stderr));
+    let of = |point: usize| {
+        let mean = |name: &str| {
+            let rows = rows.iter().filter(|row| row["point"] == point);
+            rows.map(|row| row["measures"][name].as_f64().unwrap()).sum::<f64>() / 2.0
+        };
+        let sent_again = ["flow.0.packets_retransmitted", "flow.1.packets_retransmitted"].map(mean);
+        OfTcp { goodput_bps: mean("goodput_bps"), sent_again: sent_again.iter().sum() }
+    };
+    rows.iter().all(|row| row["valid"] == true).then(|| [0, 1, 2].map(of))
+}

@@ -300,10 +300,11 @@ pub(super) struct LimitsTable {
     #[schemars(range(min = 1, max = 65536))]
     #[schemars(extend("x-expected" = "1 to 65536 packets"))]
     pub(super) ingress_packets: Option<usize>,
-    /// Bytes that ingress queues and windows may hold together, in equal parts for all peers. Of
-    /// a part, 384 kB and a sixteenth are for what else is kept of a peer; of the rest a quarter is
-    /// for the queue, and three for the windows, both ways. Queues and windows become as short as
-    /// that takes; left out: "256M".
+    /// Bytes that ingress queues and windows, blocks or TCP/NC's buffers may hold together, in
+    /// equal parts for all peers. Of a part, 384 kB and a sixteenth are for what else is kept of a
+    /// peer; of the rest a quarter is for the queue, and three for the windows, both ways. Queues,
+    /// windows and buffers become as short as that takes, and blocks in flight as few; left out:
+    /// "256M".
     pub(super) memory: Option<Bytes>,
 }
 

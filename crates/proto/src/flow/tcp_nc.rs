@@ -26,23 +26,21 @@ pub mod wire;
 
 use corridor_codec::{Coefficients, Field, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
 
+pub use crate::bounds::{
+    TCP_NC_CONNECTIONS_MAX as CONNECTIONS_MAX, TCP_NC_IN_FLIGHT_MAX as IN_FLIGHT_MAX,
+    TCP_NC_SEGMENTS_MAX as BUFFER_SEGMENTS_MAX,
+};
 pub use crate::config::Redundancy;
 pub use layer::{
-    CONNECTION_CLOSED, CONNECTION_IDLE, CONNECTIONS_MAX, LAYER_OVERHEAD_MAX, NcLayer, NcLayerStats,
-    packet_len_max,
+    CONNECTION_CLOSED, CONNECTION_IDLE, LAYER_OVERHEAD_MAX, NcLayer, NcLayerStats, packet_len_max,
 };
 pub use receiver::{NcReceiver, NcReceiverStats};
 pub use sender::{NcSender, NcSenderStats, Segment, SegmentOutcome};
 
-/// Most segments of a coding buffer: half of the receiver's window, so that segments acknowledged
-/// and not yet decoded have as much room as those that are not acknowledged.
-pub const BUFFER_SEGMENTS_MAX: u16 = (MAX_WINDOW_SIZE / 2) as u16;
 /// Most runs of segments of equal length that one combination may cover: bounds the header.
 pub const RUNS_MAX: usize = 16;
 /// Largest redundancy factor.
 pub const REDUNDANCY_MAX: f64 = 10.0;
-/// Transmissions whose fate an adaptive sender keeps in mind; the oldest is taken for lost.
-pub const IN_FLIGHT_MAX: usize = 4096;
 /// Bytes in front of a segment within its symbol: its length, because symbols that were solved for
 /// may end with zeros.
 pub const SEGMENT_PREFIX_LEN: usize = 2;

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use crate::bounds::INGRESS_QUANTUM;
 use crate::config::UdpDelivery;
 use crate::host::fair::FairQueue;
+use crate::host::order::Need;
 use crate::stats::Stats;
 
 const PARAMS: CodelParams =
@@ -233,6 +234,26 @@ fn quic() -> Vec<u8> {
     let mut quic = packet(1, 1_400, 2);
     quic[28..35].copy_from_slice(&[0xc0, 0, 0, 0, 1, 0, 0]);
     quic
+}
+
+/// QUIC's first window comes at once, and ends slow start if one of it comes late: no packet of it
+/// leaves before it is known that it needs order.
+#[test]
+fn all_of_a_first_window_goes_in_order() {
+    let params = CodelParams { target: Duration::from_secs(1), interval: Duration::from_secs(1) };
+    for (in_window, expected) in [(10, Need::Order), (3, Need::Unknown)] {
+        let (mut queue, mut stats) = (FairQueue::new(100, params, 1), Stats::default());
+        queue.order_by_need(UdpDelivery::AUTO);
+        for _ in 0..in_window {
+            queue.push(Time::ZERO, PacketRef::read(&quic()), false, &mut stats);
+        }
+        let mut needs = Vec::new();
+        while let Some((_, need)) = queue.front(Time::ZERO, &mut stats) {
+            needs.push(need);
+            queue.pop();
+        }
+        assert_eq!(needs, vec![expected; in_window]);
+    }
 }
 
 /// What goes in order may be held at the other end besides: its queue does not stand for as long as

@@ -62,6 +62,14 @@ impl Clamps {
         + size_of::<Vec<Slot>>() / CLAMPS_PER_SET
         + 2 * (size_of::<Place>() + size_of::<Reverse<(Time, Place)>>());
 
+    /// Bytes of those there are.
+    pub(crate) fn bytes(&self) -> usize {
+        let slots: usize = self.sets.iter().map(Vec::capacity).sum();
+        slots * size_of::<Slot>()
+            + self.freed.capacity() * size_of::<Place>()
+            + self.resting.capacity() * size_of::<Reverse<(Time, Place)>>()
+    }
+
     /// Of so many connections at most, and [`CLAMPS_MAX`].
     pub(crate) fn new(seed: u64, connections_max: usize) -> Self {
         let mut sets = Vec::new();

@@ -16,22 +16,47 @@ pub(crate) struct EgressQueue {
     /// The packet handed out last; its buffer is used again.
     current: PacketBuf,
     spare: Spare,
-    /// Places for packets that it keeps when it is empty.
-    places_kept: usize,
 }
 
 /// Buffers that are kept for reuse.
 #[derive(Debug)]
 struct Spare {
     buffers: Vec<Vec<u8>>,
-    /// What they take, and may take.
+    /// What they take, each with a place in the queue, and may take.
     bytes: usize,
     bytes_max: usize,
 }
 
+/// Bytes of a place in the queue.
+const PLACE_BYTES: usize = size_of::<PacketBuf>();
+/// Bytes of a buffer's place in the list of them, which may have room for twice as many, and for
+/// some at least.
+const LISTED_BYTES: usize = 2 * size_of::<Vec<u8>>();
+/// See [`LISTED_BYTES`].
+const LIST_BYTES_MIN: usize = 4 * size_of::<Vec<u8>>();
+
 impl Spare {
+    /// Bytes that a buffer takes, with a place for a packet in it: without one it is of no use, and
+    /// a place without a buffer saves nothing but its share of the next time that the queue grows.
+    fn bytes_of(buffer: &Vec<u8>) -> usize {
+        buffer.capacity() + PLACE_BYTES + LISTED_BYTES
+    }
+
+    /// Places that are kept: one for each buffer, and as many more as buffers leave room for.
+    fn places(&self) -> usize {
+        let more = (self.bytes_max - self.bytes) / PLACE_BYTES;
+        self.buffers.len().saturating_add(more).min(EGRESS_PLACES_KEPT)
+    }
+
+    /// The list has no more than twice the room that it needs.
+    fn shorten(&mut self) {
+        if self.buffers.capacity() > 2 * self.buffers.len() {
+            self.buffers.shrink_to_fit();
+        }
+    }
+
     fn push(&mut self, buffer: Vec<u8>) {
-        let bytes = self.bytes + buffer.capacity();
+        let bytes = self.bytes + Self::bytes_of(&buffer);
         if self.buffers.len() < EGRESS_SPARE_MAX && bytes <= self.bytes_max {
             self.bytes = bytes;
             self.buffers.push(buffer);
@@ -39,8 +64,8 @@ impl Spare {
     }
 
     fn pop(&mut self) -> Vec<u8> {
-        let mut buffer = self.buffers.pop().unwrap_or_default();
-        self.bytes -= buffer.capacity();
+        let Some(mut buffer) = self.buffers.pop() else { return Vec::new() };
+        self.bytes -= Self::bytes_of(&buffer);
         buffer.clear();
         buffer
     }
@@ -55,14 +80,9 @@ impl Default for EgressQueue {
 impl EgressQueue {
     /// Keeps no more than so many bytes when it is empty.
     pub(crate) fn keeping(bytes: usize) -> Self {
-        let places = bytes / 4 / size_of::<PacketBuf>();
-        let spare = Spare { buffers: Vec::new(), bytes: 0, bytes_max: bytes / 4 * 3 };
-        EgressQueue {
-            packets: VecDeque::new(),
-            current: PacketBuf::default(),
-            spare,
-            places_kept: places.min(EGRESS_PLACES_KEPT),
-        }
+        let bytes_max = bytes.saturating_sub(LIST_BYTES_MIN);
+        let spare = Spare { buffers: Vec::new(), bytes: 0, bytes_max };
+        EgressQueue { packets: VecDeque::new(), current: PacketBuf::default(), spare }
     }
 
     pub(crate) fn push(&mut self, packet: PacketRef<'_>) {
@@ -77,6 +97,13 @@ impl EgressQueue {
 
     pub(crate) fn len(&self) -> usize {
         self.packets.len()
+    }
+
+    /// Bytes that it keeps when it is empty.
+    pub(crate) fn bytes(&self) -> usize {
+        let buffers: usize = self.spare.buffers.iter().map(Vec::capacity).sum();
+        let list = self.spare.buffers.capacity() * size_of::<Vec<u8>>();
+        buffers + list + self.packets.capacity() * PLACE_BYTES
     }
 
     /// A buffer for a packet that is made here.
@@ -98,11 +125,51 @@ impl EgressQueue {
     pub(crate) fn pop(&mut self) -> Option<&mut PacketBuf> {
         let Some(next) = self.packets.pop_front() else {
             // What a window of packets took, when a gap closed, is given back.
-            self.packets.shrink_to(self.places_kept);
+            self.packets.shrink_to(self.spare.places());
+            self.spare.shorten();
             return None;
         };
         let gone = core::mem::replace(&mut self.current, next);
         self.spare.push(gone.into_bytes());
         Some(&mut self.current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Buffers that are kept after so many packets of these lengths have waited at once; the most
+    /// bytes that were held while nothing waited.
+    fn kept(bytes: usize, lens: &[usize], count: usize) -> (usize, usize) {
+        let mut queue = EgressQueue::keeping(bytes);
+        let mut most = 0;
+        for round in 0..4 {
+            for at in 0..count {
+                let packet = vec![0x45; lens[(at + round) % lens.len()]];
+                queue.push(PacketRef::read(&packet));
+            }
+            while queue.pop().is_some() {}
+            most = most.max(queue.bytes());
+        }
+        (queue.spare.buffers.len(), most)
+    }
+
+    #[test]
+    fn what_is_kept_follows_what_waits_and_never_takes_more_than_its_room() {
+        const ROOM: usize = 14_000;
+        for (lens, buffers) in [(&[1_450][..], 8), (&[100], 70), (&[40], 102)] {
+            let (kept, most) = kept(ROOM, lens, 200);
+            assert!(most <= ROOM, "{most} bytes of {lens:?}");
+            assert_eq!(kept, buffers, "{lens:?}");
+        }
+        for lens in [&[40, 1_450][..], &[40, 40, 40, 9_000], &[1, 13_000]] {
+            let (_, most) = kept(ROOM, lens, 200);
+            assert!(most <= ROOM, "{most} bytes of {lens:?}");
+        }
+        // As many as wait at once, and no more than are of use to anybody.
+        assert_eq!(kept(usize::MAX, &[1_450], 200).0, 200);
+        assert_eq!(kept(usize::MAX, &[1_450], 2_000).0, EGRESS_SPARE_MAX);
+        assert_eq!(kept(0, &[1_450], 200), (0, 0));
     }
 }

@@ -18,6 +18,12 @@ use crate::host::order::{Need, OrderByNeed};
 use crate::host::shelf::{Row, Shelf};
 use crate::stats::Stats;
 
+/// Bytes of buffers that are used again, with the list of them.
+pub(super) fn buffers_bytes(spare: &Vec<Vec<u8>>) -> usize {
+    let buffers: usize = spare.iter().map(Vec::capacity).sum();
+    buffers + spare.capacity() * size_of::<Vec<u8>>()
+}
+
 /// Queues by flow, served in turns.
 #[derive(Debug)]
 pub(crate) struct FairQueue {
@@ -140,6 +146,17 @@ impl FairQueue {
             clamps: None,
             order: None,
         }
+    }
+
+    /// Bytes of what waits, and of buffers that are used again.
+    pub(crate) fn bytes(&self) -> usize {
+        let packets: usize = self.packets.items().map(|queued| queued.packet.capacity()).sum();
+        packets + self.packets.bytes() + buffers_bytes(&self.spare)
+    }
+
+    /// Bytes of the connections whose windows are clamped.
+    pub(crate) fn clamps_bytes(&self) -> usize {
+        self.clamps.as_ref().map_or(0, Clamps::bytes)
     }
 
     /// Lets the queue be as long as the window behind it needs, where nobody said how long.
@@ -341,7 +358,20 @@ impl FairQueue {
             self.selected = self.select(now, stats);
         }
         let head = self.packets.front(&self.queues[self.selected?].packets)?;
-        Some((head.packet.packet(), head.need))
+        let packet = head.packet.packet();
+        Some((packet, self.need(head.need, packet)))
+    }
+
+    /// What a packet needs that leaves: its flow may need order since others came behind it. So
+    /// all of QUIC's first window does, which comes at once.
+    fn need(&self, need: Need, packet: PacketRef<'_>) -> Need {
+        let is_datagram = packet.view().protocol() == protocol::UDP;
+        match &self.order {
+            Some(order) if need == Need::Unknown && is_datagram => {
+                order.need(packet.flow_hash(self.seed))
+            }
+            _ => need,
+        }
     }
 
     /// The packet at the front goes.

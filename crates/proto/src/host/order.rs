@@ -166,6 +166,15 @@ impl OrderByNeed {
         }
     }
 
+    /// What any packet of a flow needs by now.
+    pub(crate) fn need(&self, hash: u64) -> Need {
+        let mut set = self.sets[set_of(hash)].iter();
+        match set.any(|flow| flow.hash == hash && flow.in_order) {
+            true => Need::Order,
+            false => Need::Unknown,
+        }
+    }
+
     /// A packet of a flow was dropped because it had waited for too long.
     pub(crate) fn note_unheeding(&mut self, now: Time, hash: u64) {
         let set = &mut self.sets[set_of(hash)];

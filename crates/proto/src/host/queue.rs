@@ -10,7 +10,7 @@ use corridor_packet::{PacketBuf, PacketRef};
 use crate::bounds::CLAMPS_MAX;
 use crate::config::{CodingParams, Delivery};
 use crate::host::codel_target::{Air, CodelTarget};
-use crate::host::fair::FairQueue;
+use crate::host::fair::{FairQueue, buffers_bytes};
 use crate::host::order::{Need, hold_max};
 use crate::inspect::QueueView;
 use crate::link::rtt::RttEstimator;
@@ -195,6 +195,22 @@ impl IngressQueue {
         }
     }
 
+    /// Bytes of what waits, and of buffers that are used again.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            IngressQueue::Fifo(queue) => queue.bytes(),
+            IngressQueue::Fair(fair) => fair.0.bytes(),
+        }
+    }
+
+    /// Bytes of the connections whose windows are clamped.
+    pub(crate) fn clamps_bytes(&self) -> usize {
+        match self {
+            IngressQueue::Fifo(_) => 0,
+            IngressQueue::Fair(fair) => fair.0.clamps_bytes(),
+        }
+    }
+
     /// Packets that wait.
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -256,6 +272,12 @@ pub(crate) struct Fifo {
 }
 
 impl Fifo {
+    fn bytes(&self) -> usize {
+        let packets: usize = self.packets.iter().map(|(_, packet)| packet.capacity()).sum();
+        let places = self.packets.capacity() * size_of::<(Time, PacketBuf)>();
+        packets + places + buffers_bytes(&self.spare)
+    }
+
     fn push(&mut self, now: Time, packet: PacketRef<'_>) -> bool {
         if self.packets.len() >= self.packets_max {
             return false;

@@ -1,6 +1,8 @@
 //! Several queues in one room: places that one gives up are there for the others, so that all of
 //! them together take no more than what waits at most, whichever of them was how long.
 
+use crate::memory::QUEUE_PLACES_MIN;
+
 /// The room.
 #[derive(Debug)]
 pub(super) struct Shelf<T> {
@@ -34,9 +36,6 @@ impl Row {
     }
 }
 
-/// Places that are made at once at least.
-const PLACES_MIN: usize = 8;
-
 impl<T> Shelf<T> {
     /// Bytes that an item takes.
     pub(super) const ITEM_BYTES: usize = size_of::<Place<T>>();
@@ -56,7 +55,7 @@ impl<T> Shelf<T> {
             }
             None => {
                 if self.places.len() == self.places.capacity() {
-                    self.places.reserve_exact((self.places.len() / 8).max(PLACES_MIN));
+                    self.places.reserve_exact((self.places.len() / 8).max(QUEUE_PLACES_MIN));
                 }
                 self.places.push(place);
                 (self.places.len() - 1) as u32
@@ -93,6 +92,11 @@ impl<T> Shelf<T> {
     pub(super) fn front_mut(&mut self, row: &Row) -> Option<&mut T> {
         let (first, _) = row.ends?;
         self.places[first as usize].item.as_mut()
+    }
+
+    /// Bytes of all places, beside what items have elsewhere.
+    pub(super) fn bytes(&self) -> usize {
+        self.places.capacity() * Self::ITEM_BYTES
     }
 
     /// All items, of all queues, in no order.

@@ -132,6 +132,16 @@ impl SentLog {
         self.frames.front()
     }
 
+    /// How many those are.
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.frames.capacity() * size_of::<Sent>()
+    }
+
     /// Source symbols on their way.
     pub(crate) fn sources(&self) -> usize {
         self.sources

@@ -52,6 +52,16 @@ crate::counters! {
         /// Packets for this node, or for it to forward, out of such combinations; those that had
         /// come before are among them.
         pub relay_packets_repaired: u64,
+        /// Segments of TCP for this host that came behind some that were sent after them.
+        pub relay_segments_late: u64,
+        /// By how much, all together, microseconds.
+        pub relay_segments_late_us: u64,
+        /// Segments of TCP for this host that waited for those before them.
+        pub relay_segments_held: u64,
+        /// How long, all together, microseconds.
+        pub relay_segments_held_us: u64,
+        /// Times that what they waited for did not come in time.
+        pub relay_segments_overdue: u64,
         /// Combinations out of which bytes came that are no packet.
         pub relay_repair_mismatches: u64,
         /// Times that a neighbour was sent no coded frames any more because it could not decode
@@ -101,7 +111,7 @@ crate::counters! {
 impl RelayStation {
     /// Counters since the start, beside [`stats`](Self::stats).
     pub fn relay_counters(&self) -> RelayCounters {
-        let (stats, drops) = (self.relay.stats(), self.drops);
+        let (stats, order, drops) = (self.relay.stats(), self.to_host.in_order.stats(), self.drops);
         RelayCounters {
             relay_frames_plain: stats.plain_sent,
             relay_frames_coded: stats.coded_sent,
@@ -117,6 +127,11 @@ impl RelayStation {
             relay_packets_resent: stats.resent,
             relay_repairs_sent: stats.repairs_sent,
             relay_packets_repaired: stats.repaired,
+            relay_segments_late: order.late,
+            relay_segments_late_us: order.late_us,
+            relay_segments_held: order.held,
+            relay_segments_held_us: order.held_us,
+            relay_segments_overdue: order.overdue,
             relay_repair_mismatches: stats.repair_mismatches,
             relay_switched_off: stats.switched_off,
             relay_congested_s: stats.congested_s,

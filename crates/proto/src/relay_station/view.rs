@@ -20,6 +20,8 @@ pub struct RelayView {
     pub queue: QueueView,
     /// Packets of these that are held for a partner.
     pub packets_held: usize,
+    /// Segments of TCP for the host that wait for those before them.
+    pub segments_held: usize,
     /// Other ends with whom packets have tags.
     pub ends: usize,
     /// Neighbours that were heard as relays.
@@ -64,6 +66,7 @@ impl RelayStation {
                 delay: self.relay.oldest(now),
             },
             packets_held: self.relay.held(now),
+            segments_held: self.to_host.in_order.held(),
             ends: self.table.ends.len(),
             neighbours: neighbours
                 .filter_map(|neighbour| {

@@ -1,11 +1,12 @@
-//! What a station in window mode holds at most beside its queue and windows, and what each of that
-//! takes where it is counted by the piece: bounds of [`crate::memory`], held against what is there.
-//! Blocks and TCP/NC's buffers have bounds of their own, and are not counted.
+//! What a station holds at most beside its queue and windows, blocks or buffers, and what each of
+//! these takes where it is counted by the piece: bounds of [`crate::memory`], held against what is
+//! there.
 
 use super::{Event, Parts, Shared, Station};
 use crate::bounds::{
     EVENTS_MAX, FRAME_LEN_MAX, MEMORY_BESIDE, PARTS_WHOLES_MAX, PEERS_MAX, PENDING_SESSIONS_MAX,
 };
+use crate::flow::block::proof::Proof;
 use crate::host::clamp::Clamps;
 use crate::host::compression::Contexts;
 use crate::host::fair::FairQueue;
@@ -14,7 +15,7 @@ use crate::link::path_control::REMEMBERED_BYTES;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::SessionKey;
 use crate::link::sent::Sent;
-use crate::memory::{CLAMP_BYTES, LOGGED_BYTES, QUEUED_BYTES};
+use crate::memory::{CLAMP_BYTES, LOGGED_BYTES, PROOF_ROW_BYTES, QUEUED_BYTES};
 
 /// Frames and bodies: what is made, opened, cut, waits as feedback, and is a symbol that is made or
 /// delivered. A buffer that has grown by and by may have room for as much again.
@@ -24,6 +25,9 @@ const SECRETS: usize = 3;
 /// Sessions: the own one, and of a peer the accepted one and those that wait.
 const SESSIONS: usize = size_of::<ReplayWindow>()
     + (2 + PENDING_SESSIONS_MAX) * SECRETS * (size_of::<SessionKey>() + 64);
+/// Lists: of peers' chunks in parts, and of events.
+const LISTS: usize =
+    Parts::PEER_BYTES * PEERS_MAX.next_power_of_two() + EVENTS_MAX * size_of::<Event>();
 /// What is one structure, in this station and its role, with the boxes in them.
 const STRUCTURES: usize = 4 * (size_of::<Station>() + size_of::<Shared>());
 
@@ -33,20 +37,16 @@ const SUM: usize = FairQueue::BYTES
     + REMEMBERED_BYTES
     + BUFFERS
     + SESSIONS
-    + STRUCTURES
-    + Parts::PEER_BYTES * PEERS_MAX.next_power_of_two()
-    + EVENTS_MAX * size_of::<Event>();
+    + LISTS
+    + STRUCTURES;
 
 /// Of a station without windows, of whose peers parts are not counted with these.
-const SUM_WITHOUT: usize = BUFFERS
-    + 2 * PARTS_WHOLES_MAX * FRAME_LEN_MAX
-    + SESSIONS
-    + STRUCTURES
-    + Parts::PEER_BYTES * PEERS_MAX.next_power_of_two()
-    + EVENTS_MAX * size_of::<Event>();
+const SUM_WITHOUT: usize =
+    BUFFERS + 2 * PARTS_WHOLES_MAX * FRAME_LEN_MAX + SESSIONS + LISTS + STRUCTURES;
 
 const _: () = assert!(SUM_WITHOUT <= MEMORY_BESIDE, "more than is kept free for it");
 const _: () = assert!(SUM <= MEMORY_BESIDE, "more than is kept free for it");
 const _: () = assert!(FairQueue::PACKET_BYTES <= QUEUED_BYTES);
 const _: () = assert!(size_of::<Sent>() <= LOGGED_BYTES);
+const _: () = assert!(2 * Proof::ROW_BYTES <= PROOF_ROW_BYTES);
 const _: () = assert!(Clamps::CLAMP_BYTES <= CLAMP_BYTES);

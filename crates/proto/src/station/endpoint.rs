@@ -7,13 +7,14 @@ use corridor_base::{Stream, Time};
 use super::left_out::LeftOut;
 use super::role::Role;
 use super::{Destination, Event, Shared};
-use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
+use crate::config::{ErasureRatios, LinkErrors, Mode, StationConfig, StationId};
 use crate::flow::block::decoder::Decoder;
 use crate::flow::block::encoder::Encoder;
 use crate::flow::block::proof::{Origin, Verdict};
 use crate::flow::block::tags::SymbolTags;
 use crate::inspect::Inspection;
 use crate::link::handshake::{Group, Joined, Opened, Peer};
+use crate::memory::{self, BlockShape};
 use crate::wire::{
     Ack, Chunk, END_TAG_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report, chunk_len,
 };
@@ -344,6 +345,13 @@ impl Role for Endpoint {
         let symbol_size_max = usize::from(joined.symbol_size);
         let keys = shared.group.end_keys(self.peer);
         let tags = keys.map(|keys| SymbolTags::new(keys.peer_symbols(), joined.instance));
+        let shape = BlockShape {
+            field: joined.field,
+            block_size: joined.block_size.into(),
+            symbol_size: symbol_size_max,
+            is_tagged: tags.is_some(),
+        };
+        let blocks_max = shape.decoded_in(memory::divided(config).received);
         let decoder = Decoder::new(
             joined.field,
             joined.block_size,
@@ -353,7 +361,11 @@ impl Role for Endpoint {
             config.coding.delivery_deadline,
             config.coding.ack_interval,
         );
-        self.decoder = Some(decoder.with_tags(tags));
+        self.decoder = (blocks_max > 0).then(|| decoder.holding(blocks_max).with_tags(tags));
+        if blocks_max == 0 && joined.mode == Mode::Block {
+            let (peer, block_bytes) = (joined.peer, shape.received_bytes());
+            shared.push_event(Event::BlocksTooLong { peer, block_bytes });
+        }
         self.held_ack = None;
         self.encoder.expect_feedback(joined.feedback);
         self.encoder.restart_peer(now);
@@ -371,7 +383,9 @@ impl Role for Endpoint {
         self.encoder.rtt().measured()
     }
 
-    fn inspect(&self, view: &mut Inspection) {
+    fn inspect(&self, _: &Shared, view: &mut Inspection) {
+        view.held.sent = self.encoder.bytes();
+        view.held.received = self.decoder.as_ref().map_or(0, Decoder::bytes);
         view.encoder = Some(self.encoder.inspect());
         view.decoder = self.decoder.as_ref().map(Decoder::inspect);
     }

@@ -9,6 +9,7 @@ use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
 use crate::flow::block::helper::Helper;
 use crate::inspect::Inspection;
 use crate::link::handshake::{Joined, Opened};
+use crate::memory;
 use crate::wire::{Ack, Chunk, ENC_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report};
 
 /// The two flows between the endpoints, each with the station it goes to.
@@ -29,10 +30,11 @@ impl HelperStation {
         now: Time,
     ) -> Self {
         let room = config.frame_len_max - OVERHEAD_LEN - ENC_LEN;
+        let bytes = memory::divided(config).received / 2;
         let mut flow = |from, to| {
             let coding = config.coding;
             let (field, size) = (coding.field, coding.block_size);
-            let mut helper = Helper::new(coding, from, field, size, room, fork());
+            let mut helper = Helper::new(coding, from, field, size, room, fork()).holding(bytes);
             if let LinkErrors::Fixed(ratios) = config.link_errors {
                 helper.set_links(ratios);
             }
@@ -95,7 +97,8 @@ impl Role for HelperStation {
         0
     }
 
-    fn inspect(&self, view: &mut Inspection) {
+    fn inspect(&self, _: &Shared, view: &mut Inspection) {
+        view.held.received = self.flows.iter().map(|(helper, _)| helper.bytes()).sum();
         view.flows = self.flows.iter().map(|(helper, _)| helper.inspect()).collect();
     }
 

@@ -10,6 +10,7 @@ use arrayvec::ArrayVec;
 use super::Shared;
 use crate::bounds::{PARTS_MAX, PARTS_WHOLES_MAX};
 use crate::config::StationId;
+use crate::inspect::PartsView;
 use crate::link::handshake::Opened;
 use crate::wire::{Chunk, Chunks, Kind, OVERHEAD_LEN, PART_LEN, Part};
 
@@ -142,10 +143,19 @@ impl Parts {
     /// Bytes of what is kept of a peer, beside the chunks' own.
     pub(crate) const PEER_BYTES: usize = size_of::<OfPeer>();
 
+    pub(crate) fn inspect(&self) -> Vec<PartsView> {
+        let view = |of: &OfPeer| PartsView {
+            peer: of.station,
+            bytes: of.wholes.iter().flatten().map(|whole| whole.bytes.len()).sum(),
+            chunk_len_max: of.len_max,
+        };
+        self.0.iter().map(view).collect()
+    }
+
     /// Bytes that are kept.
-    pub(crate) fn bytes(&self) -> usize {
-        let wholes = self.0.iter().flat_map(|of| of.wholes.iter().flatten());
-        wholes.map(|whole| whole.bytes.len()).sum()
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        self.inspect().iter().map(|of| of.bytes).sum()
     }
 
     /// A peer began anew: its chunks have other numbers, and are no longer than this.

@@ -16,6 +16,8 @@ use crate::wire::{Echo, TAG_LEN, Word};
 pub(crate) struct Path {
     /// The station at the other end; a helper, which has two, looks for nothing.
     pub(crate) peer: StationId,
+    /// What others ask and answer about it is for this station; a helper overhears it.
+    ends_here: bool,
     search: Option<PathMtu>,
     /// Longest frame that the interface takes.
     limit: usize,
@@ -36,6 +38,7 @@ impl Path {
         };
         Path {
             peer,
+            ends_here: !matches!(config.role, Role::Helper { .. }),
             search: None,
             limit: config.frame_len_max,
             in_use: config.frame_len_max,
@@ -104,7 +107,7 @@ impl Path {
         word: Word,
         len: usize,
     ) -> Option<()> {
-        if opened.from != self.peer {
+        if opened.from != self.peer || !self.ends_here {
             return None;
         }
         match word {

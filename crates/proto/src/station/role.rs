@@ -117,5 +117,5 @@ pub(crate) trait Role: Send {
     }
 
     /// What is inside, to be watched.
-    fn inspect(&self, _view: &mut Inspection) {}
+    fn inspect(&self, _shared: &Shared, _view: &mut Inspection) {}
 }

@@ -10,7 +10,9 @@ use crate::config::{CodingParams, StationConfig, StationId};
 use crate::error::ConfigError;
 use crate::flow::symbol;
 use crate::flow::tcp_nc::{self, NcLayer, NcParams};
+use crate::inspect::Inspection;
 use crate::link::handshake::Opened;
+use crate::memory;
 use crate::wire::{Chunk, Kind};
 
 /// An endpoint that codes between TCP and IP.
@@ -26,7 +28,8 @@ impl TcpNcEndpoint {
         peer: StationId,
         seed: Stream,
     ) -> Result<Self, ConfigError> {
-        let params = params(&config.coding);
+        let buffer_segments = memory::segments(config);
+        let params = NcParams { buffer_segments, ..params(&config.coding) };
         let len_max = packet_len_max(config.frame_len_max);
         let layer = NcLayer::new(params, len_max, seed).map_err(|error| ConfigError {
             field: "coding.redundancy",
@@ -110,6 +113,11 @@ impl Role for TcpNcEndpoint {
 
     fn poll_timeout(&self, _: &Shared) -> Option<Time> {
         self.layer.poll_timeout()
+    }
+
+    fn inspect(&self, shared: &Shared, view: &mut Inspection) {
+        let (sent, received) = memory::connections_bytes(&shared.config, self.layer.buffers());
+        (view.held.sent, view.held.received) = (sent, received);
     }
 }
 

@@ -283,13 +283,17 @@ impl Role for WindowEndpoint {
         self.link.rtt().measured()
     }
 
-    fn inspect(&self, view: &mut Inspection) {
+    fn inspect(&self, _: &Shared, view: &mut Inspection) {
+        let (sent, in_flight_lane) = self.sender.bytes_and_log();
+        view.held.sent = sent + self.link.log().bytes();
+        view.held.received =
+            self.receiver.as_ref().map_or(0, WindowReceiver::bytes) + view.parts_bytes();
         let (held, log) = (self.sender.held(), self.link.log());
-        let in_flight = log.sources() + log.repairs();
+        let in_flight = log.len();
         let receiver = self.receiver.as_ref().map(WindowReceiver::inspect);
         let (span, noted) = receiver.map_or((0, 0), |(_, span, noted)| (span, noted));
         let next = receiver.map(|(next, ..)| next);
-        view.window = Some(WindowView { held, in_flight, next, span, noted });
+        view.window = Some(WindowView { held, in_flight, in_flight_lane, next, span, noted });
     }
 
     fn take_joined(&mut self, shared: &mut Shared, now: Time, joined: &Joined) {

@@ -15,7 +15,9 @@ use corridor_proto::{
 };
 use corridor_testbed::config as testbed;
 use corridor_testbed::{Bed, Flying, Sent, Ways, World};
-use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TransportSlice};
+use etherparse::{
+    Icmpv4Type, Icmpv6Type, PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice,
+};
 
 const HUB: StationId = StationId(1);
 /// One way over any link.
@@ -622,4 +624,84 @@ fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
     let poor = make(poor, &[(2, &[]), (3, &[]), (4, &[])]);
     assert_eq!((poor.field, &*poor.given), ("limits.memory", "1000000"));
     assert!(poor.expected.ends_with("bytes or more, for 3 peers"), "{}", poor.expected);
+}
+
+/// A challenge goes past the turns. (Where it was the last frame of its session, nobody woke up to
+/// greet with the next one, until something else happened.)
+#[test]
+fn a_challenge_that_ends_a_session_is_followed_by_a_greeting_at_once() {
+    let mut star = star(2, How::Window, GOOD);
+    meet(&mut star, &[1, 2]);
+    star.run(ms(2_000));
+    star[0].set_session_frames(1);
+    star.settle(0);
+    let now = star.now;
+    assert!(star[0].poll_timeout().is_some_and(|due| due > now), "nothing is to be said");
+    assert!(star[0].challenge(StationId(2), [7; 8]).is_some());
+    assert!(star[0].poll_timeout().is_some_and(|due| due <= now));
+}
+
+/// A segment of a connection between the hub's host and that of the first neighbour.
+fn tcp(is_up: bool, numbers: (u32, u32), is_first: bool, len: usize) -> Vec<u8> {
+    let [(from, port), (to, other)] = match is_up {
+        true => [(1, 1_000), (2, 80)],
+        false => [(2, 80), (1, 1_000)],
+    };
+    let builder = PacketBuilder::ipv4(v4(from), v4(to), 64);
+    let mut builder = builder.tcp(port, other, numbers.0, 10_000);
+    if is_first {
+        let options =
+            [TcpOptionElement::MaximumSegmentSize(1_200), TcpOptionElement::WindowScale(7)];
+        builder = builder.syn().options(&options).unwrap();
+    }
+    if !(is_first && is_up) {
+        builder = builder.ack(numbers.1);
+    }
+    let mut packet = Vec::new();
+    builder.write(&mut packet, &vec![7; len]).unwrap();
+    packet
+}
+
+/// A hub that may send nothing yet may have something to give to its host, or to remind it of. (It
+/// slept until it might send again: behind a long frame at a low rate for a good while.)
+#[test]
+fn a_hub_wakes_up_as_soon_as_one_of_its_stations() {
+    const LEN: usize = 1_200;
+    for rate_bps in [None, Some(4_000_000)] {
+        let mut star = star(2, How::Window, Link { frames_per_ms: 1, ..GOOD });
+        meet(&mut star, &[1, 2]);
+        star[0].set_rate_bps(rate_bps);
+        for (at, packet) in [
+            (0, tcp(true, (0, 0), true, 0)),
+            (1, tcp(false, (0, 1), true, 0)),
+            (0, tcp(true, (1, 1), false, 0)),
+        ] {
+            assert_eq!(star.put(at, &packet), PacketOutcome::Accepted);
+            star.run(ms(20));
+        }
+        let (mut sent, mut told, mut late) = (1, 1, 0);
+        for step in 0..4_000 {
+            // So that a queue stands, and windows are made shorter.
+            if [0, 10, 20].contains(&(step % 500)) {
+                for _ in 0..20 {
+                    star.put(0, &tcp(true, (sent, 1), false, LEN));
+                    sent += LEN as u32;
+                }
+            }
+            star.run(ms(1));
+            let came = star.delivered[1].iter().filter(|packet| packet.len() > LEN).count();
+            let ack = 1 + (came * LEN) as u32;
+            if ack != told {
+                told = ack;
+                star.put(1, &tcp(false, (1, ack), false, 0));
+            }
+            let (now, due) = (star.now, star[0].poll_timeout());
+            let wants = star[0].hub().unwrap().stations().filter_map(Station::poll_timeout);
+            let wants = wants.filter(|&wants| wants > now).min();
+            late += u32::from(wants.is_some_and(|wants| due.is_none_or(|due| due > wants)));
+        }
+        let stats = star[0].stats();
+        assert!(stats.windows_clamped > 50 && stats.window_updates_sent > 5, "{stats:?}");
+        assert_eq!(late, 0, "times that it would have been woken too late, {rate_bps:?}");
+    }
 }

@@ -8,6 +8,7 @@ mod hub_memory;
 mod keys;
 mod member_keys;
 mod memory_beside;
+mod memory_modes;
 mod modes;
 mod path;
 mod reads;

@@ -257,7 +257,7 @@ fn peers_that_fill_all_they_can_stay_within_their_shares() {
             println!("{held} of {shares} bytes with full {what}, frames of {frame_len}");
             assert!(held <= shares as isize, "{held} bytes of {shares}: {what}");
         }
-        let parts: usize = star.hub.stations().map(|it| it.inspect().parts_bytes).sum();
+        let parts: usize = star.hub.stations().map(|it| it.inspect().parts_bytes()).sum();
         assert_eq!(parts, PEERS * PARTS_WHOLES_MAX * usize::from(star.chunk_len));
         assert!(held() - before > memory as isize / 2, "nothing was filled");
         counted(|| drop(star));

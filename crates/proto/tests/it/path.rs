@@ -284,3 +284,27 @@ fn packets_that_have_waited_for_long_do_not_go_when_there_is_a_session_at_last()
     let stale = stats(&net).map(|stats| stats.packets_stale);
     assert_eq!(stale, [10, 0]);
 }
+
+/// A helper overhears what the ends ask each other, and is asked nothing. (It echoed the probes of
+/// the one of them that it took for its peer, which takes no echo of its.)
+#[test]
+fn a_helper_echoes_no_probes() {
+    let ends = [StationId(1), StationId(2)];
+    let role = |id: StationId| match ends.iter().find(|&&end| end != id) {
+        Some(&peer) if ends.contains(&id) => Role::Endpoint { peer, helper: Some(StationId(3)) },
+        _ => Role::Helper { between: (ends[0], ends[1]) },
+    };
+    let station = |id: u16| {
+        let config = testbed::config(StationId(id), role(StationId(id)));
+        let config = StationConfig { frame_len_max: LENS.max, ..config };
+        let mut station = Station::new(config, [id as u8; 32], Time::ZERO).unwrap();
+        station.find_path_mtu(Time::ZERO, LENS);
+        station
+    };
+    let mut net = Bed::new([1, 2, 3].map(station), Air::new(DELAY));
+    net.run(Duration::from_secs(20));
+    let [end, helper] = [0, 2].map(|at| net[at].stats().into_owned());
+    assert!(end.path_probes_sent > 0 && net[0].frame_len() == LENS.max);
+    assert_eq!(helper.recoded_frames_sent, 0);
+    assert_eq!(helper.frames_sent, helper.control_frames_sent, "HELLOs and reports");
+}

@@ -2,6 +2,7 @@
 //! their routers say, and what is made of frames that nobody, or somebody else, has sealed.
 
 mod ends;
+mod in_order;
 mod keys;
 mod lies;
 

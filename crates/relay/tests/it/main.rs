@@ -3,5 +3,6 @@
 mod chain;
 mod forged;
 mod held_up;
+mod in_order;
 mod random;
 mod repair;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use corridor_proto::Station;
 use corridor_relay::RelayStats;
+use corridor_relay::in_order::InOrderStats;
 use corridor_scenario::{Measures, Network as NetworkPlan, OnAir};
 
 use crate::agents::tunnel_end::TunnelEnd;
@@ -76,12 +77,27 @@ pub(super) struct Totals {
     on_air: Option<OnAir>,
     tunnels: Option<TunnelStats>,
     relays: Option<RelayStats>,
+    in_order: InOrderStats,
     routers: Option<AodvStats>,
 }
 
 /// Counters of all relays of a network.
 fn of_relays(network: &Network) -> Option<RelayStats> {
     network.relays_stats().reduce(|sum, stats| sum.with(stats, u64::saturating_add))
+}
+
+/// What all of their nodes got in order.
+fn of_in_order(network: &Network) -> InOrderStats {
+    let sum = |sum: InOrderStats, stats| sum.with(stats, u64::saturating_add);
+    network.in_order_stats().fold(InOrderStats::default(), sum)
+}
+
+fn set_in_order(stats: &InOrderStats, measures: &mut Measures) {
+    measures.set("relay_segments_late", stats.late);
+    measures.set("relay_segments_late_us", stats.late_us);
+    measures.set("relay_segments_held", stats.held);
+    measures.set("relay_segments_held_us", stats.held_us);
+    measures.set("relay_segments_overdue", stats.overdue);
 }
 
 fn set_relays(stats: &RelayStats, corrupted: u64, measures: &mut Measures) {
@@ -120,7 +136,19 @@ impl Totals {
         let tunnels =
             (!tunnel_ends.is_empty()).then(|| TunnelStats::of(stations(network, tunnel_ends)));
         let routers = routing::of_routers(network, plan.nodes);
-        Totals { refused, erased, packet_hops, events, corrupted, on_air, tunnels, relays, routers }
+        let in_order = of_in_order(network);
+        Totals {
+            refused,
+            erased,
+            packet_hops,
+            events,
+            corrupted,
+            on_air,
+            tunnels,
+            relays,
+            in_order,
+            routers,
+        }
     }
 
     pub(super) fn since(&self, before: &Totals) -> Totals {
@@ -136,6 +164,7 @@ impl Totals {
                 .relays
                 .zip(before.relays)
                 .map(|(now, before)| now.with(before, u64::saturating_sub)),
+            in_order: self.in_order.with(before.in_order, u64::saturating_sub),
             routers: self
                 .routers
                 .zip(before.routers)
@@ -152,6 +181,7 @@ impl Totals {
         }
         if let Some(relays) = &self.relays {
             set_relays(relays, self.corrupted, measures);
+            set_in_order(&self.in_order, measures);
         }
         if let Some(routers) = &self.routers {
             routing::set(measures, routers);

@@ -94,6 +94,7 @@ fn set_relay(all: &mut Settings, relay: &RelayConfig) {
     put(all, "relay.retries_per_second", u64::from(relay.retries_per_second));
     put(all, "relay.resend", relay.resend);
     put(all, "relay.repair", relay.repair);
+    put(all, "relay.in_order", relay.in_order);
 }
 
 fn set_flow(all: &mut Settings, index: usize, flow: &FlowTable) -> Result<(), SimError> {

@@ -80,6 +80,28 @@ fn what_is_decoded_is_combined_again_along_a_line() {
     assert_eq!(number(&measures, "flow.1.packet_loss_ratio"), 0.0, "{measures:?}");
 }
 
+/// On the chain of eight one segment in six comes late, for what goes again comes behind what was
+/// sent after it. Most of what these have overtaken waits for long enough.
+#[test]
+fn tcp_that_was_overtaken_is_waited_for_at_its_end() {
+    let of = |in_order: &str| {
+        let text = format!(
+            "warm_up_s = 1\n[network]\nkind = 'line'\nspacing_m = 20\nnodes = 8\n[network.radio]\n\
+             mac = 'dcf'\nstandard = 'g'\npower_dbm = 0\nsense_dbm = -92\nrate_bps = '6M'\n\
+             [network.relay]\n{in_order}\n\
+             [[flow]]\nfrom = 0\nto = 7\nsource = {{ kind = 'ftp' }}\n\
+             [[flow]]\nfrom = 7\nto = 0\nsource = {{ kind = 'ftp' }}\n"
+        );
+        run(&text, Path::new("."))
+    };
+    let [as_it_comes, ordered] = ["in_order = false", ""].map(of);
+    let late = |measures| number(measures, "relay_segments_late");
+    assert!(late(&as_it_comes) > 30.0 && late(&ordered) > 30.0, "{as_it_comes:?} {ordered:?}");
+    assert_eq!(number(&as_it_comes, "relay_segments_held"), 0.0);
+    assert!(number(&ordered, "relay_segments_held") > late(&ordered) / 2.0, "{ordered:?}");
+    assert!(number(&ordered, "relay_segments_overdue") < late(&ordered) / 4.0, "{ordered:?}");
+}
+
 #[test]
 fn tcp_crosses_relays_in_both_directions() {
     let ftp = "[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'ftp' }\n";

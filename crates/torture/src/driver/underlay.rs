@@ -12,29 +12,18 @@ use crate::invariants::{Broken, Invariant, ensure};
 use crate::network::Passage;
 use crate::scenario::PAIR_NUMBERS;
 use crate::subject::Subject;
+use crate::underlay::{Posted, Room};
 
 impl Driver<'_> {
     pub(super) fn has_room(&mut self, station: usize) -> bool {
-        let now = self.now;
-        let ms = now.as_nanos() / 1_000_000;
-        let mut stalls = self.scenario.stalls.iter().filter(|stall| {
-            usize::from(stall.station) == station
-                && (u64::from(stall.begin_ms)..stall.end_ms.into()).contains(&ms)
-        });
-        if let Some(stall) = stalls.next() {
-            let until = Time::from_millis(stall.end_ms.into());
-            if self.seats[station].stalled_until < until {
-                self.seats[station].stalled_until = until;
-                self.coverage.add(Feature::Stalls, 1);
-                self.happen(until, Happening::Room { station });
-            }
-            return false;
+        let (now, scenario) = (self.now, self.scenario);
+        let is_own = |at: u8| usize::from(at) == station;
+        let room = self.seats[station].underlay.room(now, scenario, is_own);
+        if let Room::Stalls(until) = room {
+            self.coverage.add(Feature::Stalls, 1);
+            self.happen(until, Happening::Room { station });
         }
-        let departures = &mut self.seats[station].departures;
-        while departures.front().is_some_and(|&at| at <= now) {
-            departures.pop_front();
-        }
-        departures.len() < usize::from(self.scenario.network.queue_frames)
+        room == Room::Some
     }
 
     pub(super) fn send(
@@ -44,7 +33,7 @@ impl Driver<'_> {
         frame: Vec<u8>,
     ) -> Result<(), Broken> {
         let seat = &mut self.seats[from];
-        let (least, most) = (seat.config.frame_len_min, seat.frame_len);
+        let (least, most) = (seat.config.frame_len_min, seat.underlay.frame_len());
         ensure((least..=most).contains(&frame.len()), Invariant::Bounds, || {
             format!("station {from} sent {} bytes, expected {least} to {most}", frame.len())
         })?;
@@ -98,10 +87,8 @@ impl Driver<'_> {
             let of = if is_helper { Feature::SessionsHelper } else { Feature::SessionsEnd };
             self.coverage.add(of, 1);
         }
-        let airtime = 8_000_000_000 * frame.len() as u64 / scenario.network.rate_bps;
-        let begin = seat.departures.back().map_or(self.now, |&at| at.max(self.now));
-        let sent_at = begin + Duration::from_nanos(airtime.max(1));
-        seat.departures.push_back(sent_at);
+        let seat = &mut self.seats[from];
+        let sent_at = seat.underlay.depart(self.now, frame.len(), scenario.network.rate_bps);
         self.happen(sent_at, Happening::Room { station: from });
         Ok(sent_at)
     }
@@ -130,14 +117,8 @@ impl Driver<'_> {
 
     /// Sends a frame for a peer to an address.
     fn post(&mut self, at: Time, (from, peer): (usize, StationId), to: Address, frame: &[u8]) {
-        let is_calm = self.network.is_calm();
-        let Some(internet) = &mut self.network.internet else { return };
-        let source = internet.address(from);
-        let relays = to == THIEF && internet.relays();
-        let passed_on = internet.peer(from, peer).filter(|_| relays);
-        let Some(hearer) = internet.owner(to).or(passed_on) else { return };
-        let to = internet.address(hearer);
-        let is_copied = !is_calm && internet.is_copied();
+        let Some(posted) = self.network.post((from, peer), to) else { return };
+        let Posted { hearer, from: source, to, is_copied } = posted;
         if is_copied {
             // It is there before the original.
             self.coverage.add(Feature::FramesCopied, 1);

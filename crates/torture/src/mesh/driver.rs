@@ -4,28 +4,29 @@ mod underlay;
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::VecDeque;
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
-use corridor_proto::bounds::{FRAME_LEN_MIN, REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
+use corridor_proto::bounds::{REKEY_AFTER_TIME, SESSION_FRAMES_MAX};
 use corridor_proto::inspect::Inspection;
+use corridor_proto::relay::in_order::HELD_MAX;
 use corridor_proto::relay::{OWED_MAX, Sent};
 use corridor_proto::{AnyStation, Event, FrameOutcome, PacketOutcome, Unsealer};
 use corridor_testbed::{Next, Schedule};
 
-use super::packet;
+use super::packet::{self, Carried};
 use super::{HOPS, Mesh, MeshKind};
 use crate::addresses::Address;
 use crate::adversary::Liars;
 use crate::coverage::{Coverage, Feature};
 use crate::draw::Dice;
 use crate::driver::{AFTER_INSIDER, Trace};
-use crate::invariants::{Broken, Invariant, Violation, check_bounds, ensure};
+use crate::invariants::{Broken, Invariant, Violation, check_bounds, check_memory, ensure};
 use crate::network::Network;
 use crate::nonces::Nonces;
 use crate::scenario::Scenario;
 use crate::subject::Fault;
+use crate::underlay::Underlay;
 
 /// How long it may take to come to rest once the network is calm: decoders and encoders give up
 /// after their deadlines, and sessions are looked for.
@@ -100,9 +101,7 @@ enum Origin {
 struct Seat {
     station: Option<AnyStation>,
     ahead: Duration,
-    /// Longest frame that its interface takes now.
-    frame_len: usize,
-    departures: VecDeque<Time>,
+    underlay: Underlay,
     /// How often the hub has left it out, or taken it in again.
     changes: u32,
 }
@@ -156,8 +155,7 @@ impl<'a> MeshDriver<'a> {
         let seat = |node: u64| Seat {
             station: None,
             ahead: Duration::from_millis(Dice::new(seed, node, "torture clock").below(1_000_000)),
-            frame_len: mesh.frame_len_max.into(),
-            departures: VecDeque::new(),
+            underlay: Underlay::new(mesh.frame_len_max.into()),
             changes: 0,
         };
         let peers_of = |node: usize| {
@@ -388,9 +386,9 @@ impl<'a> MeshDriver<'a> {
             }
         }
         self.nonces.started(node);
-        let frame_len = self.seats[node].frame_len;
-        if frame_len < self.mesh.frame_len_max.into() {
-            station.limit_frames(local, frame_len);
+        let underlay = &self.seats[node].underlay;
+        if underlay.is_limited() {
+            station.limit_frames(local, underlay.frame_len());
         }
         self.seats[node].station = Some(station);
         self.say(format_args!("node {node} starts"));
@@ -400,8 +398,7 @@ impl<'a> MeshDriver<'a> {
     /// The interface of a node takes frames up to another length, and says so.
     fn change_mtu(&mut self, node: usize, len: usize) -> Result<(), Broken> {
         let seat = &mut self.seats[node];
-        seat.frame_len = len.clamp(FRAME_LEN_MIN, self.mesh.frame_len_max.into());
-        let (local, len) = (self.now + seat.ahead, seat.frame_len);
+        let (local, len) = (self.now + seat.ahead, seat.underlay.limit(len));
         if let Some(station) = &mut seat.station {
             station.limit_frames(local, len);
         }
@@ -466,11 +463,14 @@ impl<'a> MeshDriver<'a> {
         let seat = &mut self.seats[from];
         let Some(station) = &mut seat.station else { return Ok(()) };
         let most = usize::from(self.mesh.packet_len_max).min(station.tunnel_mtu()) as u64;
-        let least = packet::PACKET_LEN_MIN as u64;
-        let len = least + dice.below(most.saturating_sub(least) + 1);
         let number = self.sent.len() as u32;
+        // Relays bring TCP in order, and change nothing of it; hubs do.
+        let is_segment = self.mesh.kind == MeshKind::RelayRow && !number.is_multiple_of(3);
+        let carried = if is_segment { Carried::Segment } else { Carried::Datagram };
+        let least = carried.len_min() as u64;
+        let len = least + dice.below(most.saturating_sub(least) + 1);
         let ends = (source, packet::address(to));
-        let bytes = packet::write(ends, (number, len as usize), (class, hops));
+        let bytes = packet::write(carried, ends, (number, len as usize), (class, hops));
         let outcome = station.handle_packet(self.now + seat.ahead, &bytes);
         self.say(format_args!("host of {from}: packet {number} for {to}: {outcome:?}"));
         let right = match outcome {
@@ -690,15 +690,19 @@ impl<'a> MeshDriver<'a> {
         let seat = &mut self.seats[node];
         let Some(station) = &seat.station else { return Ok(()) };
         let local = self.now + seat.ahead;
-        let asks = self.network.internet.as_mut().and_then(|it| it.book(node).due());
-        let dues = [station.poll_timeout(), asks].into_iter().flatten();
-        let due = dues.filter(|&due| due > local).min();
-        self.schedule.wake(node, due.map(|due| self.now + (due - local)));
+        let due = station.poll_timeout();
+        self.network.wake(&mut self.schedule, node, (self.now, seat.ahead), due);
         for station in station.stations() {
-            check_bounds(&station.inspect(), station.config())?;
+            let view = station.inspect();
+            check_bounds(&view, station.config())?;
+            check_memory(&view, station.memory())?;
         }
         if let Some(relay) = station.relay() {
-            let waiting = relay.view(local).queue.packets;
+            let view = relay.view(local);
+            ensure(view.segments_held <= HELD_MAX, Invariant::Bounds, || {
+                format!("{} segments wait at relay {node}", view.segments_held)
+            })?;
+            let waiting = view.queue.packets;
             // What is sent again has been taken before, and waits besides.
             let resent = relay.relay_counters().relay_packets_resent;
             let resent = usize::try_from(resent).unwrap_or(usize::MAX).min(OWED_MAX);
@@ -716,7 +720,10 @@ impl<'a> MeshDriver<'a> {
     fn waiting(&self) -> Vec<usize> {
         let of = |seat: &Seat| match &seat.station {
             Some(station) => match station.relay() {
-                Some(relay) => relay.view(self.now + seat.ahead).queue.packets,
+                Some(relay) => {
+                    let view = relay.view(self.now + seat.ahead);
+                    view.queue.packets + view.segments_held
+                }
                 None => station.stations().map(|station| held(&station.inspect())).sum(),
             },
             None => 0,
@@ -737,6 +744,7 @@ impl<'a> MeshDriver<'a> {
     pub(crate) fn count(&mut self) {
         let (mut coded, mut decoded, mut waits, mut secrets, mut cut) = (0, 0, 0, 0, 0);
         let (mut repairs, mut repaired, mut held_up) = (0, 0, 0);
+        let (mut late, mut ordered) = (0, 0);
         for station in self.seats.iter().filter_map(|seat| seat.station.as_ref()) {
             waits += station.stats().credit_waits;
             secrets += station.stats().secrets_agreed;
@@ -748,6 +756,8 @@ impl<'a> MeshDriver<'a> {
                 self.coverage.add(Feature::MeshReplayed, counters.relay_packets_replayed);
                 decoded += counters.relay_packets_decoded;
                 held_up += counters.relay_frames_held_up;
+                late += counters.relay_segments_late;
+                ordered += counters.relay_segments_held;
                 repairs += counters.relay_repairs_sent;
                 repaired += counters.relay_packets_repaired;
             }
@@ -762,6 +772,8 @@ impl<'a> MeshDriver<'a> {
         self.coverage.add(Feature::MeshDecoded, decoded);
         self.coverage.add(Feature::MeshCut, cut);
         self.coverage.add(Feature::MeshHeldUp, held_up);
+        self.coverage.add(Feature::MeshLate, late);
+        self.coverage.add(Feature::MeshOrdered, ordered);
         self.coverage.add(Feature::MeshRepairs, repairs);
         self.coverage.add(Feature::MeshRepaired, repaired);
         self.coverage.add(Feature::MeshCreditWaits, waits);

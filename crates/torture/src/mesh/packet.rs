@@ -2,11 +2,45 @@
 
 use std::net::Ipv4Addr;
 
-/// Headers of IPv4 and UDP.
-const HEADERS_LEN: usize = 28;
-/// Shortest packet: its number is behind the headers.
-pub(super) const PACKET_LEN_MIN: usize = HEADERS_LEN + 4;
-const UDP: u8 = 17;
+/// What a packet carries: its number stands behind the headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// A datagram of UDP.
+    Datagram,
+    /// A segment of TCP with timestamps.
+    Segment,
+}
+
+/// Bytes that the number takes.
+const NUMBER_LEN: usize = 4;
+/// How far the numbers of TCP are apart of packets that follow each other: they mostly leave gaps,
+/// for they are of several connections.
+const SEQUENCE_STEP: u32 = 400;
+
+impl Carried {
+    const ALL: [Self; 2] = [Carried::Datagram, Carried::Segment];
+
+    fn protocol(self) -> u8 {
+        match self {
+            Carried::Datagram => 17,
+            Carried::Segment => 6,
+        }
+    }
+
+    /// Bytes of IPv4's header and of its own.
+    fn headers_len(self) -> usize {
+        match self {
+            Carried::Datagram => 28,
+            Carried::Segment => 52,
+        }
+    }
+
+    /// The shortest packet.
+    pub(super) fn len_min(self) -> usize {
+        self.headers_len() + NUMBER_LEN
+    }
+}
+
 /// Bits of the class of service that routers may set: congestion was experienced.
 const CE: u8 = 0b11;
 
@@ -20,30 +54,48 @@ pub(super) fn nobody() -> Ipv4Addr {
     Ipv4Addr::new(10, 99, 0, 1)
 }
 
-/// Writes a datagram, unlike all others by its number.
+/// Writes a packet, unlike all others by its number.
 pub(super) fn write(
+    carried: Carried,
     (from, to): (Ipv4Addr, Ipv4Addr),
     (number, len): (u32, usize),
     (class, hops): (u8, u8),
 ) -> Vec<u8> {
-    let mut packet = vec![0; len.max(PACKET_LEN_MIN)];
+    let mut packet = vec![0; len.max(carried.len_min())];
     let whole = packet.len() as u16;
     packet[..2].copy_from_slice(&[0x45, class]);
     packet[2..4].copy_from_slice(&whole.to_be_bytes());
     packet[6] = 0x40;
-    packet[8..10].copy_from_slice(&[hops, UDP]);
+    packet[8..10].copy_from_slice(&[hops, carried.protocol()]);
     packet[12..16].copy_from_slice(&from.octets());
     packet[16..20].copy_from_slice(&to.octets());
     packet[20..24].copy_from_slice(&[0x1f, 0x40 + (number % 4) as u8, 0x1f, 0x90]);
-    packet[24..26].copy_from_slice(&(whole - 20).to_be_bytes());
-    packet[HEADERS_LEN..PACKET_LEN_MIN].copy_from_slice(&number.to_be_bytes());
+    match carried {
+        Carried::Datagram => packet[24..26].copy_from_slice(&(whole - 20).to_be_bytes()),
+        Carried::Segment => write_segment(number, &mut packet),
+    }
+    packet[carried.headers_len()..carried.len_min()].copy_from_slice(&number.to_be_bytes());
     let fill = |(at, byte): (usize, &mut u8)| {
         *byte = (number.wrapping_mul(0x9e37_79b1) >> (at % 24)) as u8 ^ at as u8;
     };
-    packet[PACKET_LEN_MIN..].iter_mut().enumerate().for_each(fill);
+    packet[carried.len_min()..].iter_mut().enumerate().for_each(fill);
     let sum = checksum(&packet[..20]);
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
     packet
+}
+
+/// Number and flags of a segment, and when it was sent; a connection begins or is broken off with
+/// one in 64.
+fn write_segment(number: u32, packet: &mut [u8]) {
+    packet[24..28].copy_from_slice(&number.wrapping_mul(SEQUENCE_STEP).to_be_bytes());
+    let flags = match number / 4 % 64 {
+        0 => 0x02,
+        1 => 0x14,
+        _ => 0x10,
+    };
+    packet[32..34].copy_from_slice(&[8 << 4, flags]);
+    packet[40..44].copy_from_slice(&[1, 1, 8, 10]);
+    packet[44..48].copy_from_slice(&number.to_be_bytes());
 }
 
 /// The checksum of a header: 0 for one that has it (RFC 1071).
@@ -54,11 +106,12 @@ fn checksum(header: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// The number of a datagram of ours; none: it is something else, as a router's message.
+/// The number of a packet of ours; none: it is something else, as a router's message.
 pub(super) fn number(packet: &[u8]) -> Option<u32> {
-    let is_ours = packet.len() >= PACKET_LEN_MIN && packet[0] == 0x45 && packet[9] == UDP;
-    let number = packet.get(HEADERS_LEN..PACKET_LEN_MIN)?.try_into().ok()?;
-    is_ours.then(|| u32::from_be_bytes(number))
+    let &protocol = packet.get(9).filter(|_| packet[0] == 0x45)?;
+    let carried = Carried::ALL.into_iter().find(|carried| carried.protocol() == protocol)?;
+    let number = packet.get(carried.headers_len()..carried.len_min())?.try_into().ok()?;
+    Some(u32::from_be_bytes(number))
 }
 
 /// What is wrong with a packet that was sent so and has come out after so many forwarders.
@@ -87,8 +140,11 @@ mod tests {
 
     #[test]
     fn what_routers_change_is_no_fault_and_all_else_is() {
-        let sent = write((address(0), address(2)), (7, 60), (0xb9, 9));
-        assert_eq!((number(&sent), checksum(&sent[..20])), (Some(7), 0));
+        for carried in Carried::ALL {
+            let sent = write(carried, (address(0), address(2)), (7, 60), (0xb9, 9));
+            assert_eq!((number(&sent), checksum(&sent[..20])), (Some(7), 0));
+        }
+        let sent = write(Carried::Datagram, (address(0), address(2)), (7, 60), (0xb9, 9));
         let with = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut came = sent.clone();
             came[8] = 8;

@@ -72,8 +72,14 @@ fn seeds_as_they_are_drawn() {
     if std::env::var_os("CORRIDOR_SEED").is_none() {
         for &feature in Feature::ALL {
             // Once in hundreds or thousands of seeds: `ends_may_want_another_order` has the first,
-            // and `a_frame_that_was_held_up_brings_no_copy` the second.
-            let rare = [Feature::WindowOverdue, Feature::MeshHeldUp, Feature::MeshHeldUpTwice];
+            // `a_frame_that_was_held_up_brings_no_copy` the second, and
+            // `segments_that_have_overtaken_others_wait_for_them` the last.
+            let rare = [
+                Feature::WindowOverdue,
+                Feature::MeshHeldUp,
+                Feature::MeshHeldUpTwice,
+                Feature::MeshOrdered,
+            ];
             let is_rare = rare.contains(&feature);
             assert!(is_rare || coverage.seeds(feature) > 0, "nothing had {}", feature.key());
         }

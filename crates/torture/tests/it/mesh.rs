@@ -77,6 +77,18 @@ fn a_frame_that_was_held_up_brings_no_copy() {
     assert_eq!(outcome.coverage.total(Feature::MeshHeldUpTwice), 0);
 }
 
+/// Seeds of which TCP's segments come late to their end, and others wait for them there.
+#[test]
+fn segments_that_have_overtaken_others_wait_for_them() {
+    let mut held = 0;
+    for seed in [1_296, 2_364, 2_885] {
+        let outcome = run(&Scenario::draw(seed));
+        assert!(outcome.violation.is_none(), "seed {seed}: {:?}", outcome.violation);
+        held += outcome.coverage.total(Feature::MeshOrdered);
+    }
+    assert!(held > 0);
+}
+
 /// Seeds of which relays with a queue of 2 or 5 packets send something again while it is full.
 #[test]
 fn what_relays_send_again_waits_beside_a_full_queue() {

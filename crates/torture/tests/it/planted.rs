@@ -7,7 +7,7 @@ use corridor_torture::{Fault, Invariant, Plant, Scenario, run, shrink};
 const SEEDS: u64 = 60;
 
 /// Which invariants may catch which fault.
-const CAUGHT_BY: [(Fault, &[Invariant]); 19] = [
+const CAUGHT_BY: [(Fault, &[Invariant]); 20] = [
     (Fault::RepeatsPacket, &[Invariant::Delivery]),
     (Fault::SwapsPackets, &[Invariant::Delivery]),
     // A whole symbol that was not counted, or a symbol that is torn.
@@ -27,6 +27,7 @@ const CAUGHT_BY: [(Fault, &[Invariant]); 19] = [
     (Fault::BelievesAll, &[Invariant::Ranks]),
     (Fault::Hoards, &[Invariant::Bounds]),
     (Fault::Squanders, &[Invariant::Bounds]),
+    (Fault::Overdraws, &[Invariant::Bounds]),
     (Fault::RepeatsNonce, &[Invariant::Nonces]),
 ];
 

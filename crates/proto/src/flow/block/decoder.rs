@@ -22,6 +22,7 @@ use crate::flow::block::tags::SymbolTags;
 use crate::flow::symbol;
 use crate::host::egress::EgressQueue;
 use crate::inspect::{DecoderBlockView, DecoderView};
+use crate::memory::{BlockShape, DECODER_BLOCKS_MAX};
 use crate::stats::Stats;
 use crate::wire::{Ack, BlockAck, Enc, Form, block_distance};
 
@@ -49,10 +50,18 @@ pub(crate) struct Decoder {
     /// Where symbols have tags: a block beyond the window that coded rows came of, the newest.
     beyond: Option<(u32, Slot)>,
     finished: VecDeque<Finished>,
-    spare: Vec<BlockDecoder>,
+    coders: Coders,
     /// Since when nothing was delivered although something waits.
     stalled_since: Option<Time>,
     vector: Vec<u8>,
+}
+
+/// What blocks are decoded with.
+struct Coders {
+    /// Those that no block needs now.
+    spare: Vec<BlockDecoder>,
+    /// How many there is memory for, of these and those in use.
+    most: usize,
 }
 
 struct Slot {
@@ -96,7 +105,7 @@ impl Decoder {
             slots: VecDeque::new(),
             beyond: None,
             finished: VecDeque::new(),
-            spare: Vec::new(),
+            coders: Coders { spare: Vec::new(), most: DECODER_BLOCKS_MAX },
             stalled_since: None,
             vector: Vec::new(),
         }
@@ -107,8 +116,28 @@ impl Decoder {
         Decoder { tags, ..self }
     }
 
+    /// Holds no more blocks than so many, which are
+    /// [`MEMORY_DECODER_BLOCKS_MIN`](crate::bounds::MEMORY_DECODER_BLOCKS_MIN) at least.
+    pub(crate) fn holding(mut self, blocks_max: usize) -> Self {
+        self.coders.most = blocks_max;
+        self
+    }
+
     pub(crate) fn field(&self) -> Field {
         self.field
+    }
+
+    /// Bytes of all blocks that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let is_tagged = self.tags.is_some();
+        let (block_size, symbol_size) = (self.block_size.into(), self.symbol_size_max);
+        let shape = BlockShape { field: self.field, block_size, symbol_size, is_tagged };
+        (self.open_count() + self.coders.spare.len()) * shape.received_bytes()
+    }
+
+    /// Blocks of which rows are held.
+    fn open_count(&self) -> usize {
+        self.slots.iter().flatten().count() + usize::from(self.beyond.is_some())
     }
 
     pub(crate) fn inspect(&self) -> DecoderView {
@@ -121,7 +150,7 @@ impl Decoder {
             next_symbol: self.slots.front().and_then(Option::as_ref).map_or(0, |slot| slot.next),
             blocks: self.slots.iter().map(|slot| slot.as_ref().map(view)).collect(),
             finished_blocks: self.finished.len(),
-            spare_blocks: self.spare.len(),
+            spare_blocks: self.coders.spare.len(),
         }
     }
 
@@ -282,6 +311,13 @@ impl Decoder {
         }
     }
 
+    /// Whether there is memory for another block: one place is kept for that which is delivered
+    /// next, as all others wait for it.
+    fn has_place(&self, ahead: usize) -> bool {
+        let is_base_open = self.slots.front().is_some_and(Option::is_some);
+        self.open_count() + usize::from(ahead > 0 && !is_base_open) < self.coders.most
+    }
+
     /// Makes a place for rows of a block, if there is none. One beyond the window, which
     /// may be none that there is, has it until one of another block comes.
     fn open_slot(&mut self, now: Time, ahead: usize) -> Option<()> {
@@ -297,7 +333,10 @@ impl Decoder {
         }
         let size = usize::from(self.block_size);
         let before = self.beyond.take_if(|_| ahead >= WINDOW).map(|(_, slot)| slot.coder);
-        let coder = match before.or_else(|| self.spare.pop()) {
+        if before.is_none() && !self.has_place(ahead) {
+            return None;
+        }
+        let coder = match before.or_else(|| self.coders.spare.pop()) {
             Some(mut coder) => {
                 coder.reset();
                 coder
@@ -353,9 +392,9 @@ impl Decoder {
                 self.blame.suspect();
             }
             // With the one beyond the window there may be one more than fits into it.
-            if self.spare.len() < WINDOW {
+            if self.coders.spare.len() < WINDOW {
                 slot.coder.reset();
-                self.spare.push(slot.coder);
+                self.coders.spare.push(slot.coder);
             }
         }
         self.base = self.base.wrapping_add(1);

@@ -23,6 +23,7 @@ use crate::flow::symbol;
 use crate::host::queue::IngressQueue;
 use crate::inspect::EncoderView;
 use crate::link::rtt::RttEstimator;
+use crate::memory::BlockShape;
 use crate::stats::Stats;
 use crate::wire::{Ack, Enc, Form, block_distance};
 use block::{Block, Cause, State};
@@ -132,6 +133,14 @@ impl Encoder {
     /// The round trip, as acknowledgements of blocks tell it.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
+    }
+
+    /// Bytes of all blocks that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let (field, block_size) = (self.params.field, self.params.block_size.into());
+        let symbol_size = self.symbol_size_max;
+        let shape = BlockShape { field, block_size, symbol_size, is_tagged: self.is_tagged() };
+        (self.blocks.len() + self.spare.len()) * shape.sent_bytes()
     }
 
     pub(crate) fn inspect(&self) -> EncoderView {

@@ -20,6 +20,7 @@ use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
 use crate::flow::block::budget;
 use crate::inspect::{FlowView, HelperBlockView};
 use crate::link::handshake::Joined;
+use crate::memory::BlockShape;
 use crate::stats::Stats;
 use crate::wire::{Ack, Enc, Form, RUN_LEN, block_distance};
 
@@ -70,6 +71,9 @@ pub(crate) struct Helper {
     base: Option<u16>,
     blocks: VecDeque<Block>,
     spare: Vec<Recoder>,
+    /// Bytes that there are for all of these, and how many there are room for.
+    bytes_max: usize,
+    blocks_max: usize,
     vector: Vec<u8>,
     payload: Vec<u8>,
 }
@@ -95,6 +99,11 @@ impl Coding {
             run: joined.run,
             symbol_size_max: usize::from(joined.symbol_size).min(room),
         }
+    }
+
+    fn shape(self) -> BlockShape {
+        let (field, block_size) = (self.field, self.block_size.into());
+        BlockShape { field, block_size, symbol_size: self.symbol_size_max, is_tagged: false }
     }
 
     /// Bytes of the vector of a whole block.
@@ -171,9 +180,23 @@ impl Helper {
             base: None,
             blocks: VecDeque::new(),
             spare: Vec::new(),
+            bytes_max: usize::MAX,
+            blocks_max: HELPER_BLOCKS_MAX,
             vector: Vec::new(),
             payload: Vec::new(),
         }
+    }
+
+    /// Holds no more blocks than there are room for in so many bytes; none where not one is.
+    pub(crate) fn holding(mut self, bytes: usize) -> Self {
+        self.bytes_max = bytes;
+        self.blocks_max = self.coding.shape().helped_in(bytes);
+        self
+    }
+
+    /// Bytes of all blocks that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.blocks.len() + self.spare.len()) * self.coding.shape().helped_bytes()
     }
 
     pub(crate) fn inspect(&self) -> FlowView {
@@ -203,6 +226,7 @@ impl Helper {
     /// The encoder restarted, with what it says of itself.
     pub(crate) fn restart(&mut self, joined: &Joined) {
         self.coding = Coding::of(joined, self.room);
+        self.blocks_max = self.coding.shape().helped_in(self.bytes_max);
         self.base = None;
         self.blocks.clear();
         self.spare.clear();
@@ -261,7 +285,10 @@ impl Helper {
                 block.state = block.state.after(Cause::NewBlock);
             }
         }
-        if self.blocks.len() == HELPER_BLOCKS_MAX {
+        if self.blocks_max == 0 {
+            return None;
+        }
+        if self.blocks.len() >= self.blocks_max {
             self.drop_block(0);
         }
         let recoder = match self.spare.pop() {

@@ -91,6 +91,9 @@ struct Row {
 }
 
 impl Proof {
+    /// Bytes of a row that is kept, beside its payload's.
+    pub(crate) const ROW_BYTES: usize = size_of::<Row>();
+
     pub(crate) fn new(block_size: u16) -> Self {
         Proof {
             proven: vec![0; usize::from(block_size).div_ceil(64)],

@@ -23,12 +23,10 @@ use corridor_packet::{End, IPV6_LEN, PacketBuf, PacketRef, PureAck, TcpView};
 use super::ip;
 use super::wire::Feedback;
 use super::{
-    NcError, NcParams, NcReceiver, NcSender, OVERHEAD_MAX, SEGMENT_PREFIX_LEN, Segment,
-    SegmentOutcome,
+    CONNECTIONS_MAX, NcError, NcParams, NcReceiver, NcSender, OVERHEAD_MAX, SEGMENT_PREFIX_LEN,
+    Segment, SegmentOutcome,
 };
 
-/// Most connections at once; others pass uncoded.
-pub const CONNECTIONS_MAX: usize = 32;
 /// A connection that was silent for so long makes room for another one.
 pub const CONNECTION_IDLE: Duration = Duration::from_secs(120);
 /// A connection that both ends have closed does so sooner.
@@ -222,6 +220,16 @@ impl NcLayer {
     /// Connections known.
     pub fn connections(&self) -> usize {
         self.connections.len()
+    }
+
+    /// How many coding buffers there are of those, and how many windows of receivers.
+    pub(crate) fn buffers(&self) -> (usize, usize) {
+        let (mut senders, mut receivers) = (0, 0);
+        for connection in &self.connections {
+            senders += usize::from(connection.sender.is_some());
+            receivers += usize::from(connection.receiver.is_some());
+        }
+        (senders, receivers)
     }
 
     /// The place of a connection; a new one if there is room. A SYN begins anew.

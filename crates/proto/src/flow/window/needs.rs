@@ -18,6 +18,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ends.capacity() * size_of::<u64>()
+    }
+
     /// An innovative coded symbol came, about all symbols before `end`.
     pub(crate) fn add(&mut self, end: u64) {
         let at = self.ends.partition_point(|&other| other <= end);

@@ -443,6 +443,12 @@ impl WindowReceiver {
         (self.next, self.end.saturating_sub(self.next) as usize, self.noted.len())
     }
 
+    /// Bytes that decoders take, and what is known of symbols.
+    pub(crate) fn bytes(&self) -> usize {
+        let noted = self.noted.capacity() * size_of::<(u64, Time)>();
+        self.lanes.bytes() + noted + self.needed.capacity() * size_of::<u64>()
+    }
+
     /// Decoders there are.
     #[cfg(test)]
     pub(crate) fn decoders(&self) -> usize {

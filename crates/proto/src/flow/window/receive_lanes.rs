@@ -10,6 +10,7 @@ use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutco
 
 use super::needs::Held;
 use crate::bounds::WINDOW_STRETCHES_MAX;
+use crate::memory::WindowShape;
 use crate::wire::Lanes;
 
 /// What decoders are made with.
@@ -180,6 +181,13 @@ impl ReceiveLanes {
         self.lanes_mut().for_each(|(lanes, at, lane)| {
             lane.each_fresh(&mut |place, symbol| see(lanes.id(at, place), symbol));
         });
+    }
+
+    /// Bytes that all of them take.
+    pub(super) fn bytes(&self) -> usize {
+        let DecoderShape { field, lane_size, symbol_size_max, .. } = self.shape;
+        let of_lane = WindowShape::decoder_bytes(field, lane_size, symbol_size_max);
+        self.lanes().map(|(.., lane)| of_lane + lane.held.bytes()).sum()
     }
 
     /// Decoders there are.

@@ -564,6 +564,11 @@ impl WindowSender {
         self.window.len()
     }
 
+    /// Bytes that they take, and frames that the lane keeps in mind which has most.
+    pub(crate) fn bytes_and_log(&self) -> (usize, usize) {
+        (self.window.bytes(), self.window.longest_log())
+    }
+
     // ---- time ---------------------------------------------------------------------------------
 
     pub(crate) fn handle_timeout(&mut self, now: Time, link: &LinkUsage, stats: &mut Stats) {

@@ -143,6 +143,19 @@ impl SendWindow {
         self.shape.symbol_size_max
     }
 
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let LaneShape { field, lane_size, symbol_size_max } = self.shape;
+        let of_symbols = WindowShape::payload_bytes(field, lane_size, symbol_size_max);
+        let lanes: usize = self.lanes.iter().map(|lane| of_symbols + lane.log.bytes()).sum();
+        lanes + self.sources.capacity() * size_of::<Source>()
+    }
+
+    /// Frames that the lane keeps in mind which has most.
+    pub(super) fn longest_log(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.log.len()).max().unwrap_or_default()
+    }
+
     // ---- lanes --------------------------------------------------------------------------------
 
     /// Lanes held, of which there is one where paths are short.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use corridor_air::Address;
 use corridor_base::Time;
+use corridor_relay::in_order::{InOrder, InOrderStats, Segment, SegmentKind};
 use corridor_relay::{
     LinkDestination, NodeId, Received, Relay, RelayConfig, RelayError, RelayStats, Transmit,
 };
@@ -16,9 +17,10 @@ use corridor_relay::{
 use super::air::RadioIndex;
 use super::topology::NetworkError;
 use super::{Entity, Network};
-use crate::core::agent::{NodeIndex, Packet};
+use crate::core::agent::{Body, NodeIndex, Packet};
 use crate::core::network::air::Frame;
 use crate::core::watch::Crossing;
+use crate::tcp;
 
 /// Frames that a relay leaves to the MAC at once: one on the air, one behind it. What waits longer
 /// waits in the relay, where it may still find a partner.
@@ -31,6 +33,8 @@ const NUMBER_BYTES: usize = 8;
 /// The relay of a node's place on a radio.
 pub(super) struct Seat {
     relay: Relay,
+    /// Packets for the node's agents, of which TCP's wait for those before them.
+    in_order: InOrder<u32, Packet>,
     node: NodeIndex,
     place: (RadioIndex, usize),
     entity: usize,
@@ -113,12 +117,13 @@ impl Network {
         let (Some((node, None)), Some(id)) = (there, id) else {
             return Err(NetworkError::RelayPlace { radio, place });
         };
+        let in_order = InOrder::new(config.in_order);
         let relay = Relay::new(id, config, self.now);
         let relay = relay.map_err(|source| NetworkError::Relay { node, source })?;
         let index = self.relays.len() as u32;
         let entity = self.add_entity(Entity::Relay(index));
         self.agenda.wake(entity, relay.poll_timeout());
-        self.relays.push(Seat { relay, node, place: (radio, place), entity, at_mac: 0 });
+        self.relays.push(Seat { relay, in_order, node, place: (radio, place), entity, at_mac: 0 });
         self.relay_at.insert((radio, place), index);
         Ok(())
     }
@@ -132,6 +137,11 @@ impl Network {
     /// Counters of all relays together.
     pub fn relays_stats(&self) -> impl Iterator<Item = RelayStats> {
         self.relays.iter().map(|seat| seat.relay.stats())
+    }
+
+    /// What all relays' nodes got in order.
+    pub fn in_order_stats(&self) -> impl Iterator<Item = InOrderStats> {
+        self.relays.iter().map(|seat| seat.in_order.stats())
     }
 
     /// Gives a packet of its node's own to the relay at a place.
@@ -200,7 +210,10 @@ impl Network {
         };
         self.stats.packet_hops += 1;
         if packet.to == node {
-            return self.hand_over(node, Arc::unwrap_or_clone(packet));
+            let packet = Arc::unwrap_or_clone(packet);
+            let in_order = &mut self.relays[index as usize].in_order;
+            in_order.take(self.now, segment(&packet), packet);
+            return self.hand_over_ordered(index);
         }
         let next = self.router.next(node, packet.to);
         let hop = next.and_then(|link| self.router.on_air(link).map(|air| (link, air)));
@@ -214,6 +227,14 @@ impl Network {
         let bytes = (received.packet, received.was_coded);
         let taken = relay.forward_received(self.now, hops, received.ttl, bytes);
         self.note_taken(index, next, &packet, taken);
+    }
+
+    /// Hands a node what waits for nothing any more.
+    fn hand_over_ordered(&mut self, index: u32) {
+        let node = self.relays[index as usize].node;
+        while let Some(packet) = self.relays[index as usize].in_order.poll() {
+            self.hand_over(node, packet);
+        }
     }
 
     /// The MAC is through with a frame of a relay.
@@ -236,7 +257,10 @@ impl Network {
 
     /// A relay's time has come.
     pub(super) fn wake_relay(&mut self, index: u32) {
-        self.relays[index as usize].relay.handle_timeout(self.now);
+        let seat = &mut self.relays[index as usize];
+        seat.relay.handle_timeout(self.now);
+        seat.in_order.handle_timeout(self.now);
+        self.hand_over_ordered(index);
         self.drain_relay(index);
     }
 
@@ -258,6 +282,18 @@ impl Network {
             }
             self.unsettled.radios.insert(radio);
         }
-        self.agenda.wake(seat.entity, seat.relay.poll_timeout());
+        let due = [seat.relay.poll_timeout(), seat.in_order.poll_timeout()];
+        self.agenda.wake(seat.entity, due.into_iter().flatten().min());
     }
+}
+
+/// What a packet is of TCP, if it has to be in order. Timestamps tick in milliseconds, as Linux's.
+fn segment(packet: &Packet) -> Option<Segment<u32>> {
+    let Body::Segment(tcp::Segment::Data { sequence, sent_at, .. }) = packet.body else {
+        return None;
+    };
+    let begin = sequence as u32;
+    let stamp = (sent_at.as_nanos() / 1_000_000) as u32;
+    let (flow, kind, end) = (packet.flow, SegmentKind::Brings, begin.wrapping_add(1));
+    Some(Segment { flow, kind, begin, end, stamp: Some(stamp) })
 }

@@ -1,7 +1,5 @@
 //! What becomes of the frames that nodes send: underlays, the network, and who bends frames.
 
-use core::time::Duration;
-
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 use corridor_proto::wire::{HEADER_LEN, TAG_LEN};
@@ -15,23 +13,18 @@ use crate::invariants::{Broken, Invariant, ensure};
 use crate::mesh::{Mesh, MeshKind};
 use crate::network::Passage;
 use crate::scenario::Forgery;
+use crate::underlay::{Posted, Room};
 
 impl MeshDriver<'_> {
     pub(super) fn has_room(&mut self, node: usize) -> bool {
-        let ms = self.now.as_nanos() / 1_000_000;
-        let stalls = self.scenario.stalls.iter().filter(|stall| {
-            self.node(stall.station) == node
-                && (u64::from(stall.begin_ms)..stall.end_ms.into()).contains(&ms)
-        });
-        if let Some(end_ms) = stalls.map(|stall| stall.end_ms).max() {
-            self.happen(Time::from_millis(end_ms.into()), Happening::Room(node));
-            return false;
+        let (now, scenario) = (self.now, self.scenario);
+        let stalled = scenario.stalls.iter().map(|stall| stall.station);
+        let own: Vec<u8> = stalled.filter(|&station| self.node(station) == node).collect();
+        let room = self.seats[node].underlay.room(now, scenario, |at| own.contains(&at));
+        if let Room::Stalls(until) = room {
+            self.happen(until, Happening::Room(node));
         }
-        let departures = &mut self.seats[node].departures;
-        while departures.front().is_some_and(|&at| at <= self.now) {
-            departures.pop_front();
-        }
-        departures.len() < usize::from(self.scenario.network.queue_frames)
+        room == Room::Some
     }
 
     pub(super) fn send(
@@ -40,7 +33,7 @@ impl MeshDriver<'_> {
         to: Destination,
         frame: Vec<u8>,
     ) -> Result<(), Broken> {
-        let most = self.seats[from].frame_len;
+        let most = self.seats[from].underlay.frame_len();
         ensure(frame.len() <= most, Invariant::Bounds, || {
             format!("node {from} sent {} bytes, expected {most} at most", frame.len())
         })?;
@@ -103,11 +96,7 @@ impl MeshDriver<'_> {
             self.coverage.add(feature, 1);
         }
         let rate_bps = self.scenario.network.rate_bps;
-        let airtime = Duration::from_nanos(8_000_000_000 * frame.len() as u64 / rate_bps);
-        let seat = &mut self.seats[from];
-        let begin = seat.departures.back().map_or(self.now, |&at| at.max(self.now));
-        let end = begin + airtime;
-        seat.departures.push_back(end);
+        let end = self.seats[from].underlay.depart(self.now, frame.len(), rate_bps);
         self.happen(end, Happening::Room(from));
         if self.recorded.len() < RECORDED_MAX && self.dice.below(4) == 0 {
             self.recorded.push((self.now, frame.to_vec()));
@@ -142,14 +131,9 @@ impl MeshDriver<'_> {
 
     /// Sends a frame for a peer to an address.
     fn post(&mut self, at: Time, (from, peer): (usize, StationId), to: Address, frame: &[u8]) {
-        let is_calm = self.network.is_calm();
-        let Some(internet) = &mut self.network.internet else { return };
-        let source = internet.address(from);
-        let relays = to == THIEF && internet.relays();
-        let passed_on = internet.peer(from, peer).filter(|_| relays);
-        let Some(hearer) = internet.owner(to).or(passed_on) else { return };
-        let to = internet.address(hearer);
-        if !is_calm && internet.is_copied() {
+        let Some(posted) = self.network.post((from, peer), to) else { return };
+        let Posted { hearer, from: source, to, is_copied } = posted;
+        if is_copied {
             // It is there before the original.
             self.coverage.add(Feature::FramesCopied, 1);
             let (bytes, origin) = (frame.to_vec(), Origin::Echo);
