@@ -601,6 +601,7 @@ mod tests {
             hold: Hold::None,
             queue: QueueView::default(),
             packets_held: 0,
+            segments_held: 0,
             ends: 0,
             neighbours: vec![neighbour(false), neighbour(takes)],
         };
