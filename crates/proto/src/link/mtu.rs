@@ -348,13 +348,8 @@ impl PathMtu {
 
     /// Decides what the next round asks, if there is one.
     fn next(&mut self, now: Time) -> Option<()> {
-        if self.phase == Phase::Rest {
-            let raises = now >= self.raise.at && self.in_use < self.lens.max;
-            if raises {
-                self.refuted = self.lens.max + 1;
-                self.raise_later(now);
-            }
-            self.begin(now, if raises { Phase::Search } else { Phase::Confirm });
+        if self.phase == Phase::Rest && !self.raises(now) {
+            self.begin(now, Phase::Confirm);
         }
         if self.phase == Phase::Confirm && self.in_use <= self.confirmed {
             self.phase = Phase::Search;
@@ -375,10 +370,25 @@ impl PathMtu {
         Some(())
     }
 
+    /// Looks for a longer one if it is time. Whether it does.
+    fn raises(&mut self, now: Time) -> bool {
+        let is_due = now >= self.raise.at && self.in_use < self.lens.max;
+        if is_due {
+            self.refuted = self.lens.max + 1;
+            self.raise_later(now);
+            self.begin(now, Phase::Search);
+        }
+        is_due
+    }
+
     /// Rests if what passes and what does not are close.
     fn conclude(&mut self, now: Time) {
         let close = self.refuted - self.confirmed <= PRECISION;
         if self.phase == Phase::Rest || self.in_use > self.confirmed || !close {
+            return;
+        }
+        // Hints one after another, each of which has the length in use confirmed, put nothing off.
+        if self.phase == Phase::Confirm && self.raises(now) {
             return;
         }
         self.phase = Phase::Rest;

@@ -249,6 +249,24 @@ fn a_hint_is_looked_into_and_not_believed() {
     assert!((1_397..=1_400).contains(&run.search.frame_len()), "{}", run.search.frame_len());
 }
 
+/// Each hint put the look for a longer one off until the next rest, which never came.
+#[test]
+fn hints_do_not_put_a_longer_length_off() {
+    let mut path = Path::new(1_452, 20, 0.0, 9);
+    let mut run = Run::new(LENS);
+    run.settle(&mut path, Time::from_millis(5_000)).unwrap();
+    path.mtu = 1_300;
+    run.search.hint(run.now);
+    run.pass(&mut path, Duration::from_secs(2));
+    assert!(run.search.frame_len() <= 1_300);
+    path.mtu = 1_452;
+    for _ in 0..3 {
+        run.search.hint(run.now);
+        run.pass(&mut path, Duration::from_secs(10));
+    }
+    assert_eq!(run.search.frame_len(), 1_452);
+}
+
 #[test]
 fn what_the_interface_refuses_is_never_sent_again() {
     let mut path = Path::new(1_452, 20, 0.0, 6);
