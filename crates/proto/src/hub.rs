@@ -78,7 +78,8 @@ crate::counters! {
         /// Packets dropped because their source is not in the networks of the peer that sent them.
         pub packets_wrong_source: u64,
         /// Packets of peers dropped because they concern the link that they were sent on, as their
-        /// addresses say (link-local ones, or none): nobody passes such on.
+        /// source says (a link-local one that is not in the peer's networks, or none): nobody
+        /// passes such on.
         pub packets_link_local: u64,
         /// Packets that went from one peer to another.
         pub packets_forwarded: u64,
@@ -404,7 +405,7 @@ impl Hub {
         let neighbour = &mut self.neighbours[place];
         let from_and_to = neighbour.station.packet().addresses();
         let is_own = |from| self.networks.place(from) == Some(Place::Neighbour(neighbour.id));
-        if from_and_to.is_some_and(|(from, to)| !is_own(from) && is_of_link(from, to)) {
+        if from_and_to.is_some_and(|(from, _)| !is_own(from) && is_of_link(from, from)) {
             self.stats.packets_link_local += 1;
             return Verdict::Drop;
         }
