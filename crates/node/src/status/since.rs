@@ -48,7 +48,9 @@ impl Status {
     /// What has changed since an earlier status of the same run; none of another one.
     pub fn since(&self, earlier: &Status) -> Option<Since> {
         let span_s = self.uptime_s - earlier.uptime_s;
-        if self.pid != earlier.pid || span_s.is_nan() || span_s <= 0.0 {
+        // Nodes in containers may all have one number.
+        let is_same = (self.pid, &self.name) == (earlier.pid, &earlier.name);
+        if !is_same || span_s.is_nan() || span_s <= 0.0 {
             return None;
         }
         let grown = |name: &str| {
@@ -169,6 +171,7 @@ mod tests {
         assert_eq!(since.peers, peers);
         // Neither another run nor the same moment.
         assert_eq!(later.since(&later), None);
-        assert_eq!(later.since(&Status { pid: 8, ..earlier }), None);
+        assert_eq!(later.since(&Status { pid: 8, ..earlier.clone() }), None);
+        assert_eq!(later.since(&Status { name: "other".into(), ..earlier }), None);
     }
 }
