@@ -179,6 +179,7 @@ fn print(text: &str) -> Result<(), Trouble> {
 }
 
 /// Asks the node of this name, or all that run. Their names, and their statuses as they gave them.
+/// That one of all does not answer is told, and the others are shown.
 fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
     if let Some(name) = name {
         let status = ask(name).map_err(|trouble| match trouble {
@@ -187,16 +188,29 @@ fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
         })?;
         return Ok(vec![(name.to_owned(), status)]);
     }
-    let mut answers = Vec::new();
+    let (mut answers, mut mute) = (Vec::new(), None);
     for name in names()? {
         match ask(&name) {
             Ok(status) => answers.push((name, status)),
             // Left behind, or ended just now.
             Err(Trouble::NotRunning { .. }) => {}
+            Err(trouble @ Trouble::NoAnswer { .. }) => {
+                if let Some(before) = mute.replace(trouble) {
+                    eprintln!("corridor: {before}");
+                }
+            }
             Err(trouble) => return Err(trouble),
         }
     }
-    if answers.is_empty() { Err(Trouble::NoneRunning) } else { Ok(answers) }
+    match mute {
+        Some(trouble) if answers.is_empty() => Err(trouble),
+        None if answers.is_empty() => Err(Trouble::NoneRunning),
+        Some(trouble) => {
+            eprintln!("corridor: {trouble}");
+            Ok(answers)
+        }
+        None => Ok(answers),
+    }
 }
 
 /// Names of the nodes that run.
