@@ -13,7 +13,7 @@ use corridor_proto::{Certainty, Destination, FrameLens, PeerBook, Role, StationI
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use super::outbox::Outbox;
+use super::outbox::{GivenUp, Outbox};
 use super::{
     Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
     send_buffer_bytes, tell_place,
@@ -297,20 +297,24 @@ impl Ethernet {
                     lost += 1;
                     self.outbox.drop_front();
                 }
-                Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
-                    if self.outbox.is_front_long() {
-                        self.news.put(News::TooLong);
+                Sent::Busy { wakes: true } => return Ok(self.busy(now, lost, true)),
+                Sent::Busy { wakes: false } => match self.outbox.give_up(now) {
+                    GivenUp { frames: 0, .. } => return Ok(self.busy(now, lost, false)),
+                    GivenUp { frames, says_too_long } => {
+                        if says_too_long {
+                            self.news.put(News::TooLong);
+                        }
+                        lost += frames as u64;
                     }
-                    lost += 1;
-                    self.outbox.drop_front();
-                }
-                Sent::Busy { wakes } => {
-                    let retry = self.outbox.note_busy(now);
-                    return Ok(Flushed { lost, busy: Some(Busy { wakes, retry }) });
-                }
+                },
             }
         }
         Ok(Flushed { lost, busy: None })
+    }
+
+    fn busy(&mut self, now: Time, lost: u64, wakes: bool) -> Flushed {
+        let retry = self.outbox.note_busy(now);
+        Flushed { lost, busy: Some(Busy { wakes, retry }) }
     }
 
     fn refused(&self, len: usize, error: io::Error) -> Result<Sent, NodeError> {

@@ -27,13 +27,12 @@ const RETRY_DIVISOR: u32 = 16;
 
 /// A frame for which there was no room for so long is dropped: it is of no use any more.
 const HELD_MAX: Duration = Duration::from_secs(5);
-/// The same of a long one. There are interfaces that refuse what is too long as if they were full,
-/// and would keep all others waiting behind it, among them the probes that show what it is. Where
-/// 1500 bytes take longer, on less than 48 kbit/s, a full queue costs frames.
+/// The same of a long one, and of what waits behind it and is no shorter. There are interfaces that
+/// refuse what is too long as if they were full, and would keep all others waiting behind it, among
+/// them the probes that show what it is. Where 1500 bytes take longer, on less than 48 kbit/s, a
+/// full queue costs frames. A long probe, many of which may be refused in one search, waits not at
+/// all: it would hold up all peers.
 const LONG_HELD_MAX: Duration = Duration::from_millis(250);
-/// The same of a long probe, many of which may be refused in one search. Where 1500 bytes take
-/// longer, on less than 600 kbit/s, a full queue makes them look missed.
-const PROBE_HELD_MAX: Duration = Duration::from_millis(20);
 /// No frame up to this length is refused for it, with the header of its layer: every path carries
 /// that of IPv4 (RFC 791, Section 3.1).
 const SHORT_MAX: usize = 576;
@@ -157,20 +156,30 @@ impl<A: Copy + PartialEq> Outbox<A> {
         ((now - since) / RETRY_DIVISOR).clamp(RETRY_MIN, RETRY_MAX)
     }
 
-    /// Whether the frame at the front is not to be offered again, after the kernel had no room for
-    /// it: a long one may never be taken.
-    pub(super) fn gives_up(&self, now: Time) -> bool {
-        let held_max = match self.frames.get(self.done) {
-            Some(front) if front.bytes.len() > SHORT_MAX && front.alone => PROBE_HELD_MAX,
-            Some(front) if front.bytes.len() > SHORT_MAX => LONG_HELD_MAX,
-            _ => HELD_MAX,
-        };
-        self.busy_since.is_some_and(|since| now - since > held_max)
-    }
-
-    /// Whether the frame at the front may have been refused for its length.
-    pub(super) fn is_front_long(&self) -> bool {
-        self.front().is_some_and(|(_, frame)| frame.len() > SHORT_MAX)
+    /// The kernel has no room for the frame at the front, and nobody tells when it has. Drops what
+    /// is not to be offered again: a long one may never be taken.
+    pub(super) fn give_up(&mut self, now: Time) -> GivenUp {
+        let none = GivenUp { frames: 0, says_too_long: false };
+        let Some(front) = self.frames.get(self.done) else { return none };
+        let len = front.bytes.len();
+        let is_long = len > SHORT_MAX;
+        if is_long && front.alone {
+            self.drop_front();
+            return GivenUp { frames: 1, says_too_long: false };
+        }
+        let held_max = if is_long { LONG_HELD_MAX } else { HELD_MAX };
+        if self.busy_since.is_none_or(|since| now - since <= held_max) {
+            return none;
+        }
+        // What is no shorter has waited as long, and would be refused as well, one by one.
+        let before = self.waiting();
+        let mut at = 0;
+        self.frames.retain(|queued| {
+            at += 1;
+            at <= self.done || queued.bytes.len() < len
+        });
+        (self.limit, self.busy_since) = (1, None);
+        GivenUp { frames: before - self.waiting(), says_too_long: is_long }
     }
 
     /// All that waits is lost. How many frames that were.
@@ -185,6 +194,15 @@ impl<A: Copy + PartialEq> Outbox<A> {
         self.frames.clear();
         self.done = 0;
     }
+}
+
+/// What is dropped for which there was no room for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GivenUp {
+    /// How many frames; 0: they are to be offered again.
+    pub(super) frames: usize,
+    /// They may have been refused for their length.
+    pub(super) says_too_long: bool,
 }
 
 /// Frames that may go as one datagram.
@@ -339,14 +357,13 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_never_taken_does_not_hold_up_the_others_for_ever() {
-        let mut outbox = outbox(&[(&[A], b"long"), (&[A], b"short")]);
+        let mut outbox = outbox(&[(&[A], b"longer"), (&[A], b"short")]);
         outbox.note_busy(Time::ZERO);
-        assert!(!outbox.gives_up(Time::ZERO + HELD_MAX));
+        assert_eq!(outbox.give_up(Time::ZERO + HELD_MAX).frames, 0);
         let late = Time::ZERO + HELD_MAX + Duration::from_nanos(1);
-        assert!(outbox.gives_up(late));
-        outbox.drop_front();
+        assert_eq!(outbox.give_up(late), GivenUp { frames: 1, says_too_long: false });
         outbox.note_busy(late);
-        assert!(!outbox.gives_up(late), "the next one has its own time");
+        assert_eq!(outbox.give_up(late).frames, 0, "the next one has its own time");
     }
 
     /// What was too long for an interface that says so as if it was full had all others wait for
@@ -357,16 +374,47 @@ mod tests {
             (SHORT_MAX, false, HELD_MAX),
             (SHORT_MAX, true, HELD_MAX),
             (SHORT_MAX + 1, false, LONG_HELD_MAX),
-            (SHORT_MAX + 1, true, PROBE_HELD_MAX),
         ] {
             let mut outbox = Outbox::new();
             outbox.push([A], (b"", &vec![0; len]), alone);
-            assert!(!outbox.gives_up(Time::ZERO), "a queue may be full at the moment");
+            assert_eq!(outbox.give_up(Time::ZERO).frames, 0, "it may be full at the moment");
             outbox.note_busy(Time::ZERO);
-            assert!(!outbox.gives_up(Time::ZERO + held_max), "{len} {alone}");
-            assert!(outbox.gives_up(Time::ZERO + held_max + Duration::from_nanos(1)));
-            assert_eq!(outbox.is_front_long(), len > SHORT_MAX);
+            assert_eq!(outbox.give_up(Time::ZERO + held_max).frames, 0, "{len} {alone}");
+            let given_up = outbox.give_up(Time::ZERO + held_max + Duration::from_nanos(1));
+            assert_eq!(given_up, GivenUp { frames: 1, says_too_long: len > SHORT_MAX });
+            assert!(outbox.is_empty());
         }
+    }
+
+    /// Probes to one peer held up all others of a hub.
+    #[test]
+    fn a_long_probe_that_is_refused_does_not_wait() {
+        let mut outbox = Outbox::new();
+        outbox.push([A], (b"", &[1; SHORT_MAX + 1]), true);
+        outbox.push([B], (b"", &[2; SHORT_MAX + 9]), false);
+        assert_eq!(outbox.give_up(Time::ZERO), GivenUp { frames: 1, says_too_long: false });
+        assert_eq!(outbox.front().map(|(to, _)| to), Some(B), "others wait for room");
+        assert_eq!(outbox.give_up(Time::ZERO).frames, 0);
+    }
+
+    /// A batch that had been made before an interface began to refuse long frames took a quarter of
+    /// a second for each of them.
+    #[test]
+    fn what_is_no_shorter_than_a_frame_that_is_given_up_goes_with_it() {
+        let mut outbox = Outbox::new();
+        fill_and_send(&mut outbox, Time::ZERO, 7);
+        outbox.push([A], (b"", &[0; 1_500]), false);
+        for len in [1_400, 1_400, 700, 1_500, 60] {
+            outbox.push([A], (b"", &vec![len as u8; len]), false);
+        }
+        outbox.push([B], (b"", &[0; 1_400]), false);
+        outbox.note_taken(Time::ZERO, 1);
+        outbox.note_busy(Time::ZERO);
+        let late = Time::ZERO + LONG_HELD_MAX + Duration::from_nanos(1);
+        assert_eq!(outbox.give_up(late), GivenUp { frames: 4, says_too_long: true });
+        assert_eq!(outbox.limit, 1, "and the next ones are made one by one");
+        let left = outbox.iter().map(|(_, frame)| (frame.len(), frame[0]));
+        assert_eq!(left.collect::<Vec<_>>(), [(700, 700_usize as u8), (60, 60)]);
     }
 
     #[test]

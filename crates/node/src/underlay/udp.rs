@@ -13,7 +13,7 @@ use nix::sys::socket::{
     SockaddrStorage, bind, connect, getsockname, recvmsg, sendmsg, sendto, socket,
 };
 
-use super::outbox::{Outbox, Run};
+use super::outbox::{GivenUp, Outbox, Run};
 use super::{
     Address, Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
     send_buffer_bytes, tell_place,
@@ -298,14 +298,16 @@ impl Udp {
                     lost += 1;
                     self.outbox.drop_front();
                 }
-                Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
-                    if self.outbox.is_front_long() {
-                        self.news.put(News::TooLong);
+                Sent::Busy { wakes: true } => return Ok(self.busy(now, lost, true)),
+                Sent::Busy { wakes: false } => match self.outbox.give_up(now) {
+                    GivenUp { frames: 0, .. } => return Ok(self.busy(now, lost, false)),
+                    GivenUp { frames, says_too_long } => {
+                        if says_too_long {
+                            self.news.put(News::TooLong);
+                        }
+                        lost += frames as u64;
                     }
-                    lost += 1;
-                    self.outbox.drop_front();
-                }
-                Sent::Busy { wakes } => return Ok(self.busy(now, lost, wakes)),
+                },
             }
         }
         Ok(Flushed { lost, busy: None })
