@@ -113,6 +113,14 @@ impl TunConfig {
         self.routes.iter().filter(wanted).copied().collect()
     }
 
+    /// Whether one of its addresses is of its link alone.
+    pub(crate) fn has_link(&self) -> bool {
+        self.addresses.iter().any(|of| match of.addr() {
+            IpAddr::V4(v4) => v4.is_link_local(),
+            IpAddr::V6(v6) => v6.is_unicast_link_local(),
+        })
+    }
+
     /// Where in the file IPv6 comes in, if it does.
     fn first_ipv6(&self) -> Option<String> {
         let find = |networks: &[IpNet]| networks.iter().position(|net| net.addr().is_ipv6());

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::packet::concerns_link;
 use corridor_proto::{
     Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, PacketOutcome,
     RelayStation, StationId,
@@ -568,7 +567,7 @@ impl Driver {
             let now = self.clock.now();
             for index in 0..count {
                 let packet = tun.packet(index);
-                if concerns_link(packet) {
+                if tun.is_of_own_link(packet) {
                     self.io.packets_of_own_link += 1;
                     continue;
                 }

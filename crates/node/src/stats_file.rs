@@ -86,7 +86,8 @@ corridor_proto::counters! {
         /// Batches of packets of which the host did not take all.
         pub(crate) packets_untaken: u64,
         /// Packets of the host's kernel that concern the link of the TUN device alone, behind which
-        /// there is none: router solicitations, neighbour discovery, multicast listeners.
+        /// there is none: router solicitations, neighbour discovery, multicast listeners. With a
+        /// link-local address in `tun.addresses` they cross.
         pub(crate) packets_of_own_link: u64,
         /// Waits for something to happen.
         pub(crate) wakeups: u64,

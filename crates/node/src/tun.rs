@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use corridor_proto::packet::PacketRef;
+use corridor_proto::packet::{PacketRef, concerns_link};
 use ipnet::IpNet;
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
@@ -39,8 +39,10 @@ pub(crate) struct Tun {
     device: SyncDevice,
     name: String,
     index: u32,
-    /// Nobody has set it down.
-    is_up: bool,
+    /// Whether it is up, as the kernel has told; `None`: not yet.
+    is_up: Option<bool>,
+    /// It has an address of its link: somebody means to speak to neighbours there.
+    has_link: bool,
     routes: Vec<IpNet>,
     /// What leads everything else into the device, where it is the default route.
     default_route: Option<DefaultRoute>,
@@ -81,7 +83,8 @@ impl Tun {
             device,
             name: name.clone(),
             index,
-            is_up: true,
+            is_up: None,
+            has_link: config.has_link(),
             routes: Vec::new(),
             default_route: None,
             whole: vec![0; VIRTIO_NET_HDR_LEN + PACKET_LEN_MAX],
@@ -221,6 +224,11 @@ impl Tun {
     /// The packet at `index` of those received last.
     pub(crate) fn packet(&self, index: usize) -> &[u8] {
         &self.packets[index][..self.lens[index]]
+    }
+
+    /// Whether a packet is what the kernel says to the link by itself, where nobody else does.
+    pub(crate) fn is_of_own_link(&self, packet: &[u8]) -> bool {
+        !self.has_link && concerns_link(packet)
     }
 
     /// Takes a packet for the host, at the latest until [`Tun::flush`].

@@ -106,7 +106,10 @@ pub(super) struct TunTable {
     #[schemars(with = "String", default = "tun_name_default")]
     #[schemars(extend("x-expected" = "an interface name of 1 to 15 characters"))]
     pub(super) name: InterfaceName,
-    /// Its addresses, each with the length of the subnet that both ends share.
+    /// Its addresses, each with the length of the subnet that both ends share. What speaks to
+    /// neighbours over the tunnel, as OSPFv3, Babel, radvd and igmpproxy do, needs a link-local one
+    /// here (fe80::1/64), which no kernel makes by itself; without one, multicast listeners'
+    /// messages and neighbour discovery do not cross.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     #[schemars(extend(
