@@ -66,6 +66,11 @@ impl DefaultRoute {
         }
         Ok(added)
     }
+
+    /// Makes one of the routes again, which went when the device was set down; the rules stay.
+    pub(crate) fn add_again(&self, index: u32, route: IpNet) -> Result<(), NodeError> {
+        netlink::add_route_to(index, &self.name, route, self.table)
+    }
 }
 
 impl Drop for DefaultRoute {

@@ -75,7 +75,7 @@ pub enum NodeError {
         /// What was tried.
         action: String,
         /// What the kernel says.
-        reason: String,
+        reason: io::Error,
     },
     /// Another call to the system failed.
     #[error("cannot {action}: {source}")]
@@ -99,6 +99,12 @@ impl NodeError {
             io::ErrorKind::PermissionDenied => NodeError::Permission { action, capability },
             _ => NodeError::System { action, source },
         }
+    }
+
+    /// Whether what was to be made is there already.
+    pub(crate) fn is_there_already(&self) -> bool {
+        matches!(self, NodeError::Netlink { reason, .. }
+            if reason.kind() == io::ErrorKind::AlreadyExists)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Links, addresses and routes over netlink.
 //!
-//! Netlink is spoken before the first packet, after the last one, and while an interface is gone,
-//! so each call runs on a runtime of its own that ends with it; the run loop never sees it.
+//! It is spoken before the first packet, after the last one, and while an interface is gone or has
+//! just changed, so each call runs on a runtime of its own that ends with it; the run loop never
+//! sees it. What the kernel tells unasked is read in [`links`](crate::links).
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -241,8 +242,11 @@ fn refusal(action: &str, error: &rtnetlink::Error) -> NodeError {
         Some(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
             NodeError::system(action, CAP_NET_ADMIN, source)
         }
-        Some(source) => NodeError::Netlink { action: action.into(), reason: source.to_string() },
-        None => NodeError::Netlink { action: action.into(), reason: error.to_string() },
+        Some(source) => NodeError::Netlink { action: action.into(), reason: source },
+        None => {
+            let reason = std::io::Error::other(error.to_string());
+            NodeError::Netlink { action: action.into(), reason }
+        }
     }
 }
 

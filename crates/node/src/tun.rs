@@ -116,12 +116,19 @@ impl Tun {
         Ok(())
     }
 
+    /// Whether this is the number of the device.
+    pub(crate) fn is(&self, index: u32) -> bool {
+        index == self.index
+    }
+
     /// The device was set up or down, or something else about it has changed.
     pub(crate) fn note_link(&mut self, is_up: bool, config: &TunConfig) {
-        if is_up == self.is_up {
+        let before = self.is_up;
+        // As it is made it is down, which is no news.
+        self.is_up = before.map(|_| is_up).or(is_up.then_some(true));
+        if before.is_none() || self.is_up == before {
             return;
         }
-        self.is_up = is_up;
         let name = &self.name;
         if is_up {
             tracing::info!("{name} is up again");
@@ -131,20 +138,27 @@ impl Tun {
         }
     }
 
+    /// Nobody knows what has become of the device meanwhile.
+    pub(crate) fn note_missed(&self, config: &TunConfig) {
+        if self.is_up == Some(true) {
+            self.restore(config);
+        }
+    }
+
     /// Makes addresses and routes again that the kernel took away when the device was set down.
-    /// What is still there stays.
-    fn restore(&mut self, config: &TunConfig) {
+    /// What is still there stays. If the device is down by now, this fails, and is done again when
+    /// it is up.
+    fn restore(&self, config: &TunConfig) {
         let (index, name) = (self.index, &self.name);
         let addresses = config.addresses.iter().map(|&it| netlink::add_address(index, name, it));
         let routes = self.routes.iter().map(|&it| netlink::add_route(index, name, it));
-        for failed in addresses.chain(routes).filter_map(Result::err) {
-            // Most of them are there.
-            tracing::debug!("{failed}");
-        }
-        if self.default_route.take().is_some() {
-            match DefaultRoute::add(index, name, config.routes_of(true)) {
-                Ok(added) => self.default_route = added,
-                Err(error) => tracing::error!("{error}"),
+        let of_default = |it| self.default_route.as_ref().map(|by| by.add_again(index, it));
+        let default = config.routes_of(true).into_iter().filter_map(of_default);
+        for failed in addresses.chain(routes).chain(default).filter_map(Result::err) {
+            if failed.is_there_already() {
+                tracing::debug!("{failed}");
+            } else {
+                tracing::warn!("{failed}");
             }
         }
     }

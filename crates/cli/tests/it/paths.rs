@@ -488,6 +488,18 @@ fn a_default_route_leads_everything_through_the_tunnel_but_the_tunnel() {
             assert_eq!(rules(), 4);
             let daemon = up();
             stream(&near, &far, world[0].parse().unwrap(), 300_000);
+            // Down again before the daemon has heard that it is up: the routes cannot be made then,
+            // and have to be when it is up for good.
+            daemon.signal(Signal::SIGSTOP);
+            ["down", "up", "down"].map(|to| near.ip(&format!("link set cor0 {to}")));
+            daemon.signal(Signal::SIGCONT);
+            let heard = || daemon.log().matches("cor0 was set down").count() == 2;
+            assert!(until(|| heard().then_some(())).is_some(), "{}", daemon.log());
+            near.ip("link set cor0 up");
+            let leads = |it: &&str| near.ip(&format!("route get {it}")).contains("cor0");
+            let back = until(|| world.iter().all(|it| leads(&it)).then_some(()));
+            assert!(back.is_some() && rules() == 4, "{}", daemon.log());
+            world.iter().for_each(|it| echo(&near, &far, it.parse().unwrap(), 1_000));
             stop([daemon]);
             ends.store(true, Ordering::Relaxed);
             names.join().unwrap()
