@@ -1,25 +1,35 @@
 //! What the kernel tells of interfaces when it happens: one was set up or down, or has another MTU.
 //!
 //! Nobody else tells that an MTU was raised, or that the TUN device was set down while the host
-//! has nothing to send. What is missed because there was too much is not asked for: all that hangs
-//! on it shows sooner or later in another way.
+//! has nothing to send. All are asked for at first, so that a raise is known for one, and again
+//! when something was missed because there was too much; the kernel answers among the rest.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use netlink_packet_core::{NetlinkBuffer, NlasIterator};
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NlasIterator,
+};
+use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send,
+    socket,
 };
 
 /// Room for what one call receives: the kernel puts at most 32 KiB into it (netlink(7)).
 const RECEIVED_MAX: usize = 1 << 15;
 /// Datagrams that are read in a row: packets do not wait for many interfaces.
 const READS_MAX: usize = 16;
+/// Interfaces whose MTU is remembered; that those beyond take more by now is not noticed.
+const LINKS_MAX: usize = 4_096;
 
 // linux/rtnetlink.h and linux/if_link.h.
 const GROUP_LINK: u32 = 1;
 const NEW_LINK: u16 = 16;
+const DELETED_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
+const HEADER_LEN: usize = 16;
 const IFINFOMSG_LEN: usize = 16;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -28,16 +38,45 @@ const IFLA_MTU: u16 = 4;
 pub(crate) struct LinkWatch {
     socket: OwnedFd,
     room: Vec<u8>,
+    /// What each takes, bytes, as was told last.
+    mtus: BTreeMap<u32, usize>,
+    /// An answer to the question about all of them is under way.
+    asked: bool,
+    /// They are to be asked for again.
+    ask_again: bool,
+}
+
+/// What was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// How interfaces are, oldest first.
+    pub(crate) states: Vec<LinkState>,
+    /// There was more than there was room for: how interfaces are is told again, and not what they
+    /// were meanwhile.
+    pub(crate) missed: bool,
 }
 
 /// How an interface is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkState {
+    /// Its number, which stays when it is given another name.
+    pub(crate) index: u32,
     pub(crate) name: String,
     /// Whether it was set up.
     pub(crate) up: bool,
     /// Longest payload, bytes.
     pub(crate) mtu: usize,
+    /// What it took before, where that is known to be something else.
+    pub(crate) mtu_before: Option<usize>,
+}
+
+/// A message of the kernel.
+#[derive(Debug, PartialEq, Eq)]
+enum Message {
+    State(LinkState),
+    Gone(u32),
+    /// All interfaces have been told of, or will not be.
+    Answered,
 }
 
 impl LinkWatch {
@@ -46,7 +85,10 @@ impl LinkWatch {
         let kind = SockType::Raw;
         let socket = socket(AddressFamily::Netlink, kind, flags, SockProtocol::NetlinkRoute)?;
         bind(socket.as_raw_fd(), &NetlinkAddr::new(0, GROUP_LINK))?;
-        Ok(LinkWatch { socket, room: vec![0; RECEIVED_MAX] })
+        let (room, mtus) = (vec![0; RECEIVED_MAX], BTreeMap::new());
+        let mut watch = LinkWatch { socket, room, mtus, asked: false, ask_again: true };
+        watch.ask();
+        Ok(watch)
     }
 
     /// What to wait on.
@@ -54,32 +96,76 @@ impl LinkWatch {
         self.socket.as_fd()
     }
 
-    /// What was told since this was asked last, oldest first.
-    pub(crate) fn read(&mut self) -> Vec<LinkState> {
-        let mut states = Vec::new();
+    /// Asks how all interfaces are, if that is wanted and no answer is under way.
+    fn ask(&mut self) {
+        if !self.ask_again || self.asked {
+            return;
+        }
+        let mut request = [0; HEADER_LEN + IFINFOMSG_LEN];
+        let len = request.len() as u32;
+        request[..4].copy_from_slice(&len.to_ne_bytes());
+        request[4..6].copy_from_slice(&GET_LINK.to_ne_bytes());
+        request[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
+        self.asked = send(self.socket.as_raw_fd(), &request, MsgFlags::MSG_DONTWAIT).is_ok();
+        self.ask_again = !self.asked;
+    }
+
+    /// What was told since this was asked last.
+    pub(crate) fn read(&mut self) -> Heard {
+        let mut messages = Vec::new();
+        let mut missed = false;
         for _ in 0..READS_MAX {
-            // Whatever the error is, what comes after it can be read.
             match recv(self.socket.as_raw_fd(), &mut self.room, MsgFlags::MSG_DONTWAIT) {
-                Ok(len) => read_messages(&self.room[..len], &mut states),
+                Ok(len) => read_messages(&self.room[..len], &mut messages),
+                Err(Errno::ENOBUFS) => missed = true,
+                // Whatever the error is, what comes after it can be read.
                 Err(_) => break,
             }
         }
-        states
+        self.ask_again |= missed;
+        let states = messages.into_iter().filter_map(|message| self.note(message)).collect();
+        self.ask();
+        Heard { states, missed }
+    }
+
+    fn note(&mut self, message: Message) -> Option<LinkState> {
+        match message {
+            Message::State(mut state) => {
+                if self.mtus.len() < LINKS_MAX || self.mtus.contains_key(&state.index) {
+                    let before = self.mtus.insert(state.index, state.mtu);
+                    state.mtu_before = before.filter(|&before| before != state.mtu);
+                }
+                return Some(state);
+            }
+            Message::Gone(index) => {
+                self.mtus.remove(&index);
+            }
+            Message::Answered => self.asked = false,
+        }
+        None
     }
 }
 
 /// Reads the messages of a datagram.
-fn read_messages(mut datagram: &[u8], states: &mut Vec<LinkState>) {
+fn read_messages(mut datagram: &[u8], messages: &mut Vec<Message>) {
     while let Ok(message) = NetlinkBuffer::new_checked(datagram) {
-        if message.message_type() == NEW_LINK {
-            states.extend(read_link(message.payload()));
+        match message.message_type() {
+            NEW_LINK => messages.extend(read_link(message.payload()).map(Message::State)),
+            DELETED_LINK => messages.extend(index(message.payload()).map(Message::Gone)),
+            NLMSG_DONE | NLMSG_ERROR => messages.push(Message::Answered),
+            _ => {}
         }
         let len = (message.length() as usize).next_multiple_of(4);
         datagram = datagram.get(len.max(1)..).unwrap_or_default();
     }
 }
 
+fn index(payload: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(*payload.get(4..)?.first_chunk()?))
+}
+
 fn read_link(payload: &[u8]) -> Option<LinkState> {
+    let index = index(payload)?;
     let flags = u32::from_ne_bytes(*payload.get(8..)?.first_chunk()?);
     let (mut name, mut mtu) = (None, None);
     for nla in NlasIterator::new(payload.get(IFINFOMSG_LEN..)?) {
@@ -93,7 +179,8 @@ fn read_link(payload: &[u8]) -> Option<LinkState> {
             _ => {}
         }
     }
-    Some(LinkState { name: name?, up: flags & libc::IFF_UP as u32 != 0, mtu: mtu? })
+    let up = flags & libc::IFF_UP as u32 != 0;
+    Some(LinkState { index, name: name?, up, mtu: mtu?, mtu_before: None })
 }
 
 #[cfg(test)]
@@ -102,8 +189,9 @@ mod tests {
 
     /// A message about an interface, as the kernel of this machine writes it.
     fn message(kind: u16, flags: u32, attributes: &[(u16, &[u8])]) -> Vec<u8> {
-        let mut bytes = vec![0; 16 + IFINFOMSG_LEN];
+        let mut bytes = vec![0; HEADER_LEN + IFINFOMSG_LEN];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[20] = 7;
         bytes[24..28].copy_from_slice(&flags.to_ne_bytes());
         for (kind, value) in attributes {
             bytes.extend(((4 + value.len()) as u16).to_ne_bytes());
@@ -121,13 +209,18 @@ mod tests {
         let mtu = 1_400_u32.to_ne_bytes();
         let named: [(u16, &[u8]); 3] = [(IFLA_IFNAME, b"eth0\0"), (1, &[2; 6]), (IFLA_MTU, &mtu)];
         let mut datagram = message(NEW_LINK, 0x1001, &named);
-        datagram.extend(message(17, 0, &named));
+        datagram.extend(message(DELETED_LINK, 0, &named));
         datagram.extend(message(NEW_LINK, 0x1000, &named));
         datagram.extend(message(NEW_LINK, 1, &[(IFLA_MTU, &mtu)]));
-        let mut states = Vec::new();
-        read_messages(&datagram, &mut states);
-        let state = |up| LinkState { name: "eth0".into(), up, mtu: 1_400 };
-        assert_eq!(states, [state(true), state(false)]);
+        datagram.extend(message(NLMSG_DONE, 0, &[]));
+        let mut messages = Vec::new();
+        read_messages(&datagram, &mut messages);
+        let state = |up| {
+            let name = "eth0".into();
+            Message::State(LinkState { index: 7, name, up, mtu: 1_400, mtu_before: None })
+        };
+        let all = [state(true), Message::Gone(7), state(false), Message::Answered];
+        assert_eq!(messages, all);
         // Nothing that is cut off, or garbage, does more than be left out.
         for len in 0..datagram.len() {
             read_messages(&datagram[..len], &mut Vec::new());
@@ -137,5 +230,45 @@ mod tests {
             garbage[at] ^= 0xff;
             read_messages(&garbage, &mut Vec::new());
         }
+    }
+
+    /// Needs no privilege: all may ask the kernel, and the loopback interface is everywhere.
+    #[test]
+    fn what_there_is_is_asked_for_at_first_and_when_something_was_missed() {
+        let mut watch = LinkWatch::open().expect("netlink");
+        let mut told = || {
+            let heard = (0..1_000).find_map(|_| {
+                let states = watch.read().states;
+                let there = states.iter().any(|state| state.name == "lo");
+                if !there {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                there.then_some(())
+            });
+            assert!(heard.is_some(), "nothing was told");
+            while watch.asked {
+                watch.read();
+            }
+            watch.ask_again = true;
+        };
+        told();
+        told();
+    }
+
+    #[test]
+    fn a_raise_is_known_for_one() {
+        let mut watch = LinkWatch::open().expect("netlink");
+        let mut before = |index, mtu| {
+            let state = LinkState { index, name: "v".into(), up: true, mtu, mtu_before: None };
+            watch.note(Message::State(state)).and_then(|state| state.mtu_before)
+        };
+        assert_eq!(
+            [(1_000_000, 1_400), (1_000_000, 1_500)].map(|(a, b)| before(a, b)),
+            [None, Some(1_400)]
+        );
+        assert_eq!(
+            [(1_000_000, 1_500), (1_000_001, 1_500)].map(|(a, b)| before(a, b)),
+            [None, None]
+        );
     }
 }

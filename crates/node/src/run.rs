@@ -146,6 +146,9 @@ struct Ready {
 impl Driver {
     fn start(config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
+        // Before the first look at an interface: no change is missed.
+        let links = LinkWatch::open()
+            .inspect_err(|error| tracing::debug!("nobody tells of interfaces: {error}"));
         let underlay = Underlay::open(&config, clock.now())?;
         let entropy = random()?;
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
@@ -175,9 +178,6 @@ impl Driver {
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
         let gate = Gate::new(config.id, &config.security, random()?, clock.now())
             .with_networks(Source::network);
-        // Before the last look at an interface: no change is missed.
-        let links = LinkWatch::open()
-            .inspect_err(|error| tracing::debug!("nobody tells of interfaces: {error}"));
         Ok(Driver {
             watch: Watch { links: links.ok(), verbose: Verbose::default() },
             control: open_control(&name, &config),
@@ -248,13 +248,16 @@ impl Driver {
     /// Takes note of what the kernel tells of interfaces.
     fn hear_of_links(&mut self) {
         let Some(links) = &mut self.watch.links else { return };
-        for link in links.read() {
-            match (&mut self.tun, &self.config.tun) {
-                (Some(tun), Some(config)) if config.name == link.name => {
-                    tun.note_link(link.up, config);
-                }
-                _ => self.underlay.note_link(&link),
+        let (now, heard) = (self.clock.now(), links.read());
+        let mut tun = self.tun.as_mut().zip(self.config.tun.as_ref());
+        for link in heard.states {
+            match &mut tun {
+                Some((tun, config)) if tun.is(link.index) => tun.note_link(link.up, config),
+                _ => self.underlay.note_link(now, &link),
             }
+        }
+        if let Some((tun, config)) = tun.filter(|_| heard.missed) {
+            tun.note_missed(config);
         }
     }
 

@@ -244,10 +244,10 @@ impl Underlay {
     }
 
     /// The kernel says how an interface is.
-    pub(crate) fn note_link(&mut self, link: &LinkState) {
+    pub(crate) fn note_link(&mut self, now: Time, link: &LinkState) {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.note_link(link),
-            Underlay::Udp(udp) => udp.note_link(),
+            Underlay::Udp(udp) => udp.note_link(now, link),
         }
     }
 

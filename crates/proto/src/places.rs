@@ -419,11 +419,6 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         peer.place.map(|place| place.address)
     }
 
-    /// Where the peers are taken to be, as far as anything is known of it.
-    pub fn known_addresses(&self) -> impl Iterator<Item = A> {
-        self.peers.iter().filter_map(|peer| peer.place.map(|place| place.address))
-    }
-
     /// Where a station is, if nobody else needs to hear what it is told: the configuration says so,
     /// or it has shown it, and frames of its session have come from there of late. What has only
     /// come from an address once, and may be a recording, is no reason to speak there alone.

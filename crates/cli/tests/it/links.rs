@@ -1,7 +1,6 @@
 //! Interfaces that are changed while a daemon runs, and what it tells of all that on request.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use crate::paths::echo;
 use crate::support::{Daemon, Namespace, Place, corridor, endpoint, stream, until, with_net};
@@ -55,10 +54,9 @@ impl Pair {
     }
 }
 
-/// Said until a second of a kind came, or a time has passed. When the second came.
-fn again(daemon: &Daemon, words: &str, times: usize) -> Option<Duration> {
-    let start = Instant::now();
-    until(|| (daemon.log().matches(words).count() >= times).then(|| start.elapsed()))
+/// Waits until something was said so many times. Whether it was.
+fn again(daemon: &Daemon, words: &str, times: usize) -> bool {
+    until(|| (daemon.log().matches(words).count() >= times).then_some(())).is_some()
 }
 
 /// It took ten minutes until a raised MTU was used.
@@ -78,11 +76,14 @@ fn an_interface_whose_mtu_is_raised_is_followed_at_once() {
             pair.meet(1_280);
             pair.near.ip("link set v0 mtu 1300");
             pair.daemons[0].wait_for(&format!("carries frames of {less} bytes"));
-            let before = pair.daemons[0].log().matches(&format!("frames of {full} bytes")).count();
+            let count = |words: &str| pair.daemons[0].log().matches(words).count();
+            let (carries, looked) =
+                (format!("carries frames of {full} bytes"), "the paths to all peers may be others");
+            let before = (count(&carries), count(looked));
             pair.near.ip("link set v0 mtu 1500");
-            let took = again(&pair.daemons[0], &format!("frames of {full} bytes"), before + 1);
-            // Seconds before what has fallen would be looked into by itself.
-            assert!(took.is_some_and(|it| it < Duration::from_secs(10)), "{took:?}");
+            // Because of that, and not as what has fallen is looked into by itself.
+            assert!(again(&pair.daemons[0], looked, before.1 + 1), "{}", pair.daemons[0].log());
+            assert!(again(&pair.daemons[0], &carries, before.0 + 1), "{}", pair.daemons[0].log());
             pair.meet(1_400);
             pair.stop();
         }
@@ -104,10 +105,10 @@ fn a_device_that_is_set_down_is_told_of_once_and_works_again_when_it_is_up() {
         for times in 1..=2 {
             pair.near.ip("link set cor0 down");
             let told = again(&pair.daemons[0], "cor0 was set down: nothing goes through it", times);
-            assert!(told.is_some());
+            assert!(told);
             pair.near.ip("link set cor0 txqueuelen 400");
             pair.near.ip("link set cor0 up");
-            assert!(again(&pair.daemons[0], "cor0 is up again", times).is_some());
+            assert!(again(&pair.daemons[0], "cor0 is up again", times));
             pair.meet(500);
             routes(&pair);
             assert_eq!(pair.daemons[0].log().matches("was set down").count(), times);
@@ -159,7 +160,17 @@ fn who_asks_for_more_is_told_more() {
             socket.send_to(&[7; 100], "192.168.7.2:4242").unwrap();
         });
         far.wait_for("a frame of 100 bytes from 192.168.7.2:");
-        far.wait_for("frames_rejected: 1 more. Frames that did not open");
+        // On a busy machine others may be counted with it.
+        let told = until(|| {
+            let log = far.log();
+            let (_, after) = log.split_once("a frame of 100 bytes from 192.168.7.2:")?;
+            let is_it = |line: &str| {
+                line.contains("frames_rejected: ")
+                    && line.contains(" more. Frames that did not open")
+            };
+            after.lines().any(is_it).then_some(())
+        });
+        assert!(told.is_some(), "{}", far.log());
         pair.stop();
     });
 }
@@ -170,18 +181,28 @@ fn who_asks_for_more_is_told_more() {
 #[test]
 fn an_interface_that_refuses_long_frames_as_if_it_was_full_is_found_out() {
     with_net("an_interface_that_refuses_long_frames_as_if_it_was_full_is_found_out", || {
-        let mut pair = Pair::over_udp("as-if-full", "-v");
-        pair.daemons[0].wait_for("carries frames of 1452 bytes");
-        pair.meet(1_400);
-        pair.far.ip("link set v0 mtu 1400");
-        let start = Instant::now();
-        stream(&pair.near, &pair.far, FAR[0].parse().unwrap(), 300_000);
-        stream(&pair.far, &pair.near, "10.9.0.1".parse().unwrap(), 300_000);
-        let took = start.elapsed();
-        assert!(took < Duration::from_secs(20), "{took:?}");
-        let log = pair.daemons[0].log();
-        let found = log.rsplit("carries frames of ").next().and_then(|it| it.get(..4));
-        assert!(found.is_some_and(|len| ("1366".."1377").contains(&len)), "{log}");
-        pair.stop();
+        let ethernet = ["kind = \"ethernet\"\ninterface = \"v0\""; 2];
+        for (over_udp, full, found) in [(true, 1452, 1366..1377), (false, 1500, 1400..1405)] {
+            let mut pair = if over_udp {
+                Pair::over_udp("as-if-full-udp", "-v")
+            } else {
+                Pair::up("as-if-full-ethernet", ethernet, "", "-v")
+            };
+            if over_udp {
+                pair.daemons[0].wait_for(&format!("carries frames of {full} bytes"));
+            }
+            pair.meet(1_400);
+            pair.far.ip("link set v0 mtu 1400");
+            stream(&pair.near, &pair.far, FAR[0].parse().unwrap(), 300_000);
+            stream(&pair.far, &pair.near, "10.9.0.1".parse().unwrap(), 300_000);
+            // A rise is told of only when the search has ended.
+            let is_found = until(|| {
+                let log = pair.daemons[0].log();
+                let len: usize = log.rsplit("carries frames of ").next()?.get(..4)?.parse().ok()?;
+                found.contains(&len).then_some(())
+            });
+            assert!(is_found.is_some(), "{}", pair.daemons[0].log());
+            pair.stop();
+        }
     });
 }

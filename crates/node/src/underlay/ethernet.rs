@@ -57,6 +57,7 @@ enum State {
 /// An interface that is there.
 struct Port {
     socket: OwnedFd,
+    index: u32,
     mac: Mac,
     mtu: usize,
     frame_len_max: usize,
@@ -151,7 +152,8 @@ impl Ethernet {
                 }
             })?;
         let received = ReceiveBatch::new(None, HEADER_LEN + link.mtu);
-        Ok(Port { socket, mac, mtu: link.mtu, frame_len_max: most, received })
+        let index = link.index;
+        Ok(Port { socket, index, mac, mtu: link.mtu, frame_len_max: most, received })
     }
 
     // ---- an interface that goes and comes back ------------------------------------------------
@@ -209,7 +211,7 @@ impl Ethernet {
     /// follow at once. That it went is told by the calls that send and receive.
     pub(super) fn note_link(&mut self, link: &LinkState) {
         let (configured, State::Open(port)) = (self.mtu, &mut self.state) else { return };
-        if link.name != self.interface || !link.up || link.mtu == port.mtu {
+        if link.index != port.index || !link.up || link.mtu == port.mtu {
             return;
         }
         let is_longer = link.mtu > port.mtu;

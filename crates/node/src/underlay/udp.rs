@@ -3,9 +3,10 @@
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::bounds::FRAME_LEN_MAX;
+use corridor_proto::bounds::{FRAME_LEN_MAX, MTU_RAISE_FIRST};
 use corridor_proto::{Certainty, Destination, FrameLens, Learned, PeerBook, StationId};
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -21,6 +22,7 @@ use super::{
 use crate::config::{NodeConfig, UDP_HEADERS, UNDERLAY_MTU_DEFAULT};
 use crate::default_route;
 use crate::error::{CAP_NET_ADMIN, NodeError};
+use crate::links::LinkState;
 use crate::names::{self, Endpoint, Family, Names};
 use crate::syscalls::{ReceiveBatch, Sender, number, send_batch, set_number};
 
@@ -39,6 +41,9 @@ const ANY_PORT_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED
 const DATAGRAM_LEN_MAX: usize = 65_535;
 /// Errors in a row that are taken from the socket before a frame counts as lost.
 const SEND_ATTEMPTS: usize = 3;
+/// Least time between two looks for longer paths that interfaces give reason to, where containers
+/// come and go: as long as a path that became shorter is left alone.
+const LONGER_INTERVAL_MIN: Duration = MTU_RAISE_FIRST;
 
 /// A UDP socket, and who is where.
 pub(crate) struct Udp {
@@ -53,10 +58,31 @@ pub(crate) struct Udp {
     pub(super) refusals: Refusals,
     names: Names,
     pub(super) news: Newsbox,
-    /// Of datagrams that go outside the tunnel although it is the default route.
-    mark: Option<u32>,
-    /// Longest packet on the ways to the peers, as this host knew it last.
-    known_mtu: Option<usize>,
+    longer: Longer,
+}
+
+/// An interface that takes more by now, which may be on the way to any peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Longer {
+    looked_at: Option<Time>,
+    /// When all are looked for more.
+    look_at: Option<Time>,
+}
+
+impl Longer {
+    fn note(&mut self, now: Time) {
+        let soonest = self.looked_at.map_or(now, |at| at + LONGER_INTERVAL_MIN);
+        self.look_at = Some(soonest.max(now));
+    }
+
+    /// Whether it is time.
+    fn is_due(&mut self, now: Time) -> bool {
+        let is_due = self.look_at.is_some_and(|at| at <= now);
+        if is_due {
+            *self = Longer { looked_at: Some(now), look_at: None };
+        }
+        is_due
+    }
 }
 
 impl Udp {
@@ -104,7 +130,7 @@ impl Udp {
         for peer in &config.peers {
             names.set(now, peer.id, peer.endpoint.clone());
         }
-        let mut udp = Udp {
+        Ok(Udp {
             socket,
             local,
             frame_len_max,
@@ -115,29 +141,18 @@ impl Udp {
             refusals: Refusals::default(),
             names,
             news: Newsbox::default(),
-            mark,
-            known_mtu: None,
-        };
-        udp.known_mtu = udp.least_mtu();
-        Ok(udp)
+            longer: Longer::default(),
+        })
     }
 
-    /// An interface has changed: what the ways to the peers take by now is looked into, as it may
-    /// be what a router said some time, which anyone can forge.
-    pub(super) fn note_link(&mut self) {
-        let known = self.least_mtu();
-        let before = core::mem::replace(&mut self.known_mtu, known);
-        match (before, known) {
-            (Some(before), Some(known)) if known > before => self.news.put(News::Path(None)),
-            (Some(before), Some(known)) if known < before => self.news.put(News::TooLong),
-            _ => {}
+    /// An interface takes more or less than before: the ways to the peers are looked into. Which of
+    /// them lead through it is not asked, for each of them and for each word about an interface.
+    pub(super) fn note_link(&mut self, now: Time, link: &LinkState) {
+        match link.mtu_before {
+            Some(before) if link.mtu > before => self.longer.note(now),
+            Some(_) => self.news.put(News::TooLong),
+            None => {}
         }
-    }
-
-    /// Longest packet that reaches all peers, as this host knows.
-    fn least_mtu(&self) -> Option<usize> {
-        let places = self.peers.known_addresses();
-        places.filter_map(|place| path_mtu(place, self.mark).ok()).min()
     }
 
     /// Lengths of frames between which the longest that passes is to be found.
@@ -202,11 +217,14 @@ impl Udp {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.names.poll_timeout()
+        [self.names.poll_timeout(), self.longer.look_at].into_iter().flatten().min()
     }
 
-    /// Takes what a name was found to be.
+    /// Takes what a name was found to be, and looks for longer paths where there may be some.
     pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.longer.is_due(now) {
+            self.news.put(News::Path(None));
+        }
         if let Some((station, address)) = self.names.handle_timeout(now)
             && self.peers.suggest(station, address)
         {
@@ -221,7 +239,7 @@ impl Udp {
     /// length although only one of them knows which it will be, and a peer may move.
     pub(super) fn frame_len_max_of(config: &NodeConfig) -> usize {
         let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint.as_ref()?.address());
-        let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint, None).ok()).min();
+        let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint).ok()).min();
         let mtu = config.underlay.mtu.or(on_the_way).unwrap_or(UNDERLAY_MTU_DEFAULT);
         (mtu - UDP_HEADERS).min(FRAME_LEN_MAX)
     }
@@ -474,11 +492,8 @@ fn new_socket(for_address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// Longest IP packet on the way to a host, as the routes and earlier traffic tell, bytes.
-fn path_mtu(to: SocketAddr, mark: Option<u32>) -> io::Result<usize> {
+fn path_mtu(to: SocketAddr) -> io::Result<usize> {
     let socket = new_socket(to)?;
-    if let Some(mark) = mark {
-        set_number(&socket, libc::SOL_SOCKET, libc::SO_MARK, mark.cast_signed())?;
-    }
     connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
     let (level, name) = if to.is_ipv4() {
         (libc::IPPROTO_IP, libc::IP_MTU)
@@ -536,8 +551,7 @@ mod tests {
             refusals: Refusals::default(),
             names: Names::new(Family::V4, names::lookup(None)),
             news: Newsbox::default(),
-            mark: None,
-            known_mtu: None,
+            longer: Longer::default(),
         }
     }
 
@@ -616,5 +630,22 @@ mod tests {
         assert_eq!(from.flush(Time::ZERO).unwrap(), Flushed { lost: 1, busy: None });
         hearers[0].take();
         assert_eq!(hearers[0].heard, [b"frame".to_vec()]);
+    }
+
+    /// Where containers come and go, interfaces that take more by now are no reason to look for
+    /// longer paths all the time; nor is one forgotten.
+    #[test]
+    fn longer_paths_are_looked_for_at_once_and_then_not_too_often() {
+        let mut longer = Longer::default();
+        let at = Time::from_millis;
+        assert!(!longer.is_due(at(0)));
+        longer.note(at(5));
+        assert!(longer.is_due(at(5)) && !longer.is_due(at(6)));
+        longer.note(at(7));
+        longer.note(at(8));
+        assert!(!longer.is_due(at(8)));
+        let late = at(5) + LONGER_INTERVAL_MIN;
+        assert_eq!(longer.look_at, Some(late));
+        assert!(longer.is_due(late) && !longer.is_due(late + LONGER_INTERVAL_MIN));
     }
 }
