@@ -491,7 +491,9 @@ fn a_default_route_leads_everything_through_the_tunnel_but_the_tunnel() {
             // Down again before the daemon has heard that it is up: the routes cannot be made then,
             // and have to be when it is up for good.
             daemon.signal(Signal::SIGSTOP);
-            ["down", "up", "down"].map(|to| near.ip(&format!("link set cor0 {to}")));
+            for to in ["down", "up", "down"] {
+                near.ip(&format!("link set cor0 {to}"));
+            }
             daemon.signal(Signal::SIGCONT);
             let heard = || daemon.log().matches("cor0 was set down").count() == 2;
             assert!(until(|| heard().then_some(())).is_some(), "{}", daemon.log());
