@@ -499,7 +499,7 @@ fn a_default_route_leads_everything_through_the_tunnel_but_the_tunnel() {
             assert!(until(|| heard().then_some(())).is_some(), "{}", daemon.log());
             near.ip("link set cor0 up");
             let leads = |it: &&str| near.ip(&format!("route get {it}")).contains("cor0");
-            let back = until(|| world.iter().all(|it| leads(it)).then_some(()));
+            let back = until(|| world.iter().all(&leads).then_some(()));
             assert!(back.is_some() && rules() == 4, "{}", daemon.log());
             world.iter().for_each(|it| echo(&near, &far, it.parse().unwrap(), 1_000));
             stop([daemon]);
