@@ -88,7 +88,7 @@ bench-paths-lab: ## The same varying paths in lab and simulator, 15 minutes: out
 	$(TARGET)/release/bench-paths --lab $(if $(SEED),--seed $(SEED)) --out $(OUT)/bench/paths-lab.json
 
 # QUIC's libraries are built for this alone. As `make bench-quic QUIC='--rtt-ms 40 --loss 0.1'`.
-bench-quic: ## QUIC and voice through the tunnel in the lab, 10 minutes: out/bench/quic.json
+bench-quic: ## QUIC and voice through the tunnel in the lab, 25 minutes: out/bench/quic.json
 	$(CARGO) build --release --package corridor-bench --features quic --bin bench-quic
 	$(CARGO) build --release --package corridor
 	$(TARGET)/release/bench-quic $(QUIC) --out $(OUT)/bench/quic.json

@@ -30,7 +30,7 @@ pub fn relay(data: &[u8]) {
     let Ok(mut relay) = Relay::new(NodeId(1), config, Time::ZERO) else { return };
     let (mut now, mut sent) = (Time::ZERO, BTreeSet::new());
     let (mut heard, mut received) = (0_u64, 0_u64);
-    let (mut in_order, mut handed_over) = (InOrder::new(true), 0);
+    let (mut in_order, mut handed_over) = (InOrder::new(true), Order::default());
     for _ in 0..STEPS_MAX {
         if input.is_empty() {
             return;
@@ -123,10 +123,13 @@ pub fn relay(data: &[u8]) {
         while let Some(packet) = relay.poll_received() {
             received += 1;
             assert!(sent.contains(&packet.packet.to_vec()), "nobody has sent it");
-            in_order.take(now, segment(now, &packet.packet), received);
+            let segment = segment(now, &packet.packet);
+            handed_over.came.push(segment.filter(|of| of.kind == SegmentKind::Brings));
+            in_order.take(now, segment, handed_over.came.len() - 1);
         }
-        handed_over += core::iter::from_fn(|| in_order.poll()).count() as u64;
-        assert_eq!(handed_over + in_order.held() as u64, received, "each goes on once");
+        core::iter::from_fn(|| in_order.poll()).for_each(|place| handed_over.leaves(place));
+        let left = handed_over.left.len() as u64;
+        assert_eq!(left + in_order.held() as u64, received, "each goes on once");
         assert!(in_order.held() <= HELD_MAX);
         if node.0 > 1 {
             while let Some(transmit) = relay.poll_transmit(now) {
@@ -152,6 +155,29 @@ pub fn relay(data: &[u8]) {
         // The rest are announcements, and repairs, out of which any number may come.
         assert!(counted <= heard + stats.repaired, "{stats:?}");
         assert!(stats.decoded + stats.repaired <= received + stats.duplicates, "{stats:?}");
+    }
+}
+
+/// What came for the host, and its places in the order in which it left.
+#[derive(Default)]
+struct Order {
+    came: Vec<Option<Segment<u8>>>,
+    left: Vec<usize>,
+}
+
+impl Order {
+    /// A packet leaves: not behind one of a higher number that left since it came. Numbers that are
+    /// far away wait for nothing, and mean nothing to others.
+    fn leaves(&mut self, place: usize) {
+        if let Some(segment) = self.came[place] {
+            let since = self.left.iter().filter(|&&other| other > place);
+            let others = since.filter_map(|&other| self.came[other]);
+            for other in others.filter(|other| other.flow == segment.flow) {
+                let ahead = other.begin.wrapping_sub(segment.begin) as i32;
+                assert!(ahead <= 0 || ahead >= 1 << 20, "{segment:?} left behind {other:?}");
+            }
+        }
+        self.left.push(place);
     }
 }
 

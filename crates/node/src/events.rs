@@ -22,8 +22,8 @@ pub(crate) fn log(event: &Event) {
             span.as_secs()
         ),
         Event::BlocksTooLong { peer, block_bytes } => tracing::warn!(
-            "nothing of station {} gets through: a block of it takes {block_bytes} bytes, and \
-             limits.memory has no room for two",
+            "nothing of station {} gets through here: a block of it takes {block_bytes} bytes, and \
+             limits.memory has no room for its blocks",
             peer.0
         ),
         Event::RowsForged { flow } => tracing::warn!(

@@ -371,8 +371,8 @@ pub struct StationConfig {
     pub frame_len_max: usize,
     /// Shortest frame the underlay carries without padding of its own (Ethernet: 46, UDP: 0).
     pub frame_len_min: usize,
-    /// Bytes that the ingress queue and the windows may hold together: both become as short as that
-    /// takes. Blocks have bounds of their own.
+    /// Bytes that the ingress queue and the windows, blocks or TCP/NC's buffers may hold together:
+    /// they become as short, and blocks as few, as that takes.
     pub memory_bytes: usize,
     /// Pace of the frames, bits per second of frame bytes; `None`: as fast as the underlay takes.
     pub rate_bps: Option<u64>,

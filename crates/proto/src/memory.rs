@@ -296,7 +296,9 @@ impl StationConfig {
 ///
 /// # Errors
 /// The share is too small for [`MEMORY_QUEUE_PACKETS_MIN`] packets and
-/// [`MEMORY_WINDOW_SYMBOLS_MIN`] symbols; or as [`StationConfig::check`].
+/// [`MEMORY_WINDOW_SYMBOLS_MIN`] symbols; for a block to send and two of a peer's that are like it;
+/// for a block of either flow that is helped; or for TCP/NC's connections with
+/// [`MEMORY_TCP_NC_SEGMENTS_MIN`] segments each; or as [`StationConfig::check`].
 pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
     config.check()?;
     let least = least(config);

@@ -202,8 +202,9 @@ pub enum Event {
         /// For how long.
         span: Duration,
     },
-    /// Blocks of a peer take more memory than there is for two of them: nothing of what it sends
-    /// gets through until its blocks are shorter, or the share is larger.
+    /// Blocks of a peer take more memory than there is for two of them, or for one where they are
+    /// to be recoded: nothing of what it sends gets through here until its blocks are shorter, or
+    /// the share is larger.
     BlocksTooLong {
         /// The peer.
         peer: StationId,

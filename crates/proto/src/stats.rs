@@ -213,8 +213,9 @@ counters! {
         pub symbols_dependent: u64,
         /// Symbols received for blocks that were already finished.
         pub symbols_late: u64,
-        /// Symbols whose index or length cannot be: the peer has other parameters than it
-        /// announced.
+        /// Symbols that were not taken: their index or length cannot be, as the peer has other
+        /// parameters than it announced; or there is no place for another block, where the peer has
+        /// more in flight than there is memory for.
         pub symbols_refused: u64,
         /// Keys of one's own, blocks with a helper: source symbols, as they came or as they were
         /// decoded, that are not what their encoder made. None of them is delivered.

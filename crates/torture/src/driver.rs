@@ -527,6 +527,9 @@ impl<'a> Driver<'a> {
         let end = &self.scenario.pairs[seat.place.pair].ends[end];
         let dice = &mut self.hosts[from];
         let most = self.scenario.packet_len_max(subject.station(), end) as u64;
+        if most < 2 {
+            return Ok(());
+        }
         let len = match dice.below(8) {
             0 => 2 + dice.below(11),
             1 => most,

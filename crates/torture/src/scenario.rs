@@ -604,8 +604,8 @@ impl Scenario {
         range("addresses.moves of two that speak", met.max().unwrap_or(0) as u64, 0)
     }
 
-    /// Longest packet of an end, bytes.
+    /// Longest packet of an end, bytes; 0 where frames have become too short for any.
     pub(crate) fn packet_len_max(&self, station: &Station, end: &End) -> usize {
-        usize::from(end.packet_len_max).clamp(2, station.tunnel_mtu())
+        usize::from(end.packet_len_max).min(station.tunnel_mtu())
     }
 }

@@ -208,6 +208,9 @@ class Relay:
         With ``resend``: whether receivers that are likely to lack something get
         combinations of what they have not reported while there is nothing else to send;
         none = left out.
+    in_order
+        Whether segments of TCP for a node's own host wait for those that they have
+        overtaken, as long as others came late before, and 200 ms at most; none = left out.
     queue_target_ms
         How long packets may wait for the air for good, ms: beyond it some are dropped
         (CoDel, RFC 8289); 0: only what finds the queue full; none = left out.
@@ -235,6 +238,7 @@ class Relay:
     failed_ratio_max: float | None = None
     resend: bool | None = None
     repair: bool | None = None
+    in_order: bool | None = None
     queue_target_ms: float | None = None
     queue_packets: int | None = None
     window_packets: int | None = None

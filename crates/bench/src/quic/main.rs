@@ -50,7 +50,7 @@ struct Arguments {
     #[arg(long, default_value_t = 12)]
     seconds: u64,
     /// Runs of each, with other losses; means are compared.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 3)]
     replications: u64,
     /// What the nodes' files say of delivery.
     #[arg(long, default_value = "auto")]

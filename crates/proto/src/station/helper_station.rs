@@ -3,9 +3,9 @@
 use corridor_base::{Stream, Time};
 
 use super::role::Role;
-use super::{Destination, Shared};
+use super::{Destination, Event, Shared};
 use crate::bounds::REPORT_INTERVAL;
-use crate::config::{ErasureRatios, LinkErrors, StationConfig, StationId};
+use crate::config::{ErasureRatios, LinkErrors, Mode, StationConfig, StationId};
 use crate::flow::block::helper::Helper;
 use crate::inspect::Inspection;
 use crate::link::handshake::{Joined, Opened};
@@ -102,7 +102,7 @@ impl Role for HelperStation {
         view.flows = self.flows.iter().map(|(helper, _)| helper.inspect()).collect();
     }
 
-    fn take_joined(&mut self, _: &mut Shared, _now: Time, joined: &Joined) {
+    fn take_joined(&mut self, shared: &mut Shared, _now: Time, joined: &Joined) {
         if !joined.new_instance {
             if let Some(helper) = self.flow_mut(joined.peer) {
                 helper.restart_counters();
@@ -111,6 +111,11 @@ impl Role for HelperStation {
         }
         if let Some(helper) = self.flow_mut(joined.peer) {
             helper.restart(joined);
+            if let Some(block_bytes) =
+                helper.block_too_long().filter(|_| joined.mode == Mode::Block)
+            {
+                shared.push_event(Event::BlocksTooLong { peer: joined.peer, block_bytes });
+            }
         }
         // A decoder that restarted has none of what it acknowledged.
         for (helper, to) in &mut self.flows {

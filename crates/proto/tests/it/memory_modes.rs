@@ -247,3 +247,14 @@ fn blocks_that_are_too_long_for_the_share_are_said_to_be_so() {
     assert_eq!(cell.delivered[0].len(), 0);
     assert!(cell.delivered[1].len() > 300, "the other way goes on");
 }
+
+#[test]
+fn blocks_that_are_too_long_for_a_helper_are_said_to_be_so() {
+    let longer = CodingParams { block_size: 1_024, ..CodingParams::default() };
+    let [_, a, b] = [2, 0, 1].map(|at| config(at, longer, true, false));
+    let helper = tight(config(2, CodingParams::default(), true, false), 0);
+    let mut cell = Cell::new(&[helper, a, b], 70);
+    cell.run(2_000);
+    let is_it = |event: &&Event| matches!(event, Event::BlocksTooLong { .. });
+    assert_eq!(cell.events.iter().filter(is_it).count(), 2, "{:?}", cell.events);
+}

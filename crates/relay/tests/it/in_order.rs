@@ -28,7 +28,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         1 => Just(None),
     ];
     let again = proptest::option::weighted(0.1, 0_u16..400);
-    let rest = (0_u8..3, 0_u8..40, 0_u16..1_500, any::<bool>());
+    let rest = (0_u8..3, 0_u8..40, 1_u16..1_500, any::<bool>());
     (takes, again, rest).prop_map(|(takes_ms, again_ms, (flow, kind, len, is_stamped))| Fate {
         flow,
         kind,
@@ -42,7 +42,8 @@ fn fate() -> impl Strategy<Value = Fate> {
 proptest! {
     #![proptest_config(corridor_testing::cases!(400))]
 
-    /// Whatever comes goes on once, within the longest hold, and what is no segment at once.
+    /// Whatever comes goes on once, within the longest hold, and what is no segment at once. What
+    /// waited never leaves behind what is sent after it, and left meanwhile.
     #[test]
     fn all_go_on_once_and_in_time(
         fates in proptest::collection::vec(fate(), 1..300),
@@ -62,8 +63,8 @@ proptest! {
             let (begin, end) = (*next, next.wrapping_add(fate.len.into()));
             *next = end;
             let stamp = fate.is_stamped.then_some(sent_ms as u32);
-            let segment = Segment { flow: fate.flow, kind, begin, end, stamp };
-            let segment = (fate.kind > 5).then_some(segment);
+            let segment = !(2..6).contains(&fate.kind);
+            let segment = segment.then_some(Segment { flow: fate.flow, kind, begin, end, stamp });
             let first = fate.takes_ms.map(|takes| sent_ms + u64::from(takes));
             let again = fate.again_ms.zip(first).map(|(after, at)| at + u64::from(after));
             comes.extend([first, again].into_iter().flatten().map(|at| (at, index, segment)));
@@ -102,6 +103,19 @@ proptest! {
         for &(at, place) in &out {
             let waited = at.since(Time::from_millis(comes[place].0));
             prop_assert!(waited <= HOLD_MAX + Duration::from_millis(1), "{:?}", waited);
+        }
+        for (behind, &(_, place)) in out.iter().enumerate() {
+            let Some(segment) = comes[place].2.filter(|of| of.kind == SegmentKind::Brings) else {
+                continue;
+            };
+            // What left since it came, and before it did.
+            for &(_, other) in out[..behind].iter().filter(|&&(_, other)| other >= place) {
+                let overtook = comes[other].2.is_some_and(|other| {
+                    let ahead = other.begin.wrapping_sub(segment.begin) as i32;
+                    other.kind == SegmentKind::Brings && other.flow == segment.flow && ahead > 0
+                });
+                prop_assert!(!overtook, "{:?} left behind {:?}", comes[place], comes[other]);
+            }
         }
     }
 }

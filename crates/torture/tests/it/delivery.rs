@@ -257,3 +257,10 @@ fn a_block_that_takes_long_is_not_left_behind() {
         scenario.pairs[0].ends[1].packets = 0;
     });
 }
+
+/// A path so short that no packet fits behind the vector of a block: its host has none to send.
+#[test]
+fn frames_too_short_for_any_packet() {
+    let outcome = run(&Scenario::draw(101_329));
+    assert!(outcome.violation.is_none(), "{:?}", outcome.violation);
+}

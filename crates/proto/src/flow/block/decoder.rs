@@ -288,9 +288,11 @@ impl Decoder {
         self.ack_timer.schedule(now, Urgency::Highest);
     }
 
-    /// Adds a symbol to its block; `None` for an index or a length that cannot be.
+    /// Adds a symbol to its block; `None` for an index or a length that cannot be, or where
+    /// there is no place for the block.
     fn add(&mut self, now: Time, ahead: usize, enc: &Enc<'_>) -> Option<Outcome> {
-        self.open_slot(now, ahead)?;
+        let is_genuine = matches!(enc.form, Form::Tagged { .. });
+        self.open_slot(now, ahead, is_genuine)?;
         let slot = slot_of(&mut self.slots, &mut self.beyond, ahead)?;
         match enc.form {
             Form::Source { index } | Form::Tagged { index } => {
@@ -319,8 +321,9 @@ impl Decoder {
     }
 
     /// Makes a place for rows of a block, if there is none. One beyond the window, which
-    /// may be none that there is, has it until one of another block comes.
-    fn open_slot(&mut self, now: Time, ahead: usize) -> Option<()> {
+    /// may be none that there is, has it until one of another block comes. `is_genuine`: the row
+    /// has a tag, and that holds.
+    fn open_slot(&mut self, now: Time, ahead: usize, is_genuine: bool) -> Option<()> {
         let block = self.base.wrapping_add(ahead as u32);
         let is_open = if ahead < WINDOW {
             self.take_beyond(block);
@@ -331,17 +334,15 @@ impl Decoder {
         if is_open {
             return Some(());
         }
-        let size = usize::from(self.block_size);
-        let before = self.beyond.take_if(|_| ahead >= WINDOW).map(|(_, slot)| slot.coder);
-        if before.is_none() && !self.has_place(ahead) {
-            return None;
-        }
-        let coder = match before.or_else(|| self.coders.spare.pop()) {
-            Some(mut coder) => {
+        let before = self.beyond.take_if(|_| ahead >= WINDOW).map(|(_, slot)| slot);
+        let coder = match before {
+            None if self.has_place(ahead) => self.new_coder()?,
+            before => {
+                let before = before.or_else(|| self.make_place(now, ahead, is_genuine));
+                let mut coder = before?.coder;
                 coder.reset();
                 coder
             }
-            None => BlockDecoder::new(self.field, size, self.symbol_size_max).ok()?,
         };
         let slot = Slot { coder, proof: None, next: 0, first_heard_at: now };
         if ahead < WINDOW {
@@ -350,6 +351,29 @@ impl Decoder {
             self.beyond = Some((block, slot));
         }
         Some(())
+    }
+
+    fn new_coder(&mut self) -> Option<BlockDecoder> {
+        let size = usize::from(self.block_size);
+        let new = || BlockDecoder::new(self.field, size, self.symbol_size_max).ok();
+        self.coders.spare.pop().or_else(new)
+    }
+
+    /// Ends a block so that another one has its place: one that nothing is proven of, for no
+    /// deadline ever ends that. The one beyond the window goes first, then the farthest: at once
+    /// for a row that is the encoder's, which others may not be, and for a row of a later block
+    /// when it has had a deadline's time.
+    fn make_place(&mut self, now: Time, ahead: usize, is_genuine: bool) -> Option<Slot> {
+        if let Some((_, slot)) = self.beyond.take() {
+            return Some(slot);
+        }
+        let has_had_time = |slot: &Slot| slot.first_heard_at + self.deadline <= now;
+        let may_end = |at: usize, slot: &Slot| {
+            !self.counts(slot) && (is_genuine || (at < ahead && has_had_time(slot)))
+        };
+        let ends = |at: &usize| self.slots[*at].as_ref().is_some_and(|slot| may_end(*at, slot));
+        let at = (1..self.slots.len()).rev().find(ends)?;
+        self.slots[at].take()
     }
 
     fn put_slot(&mut self, ahead: usize, slot: Slot) {

@@ -332,6 +332,7 @@ impl Encoder {
             return; // About blocks that were never opened: of this station's last run.
         }
         self.decoder.note_ack(now, ack.encoder_counter);
+        let front_before = self.blocks.front().map(|block| block.id);
         for told in ack.blocks.iter().filter(|told| told.given_up) {
             self.remove(
                 told.block,
@@ -354,6 +355,10 @@ impl Encoder {
         let done: Vec<u16> = self.blocks.iter().filter(|b| b.is_complete()).map(|b| b.id).collect();
         for id in done {
             self.remove(id, |_, stats| stats.blocks_acknowledged += 1, stats);
+        }
+        // The decoder may have had no place for it before, and its rank could not rise.
+        if let Some(front) = self.blocks.front_mut().filter(|it| Some(it.id) != front_before) {
+            front.progress_at = front.progress_at.max(now);
         }
     }
 
@@ -637,6 +642,37 @@ mod tests {
             encoder.handle_ack(Time::ZERO, &ack, known.into(), &mut stats);
             assert_eq!(encoder.inspect().blocks[0].rank, rank, "of {known}");
         }
+    }
+
+    /// A decoder with few places takes nothing of later blocks before the oldest one is done.
+    #[test]
+    fn a_block_has_its_time_from_when_it_is_the_oldest() {
+        let params = CodingParams { block_size: 2, symbol_size: 64, ..CodingParams::default() };
+        let rng = Stream::from_seed([1; 32]);
+        let mut encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+        let (mut ingress, mut stats) = (IngressQueue::fifo(8), Stats::default());
+        (0..4).for_each(|_| assert!(ingress.push_bytes(Time::ZERO, &[1; 40], &mut stats)));
+        let (mut body, mut counter) = (Vec::new(), 0);
+        while encoder.poll(Time::ZERO, counter, &mut ingress, &mut body, &mut stats) {
+            (body, counter) = (Vec::new(), counter + 1);
+        }
+        let base = encoder.base() as u16;
+        let patience = params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        let done = Time::ZERO + (patience - Duration::from_millis(1));
+        let ack = Ack {
+            flow: StationId(1),
+            base: base.wrapping_add(1),
+            encoder_counter: counter - 1,
+            helper_counter: u32::MAX,
+            e2: 1.0,
+            e3: 0.0,
+            blocks: vec![],
+        };
+        encoder.handle_ack(done, &ack, 1, &mut stats);
+        encoder.handle_timeout(Time::ZERO + patience, &mut stats);
+        assert_eq!((stats.blocks_given_up, encoder.inspect().blocks.len()), (0, 1));
+        encoder.handle_timeout(done + patience, &mut stats);
+        assert_eq!((stats.blocks_given_up, encoder.inspect().blocks.len()), (1, 0));
     }
 
     /// With a helper, coded symbols wait while packets do, and packets wait while the decoder is

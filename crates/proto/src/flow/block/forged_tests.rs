@@ -54,6 +54,12 @@ impl Flow {
         }
     }
 
+    /// One with memory for so many blocks.
+    fn holding(blocks: usize) -> Self {
+        let flow = Flow::new();
+        Flow { decoder: flow.decoder.holding(blocks), ..flow }
+    }
+
     fn symbol(&self, block: u32, index: u16) -> Vec<u8> {
         let mut symbol = vec![0; END_TAG_LEN];
         append_packet(Packet::verbatim(&packet(block, index), true), &mut symbol);
@@ -221,4 +227,41 @@ fn a_helper_is_suspected_when_a_block_is_given_up_in_dispute() {
     assert_eq!(flow.wait(2 * DEADLINE), 1);
     assert_eq!(flow.decoder.take_verdict(), Some(Verdict::Suspected));
     assert_eq!(flow.delivered(), [(BASE, 0), (BASE + 1, 0)]);
+}
+
+/// Coded rows prove nothing before a block is full: two blocks that were heard in part before an
+/// outage kept both places for good.
+#[test]
+fn blocks_that_nothing_is_proven_of_give_way_to_later_ones() {
+    let mut flow = Flow::holding(2);
+    flow.coded(BASE, BLOCK_SIZE, 1, Row::Right, Origin::Encoder);
+    flow.coded(BASE + 1, BLOCK_SIZE, 1, Row::Right, Origin::Encoder);
+    let all = |flow: &mut Flow, block| {
+        for seed in 1..=u32::from(BLOCK_SIZE) {
+            flow.coded(block, BLOCK_SIZE, seed, Row::Right, Origin::Encoder);
+        }
+    };
+    all(&mut flow, BASE + 2);
+    flow.wait(2 * DEADLINE);
+    assert_eq!(flow.delivered(), [], "the one before may be under way still");
+    // The encoder has given both up.
+    for block in BASE + 2..BASE + 6 {
+        all(&mut flow, block);
+        flow.wait(2 * DEADLINE);
+        assert_eq!(flow.delivered(), all_of(block), "{}", block - BASE);
+    }
+}
+
+/// A row in the encoder's name of any other block kept all of the encoder's from the second place.
+#[test]
+fn a_row_that_is_not_proven_keeps_no_place_from_one_that_is() {
+    for ahead in [2, 63, 64, 32_767] {
+        let mut flow = Flow::holding(2);
+        flow.source(BASE, 0);
+        flow.coded(BASE + ahead, BLOCK_SIZE, 1, Row::Wrong, Origin::Encoder);
+        (0..BLOCK_SIZE).for_each(|index| flow.source(BASE + 1, index));
+        (1..BLOCK_SIZE).for_each(|index| flow.source(BASE, index));
+        let both = [BASE, BASE + 1].map(all_of).concat();
+        assert_eq!((flow.delivered(), flow.stats.symbols_refused), (both, 0), "{ahead}");
+    }
 }

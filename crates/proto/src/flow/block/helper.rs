@@ -194,6 +194,11 @@ impl Helper {
         self
     }
 
+    /// Bytes of a block, where that is more than there is room for.
+    pub(crate) fn block_too_long(&self) -> Option<usize> {
+        (self.blocks_max == 0).then(|| self.coding.shape().helped_bytes())
+    }
+
     /// Bytes of all blocks that it holds.
     pub(crate) fn bytes(&self) -> usize {
         (self.blocks.len() + self.spare.len()) * self.coding.shape().helped_bytes()

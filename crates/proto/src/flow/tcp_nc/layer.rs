@@ -76,6 +76,9 @@ pub struct NcLayer {
 struct Connection {
     /// Our end, and the other.
     ends: (End, End),
+    /// Bytes that the other end's TCP may have under way: its buffer may be longer than what ours
+    /// can decode.
+    window_max: usize,
     sender: Option<Box<NcSender>>,
     receiver: Option<Box<NcReceiver>>,
     template: Option<Template>,
@@ -248,7 +251,7 @@ impl NcLayer {
             let index = self.connections.iter().position(|connection| connection.is_over(now))?;
             self.connections.swap_remove(index);
         }
-        self.connections.push(Connection::new(ends, now));
+        self.connections.push(Connection::new(ends, self.buffered_max(), now));
         Some(self.connections.len() - 1)
     }
 
@@ -355,6 +358,12 @@ impl NcLayer {
         }
     }
 
+    /// Bytes of TCP's that a coding buffer holds.
+    fn buffered_max(&self) -> usize {
+        let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
+        usize::from(self.params.buffer_segments) * segment_len
+    }
+
     /// Lets TCP have no more under way than the coding buffer holds, and no more at once than there
     /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements go on.
     /// Returns the window that TCP is offered.
@@ -365,7 +374,7 @@ impl NcLayer {
         let buffered = connection.sender.as_ref().map_or(0, |sender| sender.buffered_bytes());
         // A segment may take two packets.
         let room = (self.room / 2).saturating_mul(segment_len);
-        let most = usize::from(self.params.buffer_segments) * segment_len;
+        let most = self.buffered_max();
         let least = SEGMENTS_MIN.min(usize::from(self.params.buffer_segments)) * segment_len;
         let max = (buffered as usize).saturating_add(room).clamp(least, most);
         let max = (max >> scale).clamp(1, usize::from(u16::MAX)) as u16;
@@ -377,11 +386,22 @@ impl NcLayer {
 }
 
 impl Connection {
-    fn new(ends: (End, End), now: Time) -> Self {
+    fn new(ends: (End, End), window_max: usize, now: Time) -> Self {
         let (sender, receiver, template) = (None, None, None);
         let (scales, told, finished) = ([None; 2], u16::MAX, [false; 2]);
         let (offered, active) = (None, now);
-        Connection { ends, sender, receiver, template, scales, told, offered, finished, active }
+        Connection {
+            ends,
+            window_max,
+            sender,
+            receiver,
+            template,
+            scales,
+            told,
+            offered,
+            finished,
+            active,
+        }
     }
 
     /// Whether nothing is lost if the connection is forgotten.
@@ -466,12 +486,14 @@ impl Connection {
         Some(PureAck { from, to, sequence, ack, window, timestamps }.to_packet())
     }
 
-    /// The kernel's window, for an acknowledgement that is so many bytes ahead of its own.
+    /// The kernel's window, for an acknowledgement that is so many bytes ahead of its own; no more
+    /// than can be decoded.
     fn window_at(&self, template: &Template, ahead: u32) -> u16 {
         let Some(scale) = self.scale(0) else { return template.window };
         let shift = if template.is_syn { 0 } else { scale };
         let window = (u32::from(template.window) << shift).saturating_sub(ahead);
-        (window >> scale).min(u32::from(u16::MAX)) as u16
+        let window = (window as usize).min(self.window_max);
+        (window >> scale).min(usize::from(u16::MAX)) as u16
     }
 }
 

@@ -302,6 +302,19 @@ fn a_window_larger_than_the_buffer_is_clamped() {
 }
 
 #[test]
+fn a_peer_with_a_longer_buffer_is_offered_what_this_one_can_decode() {
+    let mut hosts = Hosts::connected(FIXED, false);
+    hosts.at_client();
+    hosts.server.connections[0].window_max = 16 * 1320;
+    hosts.send(0).iter().for_each(|packet| {
+        hosts.server.handle_path_packet(NOW, PacketRef::read(packet));
+    });
+    hosts.reach_client();
+    let told = header(&hosts.at_client()[0]).window_size;
+    assert_eq!(usize::from(told), (16 * 1320) >> 3);
+}
+
+#[test]
 fn tcp_is_offered_no_more_than_there_is_room_for() {
     let mut hosts = Hosts::connected(FIXED, false);
     hosts.at_server();

@@ -434,3 +434,21 @@ proptest! {
         }
     }
 }
+
+/// Nothing was acknowledged then, and TCP waited for its timeout, over and over.
+#[test]
+fn combinations_longer_than_the_window_are_acknowledged_and_what_is_repeated_is_decoded() {
+    let short = NcParams { buffer_segments: 4, ..params(1.0) };
+    let mut script = Script::new(params(1.0));
+    script.receiver = NcReceiver::new(short).unwrap();
+    let sent: Vec<_> = (0..12).flat_map(|number| script.send(number)).collect();
+    // Of the first nothing comes; the others combine up to twelve.
+    for packet in &sent[8..] {
+        assert_eq!(script.arrive(packet), (Ahead, 0));
+    }
+    for number in 0..8 {
+        let repeated = script.send(number);
+        repeated.iter().for_each(|packet| assert_ne!(script.arrive(packet).0, Ahead));
+    }
+    assert_eq!(script.delivered.len(), 8);
+}
