@@ -200,7 +200,7 @@ def _ask(net: Machines, machine: str) -> None:
     """Type what the README has one ask a node that runs."""
     text = (TOP / "README.md").read_text()
     asked = re.findall(r"^    (corridor status[^#\n]*)", text, re.MULTILINE)
-    assert len(asked) == 4
+    assert len(asked) == 5
     for command in map(str.strip, asked):
         if "| jq" in command and shutil.which("jq") is None:
             continue

@@ -34,7 +34,7 @@ const HELD_MAX: Duration = Duration::from_secs(5);
 const LONG_HELD_MAX: Duration = Duration::from_millis(250);
 /// The same of a long probe, many of which may be refused in one search and hold up all peers,
 /// unless a frame as long was taken of late, [`HELD_MAX`] ago at most: then the interface is full.
-/// Where 1500 bytes take longer, on less than 600 kbit/s, a full queue makes the others look missed.
+/// Where 1500 bytes take longer, on less than 600 kbit/s, a full queue makes others look missed.
 const PROBE_HELD_MAX: Duration = Duration::from_millis(20);
 /// No frame up to this length is refused for it, with the header of its layer: every path carries
 /// that of IPv4 (RFC 791, Section 3.1).
