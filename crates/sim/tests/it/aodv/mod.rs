@@ -8,7 +8,7 @@
 //! | `> part 0-1` | they no longer hear each other |
 //! | `> send 0 3 a` | node 0 sends a packet "a" to 3 |
 //! | `> wait 500` | milliseconds pass |
-//! | `> routes` | every valid route, with its next hop
+//! | `> routes` | every valid route, with its next hop |
 //!
 //! Messages arrive at once and in order; requests are forwarded without jitter.
 
