@@ -147,7 +147,7 @@ impl Running {
             let shared = scratch.directory().to_owned();
             Side::start(station, tunnel.command(station, &scratch, &key), log, shared)
         });
-        // A command that names the interface and its address configures it itself.
+        // A command that names the address sets it itself.
         let addressed = tunnel.template.names(Place::Tun)
             && !tunnel.template.names(Place::Address)
             && !tunnel.is_proxy();

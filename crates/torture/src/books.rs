@@ -80,7 +80,7 @@ pub(super) struct Books {
     /// Longest chunk that each station sends: as long as its frames. A block's symbol may also be
     /// recoded by a station with longer frames.
     chunk_lens: Vec<usize>,
-    /// An insider can make anybody deliver anything.
+    /// Whether there is no insider, who could make any station deliver anything.
     trusted: bool,
     /// By pair: whether its helper may send symbols that are not what they claim to be, which its
     /// ends discard.

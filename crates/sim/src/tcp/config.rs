@@ -111,8 +111,7 @@ pub struct SenderConfig {
     pub hystart: bool,
     /// Which round-trip times are sampled.
     pub rtt_sampling: RttSampling,
-    /// Halve the window, at most once in a round trip, when the receiver echoes congestion (RFC
-    /// 3168).
+    /// Halve the window, at most once in a round trip, in response to ECN echoes (RFC 3168).
     pub ecn: bool,
     /// Retransmission timeout.
     pub rto: RtoConfig,

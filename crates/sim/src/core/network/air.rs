@@ -42,7 +42,7 @@ impl Carried for Frame {
 
 /// What joins the places of a radio.
 pub(super) enum Air {
-    /// An ideal medium: whose turn it is is drawn by lot, nothing collides.
+    /// An ideal medium: draws the next sender at random, without collisions.
     Ideal(Box<Medium<Frame>>),
     /// Radios with a standard's MAC.
     Mac(Box<RadioMedium<Frame>>),

@@ -28,7 +28,7 @@ pub struct RadioSite {
 /// What joins the places of a radio. The network provides seeds and replications.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AirConfig {
-    /// An ideal medium: whose turn it is is drawn by lot, nothing collides.
+    /// An ideal medium: draws the next sender at random, without collisions.
     Ideal(MediumConfig),
     /// Radios with a standard's MAC.
     Mac(Box<RadioMediumConfig>),
