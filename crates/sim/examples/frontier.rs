@@ -1,6 +1,6 @@
 //! Delay of window mode on one hop with a saturated source and no ingress queue, for several loss
-//! ratios and round-trip times, beside the frontier of coded delivery. `corridor lab gates --only
-//! frontier` judges the result.
+//! ratios and round-trip times, beside the frontier of coded delivery.
+//! `corridor lab gates --only frontier` judges the result.
 //!
 //! `cargo run --release -p corridor-sim --example frontier [seconds] [throughput|low-delay|bulk]`
 //!

@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release -p corridor-sim --example paths [DRAWS] [SECONDS] [SEED] > new.tsv`
 //!
-//! Each line of the output is a path and its measurements. To compare two builds: `... --example
-//! paths compare old.tsv new.tsv`.
+//! Each line of the output is a path and its measurements. To compare two builds:
+//! `... --example paths compare old.tsv new.tsv`.
 //!
 //! Each path draws a rate from 1 to 100 Mbit/s and a round trip from 2 to 300 ms, log-uniform; a
 //! tail-drop buffer, which the sender cannot see, from 2 frames to 2 bandwidth-delay products,

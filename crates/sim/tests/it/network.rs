@@ -91,7 +91,8 @@ fn a_datagram_takes_transmission_and_delay_on_every_link() {
 fn what_a_queue_has_no_room_for_is_counted() {
     let narrow = PipeConfig { queue: 3.into(), ..link(0.0) };
     let mut network = network(&Topology::chain(3, &narrow));
-    // A packet each millisecond on a link that takes 4 ms for each: one is sent and three wait.
+    // 100 packets, one each millisecond, on a link that takes 4 ms for each: one is sent and three
+    // wait.
     let (_, to) = add_cbr(&mut network, 0, (0, 2), 1, Active { from: ms(0), until: ms(100) });
     network.run_until(ms(50));
     assert_eq!(network.backlog(0, 1), Some(3));

@@ -1,11 +1,11 @@
 //! Exchanges as readable scripts in the folder `scripts`: each line is an event, a colon, and its
 //! consequences. Times are milliseconds, numbers count packets.
 //!
-//! A script begins with the end under test and its settings, `sender reno window=20` or `receiver
-//! delayed=2`, `sender linux cubic` or `receiver linux buffer=44`, and for senders with `show` and
-//! the gauges to show. Then:
+//! A script begins with the end under test and its settings, `sender reno window=20` or
+//! `receiver delayed=2`, `sender linux cubic` or `receiver linux buffer=44`, and for senders with
+//! `show` and the gauges to show. Then:
 //!
-//! | line | what happens |
+//! | line | event |
 //! |---|---|
 //! | `0 offer 10` | the application has 10 packets more |
 //! | `100 ack 3 sack 5-7` | an acknowledgement of all before 3, and of 5 and 6 |
