@@ -52,7 +52,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a file, and the scenario in it; traces are looked for beside it.
+    /// Reads a file, and parses the scenario in it; traces are looked up next to it.
     ///
     /// # Errors
     /// Those of [`read_file`](crate::read_file), and those of [`read`](Self::read).
@@ -62,7 +62,7 @@ impl Scenario {
         Ok((document, scenario))
     }
 
-    /// Reads a scenario from its file, which [was read](crate::read_file) from `path`.
+    /// Parses a scenario from a file that [was read](crate::read_file) from `path`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -70,12 +70,12 @@ impl Scenario {
         Scenario::read_in(document, path.parent().unwrap_or(FilePath::new("")))
     }
 
-    /// Reads a scenario from its file; traces are looked for in the current directory. Values are
-    /// checked by [`crate::expand`], those of a line at once.
+    /// Parses a scenario from its file; traces are looked up in the current directory.
+    /// [`crate::expand`] checks the values; those of a line are checked at once.
     ///
     /// # Errors
-    /// [`ScenarioError::File`]: not TOML, an unknown or missing field, a value of a wrong type;
-    /// those of a line.
+    /// [`ScenarioError::File`]: invalid TOML, an unknown or missing field, a value of a wrong type;
+    /// also errors in the values of a line.
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
         Scenario::read_in(document, FilePath::new(""))
     }
@@ -86,7 +86,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Reads a scenario from the text of its file.
+    /// Parses a scenario from the text of its file.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -94,12 +94,12 @@ impl Scenario {
         Scenario::read(&Document::new("scenario", text))
     }
 
-    /// Keys that are given, and change nothing.
+    /// Keys that are given but have no effect.
     pub fn warnings(&self, document: &Document) -> Vec<Diagnostic> {
         warnings(&self.run, document)
     }
 
-    /// Packets the ingress queue of a station holds that codes by these parameters.
+    /// Capacity of the ingress queue, packets, of a station with these coding parameters.
     pub fn ingress_packets_for(&self, coding: &CodingParams) -> usize {
         self.ingress_packets.unwrap_or_else(|| coding.ingress_packets_default())
     }
@@ -109,7 +109,7 @@ fn one() -> u32 {
     1
 }
 
-/// Coding keys of these runs that are given, and change nothing; and old names.
+/// Coding keys of these runs that are given but have no effect, and old names of keys.
 pub(crate) fn warnings(runs: &[RunTable], document: &Document) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for (index, run) in runs.iter().enumerate() {
@@ -138,7 +138,7 @@ pub(crate) fn warnings(runs: &[RunTable], document: &Document) -> Vec<Diagnostic
     problems.into_iter().map(|problem| *document.warn(problem)).collect()
 }
 
-/// Keys of a coding table that change nothing on any of these paths.
+/// Keys of a coding table without effect on any of these paths.
 fn idle_keys(coding: &CodingTable, paths: &[Path], run: usize, table: &str) -> Vec<Problem> {
     let has_helper = |path: &Path| *path == Path::CodedHelper;
     let without = |path: &Path| coding.without_effect(has_helper(path));
@@ -153,7 +153,7 @@ fn idle_keys(coding: &CodingTable, paths: &[Path], run: usize, table: &str) -> V
     .collect()
 }
 
-/// Rates of which there may be several.
+/// Parses a rate or a list of rates.
 fn rates<'de, D: Deserializer<'de>>(d: D) -> Result<Option<OneOrMany<f64>>, D::Error> {
     Ok(Some(match OneOrMany::<Rate>::deserialize(d)? {
         OneOrMany::One(rate) => OneOrMany::One(rate.0),

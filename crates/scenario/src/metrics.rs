@@ -1,4 +1,4 @@
-//! Which columns the records of a plan have, and what was measured for them.
+//! The columns of a plan's records, and the measurements for them.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use crate::record::{Column, Kind, Role, Value};
 use crate::row::{Row, Side};
 use crate::tables::TableKind;
 
-/// What one replication has measured, by the names of columns.
+/// Measurements of one replication, by column name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Measures(BTreeMap<String, Value>);
 
 impl Measures {
-    /// Takes a measure.
+    /// Sets a measurement.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Takes a measure of one flow.
+    /// Sets a measurement of one flow.
     pub fn set_flow(&mut self, flow: usize, name: &str, value: impl Into<Value>) {
         self.0.insert(flow_column(flow, name), value.into());
     }
 
-    /// The measure of this name; absent if there is none.
+    /// The measurement with this name; absent if there is none.
     pub fn value(&self, name: &str) -> Value {
         self.0.get(name).cloned().unwrap_or_default()
     }
 
-    /// The names, in order.
+    /// The names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// What a row of the simulator has.
+    /// The measurements in a row of the simulator.
     pub fn of_row(row: &Row) -> Self {
         let mut measures = Measures::default();
         for (metric, value) in ROW {
@@ -51,7 +51,7 @@ impl Measures {
     }
 }
 
-/// A metric: its column, before it is known of which flow.
+/// A metric: its column, before a flow number is added.
 #[derive(Clone, Copy)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -85,7 +85,7 @@ impl Metric {
     fn flow_column(&self, flow: usize) -> Column {
         let meaning = format!("flow {flow}: {}", self.meaning);
         let name = flow_column(flow, self.name);
-        // A short table shows the totals.
+        // A short table only shows the totals.
         Column::new(&name, Role::Metric, self.kind, self.unit, &meaning)
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn flow_column(flow: usize, name: &str) -> String {
     format!("flow.{flow}.{name}")
 }
 
-/// A metric, and where it stands in a row of the simulator.
+/// A metric, and its field in a row of the simulator.
 type FromRow<T> = (Metric, fn(&T) -> Value);
 
 const GOODPUT: Metric = real("goodput_bps", "bit/s", "data received per second, without headers");
@@ -238,7 +238,7 @@ const NETWORK: [Metric; 7] = [
     count("events", "1", "events handled"),
 ];
 
-/// What networks of radios have besides.
+/// Additional metrics of networks of radios.
 const ON_AIR: [Metric; 8] = [
     count("frames_sent", "frames", "frames that the MACs are through with"),
     count("frame_attempts", "1", "transmissions of these, and RTS that brought no CTS"),
@@ -250,7 +250,7 @@ const ON_AIR: [Metric; 8] = [
     real("receiving_s", "s", "time that radios were locked on to frames, all nodes together"),
 ];
 
-/// What networks with tunnels have besides.
+/// Additional metrics of networks with tunnels.
 const TUNNELS: [Metric; 4] = [
     count("tunnel_frames_sent", "frames", "frames of all tunnels' ends and helpers"),
     count("tunnel_bytes_sent", "B", "bytes of these, without headers of UDP and below"),
@@ -258,7 +258,7 @@ const TUNNELS: [Metric; 4] = [
     count("tunnel_symbols_repaired", "symbols", "symbols of tunnels that were lost, and repaired"),
 ];
 
-/// What networks of relays have besides.
+/// Additional metrics of networks of relays.
 const RELAYS: [Metric; 18] = [
     count("relay_frames_plain", "frames", "frames of relays with one packet"),
     count("relay_frames_coded", "frames", "frames of relays with two packets"),
@@ -298,7 +298,7 @@ const FLOW: [Metric; 15] = [
     real("completion_s", "s", "when all was acknowledged, for sources of fixed size"),
 ];
 
-/// What flows have besides in plans that end when all are through.
+/// Additional metrics of flows in plans that end when all flows are complete.
 const TRANSFER: [Metric; 6] = [
     count("completed", "1", "1 if all was acknowledged, 0 if not or given up"),
     real("transfer_s", "s", "from the start until all was acknowledged"),
@@ -308,14 +308,14 @@ const TRANSFER: [Metric; 6] = [
     real("rto_mean_s", "s", "retransmission timeout at acknowledgements, mean"),
 ];
 
-/// What flows have besides where nodes discover routes.
+/// Additional metrics of flows with route discovery.
 const ROUTED_FLOW: [Metric; 1] = [real(
     "route_links_mean",
     "links",
     "length of the routes of its packets, as its source knew them",
 )];
 
-/// What networks have besides where nodes discover routes.
+/// Additional metrics of networks with route discovery.
 const ROUTED: [Metric; 7] = [
     count("route_discoveries", "1", "route discoveries begun"),
     count("routes_found", "1", "of these, times that one was found"),
@@ -326,7 +326,7 @@ const ROUTED: [Metric; 7] = [
     count("links_lost", "1", "frames without acknowledgement that broke a route"),
 ];
 
-/// The parameter columns of radios, and where they stand in a row.
+/// The parameter columns of radios, and their fields in a row.
 fn radio_parameters() -> Vec<Column> {
     let column =
         |name, kind, unit, meaning| Column::new(name, Role::Parameter, kind, unit, meaning);
@@ -352,7 +352,7 @@ fn radio_parameters() -> Vec<Column> {
     ]
 }
 
-/// All that is measured of a flow, whatever it is a flow of, each name once.
+/// All metrics of flows of any kind, each name once.
 pub(crate) fn of_flows() -> Vec<Metric> {
     let sides = SIDE.iter().map(|(metric, _)| metric);
     let all = FLOW.iter().chain(&TRANSFER).chain(&ROUTED_FLOW).chain(sides);
@@ -365,17 +365,17 @@ pub(crate) fn of_flows() -> Vec<Metric> {
     metrics
 }
 
-/// A table of results, for people: its name, what a row is of, and its columns.
+/// A description of a results table: its name, what a row describes, and its columns.
 pub struct Described {
     /// Name of its file without the ending.
     pub name: &'static str,
-    /// What a row is of, or what has these columns, in a few words.
+    /// What a row describes, or which results have these columns, in a few words.
     pub meaning: &'static str,
     /// Its columns.
     pub columns: Vec<Column>,
 }
 
-/// All columns that results may have, by table; those of `results` in parts.
+/// All columns that results may have, by table; `results` is split into parts.
 pub fn catalogue() -> Vec<Described> {
     let of = |metrics: &[Metric]| metrics.iter().map(Metric::column).collect::<Vec<Column>>();
     let row: Vec<Metric> = ROW.iter().map(|(metric, _)| *metric).collect();
@@ -397,7 +397,7 @@ pub fn catalogue() -> Vec<Described> {
     records.into_iter().chain(tables).collect()
 }
 
-/// Names of the parameters that a load has by itself.
+/// Names of the parameters that a load has without sweeps.
 pub(crate) fn parameter_names(load: &Load) -> Vec<String> {
     match load {
         Load::Radio(_) => radio_parameters().into_iter().map(|column| column.name).collect(),
@@ -405,7 +405,7 @@ pub(crate) fn parameter_names(load: &Load) -> Vec<String> {
     }
 }
 
-/// Values of the parameters that a load has by itself.
+/// Values of the parameters that a load has without sweeps.
 pub(crate) fn parameters(load: &Load) -> Vec<Value> {
     let Load::Radio(radio) = load else { return Vec::new() };
     let run = &radio.run;
@@ -431,8 +431,8 @@ pub(crate) fn parameters(load: &Load) -> Vec<Value> {
     ]
 }
 
-/// What runs of a plan may differ by without a column that tells, by its key; networks differ by
-/// what is swept alone.
+/// Properties without a column in which runs of a plan may differ, by key; networks only differ in
+/// swept values.
 pub(crate) fn columnless(load: &Load) -> Vec<(&'static str, String)> {
     let Load::Radio(radio) = load else { return Vec::new() };
     let run = &radio.run;
@@ -442,7 +442,7 @@ pub(crate) fn columnless(load: &Load) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Columns beyond keys and sweeps. All loads of a plan are of one kind.
+/// Columns other than keys and sweeps. All loads of a plan are of one kind.
 pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
     let flows = |load: &&Load| match load {
         Load::Radio(radio) if radio.run.direction == Direction::Both => 2,
@@ -473,7 +473,7 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
         }
     };
     columns.extend(totals.iter().map(Metric::column));
-    // On a radio with one flow the totals say it all.
+    // On a radio with one flow, the totals suffice.
     let told_apart = if is_radio && flows == 1 { 0 } else { flows };
     for flow in 0..told_apart {
         columns.extend(each.iter().map(|metric| metric.flow_column(flow)));
@@ -481,7 +481,7 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
     columns
 }
 
-/// Whether a column is meant by a name, in which `*` stands for the number of any flow.
+/// Whether a name, in which `*` stands for any flow number, refers to a column.
 pub fn matches(name: &str, column: &str) -> bool {
     match name.split_once('*') {
         None => name == column,
@@ -492,7 +492,7 @@ pub fn matches(name: &str, column: &str) -> bool {
     }
 }
 
-/// Names for an error, those of flows told once.
+/// Names for an error message, with those of flows listed once.
 pub(crate) fn listed(names: &[&str]) -> String {
     let mut told: Vec<String> = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! Networks of point-to-point links and the flows across them, as a plan's file spells them.
+//! Networks of links and radios with their flows, as a plan's file spells them.
 
 use core::fmt;
 
@@ -104,7 +104,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Whether its nodes are joined by radios, and not by links.
+    /// Whether radios join its nodes, rather than links.
     pub fn is_radio(self) -> bool {
         !matches!(self, Shape::Chain | Shape::Dumbbell | Shape::Explicit)
     }
@@ -355,7 +355,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Whether it sends datagrams, and not by TCP.
+    /// Whether it sends datagrams rather than TCP.
     pub fn sends_datagrams(self) -> bool {
         use SourceKind::{Cbr, OnOff, Poisson, Trace};
         matches!(self, Cbr | Poisson | OnOff | Trace)
@@ -482,7 +482,7 @@ pub enum TcpPreset {
 }
 
 impl TcpPreset {
-    /// Its congestion control, where a plan says nothing.
+    /// Its congestion control unless the plan names one.
     pub fn variant(self) -> TcpVariant {
         match self {
             TcpPreset::Linux | TcpPreset::Linux2014 => TcpVariant::Cubic,
@@ -533,7 +533,7 @@ pub enum RtoKind {
 }
 
 impl TcpVariant {
-    /// Whether its sender looks at selective acknowledgements.
+    /// Whether its sender uses selective acknowledgements.
     pub fn uses_sack(self) -> bool {
         matches!(self, TcpVariant::Sack | TcpVariant::Cubic)
     }
@@ -580,14 +580,14 @@ pub enum SamplingKind {
 }
 
 impl FlowTable {
-    /// Data in a datagram, where the plan does not say, bytes.
+    /// Payload bytes of a datagram, unless the plan gives them.
     pub const DATAGRAM_PAYLOAD_BYTES: u32 = 1_000;
-    /// Headers of a datagram (IPv4 and UDP), where the plan does not say, bytes.
+    /// Header bytes of a datagram (IPv4 and UDP), unless the plan gives them.
     pub const DATAGRAM_HEADER_BYTES: u32 = 28;
 }
 
 impl TcpNcTable {
-    /// What the layers are told.
+    /// The layers' parameters.
     pub fn params(&self) -> NcParams {
         let redundancy = if self.adaptive {
             let loss_ratio = self.loss_ratio.unwrap_or(0.0);

@@ -1,7 +1,7 @@
-//! Plans: what is simulated at which points, how often, and what is kept of it.
+//! Plans: what to simulate at which points, how often, and what to keep.
 //!
-//! A plan is a scenario file, or a network with flows, with what a study of it needs: sweeps,
-//! replications or a stop rule, a choice of outputs.
+//! A plan is a scenario file, or a network with flows, together with what a study needs: sweeps,
+//! replications or a stop rule, and a choice of outputs.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -33,16 +33,16 @@ use crate::topology::{Network, Times, network};
 pub const REPLICATIONS_MAX: u64 = 10_000;
 /// Longest plan file, bytes.
 pub const PLAN_BYTES_MAX: u64 = 1 << 20;
-/// Replications before a stop rule looks, where it does not say.
+/// Default number of replications before a stop rule is first applied.
 const REPLICATIONS_MIN_DEFAULT: u64 = 5;
-/// Replications at which a stop rule gives up, where it does not say.
+/// Default number of replications at which a stop rule gives up.
 const REPLICATIONS_MAX_DEFAULT: u64 = 1_000;
-/// Seconds of load before the measured interval on a radio, where the plan does not say.
+/// Default time under load before the measured interval on a radio, seconds.
 const RADIO_WARM_UP_S: f64 = 1.0;
-/// Longest load before the measured interval on a radio, seconds.
+/// Longest time under load before the measured interval on a radio, seconds.
 const RADIO_WARM_UP_S_MAX: f64 = 3_600.0;
 
-/// A plan, every value checked.
+/// A plan with all its values checked.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Name, for tables and file names.
@@ -51,24 +51,24 @@ pub struct Plan {
     pub description: String,
     /// Seed of all random streams, unless it is swept.
     pub seed: u64,
-    /// The file, as it was read.
+    /// The text of the file.
     pub text: String,
     /// How often each point is run.
     pub replications: Replications,
-    /// What is run.
+    /// The points to run.
     pub points: Vec<Point>,
-    /// What in the file changes nothing.
+    /// Keys in the file that have no effect.
     pub warnings: Vec<Diagnostic>,
-    /// Of each point, the one that a stop rule compares it with.
+    /// By point: the one that a stop rule compares it with.
     bases: Vec<Option<usize>>,
-    /// What a record holds.
+    /// The columns of a record.
     columns: Vec<Column>,
 }
 
 /// How often each point is run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Replications {
-    /// So often.
+    /// A fixed number of times.
     Fixed(u64),
     /// Until the mean of a metric is known well enough.
     Until(StopRule),
@@ -152,37 +152,38 @@ fn replications_max() -> u64 {
     REPLICATIONS_MAX_DEFAULT
 }
 
-/// One combination of all that varies.
+/// A combination of all swept values.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its place in the plan, from 0.
+    /// Its index in the plan, from 0.
     pub index: usize,
     /// Seed of its random streams.
     pub seed: u64,
-    /// What is simulated.
+    /// What to simulate.
     pub load: Load,
-    /// What is kept of its replications besides their records.
+    /// What to keep of its replications besides their records.
     pub keep: Keep,
     /// Values of the plan's parameters, in the order of its parameter columns.
     pub(crate) parameters: Vec<Value>,
-    /// What is different from other points, in a few words.
+    /// What distinguishes it from other points, in a few words.
     pub(crate) title: String,
 }
 
 impl Point {
-    /// What is different from other points, in a few words.
+    /// What distinguishes it from other points, in a few words.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Text of all that its results depend on, but for the replication: equal texts, equal results.
+    /// A text of everything that its results depend on, except for the replication: equal texts
+    /// mean equal results.
     pub fn identity(&self) -> String {
         let load = format!("seed {} {:?}", self.seed, self.load);
         if self.keep == Keep::default() { load } else { format!("{load} {:?}", self.keep) }
     }
 }
 
-/// What is simulated.
+/// What to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
     /// Stations on a radio.
@@ -192,11 +193,12 @@ pub enum Load {
 }
 
 impl Load {
-    /// Most rows of a replication's long tables, but for delays, whose bins nobody can foretell.
+    /// Most rows of a replication's long tables, except for delays, whose number of bins is
+    /// unpredictable.
     fn rows_max(&self, keep: Keep) -> usize {
         let (span_s, flows, others) = self.course();
         let intervals = keep.series.map_or(0.0, |series| (span_s / series.as_secs_f64()).ceil());
-        // A radio's interface is a link, and a node.
+        // A radio's interface counts as a link and as a node.
         let totals = if keep.totals { flows + 2 * others } else { 0 };
         (flows + others).saturating_mul(intervals as usize).saturating_add(totals)
     }
@@ -215,7 +217,7 @@ impl Load {
         }
     }
 
-    /// How long its course is, seconds, of how many flows, and of how many links and stations.
+    /// Length of its course in seconds, number of flows, and number of links and stations.
     fn course(&self) -> (f64, usize, usize) {
         match self {
             Load::Radio(radio) => {
@@ -243,10 +245,10 @@ pub struct Radio {
     pub warm_up_s: f64,
 }
 
-/// Who makes a plan's runs, and where its traces are.
+/// The engine that makes a plan's runs, and the directory of its traces.
 pub(crate) type Place<'a> = (Engine, &'a FilePath);
 
-/// What a plan or a scenario may hold, as the types that read it say.
+/// The schema of plans and scenarios, from the types that parse them.
 pub fn schema() -> Schema {
     Schema::of::<PlanFile>()
 }
@@ -342,7 +344,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// What is kept, if a replication with this load has room for it.
+    /// What to keep, if a replication with this load has room for it.
     pub(crate) fn keep(&self, load: &Load) -> Result<Keep, ScenarioError> {
         let (span_s, flows, others) = load.course();
         if self.delays && flows > DELAY_FLOWS_MAX {
@@ -370,7 +372,7 @@ impl Output {
     }
 }
 
-/// Reads the text of a plan or a scenario, once: a pipe has it no second time.
+/// Reads the text of a plan or a scenario, only once, since a pipe cannot be read again.
 ///
 /// # Errors
 /// [`ScenarioError::Read`]; [`ScenarioError::Value`] beyond [`PLAN_BYTES_MAX`].
@@ -378,7 +380,7 @@ pub fn read_file(path: &FilePath) -> Result<Document, ScenarioError> {
     let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
     let mut text = String::new();
     let file = fs::File::open(path).map_err(unreadable)?;
-    // The length that a pipe or a device says is not what comes.
+    // The length that a pipe or a device reports cannot be relied on.
     let read = file.take(PLAN_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     if read as u64 > PLAN_BYTES_MAX {
         let expected = format!("a file of at most {PLAN_BYTES_MAX} bytes");
@@ -389,7 +391,7 @@ pub fn read_file(path: &FilePath) -> Result<Document, ScenarioError> {
 }
 
 impl Plan {
-    /// Reads a plan, or a scenario, from a file; traces are looked for beside it.
+    /// Reads a plan or a scenario from a file; traces are looked up next to it.
     ///
     /// # Errors
     /// Those of [`read_file`], and those of [`parse`](Self::parse).
@@ -397,7 +399,7 @@ impl Plan {
         Plan::read_beside(&read_file(path)?, path)
     }
 
-    /// The same of a file that [was read](read_file) already, from `path`.
+    /// Like [`read`](Self::read), for a file that [was read](read_file) already from `path`.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse).
@@ -405,7 +407,8 @@ impl Plan {
         Plan::read_for(Engine::Sim, document, path)
     }
 
-    /// The same for either engine: runs may say what the lab alone does where it makes them.
+    /// Like [`read_beside`](Self::read_beside), for either engine: with the lab, runs may have
+    /// settings that only the lab supports.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse).
@@ -417,21 +420,20 @@ impl Plan {
         Plan::from_document(document, (engine, path.parent().unwrap_or(FilePath::new("."))))
     }
 
-    /// An error of one of its values, with its place in the plan's file.
+    /// Adds the place in the plan's file to an error of one of its values.
     pub fn locate(&self, path: &FilePath, error: ScenarioError) -> ScenarioError {
         error.at(&Document::new(path.display().to_string(), self.text.as_str()))
     }
 
-    /// Whether a text is that of a plan with a network; no text that is not TOML is.
+    /// Whether a text is a plan with a network; false if it is not TOML.
     pub fn has_network(text: &str) -> bool {
         toml::from_str::<Table>(text).is_ok_and(|tree| tree.contains_key("network"))
     }
 
-    /// Reads a plan, or a scenario, from the text of its file; traces are looked for in
-    /// `directory`.
+    /// Parses a plan or a scenario from the text of its file; traces are looked up in `directory`.
     ///
     /// # Errors
-    /// The first place that cannot be understood, or value that cannot be.
+    /// The first syntax error or invalid value.
     pub fn parse(text: &str, directory: &FilePath) -> Result<Self, ScenarioError> {
         Plan::from_document(&Document::new("plan", text), (Engine::Sim, directory))
     }
@@ -441,10 +443,10 @@ impl Plan {
     }
 
     fn read_document(document: &Document, place: Place<'_>) -> Result<Self, ScenarioError> {
-        // What is no TOML is told of when the whole is read.
+        // Invalid TOML is reported when the whole is parsed.
         let mut tree: Table = toml::from_str(document.text()).unwrap_or_default();
-        // Taken out: the tree is copied for each point, and the lists are as long as the points are
-        // many.
+        // Removed because the tree is copied for each point, and there may be as many list entries
+        // as points.
         let sweep = tree.remove("sweep");
         let sweeps = match sweep.clone().map(Toml::try_into::<Vec<Table>>) {
             None => Vec::new(),
@@ -456,7 +458,7 @@ impl Plan {
             }
         };
         let settings = sweep::settings(&sweeps)?;
-        // Read as it stands, the file has lines to point at. What a sweep gives may be missing.
+        // The unmodified file has lines to point to. Values that a sweep gives may be missing.
         let file = match document.read::<PlanFile>() {
             Ok(file) => file,
             Err(error) => {
@@ -483,7 +485,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same plan with every point run so often.
+    /// The same plan with this number of replications for every point.
     ///
     /// # Errors
     /// [`ScenarioError::Value`], [`ScenarioError::TooManyRuns`].
@@ -493,12 +495,12 @@ impl Plan {
         Ok(self)
     }
 
-    /// What a record holds: keys, parameters, metrics.
+    /// The columns of a record: keys, parameters, metrics.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// Long tables that are kept beside the records.
+    /// Long tables to keep beside the records.
     pub fn tables(&self) -> Vec<TableKind> {
         let is_kept = |kind: &TableKind| {
             self.points.iter().any(|point| match kind {
@@ -514,14 +516,14 @@ impl Plan {
         TableKind::ALL.into_iter().filter(is_kept).collect()
     }
 
-    /// Most rows that the long tables of all replications have together, but for those of delays,
-    /// whose bins nobody can foretell.
+    /// Most rows of the long tables of all replications together, except for those of delays, whose
+    /// number of bins is unpredictable.
     pub fn rows_max(&self) -> usize {
         let rows = self.points.iter().map(|point| point.load.rows_max(point.keep));
         rows.fold(0, usize::saturating_add).saturating_mul(self.replications.max() as usize)
     }
 
-    /// What is swept, and what a point has of it.
+    /// The swept paths, and a point's values for them.
     pub fn swept(&self, point: usize) -> impl Iterator<Item = (&str, &Value)> {
         let own = metrics::parameter_names(&self.points[point].load);
         let parameters = self.columns.iter().filter(|column| column.role == Role::Parameter);
@@ -536,7 +538,7 @@ impl Plan {
         self.bases.get(point).copied().flatten()
     }
 
-    /// Puts what was measured into the plan's columns.
+    /// Puts measurements into the plan's columns.
     pub fn record(&self, point: usize, replication: u64, measures: &Measures) -> Record {
         let parameters = &self.points[point].parameters;
         let keys = [Value::from(point as u64), replication.into(), self.points[point].seed.into()];
@@ -562,7 +564,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Looks for the points that a stop rule compares others with.
+    /// Finds the points that a stop rule compares others with.
     fn find_bases(&self) -> Result<Vec<Option<usize>>, ScenarioError> {
         let Replications::Until(rule) = &self.replications else { return Ok(Vec::new()) };
         if rule.against.is_empty() {
@@ -579,7 +581,7 @@ impl Plan {
         against::bases(&rule.against, &columns, &compared.collect::<Vec<_>>())
     }
 
-    /// Keeps the chosen metrics, and the one that the stop rule looks at.
+    /// Keeps the chosen metrics, and the one that the stop rule needs.
     fn select(&mut self, chosen: Option<&[String]>) -> Result<(), ScenarioError> {
         let metrics = self.columns.iter().filter(|column| column.is_metric());
         let names: Vec<&str> = metrics.map(|column| column.name.as_str()).collect();
@@ -629,7 +631,7 @@ impl PlanFile {
         })
     }
 
-    /// What is simulated, one or more for a radio, whose runs have lists of their own.
+    /// What to simulate: one load, or several for a radio, whose runs may have lists of their own.
     pub(crate) fn loads(self, (engine, directory): Place<'_>) -> Result<Vec<Load>, ScenarioError> {
         match (&self.network, &self.medium, &self.line) {
             (Some(table), None, None) => self.network_load(table, directory),
@@ -716,7 +718,7 @@ impl PlanFile {
         if engine == Engine::Sim {
             check_is_simulated(&scenario)?;
         }
-        // What the results do not depend on is not to be part of what they are known by.
+        // The identity must not include anything that the results do not depend on.
         scenario.run.clear();
         scenario.name.clear();
         let radio = |run: Run| {
@@ -731,7 +733,7 @@ impl PlanFile {
     }
 }
 
-/// Refuses what only the lab can do, where it would be passed over.
+/// Rejects settings that only the lab supports, instead of ignoring them.
 fn check_is_simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
     for (index, table) in scenario.run.iter().enumerate() {
         let given = [

@@ -1,4 +1,4 @@
-//! From a plan's file and its sweeps to its points, and the columns of their records.
+//! From a plan's file and its sweeps to its points, and to the columns of their records.
 
 use corridor_document::{Schema, without_indices};
 use toml::{Table, Value as Toml};
@@ -9,14 +9,14 @@ use crate::plan::{Load, Place, PlanFile, Point};
 use crate::record::{Column, Kind, Role, Value};
 use crate::sweep::{self, POINTS_MAX, Setting};
 
-/// The file with a setting in it.
+/// The file with a setting applied.
 pub(crate) fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFile, ScenarioError> {
     let mut tree = tree.clone();
     for (path, value) in setting {
         sweep::set(&mut tree, path, value)?;
     }
-    // By way of its text, as the file itself is read: a second deserializer of every table would
-    // be half a megabyte of the program.
+    // Through its text, as the file itself is read: a second deserializer for every table would add
+    // half a megabyte to the program.
     toml::from_str(&tree.to_string()).map_err(|error: toml::de::Error| {
         let given: Vec<String> = setting.iter().map(|(_, value)| value.to_string()).collect();
         let paths: Vec<String> = setting.iter().map(|(path, _)| format!("\"{path}\"")).collect();
@@ -32,7 +32,7 @@ pub(crate) fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFi
     })
 }
 
-/// The same, with the error of the one path that is at fault where it is one.
+/// As [`resolve`], but the error names the single path at fault, if there is one.
 fn resolve_or_blame(tree: &Table, setting: &Setting) -> Result<PlanFile, ScenarioError> {
     resolve(tree, setting).map_err(|error| {
         let without = |skipped: usize| -> Setting {
@@ -88,7 +88,7 @@ pub(crate) fn points(
     Ok((points, columns))
 }
 
-/// Whether a path is the name of a column that is there without being swept.
+/// Whether a path names a column that exists without being swept.
 fn is_own(names: &[String], path: &str) -> bool {
     path == "seed" || names.iter().any(|name| name == path)
 }

@@ -1,5 +1,5 @@
-//! Long tables that a replication leaves beside its record: a row for each flow and interval, and
-//! the like.
+//! Long tables that a replication gives beside its record, with a row for each flow and interval,
+//! and the like.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::{self, Measures, Metric, count, real, word};
 use crate::record::{Column, Kind, Role};
 
-/// Most rows of all series of a replication: what a journal's line has room for, at 24 characters
-/// for a value.
+/// Most rows of all series of a replication: what fits into a journal's line, at 24 characters for
+/// a value.
 pub const SERIES_ROWS_MAX: usize = 200_000;
 /// Shortest interval of a series, seconds.
 pub const SERIES_S_MIN: f64 = 1e-3;
 
-/// Most flows of which delays are kept: what a journal's line has room for when every bin of their
+/// Most flows whose delays are kept: what fits into a journal's line if every bin of their
 /// histograms is filled.
 pub const DELAY_FLOWS_MAX: usize = 50;
 
-/// What is kept of a replication besides its record.
+/// What to keep of a replication besides its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Keep {
-    /// The course, at this interval.
+    /// The course, with intervals of this length.
     pub series: Option<Duration>,
     /// Histograms of the flows' delays.
     pub delays: bool,
-    /// What became of flows, links and nodes.
+    /// Totals of flows, links and nodes.
     pub totals: bool,
 }
 
-/// A long table, by what its rows are of.
+/// The kind of a long table, by what its rows describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TableKind {
@@ -55,7 +55,7 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [TableKind; 8] = [
         TableKind::FlowSeries,
         TableKind::LinkSeries,
@@ -67,7 +67,7 @@ impl TableKind {
         TableKind::Outcomes,
     ];
 
-    /// Its name, which is that of its file too.
+    /// Its name, which is also that of its file.
     pub fn name(self) -> &'static str {
         match self {
             TableKind::FlowSeries => "flow_series",
@@ -81,7 +81,7 @@ impl TableKind {
         }
     }
 
-    /// What a row is of, in a few words.
+    /// What a row describes, in a few words.
     pub fn meaning(self) -> &'static str {
         match self {
             TableKind::FlowSeries => "a flow in an interval",
@@ -100,7 +100,7 @@ impl TableKind {
         }
     }
 
-    /// Its columns behind point and replication.
+    /// Its columns after point and replication.
     fn metrics(self) -> Vec<(Metric, Role)> {
         fn of<T>(columns: &[FromRow<T>], keys: usize) -> Vec<(Metric, Role)> {
             let role = |place| if place < keys { Role::Key } else { Role::Metric };
@@ -133,7 +133,7 @@ impl TableKind {
 }
 
 impl TableKind {
-    /// The words of a column of texts, in whose place [`Rows`] have their numbers from 0.
+    /// The words of a column of texts, which [`Rows`] store as numbers from 0.
     pub fn words(self) -> &'static [&'static str] {
         match self {
             TableKind::Outcomes => &FRAME_ENDS,
@@ -142,7 +142,7 @@ impl TableKind {
     }
 }
 
-/// Rows of a table from one replication, by column; what does not apply is NaN.
+/// Rows of a table from one replication, by column; NaN stands for values that do not apply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rows {
@@ -151,17 +151,17 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// How many.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The columns, in the order of [`TableKind::columns`] without point and replication; none
+    /// The columns, in the order of [`TableKind::columns`] without point and replication; empty
     /// without rows.
     pub fn columns(&self) -> &[Vec<f64>] {
         &self.columns
@@ -179,7 +179,7 @@ impl Rows {
     }
 }
 
-/// JSON has no NaN.
+/// Stores NaN as null, since JSON has no NaN.
 mod absent_as_null {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -206,7 +206,7 @@ mod absent_as_null {
 pub struct Tables(BTreeMap<TableKind, Rows>);
 
 impl Tables {
-    /// Rows of all of them.
+    /// Number of rows of all tables.
     pub fn row_count(&self) -> usize {
         self.0.values().map(Rows::len).sum()
     }
@@ -229,19 +229,19 @@ impl Tables {
     }
 }
 
-/// What a replication gives. As JSON it is the same to the last bit.
+/// The result of a replication. Converted to JSON and back it stays the same to the last bit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replication {
-    /// What its record is made of.
+    /// The measurements for its record.
     pub measures: Measures,
-    /// What is kept besides.
+    /// The tables.
     #[serde(default, skip_serializing_if = "Tables::is_empty")]
     pub tables: Tables,
 }
 
 /// A row of a long table.
 pub trait TableRow: sealed::Sealed {
-    /// The table.
+    /// The table that it belongs to.
     const KIND: TableKind;
 
     /// Its values, in the order of the table's columns.
@@ -252,10 +252,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A column, and where it stands in a row.
+/// A column, and its field in a row.
 type FromRow<T> = (Metric, fn(&T) -> f64);
 
-/// Lets a type be a row of a table.
+/// Makes a type a row of a table.
 macro_rules! table_row {
     ($row:ty, $kind:expr, $columns:expr) => {
         impl sealed::Sealed for $row {}
@@ -406,7 +406,7 @@ const STATION_SERIES: [FromRow<StationInterval>; 8] = [
 
 table_row!(StationInterval, TableKind::StationSeries, STATION_SERIES);
 
-/// A bin of the histogram of a flow's delays that is not empty.
+/// A non-empty bin of the histogram of a flow's delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct DelayBin {
@@ -427,7 +427,7 @@ const DELAYS: [FromRow<DelayBin>; 3] = [
 table_row!(DelayBin, TableKind::Delays, DELAYS);
 
 impl Tables {
-    /// Adds the histogram of a flow's delays, which counts in parts of a second, so many to one.
+    /// Adds the histogram of a flow's delays, which has a given number of units per second.
     pub fn add_delays(&mut self, flow: usize, histogram: &Histogram<u64>, parts_per_s: f64) {
         for bin in histogram.iter_recorded() {
             let delay_s = bin.value_iterated_to() as f64 / parts_per_s;
@@ -437,7 +437,7 @@ impl Tables {
 }
 
 impl Tables {
-    /// Adds what was measured of a flow.
+    /// Adds the totals of a flow.
     pub fn add_flow(&mut self, flow: usize, measures: &Measures) {
         let measured = metrics::of_flows().into_iter().map(|metric| {
             or_absent(measures.value(&metrics::flow_column(flow, metric.name)).number())
@@ -478,7 +478,7 @@ const LINKS: [FromRow<LinkTotal>; 6] = [
 
 table_row!(LinkTotal, TableKind::Links, LINKS);
 
-/// What became of a node's frames on a radio in the measured interval.
+/// Totals of a node's frames on a radio in the measured interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct NodeTotal {
@@ -529,17 +529,17 @@ const NODES: [FromRow<NodeTotal>; 12] = [
 
 table_row!(NodeTotal, TableKind::Nodes, NODES);
 
-/// How a frame ends.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameEnd {
-    /// It came; on a radio with acknowledgements, one says so.
+    /// It was delivered; on a radio with acknowledgements, it was acknowledged.
     #[default]
     Delivered,
-    /// It was on the air, for all; who heard it is not told.
+    /// It was broadcast; who received it is not reported.
     Sent,
     /// It found the queue full, or exceeded a policer.
     Refused,
-    /// It was sent and lost, and nobody sent it again.
+    /// It was sent and lost, without retries.
     Lost,
     /// Its last attempt was not acknowledged.
     GivenUp,
@@ -558,10 +558,10 @@ impl From<SendOutcome> for FrameEnd {
     }
 }
 
-/// What tables call them.
+/// Their names in tables.
 const FRAME_ENDS: [&str; 6] = ["delivered", "sent", "refused", "lost", "given_up", "blocked"];
 
-/// Frames from a node to another that ended alike, in the measured interval.
+/// Frames from one node to another with the same outcome, in the measured interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct OutcomeTotal {
@@ -613,7 +613,7 @@ mod tests {
         assert!(read.rows(TableKind::LinkSeries).is_none() && !read.is_empty());
     }
 
-    /// Quantiles of the bins are those of the histogram.
+    /// The quantiles of the bins equal those of the histogram.
     #[test]
     fn the_bins_of_a_histogram_are_all_of_it() {
         let mut histogram = Histogram::new_with_bounds(1_000, 600_000_000_000, 3).unwrap();
@@ -643,7 +643,7 @@ mod tests {
         }
     }
 
-    /// The last one is the last of all.
+    /// The last kind is the last in the list.
     #[test]
     fn all_tables_are_listed() {
         assert_eq!(TableKind::Outcomes as usize + 1, TableKind::ALL.len());

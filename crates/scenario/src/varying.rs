@@ -1,4 +1,5 @@
-//! Links that vary, as files spell them, and as the air has them: rates, outages, policers, jitter.
+//! Time-varying links, as files spell them and as the air models them: rates, outages, policers,
+//! jitter.
 
 use core::time::Duration;
 use std::fs;
@@ -147,7 +148,7 @@ pub enum JitterKind {
 }
 
 impl RateTable {
-    /// The process; its trace is looked for in `directory`.
+    /// The process; its trace is looked up in `directory`.
     pub(crate) fn config(
         &self,
         field: &str,
@@ -198,7 +199,7 @@ impl RateTable {
         Ok(config)
     }
 
-    /// Refuses what a kind needs and has not, and what it has and does not need.
+    /// Rejects missing fields of a kind, and fields of other kinds.
     fn check_fields(&self, name: &impl Fn(&str) -> String) -> Result<(), ScenarioError> {
         use RateKind::{Markov, Steps, Trace, Walk};
         let given = [
@@ -271,7 +272,7 @@ impl JitterTable {
     }
 }
 
-/// A time as a span, to the nanosecond.
+/// Seconds as a duration, to the nanosecond.
 fn seconds(field: &str, given: f64) -> Result<Duration, ScenarioError> {
     match given {
         given if (0.0..=3_600.0).contains(&given) => {
