@@ -16,13 +16,14 @@
 //! 4. What the window that is sent does not take is for the one that is received. A peer may have
 //!    longer symbols; it is told in the HELLO how many lanes and symbols of a lane are taken.
 //!
+//! What a share comes to is the same on any machine, so that a configuration is sound on all of
+//! them or on none: of coders the layout counts that takes most, and the size of a structure is a
+//! number here that the compiler compares with it (`station/beside.rs`).
+//!
 //! A window of several lanes counts twice: those before drain while symbols are dealt to others.
 //! Blocks and TCP/NC's buffers have the same room (`memory/coders.rs`).
 
 mod coders;
-
-use corridor_codec::{Backend, Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
-use corridor_packet::PacketBuf;
 
 use crate::bounds::{
     CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE,
@@ -33,7 +34,10 @@ use crate::bounds::{
 use crate::config::{Mode, Role, StationConfig};
 use crate::error::ConfigError;
 use crate::wire::Lanes;
-pub(crate) use coders::{BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES};
+pub(crate) use coders::{
+    BLOCK_LOGGED_BYTES, BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES, TIME_BYTES,
+};
+use corridor_codec::{Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
 
 /// Bytes that a packet takes in a queue beside its own.
 pub(crate) const QUEUED_BYTES: usize = 160;
@@ -48,6 +52,10 @@ pub(crate) const CLAMP_BYTES: usize = 416;
 /// Bytes of a source symbol in a window beside its own, at either end: its place, its fate, its
 /// length.
 const SYMBOL_BYTES: usize = 128;
+/// Bytes of a buffer of which none are taken, and of a packet with its view.
+pub(crate) const VEC_BYTES: usize = 24;
+/// See [`VEC_BYTES`].
+pub(crate) const PACKET_BUF_BYTES: usize = 48;
 /// Part of what is left that is for the queue, one in so many.
 const QUEUE_PARTS: usize = 4;
 /// Part of a share that is for [`Spare`], one in so many.
@@ -95,15 +103,13 @@ impl WindowShape {
 
     /// Bytes of the symbols of a lane that is sent.
     pub(crate) fn payload_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
-        let backend = Backend::detected();
-        let payloads = WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        let payloads = WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, None);
         payloads.unwrap_or(usize::MAX)
     }
 
     /// Bytes of a lane's decoder: payloads, and coefficients twice.
     pub(crate) fn decoder_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
-        let backend = Backend::detected();
-        let payloads = WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        let payloads = WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, None);
         let slots = lane_size.next_multiple_of(WINDOW_STEP);
         let row = field.vector_len_bytes(slots).next_multiple_of(VECTOR_ALIGN);
         payloads.unwrap_or(usize::MAX).saturating_add(2 * slots * row)
@@ -224,8 +230,8 @@ pub(crate) fn spare(config: &StationConfig) -> Spare {
     let half = config.memory_bytes / SPARE_PARTS / 2;
     let has_window = Coders::of(config) == Coders::Windows;
     let clamps = if has_window { CLAMPS_MAX } else { 0 };
-    let listed = config.frame_len_max + 2 * size_of::<Vec<u8>>();
-    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
+    let listed = config.frame_len_max + 2 * VEC_BYTES;
+    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * PACKET_BUF_BYTES;
     Spare { clamps: (half / CLAMP_BYTES).min(clamps), egress_bytes: half.min(egress) }
 }
 
