@@ -11,6 +11,7 @@ mod diagnosis;
 mod error;
 mod events;
 mod loss;
+mod memory;
 mod names;
 mod netlink;
 mod reload;

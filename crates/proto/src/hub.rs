@@ -115,10 +115,12 @@ pub struct Hub {
     told: Told,
 }
 
-/// What the driver told of the path and of sessions, for neighbours that come later.
+/// What the driver told of the path, of sessions and memory, for neighbours that come later.
 #[derive(Default)]
 struct Told {
     clock: WallClock,
+    /// What stations for neighbours have parts of.
+    memory_bytes: usize,
     path_lens: Option<FrameLens>,
     frames_limit: Option<usize>,
     reaches_out: bool,
@@ -197,7 +199,11 @@ impl Hub {
             credits: Credits::new(count, config.one_channel, now),
             stats: HubStats::default(),
             gone: Stats::default(),
-            told: Told { clock: clocks.into(), ..Told::default() },
+            told: Told {
+                clock: clocks.into(),
+                memory_bytes: config.station.memory_bytes,
+                ..Told::default()
+            },
         })
     }
 
@@ -521,6 +527,11 @@ impl Hub {
     /// The station for the neighbour at a place.
     pub(crate) fn station_at(&self, place: usize) -> Option<&Station> {
         self.neighbours.get(place).map(|neighbour| &neighbour.station)
+    }
+
+    /// Bytes that the queues and windows of all neighbours may hold, those that may come included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.told.memory_bytes
     }
 
     /// Counters of the stations for neighbours that are gone.

@@ -1,6 +1,7 @@
 //! What the queues and windows of a node may hold, in bytes.
 //!
-//! A node has one ceiling for all of them. The peer of a pair has all of it; the peers of a hub
+//! A node has one ceiling for all of them, [`MEMORY_DEFAULT`] where nobody says another, or more
+//! where its peers take more at least. The peer of a pair has all of it; the peers of a hub
 //! have equal parts of seven eighths, and those that come while it runs each an eighth of what is
 //! free. Such a *share* is divided by one rule:
 //!
@@ -24,9 +25,10 @@
 //! Blocks and TCP/NC's buffers have the same room (`memory/coders.rs`).
 
 mod coders;
+mod shortage;
 
 use crate::bounds::{
-    CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE,
+    CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE, MEMORY_DEFAULT,
     MEMORY_QUEUE_PACKETS_MIN, MEMORY_TCP_NC_SEGMENTS_MIN, MEMORY_WINDOW_SYMBOLS_MIN,
     PARTS_WHOLES_MAX, TCP_NC_CONNECTIONS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
     sent_log_max,
@@ -34,6 +36,9 @@ use crate::bounds::{
 use crate::config::{Mode, Role, StationConfig};
 use crate::error::ConfigError;
 use crate::wire::Lanes;
+pub(crate) use shortage::Shortages;
+pub use shortage::{Counted, Shortage};
+
 pub(crate) use coders::{
     BLOCK_LOGGED_BYTES, BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES, TIME_BYTES,
 };
@@ -62,7 +67,8 @@ const QUEUE_PARTS: usize = 4;
 const SPARE_PARTS: usize = 16;
 /// A hub keeps one of so many parts of its memory free for peers that come while it runs.
 const HUB_FREE_PARTS: usize = 8;
-/// Such a peer gets one of so many parts of what is free, or what it needs at least.
+/// Such a peer gets one of so many parts of what is free, or of more if more come with it; or what
+/// it needs at least.
 const NEWCOMER_PARTS: usize = 8;
 /// Steps in which a window of one lane is tried: a coding vector goes around its slots in bytes.
 const WINDOW_STEP: usize = 8;
@@ -296,17 +302,34 @@ impl StationConfig {
     pub fn memory_min(&self) -> usize {
         least(self)
     }
+
+    /// What [`memory_bytes`](Self::memory_bytes) is of a hub with so many peers where nobody says
+    /// it, and with one of any other station: [`MEMORY_DEFAULT`], or what these take at least where
+    /// that is more.
+    pub fn memory_default(&self, peers: usize) -> usize {
+        // Whatever is wrong is said when a station is made of it.
+        let least = if self.check().is_ok() { least(self) } else { 0 };
+        MEMORY_DEFAULT.max(least_of_all(least, peers))
+    }
 }
 
-/// Makes queue and window of a station, or its blocks, as short and few as its share takes.
+/// Of a hub with so many peers of which each takes so many bytes at least.
+fn least_of_all(least: usize, peers: usize) -> usize {
+    let shares = least.saturating_mul(peers).div_ceil(HUB_FREE_PARTS - 1);
+    shares.saturating_mul(HUB_FREE_PARTS)
+}
+
+/// Makes queue and window of a station, or its blocks, as short and few as its share takes. Of what
+/// it has fewer than it was told then.
 ///
 /// # Errors
 /// The share is too small for [`MEMORY_QUEUE_PACKETS_MIN`] packets and
 /// [`MEMORY_WINDOW_SYMBOLS_MIN`] symbols; for a block to send and two of a peer's that are like it;
 /// for a block of either flow that is helped; or for TCP/NC's connections with
 /// [`MEMORY_TCP_NC_SEGMENTS_MIN`] segments each; or as [`StationConfig::check`].
-pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
+pub(crate) fn fit(config: &mut StationConfig) -> Result<Shortages, ConfigError> {
     config.check()?;
+    let told = config.clone();
     let least = least(config);
     if config.memory_bytes < least {
         let expected = format!("{least} bytes or more");
@@ -325,7 +348,7 @@ pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
         }
         Coders::Helped | Coders::Connections | Coders::None => {}
     }
-    Ok(())
+    Ok(shortage::shortages(&told, config))
 }
 
 fn fit_window(config: &mut StationConfig, rest: usize) {
@@ -350,18 +373,22 @@ pub(crate) fn share(config: &StationConfig, peers: usize) -> Result<usize, Confi
     let share = config.memory_bytes / HUB_FREE_PARTS * (HUB_FREE_PARTS - 1) / peers;
     let least = least(config);
     if share < least {
-        let all = (least * peers).div_ceil(HUB_FREE_PARTS - 1) * HUB_FREE_PARTS;
+        let all = least_of_all(least, peers);
         let expected = format!("{all} bytes or more, for {peers} peers");
         return Err(ConfigError::new("limits.memory", config.memory_bytes, expected));
     }
     Ok(share)
 }
 
-/// The share of one more peer, of what is free.
+/// The share of the next of so many more peers, of what is free.
 ///
 /// # Errors
 /// What is free is less than a peer needs.
-pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize, ConfigError> {
+pub(crate) fn share_of_free(
+    config: &StationConfig,
+    free: usize,
+    coming: usize,
+) -> Result<usize, ConfigError> {
     let least = least(config);
     if free < least {
         let given = format!("{} ({free} bytes of it are free)", config.memory_bytes);
@@ -369,7 +396,7 @@ pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize
             format!("{least} bytes free for another peer, or a restart to divide it anew");
         return Err(ConfigError::new("limits.memory", given, expected));
     }
-    Ok((free / NEWCOMER_PARTS).max(least))
+    Ok((free / coming.max(NEWCOMER_PARTS)).max(least))
 }
 
 /// Bytes of the least window with the longest symbols there are, parts of some included: whatever a
@@ -406,7 +433,6 @@ fn least_windows(config: &StationConfig) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::MEMORY_DEFAULT;
     use crate::config::{CodingParams, LinkErrors, StationId};
 
     fn config(memory_bytes: usize) -> StationConfig {
@@ -471,9 +497,10 @@ mod tests {
         assert_eq!(share(&config(8 * least), 7), Ok(least));
         let error = share(&config(8 * least - 8), 7).unwrap_err();
         assert_eq!(error.expected, format!("{} bytes or more, for 7 peers", 8 * least));
-        assert_eq!(share_of_free(&config(0), 800 * least), Ok(100 * least));
-        assert_eq!(share_of_free(&config(0), 2 * least), Ok(least));
-        assert!(share_of_free(&config(0), least - 1).is_err());
+        assert_eq!(share_of_free(&config(0), 800 * least, 1), Ok(100 * least));
+        assert_eq!(share_of_free(&config(0), 800 * least, 80), Ok(10 * least));
+        assert_eq!(share_of_free(&config(0), 2 * least, 1), Ok(least));
+        assert!(share_of_free(&config(0), least - 1, 1).is_err());
     }
 
     #[test]
