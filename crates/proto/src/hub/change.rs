@@ -94,7 +94,6 @@ impl Hub {
             if let Some(frames) = self.told.session_frames {
                 neighbour.station.set_session_frames(frames);
             }
-            neighbour.timeout = neighbour.station.poll_timeout();
             coming.push(neighbour);
         }
         Ok(coming)
