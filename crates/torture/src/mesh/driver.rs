@@ -24,6 +24,7 @@ use crate::driver::{AFTER_INSIDER, Trace};
 use crate::invariants::{Broken, Invariant, Violation, check_bounds, check_memory, ensure};
 use crate::network::Network;
 use crate::nonces::Nonces;
+use crate::parts::Parts;
 use crate::scenario::Scenario;
 use crate::subject::Fault;
 use crate::underlay::Underlay;
@@ -143,6 +144,7 @@ pub(crate) struct MeshDriver<'a> {
     held_up: u32,
     insider: Option<Unsealer>,
     liar: Liars,
+    parts: Parts,
     starts: u64,
     trace: Option<Trace<'a>>,
     pub(crate) events: u64,
@@ -178,6 +180,7 @@ impl<'a> MeshDriver<'a> {
             held_up: 0,
             insider: (scenario.insider_ppm > 0).then(|| Unsealer::new([0x42; 32])),
             liar: Liars::new(seed),
+            parts: Parts::new((0..mesh.nodes.into()).map(|node| mesh.config(node))),
             starts: 0,
             trace,
             events: 0,
@@ -692,9 +695,13 @@ impl<'a> MeshDriver<'a> {
         let due = station.poll_timeout();
         self.network.wake(&mut self.schedule, node, (self.now, seat.ahead), due);
         for station in station.stations() {
-            let view = station.inspect();
+            let mut view = station.inspect();
+            self.scenario.plant.iter().for_each(|plant| plant.bend_parts(node, &mut view));
             check_bounds(&view, station.config())?;
             check_memory(&view, station.memory())?;
+            if self.insider.is_none() {
+                self.parts.look_at_node(node, &view, station.stats().symbols_cut)?;
+            }
         }
         if let Some(relay) = station.relay() {
             let view = relay.view(local);
