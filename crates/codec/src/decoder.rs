@@ -133,7 +133,8 @@ impl<'a> BlockDecoder<&'a mut [u8]> {
         Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
     }
 
-    /// Bytes of storage that such a decoder takes.
+    /// Bytes of storage that such a decoder takes; without a backend, the most that any takes, on
+    /// whatever machine.
     ///
     /// # Errors
     /// As [`new`](BlockDecoder::new).
@@ -141,10 +142,10 @@ impl<'a> BlockDecoder<&'a mut [u8]> {
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        Ok(layouts(&shape, backend).iter().map(Layout::storage_len).sum())
+        Ok(layouts(&shape, backend.into()).iter().map(Layout::storage_len).sum())
     }
 }
 
@@ -154,7 +155,7 @@ impl<S: Storage> BlockDecoder<S> {
         backend: Backend,
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
-        let [payloads, solved] = layouts(&shape, backend);
+        let [payloads, solved] = layouts(&shape, Some(backend));
         Ok(Self {
             shape,
             tableau: Tableau::new(&shape, backend, true),
@@ -458,6 +459,6 @@ impl<S: Storage> BlockDecoder<S> {
 }
 
 /// What came, and what is solved for.
-fn layouts(shape: &Shape, backend: Backend) -> [Layout; 2] {
+fn layouts(shape: &Shape, backend: Option<Backend>) -> [Layout; 2] {
     [true, false].map(|mirrored| Layout::of_payloads(shape, backend, mirrored))
 }

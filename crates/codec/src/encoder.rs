@@ -99,7 +99,8 @@ impl<'a> BlockEncoder<&'a mut [u8]> {
         Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
     }
 
-    /// Bytes of storage that such an encoder takes.
+    /// Bytes of storage that such an encoder takes; without a backend, the most that any takes, on
+    /// whatever machine.
     ///
     /// # Errors
     /// As [`new`](BlockEncoder::new).
@@ -107,10 +108,10 @@ impl<'a> BlockEncoder<&'a mut [u8]> {
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        Ok(Layout::of_payloads(&shape, backend, true).storage_len())
+        Ok(Layout::of_payloads(&shape, backend.into(), true).storage_len())
     }
 }
 
@@ -120,7 +121,7 @@ impl<S: Storage> BlockEncoder<S> {
         backend: Backend,
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
-        let layout = Layout::of_payloads(&shape, backend, true);
+        let layout = Layout::of_payloads(&shape, Some(backend), true);
         let symbols = Payloads::new(&shape, backend, layout, supply);
         Ok(Self { shape, symbols, count: 0 })
     }

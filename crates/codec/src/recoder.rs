@@ -118,7 +118,8 @@ impl<'a> Recoder<&'a mut [u8]> {
         Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
     }
 
-    /// Bytes of storage that such a recoder takes.
+    /// Bytes of storage that such a recoder takes; without a backend, the most that any takes, on
+    /// whatever machine.
     ///
     /// # Errors
     /// As [`new`](Recoder::new).
@@ -126,10 +127,10 @@ impl<'a> Recoder<&'a mut [u8]> {
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        Ok(Layout::of_payloads(&shape, backend, true).storage_len())
+        Ok(Layout::of_payloads(&shape, backend.into(), true).storage_len())
     }
 }
 
@@ -140,7 +141,7 @@ impl<S: Storage> Recoder<S> {
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
         let vectors = Layout::of_vectors(&shape, backend);
-        let payloads = Layout::of_payloads(&shape, backend, true);
+        let payloads = Layout::of_payloads(&shape, Some(backend), true);
         Ok(Self {
             shape,
             vectors: Payloads::new(&shape, backend, vectors, &mut Heap),

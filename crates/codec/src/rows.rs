@@ -3,7 +3,7 @@
 
 use alloc::{vec, vec::Vec};
 
-use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows, RowsMut};
+use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows, RowsMut, group_size_any};
 use crate::storage::{Aligned, Storage, Supply};
 use crate::{CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
 
@@ -92,9 +92,12 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Slots for a whole block; `mirrored` ones can be interleaved.
-    pub fn of_payloads(shape: &Shape, backend: Backend, mirrored: bool) -> Self {
-        Self::with_stride(shape, backend, mirrored, padded_stride(shape.symbol_size_max))
+    /// Slots for a whole block; `mirrored` ones can be interleaved. Without a backend, those of one
+    /// that likes them so.
+    pub fn of_payloads(shape: &Shape, backend: Option<Backend>, mirrored: bool) -> Self {
+        let group = backend.map_or(group_size_any(shape.field), |it| it.group_size(shape.field));
+        let group = group.filter(|_| mirrored);
+        Self::with_stride(shape, group, padded_stride(shape.symbol_size_max))
     }
 
     /// Slots for the coding vectors of a whole block, to be set and combined. Short ones that are
@@ -102,20 +105,19 @@ impl Layout {
     /// batch reads whole, a strip being as wide as they are, need not be spread over its sets.
     pub fn of_vectors(shape: &Shape, backend: Backend) -> Self {
         let size = shape.field.vector_len_bytes(shape.block_size);
-        let close = size <= PADDING && backend.group_size(shape.field).is_none();
+        let group = backend.group_size(shape.field);
+        let close = size <= PADDING && group.is_none();
         let stride = match size {
             _ if close => size.next_power_of_two(),
             ..=STRIP_LEN => size.next_multiple_of(PADDING),
             _ => padded_stride(size),
         };
-        Self::with_stride(shape, backend, true, stride)
+        Self::with_stride(shape, group, stride)
     }
 
-    fn with_stride(shape: &Shape, backend: Backend, mirrored: bool, stride: usize) -> Self {
-        let groups = match backend.group_size(shape.field) {
-            Some(size) if mirrored => shape.block_size.div_ceil(size) * size,
-            _ => 0,
-        };
+    /// Slots of which groups of so many are interleaved, if any.
+    fn with_stride(shape: &Shape, group: Option<usize>, stride: usize) -> Self {
+        let groups = group.map_or(0, |size| shape.block_size.next_multiple_of(size));
         // The last slot is read as if it had whole cache lines.
         let beyond = if stride.is_multiple_of(PADDING) { 0 } else { PADDING };
         let slots_len = (shape.block_size * stride).next_multiple_of(PADDING) + beyond;

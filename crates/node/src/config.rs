@@ -23,6 +23,7 @@ use std::str::FromStr;
 
 use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
+use corridor_proto::bounds::MEMORY_DEFAULT;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
     AnyStation, Clocks, CodingParams, ConfigError, Hub, HubConfig, LinkErrors, PeerKey, RelayEnd,
@@ -87,8 +88,9 @@ pub struct NodeConfig {
 pub struct LimitsConfig {
     /// Packets the ingress queue holds.
     pub ingress_packets: usize,
-    /// Bytes that ingress queues and windows, or what stands for them, may hold together.
-    pub memory_bytes: usize,
+    /// Bytes that ingress queues and windows, or what stands for them, may hold together; `None`:
+    /// as [`StationConfig::memory_default`] says.
+    pub memory_bytes: Option<usize>,
 }
 
 /// The TUN device of a node.
@@ -214,7 +216,7 @@ impl NodeConfig {
 
     /// What the station is told, on an underlay with these lengths of frames in bytes.
     fn station_config(&self, frame_len_max: usize, frame_len_min: usize) -> StationConfig {
-        StationConfig {
+        let config = StationConfig {
             id: self.id,
             role: self.role,
             security: self.security.clone(),
@@ -223,8 +225,15 @@ impl NodeConfig {
             ingress_packets: self.limits.ingress_packets,
             frame_len_max,
             frame_len_min,
-            memory_bytes: self.limits.memory_bytes,
+            memory_bytes: self.limits.memory_bytes.unwrap_or(MEMORY_DEFAULT),
             rate_bps: self.underlay.rate_bps,
+        };
+        match self.limits.memory_bytes {
+            Some(_) => config,
+            None => {
+                let peers = self.networks().map_or(1, |networks| networks.len());
+                StationConfig { memory_bytes: config.memory_default(peers), ..config }
+            }
         }
     }
 

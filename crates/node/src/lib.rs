@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod links;
 mod loss;
+mod memory;
 mod names;
 mod netlink;
 mod reload;

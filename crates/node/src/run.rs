@@ -34,6 +34,7 @@ use crate::error::NodeError;
 use crate::events;
 use crate::links::LinkWatch;
 use crate::loss::SyntheticLoss;
+use crate::memory;
 use crate::reload::{self, Changes};
 use crate::retries::Retries;
 use crate::signals::Signals;
@@ -174,6 +175,7 @@ impl Driver {
             }),
             underlay.describe(),
         );
+        memory::lines(&config, &station, |_| true).iter().for_each(|it| tracing::info!("{it}"));
         let name = options.config_file.as_deref().and_then(Path::file_stem);
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
         let gate = Gate::new(config.id, &config.security, random()?, clock.now())
@@ -725,6 +727,8 @@ impl Driver {
         for peer in config.peers.iter().filter(|peer| !self.config.has_peer(peer.id)) {
             tracing::info!("station {} is a peer from now on", peer.id.0);
         }
+        let is_new = |id: StationId| config.has_peer(id) && !self.config.has_peer(id);
+        memory::lines(&config, &self.station, is_new).iter().for_each(|it| tracing::info!("{it}"));
         self.underlay.configure(now, &self.config.peers, &config.peers);
         self.diagnosis = Diagnosis::new(&config, &self.station, now);
         self.config = config;

@@ -17,6 +17,7 @@ use corridor_proto::{
 use serde::{Deserialize, Serialize};
 
 use crate::config::NodeConfig;
+use crate::memory;
 use crate::stats_file::IoStats;
 use crate::underlay::Underlay;
 pub use since::{PeerSince, Since};
@@ -58,6 +59,10 @@ pub struct Status {
     /// What queues and windows may hold, of all peers together.
     #[serde(default)]
     pub memory: MemoryStatus,
+    /// Where peers take more than the default at least, and the file does not say how much there
+    /// is: what there is for it, bytes.
+    #[serde(default)]
+    pub memory_grown_bytes: Option<usize>,
     /// Losses repaired, and losses that were not.
     pub repair: RepairStatus,
     /// What is sent beyond the packets themselves.
@@ -283,6 +288,7 @@ impl Sources<'_> {
             half_duplex: stats.half_duplex,
             queue,
             memory: self.memory(),
+            memory_grown_bytes: memory::grown_ceiling(config, station),
             repair: RepairStatus::of(stats),
             overhead: OverheadStatus::of(stats, station.relay().is_some()),
             tag_bytes: self.tag_bytes(),

@@ -154,6 +154,11 @@ pub trait Driven: Send {
     /// What it was told, as far as it is the same for all peers.
     fn config(&self) -> &StationConfig;
 
+    /// Bytes that the queues and windows of all peers may hold together; 0 of a relay.
+    fn memory_bytes(&self) -> usize {
+        self.station_at(0).map_or(0, |station| station.memory().share)
+    }
+
     /// The peers, in the order of the configuration.
     fn peers(&self) -> Vec<PeerView> {
         stations(self).flat_map(Station::peers).collect()
@@ -389,6 +394,10 @@ impl Driven for Hub {
 
     fn config(&self) -> &StationConfig {
         self.first().config()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory_bytes()
     }
 
     fn stats(&self) -> Cow<'_, Stats> {

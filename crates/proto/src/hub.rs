@@ -20,6 +20,7 @@ mod credit;
 pub(crate) mod icmp;
 mod networks;
 mod turns;
+mod wakes;
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -119,10 +120,12 @@ pub struct Hub {
     told: Told,
 }
 
-/// What the driver told of the path and of sessions, for neighbours that come later.
+/// What the driver told of the path, of sessions and memory, for neighbours that come later.
 #[derive(Default)]
 struct Told {
     clock: WallClock,
+    /// What stations for neighbours have parts of.
+    memory_bytes: usize,
     path_lens: Option<FrameLens>,
     frames_limit: Option<usize>,
     reaches_out: bool,
@@ -134,8 +137,6 @@ struct Told {
 struct Neighbour {
     id: StationId,
     station: Station,
-    /// When it wants to be woken, as of when it had nothing to send.
-    timeout: Option<Time>,
     speaks: bool,
     wrong_sources: u64,
 }
@@ -149,8 +150,7 @@ impl Neighbour {
         clocks: Clocks,
     ) -> Result<Self, ConfigError> {
         let station = Station::new(pairwise(config, id, memory_bytes)?, entropy, clocks)?;
-        let timeout = station.poll_timeout();
-        Ok(Neighbour { id, station, timeout, speaks: false, wrong_sources: 0 })
+        Ok(Neighbour { id, station, speaks: false, wrong_sources: 0 })
     }
 }
 
@@ -201,7 +201,11 @@ impl Hub {
             credits: Credits::new(count, config.one_channel, now),
             stats: HubStats::default(),
             gone: Stats::default(),
-            told: Told { clock: clocks.into(), ..Told::default() },
+            told: Told {
+                clock: clocks.into(),
+                memory_bytes: config.station.memory_bytes,
+                ..Told::default()
+            },
         })
     }
 
@@ -283,9 +287,8 @@ impl Hub {
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         for place in 0..self.neighbours.len() {
-            let Neighbour { station, timeout, .. } = &mut self.neighbours[place];
-            // What was kept is of when it had nothing to send.
-            let due = if self.turns.waits(place) { station.poll_timeout() } else { *timeout };
+            let station = &mut self.neighbours[place].station;
+            let due = self.turns.wakes.of(place, || station.poll_timeout());
             if due.is_some_and(|due| due <= now) {
                 station.handle_timeout(now);
                 self.touch(place);
@@ -296,6 +299,7 @@ impl Hub {
     /// Something has happened to a neighbour's station: there may be something to take from it.
     fn touch(&mut self, place: usize) {
         self.turns.enter(place);
+        self.turns.wakes.forget(place);
         let neighbour = &mut self.neighbours[place];
         if !neighbour.speaks {
             neighbour.speaks = true;
@@ -343,9 +347,7 @@ impl Hub {
             let made = made.map(|made| (made.to, made.frame.len(), made.probes));
             self.note_left(place, waiting);
             self.touch(place);
-            let neighbour = &mut self.neighbours[place];
             let Some((to, len_bytes, probes)) = made else {
-                neighbour.timeout = neighbour.station.poll_timeout();
                 self.turns.leave();
                 continue;
             };
@@ -355,7 +357,7 @@ impl Hub {
             self.pacer.note_sent(now, len_bytes);
             // Its session is for one neighbour, even if others hear it.
             let to = match to {
-                Destination::All => Destination::Search(neighbour.id),
+                Destination::All => Destination::Search(self.neighbours[place].id),
                 to => to,
             };
             let frame = self.neighbours[place].station.frame();
@@ -373,6 +375,7 @@ impl Hub {
         let is_shared = self.channel.is_shared();
         let stations = self.neighbours.iter_mut().map(|neighbour| &mut neighbour.station);
         stations.for_each(|station| station.set_air_shared(is_shared));
+        self.turns.wakes.forget_all();
     }
 
     /// The next packet for the host, valid until the next call. Packets for other neighbours go on
@@ -381,6 +384,7 @@ impl Hub {
         while !self.icmp_errors.has_queued()
             && let Some(&place) = self.speaking.front()
         {
+            self.turns.wakes.forget(place);
             if !self.neighbours[place].station.advance_packet() {
                 self.neighbours[place].speaks = false;
                 self.speaking.pop_front();
@@ -480,6 +484,7 @@ impl Hub {
             Some(room / credits.feeders(now, to).count().max(1))
         });
         let symbols = room.min().map(|room| u16::try_from(room).unwrap_or(u16::MAX));
+        self.turns.wakes.forget(from);
         if self.neighbours[from].station.set_credit(now, symbols) {
             self.touch(from);
         }
@@ -493,18 +498,20 @@ impl Hub {
     /// When to call [`handle_timeout`](Self::handle_timeout) and
     /// [`poll_transmit`](Self::poll_transmit) next, if nothing comes in before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        (0..self.neighbours.len()).filter_map(|place| self.timeout_of(place)).min()
+        let pace = self.pacer.poll_timeout();
+        (0..self.neighbours.len()).filter_map(|place| self.timeout_of(place, pace)).min()
     }
 
-    fn timeout_of(&self, place: usize) -> Option<Time> {
-        let Neighbour { station, timeout, .. } = &self.neighbours[place];
-        match self.pacer.poll_timeout() {
-            _ if !self.turns.waits(place) => *timeout,
+    /// The same of one neighbour, where no frame may leave before `pace`.
+    fn timeout_of(&self, place: usize, pace: Option<Time>) -> Option<Time> {
+        let wake = || self.turns.wakes.of(place, || self.neighbours[place].station.poll_timeout());
+        match pace {
+            _ if !self.turns.waits(place) => wake(),
             // Nobody has asked it yet whether it has something to send.
             None => Some(self.now),
             // It may send nothing before that, and have something to give to the host.
             Some(pace) => {
-                let sooner = station.poll_timeout().filter(|&due| due > self.now);
+                let sooner = wake().filter(|&due| due > self.now);
                 Some(sooner.map_or(pace, |due| due.min(pace)))
             }
         }
@@ -529,6 +536,11 @@ impl Hub {
     /// The station for the neighbour at a place.
     pub(crate) fn station_at(&self, place: usize) -> Option<&Station> {
         self.neighbours.get(place).map(|neighbour| &neighbour.station)
+    }
+
+    /// Bytes that the queues and windows of all neighbours may hold, those that may come included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.told.memory_bytes
     }
 
     /// Counters of the stations for neighbours that are gone.

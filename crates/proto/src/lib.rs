@@ -106,7 +106,7 @@ pub use host::compression::Contexts as HeaderContexts;
 pub use hub::{Hub, HubConfig, HubStats};
 pub use keys::{KEY_LEN, Keys, PeerKey, PrivateKey, PublicKey, Security};
 pub use link::mtu::FrameLens;
-pub use memory::MemoryView;
+pub use memory::{Counted, MemoryView, Shortage};
 pub use places::{Certainty, Challenge, Learned, PeerBook};
 pub use psk::{PSK_LEN, Psk};
 pub use relay_station::{

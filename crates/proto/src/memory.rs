@@ -1,6 +1,7 @@
 //! What the queues and windows of a node may hold, in bytes.
 //!
-//! A node has one ceiling for all of them. The peer of a pair has all of it; the peers of a hub
+//! A node has one ceiling for all of them, [`MEMORY_DEFAULT`] where nobody says another, or more
+//! where its peers take more at least. The peer of a pair has all of it; the peers of a hub
 //! have equal parts of seven eighths, and those that come while it runs each an eighth of what is
 //! free. Such a *share* is divided by one rule:
 //!
@@ -16,16 +17,18 @@
 //! 4. What the window that is sent does not take is for the one that is received. A peer may have
 //!    longer symbols; it is told in the HELLO how many lanes and symbols of a lane are taken.
 //!
+//! What a share comes to is the same on any machine, so that a configuration is sound on all of
+//! them or on none: of coders the layout counts that takes most, and the size of a structure is a
+//! number here that the compiler compares with it (`station/beside.rs`).
+//!
 //! A window of several lanes counts twice: those before drain while symbols are dealt to others.
 //! Blocks and TCP/NC's buffers have the same room (`memory/coders.rs`).
 
 mod coders;
-
-use corridor_codec::{Backend, Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
-use corridor_packet::PacketBuf;
+mod shortage;
 
 use crate::bounds::{
-    CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE,
+    CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE, MEMORY_DEFAULT,
     MEMORY_QUEUE_PACKETS_MIN, MEMORY_TCP_NC_SEGMENTS_MIN, MEMORY_WINDOW_SYMBOLS_MIN,
     PARTS_WHOLES_MAX, TCP_NC_CONNECTIONS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
     sent_log_max,
@@ -33,7 +36,13 @@ use crate::bounds::{
 use crate::config::{Mode, Role, StationConfig};
 use crate::error::ConfigError;
 use crate::wire::Lanes;
-pub(crate) use coders::{BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES};
+pub(crate) use shortage::Shortages;
+pub use shortage::{Counted, Shortage};
+
+pub(crate) use coders::{
+    BLOCK_LOGGED_BYTES, BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES, TIME_BYTES,
+};
+use corridor_codec::{Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
 
 /// Bytes that a packet takes in a queue beside its own.
 pub(crate) const QUEUED_BYTES: usize = 160;
@@ -48,13 +57,18 @@ pub(crate) const CLAMP_BYTES: usize = 416;
 /// Bytes of a source symbol in a window beside its own, at either end: its place, its fate, its
 /// length.
 const SYMBOL_BYTES: usize = 128;
+/// Bytes of a buffer of which none are taken, and of a packet with its view.
+pub(crate) const VEC_BYTES: usize = 24;
+/// See [`VEC_BYTES`].
+pub(crate) const PACKET_BUF_BYTES: usize = 48;
 /// Part of what is left that is for the queue, one in so many.
 const QUEUE_PARTS: usize = 4;
 /// Part of a share that is for [`Spare`], one in so many.
 const SPARE_PARTS: usize = 16;
 /// A hub keeps one of so many parts of its memory free for peers that come while it runs.
 const HUB_FREE_PARTS: usize = 8;
-/// Such a peer gets one of so many parts of what is free, or what it needs at least.
+/// Such a peer gets one of so many parts of what is free, or of more if more come with it; or what
+/// it needs at least.
 const NEWCOMER_PARTS: usize = 8;
 /// Steps in which a window of one lane is tried: a coding vector goes around its slots in bytes.
 const WINDOW_STEP: usize = 8;
@@ -95,15 +109,13 @@ impl WindowShape {
 
     /// Bytes of the symbols of a lane that is sent.
     pub(crate) fn payload_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
-        let backend = Backend::detected();
-        let payloads = WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        let payloads = WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, None);
         payloads.unwrap_or(usize::MAX)
     }
 
     /// Bytes of a lane's decoder: payloads, and coefficients twice.
     pub(crate) fn decoder_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
-        let backend = Backend::detected();
-        let payloads = WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        let payloads = WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, None);
         let slots = lane_size.next_multiple_of(WINDOW_STEP);
         let row = field.vector_len_bytes(slots).next_multiple_of(VECTOR_ALIGN);
         payloads.unwrap_or(usize::MAX).saturating_add(2 * slots * row)
@@ -224,8 +236,8 @@ pub(crate) fn spare(config: &StationConfig) -> Spare {
     let half = config.memory_bytes / SPARE_PARTS / 2;
     let has_window = Coders::of(config) == Coders::Windows;
     let clamps = if has_window { CLAMPS_MAX } else { 0 };
-    let listed = config.frame_len_max + 2 * size_of::<Vec<u8>>();
-    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
+    let listed = config.frame_len_max + 2 * VEC_BYTES;
+    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * PACKET_BUF_BYTES;
     Spare { clamps: (half / CLAMP_BYTES).min(clamps), egress_bytes: half.min(egress) }
 }
 
@@ -290,17 +302,34 @@ impl StationConfig {
     pub fn memory_min(&self) -> usize {
         least(self)
     }
+
+    /// What [`memory_bytes`](Self::memory_bytes) is of a hub with so many peers where nobody says
+    /// it, and with one of any other station: [`MEMORY_DEFAULT`], or what these take at least where
+    /// that is more.
+    pub fn memory_default(&self, peers: usize) -> usize {
+        // Whatever is wrong is said when a station is made of it.
+        let least = if self.check().is_ok() { least(self) } else { 0 };
+        MEMORY_DEFAULT.max(least_of_all(least, peers))
+    }
 }
 
-/// Makes queue and window of a station, or its blocks, as short and few as its share takes.
+/// Of a hub with so many peers of which each takes so many bytes at least.
+fn least_of_all(least: usize, peers: usize) -> usize {
+    let shares = least.saturating_mul(peers).div_ceil(HUB_FREE_PARTS - 1);
+    shares.saturating_mul(HUB_FREE_PARTS)
+}
+
+/// Makes queue and window of a station, or its blocks, as short and few as its share takes. Of what
+/// it has fewer than it was told then.
 ///
 /// # Errors
 /// The share is too small for [`MEMORY_QUEUE_PACKETS_MIN`] packets and
 /// [`MEMORY_WINDOW_SYMBOLS_MIN`] symbols; for a block to send and two of a peer's that are like it;
 /// for a block of either flow that is helped; or for TCP/NC's connections with
 /// [`MEMORY_TCP_NC_SEGMENTS_MIN`] segments each; or as [`StationConfig::check`].
-pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
+pub(crate) fn fit(config: &mut StationConfig) -> Result<Shortages, ConfigError> {
     config.check()?;
+    let told = config.clone();
     let least = least(config);
     if config.memory_bytes < least {
         let expected = format!("{least} bytes or more");
@@ -319,7 +348,7 @@ pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
         }
         Coders::Helped | Coders::Connections | Coders::None => {}
     }
-    Ok(())
+    Ok(shortage::shortages(&told, config))
 }
 
 fn fit_window(config: &mut StationConfig, rest: usize) {
@@ -344,18 +373,22 @@ pub(crate) fn share(config: &StationConfig, peers: usize) -> Result<usize, Confi
     let share = config.memory_bytes / HUB_FREE_PARTS * (HUB_FREE_PARTS - 1) / peers;
     let least = least(config);
     if share < least {
-        let all = (least * peers).div_ceil(HUB_FREE_PARTS - 1) * HUB_FREE_PARTS;
+        let all = least_of_all(least, peers);
         let expected = format!("{all} bytes or more, for {peers} peers");
         return Err(ConfigError::new("limits.memory", config.memory_bytes, expected));
     }
     Ok(share)
 }
 
-/// The share of one more peer, of what is free.
+/// The share of the next of so many more peers, of what is free.
 ///
 /// # Errors
 /// What is free is less than a peer needs.
-pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize, ConfigError> {
+pub(crate) fn share_of_free(
+    config: &StationConfig,
+    free: usize,
+    coming: usize,
+) -> Result<usize, ConfigError> {
     let least = least(config);
     if free < least {
         let given = format!("{} ({free} bytes of it are free)", config.memory_bytes);
@@ -363,7 +396,7 @@ pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize
             format!("{least} bytes free for another peer, or a restart to divide it anew");
         return Err(ConfigError::new("limits.memory", given, expected));
     }
-    Ok((free / NEWCOMER_PARTS).max(least))
+    Ok((free / coming.max(NEWCOMER_PARTS)).max(least))
 }
 
 /// Bytes of the least window with the longest symbols there are, parts of some included: whatever a
@@ -400,7 +433,6 @@ fn least_windows(config: &StationConfig) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::MEMORY_DEFAULT;
     use crate::config::{CodingParams, LinkErrors, StationId};
 
     fn config(memory_bytes: usize) -> StationConfig {
@@ -465,9 +497,10 @@ mod tests {
         assert_eq!(share(&config(8 * least), 7), Ok(least));
         let error = share(&config(8 * least - 8), 7).unwrap_err();
         assert_eq!(error.expected, format!("{} bytes or more, for 7 peers", 8 * least));
-        assert_eq!(share_of_free(&config(0), 800 * least), Ok(100 * least));
-        assert_eq!(share_of_free(&config(0), 2 * least), Ok(least));
-        assert!(share_of_free(&config(0), least - 1).is_err());
+        assert_eq!(share_of_free(&config(0), 800 * least, 1), Ok(100 * least));
+        assert_eq!(share_of_free(&config(0), 800 * least, 80), Ok(10 * least));
+        assert_eq!(share_of_free(&config(0), 2 * least, 1), Ok(least));
+        assert!(share_of_free(&config(0), least - 1, 1).is_err());
     }
 
     #[test]

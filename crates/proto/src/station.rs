@@ -41,7 +41,7 @@ use crate::inspect::{HeldView, Inspection, PathView, PeerView};
 use crate::link::handshake::{Group, Joined, Opening, Setting};
 use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
-use crate::memory::{self, MemoryView};
+use crate::memory::{self, MemoryView, Shortage, Shortages};
 use crate::stats::Stats;
 use crate::wire::{self, ChallengeToken, Header};
 use endpoint::Endpoint;
@@ -255,6 +255,7 @@ pub(crate) struct Shared {
     pub(crate) frame: Vec<u8>,
     body: Vec<u8>,
     part: Vec<u8>,
+    shortages: Shortages,
 }
 
 impl Station {
@@ -278,7 +279,7 @@ impl Station {
         }
         config.coding.symbol_size = config.symbol_size();
         let follows_lanes = config.ingress_packets == config.coding.ingress_packets_default();
-        memory::fit(&mut config)?;
+        let shortages = memory::fit(&mut config)?;
         let mut entropy = Stream::from_seed(entropy);
         let mut fork = || Stream::from_rng(&mut entropy);
         let peers: Vec<StationId> = match config.role {
@@ -343,6 +344,7 @@ impl Station {
             frame: Vec::new(),
             body: Vec::new(),
             part: Vec::new(),
+            shortages,
             config,
         };
         Ok(Station { shared, role })
@@ -351,6 +353,11 @@ impl Station {
     /// How the station's share of the node's memory is divided.
     pub fn memory(&self) -> MemoryView {
         memory::divided(&self.shared.config)
+    }
+
+    /// Of what the station has fewer than it was told, because its share is small.
+    pub fn shortages(&self) -> &[Shortage] {
+        &self.shared.shortages
     }
 
     /// The MTU to set on the TUN device, in bytes; 0 for a helper, which has none. It changes with

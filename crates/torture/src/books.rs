@@ -4,10 +4,7 @@
 use std::collections::BTreeMap;
 
 use corridor_proto::inspect::Inspection;
-use corridor_proto::wire::RUN_LEN;
-use corridor_proto::{
-    CodingParams, MemoryView, Mode, Psk, Station, StationConfig, StationId, Stats, Unsealer,
-};
+use corridor_proto::{MemoryView, Psk, Station, StationConfig, StationId, Stats, Unsealer};
 
 use super::coverage::{Coverage, Feature};
 use super::invariants::{
@@ -15,17 +12,11 @@ use super::invariants::{
 };
 use super::ledger::{Fate, Ledger};
 use super::nonces::Nonces;
+use super::parts::Parts;
 use super::scenario::{Place, Scenario};
 use super::window_ledger::{Lost, WindowLedger};
 use super::window_packet;
 use super::window_talk::{Talks, is_bare, is_update};
-
-/// Longest chunk of a station's symbols, bytes.
-fn chunk_len_max(config: &StationConfig) -> usize {
-    let CodingParams { mode, field, block_size, .. } = config.coding;
-    let vector = RUN_LEN + field.vector_len_bytes(block_size.into());
-    config.frame_len_max + if mode == Mode::Block { vector } else { 0 }
-}
 
 /// What is inspected at a station after an event.
 pub(super) struct Look {
@@ -77,9 +68,7 @@ pub(super) struct Books {
     talks: Vec<Talks>,
     /// By pair: whether the hosts send almost nothing else.
     talkative: Vec<bool>,
-    /// Longest chunk that each station sends: as long as its frames. A block's symbol may also be
-    /// recoded by a station with longer frames.
-    chunk_lens: Vec<usize>,
+    parts: Parts,
     /// Whether there is no insider, who could make any station deliver anything.
     trusted: bool,
     /// By pair: whether its helper may send symbols that are not what they claim to be, which its
@@ -125,7 +114,7 @@ impl Books {
             hosts: BTreeMap::new(),
             talks: vec![Talks::default(); scenario.pairs.len()],
             talkative: scenario.pairs.iter().map(|pair| pair.talks).collect(),
-            chunk_lens: places.iter().map(|&it| chunk_len_max(&scenario.config(it))).collect(),
+            parts: Parts::new(places.iter().map(|&it| scenario.config(it))),
             trusted: scenario.insider_ppm == 0,
             lies: (0..scenario.pairs.len()).map(|pair| scenario.lies_ppm(pair) > 0).collect(),
             // Copies may arrive before their originals.
@@ -248,7 +237,7 @@ impl Books {
         let ranks = || if lies { Ok(()) } else { check_ranks(&before.0, &look.view) };
         let checked = check_bounds(&look.view, config)
             .and_then(|()| check_memory(&look.view, look.memory))
-            .and_then(|()| self.check_announced(station, &look.view))
+            .and_then(|()| self.look_at_parts(station, &look))
             .and_then(|()| ranks())
             .and_then(|()| self.look_at_flows(station, &look, &before.1));
         self.last[station] = (look.view, look.stats);
@@ -257,19 +246,15 @@ impl Books {
         if is_sure { self.check_belief(station).map_err(name) } else { Ok(()) }
     }
 
-    /// A peer's chunks are as long as it announces, which is no longer than it can send.
-    fn check_announced(&self, station: usize, view: &Inspection) -> Result<(), Broken> {
-        let pair = self.places[station].pair;
-        let is = |place: &Place, peer: StationId| place.pair == pair && place.id == peer;
-        for of in view.parts.iter().filter(|_| self.trusted) {
-            let peer = self.places.iter().position(|place| is(place, of.peer));
-            let most = peer.map_or(0, |peer| self.chunk_lens[peer]);
-            ensure(of.chunk_len_max <= most, Invariant::Bounds, || {
-                let (peer, len) = (of.peer.0, of.chunk_len_max);
-                format!("chunks of {len} bytes are taken of {peer}, which sends {most} at most")
-            })?;
+    /// What is kept of peers' chunks is what they have sent.
+    fn look_at_parts(&mut self, station: usize, look: &Look) -> Result<(), Broken> {
+        if !self.trusted {
+            return Ok(());
         }
-        Ok(())
+        let (pair, places) = (self.places[station].pair, &self.places);
+        let is = |place: &Place, peer: StationId| place.pair == pair && place.id == peer;
+        let sender = |peer| Some((places.iter().position(|place| is(place, peer))?, 0));
+        self.parts.look((station, 0), (&look.view, look.stats.symbols_cut), sender)
     }
 
     fn look_at_flows(&mut self, station: usize, look: &Look, before: &Stats) -> Result<(), Broken> {

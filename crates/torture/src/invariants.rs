@@ -4,9 +4,9 @@ use core::fmt;
 
 use corridor_base::Time;
 use corridor_proto::bounds::{
-    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX,
-    MEMORY_BESIDE, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX, SENT_LOG_MIN,
-    SENT_LOG_PER_SYMBOL, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
+    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, FRAME_LEN_MAX, HELPER_BLOCKS_MAX,
+    HELPER_IN_FLIGHT_MAX, MEMORY_BESIDE, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX,
+    SENT_LOG_MIN, SENT_LOG_PER_SYMBOL, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
 };
 use corridor_proto::budget::ERASURE_RATIO_MAX;
 use corridor_proto::inspect::{DecoderView, EncoderView, FlowView, Inspection};
@@ -83,7 +83,7 @@ pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<
     within("packets in the egress queue after it was drained", view.egress_packets, 0)?;
     within("events", view.events, EVENTS_MAX)?;
     for of in &view.parts {
-        let most = PARTS_WHOLES_MAX * of.chunk_len_max;
+        let most = PARTS_WHOLES_MAX * of.chunk_len_max.min(FRAME_LEN_MAX);
         within("bytes of a peer's chunks of which parts have come", of.bytes, most)?;
     }
     within("peers of whom parts may come", view.parts.len(), view.peers.len())?;
@@ -181,7 +181,12 @@ fn check_budget(
     })
 }
 
-fn within<T: PartialOrd + fmt::Display>(what: &str, given: T, most: T) -> Result<(), Broken> {
+/// Fails where more is given than may be.
+pub(super) fn within<T: PartialOrd + fmt::Display>(
+    what: impl fmt::Display,
+    given: T,
+    most: T,
+) -> Result<(), Broken> {
     ensure(given <= most, Invariant::Bounds, || format!("{given} {what}, at most {most} may be"))
 }
 

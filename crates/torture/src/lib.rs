@@ -39,6 +39,7 @@ mod ledger;
 mod mesh;
 mod network;
 mod nonces;
+mod parts;
 mod scenario;
 mod shrink;
 mod subject;

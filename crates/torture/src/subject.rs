@@ -64,6 +64,10 @@ pub enum Fault {
     Squanders,
     /// Holds more received data than its share of memory allows.
     Overdraws,
+    /// Keeps a part of a chunk that its peer has not split.
+    KeepsParts,
+    /// Accepts longer chunks than its peer sends.
+    TakesLonger,
     /// Seals two frames with the same nonce.
     RepeatsNonce,
     /// Sends to the address from which the peer's last frame came.
@@ -72,6 +76,25 @@ pub enum Fault {
     Floods,
     /// Restarts the sessions of all members of a hub when one of them is removed.
     StartsMembersAnew,
+}
+
+impl Plant {
+    /// Bends what is seen of parts in a node of a mesh, if it is this one's fault.
+    pub(super) fn bend_parts(self, node: usize, view: &mut Inspection) {
+        if usize::from(self.station) == node {
+            self.fault.bend_parts(view);
+        }
+    }
+}
+
+impl Fault {
+    /// Bends what is seen of parts, if it is about them.
+    fn bend_parts(self, view: &mut Inspection) {
+        for of in &mut view.parts {
+            of.bytes += usize::from(self == Fault::KeepsParts);
+            of.chunk_len_max += usize::from(self == Fault::TakesLonger);
+        }
+    }
 }
 
 /// A station, and optionally a fault.
@@ -261,6 +284,7 @@ impl Subject {
                 decoder.for_each(|decoder| decoder.finished_blocks += FINISHED_BLOCKS_MAX + 1);
             }
             Some(Fault::Overdraws) => view.held.received += self.station.memory().received,
+            Some(fault @ (Fault::KeepsParts | Fault::TakesLonger)) => fault.bend_parts(&mut view),
             Some(Fault::ForgetsRank) => {
                 let open = view.decoder.iter_mut().flat_map(|decoder| &mut decoder.blocks);
                 for block in open.flatten().filter(|block| block.rank > 1) {

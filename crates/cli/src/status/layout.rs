@@ -155,6 +155,13 @@ fn node_lines(status: &Status, since: Option<&Since>) -> Vec<(&'static str, Stri
     if status.memory != MemoryStatus::default() {
         lines.push(("memory", memory(&status.memory)));
     }
+    if let Some(grown) = status.memory_grown_bytes {
+        let most = bytes(grown as f64);
+        lines.push((
+            "",
+            format!("{most} at most, as peers take at least: limits.memory is left out"),
+        ));
+    }
     if let Some(tag_bytes) = status.tag_bytes {
         let tag = match tag_bytes {
             0 => "none from end to end: the helper has the secret as well".to_owned(),
@@ -513,6 +520,7 @@ mod tests {
                 sent_bytes_max: 52_000_000,
                 received_bytes_max: 179_400_000,
             },
+            memory_grown_bytes: None,
             repair: RepairStatus {
                 repaired_symbols: 1234,
                 given_up_symbols: 3,

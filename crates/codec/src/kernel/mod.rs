@@ -58,6 +58,15 @@ const FAR_BYTES: usize = 32 << 10;
 /// Outputs from which on interleaved sources are worth while.
 const GROUPED_OUTPUTS_MIN: usize = 3;
 
+/// How many symbols of that field a backend likes to have interleaved that likes it at all.
+pub(crate) fn group_size_any(field: Field) -> Option<usize> {
+    match field {
+        Field::Gf2 => Some(8),
+        Field::Gf16 => Some(2),
+        Field::Gf256 => None,
+    }
+}
+
 /// The instructions that the coders of a block work with.
 ///
 /// There is one only if the machine has its instructions. Coders take
@@ -132,11 +141,9 @@ impl Backend {
 
     /// The functions, the width of their vectors, and the symbols in a group.
     fn grouping(self, field: Field) -> Option<(&'static Grouping, usize, usize)> {
-        match (field, self.0.groups) {
-            (Field::Gf2, Some(groups)) => Some((&groups.bits, groups.width, 8)),
-            (Field::Gf16, Some(groups)) => Some((&groups.halves, groups.width, 2)),
-            _ => None,
-        }
+        let (groups, size) = (self.0.groups?, group_size_any(field)?);
+        let grouping = if field == Field::Gf2 { &groups.bits } else { &groups.halves };
+        Some((grouping, groups.width, size))
     }
 
     /// Interleaves up to a group of rows, whole strides of them, and makes them group `group` of

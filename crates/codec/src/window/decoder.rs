@@ -139,7 +139,8 @@ impl<'a> WindowDecoder<&'a mut [u8]> {
         Self::build(field, window_size, symbol_size_max, backend, &mut lent)
     }
 
-    /// Bytes of storage that such a decoder takes.
+    /// Bytes of storage that such a decoder takes; without a backend, the most that any takes, on
+    /// whatever machine.
     ///
     /// # Errors
     /// As [`new`](WindowDecoder::new).
@@ -147,10 +148,10 @@ impl<'a> WindowDecoder<&'a mut [u8]> {
         field: Field,
         window_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let (_, shape) = ring_of(field, window_size, symbol_size_max)?;
-        Ok(equations::storage_len(&shape, backend))
+        Ok(equations::storage_len(&shape, backend.into()))
     }
 }
 

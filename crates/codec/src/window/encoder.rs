@@ -106,7 +106,8 @@ impl<'a> WindowEncoder<&'a mut [u8]> {
         Self::build(field, window_size, symbol_size_max, backend, &mut lent)
     }
 
-    /// Bytes of storage that such an encoder takes.
+    /// Bytes of storage that such an encoder takes; without a backend, the most that any takes, on
+    /// whatever machine.
     ///
     /// # Errors
     /// As [`new`](WindowEncoder::new).
@@ -114,10 +115,10 @@ impl<'a> WindowEncoder<&'a mut [u8]> {
         field: Field,
         window_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let (_, shape) = ring_of(field, window_size, symbol_size_max)?;
-        Ok(Layout::of_payloads(&shape, backend, false).storage_len())
+        Ok(Layout::of_payloads(&shape, backend.into(), false).storage_len())
     }
 }
 
@@ -130,7 +131,7 @@ impl<S: Storage> WindowEncoder<S> {
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
         let (ring, shape) = ring_of(field, window_size, symbol_size_max)?;
-        let layout = Layout::of_payloads(&shape, backend, false);
+        let layout = Layout::of_payloads(&shape, Some(backend), false);
         let symbols = Payloads::new(&shape, backend, layout, supply);
         Ok(Self { shape, window_size, ring, symbols, base: 0, end: 0 })
     }

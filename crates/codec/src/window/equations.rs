@@ -67,12 +67,12 @@ const ARRIVING: usize = 0;
 const LEFT: usize = 1;
 
 /// Bytes of storage that payloads take.
-pub(super) fn storage_len(shape: &Shape, backend: Backend) -> usize {
+pub(super) fn storage_len(shape: &Shape, backend: Option<Backend>) -> usize {
     layouts(shape, backend).iter().map(Layout::storage_len).sum()
 }
 
 /// What is held, and what is solved for.
-fn layouts(shape: &Shape, backend: Backend) -> [Layout; 2] {
+fn layouts(shape: &Shape, backend: Option<Backend>) -> [Layout; 2] {
     [*shape, solved_shape(shape)].map(|shape| Layout::of_payloads(&shape, backend, false))
 }
 
@@ -91,7 +91,7 @@ impl<S: Storage> Equations<S> {
         let slots = ring.slots();
         let rows = Matrix::with_backend(shape, backend, slots);
         let solved = solved_shape(shape);
-        let [of_payloads, of_solved] = layouts(shape, backend);
+        let [of_payloads, of_solved] = layouts(shape, Some(backend));
         let len = rows.len();
         let mut equations = Self {
             field: shape.field,

@@ -166,6 +166,34 @@ fn window_coders_in_memory_lent_are_those_that_own_it() {
     }
 }
 
+/// What is said where no backend is named holds on any machine: GFNI keeps short fields' payloads
+/// twice, and whoever sums up memory is not to say something else without it.
+#[test]
+fn without_a_backend_it_is_the_most_that_any_takes() {
+    for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
+        let lens = |backend: Option<Backend>| {
+            [
+                BlockEncoder::storage_len_bytes(field, COUNT, SIZE, backend),
+                Recoder::storage_len_bytes(field, COUNT, SIZE, backend),
+                BlockDecoder::storage_len_bytes(field, COUNT, SIZE, backend),
+                WindowEncoder::storage_len_bytes(field, COUNT, SIZE, backend),
+                WindowDecoder::storage_len_bytes(field, COUNT, SIZE, backend),
+            ]
+            .map(Result::unwrap)
+        };
+        let most = lens(None);
+        for backend in Backend::available() {
+            let of = lens(Some(backend));
+            assert!(of.iter().zip(&most).all(|(of, most)| of <= most), "{field:?} {backend:?}");
+            if backend.name().starts_with("gfni") {
+                assert_eq!(of, most, "{field:?} {backend:?}");
+            }
+        }
+        let twice = most[0] > lens(Backend::named("portable"))[0] * 3 / 2;
+        assert_eq!(twice, field != Field::Gf256, "{field:?}");
+    }
+}
+
 #[test]
 fn memory_that_is_too_short_is_refused() {
     let (field, backend) = (Field::Gf16, Backend::detected());

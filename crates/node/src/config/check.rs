@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use ipnet::IpNet;
 
 use corridor_document::{Diagnostic, Document, Problem};
-use corridor_proto::bounds::MEMORY_DEFAULT;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{ErasureRatios, LinkErrors, Preset, Role, Security, StationId};
 
@@ -46,7 +45,7 @@ pub(super) fn check(
             ends: Vec::new(),
             limits: LimitsConfig {
                 ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
-                memory_bytes: file.limits.memory.map_or(MEMORY_DEFAULT, |memory| memory.0),
+                memory_bytes: file.limits.memory.map(|memory| memory.0),
             },
             tun: tun(&file)?,
             peers: {

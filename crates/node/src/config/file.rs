@@ -307,7 +307,7 @@ pub(super) struct LimitsTable {
     /// equal parts for all peers. Of a part, 384 kB and a sixteenth are for what else is kept of a
     /// peer; of the rest a quarter is for the queue, and three for the windows, both ways. Queues,
     /// windows and buffers become as short as that takes, and blocks in flight as few; left out:
-    /// "256M".
+    /// "256M", or what all peers take at least where that is more.
     pub(super) memory: Option<Bytes>,
 }
 

@@ -218,17 +218,59 @@ fn a_hub_has_peers_with_networks_of_their_own() {
 fn memory_is_told_in_bytes_and_has_to_do_for_all_peers() {
     let of = |memory: &str| hub("[]", "[]") + &format!("[limits]\nmemory = {memory}\n");
     for (memory, bytes) in [("64_000_000", 64_000_000), ("\"1.5G\"", 1_500_000_000)] {
-        assert_eq!(parse(&of(memory)).unwrap().limits.memory_bytes, bytes);
+        assert_eq!(parse(&of(memory)).unwrap().limits.memory_bytes, Some(bytes));
         assert_eq!(complaint(&of(memory)), "sound");
     }
     let said = complaint(&of("\"300k\""));
     assert!(said.starts_with("23:10: limits.memory = 300000: expected "), "{said}");
     assert!(said.ends_with(" bytes or more, for 2 peers"), "{said}");
+    // Where nothing is said there is as much as all peers take.
+    let many: String = (4..=257)
+        .map(|id| format!("[[peer]]\nid = {id}\nrole = \"endpoint\"\nallowed = []\n"))
+        .collect();
+    for preset in ["window", "block", "paper", "tcp-nc"] {
+        let of = |limits: &str| {
+            let coding = format!("[coding]\npreset = \"{preset}\"\n{limits}");
+            hub("[]", "[]") + &many + &coding
+        };
+        assert_eq!(complaint(&of("")), "sound", "{preset}");
+        let said = complaint(&of("[limits]\nmemory = \"200M\"\n"));
+        assert!(said.contains("limits.memory = 200000000: expected "), "{said}");
+        assert!(said.ends_with(" bytes or more, for 256 peers"), "{said}");
+    }
     let said = complaint(&of("\"64MB\""));
     assert_eq!(
         said,
         "23:10: limits.memory = \"64MB\": expected bytes, as 256000000, \"256M\" or \"1.5G\""
     );
+}
+
+/// (TCP/NC's buffers, and long blocks, were short without a word of the log.)
+#[test]
+fn what_peers_have_fewer_of_for_want_of_memory_is_said() {
+    let lines = |text: &str| {
+        let config = parse(text).unwrap();
+        let (station, _) = config.station(1_500, 0, [0; 32], Time::ZERO).unwrap();
+        crate::memory::lines(&config, &station, |_| true)
+    };
+    assert_eq!(lines(SOUND), Vec::<String>::new());
+    let of = |preset: &str| hub("[]", "[]") + &format!("[coding]\npreset = \"{preset}\"\n");
+    assert_eq!(lines(&of("block")), Vec::<String>::new());
+    let said = lines(&of("tcp-nc"));
+    let expected = "each peer that has come, of 2, has 112000000 bytes or more of limits.memory, \
+                    room for 384 of 512 segments in a coding buffer of TCP/NC";
+    assert_eq!(said, [expected]);
+    let said = lines(&(of("block") + "[limits]\nmemory = \"4M\"\n"));
+    let expected = "each peer that has come, of 2, has 1750000 bytes or more of limits.memory, \
+                    room for 4 of 8 blocks in flight, 5 of 8 blocks of the other end";
+    assert_eq!(said, [expected]);
+    let many: String = (4..=257)
+        .map(|id| format!("[[peer]]\nid = {id}\nrole = \"endpoint\"\nallowed = []\n"))
+        .collect();
+    let said = lines(&(hub("[]", "[]") + &many + "[coding]\npreset = \"paper\"\n"));
+    let expected = "queues and windows may hold 973935184 bytes together, for 256 peers take as \
+                    much at least: limits.memory is left out, and would be 256000000";
+    assert_eq!(said.first().map(String::as_str), Some(expected), "{said:?}");
 }
 
 #[test]

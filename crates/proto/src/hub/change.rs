@@ -30,6 +30,7 @@ impl Hub {
         let mut coming = self.make_coming(config, &ids, entropy, now)?;
 
         self.now = now;
+        self.told.memory_bytes = config.station.memory_bytes;
         let mut staying = core::mem::take(&mut self.neighbours);
         for id in &ids {
             let of_id = |neighbour: &Neighbour| neighbour.id == *id;
@@ -66,9 +67,10 @@ impl Hub {
         let shares = shares.map(|neighbour| neighbour.station.memory().share).sum();
         let mut free = config.station.memory_bytes.saturating_sub(shares);
         let mut entropy = Stream::from_seed(entropy);
-        let mut coming = Vec::new();
-        for &id in ids.iter().filter(|&&id| self.place_of(id).is_none()) {
-            let share = memory::share_of_free(&config.station, free)?;
+        let new: Vec<_> = ids.iter().filter(|&&id| self.place_of(id).is_none()).collect();
+        let mut coming = Vec::with_capacity(new.len());
+        for (made, &&id) in new.iter().enumerate() {
+            let share = memory::share_of_free(&config.station, free, new.len() - made)?;
             free -= share;
             let mut seed = [0; 32];
             entropy.fill_bytes(&mut seed);
@@ -92,7 +94,6 @@ impl Hub {
             if let Some(frames) = self.told.session_frames {
                 neighbour.station.set_session_frames(frames);
             }
-            neighbour.timeout = neighbour.station.poll_timeout();
             coming.push(neighbour);
         }
         Ok(coming)

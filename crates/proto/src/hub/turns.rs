@@ -6,14 +6,16 @@
 
 use std::collections::VecDeque;
 
+use super::wakes::Wakes;
 use crate::bounds::HUB_QUANTUM;
 
 /// The turns of a hub's neighbours, known by their places in a list.
-#[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Those that may have something to send; the first has its turn.
     waiting: VecDeque<usize>,
     credits: Vec<Credit>,
+    /// When their stations want to be woken.
+    pub(super) wakes: Wakes,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +27,11 @@ struct Credit {
 
 impl Turns {
     pub(super) fn new(neighbours: usize) -> Self {
-        Turns { waiting: VecDeque::new(), credits: vec![Credit::default(); neighbours] }
+        Turns {
+            waiting: VecDeque::new(),
+            credits: vec![Credit::default(); neighbours],
+            wakes: Wakes::new(neighbours),
+        }
     }
 
     /// A neighbour may have something to send.

@@ -6,7 +6,6 @@
 //! these: what the other end codes could not be decoded, while a window that is shorter than its
 //! buffer lets TCP send again what was beyond.
 
-use corridor_base::Time;
 use corridor_codec::{
     Backend, BlockDecoder, BlockEncoder, CodecError, Field, Recoder, WindowDecoder, WindowEncoder,
 };
@@ -23,7 +22,9 @@ use crate::config::StationConfig;
 /// symbols have tags.
 pub(crate) const DECODER_BLOCKS_MAX: usize = BLOCKS_IN_FLIGHT_MAX as usize + 1;
 /// Bytes of a transmission whose fate is kept in mind with a block.
-const LOGGED_BYTES: usize = size_of::<(u32, Time)>();
+pub(crate) const BLOCK_LOGGED_BYTES: usize = 16;
+/// Bytes of a time.
+pub(crate) const TIME_BYTES: usize = 8;
 /// Bytes of a row that is kept until its block is proven, beside its payload's; a list that grows
 /// may have room for as much again.
 pub(crate) const PROOF_ROW_BYTES: usize = 64;
@@ -41,7 +42,8 @@ pub(crate) struct BlockShape {
     pub(crate) is_tagged: bool,
 }
 
-type StorageLen = fn(Field, usize, usize, Backend) -> Result<usize, CodecError>;
+/// Of the backend that takes most, where none is named.
+type StorageLen = fn(Field, usize, usize, Option<Backend>) -> Result<usize, CodecError>;
 
 impl BlockShape {
     /// What a station that encodes says of its own.
@@ -55,7 +57,7 @@ impl BlockShape {
     }
 
     fn storage(self, len: StorageLen) -> usize {
-        let len = len(self.field, self.block_size, self.symbol_size, Backend::detected());
+        let len = len(self.field, self.block_size, self.symbol_size, None);
         len.unwrap_or(usize::MAX / 4).saturating_add(self.block_size * SYMBOL_BYTES)
     }
 
@@ -66,7 +68,8 @@ impl BlockShape {
 
     /// Bytes of a block that is sent, with the frames whose fate is kept in mind.
     pub(crate) fn sent_bytes(self) -> usize {
-        self.storage(BlockEncoder::storage_len_bytes).saturating_add(SENT_LOG_MAX * LOGGED_BYTES)
+        self.storage(BlockEncoder::storage_len_bytes)
+            .saturating_add(SENT_LOG_MAX * BLOCK_LOGGED_BYTES)
     }
 
     /// Bytes of a block that is received, with what proves it.
@@ -108,11 +111,11 @@ pub(super) fn connection_bytes(config: &StationConfig, segments: u16) -> (usize,
     let symbol_size = config.frame_len_max;
     let (sent, received) = (usize::from(segments), 2 * usize::from(segments));
     let storage = |len: StorageLen, segments| {
-        let len = len(field, segments, symbol_size, Backend::detected());
+        let len = len(field, segments, symbol_size, None);
         len.unwrap_or(usize::MAX / 64).saturating_add(segments * SYMBOL_BYTES)
     };
     let row = field.vector_len_bytes(received).next_multiple_of(VECTOR_ALIGN) + VECTOR_ALIGN;
-    let log = TCP_NC_IN_FLIGHT_MAX * size_of::<Time>() + 4 * symbol_size;
+    let log = TCP_NC_IN_FLIGHT_MAX * TIME_BYTES + 4 * symbol_size;
     (
         storage(WindowEncoder::storage_len_bytes, sent).saturating_add(log),
         storage(WindowDecoder::storage_len_bytes, received).saturating_add(2 * received * row),

@@ -2,6 +2,9 @@
 //! these takes where it is counted by the piece: bounds of [`crate::memory`], held against what is
 //! there.
 
+use corridor_base::Time;
+use corridor_packet::PacketBuf;
+
 use super::{Event, Parts, Shared, Station};
 use crate::bounds::{
     EVENTS_MAX, FRAME_LEN_MAX, MEMORY_BESIDE, PARTS_WHOLES_MAX, PEERS_MAX, PENDING_SESSIONS_MAX,
@@ -15,7 +18,10 @@ use crate::link::path_control::REMEMBERED_BYTES;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::SessionKey;
 use crate::link::sent::Sent;
-use crate::memory::{CLAMP_BYTES, LOGGED_BYTES, PROOF_ROW_BYTES, QUEUED_BYTES};
+use crate::memory::{
+    BLOCK_LOGGED_BYTES, CLAMP_BYTES, LOGGED_BYTES, PACKET_BUF_BYTES, PROOF_ROW_BYTES, QUEUED_BYTES,
+    TIME_BYTES, VEC_BYTES,
+};
 
 /// Frames and bodies: what is made, opened, cut, waits as feedback, and is a symbol that is made or
 /// delivered. A buffer that has grown by and by may have room for as much again.
@@ -48,5 +54,9 @@ const _: () = assert!(SUM_WITHOUT <= MEMORY_BESIDE, "more than is kept free for 
 const _: () = assert!(SUM <= MEMORY_BESIDE, "more than is kept free for it");
 const _: () = assert!(FairQueue::PACKET_BYTES <= QUEUED_BYTES);
 const _: () = assert!(size_of::<Sent>() <= LOGGED_BYTES);
+const _: () = assert!(size_of::<(u32, Time)>() <= BLOCK_LOGGED_BYTES);
+const _: () = assert!(size_of::<Time>() <= TIME_BYTES);
+const _: () = assert!(size_of::<Vec<u8>>() <= VEC_BYTES);
+const _: () = assert!(size_of::<PacketBuf>() <= PACKET_BUF_BYTES);
 const _: () = assert!(2 * Proof::ROW_BYTES <= PROOF_ROW_BYTES);
 const _: () = assert!(Clamps::CLAMP_BYTES <= CLAMP_BYTES);

@@ -46,11 +46,14 @@ fn address(at: usize) -> [u8; 4] {
 }
 
 fn hub(peers: usize, memory: usize) -> Result<Hub, ConfigError> {
+    let station = config(HUB, leaf_id(0), (1_500, memory));
+    Hub::new(told(peers, station), [1; 32], Time::ZERO)
+}
+
+fn told(peers: usize, station: StationConfig) -> HubConfig {
     let allowed = |at| vec![std::net::IpAddr::from(address(at)).into()];
     let neighbours = (0..peers).map(|at| (leaf_id(at), allowed(at))).collect();
-    let station = config(HUB, leaf_id(0), (1_500, memory));
-    let told = HubConfig { station, neighbours, own: vec![OWN.into()], one_channel: false };
-    Hub::new(told, [1; 32], Time::ZERO)
+    HubConfig { station, neighbours, own: vec![OWN.into()], one_channel: false }
 }
 
 /// The least memory that so many peers may have.
@@ -271,4 +274,58 @@ fn as_many_peers_as_there_may_be_have_shares_of_the_default() {
     let shares: Vec<usize> = hub.stations().map(|station| station.memory().share).collect();
     assert_eq!(shares.len(), HUB_NEIGHBOURS_MAX);
     assert!(shares.iter().sum::<usize>() <= MEMORY_DEFAULT);
+}
+
+/// Modes and frames whose peers take more than the default at least have as much as that takes.
+/// (Hubs of more than 248 peers with blocks, 67 with the paper's and 41 with TCP/NC did not start.)
+#[test]
+fn as_many_peers_as_there_may_be_start_where_nobody_says_how_much_memory_there_is() {
+    let codings = [
+        CodingParams::window(),
+        CodingParams::default(),
+        CodingParams::paper(),
+        CodingParams::tcp_nc(),
+    ];
+    for coding in codings {
+        for frame_len in [1_500, FRAME_LEN_MAX] {
+            let ingress_packets = coding.ingress_packets_default();
+            let station = config(HUB, leaf_id(0), (frame_len, MEMORY_DEFAULT));
+            let station = StationConfig { coding, ingress_packets, ..station };
+            assert_eq!([1, 4].map(|few| station.memory_default(few)), [MEMORY_DEFAULT; 2]);
+            let memory_bytes = station.memory_default(HUB_NEIGHBOURS_MAX);
+            let make = |memory_bytes| {
+                let station = StationConfig { memory_bytes, ..station.clone() };
+                Hub::new(told(HUB_NEIGHBOURS_MAX, station), [1; 32], Time::ZERO)
+            };
+            let hub = make(memory_bytes).expect("memory enough");
+            let shares: usize = hub.stations().map(|station| station.memory().share).sum();
+            assert!(shares <= memory_bytes, "{shares} of {memory_bytes} bytes: {coding:?}");
+            // It is no more than that takes, and whoever says less is told how much it takes.
+            if memory_bytes > MEMORY_DEFAULT {
+                let error = make(memory_bytes - 8).map(drop).expect_err("too little");
+                assert_eq!(error.field, "limits.memory");
+                let expected = format!("{memory_bytes} bytes or more, for 256 peers");
+                assert_eq!(error.expected, expected);
+            }
+        }
+    }
+}
+
+/// And so do those that come while such a hub runs, all of them at once.
+#[test]
+fn a_hub_whose_memory_grows_with_its_peers_takes_all_that_come() {
+    let station = StationConfig {
+        coding: CodingParams::paper(),
+        ingress_packets: 100,
+        ..config(HUB, leaf_id(0), (1_500, 0))
+    };
+    let of = |peers| {
+        let memory_bytes = station.memory_default(peers);
+        told(peers, StationConfig { memory_bytes, ..station.clone() })
+    };
+    let mut hub = Hub::new(of(100), [1; 32], Time::ZERO).expect("memory enough");
+    let all = of(HUB_NEIGHBOURS_MAX);
+    hub.set_neighbours(&all, [2; 32], Time::ZERO).expect("memory enough");
+    let shares: usize = hub.stations().map(|station| station.memory().share).sum();
+    assert!(shares <= all.station.memory_bytes, "{shares}");
 }

@@ -258,3 +258,23 @@ fn blocks_that_are_too_long_for_a_helper_are_said_to_be_so() {
     let is_it = |event: &&Event| matches!(event, Event::BlocksTooLong { .. });
     assert_eq!(cell.events.iter().filter(is_it).count(), 2, "{:?}", cell.events);
 }
+
+/// A configuration is sound on any machine or on none, and has the same blocks in flight there:
+/// GFNI keeps payloads over GF(2) and GF(2^4) twice.
+#[test]
+fn the_least_share_is_the_same_on_any_machine() {
+    let gf16 = CodingParams { field: Field::Gf16, ..CodingParams::default() };
+    for (coding, least) in [
+        (CodingParams::window(), [831_216, 1_791_056]),
+        (CodingParams::default(), [902_768, 2_621_264]),
+        (gf16, [1_103_744, 3_853_344]),
+        (CodingParams::paper(), [3_328_880, 3_328_880]),
+        (CodingParams::tcp_nc(), [5_430_400, 20_310_704]),
+    ] {
+        let of = |frame_len_max| {
+            let told = config(0, coding, false, false);
+            StationConfig { frame_len_max, ..told }.memory_min()
+        };
+        assert_eq!([1_500, 9_000].map(of), least, "{coding:?}");
+    }
+}

@@ -24,6 +24,7 @@ use crate::driver::{AFTER_INSIDER, Trace};
 use crate::invariants::{Broken, Invariant, Violation, check_bounds, check_memory, ensure};
 use crate::network::Network;
 use crate::nonces::Nonces;
+use crate::parts::Parts;
 use crate::scenario::Scenario;
 use crate::subject::Fault;
 use crate::underlay::Underlay;
@@ -37,8 +38,7 @@ const ON_THE_WAY_MAX: Duration = Duration::from_secs(2);
 const REST_ASKED: Duration = Duration::from_millis(200);
 /// Longest time for which a frame may be held up on its way to a relay that still has to know what
 /// came before: a quarter of the time for which packets are kept, since retransmissions take up to
-/// three quarters. On purpose not taken from `RelayConfig::held_up_for`, which it is meant to
-/// check.
+/// three quarters. Deliberately not `RelayConfig::held_up_for`, which this checks.
 const HELD_UP_MAX: Duration = Duration::from_millis(1_500 / 4);
 /// Frames recorded, to be altered.
 const RECORDED_MAX: usize = 64;
@@ -144,6 +144,7 @@ pub(crate) struct MeshDriver<'a> {
     held_up: u32,
     insider: Option<Unsealer>,
     liar: Liars,
+    parts: Parts,
     starts: u64,
     trace: Option<Trace<'a>>,
     pub(crate) events: u64,
@@ -179,6 +180,7 @@ impl<'a> MeshDriver<'a> {
             held_up: 0,
             insider: (scenario.insider_ppm > 0).then(|| Unsealer::new([0x42; 32])),
             liar: Liars::new(seed),
+            parts: Parts::new((0..mesh.nodes.into()).map(|node| mesh.config(node))),
             starts: 0,
             trace,
             events: 0,
@@ -632,8 +634,7 @@ impl<'a> MeshDriver<'a> {
         Ok(())
     }
 
-    /// Whether a peer of a node may have restarted: some node did, or the hub of a star has
-    /// admitted a member again, which affects the two of them.
+    /// Whether a peer of a node may have restarted, or a star's hub has admitted it again.
     fn may_restart(&self, node: usize) -> bool {
         let is_changed = |node: usize| self.seats[node].changes > 0;
         let by_hub =
@@ -694,9 +695,13 @@ impl<'a> MeshDriver<'a> {
         let due = station.poll_timeout();
         self.network.wake(&mut self.schedule, node, (self.now, seat.ahead), due);
         for station in station.stations() {
-            let view = station.inspect();
+            let mut view = station.inspect();
+            self.scenario.plant.iter().for_each(|plant| plant.bend_parts(node, &mut view));
             check_bounds(&view, station.config())?;
             check_memory(&view, station.memory())?;
+            if self.insider.is_none() {
+                self.parts.look_at_node(node, &view, station.stats().symbols_cut)?;
+            }
         }
         if let Some(relay) = station.relay() {
             let view = relay.view(local);

@@ -1,13 +1,13 @@
 //! The torture tests catch faults: each fault is planted in a station, and has to be caught by the
 //! invariant meant for it. The failing scenarios are then shrunk.
 
-use corridor_torture::{Fault, Invariant, Plant, Scenario, run, shrink};
+use corridor_torture::{Fault, Invariant, Mesh, MeshKind, Plant, Scenario, run, shrink};
 
 /// Seeds in which a fault may stay undetected before it counts as not caught.
 const SEEDS: u64 = 60;
 
 /// Which invariants may catch which fault.
-const CAUGHT_BY: [(Fault, &[Invariant]); 20] = [
+const CAUGHT_BY: [(Fault, &[Invariant]); 22] = [
     (Fault::RepeatsPacket, &[Invariant::Delivery]),
     (Fault::SwapsPackets, &[Invariant::Delivery]),
     // A whole symbol that was not counted, or an incomplete symbol.
@@ -28,6 +28,8 @@ const CAUGHT_BY: [(Fault, &[Invariant]); 20] = [
     (Fault::Hoards, &[Invariant::Bounds]),
     (Fault::Squanders, &[Invariant::Bounds]),
     (Fault::Overdraws, &[Invariant::Bounds]),
+    (Fault::KeepsParts, &[Invariant::Bounds]),
+    (Fault::TakesLonger, &[Invariant::Bounds]),
     (Fault::RepeatsNonce, &[Invariant::Nonces]),
 ];
 
@@ -120,6 +122,23 @@ fn a_hub_whose_members_notice_that_one_goes_is_caught() {
     );
     // If the hub is down when a member is removed, there is nothing to notice.
     assert!(count > 15, "{count} of 20");
+}
+
+/// What is kept of parts is looked at in hubs and their members as well.
+#[test]
+fn parts_that_no_neighbour_has_sent_are_caught_in_meshes() {
+    let meshes = || {
+        let drawn = (0..2_000).map(Scenario::draw);
+        let hubs = drawn.filter(|scenario| {
+            let of_hubs = |mesh: &Mesh| mesh.kind != MeshKind::RelayRow;
+            scenario.insider_ppm == 0 && scenario.mesh.as_ref().is_some_and(of_hubs)
+        });
+        hubs.take(20).enumerate().map(|(at, scenario)| (scenario, (at % 2) as u8))
+    };
+    for fault in [Fault::KeepsParts, Fault::TakesLonger] {
+        let count = caught(meshes(), fault, Invariant::Bounds);
+        assert!(count > 15, "{fault:?}: {count} of 20");
+    }
 }
 
 #[test]

@@ -307,3 +307,28 @@ fn a_picture_goes_under_a_name_that_says_what_it_is() {
     let svg = fs::read_to_string(place.path().join("x.svg")).expect("a picture");
     assert!(svg.starts_with("<svg"), "{svg}");
 }
+
+/// Whether a file is sound does not hang on the processor. (With GFNI, which keeps payloads over
+/// GF(2) twice, peers were said to take more than without it.)
+#[test]
+fn a_file_is_sound_on_any_machine_or_on_none() {
+    let place = tempfile::tempdir().expect("a place");
+    let file = place.path().join("file.toml");
+    let said = |memory: u32, backend: &str| {
+        let peers = "allowed = []\n[[peer]]\nid = 3\nrole = \"endpoint\"\nallowed = []\n";
+        let node = NODE.replace("rate_bps", "mtu = 1600\nrate_bps");
+        let limits = format!("[coding]\npreset = \"paper\"\n[limits]\nmemory = {memory}\n");
+        fs::write(&file, format!("{node}{peers}{limits}")).expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("permissions");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+        command.env_remove("CORRIDOR_LOG").env("CORRIDOR_CODEC_BACKEND", backend);
+        stderr(&command.arg("check-config").arg(&file).output().expect("corridor starts"))
+    };
+    // What is not there counts as if nothing was said.
+    for backend in ["gfni512", "gfni256", "avx2", "neon", "portable"] {
+        let refused = said(7_608_871, backend);
+        let expected = "limits.memory = 7608871: expected 7608872 bytes or more, for 2 peers";
+        assert!(refused.contains(expected), "{backend}: {refused}");
+        assert_eq!(said(7_608_872, backend), "", "{backend}");
+    }
+}
