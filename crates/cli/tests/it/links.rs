@@ -77,8 +77,10 @@ fn an_interface_whose_mtu_is_raised_is_followed_at_once() {
             pair.near.ip("link set v0 mtu 1300");
             pair.daemons[0].wait_for(&format!("carries frames of {less} bytes"));
             let count = |words: &str| pair.daemons[0].log().matches(words).count();
-            let (carries, looked) =
-                (format!("carries frames of {full} bytes"), "the paths to all peers may be others");
+            let (carries, looked) = (
+                format!("carries frames of {full} bytes"),
+                "the paths to all peers may have changed",
+            );
             let before = (count(&carries), count(looked));
             pair.near.ip("link set v0 mtu 1500");
             // Because of that, and not as what has fallen is looked into by itself.
@@ -151,9 +153,9 @@ fn who_asks_for_more_is_told_more() {
     with_net("who_asks_for_more_is_told_more", || {
         let mut pair = Pair::over_udp("verbose", "-vv");
         let [near, far] = &mut pair.daemons;
-        far.wait_for("a HELLO of station 1 came from 192.168.7.1:");
-        near.wait_for("a probe of 1452 bytes goes");
-        near.wait_for("Mbit/s, a round trip of ");
+        far.wait_for("HELLO of station 1 from 192.168.7.1:");
+        near.wait_for("sending an MTU probe of 1452 bytes");
+        near.wait_for("Mbit/s, RTT ");
         // A frame that nobody has sealed.
         pair.far.run(|| {
             let socket = std::net::UdpSocket::bind("192.168.7.2:0").unwrap();

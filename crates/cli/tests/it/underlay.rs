@@ -301,10 +301,10 @@ fn errors_from_the_network_neither_stop_a_daemon_nor_keep_it_busy() {
         let file = pair.place.write("1.toml", &near);
         let arguments = [file.to_str().unwrap(), "--stats-file", path.to_str().unwrap()];
         let mut daemon = Daemon::up(&pair.near, &arguments);
-        daemon.wait_for("a frame to 192.168.7.2:4242 came to nothing: ECONNREFUSED");
+        daemon.wait_for("a frame to 192.168.7.2:4242 could not be delivered: ECONNREFUSED");
         // Frames of the daemon are longer than what the interface takes from here on.
         pair.near.ip("link set v0 mtu 80");
-        daemon.wait_for("was refused: Message too long");
+        daemon.wait_for("192.168.7.2:4242: Message too long");
         std::thread::sleep(Duration::from_millis(500));
         let stats = stats(&daemon, &pair.place);
         assert!(stats["io"]["wakeups"].as_u64().is_some_and(|count| count < 1000), "{stats}");
