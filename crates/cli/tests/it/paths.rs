@@ -495,7 +495,7 @@ fn a_default_route_leads_everything_through_the_tunnel_but_the_tunnel() {
                 near.ip(&format!("link set cor0 {to}"));
             }
             daemon.signal(Signal::SIGCONT);
-            let heard = || daemon.log().matches("cor0 was set down").count() == 2;
+            let heard = || daemon.log().matches("cor0 is down").count() == 2;
             assert!(until(|| heard().then_some(())).is_some(), "{}", daemon.log());
             near.ip("link set cor0 up");
             let leads = |it: &&str| near.ip(&format!("route get {it}")).contains("cor0");

@@ -73,7 +73,7 @@ fn a_file_that_is_broken_leaves_everything_as_it_was() {
         assert!(near.ip("route show dev cor0").contains("10.21.0.0/16"));
         let (code, log) = daemon.stop();
         assert_eq!(code, Some(0), "{log}");
-        assert_eq!(log.matches("the configuration stays as it was").count(), 3, "{log}");
+        assert_eq!(log.matches("keeping the current configuration").count(), 3, "{log}");
     });
 }
 

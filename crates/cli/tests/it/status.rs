@@ -127,7 +127,7 @@ fn without_a_name_all_that_run_are_shown() {
         drop(far);
         let (code, _, errors) = corridor(&place, &["status"]);
         assert_eq!(code, Some(3));
-        assert!(errors.contains("corridor: no node is running: there is no control"), "{errors}");
+        assert!(errors.contains("corridor: no node is running: no control"), "{errors}");
         assert!(place.path().join("far.sock").exists() && !place.path().join("near.sock").exists());
     });
 }

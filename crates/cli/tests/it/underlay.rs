@@ -310,7 +310,7 @@ fn errors_from_the_network_neither_stop_a_daemon_nor_keep_it_busy() {
         assert!(stats["io"]["wakeups"].as_u64().is_some_and(|count| count < 1000), "{stats}");
         let (code, log) = daemon.stop();
         assert_eq!(code, Some(0), "{log}");
-        assert_eq!(log.matches("was refused").count(), 1, "{log}");
+        assert_eq!(log.matches("cannot send a frame").count(), 1, "{log}");
     });
 }
 
