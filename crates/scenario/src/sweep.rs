@@ -212,7 +212,7 @@ mod tests {
         assert!(refusal("[[sweep]]").contains("sweep[0] = {}: expected a list"));
         assert!(refusal("[[sweep]]\nrepeats = [1]").contains("a path of a simulated value"));
         assert!(
-            refusal("[[sweep]]\na = [1]\n[[sweep]]\n'a.b' = [1]").contains("a path of its own")
+            refusal("[[sweep]]\na = [1]\n[[sweep]]\n'a.b' = [1]").contains("expected another path")
         );
         let many = (0..317).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let text = format!("[[sweep]]\na = [{many}]\n[[sweep]]\nb = [{many}]");
