@@ -180,7 +180,7 @@ def test_the_first_link(tmp_path: Path) -> None:
     net.type("A", look)
     net.script += f"cat >> A/corridor.toml <<'end'\n{table}end\n"
     net.type("A", "kill -HUP $(corridor status --json | grep -o '\"pid\": *[0-9]*' | cut -d: -f2)")
-    net.hear("A", "was read again, taken over: synthetic_loss")
+    net.hear("A", ", applied: synthetic_loss")
     net.type("A", "ping -c 20 10.9.0.2")
     _ask(net, "A")
     said = net.run(tmp_path)

@@ -17,8 +17,8 @@ pub struct Anything {
 
 fn refuse(verb: &str) -> ExitCode {
     eprintln!(
-        "error: corridor {verb}: this build has the daemon alone: \
-         expected one by `cargo build --release --package corridor --features lab`"
+        "error: corridor {verb}: not included in this daemon-only build; \
+         build with `cargo build --release --package corridor --features lab`"
     );
     Exit::Usage.into()
 }

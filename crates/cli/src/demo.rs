@@ -37,28 +37,28 @@ const ATTEMPTS: usize = 4;
 /// Arguments of `corridor demo`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where demo.json and demo.svg go; made if it is not there
+    /// Write demo.json and demo.svg to this directory, created if missing
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Runs of 2 s: rough numbers in half a minute
+    /// Use runs of 2 s, for rough figures in half a minute
     #[arg(long)]
     quick: bool,
-    /// Make so many runs at once; if not given, two for each processor at first, then as many as
-    /// fit by the processor time that they took
+    /// Make at most N runs in parallel [default: two per processor at first, then as many as their
+    /// measured CPU time allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
-    /// What carries the runs
+    /// Engine to run on
     #[arg(long, value_enum, default_value = "auto")]
     engine: Choice,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Choice {
-    /// The lab where the system permits it, else the simulator
+    /// The lab if permitted, otherwise the simulator
     Auto,
-    /// Real time: the kernel's own TCP and UDP in network namespaces
+    /// Real time: kernel TCP and UDP in network namespaces
     Lab,
-    /// Virtual time: UDP only, needs no rights
+    /// Virtual time: UDP only, needs no privileges
     Sim,
 }
 
@@ -71,7 +71,7 @@ enum Failure {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
-    #[error("{failed} of {runs} runs failed; the rest is in {}", out.display())]
+    #[error("{failed} of {runs} runs failed; the other results are in {}", out.display())]
     Runs { failed: usize, runs: usize, out: PathBuf },
     #[error(
         "{} after up to {ATTEMPTS} attempts each (see \"notes\" in {}): is this machine busy?",
@@ -137,8 +137,8 @@ fn choose_engine(choice: Choice) -> Result<Engine, EngineError> {
             Ok(Engine::Lab)
         }
         Err(refused @ LabError::NotPermitted { .. }) if choice == Choice::Auto => {
-            eprintln!("The kernel's own TCP needs network namespaces, but {refused}");
-            eprintln!("So this demo runs in virtual time, and shows UDP only.");
+            eprintln!("Kernel TCP needs network namespaces: {refused}");
+            eprintln!("Running in virtual time instead, with UDP only.");
             eprintln!();
             Ok(Engine::Sim)
         }
@@ -246,7 +246,7 @@ impl<'a> Demo<'a> {
             Some(why) => {
                 self.progress.put_off(place);
                 if !is_last {
-                    self.progress.say(&format!("{}: to be made again: {why}", run.title()));
+                    self.progress.say(&format!("{}: will be repeated: {why}", run.title()));
                 }
                 state.again.insert(place, why);
                 return needed;

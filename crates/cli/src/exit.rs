@@ -14,7 +14,7 @@ pub enum Exit {
     Success = 0,
     /// Something failed.
     Failure = 1,
-    /// The arguments, or a file that the command reads, cannot be.
+    /// Bad arguments, or a file that the command reads is invalid.
     Usage = 2,
     /// There is no such node that could be asked.
     NotRunning = 3,
@@ -26,8 +26,8 @@ pub enum Exit {
 
 /// The same for help and manual.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 all went well, 1 something failed, 2 the arguments or a file cannot be, \
-3 no such node is running, 77 the system refused for lack of privileges, 130 interrupted";
+Exit codes: 0 success, 1 failure, 2 bad arguments or input file, 3 no such node is running, \
+77 permission denied, 130 interrupted";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {

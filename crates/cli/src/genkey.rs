@@ -14,7 +14,7 @@ const INPUT_LEN_MAX: usize = 1024;
 /// Arguments of `corridor genkey`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Write it to a new file that only its owner can read, not to standard output
+    /// Write the key to a new file, readable only by its owner, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }

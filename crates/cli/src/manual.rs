@@ -17,26 +17,26 @@ const NAME: &str = "corridor";
 /// Arguments of `corridor completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArguments {
-    /// For which shell
+    /// Shell to generate completions for
     shell: Shell,
 }
 
 /// Shells that complete.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Shell {
-    /// As /usr/share/bash-completion/completions/corridor
+    /// Install as /usr/share/bash-completion/completions/corridor
     Bash,
-    /// As /usr/share/zsh/site-functions/_corridor
+    /// Install as /usr/share/zsh/site-functions/_corridor
     Zsh,
-    /// As /usr/share/fish/vendor_completions.d/corridor.fish
+    /// Install as /usr/share/fish/vendor_completions.d/corridor.fish
     Fish,
 }
 
 /// Arguments of `corridor man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArguments {
-    /// Write a page for corridor and one for each verb into this directory, corridor.1,
-    /// corridor-up.1 and so on; without it the page of corridor goes to standard output
+    /// Write one page per command to this directory (corridor.1, corridor-up.1, ...) instead of
+    /// printing the main page to standard output
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

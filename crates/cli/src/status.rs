@@ -32,20 +32,20 @@ const END_SCREEN: &str = "\x1b[J";
 /// Arguments of `corridor status`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Name of a node: that of its configuration file without the extension [default: all that run]
+    /// Name of a node: its configuration file's name without the extension [default: all running
+    /// nodes]
     name: Option<String>,
-    /// Print JSON: an object for a node, an array without NAME; numbers in SI units
+    /// Print JSON, in SI units: an object with NAME, an array without
     #[arg(long)]
     json: bool,
-    /// Look again every second, until Ctrl-C: rates and ratios since the last look, totals beside;
-    /// with --json a line each time, with `since` for that
+    /// Refresh every second until Ctrl-C, showing rates and ratios of the last second beside
+    /// totals; with --json, print one line per refresh, the changes under `since`
     #[arg(long)]
     watch: bool,
-    /// Print what is counted and measured in Prometheus' text format, for node_exporter's textfile
-    /// collector
+    /// Print metrics in the Prometheus text format, for node_exporter's textfile collector
     #[arg(long, conflicts_with_all = ["json", "watch", "counters"])]
     prometheus: bool,
-    /// Show all counters too, with what they count
+    /// Also show all counters with their descriptions
     #[arg(long, conflicts_with = "json")]
     counters: bool,
 }
@@ -54,26 +54,26 @@ pub struct Arguments {
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(
-        "{name} is not running: nothing listens on {}{}",
+        "{name} is not running: no node listens on {}{}",
         control_socket(name).display(),
-        others.as_ref().map_or_else(String::new, |others| format!("; what runs is {others}"))
+        others.as_ref().map_or_else(String::new, |others| format!("; running: {others}"))
     )]
     NotRunning {
         name: String,
         /// Names of nodes that run, if any does.
         others: Option<String>,
     },
-    #[error("no node is running: there is no control socket in {}", control_directory().display())]
+    #[error("no node is running: no control socket in {}", control_directory().display())]
     NoneRunning,
     #[error(
-        "no permission to ask {what}: only root and the group of the socket may",
+        "permission denied on {what}: only root and the socket's group have access",
         what = what.display()
     )]
     Permission { what: std::path::PathBuf },
-    #[error("{name} does not answer: {why}")]
+    #[error("{name} does not respond: {why}")]
     NoAnswer { name: String, why: String },
     /// Nobody reads any more what is printed.
-    #[error("cannot print: {0}")]
+    #[error("cannot write to standard output: {0}")]
     Print(io::Error),
 }
 

@@ -244,7 +244,7 @@ impl Names<'_> {
         let help = match (nearest(name, names.clone()), elsewhere) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, Some(other)) => format!("`{name}` belongs to [{}]", other.path),
-            (None, None) => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
+            (None, None) => format!("known keys: {}", names.collect::<Vec<_>>().join(", ")),
         };
         let message = match table.path.as_str() {
             "" => format!("`{name}` is not known"),
@@ -450,7 +450,7 @@ mod tests {
                 "rate_bps = 1\npath =",
                 "f.toml:5:1: `rate_bps` is not known in [run] (`rate_bps` belongs to [medium])",
             ),
-            ("path =", "zzzz =", "f.toml:5:1: `zzzz` is not known in [run] (known are path)"),
+            ("path =", "zzzz =", "f.toml:5:1: `zzzz` is not known in [run] (known keys: path)"),
             (
                 "'kernel'",
                 "'kernl'",
@@ -460,7 +460,7 @@ mod tests {
             (
                 "1000",
                 "'fast'",
-                "f.toml:3:12: medium.rate_bps = 'fast': expected bits per second, as 10000000, \
+                "f.toml:3:12: medium.rate_bps = 'fast': expected bits per second, such as 10000000, \
                  \"10M\", \"1.5G\" or \"500k\"",
             ),
             ("id = 7", "id = 256", "f.toml:1:6: id = 256: expected a whole number from 1 to 254"),
@@ -468,7 +468,7 @@ mod tests {
                 "rate_bps = 1000\n",
                 "",
                 "f.toml:2:1: medium.rate_bps is missing: expected bits per \
-                 second, as 10000000, \"10M\", \"1.5G\" or \"500k\"",
+                 second, such as 10000000, \"10M\", \"1.5G\" or \"500k\"",
             ),
             ("id = 7\n", "", "f.toml: id is missing: expected a whole number from 1 to 254"),
             (
@@ -480,7 +480,7 @@ mod tests {
             (
                 "rate_bps = 1000",
                 "rate_bps = 1000\nnames = [1]",
-                "f.toml:4:10: medium.names = 1: expected a list of values, each a text in quotes",
+                "f.toml:4:10: medium.names = 1: expected a list of values, each a string",
             ),
         ] {
             assert!(SOUND.contains(from), "{from}");

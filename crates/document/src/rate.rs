@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// What a rate may be, in words that follow "expected".
-pub const EXPECTED: &str = "bits per second, as 10000000, \"10M\", \"1.5G\" or \"500k\"";
+pub const EXPECTED: &str = "bits per second, such as 10000000, \"10M\", \"1.5G\" or \"500k\"";
 /// Most significant digits that are read.
 const DIGITS_MAX: usize = 15;
 
@@ -127,7 +127,7 @@ pub fn real_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 /// What a size may be, in words that follow "expected".
-pub const EXPECTED_BYTES: &str = "bytes, as 256000000, \"256M\" or \"1.5G\"";
+pub const EXPECTED_BYTES: &str = "bytes, such as 256000000, \"256M\" or \"1.5G\"";
 
 /// A size in bytes, spelled as rates are: decimal multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +204,7 @@ mod tests {
         }
         for text in ["\"256MB\"", "1.5", "-1", "true"] {
             let said = read(text).expect_err(text).to_string();
-            assert!(said.contains("expected bytes, as 256000000, \"256M\""), "{text}: {said}");
+            assert!(said.contains("expected bytes, such as 256000000, \"256M\""), "{text}: {said}");
         }
     }
 

@@ -153,7 +153,7 @@ impl Key {
         };
         let told = json.get(EXPECTED).and_then(Value::as_str).map(str::to_owned);
         let expected = told.unwrap_or_else(|| match &table {
-            Some(table) if is_list => format!("a table for each: [[{}]]", table.path),
+            Some(table) if is_list => format!("an array of tables: [[{}]]", table.path),
             Some(table) => format!("a table: [{}]", table.path),
             None => expected(&shapes, &words),
         });
@@ -214,7 +214,7 @@ fn expected(shapes: &[&Value], words: &[(String, String)]) -> String {
 fn expected_of(json: &Value) -> String {
     match json.get("type").and_then(Value::as_str) {
         Some("boolean") => "true or false".to_owned(),
-        Some("string") => "a text in quotes".to_owned(),
+        Some("string") => "a string".to_owned(),
         Some("array") => {
             let items = json.get("items").map(|items| expected(&self::shapes(items), &[]));
             format!("a list of values, each {}", items.unwrap_or_else(|| "a value".to_owned()))
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(key("kind").words[1], ("at-once".into(), "The other.".into()));
         assert_eq!(key("ratio").expected, "a number");
         assert_eq!(key("name").expected, "a name");
-        assert_eq!(key("link").expected, "a table for each: [[link]]");
+        assert_eq!(key("link").expected, "an array of tables: [[link]]");
         assert_eq!(key("link.up").expected, "true or false");
         assert!(!schema.root().is_open && !schema.table("link").unwrap().is_open);
         let names: Vec<_> = schema.root().keys.iter().map(|key| key.name.as_str()).collect();

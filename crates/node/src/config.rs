@@ -379,14 +379,14 @@ impl NodeConfig {
         let problem = if mtu > most || mtu < IPV4_MTU_MIN {
             let path = if tun.mtu.is_some() { "tun.mtu" } else { "coding.symbol_size" };
             Problem::new(path, format!("tun.mtu = {mtu}: expected {IPV4_MTU_MIN} to {most} bytes"))
-                .with_help("coding.symbol_size and the underlay's MTU decide the most there can be")
+                .with_help("coding.symbol_size and the underlay's MTU determine the maximum")
         } else if let Some(path) = tun.first_ipv6()
             && mtu < IPV6_MTU_MIN
         {
             let message =
                 format!("IPv6 needs an MTU of {IPV6_MTU_MIN} bytes, the tunnel has {mtu}");
             Problem::new(path, message)
-                .with_help("raise tun.mtu or coding.symbol_size, or leave IPv6 out")
+                .with_help("raise tun.mtu or coding.symbol_size, or remove IPv6")
         } else {
             return Ok(mtu);
         };
@@ -420,7 +420,7 @@ impl FromStr for Mac {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected an Ethernet address of one station";
+        const EXPECTED: &str = "expected a unicast MAC address";
         let mut mac = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut mac {

@@ -109,7 +109,7 @@ impl Control {
         }
         if path.exists() {
             if UnixStream::connect(path).is_ok() {
-                return Err(format!("{}: another node of this name runs", path.display()));
+                return Err(format!("{}: another node with this name is running", path.display()));
             }
             // Its node is gone, and could not take it along.
             fs::remove_file(path).map_err(told)?;
@@ -220,7 +220,7 @@ fn bind_unheard(path: &Path) -> io::Result<UnixListener> {
 fn answer(request: &[u8], status: impl Fn() -> Status) -> Vec<u8> {
     let request: Request = match serde_json::from_slice(request) {
         Ok(request) => request,
-        Err(error) => return refusal(format!("the request cannot be read: {error}")),
+        Err(error) => return refusal(format!("cannot parse the request: {error}")),
     };
     if request.version != CONTROL_VERSION {
         return refusal(format!("version {}: expected {CONTROL_VERSION}", request.version));
@@ -248,7 +248,7 @@ fn group_id(configured: Option<&str>) -> Result<Option<u32>, String> {
     match (Group::from_name(name), configured) {
         (Ok(Some(group)), _) => Ok(Some(group.gid.as_raw())),
         (Ok(None), None) => Ok(None),
-        (Ok(None), Some(name)) => Err(format!("control.group = {name:?}: there is no such group")),
+        (Ok(None), Some(name)) => Err(format!("control.group = {name:?}: no such group")),
         (Err(errno), _) => Err(format!("cannot look up the group {name}: {}", errno.desc())),
     }
 }
@@ -299,7 +299,7 @@ mod tests {
         for (request, words) in [
             ("{\"version\": 2, \"request\": \"status\"}\n", "version 2: expected 1"),
             ("{\"version\": 1, \"request\": \"halt\"}\n", r#"request \"halt\": expected"#),
-            ("no json\n", "the request cannot be read"),
+            ("no json\n", "cannot parse the request"),
             (&"x".repeat(REQUEST_LEN_MAX + 1), "a line of at most 1024 bytes"),
         ] {
             let answer = ask(&mut control, request);
@@ -338,7 +338,7 @@ mod tests {
         let (_place, control) = control("left");
         let path = control.path.clone();
         let error = Control::open(&path, None).err().unwrap();
-        assert!(error.contains("another node of this name runs"), "{error}");
+        assert!(error.contains("another node with this name is running"), "{error}");
         let left = path.with_file_name("left.sock");
         drop(UnixListener::bind(&left).unwrap());
         assert!(left.exists() && Control::open(&left, None).is_ok());
@@ -351,6 +351,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("node.sock");
         let error = Control::open(&path, Some("no-such-group")).err().unwrap();
-        assert_eq!(error, "control.group = \"no-such-group\": there is no such group");
+        assert_eq!(error, "control.group = \"no-such-group\": no such group");
     }
 }

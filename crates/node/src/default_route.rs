@@ -83,7 +83,7 @@ fn remove(name: &str, table: u32) {
     for is_v6 in [false, true] {
         match netlink::delete_rules(table, is_v6) {
             Ok(0) => {}
-            Ok(count) => tracing::debug!("{count} rules of the default route through {name} went"),
+            Ok(count) => tracing::debug!("removed {count} default route rules for {name}"),
             // A kernel without IPv6, most likely.
             Err(error) => tracing::debug!("{error}"),
         }
@@ -99,8 +99,8 @@ fn warn_of_strict_filters() {
         if setting.is_ok_and(|value| value.trim() == "1") {
             let name = interface.file_name().display().to_string();
             tracing::warn!(
-                "net.ipv4.conf.{name}.rp_filter = 1 may drop what comes from the peer, now that the \
-                 default route is the tunnel: set it to 2"
+                "net.ipv4.conf.{name}.rp_filter = 1 may drop frames from the peer now that the \
+                 default route is the tunnel; set it to 2"
             );
         }
     }

@@ -86,8 +86,8 @@ impl Diagnosis {
             self.forgers.push((from, claimed));
             let (from, claimed, at) = (from.0, claimed.0, Address::from(sender));
             tracing::warn!(
-                "frames in the name of station {claimed} come from the address of station {from}, \
-                 {at}, which may be forged: they are dropped"
+                "dropping forged frames: they claim to be from station {claimed} but come from \
+                 {at}, the (possibly spoofed) address of station {from}"
             );
         }
     }

@@ -36,7 +36,7 @@ pub enum NodeError {
         source: io::Error,
     },
     /// The system refused for lack of privileges.
-    #[error("no permission to {action}: run as root, or give the program {capability}")]
+    #[error("no permission to {action}: run as root or with {capability}")]
     Permission {
         /// What was tried.
         action: String,
@@ -45,18 +45,18 @@ pub enum NodeError {
     },
     /// The kernel offers no TUN devices.
     #[error(
-        "/dev/net/tun is missing: load the kernel's tun module (modprobe tun), or pass the device \
-         into the container"
+        "/dev/net/tun is missing: load the tun kernel module (modprobe tun), or pass the device \
+         to the container"
     )]
     TunMissing,
     /// Another network interface has the name of the TUN device.
-    #[error("an interface named {name} exists already: choose another tun.name, or stop its owner")]
+    #[error("interface {name} already exists: choose another tun.name, or stop its owner")]
     TunNameTaken {
         /// The name.
         name: String,
     },
     /// The TUN device was taken away while the node ran.
-    #[error("the TUN device {name} has vanished: {source}")]
+    #[error("TUN device {name} has disappeared: {source}")]
     TunGone {
         /// Its name.
         name: String,
@@ -64,7 +64,7 @@ pub enum NodeError {
         source: io::Error,
     },
     /// The interface to send on is not an Ethernet one.
-    #[error("the interface {name} has no Ethernet address: the ethernet underlay needs one")]
+    #[error("interface {name} has no Ethernet address, which the ethernet underlay requires")]
     InterfaceNotEthernet {
         /// The name.
         name: String,

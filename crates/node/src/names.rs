@@ -65,7 +65,7 @@ impl FromStr for Endpoint {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected an address or name, and a port";
+        const EXPECTED: &str = "expected an address or host name with a port";
         if let Ok(address) = text.parse() {
             return Ok(Endpoint::Address(address));
         }
@@ -197,7 +197,7 @@ impl Names {
                 Ok(answer) => self.take_answer(now, answer),
                 Err(TryRecvError::Empty) => None,
                 Err(TryRecvError::Disconnected) => {
-                    tracing::error!("names are not looked up any more");
+                    tracing::error!("host name lookups have stopped");
                     self.thread = Thread::Gone;
                     None
                 }
@@ -237,14 +237,14 @@ impl Names {
                     tracing::debug!("{} is {address}", name.host);
                     return Some((name.station, address));
                 }
-                "it has no address that underlay.listen can reach".to_owned()
+                "no address of the same family as underlay.listen".to_owned()
             }
             Err(error) => error.to_string(),
         };
         if !name.told {
             name.told = true;
             let host = &name.host;
-            tracing::warn!("the address of {host} cannot be found, and is looked for on: {why}");
+            tracing::warn!("cannot resolve {host}, will keep trying: {why}");
         }
         name.pause = (2 * name.pause).min(LOOKUP_MAX);
         name.due = now + name.pause;
@@ -281,7 +281,7 @@ impl Thread {
         match std::thread::Builder::new().name("names".into()).spawn(work) {
             Ok(_) => Thread::Runs { questions, answers },
             Err(error) => {
-                tracing::error!("names cannot be looked up: {error}");
+                tracing::error!("cannot look up host names: {error}");
                 Thread::Gone
             }
         }

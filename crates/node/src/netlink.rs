@@ -70,7 +70,7 @@ pub(crate) fn link(name: &str) -> Result<Option<Link>, NodeError> {
 pub(crate) fn set_up(index: u32, name: &str, mtu: usize, segments: u32) -> Result<(), NodeError> {
     let gso = LinkAttribute::GsoMaxSegs(segments);
     let limit = LinkUnspec::new_with_index(index).append_extra_attribute(gso).build();
-    let limited = run(&format!("limit the segments of {name}"), async |handle| {
+    let limited = run(&format!("set the segmentation limit of {name}"), async |handle| {
         handle.link().set(limit.clone()).execute().await
     });
     if let Err(error) = limited {
@@ -79,7 +79,7 @@ pub(crate) fn set_up(index: u32, name: &str, mtu: usize, segments: u32) -> Resul
     }
     let mtu = u32::try_from(mtu).unwrap_or(u32::MAX);
     let message = LinkUnspec::new_with_index(index).mtu(mtu).up().build();
-    run(&format!("set up {name} with an MTU of {mtu}"), async |handle| {
+    run(&format!("set {name} up with MTU {mtu}"), async |handle| {
         handle.link().set(message.clone()).execute().await
     })
 }
@@ -90,7 +90,7 @@ pub(crate) fn make_no_link_local(index: u32, name: &str) -> Result<(), NodeError
     let none = AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)]);
     let attribute = LinkAttribute::AfSpecUnspec(vec![none]);
     let message = LinkUnspec::new_with_index(index).append_extra_attribute(attribute).build();
-    run(&format!("keep {name} without a link-local address"), async |handle| {
+    run(&format!("disable link-local addresses on {name}"), async |handle| {
         handle.link().set(message.clone()).execute().await
     })
 }

@@ -86,7 +86,7 @@ impl Retries {
                 if !core::mem::replace(&mut self.is_told, true) {
                     let name = self.source.name();
                     tracing::warn!(
-                        "no retries of the interface from {name}: underlay.retries: {why}"
+                        "cannot read retry counters from {name} (underlay.retries): {why}"
                     );
                 }
                 Vec::new()
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(retries.source.look(at(0)), Ok(None));
         assert_eq!(retries.source.look(at(900)), Ok(None));
         let why = retries.source.look(at(1_000)).unwrap_err();
-        assert_eq!(why, "for 1 s its first and last line differ: expected the same line");
+        assert_eq!(why, "first and last line have differed for 1 s, expected the same line");
         assert!(retries.look(at(1_100)).is_empty() && retries.is_told);
         // Told is told, until there is something.
         assert!(retries.look(at(1_200)).is_empty() && retries.is_told);

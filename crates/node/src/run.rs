@@ -149,7 +149,7 @@ impl Driver {
         let clock = Clock::start()?;
         // Before the first look at an interface: no change is missed.
         let links = LinkWatch::open()
-            .inspect_err(|error| tracing::debug!("nobody tells of interfaces: {error}"));
+            .inspect_err(|error| tracing::debug!("cannot monitor interfaces: {error}"));
         let underlay = Underlay::open(&config, clock.now())?;
         let entropy = random()?;
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
@@ -171,7 +171,7 @@ impl Driver {
             config.id.0,
             config.role_name(),
             config.tun.as_ref().map_or("no TUN device".into(), |tun| {
-                format!("{} with an MTU of {mtu} bytes", tun.name)
+                format!("{} with MTU {mtu} bytes", tun.name)
             }),
             underlay.describe(),
         );
@@ -359,13 +359,13 @@ impl Driver {
         let (Some(tun), Some(device)) = (&self.config.tun, &self.tun) else { return Ok(()) };
         let (mtu, name) = (self.config.device_mtu(tunnel_mtu), &tun.name);
         tracing::info!(
-            "the path to station {} carries frames of {frame_len} bytes: {name} has an MTU of {mtu}",
+            "the path to station {} carries frames of {frame_len} bytes: {name} MTU set to {mtu} bytes",
             peer.0
         );
         if mtu > tunnel_mtu {
             tracing::warn!(
-                "{name} keeps an MTU of {mtu} bytes, which IPv6 needs: longer packets than \
-                 {tunnel_mtu} bytes do not cross"
+                "{name} keeps an MTU of {mtu} bytes, the minimum for IPv6, but packets longer than \
+                 {tunnel_mtu} bytes are dropped"
             );
         }
         device.set_mtu(mtu)?;
@@ -396,7 +396,7 @@ impl Driver {
             && let Some(frame) = self.station.challenge(asked.station, asked.token)
         {
             tracing::debug!(
-                "station {} is asked whether it is at {}",
+                "sending an address challenge for station {} to {}",
                 asked.station.0,
                 asked.address
             );
@@ -409,7 +409,7 @@ impl Driver {
             };
             if transmit.probes {
                 tracing::trace!(
-                    "a probe of {} bytes goes, to {:?}",
+                    "sending an MTU probe of {} bytes to {:?}",
                     transmit.frame.len(),
                     transmit.to
                 );
@@ -520,7 +520,7 @@ impl Driver {
         let frame = match self.gate.admit(now, from, frame, expects) {
             Admission::Pass(frame) => frame,
             Admission::Refuse => {
-                tracing::trace!("one message too many from {address}: it is not looked into");
+                tracing::trace!("rate limit: ignored a handshake message from {address}");
                 self.io.key_exchanges_refused += 1;
                 return;
             }
@@ -620,7 +620,7 @@ impl Driver {
     /// and the node goes on.
     fn reload(&mut self, options: &RunOptions) {
         let Some(path) = &options.config_file else {
-            return tracing::warn!("SIGHUP: there is no configuration file to read again");
+            return tracing::warn!("SIGHUP: no configuration file to reload");
         };
         let frame_len_max = self.underlay.frame_len_max();
         let read = NodeConfig::load(path).and_then(|new| {
@@ -631,7 +631,7 @@ impl Driver {
         let new = match read {
             Ok(new) => new,
             Err(error) => {
-                return tracing::error!("SIGHUP: {error}; the configuration stays as it was");
+                return tracing::error!("SIGHUP: {error}; keeping the current configuration");
             }
         };
         for warning in &new.warnings {
@@ -641,14 +641,14 @@ impl Driver {
         let mut taken: Vec<_> = changes.live.clone();
         taken.retain(|name| self.take_over(name, &new));
         if !taken.is_empty() {
-            tracing::info!("SIGHUP: {file} was read again, taken over: {}", taken.join(", "));
+            tracing::info!("SIGHUP: reloaded {file}, applied: {}", taken.join(", "));
         }
         if !changes.restart.is_empty() {
             let restart = changes.restart.join(", ");
-            tracing::warn!("SIGHUP: {file}: a restart is needed for changes in: {restart}");
+            tracing::warn!("SIGHUP: {file}: restart to apply changes in: {restart}");
         }
         if changes == Changes::default() {
-            tracing::info!("SIGHUP: {file} was read again, nothing has changed");
+            tracing::info!("SIGHUP: reloaded {file}, nothing changed");
         }
     }
 
@@ -668,7 +668,7 @@ impl Driver {
                 let taken = self.station.set_networks(&networks, &self.config.own_addresses());
                 match &taken {
                     Err(error) => {
-                        tracing::error!("SIGHUP: {error}; the networks stay as they were");
+                        tracing::error!("SIGHUP: {error}; keeping the current networks");
                     }
                     Ok(_) => self.config.peers.clone_from(&new.peers),
                 }
@@ -708,7 +708,7 @@ impl Driver {
         let now = self.clock.now();
         let mut entropy = [0; 32];
         if let Err(error) = getrandom::fill(&mut entropy) {
-            tracing::error!("SIGHUP: get random bytes: {error}; the peers stay as they were");
+            tracing::error!("SIGHUP: cannot get random bytes: {error}; keeping the current peers");
             return false;
         }
         let config = self.config.with_peers_of(new);
@@ -717,15 +717,15 @@ impl Driver {
             Ok(true) => {}
             Ok(false) => return false,
             Err(error) => {
-                tracing::error!("SIGHUP: {error}; the peers stay as they were");
+                tracing::error!("SIGHUP: {error}; keeping the current peers");
                 return false;
             }
         }
         for peer in self.config.peers.iter().filter(|peer| !config.has_peer(peer.id)) {
-            tracing::info!("station {} is no peer any more", peer.id.0);
+            tracing::info!("removed peer station {}", peer.id.0);
         }
         for peer in config.peers.iter().filter(|peer| !self.config.has_peer(peer.id)) {
-            tracing::info!("station {} is a peer from now on", peer.id.0);
+            tracing::info!("added peer station {}", peer.id.0);
         }
         let is_new = |id: StationId| config.has_peer(id) && !self.config.has_peer(id);
         memory::lines(&config, &self.station, is_new).iter().for_each(|it| tracing::info!("{it}"));
@@ -740,7 +740,7 @@ impl Driver {
     /// Writes the statistics while running: what goes wrong is told, and the node goes on.
     fn report_stats(&self, options: &RunOptions) {
         match &options.stats_file {
-            None => tracing::warn!("SIGUSR1: no --stats-file was given"),
+            None => tracing::warn!("SIGUSR1: ignored, no --stats-file given"),
             Some(path) => match self.write_stats(path, false) {
                 Ok(()) => tracing::debug!("statistics written to {}", path.display()),
                 Err(error) => tracing::error!("{error}"),
@@ -777,6 +777,6 @@ fn open_control(name: &str, config: &NodeConfig) -> Option<Control> {
         return None;
     }
     Control::open(&control_socket(name), config.control_group.as_deref())
-        .inspect_err(|error| tracing::warn!("no control socket, so no corridor status: {error}"))
+        .inspect_err(|error| tracing::warn!("no control socket for corridor status: {error}"))
         .ok()
 }

@@ -72,24 +72,25 @@ corridor_proto::counters! {
     /// What happened between the station and the kernel.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub(crate) struct IoStats {
-        /// Times the underlay had no room for a frame; it was offered again.
+        /// Times the underlay had no room for a frame, which was then retried.
         pub(crate) underlay_busy: u64,
-        /// Frames that the underlay refused for good.
+        /// Frames dropped because the underlay refused them.
         pub(crate) frames_refused: u64,
-        /// Messages of key exchanges, and HELLOs of unknown sessions, that were one too many from
-        /// their address.
+        /// Key exchange messages, and HELLOs of unknown sessions, dropped by the rate limit of
+        /// their source address.
         pub(crate) key_exchanges_refused: u64,
-        /// The same that were answered by a cookie, since there were many.
+        /// Key exchange messages, and HELLOs of unknown sessions, answered with a cookie under
+        /// load.
         pub(crate) cookies_sent: u64,
-        /// Frames lost on purpose (`[synthetic_loss]`).
+        /// Frames dropped on purpose (`[synthetic_loss]`).
         pub(crate) frames_lost_synthetic: u64,
-        /// Batches of packets of which the host did not take all.
+        /// Batches of packets that the host did not accept completely.
         pub(crate) packets_untaken: u64,
-        /// Packets of the host's kernel that concern the link of the TUN device alone, behind which
-        /// there is none: router solicitations, neighbour discovery, multicast listeners. With a
-        /// link-local address in `tun.addresses` they cross.
+        /// Link-scope packets of the host's kernel not sent through the tunnel: router
+        /// solicitations, neighbour discovery, multicast listener reports. They are sent if
+        /// `tun.addresses` has a link-local address.
         pub(crate) packets_of_own_link: u64,
-        /// Waits for something to happen.
+        /// Wake-ups of the event loop.
         pub(crate) wakeups: u64,
     }
 }

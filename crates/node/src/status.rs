@@ -464,12 +464,12 @@ fn idle(view: &RelayView, counters: &RelayCounters) -> Option<String> {
         return None;
     }
     let here = match counters.relay_frames_overheard {
-        0 => "frames to others are never overheard here",
-        _ => "frames to others are overheard here",
+        0 => "this node never overhears frames to others",
+        _ => "this node overhears frames to others",
     };
     Some(format!(
-        "no neighbour announces to overhear enough of this node's frames to others, and {here}; \
-         most Wi-Fi interfaces pass such frames on in monitor mode only"
+        "no neighbour reports overhearing enough of this node's frames to others, and {here}; most \
+         Wi-Fi interfaces receive such frames only in monitor mode"
     ))
 }
 
@@ -616,7 +616,7 @@ mod tests {
             ..RelayCounters::default()
         };
         let why = idle(&view(true, false), &counters(500)).unwrap();
-        assert!(why.contains("frames to others are never overheard here"), "{why}");
+        assert!(why.contains("this node never overhears frames to others"), "{why}");
         assert_eq!(idle(&view(true, true), &counters(500)), None);
         assert_eq!(idle(&view(false, false), &counters(500)), None, "it is not asked to");
         assert_eq!(idle(&view(true, false), &counters(5)), None, "nobody can tell yet");

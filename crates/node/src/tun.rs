@@ -134,7 +134,7 @@ impl Tun {
             tracing::info!("{name} is up again");
             self.restore(config);
         } else {
-            tracing::warn!("{name} was set down: nothing goes through it until it is set up again");
+            tracing::warn!("{name} is down: no traffic until it is set up again");
         }
     }
 
@@ -197,7 +197,7 @@ impl Tun {
     pub(crate) fn set_mtu(&self, mtu: usize) -> Result<(), NodeError> {
         let value = u16::try_from(mtu).unwrap_or(u16::MAX);
         self.device.set_mtu(value).map_err(|source| {
-            let action = format!("give {} an MTU of {mtu} bytes", self.name);
+            let action = format!("set the MTU of {} to {mtu} bytes", self.name);
             NodeError::system(action, CAP_NET_ADMIN, source)
         })
     }
@@ -229,7 +229,7 @@ impl Tun {
             Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(0),
             Err(source) if source.raw_os_error().is_some() => Err(self.gone(source)),
             Err(error) => {
-                tracing::debug!("packet of the host dropped: {error}");
+                tracing::debug!("dropped a packet from the host: {error}");
                 Ok(0)
             }
         }
@@ -266,7 +266,7 @@ impl Tun {
             Some(source) if source.raw_os_error() == Some(libc::EBADFD) => Err(self.gone(source)),
             Some(error) => {
                 // What the host does not take (not IP, device down) is lost, as on any network.
-                tracing::debug!("{} does not take a packet: {error}", self.name);
+                tracing::debug!("{} refused a packet: {error}", self.name);
                 Ok(false)
             }
         }
@@ -304,7 +304,7 @@ fn make(name: &str, offload: bool) -> io::Result<SyncDevice> {
         |offload| DeviceBuilder::new().name(name).enable(false).offload(offload).build_sync();
     match build(offload) {
         Err(error) if offload && error.raw_os_error() == Some(libc::EINVAL) => {
-            tracing::info!("packets pass {name} one by one: the kernel has no offload for it");
+            tracing::info!("{name}: no kernel offload, packets are handled one by one");
             build(false)
         }
         built => built,

@@ -572,12 +572,12 @@ impl Refusals {
             let told = why.desc();
             // Probes of the path's MTU are meant to find out what is refused.
             if why == Errno::EMSGSIZE {
-                tracing::debug!("a frame of {len} bytes to {to} was refused: {told}");
+                tracing::debug!("cannot send a frame of {len} bytes to {to}: {told}");
             } else if before == 0 {
-                tracing::warn!("a frame of {len} bytes to {to} was refused: {told}");
+                tracing::warn!("cannot send a frame of {len} bytes to {to}: {told}");
             } else {
                 tracing::warn!(
-                    "a frame of {len} bytes to {to} was refused: {told} ({before} before)"
+                    "cannot send a frame of {len} bytes to {to}: {told} ({before} earlier failures)"
                 );
             }
         }

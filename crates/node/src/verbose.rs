@@ -81,7 +81,7 @@ impl Verbose {
         self.look_at = now + INTERVAL;
         for (counter, grown) in self.grown(counters_of(station, io)) {
             let (name, why) = (counter.name, counter.description);
-            tracing::debug!("{name}: {grown} more. {why}");
+            tracing::debug!("{name}: +{grown}. {why}");
         }
         self.look_at_peers(now, station);
     }
@@ -105,7 +105,7 @@ impl Verbose {
             if let Some(at) = peer.agreed_at
                 && self.agreed.insert(id, at) != Some(at)
             {
-                tracing::debug!("a secret was agreed on with station {}", id.0);
+                tracing::debug!("agreed on a session secret with station {}", id.0);
             }
             let own = station.station(id).map(|own| own.stats());
             let Some((stats, rate)) = own.and_then(|it| Some((it, it.rate_bps?))) else { continue };
@@ -115,7 +115,7 @@ impl Verbose {
             self.rates.insert(id, rate);
             let round_trip = station.round_trip(now, id).unwrap_or_default();
             tracing::debug!(
-                "station {}: {:.3} Mbit/s, a round trip of {:.1} ms, {:.1} % lost",
+                "station {}: {:.3} Mbit/s, RTT {:.1} ms, loss {:.1} %",
                 id.0,
                 rate as f64 / 1e6,
                 1e3 * round_trip.as_secs_f64(),
@@ -133,19 +133,18 @@ fn is_news(told: Option<u64>, rate: u64) -> bool {
 /// A frame came from there.
 pub(crate) fn frame(outcome: &FrameOutcome, from: impl Display, len_bytes: usize) {
     match outcome {
-        FrameOutcome::Handshake { from: station } => tracing::debug!(
-            "a HELLO of station {} came from {from}; its session is not accepted yet",
-            station.0
-        ),
+        FrameOutcome::Handshake { from: station } => {
+            tracing::debug!("HELLO of station {} from {from}; session not accepted yet", station.0)
+        }
         FrameOutcome::Initiation { from: station } => {
-            tracing::debug!("station {} began a key exchange, from {from}", station.0);
+            tracing::debug!("station {} started a key exchange, from {from}", station.0);
         }
         FrameOutcome::Answered { from: station, .. } => {
-            tracing::debug!("station {} answered what it was asked, from {from}", station.0);
+            tracing::debug!("station {} answered an address challenge, from {from}", station.0);
         }
-        FrameOutcome::Noted => tracing::debug!("a cookie, or others' key exchange, from {from}"),
+        FrameOutcome::Noted => tracing::debug!("cookie, or key exchange of others, from {from}"),
         FrameOutcome::Rejected(why) => {
-            tracing::trace!("a frame of {len_bytes} bytes from {from} was dropped: {why:?}");
+            tracing::trace!("dropped a frame of {len_bytes} bytes from {from}: {why:?}");
         }
         FrameOutcome::Accepted { .. } => {}
     }
@@ -153,18 +152,18 @@ pub(crate) fn frame(outcome: &FrameOutcome, from: impl Display, len_bytes: usize
 
 /// A packet of the host was not taken.
 pub(crate) fn packet_dropped(len_bytes: usize, outcome: PacketOutcome) {
-    tracing::trace!("a packet of {len_bytes} bytes of the host was dropped: {outcome:?}");
+    tracing::trace!("dropped a packet of {len_bytes} bytes from the host: {outcome:?}");
 }
 
 /// The underlay has found something out about the path.
 pub(crate) fn path_news(news: &News) {
     match news {
-        News::Limit(len) => tracing::debug!("the interface takes frames of up to {len} bytes"),
+        News::Limit(len) => tracing::debug!("the interface carries frames of up to {len} bytes"),
         News::TooLong => {
-            tracing::debug!("frames may be too long for the path: that is looked into")
+            tracing::debug!("frames may exceed the path MTU: probing")
         }
-        News::Path(Some(peer)) => tracing::debug!("the path to station {} is another one", peer.0),
-        News::Path(None) => tracing::debug!("the paths to all peers may be others"),
+        News::Path(Some(peer)) => tracing::debug!("the path to station {} has changed", peer.0),
+        News::Path(None) => tracing::debug!("the paths to all peers may have changed"),
     }
 }
 

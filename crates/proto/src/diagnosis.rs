@@ -118,12 +118,12 @@ impl Refusal {
 impl Display for Refusal {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::NoRoute => "no route leads there",
-            Refusal::TooLong => "they are longer than it takes; lower underlay.mtu",
-            Refusal::Forbidden => "a firewall of this host forbids it",
+            Refusal::NoRoute => "no route to host",
+            Refusal::TooLong => "frames exceed the interface MTU; lower underlay.mtu",
+            Refusal::Forbidden => "blocked by a local firewall",
             Refusal::InterfaceDown => "the interface is down",
-            Refusal::NoHost => "no host answers at that address",
-            Refusal::NoListener => "nothing listens on that port",
+            Refusal::NoHost => "host unreachable",
+            Refusal::NoListener => "port unreachable, no process listens on it",
             Refusal::Other(why) => why,
         })
     }
@@ -249,64 +249,62 @@ impl<A: Display> Display for Cause<A> {
         match self {
             Cause::ModesDiffer { theirs, ours } => write!(
                 f,
-                "it has {theirs} and this one {ours}; expected the same coding.preset and roles on \
-                 both"
+                "it uses {theirs}, this station {ours}; set the same coding.preset and matching \
+                 roles on both"
             ),
             Cause::Refused { to, why, frames, sent } => {
-                write!(f, "this host refuses frames to {} ({frames} of {sent}): {why}", there(to))
+                write!(f, "cannot send frames to {} ({frames} of {sent} failed): {why}", there(to))
             }
             Cause::SameId { at, frames } => write!(
                 f,
-                "the station at {at} has this one's number ({}): expected another station.id on \
-                 one of both",
+                "the station at {at} has the same station.id as this one ({}); change one of them",
                 Count(*frames, "HELLO")
             ),
             Cause::OtherId { at, id, frames } => write!(
                 f,
-                "the station at {at} has the key, and says it is station {} ({}): expected its \
-                 station.id as peer.id here",
+                "the station at {at} has the right key but identifies as station {} ({}); set \
+                 peer.id here to its station.id",
                 id.0,
                 Count(*frames, "HELLO")
             ),
             Cause::OneWay { at, hellos, refusal } => {
                 write!(
                     f,
-                    "{} is heard ({}), but does not hear this one: ",
+                    "receiving from {} ({}), but it does not receive from this station: ",
                     there(at),
                     Count(*hellos, "HELLO")
                 )?;
                 match refusal {
                     Some(why) => write!(f, "{why}"),
                     None => f.write_str(
-                        "a firewall or another address on the path there, or its peer.id is not \
-                         this station.id",
+                        "a firewall or address translation on the path, or its peer.id is not this \
+                         station's station.id",
                     ),
                 }
             }
             Cause::Unfinished { hellos } => write!(
                 f,
-                "it hears this one, but {} did not bring the handshake to its end: too many frames \
-                 get lost",
+                "both stations receive, but {} did not complete the handshake: too many frames \
+                 are lost",
                 Count(*hellos, "HELLO")
             ),
             Cause::Loop { at, frames } => write!(
                 f,
-                "this station's own frames come back from {at} ({frames} of them): expected \
-                 another station's address as peer.endpoint"
+                "this station's own frames come back from {at} ({}); peer.endpoint must be the \
+                 address of another station",
+                Count(*frames, "frame")
             ),
             Cause::OtherVersion { at, version, frames } => write!(
                 f,
-                "{at} speaks wire version {version}, and this one {VERSION} ({}): expected the \
-                 same release on both",
+                "{at} uses wire version {version}, this station {VERSION} ({}); install the same \
+                 release on both",
                 Count(*frames, "frame")
             ),
             Cause::OtherKey { at, expected, frames } => {
-                let frames = *frames;
-                let open = if frames == 1 { "does not open" } else { "do not open" };
-                let frames = Count(frames, "frame");
-                write!(f, "{frames} from {at} {open}: expected the same key on both")?;
+                let frames = Count(*frames, "frame");
+                write!(f, "{frames} from {at} failed authentication: the keys differ")?;
                 match expected {
-                    Some(expected) => write!(f, " (and the peer at {expected})"),
+                    Some(expected) => write!(f, ", or it is not the peer (expected at {expected})"),
                     None => Ok(()),
                 }
             }
@@ -315,27 +313,26 @@ impl<A: Display> Display for Cause<A> {
             }
             Cause::Foreign { at, frames } => write!(
                 f,
-                "what {at} sends is not of Corridor ({}): expected another address or port",
-                Count(*frames, "time")
+                "{at} sends something other than Corridor frames ({}); check address and port",
+                Count(*frames, "packet")
             ),
             Cause::Unreachable { to, why, times } => {
-                let times = Count(*times, "time");
-                write!(f, "the network says of {}: {why} ({times})", there(to))
+                let times = Count(*times, "error");
+                write!(f, "network error for {}: {why} ({times})", there(to))
             }
             Cause::Silence { at: Some(at), sent, has_keys } => {
                 write!(
                     f,
-                    "nothing is heard from {at}, {} sent there: a wrong address, a firewall on the \
-                     path, or nothing runs there",
-                    if *sent == 1 { "1 frame was".into() } else { format!("{sent} frames were") }
+                    "no answer from {at} to {}: wrong address, firewall on the path, or no node \
+                     running there",
+                    Count(*sent, "frame")
                 )?;
-                let unknown =
-                    ", or it does not answer since peer.public_key is another there or here";
+                let unknown = ", or a wrong peer.public_key on either side";
                 f.write_str(if *has_keys { unknown } else { "" })
             }
             Cause::Silence { at: None, .. } => f.write_str(
-                "nothing is heard of it, and its address is not known: it has to speak first, and \
-                 a firewall here may keep it out",
+                "nothing received from it, and its address is not known: it must contact this \
+                 station first; check for a firewall here",
             ),
         }
     }
@@ -390,29 +387,28 @@ impl Display for KeyTrouble {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             KeyTrouble::TheyShare => f.write_str(
-                "it speaks under a secret that was not agreed on: it has a shared secret, and this \
-                 station a key of its own, or it does not hear this one",
+                "it uses an unknown session secret: either it is configured with a pre-shared key \
+                 and this station with a private key, or it does not receive from this station",
             ),
             KeyTrouble::TheyHaveKeys => f.write_str(
-                "it has a key of its own, and this station a shared secret: expected the same kind \
-                 of security on both",
+                "it is configured with a private key and this station with a pre-shared key; \
+                 configure both alike",
             ),
             KeyTrouble::NotOurPublicKey => f.write_str(
-                "it calls a station of another public key: expected this one's as peer.public_key \
-                 there",
+                "it expects a different public key; set peer.public_key there to this station's \
+                 public key",
             ),
             KeyTrouble::OtherPublicKey(public) => write!(
                 f,
-                "it has the public key {public}: expected that as peer.public_key here, if it is \
-                 the peer"
+                "its public key is {public}; if it is the peer, set peer.public_key here to that"
             ),
             KeyTrouble::OtherPsk => f.write_str(
-                "its answers do not open, although the keys are right: expected the same secret in \
+                "its answers fail authentication although the public keys match; use the same \
                  peer.psk_file on both, or none",
             ),
             KeyTrouble::OtherRoles => f.write_str(
-                "its answers are of another role, although the keys are right: expected the same \
-                 helper in the files of both, or relays at both",
+                "its answers are for another role although the keys match; configure the same \
+                 helper on both, or relays on both",
             ),
         }
     }
@@ -443,7 +439,7 @@ impl<A: Display> Display for Line<A> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Line::Unreached { peer, cause: cause @ Cause::ModesDiffer { .. }, .. } => {
-                write!(f, "nothing crosses to station {}: {cause}", peer.0)
+                write!(f, "cannot exchange packets with station {}: {cause}", peer.0)
             }
             Line::Unreached { peer, since, cause } => {
                 let (peer, since) = (peer.0, since.as_secs());
@@ -451,7 +447,7 @@ impl<A: Display> Display for Line<A> {
             }
             Line::Reached { peer, since } => {
                 let (peer, since) = (peer.0, since.as_secs());
-                write!(f, "station {peer} is in reach again, after {since} s")
+                write!(f, "station {peer} is reachable again after {since} s")
             }
         }
     }

@@ -74,25 +74,24 @@ crate::counters! {
     /// Counters of a hub since it started, beside those of the stations in it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
     pub struct HubStats {
-        /// Packets of the host for an address that is in no peer's networks.
+        /// Packets from the host to an address in no peer's networks.
         pub packets_unrouted: u64,
         /// Packets dropped because their source is not in the networks of the peer that sent them.
         pub packets_wrong_source: u64,
-        /// Packets of peers dropped because they concern the link that they were sent on, as their
-        /// source says (a link-local one that is not in the peer's networks, or none): nobody
-        /// passes such on.
+        /// Packets from peers dropped because their source is link-local (and not in the peer's
+        /// networks) or unspecified; such packets are not forwarded.
         pub packets_link_local: u64,
-        /// Packets that went from one peer to another.
+        /// Packets forwarded from one peer to another.
         pub packets_forwarded: u64,
-        /// Bytes of the packets that went from one peer to another.
+        /// Bytes of the packets forwarded from one peer to another.
         pub bytes_forwarded: u64,
-        /// Packets between peers dropped because they had crossed as many routers as they may.
+        /// Packets between peers dropped because their TTL or hop limit expired.
         pub packets_expired: u64,
-        /// Packets dropped because they would have gone back to the peer that sent them.
+        /// Packets dropped because they would have been sent back to the peer they came from.
         pub packets_turned_back: u64,
-        /// Packets between peers that the queue to the second one refused.
+        /// Packets between peers refused by the queue to the second peer.
         pub packets_not_forwarded: u64,
-        /// Frames that name no peer, or are none of ours.
+        /// Frames that belong to no configured peer or are not Corridor frames.
         pub frames_of_nobody: u64,
     }
 }

@@ -25,7 +25,7 @@ pub enum ResultsError {
     /// Results of another plan are there.
     #[error(
         "{}: expected results of plan \"{given}\", found those of \"{found}\": \
-         choose another directory, or say --force", path.display()
+         choose another directory, or use --force", path.display()
     )]
     OtherPlan {
         /// The directory.
@@ -36,15 +36,15 @@ pub enum ResultsError {
         found: String,
     },
     /// Another run is writing there.
-    #[error("{}: another run is writing there: wait for its end", path.display())]
+    #[error("{}: another run is writing to it: wait until it has finished", path.display())]
     Busy {
         /// The journal.
         path: PathBuf,
     },
     /// Parquet is left out of this build.
     #[error(
-        "cannot {verb} {}: this build has no Parquet: \
-         expected one by `cargo build --release --package corridor --features parquet`",
+        "cannot {verb} {}: built without Parquet support: \
+         build with `cargo build --release --package corridor --features parquet`",
         path.display()
     )]
     NoParquet {
@@ -76,7 +76,7 @@ pub enum ResultsError {
         first: PathBuf,
     },
     /// The same point twice.
-    #[error("{}: point {point} is in {} too: expected each point in one", path.display(), other.display())]
+    #[error("{}: point {point} is also in {}: expected each point in one part", path.display(), other.display())]
     PointTwice {
         /// The results.
         path: PathBuf,

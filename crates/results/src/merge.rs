@@ -136,7 +136,7 @@ mod tests {
         let other = error(&[("a", part(&[0], "v")), ("b", part(&[1], "w"))]);
         assert_eq!(other, "b: code_version is w, expected v, as in a");
         let twice = error(&[("a", part(&[0, 1], "v")), ("b", part(&[1], "v"))]);
-        assert_eq!(twice, "b: point 1 is in a too: expected each point in one");
+        assert_eq!(twice, "b: point 1 is also in a: expected each point in one part");
         assert!(error(&[]).contains("there are none"));
     }
 }

@@ -119,7 +119,7 @@ impl<'a> Wanted<'a> {
             return Ok(());
         }
         let expected = format!(
-            "points that are otherwise alike: \"{}\" and \"{}\" differ by {}",
+            "points that are otherwise equal: \"{}\" and \"{}\" differ by {}",
             base.title,
             point.title,
             unnamed(&differing)
@@ -149,7 +149,7 @@ impl<'a> Wanted<'a> {
             Some((by, title)) => format!("the nearest, \"{title}\", differs by {}", by.join(", ")),
         };
         let title = point.title;
-        self.refusal(format!("values that a point has which is like \"{title}\" otherwise: {how}"))
+        self.refusal(format!("values of a point otherwise equal to \"{title}\": {how}"))
     }
 
     fn refusal(&self, expected: impl Into<String>) -> ScenarioError {

@@ -593,13 +593,13 @@ fn check_wire(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     }
     let loses = table.e3.iter().any(|&ratio| ratio > 0.0);
     if loses && table.path.iter().any(|&path| path == Path::Kernel) {
-        return refuse("radio, or e3 = 0: without nodes nothing is lost");
+        return refuse("radio, or e3 = 0: with veth, only nodes drop frames");
     }
     if table.burst_frames.is_some() {
-        return refuse("radio: the nodes lose every frame by itself");
+        return refuse("radio: with veth, losses are independent");
     }
     if table.e3_back.is_some() {
-        return refuse("radio: the nodes lose alike at both ends");
+        return refuse("radio: with veth, losses are equal in both directions");
     }
     Ok(())
 }

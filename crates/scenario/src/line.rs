@@ -53,7 +53,7 @@ impl Scenario {
         let unsaid = MediumTable::unsaid();
         match (&self.line, self.medium == unsaid) {
             (None, true) => {
-                let expected = "[medium], the radio, or [line], a path of their own";
+                let expected = "[medium], a radio, or [line]";
                 Err(ScenarioError::missing("medium", expected))
             }
             (None, false) => Ok(()),
@@ -118,14 +118,14 @@ pub(crate) fn check_line(
         return Err(ScenarioError::value(field("path"), Path::Relay, expected));
     }
     if table.wire == Wire::Veth {
-        return Err(ScenarioError::value(field("wire"), "veth", "radio: there is a line"));
+        return Err(ScenarioError::value(field("wire"), "veth", "radio, with [line]"));
     }
     let loses = pipes.iter().any(|pipe| pipe.erasure.loss_ratio() > 0.0);
     let said = table.e3.iter().map(|&ratio| ("e3", ratio));
     let mut said = said.chain(table.e3_back.map(|ratio| ("e3_back", ratio)));
     match said.find(|&(_, ratio)| loses && ratio > 0.0) {
         Some((name, ratio)) => {
-            let expected = "0: the line says itself what it loses";
+            let expected = "0: the line has erasures of its own";
             Err(ScenarioError::value(field(name), ratio, expected))
         }
         None => Ok(()),

@@ -77,7 +77,7 @@ fn pipe(
     let (field, table) = who(|table| queues(table).iter().any(|(_, limit)| limit.is_some()));
     let Some((_, Some(queue))) = queues(table).into_iter().find(|(_, limit)| limit.is_some())
     else {
-        let expected = "packets that wait, or `queue_bytes`, or `queue_ms`";
+        let expected = "a number of packets, or `queue_bytes`, or `queue_ms`";
         return Err(ScenarioError::missing(format!("{field}.queue_packets"), expected));
     };
     let (field, loses) = who(|table| table.erasure.is_some() || table.erasure_ratio.is_some());

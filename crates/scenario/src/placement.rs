@@ -637,5 +637,5 @@ fn span_us(name: &str, us: f64) -> Result<Duration, ScenarioError> {
 }
 
 fn refused(error: impl core::fmt::Display) -> ScenarioError {
-    ScenarioError::value("network.radio", "a table", format!("values that can be: {error}"))
+    ScenarioError::value("network.radio", "a table", format!("valid values: {error}"))
 }

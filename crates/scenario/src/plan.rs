@@ -47,7 +47,7 @@ const RADIO_WARM_UP_S_MAX: f64 = 3_600.0;
 pub struct Plan {
     /// Name, for tables and file names.
     pub name: String,
-    /// One sentence for people.
+    /// Short description.
     pub description: String,
     /// Seed of all random streams, unless it is swept.
     pub seed: u64,
@@ -88,24 +88,25 @@ impl Replications {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRule {
-    /// Name of the metric whose mean is to be known.
+    /// Metric whose mean is estimated.
     pub metric: String,
-    /// Full width of the 95 % confidence interval over the mean at which it is known well enough.
+    /// Target precision: full width of the 95 % confidence interval, divided by the mean.
     #[serde(default)]
     pub ci95_ratio: Option<f64>,
-    /// Half of the width of that interval, in the unit of the metric, in place of the ratio.
+    /// Target precision: half the width of the 95 % confidence interval, in the unit of the metric,
+    /// instead of the ratio.
     #[serde(default)]
     pub ci95_half_width: Option<f64>,
-    /// What is to be known is the difference from the point that has these values of parameters,
-    /// and is otherwise alike, replication by replication; none = the mean itself.
+    /// Estimate the difference per replication from the point with these parameter values that is
+    /// otherwise equal; none = the mean itself.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub against: BTreeMap<String, Toml>,
-    /// Values of the metric that are needed, from 2; the rule looks after every replication from
-    /// there on. Values that are all the same count as known.
+    /// Minimum number of values of the metric, at least 2; the rule is checked after every
+    /// replication from there on. Identical values count as precise enough.
     #[serde(default = "replications_min")]
     pub replications_min: u64,
-    /// Replications at which the rule gives up.
+    /// Maximum number of replications per point.
     #[serde(default = "replications_max")]
     pub replications_max: u64,
 }
@@ -136,7 +137,7 @@ impl StopRule {
                 Err(ScenarioError::value("stop.ci95_half_width", width, expected))
             }
             (None, None) => {
-                let expected = "how narrow an interval is to be, or `ci95_half_width`";
+                let expected = "a target precision, or `ci95_half_width`";
                 Err(ScenarioError::missing("stop.ci95_ratio", expected))
             }
             (Some(_), None) | (None, Some(_)) => Ok(()),
@@ -260,65 +261,67 @@ pub fn schema() -> Schema {
 pub(crate) struct PlanFile {
     /// Name, for tables and file names.
     name: String,
-    /// One sentence for people.
+    /// Short description.
     #[serde(default)]
     description: String,
     /// Seed of all random streams.
     pub(crate) seed: u64,
-    /// Scenarios: times every run is repeated; left out: once.
+    /// Scenarios: number of repeats of each run. Default: 1.
     #[serde(default)]
     repeats: Option<u64>,
-    /// Plans: how often each point is run; left out: once.
+    /// Plans: number of replications of each point. Default: 1.
     #[serde(default)]
     replications: Option<u64>,
-    /// Plans: run each point until a mean is known well enough.
+    /// Plans: run each point until a mean is known to a target precision.
     #[serde(default)]
     stop: Option<StopRule>,
-    /// Plans: lists of values for paths, as `medium.rtt_ms = [4, 8]`. Lists of one table go side by
-    /// side, tables are crossed.
+    /// Plans: lists of values for key paths, such as `medium.rtt_ms = [4, 8]`. Lists in one table
+    /// advance together; tables are crossed.
     // Applied before this is read.
     #[serde(default, rename = "sweep")]
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     _sweep: IgnoredAny,
-    /// Plans: what is kept of the results.
+    /// Plans: which results are kept.
     #[serde(default)]
     pub(crate) output: Output,
-    /// Seconds that are measured; networks need it, runs may say it themselves.
+    /// Length of the measured interval, seconds; required for networks, runs may set their own.
     #[serde(default)]
     duration_s: Option<f64>,
-    /// Seconds of load before the measured interval, unless a run says it itself; left out: 1 on a
-    /// radio or a line, 0 in networks.
+    /// Load before the measured interval, seconds, unless a run sets its own. Default: 1 on a radio
+    /// or a line, 0 in networks.
     #[serde(default)]
     warm_up_s: Option<f64>,
-    /// Networks: each flow starts later by a time of its own, uniform from zero to this, seconds;
-    /// left out: 0.1, or 0 where a flow has the preset ns2.
+    /// Networks: each flow's start is delayed by a random time, uniform from zero to this, seconds.
+    /// Default: 0.1, or 0 if any flow has the preset ns2.
     #[serde(default)]
     start_jitter_s: Option<f64>,
-    /// Networks: end a replication when all flows are through, or have given up; not before the
-    /// measured interval has begun.
+    /// Networks: end a replication when all flows have completed or given up, but not before the
+    /// measured interval has started.
     #[serde(default)]
     until_done: bool,
-    /// The radio, on which `[[run]]` tables run.
+    /// Radio for the `[[run]]` tables.
     #[serde(default)]
     medium: Option<MediumTable>,
-    /// See [`Scenario::line`].
+    /// Path between S and D instead of the radio, given like a link of a network: its rate and
+    /// delay may vary, and it applies no backpressure to stations. A run's `e3` is lost in both
+    /// directions, unless the line has erasures of its own.
     #[serde(default)]
     line: Option<LinkTable>,
-    /// Packets the ingress queue of a station holds; left out: what suits its coding.
+    /// Ingress queue of a station, packets. Default: depends on its coding.
     #[serde(default)]
     ingress_packets: Option<usize>,
-    /// Plans: where stations on a radio have erasure ratios from; left out: measured.
+    /// Plans: source of the erasure ratios of stations on a radio. Default: measured.
     #[serde(default)]
     link_errors: Option<LinkErrorsKind>,
-    /// Runs on the radio. A key with a list stands for a run with each of its values.
+    /// Runs on the radio or line. A key with a list makes one run per value.
     #[serde(default)]
     run: Vec<RunTable>,
-    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs flows at
-    /// up to eight nodes across links, and two to eight radios with a MAC of a standard; all else
-    /// is the simulator's alone.
+    /// Point-to-point links or radios that carry the `[[flow]]` tables. The lab supports up to
+    /// eight nodes on links, and two to eight radios with a standard MAC; everything else is for
+    /// the simulator only.
     #[serde(default)]
     network: Option<NetworkTable>,
-    /// Flows across the network.
+    /// Flows in the network.
     #[serde(default)]
     flow: Vec<FlowTable>,
 }
@@ -327,18 +330,18 @@ pub(crate) struct PlanFile {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Output {
-    /// Metrics that are kept; none = all. `flow.*.name` is that of every flow.
+    /// Metrics to keep; none = all. `flow.*.name` stands for that metric of every flow.
     #[serde(default)]
     metrics: Option<Vec<String>>,
-    /// Length of the intervals at which the course of every flow, link and station is kept,
-    /// seconds, from 0.001, in long tables beside the results; none = no course.
+    /// Interval of time series of every flow, link and station, seconds, at least 0.001, kept in
+    /// long tables beside the results; none = no time series.
     #[serde(default)]
     series_s: Option<f64>,
-    /// Whether the histogram of every flow's delays is kept, in a long table beside the results, so
-    /// that quantiles can be taken of all replications together.
+    /// Whether to keep a delay histogram of every flow in a long table beside the results, so that
+    /// quantiles can be computed over all replications.
     #[serde(default)]
     delays: bool,
-    /// Whether long tables of flows, links and nodes are kept beside the results.
+    /// Whether to keep long tables of flows, links and nodes beside the results.
     #[serde(default)]
     tables: bool,
 }
@@ -596,7 +599,7 @@ impl Plan {
         if let Replications::Until(rule) = &self.replications {
             known("stop.metric", &rule.metric)?;
             if rule.metric.contains('*') {
-                let expected = "one metric, as \"flow.0.goodput_bps\"";
+                let expected = "one metric, such as \"flow.0.goodput_bps\"";
                 return Err(ScenarioError::value("stop.metric", &rule.metric, expected));
             }
             stop = Some(rule.metric.clone());
@@ -662,7 +665,7 @@ impl PlanFile {
             return Err(ScenarioError::value("ingress_packets", packets, expected));
         }
         if self.link_errors.is_some() {
-            let expected = "nothing: [medium] has stations that know of links";
+            let expected = "nothing: only used with [medium]";
             return Err(ScenarioError::value("link_errors", "a word", expected));
         }
         let Some(duration_s) = self.duration_s else {
@@ -684,7 +687,7 @@ impl PlanFile {
             return Err(ScenarioError::value("until_done", true, expected));
         }
         if let Some(jitter_s) = self.start_jitter_s {
-            let expected = "nothing: a run's load begins when its stations have met";
+            let expected = "nothing: a run's load starts when its stations have a session";
             return Err(ScenarioError::value("start_jitter_s", jitter_s, expected));
         }
         let warm_up_s = self.warm_up_s.unwrap_or(RADIO_WARM_UP_S);
@@ -746,7 +749,11 @@ fn check_is_simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
             let field = format!("run[{index}].{name}");
-            return Err(ScenarioError::value(field, "a value", "nothing: only the lab does this"));
+            return Err(ScenarioError::value(
+                field,
+                "a value",
+                "nothing: only supported by the lab",
+            ));
         }
     }
     Ok(())

@@ -315,7 +315,7 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
         (
             "2_000_000",
             "\"2 Mbit\"",
-            "plan:7:33: network.links.rate_bps = \"2 Mbit\": expected bits per second, as 10000000, \
+            "plan:7:33: network.links.rate_bps = \"2 Mbit\": expected bits per second, such as 10000000, \
              \"10M\", \"1.5G\" or \"500k\"",
         ),
         ("seed = 3\n", "", "plan: seed is missing: expected a whole number, 0 or more"),
@@ -383,7 +383,7 @@ fn coding_keys_that_change_nothing_are_warned_of() {
         warnings("[{ preset = 'paper', goal = 'low-delay' }, { preset = 'default' }]"),
         [
             "plan:8:38: run[0].coding.goal has no effect: the preset is \"paper\"",
-            "plan:8:64: run[0].coding.preset = \"default\" is an old name: expected \"block\"",
+            "plan:8:64: run[0].coding.preset = \"default\" is deprecated: use \"block\"",
         ]
     );
     assert_eq!(
@@ -391,7 +391,7 @@ fn coding_keys_that_change_nothing_are_warned_of() {
         ["plan:8:25: run[0].coding.block_size has no effect: the preset is \"window\""]
     );
     let plan = parse(&RADIO.replace("[\"plain\", \"coded\"]", "'plain'\ncoding = {}")).unwrap();
-    assert!(plan.warnings[0].message().contains("has no coded one"), "{:?}", plan.warnings);
+    assert!(plan.warnings[0].message().contains("is not coded"), "{:?}", plan.warnings);
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn what_a_mesh_cannot_be_is_said_with_its_place() {
         "mac = \"802.15.4\", fading = { sigma_db = 2, period_s = 10 }",
         "mac = \"ideal\", rate_bps = 250000, reach_m = 1.5",
     );
-    assert!(complaint(&ideal).contains("does not tell what became of frames"));
+    assert!(complaint(&ideal).contains("does not report lost frames"));
 }
 
 const COMPARED: &str = "
@@ -506,7 +506,7 @@ fn a_stop_rule_compares_points_that_are_otherwise_alike() {
     let said = with("{ 'flow.0.tcp.variant' = 'reno' }", "{ variant = 'reno' }");
     assert!(said.contains("stop.against = variant: expected parameters that vary"), "{said}");
     let said = with("= 'reno' }", "= 'vegas' }");
-    assert!(said.contains("expected values that a point has which is like"), "{said}");
+    assert!(said.contains("expected values of a point otherwise equal to"), "{said}");
     assert!(said.contains("no point has these values"), "{said}");
     let said = with("ci95_half_width = 10_000", "ci95_half_width = 0");
     assert!(said.contains("stop.ci95_half_width = 0: expected more than 0"), "{said}");
@@ -540,7 +540,7 @@ fn a_stop_rule_refuses_pairs_that_differ_by_what_has_no_column() {
         e3 = [0.1, 0.2]\nduration_s = 2\nburst_frames = 10";
     let text = with(plain, coded).replace("[\"plain\", \"coded\"]", "\"plain\"");
     let said = refusal(&text);
-    assert!(said.contains("points that are otherwise alike"), "{said}");
+    assert!(said.contains("points that are otherwise equal"), "{said}");
     assert!(said.contains("differ by burst_frames, which has no column"), "{said}");
     // The same table twice.
     let said = refusal(&text.replace("'coded'", "'plain'").replace("= 10", "= 2"));
@@ -557,7 +557,7 @@ fn a_stop_rule_refuses_pairs_that_differ_by_what_has_no_column() {
 fn a_stop_rule_says_which_parameter_has_no_pair() {
     let side_by_side = COMPARED.replace("[[sweep]]\n'flow", "'flow").replace(", 'bbr'", "");
     let said = refusal(&format!("{NETWORK}{side_by_side}"));
-    assert!(said.contains("otherwise: the nearest, "), "{said}");
+    assert!(said.contains(": the nearest, "), "{said}");
     assert!(said.contains("differs by network.links.delay_ms"), "{said}");
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFi
             [(path, _)] => schema.key(&without_indices(path)).map(|key| key.expected.clone()),
             _ => None,
         };
-        let expected = known.unwrap_or_else(|| format!("what fits there: {said}"));
+        let expected = known.unwrap_or_else(|| format!("a valid value: {said}"));
         ScenarioError::value(field, given.join(", "), expected)
     })
 }
@@ -67,8 +67,14 @@ pub(crate) fn points(
         }
     }
     let mut columns = vec![
-        Column::new("point", Role::Key, Kind::Integer, "1", "place in the plan, from 0"),
-        Column::new("replication", Role::Key, Kind::Integer, "1", "which replication, from 0"),
+        Column::new("point", Role::Key, Kind::Integer, "1", "index in the plan, from 0"),
+        Column::new(
+            "replication",
+            Role::Key,
+            Kind::Integer,
+            "1",
+            "index of the replication, from 0",
+        ),
         Column::new("seed", Role::Parameter, Kind::Integer, "1", "seed of the random streams"),
     ];
     let own = points.first().map(|point| metrics::parameter_names(&point.load));

@@ -28,7 +28,7 @@ pub(crate) fn settings(sweeps: &[Table]) -> Result<Vec<Setting>, ScenarioError> 
         for (path, _) in lists {
             let clashes = |other: &&String| is_within(&path, other) || is_within(other, &path);
             if let Some(other) = paths.iter().find(clashes) {
-                let expected = format!("a path of its own: \"{other}\" is swept already");
+                let expected = format!("another path: \"{other}\" is already swept");
                 return Err(refused(index, &path, "again", expected));
             }
             paths.push(path);
@@ -56,7 +56,7 @@ fn steps(index: usize, sweep: &[(String, Toml)]) -> Result<Vec<Setting>, Scenari
     for (path, values) in sweep {
         let first = path.split('.').next().unwrap_or_default();
         if NOT_SWEPT.contains(&first) {
-            let expected = "a path into what is simulated, as \"network.links.erasure_ratio\"";
+            let expected = "a path of a simulated value, such as \"network.links.erasure_ratio\"";
             return Err(refused(index, path, values, expected));
         }
         let values = match values {
@@ -68,7 +68,7 @@ fn steps(index: usize, sweep: &[(String, Toml)]) -> Result<Vec<Setting>, Scenari
         }
         if steps.len() != values.len() {
             let expected =
-                format!("{} values: the lists of one [[sweep]] go side by side", steps.len());
+                format!("{} values, like the other lists of this [[sweep]]", steps.len());
             return Err(refused(index, path, format!("{} values", values.len()), expected));
         }
         for (step, value) in steps.iter_mut().zip(values) {
@@ -79,7 +79,7 @@ fn steps(index: usize, sweep: &[(String, Toml)]) -> Result<Vec<Setting>, Scenari
         return Err(ScenarioError::value(
             format!("sweep[{index}]"),
             "{}",
-            "a list of values for a path, as medium.rtt_ms = [4, 8]",
+            "a list of values for a path, such as medium.rtt_ms = [4, 8]",
         ));
     }
     Ok(steps)
@@ -203,16 +203,16 @@ mod tests {
     fn a_faulty_sweep_is_refused_by_name() {
         assert_eq!(
             refusal("[[sweep]]\n'a.x' = [1, 2]\n'b' = [1]"),
-            "sweep[0].\"b\" = 1 values: expected 2 values: the lists of one [[sweep]] go side by side"
+            "sweep[0].\"b\" = 1 values: expected 2 values, like the other lists of this [[sweep]]"
         );
         assert_eq!(
             refusal("[[sweep]]\na = []"),
             "sweep[0].\"a\" = []: expected a list of one value or more"
         );
         assert!(refusal("[[sweep]]").contains("sweep[0] = {}: expected a list"));
-        assert!(refusal("[[sweep]]\nrepeats = [1]").contains("what is simulated"));
+        assert!(refusal("[[sweep]]\nrepeats = [1]").contains("a path of a simulated value"));
         assert!(
-            refusal("[[sweep]]\na = [1]\n[[sweep]]\n'a.b' = [1]").contains("a path of its own")
+            refusal("[[sweep]]\na = [1]\n[[sweep]]\n'a.b' = [1]").contains("expected another path")
         );
         let many = (0..317).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let text = format!("[[sweep]]\na = [{many}]\n[[sweep]]\nb = [{many}]");

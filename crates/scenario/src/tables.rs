@@ -90,11 +90,9 @@ impl TableKind {
             TableKind::Delays => "a bin of the histogram of a flow's delays",
             TableKind::Flows => "a flow in the measured interval",
             TableKind::Links => "the queue of a link, or of an interface, in the measured interval",
-            TableKind::Nodes => {
-                "what became of a node's frames on a radio in the measured interval"
-            }
+            TableKind::Nodes => "the frames of a node on a radio in the measured interval",
             TableKind::Outcomes => {
-                "frames from a node to another that ended alike, after as many attempts, in the \
+                "frames between two nodes with the same outcome and number of attempts, in the \
                  measured interval"
             }
         }
@@ -125,10 +123,13 @@ impl TableKind {
     pub fn columns(self) -> Vec<Column> {
         let key = |name, meaning| Column::new(name, Role::Key, Kind::Integer, "1", meaning);
         let own = self.metrics().into_iter();
-        [key("point", "place in the plan, from 0"), key("replication", "which one, from 0")]
-            .into_iter()
-            .chain(own.map(|(metric, role)| Column { role, ..metric.column() }))
-            .collect()
+        [
+            key("point", "index in the plan, from 0"),
+            key("replication", "index of the replication, from 0"),
+        ]
+        .into_iter()
+        .chain(own.map(|(metric, role)| Column { role, ..metric.column() }))
+        .collect()
     }
 }
 
@@ -279,7 +280,7 @@ fn count_or_absent(value: Option<u64>) -> f64 {
 }
 
 const FLOW_NUMBER: Metric = count("flow", "1", "number of the flow, from 0");
-const TIME: Metric = real("time_s", "s", "beginning of the interval, since the load began");
+const TIME: Metric = real("time_s", "s", "start of the interval, since the load started");
 
 /// A flow in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -305,7 +306,7 @@ const FLOW_SERIES: [FromRow<FlowInterval>; 11] = [
     (real("goodput_bps", "bit/s", "data received per second, without headers"), |row| {
         row.goodput_bps
     }),
-    (real("delay_mean_s", "s", "one-way delay in order of what came, mean"), |row| {
+    (real("delay_mean_s", "s", "one-way in-order delay of received packets, mean"), |row| {
         or_absent(row.delay_mean_s)
     }),
     (real("delay_p95_s", "s", "the same, 95th percentile, within 1 %"), |row| {
@@ -321,7 +322,7 @@ const FLOW_SERIES: [FromRow<FlowInterval>; 11] = [
         real("cwnd_mean_packets", "packets", "congestion window, mean over the time it was active"),
         |row| or_absent(row.cwnd_mean_packets),
     ),
-    (count("packets_retransmitted", "packets", "sent again"), |row| {
+    (count("packets_retransmitted", "packets", "packets retransmitted"), |row| {
         count_or_absent(row.packets_retransmitted)
     }),
     (count("timeouts", "1", "retransmission timeouts"), |row| count_or_absent(row.timeouts)),
@@ -346,20 +347,20 @@ pub struct LinkInterval {
 const LINK_SERIES: [FromRow<LinkInterval>; 8] = [
     (count("link", "1", "number of the link or interface, from 0"), |row| row.link as f64),
     (TIME, |row| row.time_s),
-    (count("from", "1", "node that sends"), |row| row.from as f64),
-    (count("to", "1", "node that receives; none on a radio, where several may"), |row| {
+    (count("from", "1", "sending node"), |row| row.from as f64),
+    (count("to", "1", "receiving node; none on a radio, where several may receive"), |row| {
         count_or_absent(row.to.map(|node| node as u64))
     }),
-    (count("queue_packets", "packets", "that wait at the end of the interval"), |row| {
+    (count("queue_packets", "packets", "queued at the end of the interval"), |row| {
         row.queue_packets as f64
     }),
-    (count("packets_offered", "packets", "that came to the queue, with those dropped"), |row| {
+    (count("packets_offered", "packets", "offered to the queue, including those dropped"), |row| {
         row.packets_offered as f64
     }),
-    (count("packets_dropped", "packets", "of these, found the queue full"), |row| {
+    (count("packets_dropped", "packets", "of these, dropped because the queue was full"), |row| {
         row.packets_dropped as f64
     }),
-    (count("packets_lost", "packets", "taken, and lost on the path or given up"), |row| {
+    (count("packets_lost", "packets", "accepted, but lost on the path or given up"), |row| {
         row.packets_lost as f64
     }),
 ];
@@ -388,7 +389,7 @@ const STATION_SERIES: [FromRow<StationInterval>; 8] = [
     (count("queue_packets", "packets", "in the ingress queue at the end of the interval"), |row| {
         row.queue_packets as f64
     }),
-    (count("rate_bps", "bit/s", "rate of the frames that was found, at the end"), |row| {
+    (count("rate_bps", "bit/s", "estimated frame rate at the end"), |row| {
         count_or_absent(row.rate_bps)
     }),
     (
@@ -399,7 +400,7 @@ const STATION_SERIES: [FromRow<StationInterval>; 8] = [
     (count("symbols_repaired", "1", "losses repaired in the interval, at the receiver"), |row| {
         row.symbols_repaired as f64
     }),
-    (count("packets_delivered", "packets", "handed to the host in the interval"), |row| {
+    (count("packets_delivered", "packets", "delivered to the host in the interval"), |row| {
         row.packets_delivered as f64
     }),
 ];
@@ -421,7 +422,7 @@ const DELAYS: [FromRow<DelayBin>; 3] = [
         real("delay_s", "s", "one-way delay in order, upper end of the bin, which is 0.1 % wide"),
         |row| row.delay_s,
     ),
-    (count("packets", "packets", "that had such a delay"), |row| row.packets as f64),
+    (count("packets", "packets", "packets with this delay"), |row| row.packets as f64),
 ];
 
 table_row!(DelayBin, TableKind::Delays, DELAYS);
@@ -461,17 +462,17 @@ pub struct LinkTotal {
 
 const LINKS: [FromRow<LinkTotal>; 6] = [
     (count("link", "1", "number of the link or interface, from 0"), |row| row.link as f64),
-    (count("from", "1", "node that sends"), |row| row.from as f64),
-    (count("to", "1", "node that receives; none on a radio, where several may"), |row| {
+    (count("from", "1", "sending node"), |row| row.from as f64),
+    (count("to", "1", "receiving node; none on a radio, where several may receive"), |row| {
         count_or_absent(row.to.map(|node| node as u64))
     }),
-    (count("packets_offered", "packets", "that came to the queue, with those dropped"), |row| {
+    (count("packets_offered", "packets", "offered to the queue, including those dropped"), |row| {
         row.packets_offered as f64
     }),
-    (count("packets_dropped", "packets", "of these, found the queue full"), |row| {
+    (count("packets_dropped", "packets", "of these, dropped because the queue was full"), |row| {
         row.packets_dropped as f64
     }),
-    (count("packets_lost", "packets", "taken, and lost on the path or given up"), |row| {
+    (count("packets_lost", "packets", "accepted, but lost on the path or given up"), |row| {
         row.packets_lost as f64
     }),
 ];
@@ -498,16 +499,16 @@ pub struct NodeTotal {
 
 const NODES: [FromRow<NodeTotal>; 12] = [
     (count("node", "1", "number of the node, from 0"), |row| row.node as f64),
-    (count("frames_offered", "frames", "that came to its interface"), |row| {
+    (count("frames_offered", "frames", "offered to its interface"), |row| {
         row.frames_offered as f64
     }),
-    (count("frames_refused", "frames", "of these, found its queue full"), |row| {
+    (count("frames_refused", "frames", "of these, dropped because its queue was full"), |row| {
         row.frames_refused as f64
     }),
     (count("frame_attempts", "1", "transmissions of data, retries included"), |row| {
         row.frame_attempts as f64
     }),
-    (count("frames_delivered", "frames", "heard by the node that they were for"), |row| {
+    (count("frames_delivered", "frames", "received by their destination node"), |row| {
         row.frames_delivered as f64
     }),
     (count("frames_given_up", "frames", "given up after the last attempt"), |row| {
@@ -516,15 +517,17 @@ const NODES: [FromRow<NodeTotal>; 12] = [
     (count("frames_blocked", "frames", "given up because the channel was not free"), |row| {
         count_or_absent(row.frames_blocked)
     }),
-    (count("frames_received", "frames", "heard, for it or for all"), |row| {
+    (count("frames_received", "frames", "received, unicast to it or broadcast"), |row| {
         row.frames_received as f64
     }),
-    (count("frames_overheard", "frames", "heard, for others"), |row| row.frames_overheard as f64),
-    (count("frames_undecoded", "frames", "begun to be received, and not decoded"), |row| {
+    (count("frames_overheard", "frames", "overheard, addressed to others"), |row| {
+        row.frames_overheard as f64
+    }),
+    (count("frames_undecoded", "frames", "reception started but not decoded"), |row| {
         count_or_absent(row.frames_undecoded)
     }),
-    (real("sending_s", "s", "time that its transmissions took"), |row| row.sending_s),
-    (real("receiving_s", "s", "time that it listened to frames"), |row| or_absent(row.receiving_s)),
+    (real("sending_s", "s", "transmit time"), |row| row.sending_s),
+    (real("receiving_s", "s", "receive time"), |row| or_absent(row.receiving_s)),
 ];
 
 table_row!(NodeTotal, TableKind::Nodes, NODES);
@@ -573,8 +576,8 @@ pub struct OutcomeTotal {
 }
 
 const OUTCOMES: [FromRow<OutcomeTotal>; 5] = [
-    (count("from", "1", "node that had the frames to send"), |row| row.from as f64),
-    (count("to", "1", "node that they were for; none: all, or the medium does not tell"), |row| {
+    (count("from", "1", "sending node"), |row| row.from as f64),
+    (count("to", "1", "destination node; none: broadcast, or not known"), |row| {
         count_or_absent(row.to.map(|node| node as u64))
     }),
     (
@@ -585,8 +588,8 @@ const OUTCOMES: [FromRow<OutcomeTotal>; 5] = [
         ),
         |row| row.outcome as usize as f64,
     ),
-    (count("attempts", "1", "transmissions of each of them"), |row| f64::from(row.attempts)),
-    (count("frames", "frames", "that ended so"), |row| row.frames as f64),
+    (count("attempts", "1", "transmissions of each frame"), |row| f64::from(row.attempts)),
+    (count("frames", "frames", "frames with this outcome"), |row| row.frames as f64),
 ];
 
 table_row!(OutcomeTotal, TableKind::Outcomes, OUTCOMES);

@@ -132,7 +132,7 @@ pub(crate) fn network(
     check_tunnels(table, nodes, &radios)?;
     let relay = table.relay.as_ref().map(relay::relay).transpose()?;
     if relay.is_some() && !radios.iter().all(|cell| matches!(cell.air, Air::Mac(_))) {
-        let expected = "nothing without a MAC that tells of retries: dcf, 802.15.4";
+        let expected = "nothing without a MAC that counts retries: dcf, 802.15.4";
         return Err(ScenarioError::value("network.relay", "a table", expected));
     }
     let is_one = radios.len() == 1 && radios[0].nodes.len() == nodes && links.is_empty();
@@ -207,7 +207,7 @@ fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
     }
     let mut radios = table.radio.iter().flat_map(OneOrMany::iter);
     if radios.any(|radio| radio.mac == MacKind::Ideal) {
-        let expected = "nothing with mac = \"ideal\", which does not tell what became of frames";
+        let expected = "nothing with mac = \"ideal\", which does not report lost frames";
         return Err(ScenarioError::value("network.routing", "a table", expected));
     }
     let spans = [
@@ -240,7 +240,7 @@ type Links = (usize, Vec<NetworkLink>);
 
 fn chain(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
     let link = required(&table.links, "network.links", "the links of the chain")?;
-    let count = required(&link.count, "network.links.count", "how many links are in a row")?;
+    let count = required(&link.count, "network.links.count", "the number of links")?;
     if !(1..NODES_MAX).contains(&count) {
         let expected = format!("1 to {}", NODES_MAX - 1);
         return Err(ScenarioError::value("network.links.count", count, expected));
@@ -250,7 +250,7 @@ fn chain(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError>
 }
 
 fn dumbbell(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
-    let pairs = required(&table.pairs, "network.pairs", "how many senders, and receivers")?;
+    let pairs = required(&table.pairs, "network.pairs", "the number of senders and of receivers")?;
     if !(1..=NODES_MAX / 2 - 1).contains(&pairs) {
         let expected = format!("1 to {}", NODES_MAX / 2 - 1);
         return Err(ScenarioError::value("network.pairs", pairs, expected));
@@ -269,7 +269,7 @@ fn dumbbell(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioErr
 }
 
 fn explicit(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
-    let nodes = required(&table.nodes, "network.nodes", "how many nodes there are")?;
+    let nodes = required(&table.nodes, "network.nodes", "the number of nodes")?;
     if !(2..=NODES_MAX).contains(&nodes) {
         let expected = format!("2 to {NODES_MAX}");
         return Err(ScenarioError::value("network.nodes", nodes, expected));

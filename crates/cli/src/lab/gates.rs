@@ -35,35 +35,34 @@ const REPEATS_QUICK: u64 = 2;
 /// Arguments of `corridor lab gates`.
 #[derive(Debug, Args)]
 pub(super) struct GatesArgs {
-    /// Rough numbers in a tenth of the time: 2 repeats of 5 s, judged by their means
+    /// Rough check in a tenth of the time: 2 repeats of 5 s, judged by their means
     #[arg(long)]
     quick: bool,
-    /// Only gates whose names have this in them; may be given several times
+    /// Only check gates whose name contains PATTERN; may be repeated
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
-    /// Name the gates, the cases that they need and the time it takes, and measure nothing
+    /// List the gates, the cases they need and the expected duration, without measuring
     #[arg(long)]
     list: bool,
-    /// Write tunnel.json and tunnel.svg into this directory; it is made if it is not there
+    /// Write tunnel.json and tunnel.svg to this directory, created if missing
     #[arg(long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
-    /// Repeat everything this often
+    /// Repeat every case N times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     repeats: Option<u64>,
-    /// Make all repeats, also of gates that fewer have decided
+    /// Make all repeats, even of gates already decided by fewer
     #[arg(long)]
     all_repeats: bool,
-    /// Measure so many cases at once; if not given, two for each processor at first, then as many
-    /// as fit by the processor time that they took. Those that bear no company are measured alone
-    /// all the same
+    /// Measure at most N cases in parallel [default: two per processor at first, then as many as
+    /// their measured CPU time allows]. CPU-bound cases are always measured alone
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
-    /// Go on from the tunnel.json of a measurement that was cut; it must have been made by the same
-    /// build with the same arguments
+    /// Resume an interrupted measurement from its tunnel.json, which must come from the same build
+    /// and arguments
     #[arg(long)]
     resume: bool,
-    /// Measure nodes of this other `corridor` program too, in turns with this one's, and judge by
-    /// how much this one is worse: no gate by more than 2 %, corrected for their number
+    /// Compare with another `corridor` binary: measure both in turn, and fail if this one is worse
+    /// than OLD by more than 2 % at any gate, corrected for the number of gates
     #[arg(long, value_name = "OLD")]
     against: Option<PathBuf>,
 }
@@ -154,7 +153,7 @@ fn carry_out(args: &GatesArgs, plan: &Plan<'_>) -> Result<(), Failure> {
         let path = out.join(report::NAME);
         match report::read(&path, &settings)? {
             Some(found) => rows = found,
-            None => eprintln!("{} is not there: everything is measured", path.display()),
+            None => eprintln!("{} not found: measuring everything", path.display()),
         }
     }
     let maker = Maker::new(Engine::Lab)?;

@@ -74,8 +74,8 @@ pub(super) fn run(args: &RunArgs, plan: Plan, points: &[usize]) -> Result<(), Fa
 fn check_arguments(args: &RunArgs) -> Result<(), Failure> {
     let checks = args.checks.as_ref().map(|path| format!("--checks {}", path.display()));
     let jobs = args.jobs.map(|jobs| format!("--jobs {jobs}"));
-    let checks = checks.map(|given| (given, "runs on a radio or a line: networks have no checks"));
-    let jobs = jobs.map(|given| (given, "runs on a radio or a line: networks are made alone"));
+    let checks = checks.map(|given| (given, "runs on a radio or a line: no checks for networks"));
+    let jobs = jobs.map(|given| (given, "runs on a radio or a line: networks run one at a time"));
     match checks.or(jobs) {
         Some((given, expected)) => Err(Failure::Argument { given, expected }),
         None => Ok(()),

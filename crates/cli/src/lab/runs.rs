@@ -54,7 +54,7 @@ pub(super) fn run(
     tell_results(args);
     let of_lab: Vec<&Row> = rows.iter().filter(|row| row.engine == Engine::Lab).collect();
     if let (Err(Failure::Engine(_)), Some(out), false) = (&result, &out, rows.is_empty()) {
-        eprintln!("{} of {asked} runs are in {}", of_lab.len(), out.path.display());
+        eprintln!("wrote {} of {asked} runs to {}", of_lab.len(), out.path.display());
     }
     let left_out = (points.len() - possible.len()) as u64 * plan.replications.max();
     let held = args.checks.as_ref().map_or(Ok(()), |path| hold(path, (asked, left_out), &of_lab));
@@ -273,7 +273,7 @@ impl<'a> Making<'a> {
             Ok(row) if !is_alone && corridor_lab::is_spoilt(&row) => {
                 self.progress.put_off(place);
                 let why = row.notes.join("; ");
-                self.progress.say(&format!("{}: to be made again alone: {why}", run.title()));
+                self.progress.say(&format!("{}: will be repeated alone: {why}", run.title()));
                 state.again.push(place);
             }
             Ok(row) => {
@@ -403,7 +403,7 @@ pub(super) mod tests {
         let path = directory.path().join("lab.json");
         let rows: Vec<&Row> = rows.iter().collect();
         let failure = hold(&path, (count, 0), &rows).unwrap_err();
-        assert_eq!(failure.to_string(), "2 of 3 checks do not hold");
+        assert_eq!(failure.to_string(), "2 of 3 checks failed");
         let written: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let check = &written["checks"][1];

@@ -33,13 +33,13 @@ const INK: &str = "#24292f";
 /// Arguments of `corridor sim draw`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The plan
+    /// Plan
     #[arg(value_name = "PLAN.toml")]
     plan: PathBuf,
-    /// The point to draw: its place in the file, from 0
+    /// Index of the point to draw, from 0
     #[arg(long, value_name = "POINT", default_value_t = 0)]
     only: usize,
-    /// Where the picture goes
+    /// Output file
     #[arg(long, value_name = "FILE.svg")]
     out: PathBuf,
 }
@@ -49,9 +49,9 @@ pub struct Arguments {
 enum Failure {
     #[error(transparent)]
     Plan(#[from] ScenarioError),
-    #[error("--only {given}: expected 0 to {max}, the points of this plan")]
+    #[error("--only {given}: expected 0 to {max}, a point of this plan")]
     Only { given: usize, max: usize },
-    #[error("--out {}: expected a name that ends in .svg, as the picture is one", given.display())]
+    #[error("--out {}: expected a file name ending in .svg", given.display())]
     Kind { given: PathBuf },
     #[error(transparent)]
     Sim(#[from] SimError),

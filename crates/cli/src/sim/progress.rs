@@ -28,7 +28,7 @@ impl RunProgress {
         let (done, expected) = (schedule.done(), schedule.expected());
         let began = Instant::now();
         if jobs > 0 && done > 0 {
-            eprintln!("{done} of {expected} replications are there already");
+            eprintln!("{done} of {expected} replications are already done");
         }
         let shown = jobs > 0 && io::stderr().is_terminal();
         let bar = shown.then(|| {

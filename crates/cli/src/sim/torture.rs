@@ -25,22 +25,22 @@ const SHRINK_RUNS_MAX: u32 = 3_000;
 /// Arguments of `corridor sim torture`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// How many seeds
+    /// Number of seeds to run
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     seeds: u64,
-    /// The first of them
+    /// First seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
-    /// This seed alone; with -v, tell what happens
+    /// Run only this seed; with -v, print a trace
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "first", "scenario"])]
     seed: Option<u64>,
-    /// This scenario alone, a JSON object as failures print it; with -v, tell what happens
+    /// Run only this scenario, a JSON object as printed for failures; with -v, print a trace
     #[arg(long, value_name = "JSON", conflicts_with_all = ["seeds", "first"])]
     scenario: Option<String>,
-    /// Seeds run at once; as many as there are processors if not given
+    /// Run at most N seeds in parallel [default: number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Write the results to standard output as a JSON object
+    /// Write results to standard output as a JSON object
     #[arg(long)]
     json: bool,
 }

@@ -549,7 +549,11 @@ mod tests {
             relay: None,
             counters: vec![
                 counter("bytes_accepted", 4_500_000, "Bytes of the packets taken from the host."),
-                counter("bytes_delivered", 12_345_678, "Bytes of the packets handed to the host."),
+                counter(
+                    "bytes_delivered",
+                    12_345_678,
+                    "Bytes of the packets delivered to the host.",
+                ),
             ],
         }
     }
@@ -616,7 +620,7 @@ peer: station 2
         let text = plain(true).text(&status, None);
         let expected = "
   bytes_accepted    4500000  Bytes of the packets taken from the host.
-  bytes_delivered  12345678  Bytes of the packets handed to the host.
+  bytes_delivered  12345678  Bytes of the packets delivered to the host.
 ";
         assert!(text.ends_with(expected), "{text}");
         assert!(text.lines().all(|line| line.len() <= 72), "{text}");

@@ -129,13 +129,13 @@ fn peers_come_and_go(net: &Net, daemons: &mut [Daemon; 4], text: &str) {
     let (two, three) = (&net.hosts[1], &net.hosts[2]);
     net.place.write("1.toml", without);
     daemons[0].signal(Signal::SIGHUP);
-    daemons[0].wait_for("station 4 is no peer any more");
-    daemons[0].wait_for("was read again, taken over: peer");
+    daemons[0].wait_for("removed peer station 4");
+    daemons[0].wait_for(", applied: peer");
     assert_eq!(net.status()["peers"].as_array().unwrap().len(), 2);
     stream(two, three, "10.9.0.3".parse().unwrap(), 300_000);
     net.place.write("1.toml", &format!("{without}[[peer]]\nid = 4\n{four}"));
     daemons[0].signal(Signal::SIGHUP);
-    daemons[0].wait_for("station 4 is a peer from now on");
+    daemons[0].wait_for("added peer station 4");
     let up = until(|| (net.status()["peers"][2]["up"] == true).then_some(()));
     assert!(up.is_some(), "{:#}", net.status());
     net.exchange();
@@ -175,7 +175,7 @@ fn a_hub_and_three_peers_over_udp() {
         let wider = hub_file(&listens).replace("10.9.0.2/32", "10.9.0.2/32\", \"10.9.0.77/32");
         net.place.write("1.toml", &wider);
         daemons[0].signal(Signal::SIGHUP);
-        daemons[0].wait_for("was read again, taken over: peer.allowed");
+        daemons[0].wait_for(", applied: peer.allowed");
         let came = until(|| {
             strange.send_to(b"strange", "10.9.0.3:7777").unwrap();
             there.recv(&mut buffer).ok()

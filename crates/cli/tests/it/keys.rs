@@ -108,7 +108,7 @@ fn a_peer_of_a_hub_is_removed_and_the_other_notices_nothing() {
         let (code, log) = hub.stop();
         assert_eq!(code, Some(0), "{log}");
         let hub = net.hub(&[2]);
-        two.wait_for("session with station 1 is up again: it was restarted");
+        two.wait_for("session with station 1 is up again: the station restarted");
         net.exchange(2, 1);
         three.wait_for("no session with station 1");
         assert_eq!(net.status("3")["peers"][0]["up"], false);
@@ -177,9 +177,9 @@ fn a_key_that_is_not_the_peer_s_is_named() {
         let private = generate_key().unwrap();
         net.place.write("2.key", &private);
         let [mut hub, mut two] = [net.hub(&[2]), net.peer(2)];
-        hub.wait_for(&format!("it has the public key {}", public_key(&private).unwrap()));
+        hub.wait_for(&format!("its public key is {}", public_key(&private).unwrap()));
         // That one gets no answer, and can only guess.
-        two.wait_for("peer.public_key is another there or here");
+        two.wait_for("or a wrong peer.public_key on either side");
         let problem =
             until(|| net.status("1")["peers"][0]["problem"].as_str().map(ToOwned::to_owned));
         assert!(problem.is_some_and(|problem| problem.contains("peer.public_key here")));

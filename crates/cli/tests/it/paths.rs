@@ -171,7 +171,7 @@ fn a_path_that_carries_everything_is_used_in_full_at_once() {
         let net = Switched::new("full-path", 1_500);
         let mut daemons = net.up(KNOWS, "[coding]\npreset = \"window\"");
         for daemon in &mut daemons {
-            daemon.wait_for("carries frames of 1452 bytes: cor0 has an MTU of 1419");
+            daemon.wait_for("carries frames of 1452 bytes: cor0 MTU set to 1419 bytes");
         }
         stream(&net.near, &net.far, FAR[0].parse().unwrap(), 300_000);
         stop(daemons);
@@ -332,8 +332,8 @@ fn an_interface_that_comes_later_is_waited_for() {
         let net = Switched::new("later", 1_500);
         let ethernet = "kind = \"ethernet\"\ninterface = \"w0\"";
         let mut near = net.start(&net.near, 1, ethernet, "");
-        near.wait_for("w0 is not there: waiting for it").wait_for("station 1 is up");
-        near.wait_for("no session with station 2 for 5 s: this host refuses frames");
+        near.wait_for("w0 does not exist: waiting for it").wait_for("station 1 is up");
+        near.wait_for("no session with station 2 for 5 s: cannot send frames");
         near.wait_for("the interface is down");
         let mut far = net.start(&net.far, 2, &ethernet.replace("w0", "v0"), "");
         far.wait_for("station 2 is up");
@@ -389,7 +389,7 @@ fn a_name_is_looked_up_until_it_is_found_and_again_when_the_peer_is_elsewhere() 
         let rest = "endpoint = \"peer.test:4242\"";
         let file = net.place.write("1.toml", &endpoint(1, "kind = \"udp\"", rest));
         let mut near = up_with_names(&net.near, net.place.path(), &file);
-        near.wait_for("the address of peer.test cannot be found").wait_for("station 1 is up");
+        near.wait_for("cannot resolve peer.test").wait_for("station 1 is up");
         let far = net.start(&net.far, 2, LISTENS, "");
         hosts("192.168.7.2");
         near.wait_for("session with station 2 is up");
@@ -495,7 +495,7 @@ fn a_default_route_leads_everything_through_the_tunnel_but_the_tunnel() {
                 near.ip(&format!("link set cor0 {to}"));
             }
             daemon.signal(Signal::SIGCONT);
-            let heard = || daemon.log().matches("cor0 was set down").count() == 2;
+            let heard = || daemon.log().matches("cor0 is down").count() == 2;
             assert!(until(|| heard().then_some(())).is_some(), "{}", daemon.log());
             near.ip("link set cor0 up");
             let leads = |it: &&str| near.ip(&format!("route get {it}")).contains("cor0");

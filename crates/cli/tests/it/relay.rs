@@ -167,7 +167,7 @@ fn where_nothing_is_overheard_nothing_is_combined() {
         assert!(coded * 20 < plain, "{coded} and {plain}: {relay:#}");
         let idle = relay["relay"]["idle"].as_str().unwrap_or_default();
         // Both ends send to the relay alone.
-        assert!(idle.contains("frames to others are never overheard here"), "{relay:#}");
+        assert!(idle.contains("this node never overhears frames to others"), "{relay:#}");
         for peer in relay["peers"].as_array().unwrap() {
             let there = peer["overhearing"]["there"].as_array().unwrap();
             assert!(there.iter().all(|it| it[1].as_f64().unwrap() < 0.5), "{relay:#}");

@@ -161,7 +161,7 @@ fn ctrl_c_keeps_what_is_done_and_the_same_command_goes_on() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("the same command goes on from stopped"), "{said}");
+    assert!(said.contains("results are in stopped, run again to resume"), "{said}");
     let done = lines(&journal);
     assert!((2..48).contains(&done), "{done}");
     let shown = place.command("show").arg("stopped").output().unwrap();
@@ -220,7 +220,7 @@ fn parts_put_together_are_the_same_bytes_as_a_run_at_once() {
         assert!(said.contains("3 of 4 points are complete"), "{said}");
         let (status, said) = merge(&place, &["1of3", "all", "--out", "twice"]);
         assert_eq!(status, Some(2), "{said}");
-        assert!(said.contains("all: point 0 is in 1of3 too"), "{said}");
+        assert!(said.contains("all: point 0 is also in 1of3"), "{said}");
         let (status, said) = merge(&place, &["1of3", "--out", "1of3"]);
         assert_eq!(status, Some(2), "{said}");
     }

@@ -127,7 +127,7 @@ fn without_a_name_all_that_run_are_shown() {
         drop(far);
         let (code, _, errors) = corridor(&place, &["status"]);
         assert_eq!(code, Some(3));
-        assert!(errors.contains("corridor: no node is running: there is no control"), "{errors}");
+        assert!(errors.contains("corridor: no node is running: no control"), "{errors}");
         assert!(place.path().join("far.sock").exists() && !place.path().join("near.sock").exists());
     });
 }
@@ -189,7 +189,7 @@ fn a_node_that_does_not_run_has_an_exit_code_of_its_own() {
     assert_eq!((code, &*out), (Some(3), ""));
     let socket = place.path().join("home.sock");
     let expected =
-        format!("corridor: home is not running: nothing listens on {}\n", socket.display());
+        format!("corridor: home is not running: no node listens on {}\n", socket.display());
     assert_eq!(errors, expected);
 }
 
@@ -211,7 +211,7 @@ fn who_may_not_ask_is_told_so() {
         assert_eq!(
             errors,
             format!(
-                "corridor: no permission to ask {}: only root and the group of the socket may\n",
+                "corridor: permission denied on {}: only root and the socket's group have access\n",
                 socket.display()
             )
         );
@@ -233,7 +233,7 @@ fn a_client_that_says_nothing_holds_nobody_up() {
         let (code, out, errors) = corridor(&place, &["status"]);
         assert_eq!(code, Some(0), "{errors}");
         assert!(
-            out.contains("node: near\n") && errors.contains("deaf does not answer"),
+            out.contains("node: near\n") && errors.contains("deaf does not respond"),
             "{errors}"
         );
         // The first ones lost their places.

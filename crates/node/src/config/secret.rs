@@ -94,7 +94,7 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
     }
     let name = table.private_key_file.as_deref().unwrap_or_default();
     if name.parse::<PrivateKey>().is_ok() {
-        let message = "security.private_key_file is a key: expected the path of a file with one";
+        let message = "security.private_key_file is a key: expected the path of a key file";
         return Err(located(Problem::new("security.private_key_file", message)));
     }
     let private: PrivateKey =
@@ -104,7 +104,7 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
         let Some(public) = peer.public_key.as_ref().map(|text| text.0) else { continue };
         if public == private.public() {
             let message = format!(
-                "peer.public_key = {public}: that of this station's own private key; expected the \
+                "peer.public_key = {public}: is this station's own public key; expected the \
                  peer's"
             );
             return Err(located(Problem::new(format!("peer.{index}.public_key"), message)));
@@ -136,7 +136,7 @@ pub(super) fn load_ends(
         let public = end.public_key.0;
         if own == Some(public) {
             let message = format!(
-                "end.public_key = {public}: that of this station's own private key; expected the \
+                "end.public_key = {public}: is this station's own public key; expected the \
                  other end's"
             );
             let problem = Problem::new(format!("end.{index}.public_key"), message);
@@ -158,21 +158,21 @@ fn check(file: &File) -> Result<(), Problem> {
         (true, true, _) => {
             return Err(Problem::new(
                 "security.psk_file",
-                "security has both psk and psk_file: expected one of them",
+                "security has both psk and psk_file: expected only one",
             ));
         }
         (false, false, false) => {
             return Err(Problem::new(
                 "security",
-                "security has neither psk nor psk_file, and no private_key_file: expected one of \
+                "security has none of psk, psk_file and private_key_file: expected one of \
                  them",
             ));
         }
         (false, false, true) => {}
         (_, _, true) => {
-            let message = "security has both private_key_file and the secret of a group: expected one of them";
+            let message = "security has both private_key_file and a group key: expected only one";
             return Err(Problem::new("security.private_key_file", message)
-                .with_help("a secret beside the keys belongs to a peer: psk_file in [[peer]]"));
+                .with_help("for an additional pre-shared key, set psk_file in [[peer]]"));
         }
         (_, _, false) => return check_shared(file),
     }
@@ -186,8 +186,8 @@ fn check_shared(file: &File) -> Result<(), Problem> {
             [("public_key", peer.public_key.is_some()), ("psk_file", peer.psk_file.is_some())];
         if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let message = format!(
-                "peer.{name} has no meaning beside the secret of a group: expected \
-                 security.private_key_file instead of it"
+                "peer.{name} cannot be used with a group key: expected \
+                 security.private_key_file instead"
             );
             return Err(Problem::new(format!("peer.{index}.{name}"), message));
         }
@@ -200,23 +200,22 @@ fn check_keys(file: &File) -> Result<(), Problem> {
     for (index, peer) in file.peer.iter().enumerate() {
         let Some(public) = peer.public_key.as_ref().map(|text| text.0) else {
             let message = format!(
-                "peer.public_key of station {} is missing: expected 44 characters of base64, beside \
+                "peer.public_key of station {} is missing: expected 44 characters of base64 with \
                  security.private_key_file",
                 peer.id
             );
             return Err(Problem::new(format!("peer.{index}"), message)
-                .with_help("`corridor pubkey` prints that of a private key"));
+                .with_help("`corridor pubkey` derives it from a private key"));
         };
         if !public.makes_secrets() {
             let message = format!(
-                "peer.public_key = {public}: anybody would be its owner; expected one that belongs \
-                 to a private key"
+                "peer.public_key = {public}: weak key, expected the public key of a private key"
             );
             return Err(Problem::new(format!("peer.{index}.public_key"), message)
-                .with_help("`corridor pubkey` prints that of a private key"));
+                .with_help("`corridor pubkey` derives it from a private key"));
         }
         if before.contains(&public) {
-            let message = format!("peer.public_key = {public}: another peer has it already");
+            let message = format!("peer.public_key = {public}: already used by another peer");
             return Err(Problem::new(format!("peer.{index}.public_key"), message));
         }
         before.push(public);
@@ -254,7 +253,7 @@ impl FromFile<'_> {
             (Some(problem), _) => problem,
             (None, Err(expected)) => {
                 let message = format!("{word}: {} is not a key: {expected}", path.display());
-                Problem::new(key, message).with_help(format!("`{maker}` makes one"))
+                Problem::new(key, message).with_help(format!("`{maker}` creates one"))
             }
         };
         Err(self.document.locate(problem).into())
@@ -267,8 +266,8 @@ fn open_to_all(key: &str, word: &str, path: &Path) -> Option<Problem> {
     let path = path.display();
     (mode & 0o007 != 0).then(|| {
         let message = format!(
-            "{word}: {path} holds the key, and its mode {mode:03o} opens it to all users: expected \
-             its owner's alone"
+            "{word}: key file {path} is accessible to other users (mode {mode:03o}): expected \
+             access only for its owner"
         );
         Problem::new(key, message).with_help(format!("chmod 600 {path}"))
     })

@@ -78,7 +78,7 @@ fn in_resolv_conf(text: &str) -> Vec<SocketAddr> {
 
 /// What the first server says that says anything.
 fn ask_all(servers: &[SocketAddr], host: &str, mark: Option<u32>) -> io::Result<Vec<IpAddr>> {
-    let mut failed = io::Error::other(format!("there is no nameserver in {RESOLV_CONF}"));
+    let mut failed = io::Error::other(format!("no nameserver in {RESOLV_CONF}"));
     for &server in servers {
         match ask(server, host, mark) {
             Ok(found) => return Ok(found),
@@ -148,7 +148,7 @@ fn ask_for(socket: &UdpSocket, host: &str, kind: TYPE) -> io::Result<Vec<IpAddr>
             }
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "no nameserver answers"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "no nameserver responded"))
 }
 
 /// The addresses in an answer to this question; `None` if it answers another.

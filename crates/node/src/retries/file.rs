@@ -51,7 +51,7 @@ impl File {
             return Ok(None);
         }
         let seconds = TORN_MAX.as_secs();
-        Err(format!("for {seconds} s its first and last line differ: expected the same line"))
+        Err(format!("first and last line have differed for {seconds} s, expected the same line"))
     }
 }
 
@@ -71,14 +71,14 @@ fn text_of(path: &Path) -> Result<String, String> {
     options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
     let file = options.open(path).map_err(|error| error.to_string())?;
     if !file.metadata().map_err(|error| error.to_string())?.is_file() {
-        return Err("it is something else: expected a regular file".to_owned());
+        return Err("expected a regular file".to_owned());
     }
     let mut text = String::new();
     // Its length may be another by now.
     let read = file.take(BYTES_MAX + 1).read_to_string(&mut text);
     match read.map_err(|error| error.to_string())? as u64 {
         0..=BYTES_MAX => Ok(text),
-        _ => Err(format!("it is longer: expected at most {BYTES_MAX} bytes")),
+        _ => Err(format!("file too long: expected at most {BYTES_MAX} bytes")),
     }
 }
 
@@ -112,12 +112,12 @@ fn line_of(line: &str) -> Result<(Mac, Sent), (&str, String)> {
         let expected = || (word, format!("a counter from 0 to {}", u64::MAX));
         str::parse(word).map_err(|_| expected())
     };
-    let expected = |_| (mac, "an address of one station, as 02:00:00:00:00:02".to_owned());
+    let expected = |_| (mac, "a unicast MAC address such as 02:00:00:00:00:02".to_owned());
     let mac = mac.parse().map_err(expected)?;
     let sent = Sent { frames: number(frames)?, retries: number(retries)?, failed: number(failed)? };
     if sent.failed > sent.frames {
         let frames = sent.frames;
-        return Err((failed, format!("at most {frames}, the frames that it is through with")));
+        return Err((failed, format!("at most {frames}, the number of frames")));
     }
     Ok((mac, sent))
 }
@@ -144,10 +144,10 @@ mod tests {
         assert!(
             said(&format!("{MAC} 1 2 -3")).starts_with("line 2: -3: expected a counter from 0")
         );
-        assert!(said("2 1 2 0").starts_with("line 2: 2: expected an address of one station, as"));
+        assert!(said("2 1 2 0").starts_with("line 2: 2: expected a unicast MAC address such as"));
         assert_eq!(
             said(&format!("{MAC} 5 9 6")),
-            "line 2: 6: expected at most 5, the frames that it is through with"
+            "line 2: 6: expected at most 5, the number of frames"
         );
         assert_eq!(
             said(&format!("{MAC} 5 9 5\n{MAC} 5 9 5")),
@@ -176,6 +176,6 @@ mod tests {
         std::fs::write(&path, &fits).unwrap();
         assert_eq!(read(&path), Ok(Some(BTreeMap::new())));
         std::fs::write(&path, fits + "\n").unwrap();
-        assert_eq!(read(&path).unwrap_err(), "it is longer: expected at most 65536 bytes");
+        assert_eq!(read(&path).unwrap_err(), "file too long: expected at most 65536 bytes");
     }
 }

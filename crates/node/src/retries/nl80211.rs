@@ -75,7 +75,7 @@ impl Stations {
 
     /// The answer to the last look, if it is there, and asks for the next.
     pub(super) fn look(&mut self) -> Result<Option<Counters>, String> {
-        let gone = || "nobody answers: expected a thread that asks the kernel".to_owned();
+        let gone = || "the thread that queries the kernel has ended".to_owned();
         let answer = match self.answers.try_recv() {
             Ok(answer) => Some(answer),
             Err(TryRecvError::Empty) if self.is_asked => return Ok(None),
@@ -90,7 +90,7 @@ impl Stations {
 
 /// Asks the kernel for the stations of an interface.
 fn stations_of(interface: &str) -> Answer {
-    let failed = |why: String| format!("{interface}: {why}: expected a radio that has nl80211");
+    let failed = |why: String| format!("{interface}: {why}: expected an nl80211 interface");
     let socket = open().map_err(|errno| errno.desc().to_owned())?;
     let family = family(&socket).map_err(&failed)?;
     let index = if_nametoindex(interface).map_err(|errno| failed(errno.desc().to_owned()))?;
@@ -118,7 +118,7 @@ fn family(socket: &OwnedFd) -> Result<u16, String> {
         found = id.and_then(|nla| Some(u16::from_ne_bytes(nla.value().try_into().ok()?)));
         Ok(())
     })?;
-    found.ok_or_else(|| "the kernel names no number of nl80211".to_owned())
+    found.ok_or_else(|| "the kernel has no nl80211 family".to_owned())
 }
 
 /// Sends a request, and reads the answers up to the last one.
@@ -145,7 +145,7 @@ fn read_messages(
     mut datagram: &[u8],
     read: &mut impl FnMut(&[u8]) -> Result<(), DecodeError>,
 ) -> Result<bool, String> {
-    let unreadable = |error: DecodeError| format!("an answer of the kernel: {error}");
+    let unreadable = |error: DecodeError| format!("cannot parse the kernel's answer: {error}");
     let is_of_many = |flags: u16| flags & libc::NLM_F_MULTI as u16 != 0;
     while !datagram.is_empty() {
         let message = NetlinkBuffer::new_checked(datagram).map_err(unreadable)?;
@@ -302,10 +302,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_no_radio_is_told_as_such() {
         let why = stations_of("lo").unwrap_err();
-        assert!(
-            why.starts_with("lo: ") && why.ends_with("expected a radio that has nl80211"),
-            "{why}"
-        );
+        assert!(why.starts_with("lo: ") && why.ends_with("expected an nl80211 interface"), "{why}");
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Ethernet {
     fn open_port(&self) -> Result<Port, Absent> {
         let name = &self.interface;
         let Some(link) = netlink::link(name).map_err(Absent::Never)? else {
-            return Err(Absent::Later("is not there"));
+            return Err(Absent::Later("does not exist"));
         };
         let not_ethernet = || NodeError::InterfaceNotEthernet { name: name.clone() };
         let mac = link.mac.ok_or_else(not_ethernet).map_err(Absent::Never)?;
@@ -145,7 +145,7 @@ impl Ethernet {
         };
         let socket =
             open().map_err(|source| match Errno::from_raw(source.raw_os_error().unwrap_or(0)) {
-                Errno::ENODEV | Errno::ENXIO | Errno::ENETDOWN => Absent::Later("is not there"),
+                Errno::ENODEV | Errno::ENXIO | Errno::ENETDOWN => Absent::Later("is not available"),
                 _ => {
                     let action = format!("open a raw socket on {name}");
                     Absent::Never(NodeError::system(action, CAP_NET_RAW, source))
@@ -218,7 +218,7 @@ impl Ethernet {
         port.mtu = link.mtu;
         port.frame_len_max = frame_len_max(configured, link.mtu);
         port.received = ReceiveBatch::new(None, HEADER_LEN + link.mtu);
-        tracing::info!("{} has an MTU of {} bytes", link.name, link.mtu);
+        tracing::info!("{} MTU changed to {} bytes", link.name, link.mtu);
         self.news.put(News::Limit(port.frame_len_max));
         if is_longer {
             self.news.put(News::Path(None));
@@ -387,7 +387,7 @@ impl Ethernet {
                 format!("ethernet on {} ({}, {:#06x})", self.interface, port.mac, self.ethertype)
             }
             State::Waits(_) => {
-                format!("ethernet on {} once it is there ({:#06x})", self.interface, self.ethertype)
+                format!("ethernet on {}, not available ({:#06x})", self.interface, self.ethertype)
             }
         }
     }

@@ -108,7 +108,7 @@ impl Udp {
             .map_err(failed)?;
         let mark = config.tun.as_ref().and_then(default_route::mark);
         if let Some(mark) = mark {
-            let action = "mark what goes outside the tunnel";
+            let action = "set the mark for traffic outside the tunnel";
             set_number(&socket, libc::SOL_SOCKET, libc::SO_MARK, mark.cast_signed())
                 .map_err(|source| NodeError::system(action, CAP_NET_ADMIN, source))?;
         }
@@ -116,7 +116,7 @@ impl Udp {
         // The kernel hands over datagrams of one sender that came together as one.
         let joins = set_number(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
         if let Err(error) = &joins {
-            tracing::info!("UDP datagrams are received one by one: {error}");
+            tracing::info!("UDP receive offload (GRO) is not available: {error}");
         }
         let address = |endpoint: &Endpoint| endpoint.address();
         let addresses =
@@ -228,7 +228,7 @@ impl Udp {
         if let Some((station, address)) = self.names.handle_timeout(now)
             && self.peers.suggest(station, address)
         {
-            tracing::info!("station {} may be at {address}", station.0);
+            tracing::info!("trying {address} for station {}", station.0);
             self.news.put(News::Path(Some(station)));
         }
     }
@@ -309,7 +309,7 @@ impl Udp {
                     if let Some(errno) = refused_run {
                         self.cuts_segments = false;
                         let why = errno.desc();
-                        tracing::info!("UDP segmentation is not to be had here: {why}");
+                        tracing::info!("UDP segmentation offload (GSO) is not available: {why}");
                     }
                 }
                 Sent::Lost => {
@@ -441,11 +441,11 @@ impl Udp {
                 }
                 let mtu = error.ee_info as usize;
                 if errno != Errno::EMSGSIZE {
-                    tracing::debug!("a frame to {to} came to nothing: {errno}");
+                    tracing::debug!("a frame to {to} could not be delivered: {errno}");
                 } else if error.ee_origin == libc::SO_EE_ORIGIN_LOCAL {
                     self.news.put(News::Limit(mtu.saturating_sub(headers)));
                 } else {
-                    tracing::debug!("a router says that the path to {to} carries {mtu} bytes");
+                    tracing::debug!("a router reports a path MTU of {mtu} bytes to {to}");
                     self.news.put(News::TooLong);
                 }
             }

@@ -39,7 +39,7 @@ pub(super) fn known_to(old: &Path, gates: Vec<Gate>) -> Result<Vec<Gate>, Failur
         gates.into_iter().partition(|gate| is_listed(&list, &gate.name));
     if !new.is_empty() {
         let names: Vec<&str> = new.iter().map(|gate| gate.name.as_str()).collect();
-        eprintln!("not measured, since {} has no such gates: {}", old.display(), names.join(", "));
+        eprintln!("skipping gates that {} does not have: {}", old.display(), names.join(", "));
     }
     Ok(known)
 }
@@ -140,7 +140,7 @@ impl Old {
         let output = command.output()?;
         let text = fs::read_to_string(out.path().join(report::NAME)).map_err(|_| {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            io::Error::other(format!("its `lab gates` left no results: {said}"))
+            io::Error::other(format!("its `lab gates` wrote no results: {said}"))
         })?;
         Ok(serde_json::from_str::<Report>(&text)?.rows)
     }

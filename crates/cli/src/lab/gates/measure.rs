@@ -205,7 +205,7 @@ impl<'a> Repeat<'a> {
         match made {
             Ok(row) if is_spoilt(&row) && !is_alone => {
                 self.progress.put_off(place);
-                self.progress.say(&format!("{}: late, to be made again alone", case.name));
+                self.progress.say(&format!("{}: late, will be repeated alone", case.name));
                 state.again.push(index);
             }
             Ok(row) => {

@@ -85,7 +85,7 @@ fn said(kind: &Kind, text: &str, place: &Path) -> String {
 fn mistakes_are_told_alike_in_all_files() {
     let place = tempfile::tempdir().expect("a place");
     let [node, scenario, plan] = &KINDS;
-    let rate = "expected bits per second, as 10000000, \"10M\", \"1.5G\" or \"500k\"";
+    let rate = "expected bits per second, such as 10000000, \"10M\", \"1.5G\" or \"500k\"";
     let cases: [(&Kind, &str, &str, &str); 15] = [
         (
             node,
@@ -295,7 +295,7 @@ fn a_picture_goes_under_a_name_that_says_what_it_is() {
     fs::write(place.path().join("plan.toml"), plan).expect("a file");
     for name in ["x.png", "x"] {
         let output = corridor(place.path(), &["sim", "draw", "plan.toml", "--out", name]);
-        let expected = "expected a name that ends in .svg, as the picture is one";
+        let expected = "expected a file name ending in .svg";
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert_eq!(stderr(&output), format!("error: --out {name}: {expected}\n"));
         assert!(!place.path().join(name).exists());
