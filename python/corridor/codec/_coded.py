@@ -34,9 +34,7 @@ class CodedRows:
         return len(self.payloads)
 
     def __getitem__(self, rows: int | slice | NDArray[np.intp] | NDArray[np.bool_]) -> Self:
-        """Return a selection: by index or slice (views), or by an integer or boolean array (a
-        copy).
-        """
+        """Return a selection: views for an index or slice, a copy for an array."""
         return replace(self, vectors=self.vectors[rows], payloads=self.payloads[rows])
 
     def __iter__(self) -> Iterator[Self]:
