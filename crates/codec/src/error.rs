@@ -86,7 +86,7 @@ pub enum CodecError {
         /// Window size, in symbols.
         window_size: usize,
     },
-    /// The requested symbols are not in the window, or no longer or not yet.
+    /// The requested symbols are no longer in the window, or not yet.
     #[error("{count} symbols from {first} on: the window has {expected_first}..{expected_end}")]
     OutsideWindow {
         /// First symbol of the window.

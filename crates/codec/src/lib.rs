@@ -83,7 +83,7 @@
 //!         let len = encoder.encode(first, count, seed, &mut payload)?;
 //!         decoder.add_coded(first, count, seed, &payload[..len])?;
 //!     }
-//!     // What is decoded in order is delivered, and acknowledged: both sides let go of it.
+//!     // What is decoded in order is delivered and acknowledged, and dropped by both sides.
 //!     for id in decoder.base()..decoder.in_order_end() {
 //!         let packet = String::from_utf8_lossy(decoder.symbol(id).unwrap());
 //!         delivered.push(packet.trim_end_matches('\0').to_owned());

@@ -7,9 +7,9 @@
 //! ```text
 //! (1) air -> wire -> (2) neighbours: who hears whom -> (3) buffer: known packets, decoding
 //!         -> (4) host: where next? -> (5) queue: hold, partner -> (6) frame, to the worse link
-//!         -> (7) owed: what the other receiver has not reported, sent again
-//!         -> (8) repair: or combined while there is nothing else to send
-//! air -> ... -> (9) in order: TCP of this node's host waits for what goes again
+//!         -> (7) owed: what the other receiver has not reported, retransmitted
+//!         -> (8) repair: or combined, while there is nothing else to send
+//! air -> ... -> (9) in order: TCP for this node's host waits for retransmissions
 //! ```
 //!
 //! The network needs no configuration: neighbours announce whom they hear and how well, and a relay

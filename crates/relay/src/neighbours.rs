@@ -61,7 +61,7 @@ impl Share {
     }
 }
 
-/// What is known of a neighbour.
+/// State of a neighbour.
 #[derive(Debug, Default)]
 struct Neighbour {
     /// Counter of its latest frame.
@@ -111,7 +111,7 @@ pub struct NeighbourView {
     pub takes_coded: bool,
 }
 
-/// What is known of all neighbours.
+/// State of all neighbours.
 #[derive(Debug)]
 pub struct Neighbours {
     valid_for: Duration,

@@ -51,7 +51,7 @@ use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE, Recoded};
 /// assert_eq!(outcome, WindowOutcome::Innovative);
 /// assert_eq!(decoder.symbol(1), Some(&b"one."[..]));
 ///
-/// // Delivered: both sides let go.
+/// // Delivered: both sides drop it.
 /// decoder.advance_to(3);
 /// encoder.advance_to(3);
 /// assert_eq!(decoder.add_source(1, b"one.")?, WindowOutcome::Stale);

@@ -19,9 +19,9 @@
 //! - Newly determined symbols are solved for together, each as one combination of payloads, in
 //!   batches of the kernels' preferred size.
 //!
-//! A symbol that was solved for replaces a coded symbol in the other rows. Before symbols leave the
-//! window, they are subtracted from the coded symbols held: the difference between the received
-//! vectors and what has been subtracted already tells how.
+//! A symbol that was solved for replaces a coded symbol in the other rows. Symbols are subtracted
+//! from the coded symbols held before they leave the window: the received vectors, and which
+//! symbols have already been subtracted, determine how.
 
 use alloc::{vec, vec::Vec};
 
