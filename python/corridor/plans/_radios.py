@@ -217,9 +217,9 @@ class Relay:
     queue_packets
         Queue limit of a node, packets, including held ones; excess packets are dropped.
     window_packets
-        Packets originated by a node that a neighbour may hold without having been overheard
-        forwarding them. Further ones wait at the node, where CoDel (``queue_target_ms``) drops only
-        the node's own packets. 0: unlimited.
+        Packets from a node that a neighbour may hold without having been overheard forwarding them.
+        Further ones wait at the node, where CoDel (``queue_target_ms``) then drops only packets
+        that the node itself originated. 0: unlimited.
     announce_ms
         Interval at which nodes announce whom they hear, ms.
     """
