@@ -193,7 +193,7 @@ impl RelayConfig {
         RelayConfig { adaptive: Adaptive::Coding, ..RelayConfig::paper() }
     }
 
-    /// Plain relaying.
+    /// Pure relaying.
     pub fn plain() -> Self {
         let (coding, resend, in_order) = (false, false, false);
         let (hold, queue_target) = (Hold::None, None);

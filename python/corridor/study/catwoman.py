@@ -76,7 +76,7 @@ class Curves:
         return self.retries(preset, load) / float(self.point(preset, load)["frame_attempts"].mean())
 
     def fewer_retries(self, loads: list[float], *, each_packet: bool = False) -> list[float]:
-        """Return retries with plain relaying over those with coding, raw or per packet received."""
+        """Return retries with pure relaying over those with coding, raw or per packet received."""
         plain, coded = "plain", "paper"
         ratios = [self.retries(plain, load) / self.retries(coded, load) for load in loads]
         if not each_packet:
@@ -116,7 +116,7 @@ class Curves:
         return min(self.offered(), key=lambda offered: abs(offered - load))
 
     def gain(self, preset: str, load: float) -> float:
-        """Return the ratio of frames per packet with plain relaying to that with a preset."""
+        """Return the ratio of frames per packet with pure relaying to that with a preset."""
         return self.frames_per_packet("plain", load) / self.frames_per_packet(preset, load)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -302,7 +302,7 @@ def _share_of_repeats(curves: Curves, ends: Curves, load: float) -> str:
 
 
 def _beside_better(curves: Curves) -> list[tuple[float, float, float]]:
-    """Compare the default with the better of plain relaying and the paper's adaptive coding.
+    """Compare the default with the better of pure relaying and the paper's adaptive coding.
 
     For each load: the load, relative throughput, and extra delay over the other's, milliseconds.
     """
