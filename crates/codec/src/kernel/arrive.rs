@@ -28,7 +28,7 @@ pub(super) struct Arriving {
     left: *const u8,
     /// All bits set for the coefficients of numbers that are not held.
     unheld: *const u8,
-    /// Its last word with a bit set.
+    /// No word after this one has a bit set.
     last_word: usize,
     /// Number of active rows in the list.
     active: usize,
@@ -56,7 +56,7 @@ impl Backend {
     /// there, it is added to each active row, times that row's coefficient at that number. The
     /// coefficients at that number themselves become multipliers of the symbol's payload. Writes to
     /// `found` the places in the list of rows that changed and may no longer have a coefficient at
-    /// a number that is not held. `last_word` is the last word of `unheld` with a bit set.
+    /// a number that is not held. `last_word` is a word of `unheld` after which none has a bit set.
     ///
     /// `None` if there is no remainder; then nothing has changed.
     ///

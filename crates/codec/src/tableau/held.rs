@@ -16,7 +16,7 @@ pub(super) struct Held {
     absent: Vec<u8>,
     /// No number before this one is absent.
     first_absent: usize,
-    /// Last word of the mask with a bit set.
+    /// No word of the mask after this one has a bit set.
     last_absent_word: usize,
 }
 
@@ -92,7 +92,7 @@ impl Held {
         }
     }
 
-    /// Last word of the mask with a bit set.
+    /// No word of the mask after this one has a bit set.
     #[inline(always)]
     pub(super) fn last_absent_word(&mut self) -> usize {
         let words = self.absent.as_chunks::<8>().0;
