@@ -1,20 +1,20 @@
-//! What hosts say to their link alone: no router passes it on (RFC 4291, Section 2.5.6; RFC 3927,
-//! Section 2.6.2), and a tunnel has no link behind it.
+//! Link-local traffic of hosts: no router forwards it (RFC 4291, Section 2.5.6; RFC 3927, Section
+//! 2.6.2), and there is no link behind a tunnel.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::protocol;
 
-/// IGMP, by which hosts tell a router of multicast groups.
+/// IGMP, with which hosts report multicast groups to routers.
 const IGMP: u8 = 2;
-/// The header of IPv6 that has options for each hop.
+/// IPv6's hop-by-hop options header.
 const HOP_BY_HOP: u8 = 0;
-/// Messages of ICMPv6 about multicast listeners (RFC 2710, RFC 3810), and neighbour discovery (RFC
+/// ICMPv6 messages for multicast listeners (RFC 2710, RFC 3810), and neighbour discovery (RFC
 /// 4861): 130 to 137, and 143.
 const LINK_MESSAGES: core::ops::RangeInclusive<u8> = 130..=137;
 const LISTENER_REPORT_2: u8 = 143;
 
-/// Whether a packet of these addresses stays on its link.
+/// Whether a packet with these addresses stays on its link.
 pub fn is_of_link(from: IpAddr, to: IpAddr) -> bool {
     let is_local = |address: IpAddr| match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.octets()[..3] == [224, 0, 0],
@@ -23,13 +23,13 @@ pub fn is_of_link(from: IpAddr, to: IpAddr) -> bool {
     from.is_unspecified() || is_local(from) || is_local(to)
 }
 
-/// How far multicast goes: 1 within a host, 2 on a link.
+/// Scope of a multicast address: 1 within a host, 2 on a link.
 fn scope(group: Ipv6Addr) -> u8 {
     group.octets()[1] & 0xf
 }
 
-/// Whether a packet is what a kernel says by itself to a link, and to nobody beyond: who listens to
-/// which multicast, which routers and neighbours there are.
+/// Whether a packet is a kernel's own link-local message: multicast group membership, router or
+/// neighbour discovery.
 pub fn concerns_link(packet: &[u8]) -> bool {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => packet.get(9) == Some(&IGMP),
@@ -73,7 +73,7 @@ mod tests {
         }
     }
 
-    /// An IPv6 packet up to the type of its ICMPv6 message, with options for each hop or without.
+    /// An IPv6 packet up to the type of its ICMPv6 message, with or without hop-by-hop options.
     fn icmpv6(kind: u8, has_options: bool) -> Vec<u8> {
         let mut packet = vec![0; 48];
         (packet[0], packet[6]) = (0x60, if has_options { 0 } else { 58 });
