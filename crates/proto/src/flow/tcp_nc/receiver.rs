@@ -162,8 +162,8 @@ impl NcReceiver {
         self.release(first);
         let stream = self.stream.as_mut()?;
         let base = self.decoder.base();
-        // The sender's buffer may be longer than the window. TCP notices the loss and retransmits the
-        // oldest segment, and combinations then are shorter.
+        // The sender's buffer may be longer than the window. TCP notices the loss and retransmits
+        // the oldest segment, and combinations then are shorter.
         let outcome = if first + count as u64 > base + self.decoder.window_size() as u64 {
             WindowOutcome::Ahead
         } else {
