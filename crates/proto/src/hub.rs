@@ -1,17 +1,17 @@
-//! A station with many neighbors: a pairwise station for each, a table of which neighbor has which
-//! addresses, and turns in which they send.
+//! A station with many neighbours: a pairwise station for each, a table of which neighbour has
+//! which addresses, and turns in which they send.
 //!
 //! ```text
 //! host -> table of networks -> station of a neighbour -> turns -> underlay
-//! host <- is it for us? <- is the source its own? <- station of a neighbor <- whose frame? <-
-//!              `-> decrement hop limit -> station of another neighbor
+//! host <- is it for us? <- is the source its own? <- station of a neighbour <- whose frame? <-
+//!              `-> decrement hop limit -> station of another neighbour
 //! ```
-//! Each neighbor has a session, queues, a window and a rate of its own: one that is slow or gone
-//! takes nothing from another except its own turns. From its own point of view, each neighbor is
+//! Each neighbour has a session, queues, a window and a rate of its own: one that is slow or gone
+//! takes nothing from another except its own turns. From its own point of view, each neighbour is
 //! one of two ends, and need not know that the other is a hub.
 //!
 //! A hub has the methods of a [`Station`], and is driven in the same way. It sends a HELLO of its
-//! own to each neighbor, since each has a session of its own.
+//! own to each neighbour, since each has a session of its own.
 
 mod backpressure;
 mod change;
@@ -56,15 +56,15 @@ use turns::Turns;
 /// Configuration of a hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HubConfig {
-    /// Its configuration towards each neighbor. Of the role only the kind counts: an endpoint
+    /// Its configuration towards each neighbour. Of the role only the kind counts: an endpoint
     /// without a helper, or plain. The rate limits everything that is sent together, and each
-    /// neighbor gets an equal share of the memory.
+    /// neighbour gets an equal share of the memory.
     pub station: StationConfig,
-    /// The neighbors, and the networks of each.
+    /// The neighbours, and the networks of each.
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
     /// Addresses of its own host.
     pub own: Vec<IpAddr>,
-    /// All neighbors are on one channel, and the driver signals when it is full: raw Ethernet
+    /// All neighbours are on one channel, and the driver signals when it is full: raw Ethernet
     /// frames on a radio. Over other networks each has a path of its own beyond the first hop.
     pub one_channel: bool,
 }
@@ -105,7 +105,7 @@ pub struct Hub {
     turns: Turns,
     /// Limits what all of them send together to the configured rate.
     pacer: Pacer,
-    /// Neighbors that may have packets for us.
+    /// Neighbours that may have packets for us.
     speaking: VecDeque<usize>,
     events: VecDeque<Event>,
     /// The packet being forwarded.
@@ -114,12 +114,12 @@ pub struct Hub {
     channel: Channel,
     credits: Credits,
     stats: HubStats,
-    /// Counters of neighbors that have left.
+    /// Counters of neighbours that have left.
     gone: Stats,
     told: Told,
 }
 
-/// What the driver has set about the path and sessions, for neighbors that come later.
+/// What the driver has set about the path and sessions, for neighbours that come later.
 #[derive(Default)]
 struct Told {
     clock: WallClock,
@@ -130,7 +130,7 @@ struct Told {
     session_frames: Option<u32>,
 }
 
-/// The station for one neighbor.
+/// The station for one neighbour.
 struct Neighbour {
     id: StationId,
     station: Station,
@@ -141,7 +141,7 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    /// A neighbor with this share of the memory.
+    /// A neighbour with this share of the memory.
     fn new(
         config: &StationConfig,
         (id, memory_bytes): (StationId, usize),
@@ -154,7 +154,7 @@ impl Neighbour {
     }
 }
 
-/// What to do with a packet from a neighbor.
+/// What to do with a packet from a neighbour.
 enum Verdict {
     Deliver,
     Forward(usize),
@@ -165,8 +165,8 @@ impl Hub {
     /// Starts a hub. `entropy` is 32 bytes of fresh randomness, as for [`Station::new`].
     ///
     /// # Errors
-    /// As [`StationConfig::check`], for the station of each neighbor; a role that a hub cannot
-    /// have; too many neighbors; or one network for two of them.
+    /// As [`StationConfig::check`], for the station of each neighbour; a role that a hub cannot
+    /// have; too many neighbours; or one network for two of them.
     pub fn new(
         config: HubConfig,
         entropy: [u8; 32],
@@ -205,7 +205,7 @@ impl Hub {
         })
     }
 
-    /// Replaces the networks of all neighbors. Neighbors that are not named have none.
+    /// Replaces the networks of all neighbours. Neighbours that are not named have none.
     ///
     /// # Errors
     /// As [`new`](Self::new) for the networks; nothing has changed then.
@@ -250,14 +250,14 @@ impl Hub {
         };
         let outcome = self.neighbours[place].station.handle_frame(now, frame);
         if let FrameOutcome::Accepted { .. } = outcome {
-            self.channel.note_came(); // What strangers send says nothing about the neighbors.
+            self.channel.note_came(); // What strangers send says nothing about the neighbours.
         }
         self.touch(place);
         outcome
     }
 
-    /// The neighbor that a frame claims to be from; its station opens the frame. A forger can cause
-    /// at most one frame that does not open.
+    /// The neighbour that a frame claims to be from; its station opens the frame. A forger can
+    /// cause at most one frame that does not open.
     fn addressee(&self, frame: &[u8]) -> Result<usize, Rejection> {
         let place = |id| self.place_of(id).ok_or(Rejection::NotAuthentic);
         let Some(header) = Header::parse(frame) else {
@@ -293,7 +293,7 @@ impl Hub {
         }
     }
 
-    /// Something has happened to a neighbor's station: it may have output.
+    /// Something has happened to a neighbour's station: it may have output.
     fn touch(&mut self, place: usize) {
         self.turns.enter(place);
         let neighbour = &mut self.neighbours[place];
@@ -308,7 +308,7 @@ impl Hub {
                 }
                 event => event,
             };
-            // There may be fewer neighbors by now.
+            // There may be fewer neighbours by now.
             while self.events.len() >= EVENTS_MAX * self.neighbours.len() {
                 self.events.pop_front();
             }
@@ -318,7 +318,7 @@ impl Hub {
 
     // ---- output -------------------------------------------------------------------------------
 
-    /// The next frame, made now, of the neighbor whose turn it is; as [`Station::poll_transmit`].
+    /// The next frame, made now, of the neighbour whose turn it is; as [`Station::poll_transmit`].
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         self.now = now;
         self.pacer.begin_poll();
@@ -352,7 +352,7 @@ impl Hub {
             self.backpressure.note_made(now);
             self.channel.note_sent(now, len_bytes);
             self.pacer.note_sent(now, len_bytes);
-            // Its session is for one neighbor, even if others hear it.
+            // Its session is for one neighbour, even if others hear it.
             let to = match to {
                 Destination::All => Destination::Search(neighbour.id),
                 to => to,
@@ -364,7 +364,7 @@ impl Hub {
         None
     }
 
-    /// Checks whether all share one channel, and tells the neighbors' stations.
+    /// Checks whether all share one channel, and tells the neighbours' stations.
     fn look_at_channel(&mut self, now: Time) {
         if !self.credits.one_channel() || !self.channel.look(now) {
             return;
@@ -375,7 +375,7 @@ impl Hub {
     }
 
     /// The next packet for the host, valid until the next call. Forwards packets for other
-    /// neighbors on the way.
+    /// neighbours on the way.
     pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
         while !self.icmp_errors.has_queued()
             && let Some(&place) = self.speaking.front()
@@ -398,9 +398,9 @@ impl Hub {
         self.icmp_errors.pop()
     }
 
-    /// What to do with the packet that a neighbor's station has just returned. Packets that a
+    /// What to do with the packet that a neighbour's station has just returned. Packets that a
     /// station itself makes, such as messages that a packet is too long, have a source of its
-    /// neighbor.
+    /// neighbour.
     fn judge(&mut self, place: usize) -> Verdict {
         let neighbour = &mut self.neighbours[place];
         let from_and_to = neighbour.station.packet().addresses();
@@ -424,7 +424,7 @@ impl Hub {
         }
     }
 
-    /// Hands the packet that one neighbor's station has just returned to another's.
+    /// Hands the packet that one neighbour's station has just returned to another's.
     fn forward(&mut self, from: usize, to: usize) {
         let buffer = core::mem::take(&mut self.buffer);
         let mut packet = PacketBuf::copy(self.neighbours[from].station.packet(), buffer);
@@ -460,8 +460,8 @@ impl Hub {
 
     // ---- credit between hops ------------------------------------------------------------------
 
-    /// A neighbor's station was asked for a frame; before that, `waiting` bytes of others waited in
-    /// it.
+    /// A neighbour's station was asked for a frame; before that, `waiting` bytes of others waited
+    /// in it.
     fn note_left(&mut self, to: usize, waiting: usize) {
         if self.neighbours[to].station.kept_bytes() >= waiting {
             return;
@@ -471,8 +471,8 @@ impl Hub {
         feeders.into_iter().for_each(|from| self.give_credit(from));
     }
 
-    /// Tells a neighbor how much room there is in the queues to those whom it sends to; all that
-    /// send to the same neighbor get equal shares.
+    /// Tells a neighbour how much room there is in the queues to those whom it sends to; all that
+    /// send to the same neighbour get equal shares.
     fn give_credit(&mut self, from: usize) {
         let (now, credits) = (self.now, &self.credits);
         let round_trip = self.neighbours[from].station.round_trip().unwrap_or_default();
@@ -513,8 +513,8 @@ impl Hub {
 
     // ---- what others read ---------------------------------------------------------------------
 
-    /// The MTU to set on the TUN device, in bytes: the minimum over the neighbors for which it is
-    /// known. The host learns of a neighbor with a smaller one when a packet is too long.
+    /// The MTU to set on the TUN device, in bytes: the minimum over the neighbours for which it is
+    /// known. The host learns of a neighbour with a smaller one when a packet is too long.
     pub fn tunnel_mtu(&self) -> usize {
         let known = self.stations().filter(|station| station.is_path_known());
         let least = known.map(Station::tunnel_mtu).min();
@@ -522,27 +522,27 @@ impl Hub {
         least.unwrap_or_else(all)
     }
 
-    /// The stations of the neighbors, in the order of the configuration.
+    /// The stations of the neighbours, in the order of the configuration.
     pub fn stations(&self) -> impl Iterator<Item = &Station> {
         self.neighbours.iter().map(|neighbour| &neighbour.station)
     }
 
-    /// The station of the neighbor at an index.
+    /// The station of the neighbour at an index.
     pub(crate) fn station_at(&self, place: usize) -> Option<&Station> {
         self.neighbours.get(place).map(|neighbour| &neighbour.station)
     }
 
-    /// Counters of the stations of neighbors that have left.
+    /// Counters of the stations of neighbours that have left.
     pub(crate) fn gone(&self) -> &Stats {
         &self.gone
     }
 
-    /// The station of the first neighbor: for settings that all have in common.
+    /// The station of the first neighbour: for settings that all have in common.
     pub(crate) fn first(&self) -> &Station {
         &self.neighbours[0].station
     }
 
-    /// The station of a neighbor.
+    /// The station of a neighbour.
     pub fn station(&self, neighbour: StationId) -> Option<&Station> {
         self.place_of(neighbour).map(|place| &self.neighbours[place].station)
     }
@@ -552,7 +552,7 @@ impl Hub {
         &self.stats
     }
 
-    /// Packets from a neighbor that were dropped because of their source.
+    /// Packets from a neighbour that were dropped because of their source.
     pub fn wrong_sources(&self, neighbour: StationId) -> u64 {
         self.place_of(neighbour).map_or(0, |place| self.neighbours[place].wrong_sources)
     }
@@ -582,7 +582,7 @@ impl Hub {
         self.each(now, |station| station.limit_frames(now, len));
     }
 
-    /// As [`Station::note_path_changed`]: for one neighbor, or for all of them.
+    /// As [`Station::note_path_changed`]: for one neighbour, or for all of them.
     pub fn note_path_changed(&mut self, now: Time, neighbour: Option<StationId>) {
         let is_meant = |id| neighbour.is_none_or(|neighbour| neighbour == id);
         self.each(now, |station| {
@@ -603,12 +603,12 @@ impl Hub {
         self.each(self.now, |station| station.set_rate_bps(rate_bps));
     }
 
-    /// As [`Station::greet`], for each neighbor.
+    /// As [`Station::greet`], for each neighbour.
     pub fn greet(&mut self, now: Time) {
         self.each(now, |station| station.greet(now));
     }
 
-    /// As [`Station::reach_out`], for each neighbor: `called` ones are called.
+    /// As [`Station::reach_out`], for each neighbour: `called` ones are called.
     pub fn reach_out(&mut self, now: Time, called: &[StationId]) {
         self.told.reaches_out = true;
         self.each(now, |station| {
@@ -617,7 +617,7 @@ impl Hub {
         });
     }
 
-    /// As [`Station::set_clock`], for present and future neighbors. Costs hardly anything as long
+    /// As [`Station::set_clock`], for present and future neighbours. Costs hardly anything as long
     /// as nobody sets the clock.
     pub fn set_clock(&mut self, clocks: Clocks) {
         let clock = WallClock::from(clocks);
@@ -627,19 +627,19 @@ impl Hub {
         }
     }
 
-    /// As [`Station::set_rekey_interval`], for present and future neighbors.
+    /// As [`Station::set_rekey_interval`], for present and future neighbours.
     pub fn set_rekey_interval(&mut self, interval: Duration) {
         self.told.rekey_interval = Some(interval);
         self.each(self.now, |station| station.set_rekey_interval(interval));
     }
 
-    /// As [`Station::set_session_frames`], for present and future neighbors.
+    /// As [`Station::set_session_frames`], for present and future neighbours.
     pub fn set_session_frames(&mut self, frames: u32) {
         self.told.session_frames = Some(frames);
         self.each(self.now, |station| station.set_session_frames(frames));
     }
 
-    /// As [`Station::expects`], for the neighbor that the frame names.
+    /// As [`Station::expects`], for the neighbour that the frame names.
     pub fn expects(&self, frame: &[u8]) -> bool {
         let named = self.addressee(frame).ok();
         named.is_some_and(|place| self.neighbours[place].station.expects(frame))
@@ -654,7 +654,7 @@ impl Hub {
         Some(self.neighbours[place].station.frame())
     }
 
-    /// As [`Station::close`], for each neighbor.
+    /// As [`Station::close`], for each neighbour.
     pub fn close(&mut self, now: Time) {
         self.each(now, |station| station.close(now));
     }
@@ -677,7 +677,7 @@ impl Hub {
     }
 }
 
-/// Checks the number of neighbors, and that no two have the same number.
+/// Checks the number of neighbours, and that no two have the same number.
 fn check_ids(config: &HubConfig) -> Result<(), ConfigError> {
     let count = config.neighbours.len();
     if !(1..=HUB_NEIGHBOURS_MAX).contains(&count) {
@@ -693,7 +693,7 @@ fn check_ids(config: &HubConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The configuration of a neighbor's station, with its share of the memory.
+/// The configuration of a neighbour's station, with its share of the memory.
 fn pairwise(
     config: &StationConfig,
     peer: StationId,

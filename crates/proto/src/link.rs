@@ -1,4 +1,4 @@
-//! Links from a station to a neighbor: handshake, key exchange, sealing and replay protection;
+//! Links from a station to a neighbour: handshake, key exchange, sealing and replay protection;
 //! losses, round-trip time, path MTU and rate.
 
 pub(crate) mod arrivals;

@@ -1,17 +1,17 @@
-//! A relay between neighbors: sends packets of the host and of neighbors to the next hop, two of
+//! A relay between neighbours: sends packets of the host and of neighbours to the next hop, two of
 //! different flows as one frame if both receivers can decode it.
 //!
 //! ```text
-//! host -> (1) table of networks -> (2) queue, partner -> (3) sealed for all neighbors -> underlay
+//! host -> (1) table of networks -> (2) queue, partner -> (3) sealed for all neighbours -> underlay
 //! host <- (7) in order <- (6) is it for us? <- (5) is the source its own? <- [`corridor_relay`]
 //!                              `-> decrement hop limit -> (2)                      <- (4) opened
 //! <-
 //! ```
 //! [`corridor_relay`] decides what is combined and who can decode it; this module adds keys and
-//! routes. Frames are sealed under the neighborhood's secret, with a key for each sender and
-//! session as between two stations (`link/handshake.rs`), so that every neighbor can overhear them
+//! routes. Frames are sealed under the neighbourhood's secret, with a key for each sender and
+//! session as between two stations (`link/handshake.rs`), so that every neighbour can overhear them
 //! and nobody else can. Only new frames that open under the accepted session of a configured
-//! neighbor reach the relay. The key that opened a frame identifies its sender, and the body names
+//! neighbour reach the relay. The key that opened a frame identifies its sender, and the body names
 //! its receiver.
 //!
 //! Where two hosts know each other's keys, packets between them are followed by a tag
@@ -81,12 +81,12 @@ pub struct RelayStationConfig {
     pub station: StationConfig,
     /// Settings of coding, and of waiting for partners.
     pub relay: RelayConfig,
-    /// The neighbors, and the networks that each leads to.
+    /// The neighbours, and the networks that each leads to.
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
     /// Addresses of its own host.
     pub own: Vec<IpAddr>,
-    /// Address all frames to all neighbors on the link: for links that withhold frames for others.
-    /// MACs do not acknowledge such frames, so what neighbors do not report is sent again.
+    /// Address all frames to all neighbours on the link: for links that withhold frames for others.
+    /// MACs do not acknowledge such frames, so what neighbours do not report is sent again.
     pub broadcast: bool,
     /// Ends with which this host exchanges packets with tags that only the two can make, across any
     /// relays. Only where stations have key pairs.
@@ -123,7 +123,7 @@ struct Sender {
 
 /// The owners of addresses.
 struct Table {
-    /// The neighbor that leads to a network.
+    /// The neighbour that leads to a network.
     networks: Networks,
     /// Ends whose packets have tags.
     ends: Ends,
@@ -133,7 +133,7 @@ impl RelayStation {
     /// Starts a relay. `entropy` is 32 bytes of fresh randomness, as for [`crate::Station::new`].
     ///
     /// # Errors
-    /// As [`StationConfig::check`]; a setting of the relay out of range; no neighbors or too many;
+    /// As [`StationConfig::check`]; a setting of the relay out of range; no neighbours or too many;
     /// or one network for two of them.
     pub fn new(
         config: RelayStationConfig,
@@ -181,7 +181,7 @@ impl RelayStation {
         })
     }
 
-    /// Replaces the networks that neighbors lead to. Neighbors that are not named lead nowhere.
+    /// Replaces the networks that neighbours lead to. Neighbours that are not named lead nowhere.
     ///
     /// # Errors
     /// As [`new`](Self::new) for the networks; nothing has changed then.
@@ -243,7 +243,7 @@ impl RelayStation {
         }
     }
 
-    /// Queues a packet that was made or accepted here for a neighbor.
+    /// Queues a packet that was made or accepted here for a neighbour.
     fn send(&mut self, next: StationId, packet: PacketRef<'_>) -> Result<(), RelayError> {
         let hops = packet.hops().unwrap_or(0);
         let mut bytes = packet.bytes().to_vec();
@@ -310,7 +310,7 @@ impl RelayStation {
         outcome
     }
 
-    /// Passes a neighbor's frame to the relay.
+    /// Passes a neighbour's frame to the relay.
     fn take_chunk(&mut self, from: Sender, chunk: Option<Chunk<'_>>) -> Result<(), Rejection> {
         if let Some(Chunk { kind: Kind::Part, body, .. }) = chunk {
             return self.take_part(from, body);
@@ -352,7 +352,7 @@ impl RelayStation {
         }
     }
 
-    /// Forwards a packet from one neighbor to another.
+    /// Forwards a packet from one neighbour to another.
     fn forward(
         &mut self,
         (from, next): (StationId, StationId),
@@ -422,8 +422,8 @@ impl RelayStation {
         }
     }
 
-    /// Reports what the interface's MAC did for a neighbor since the last call. Without such calls,
-    /// no channel counts as congested, and all neighbors as equally reachable.
+    /// Reports what the interface's MAC did for a neighbour since the last call. Without such
+    /// calls, no channel counts as congested, and all neighbours as equally reachable.
     pub fn handle_retries(&mut self, now: Time, to: StationId, sent: Sent) {
         self.now = now;
         self.relay.handle_retries(now, node(to), sent);
@@ -594,7 +594,7 @@ fn node(id: StationId) -> NodeId {
     NodeId(id.0)
 }
 
-/// Checks the neighbors.
+/// Checks the neighbours.
 fn check_neighbours(
     station: &StationConfig,
     neighbours: &[(StationId, Vec<IpNet>)],

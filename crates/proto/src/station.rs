@@ -71,7 +71,7 @@ pub enum PacketOutcome {
     Empty,
     /// This role carries no packets of its own host (a helper).
     NotCarried,
-    /// No neighbor of the hub has its destination.
+    /// No neighbour of the hub has its destination.
     NoRoute,
 }
 
@@ -134,7 +134,7 @@ pub enum Rejection {
 pub enum Destination {
     /// One station.
     Station(StationId),
-    /// One station, wherever it may be: a handshake of a hub, which sends one to each neighbor.
+    /// One station, wherever it may be: a handshake of a hub, which sends one to each neighbour.
     Search(StationId),
     /// All stations in reach.
     All,
@@ -213,7 +213,7 @@ pub enum Event {
         block_bytes: usize,
     },
     /// Coded symbols in an encoder's name are forged: another station seals under its secret, as
-    /// its neighbors could. None of them was delivered.
+    /// its neighbours could. None of them was delivered.
     RowsForged {
         /// The encoder.
         flow: StationId,
@@ -436,7 +436,7 @@ impl Station {
         self.admit_packet(now, packet, false)
     }
 
-    /// Takes a packet from another neighbor, which was granted [room](Self::room) for it.
+    /// Takes a packet from another neighbour, which was granted [room](Self::room) for it.
     pub(crate) fn take_kept(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
         self.admit_packet(now, packet, true)
     }
@@ -684,7 +684,7 @@ impl Station {
         self.shared.cut.whole()
     }
 
-    /// The neighbors, in the order of the configuration.
+    /// The neighbours, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerView> {
         self.shared.group.inspect()
     }

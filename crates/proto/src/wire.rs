@@ -116,7 +116,7 @@ pub(crate) fn chunk_len_max(
 
 /// Forms of a frame, in the low bits of its first byte: chunks after the header; HELLO; a key
 /// exchange message, which has no header. Other values are reserved for headers with more fields,
-/// such as which of several paths the counter belongs to, or which of the receiver's neighbors
+/// such as which of several paths the counter belongs to, or which of the receiver's neighbours
 /// sends.
 const CHUNKS: u8 = 0;
 const HELLO: u8 = 2;

@@ -31,7 +31,7 @@ impl IngressQueue {
         IngressQueue::Fifo(Fifo { packets, packets_max, spare })
     }
 
-    /// A fair queue; `seed` randomizes which queue a flow hashes to.
+    /// A fair queue; `seed` randomises which queue a flow hashes to.
     pub(crate) fn fair(packets_max: usize, coding: &CodingParams, seed: u64) -> Self {
         let target = CodelTarget::new(coding.goal);
         let params = target.params(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Neighbors that come and go while a hub runs.
+//! Neighbours that come and go while a hub runs.
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
@@ -11,10 +11,10 @@ use crate::error::ConfigError;
 use crate::memory;
 
 impl Hub {
-    /// Replaces the neighbors and the networks of each. The stations of neighbors that stay keep
+    /// Replaces the neighbours and the networks of each. The stations of neighbours that stay keep
     /// their sessions, queues and windows. Of the given station configuration, only the keys of new
-    /// neighbors and the memory are used: new neighbors share the memory that is free. `entropy` is
-    /// 32 bytes of fresh randomness.
+    /// neighbours and the memory are used: new neighbours share the memory that is free. `entropy`
+    /// is 32 bytes of fresh randomness.
     ///
     /// # Errors
     /// As [`new`](Self::new); or not enough of the memory is free. Nothing has changed then.
@@ -53,7 +53,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The new neighbors.
+    /// The new neighbours.
     fn make_coming(
         &self,
         config: &HubConfig,

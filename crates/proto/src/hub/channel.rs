@@ -1,9 +1,9 @@
-//! Detects whether a hub and its neighbors share one half-duplex channel, from all traffic.
+//! Detects whether a hub and its neighbours share one half-duplex channel, from all traffic.
 //!
 //! Each pair of stations looks for this by itself, by how much airtime one's frames leave to the
-//! other's. With many neighbors, the frames of one are a small part of what delays a frame of ours,
-//! and hardly stand out. The hub hears all of them: what they send together and what it sends fill
-//! the channel, and more of the one is less of the other.
+//! other's. With many neighbours, the frames of one are a small part of what delays a frame of
+//! ours, and hardly stand out. The hub hears all of them: what they send together and what it sends
+//! fill the channel, and more of the one is less of the other.
 
 use core::time::Duration;
 
@@ -21,7 +21,7 @@ const LONG_BYTES: usize = HUB_QUANTUM as usize / 2;
 #[derive(Debug, Default)]
 pub(super) struct Channel {
     sharing: Sharing,
-    /// Frames from all neighbors.
+    /// Frames from all neighbours.
     came: u32,
     /// Our frames since the last count, and when that was.
     long: u32,
@@ -33,7 +33,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// A frame of a neighbor was received.
+    /// A frame of a neighbour was received.
     pub(super) fn note_came(&mut self) {
         self.came = self.came.wrapping_add(1);
     }
@@ -102,7 +102,7 @@ mod tests {
     const NEIGHBOURS: u32 = 8;
     const FRAME: Duration = Duration::from_micros(500);
 
-    /// A hub that always has a frame to send, each as long as those of its neighbors. These have
+    /// A hub that always has a frame to send, each as long as those of its neighbours. These have
     /// one now and then, with a varying frequency.
     struct Air {
         channel: Channel,
@@ -121,7 +121,7 @@ mod tests {
         }
 
         /// Whether all are found to share the channel after `frames` frames of the hub's time.
-        /// `came`: frames of neighbors per frame; on a shared channel these take their time, and
+        /// `came`: frames of neighbours per frame; on a shared channel these take their time, and
         /// one in ten is lost.
         fn run(
             &mut self,
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Each neighbor has a frame with this probability, which varies.
+    /// Each neighbour has a frame with this probability, which varies.
     fn draw(air: &mut Air) -> u32 {
         let busy = 0.1 + 0.3 * (air.now.as_nanos() / 200_000_000 % 3) as f64 / 2.0;
         (0..NEIGHBOURS).map(|_| u32::from(air.chance(busy))).sum()
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Otherwise a station that sends what looks like a neighbor's frames, in time with the hub's
+    /// Otherwise a station that sends what looks like a neighbour's frames, in time with the hub's
     /// own, could make the hub believe that the channel is shared.
     #[test]
     fn frames_that_nobody_could_seal_do_not_count() {

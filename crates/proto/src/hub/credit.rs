@@ -1,31 +1,31 @@
-//! How much credit neighbors get for the queues to those whom they send to.
+//! How much credit neighbours get for the queues to those whom they send to.
 //!
-//! A neighbor's packets should wait in its own queue, where flows notice it, rather than in the
+//! A neighbour's packets should wait in its own queue, where flows notice it, rather than in the
 //! hub's, which would have to drop them. But a slow receiver must not hold back traffic to another:
-//! a neighbor that sends to several gets unlimited credit, unless all share the channel that is
+//! a neighbour that sends to several gets unlimited credit, unless all share the channel that is
 //! full. Receivers that are cut off hold nobody back.
 
 use corridor_base::Time;
 
 use crate::bounds::{CREDIT_MEMORY, CREDIT_STUCK};
 
-/// Where packets of a neighbor go.
+/// Where packets of a neighbour go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Onward {
     /// To the hub's own host, which takes everything.
     Host,
-    /// To another neighbor.
+    /// To another neighbour.
     Neighbour(usize),
 }
 
-/// Who sends to whom, by index of the neighbors.
+/// Who sends to whom, by index of the neighbours.
 #[derive(Debug)]
 pub(super) struct Credits {
-    /// For each neighbor, where its packets went recently, and when.
+    /// For each neighbour, where its packets went recently, and when.
     onward: Vec<Vec<(Onward, Time)>>,
-    /// For each neighbor, who has sent to it, and when.
+    /// For each neighbour, who has sent to it, and when.
     feeders: Vec<Vec<(usize, Time)>>,
-    /// For each neighbor, when a packet last left its queue, or came to an empty one.
+    /// For each neighbour, when a packet last left its queue, or came to an empty one.
     moved_at: Vec<Time>,
     one_channel: bool,
 }
@@ -45,7 +45,7 @@ impl Credits {
         self.one_channel
     }
 
-    /// A packet of a neighbor is forwarded.
+    /// A packet of a neighbour is forwarded.
     pub(super) fn note(&mut self, now: Time, from: usize, onward: Onward) {
         note(&mut self.onward[from], now, onward);
         if let Onward::Neighbour(to) = onward {
@@ -53,7 +53,7 @@ impl Credits {
         }
     }
 
-    /// The queue to a neighbor has become shorter, or was empty.
+    /// The queue to a neighbour has become shorter, or was empty.
     pub(super) fn note_moved(&mut self, now: Time, to: usize) {
         self.moved_at[to] = now;
     }
@@ -64,13 +64,13 @@ impl Credits {
         !is_stuck && (self.one_channel || self.onward(now, from).count() == 1)
     }
 
-    /// Where packets of a neighbor go at present.
+    /// Where packets of a neighbour go at present.
     fn onward(&self, now: Time, from: usize) -> impl Iterator<Item = Onward> + '_ {
         let of_late = move |&(_, at): &(Onward, Time)| now - at < CREDIT_MEMORY;
         self.onward[from].iter().copied().filter(of_late).map(|(onward, _)| onward)
     }
 
-    /// The queues that hold a neighbor back.
+    /// The queues that hold a neighbour back.
     pub(super) fn queues_before(&self, now: Time, from: usize) -> impl Iterator<Item = usize> + '_ {
         let place = |onward| match onward {
             Onward::Host => None,
@@ -80,7 +80,7 @@ impl Credits {
         places.filter(move |&to| self.holds_back(now, from, to))
     }
 
-    /// Who sends to a neighbor at present.
+    /// Who sends to a neighbour at present.
     pub(super) fn feeders(&self, now: Time, to: usize) -> impl Iterator<Item = usize> + '_ {
         let of_late = move |&&(_, at): &&(usize, Time)| now - at < CREDIT_MEMORY;
         self.feeders[to].iter().filter(of_late).map(|&(from, _)| from)

@@ -1,4 +1,4 @@
-//! Which neighbor has which addresses: the longest matching prefix decides (RFC 1812, Section
+//! Which neighbour has which addresses: the longest matching prefix decides (RFC 1812, Section
 //! 5.2.4.3).
 
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use crate::config::StationId;
 pub enum Place {
     /// This host itself.
     Host,
-    /// A neighbor, or a host behind it.
+    /// A neighbour, or a host behind it.
     Neighbour(StationId),
 }
 
@@ -32,7 +32,7 @@ pub enum NetworkError {
     Full,
 }
 
-/// The networks of a hub's neighbors, and the addresses of its own host.
+/// The networks of a hub's neighbours, and the addresses of its own host.
 #[derive(Clone, Debug, Default)]
 pub struct Networks {
     v4: PrefixMap<Ipv4Net, Place>,

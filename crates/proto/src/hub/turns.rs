@@ -1,17 +1,17 @@
 //! Whose turn it is to send: deficit round robin over bytes (Shreedhar and Varghese, 1995) among
-//! the neighbors that may have something to send.
+//! the neighbours that may have something to send.
 //!
-//! The length of a frame is known only once it is made. So a neighbor sends as long as its deficit
+//! The length of a frame is known only once it is made. So a neighbour sends as long as its deficit
 //! counter is positive, and any excess of its last frame is deducted from its next turns.
 
 use std::collections::VecDeque;
 
 use crate::bounds::HUB_QUANTUM;
 
-/// The turns of a hub's neighbors, by index.
+/// The turns of a hub's neighbours, by index.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Neighbors that may have something to send; it is the first one's turn.
+    /// Neighbours that may have something to send; it is the first one's turn.
     waiting: VecDeque<usize>,
     credits: Vec<Credit>,
 }
@@ -28,7 +28,7 @@ impl Turns {
         Turns { waiting: VecDeque::new(), credits: vec![Credit::default(); neighbours] }
     }
 
-    /// A neighbor may have something to send.
+    /// A neighbour may have something to send.
     pub(super) fn enter(&mut self, place: usize) {
         let credit = &mut self.credits[place];
         if !credit.waits {
@@ -50,14 +50,14 @@ impl Turns {
         }
     }
 
-    /// The neighbor whose turn it is has sent `len_bytes` bytes.
+    /// The neighbour whose turn it is has sent `len_bytes` bytes.
     pub(super) fn charge(&mut self, len_bytes: usize) {
         if let Some(&place) = self.waiting.front() {
             self.credits[place].bytes -= len_bytes as i64;
         }
     }
 
-    /// The neighbor whose turn it is has nothing to send. Credit is not saved up, debts are kept.
+    /// The neighbour whose turn it is has nothing to send. Credit is not saved up, debts are kept.
     pub(super) fn leave(&mut self) {
         if let Some(place) = self.waiting.pop_front() {
             let credit = &mut self.credits[place];
@@ -65,7 +65,7 @@ impl Turns {
         }
     }
 
-    /// Whether this neighbor may have something to send.
+    /// Whether this neighbour may have something to send.
     pub(super) fn waits(&self, place: usize) -> bool {
         self.credits[place].waits
     }

@@ -8,7 +8,7 @@
 //! before its start; and since keys are derived from fresh session ids, no restart repeats a nonce.
 //! Frames under any other session only increment a counter.
 //!
-//! One HELLO serves all neighbors at once: it contains an entry for each.
+//! One HELLO serves all neighbours at once: it contains an entry for each.
 //!
 //! Session keys are derived from a secret: the group's; one of the pair, which two stations with
 //! key pairs agree on from time to time (`handshake/agree.rs`); or the sender's own, where several

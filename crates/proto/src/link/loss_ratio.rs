@@ -1,7 +1,7 @@
-//! Loss estimation: which share of a neighbor's frames is lost, from gaps in its counters.
+//! Loss estimation: which share of a neighbour's frames is lost, from gaps in its counters.
 //!
-//! On a radio, a neighbor's frames to other stations are heard too, and count. Where a switch
-//! withholds them, they leave gaps that are not losses. These are told apart by the neighbor's
+//! On a radio, a neighbour's frames to other stations are heard too, and count. Where a switch
+//! withholds them, they leave gaps that are not losses. These are told apart by the neighbour's
 //! reports of how many frames were for this station.
 
 /// Memory of the estimate in frames; its standard error at a loss ratio of 10 % is then about 1 %.
@@ -38,7 +38,7 @@ pub(crate) struct LossEstimator {
     apart: bool,
 }
 
-/// A neighbor's report: of the frames before this one, how many were for this station.
+/// A neighbour's report: of the frames before this one, how many were for this station.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     counter: u32,
@@ -127,7 +127,7 @@ impl LossEstimator {
         self.lacking < APART_FRAMES
     }
 
-    /// The neighbor reports, in the frame with this counter, which was just heard, how many frames
+    /// The neighbour reports, in the frame with this counter, which was just heard, how many frames
     /// before it were for this station. Reports that were overtaken are ignored.
     pub(crate) fn note_told(&mut self, counter: u32, frames: u32) {
         let told = Told { counter, frames, heard: self.heard.wrapping_sub(1) };

@@ -1,18 +1,18 @@
 //! Keys where several stations open what one of them seals: a helper and its two ends, or relays
-//! and their neighbors.
+//! and their neighbours.
 //!
-//! Each station seals under a secret of its own, and gives it to each neighbor, protected by the
-//! keys of the two: a neighbor that wants it initiates a key exchange, and the answer contains the
+//! Each station seals under a secret of its own, and gives it to each neighbour, protected by the
+//! keys of the two: a neighbour that wants it initiates a key exchange, and the answer contains the
 //! present secret and the next one. So everyone has the next secret before it is used, and nothing
 //! is lost when it is:
 //!
 //! ```text
 //! sender:    gives [1, 2] to all -> seals under 2, makes 3 -> gives [2, 3] to whoever asks -> ...
-//! neighbor: has [1, 2] -> opens a frame under 2: forgets 1 a moment later, asks for 3 -> ...
+//! neighbour: has [1, 2] -> opens a frame under 2: forgets 1 a moment later, asks for 3 -> ...
 //! ```
 //!
-//! A neighbor can forge what another one seals, since it has that one's secret. A station that is
-//! no longer a neighbor has neither the next secret but one nor any later one.
+//! A neighbour can forge what another one seals, since it has that one's secret. A station that is
+//! no longer a neighbour has neither the next secret but one nor any later one.
 
 use core::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) struct Sealing {
     pub(crate) generation: Generation,
 }
 
-/// The secrets that this station seals under, and those of its neighbors.
+/// The secrets that this station seals under, and those of its neighbours.
 pub(crate) struct MemberKeys {
     rng: Stream,
     now: Sealing,
@@ -52,7 +52,7 @@ pub(crate) struct MemberKeys {
     members: Vec<Member>,
 }
 
-/// A neighbor, and its part of the keys.
+/// A neighbour, and its part of the keys.
 pub(crate) struct Member {
     pub(crate) station: StationId,
     pub(crate) exchange: Exchange,
@@ -63,7 +63,7 @@ pub(crate) struct Member {
     asked_at: Option<Time>,
 }
 
-/// The secrets that a neighbor has given to this station.
+/// The secrets that a neighbour has given to this station.
 #[derive(Default)]
 pub(crate) struct Given {
     now: Option<Sealing>,
@@ -72,7 +72,7 @@ pub(crate) struct Given {
     former: Option<Sealing>,
     forget_former_at: Option<Time>,
     generations: Generation,
-    /// When the neighbor last gave any.
+    /// When the neighbour last gave any.
     given_at: Option<Time>,
     /// Since when the present one has been in use, as far as is known here.
     used_since: Option<Time>,
@@ -124,7 +124,7 @@ impl MemberKeys {
         self.rekey_after = interval;
     }
 
-    /// Handles a key exchange message; `None` if it is for another neighbor of its sender.
+    /// Handles a key exchange message; `None` if it is for another neighbour of its sender.
     pub(crate) fn take(&mut self, now: Time, message: &KeyExchange<'_>) -> Option<Taken> {
         let sender = self.members.iter().position(|member| member.station == message.sender);
         let Some(at) = sender else { return Some(Taken::Refused) };
@@ -132,7 +132,7 @@ impl MemberKeys {
         let taken = member.exchange.take(now, message);
         match &taken {
             Taken::Given(secrets) => member.given.take(now, secrets.clone()),
-            // A neighbor that asks may have restarted, and then seals under another secret.
+            // A neighbour that asks may have restarted, and then seals under another secret.
             Taken::Asked if !member.given.is_fresh(now) => member.exchange.begin(now),
             Taken::Refused => {
                 let others = self.members.iter().filter(|it| it.station != message.sender);
@@ -144,7 +144,7 @@ impl MemberKeys {
         Some(taken)
     }
 
-    /// A frame of a neighbor was opened under one of its secrets. Returns whether this changes
+    /// A frame of a neighbour was opened under one of its secrets. Returns whether this changes
     /// keys.
     pub(crate) fn note_opened(
         &mut self,
@@ -162,7 +162,7 @@ impl MemberKeys {
         is_news
     }
 
-    /// A frame in a neighbor's name did not open: perhaps the neighbor has restarted. Anybody can
+    /// A frame in a neighbour's name did not open: perhaps the neighbour has restarted. Anybody can
     /// send such frames, so it is not asked often.
     pub(crate) fn note_unopened(&mut self, now: Time, station: StationId) {
         let member = self.members.iter_mut().find(|it| it.station == station);
@@ -174,7 +174,7 @@ impl MemberKeys {
     }
 
     /// Switches to the next secret when it is time, and forgets old ones. `sealed`: frames sealed
-    /// under the present one; `is_there`: whether a neighbor was recently heard. Returns whether
+    /// under the present one; `is_there`: whether a neighbour was recently heard. Returns whether
     /// keys change.
     pub(crate) fn handle_timeout(
         &mut self,
@@ -209,7 +209,7 @@ impl MemberKeys {
         self.rekey_after + (REJECT_AFTER_TIME - REKEY_AFTER_TIME) / 2
     }
 
-    /// Whether all neighbors present were given the next secret, and are not asking again.
+    /// Whether all neighbours present were given the next secret, and are not asking again.
     fn all_have_next(&self, now: Time, is_there: impl Fn(StationId) -> bool) -> bool {
         let has = |member: &Member| {
             let asked = member.exchange.asked();
@@ -238,7 +238,7 @@ impl MemberKeys {
 }
 
 impl Given {
-    /// The neighbor has given these secrets.
+    /// The neighbour has given these secrets.
     fn take(&mut self, now: Time, [secret, next]: [Psk; 2]) {
         self.given_at = Some(now);
         let generations = |it: &Self| {
@@ -268,7 +268,7 @@ impl Given {
         }
     }
 
-    /// Whether the neighbor has given its secrets recently.
+    /// Whether the neighbour has given its secrets recently.
     fn is_fresh(&self, now: Time) -> bool {
         self.given_at.is_some_and(|at| now - at < HELLO_TALKING)
     }
@@ -342,7 +342,7 @@ mod tests {
         given.iter().find(|it| it.psk == [byte; 32].into()).unwrap().generation
     }
 
-    /// Anybody can make a station ask a neighbor again, with frames in its name that do not open.
+    /// Anybody can make a station ask a neighbour again, with frames in its name that do not open.
     #[test]
     fn what_is_given_again_is_forgotten_no_later_for_that() {
         let mut given = Given::default();

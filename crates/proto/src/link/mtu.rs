@@ -47,7 +47,7 @@ const SILENT_ROUNDS: u32 = 4;
 /// an echo, if the probability of as many by chance is below this.
 const DOUBT_RATIO: f64 = 1e-4;
 const DOUBTFUL_ROUNDS: u32 = 5;
-/// Losses are assumed to hit bytes, which favors long frames, but only up to this factor of the
+/// Losses are assumed to hit bytes, which favours long frames, but only up to this factor of the
 /// control's length: mostly they hit frames.
 const LENGTH_COUNTS_MAX: f64 = 1.5;
 /// Number of controls over which the share that came back is averaged.

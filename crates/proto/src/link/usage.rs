@@ -433,7 +433,7 @@ impl LinkUsage {
         stats.half_duplex = self.shares_air;
     }
 
-    /// Set by a hub, which hears all its neighbors, when it has found out whether they share a
+    /// Set by a hub, which hears all its neighbours, when it has found out whether they share a
     /// channel with it.
     pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
         self.told_shared = is_shared;

@@ -5,7 +5,7 @@
 //! IP packet, number 7, tag 8
 //! ```
 //! The packet crosses relays together with number and tag: they are forwarded, combined and
-//! recognized as one. Numbers of a sender always increase, even across restarts: they begin at the
+//! recognised as one. Numbers of a sender always increase, even across restarts: they begin at the
 //! sender's wall clock in microseconds, increase by one per packet, and jump to the clock when that
 //! was set forward, because a run may begin before its clock is right.
 

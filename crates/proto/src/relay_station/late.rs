@@ -1,6 +1,6 @@
-//! Detects frames of neighbors that were delayed in transit, as an attacker can do. A replay window
-//! does not know a frame that has never reached its receiver, and such a frame may carry a copy of
-//! a packet that is no longer remembered.
+//! Detects frames of neighbours that were delayed in transit, as an attacker can do. A replay
+//! window does not know a frame that has never reached its receiver, and such a frame may carry a
+//! copy of a packet that is no longer remembered.
 
 use core::time::Duration;
 
@@ -9,12 +9,12 @@ use corridor_base::Time;
 use crate::config::StationId;
 use crate::link::handshake::Opened;
 
-/// The newest frames of the sessions of all neighbors, of which there are at most as many as can be
-/// configured.
+/// The newest frames of the sessions of all neighbours, of which there are at most as many as can
+/// be configured.
 #[derive(Default)]
 pub(super) struct Heard(Vec<(StationId, Marks)>);
 
-/// The newest frames of one neighbor's session.
+/// The newest frames of one neighbour's session.
 #[derive(Clone, Copy)]
 struct Marks {
     /// Counter of its newest frame, now and at an earlier time.
@@ -38,7 +38,7 @@ impl Heard {
         self.0[at].1.note(now, opened.header.counter, after)
     }
 
-    /// A neighbor has begun another session, whose counters start from 0. Frames of the one before
+    /// A neighbour has begun another session, whose counters start from 0. Frames of the one before
     /// no longer open.
     pub(super) fn forget(&mut self, neighbour: StationId) {
         self.0.retain(|(known, _)| *known != neighbour);

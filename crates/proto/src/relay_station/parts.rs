@@ -17,7 +17,7 @@ pub(super) struct Frames {
     to: Option<StationId>,
     /// Chunks received in parts.
     parts: Parts,
-    /// The newest frames heard from neighbors.
+    /// The newest frames heard from neighbours.
     pub(super) heard: Heard,
 }
 
@@ -32,7 +32,7 @@ impl Frames {
         self.cut.is_open()
     }
 
-    /// A neighbor has (re)started; its chunks are no longer than `len_max`.
+    /// A neighbour has (re)started; its chunks are no longer than `len_max`.
     pub(super) fn expect(&mut self, neighbour: StationId, len_max: usize) {
         self.parts.expect(neighbour, len_max);
     }
@@ -68,7 +68,7 @@ impl RelayStation {
         self.frames.to
     }
 
-    /// Handles a part of a neighbor's frame, and the frame once it is complete.
+    /// Handles a part of a neighbour's frame, and the frame once it is complete.
     pub(super) fn take_part(&mut self, from: Sender, body: &[u8]) -> Result<(), Rejection> {
         let Some(part) = Part::parse(body) else {
             self.drops.malformed += 1;

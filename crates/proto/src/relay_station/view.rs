@@ -16,7 +16,7 @@ pub struct RelayView {
     pub coding: bool,
     /// How long packets of others may wait for a partner.
     pub hold: Hold,
-    /// Waiting packets of the host and of neighbors.
+    /// Waiting packets of the host and of neighbours.
     pub queue: QueueView,
     /// How many of these are held for a partner.
     pub packets_held: usize,
@@ -24,11 +24,11 @@ pub struct RelayView {
     pub segments_held: usize,
     /// Other ends with which packets have tags.
     pub ends: usize,
-    /// Neighbors that were heard as relays.
+    /// Neighbours that were heard as relays.
     pub neighbours: Vec<RelayNeighbourView>,
 }
 
-/// A neighbor of a relay. Shares are from 0 to 1.
+/// A neighbour of a relay. Shares are from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayNeighbourView {
     /// Its number.
@@ -81,7 +81,7 @@ impl RelayStation {
         }
     }
 
-    /// The neighbors, in the order of the configuration.
+    /// The neighbours, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerView> {
         self.group.inspect()
     }
@@ -92,7 +92,7 @@ impl RelayStation {
         self.group.secret()
     }
 
-    /// Whether frames can be exchanged with this neighbor.
+    /// Whether frames can be exchanged with this neighbour.
     pub fn is_up(&self, peer: StationId) -> bool {
         self.group.is_up(peer)
     }

@@ -1,5 +1,5 @@
-//! What a hub needs from its neighbors' stations to grant credit: what waits in them, how much more
-//! may come, and their round-trip times.
+//! What a hub needs from its neighbours' stations to grant credit: what waits in them, how much
+//! more may come, and their round-trip times.
 
 use core::time::Duration;
 
@@ -32,7 +32,7 @@ impl Station {
         self.role.set_credit(now, symbols)
     }
 
-    /// Sets whether the channel is shared, as a hub detects from all its neighbors.
+    /// Sets whether the channel is shared, as a hub detects from all its neighbours.
     pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
         self.role.set_air_shared(is_shared);
     }

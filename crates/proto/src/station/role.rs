@@ -31,7 +31,7 @@ pub(crate) trait Role: Send {
         0
     }
 
-    /// Takes a packet; `kept`: it is from another neighbor, which was granted credit for it.
+    /// Takes a packet; `kept`: it is from another neighbour, which was granted credit for it.
     /// Returns whether it was accepted.
     fn handle_packet(
         &mut self,
@@ -103,7 +103,7 @@ pub(crate) trait Role: Send {
         false
     }
 
-    /// Sets whether the channel is shared, as a hub detects from all its neighbors.
+    /// Sets whether the channel is shared, as a hub detects from all its neighbours.
     fn set_air_shared(&mut self, _is_shared: bool) {}
 
     /// For how long the helper will still be ignored, if it is.

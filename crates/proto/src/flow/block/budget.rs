@@ -76,7 +76,7 @@ pub fn playncool(block_size: f64, ratios: ErasureRatios) -> PlayNCool {
 }
 
 /// Minimum expected transmissions (encoder's, helper's) that bring `block_size` dimensions to the
-/// decoder: minimizes Ns + Nh with Ns (1-e1e3) >= g and Ns (1-e3) + Nh (1-e2) >= g.
+/// decoder: minimises Ns + Nh with Ns (1-e1e3) >= g and Ns (1-e3) + Nh (1-e2) >= g.
 pub fn optimum(block_size: f64, ratios: ErasureRatios) -> (f64, f64) {
     let ratios = ratios.bounded();
     if helper_is_worth_it(ratios) {

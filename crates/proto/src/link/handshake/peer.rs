@@ -1,4 +1,4 @@
-//! What a station knows about one configured neighbor.
+//! What a station knows about one configured neighbour.
 
 use core::cmp::Reverse;
 use core::time::Duration;

@@ -10,7 +10,7 @@ pub(super) enum Standing {
     Accepted,
     /// Both have accepted each other.
     Joined,
-    /// The peer has said goodbye: its session is kept only to recognize further goodbyes.
+    /// The peer has said goodbye: its session is kept only to recognise further goodbyes.
     Gone,
 }
 
