@@ -1,4 +1,4 @@
-//! What the log says of what happens to a station.
+//! Log lines about a station's events.
 
 use corridor_proto::Event;
 
@@ -39,7 +39,7 @@ pub(crate) fn log(event: &Event) {
             "a packet from {from} was dropped: it came before, or the clock of its end is behind \
              what it was in a run before, and nothing of it is taken until that clock is right"
         ),
-        // Those the run loop acts on, and says so.
+        // The run loop acts on these, and logs that.
         Event::ModeDiffers { .. } | Event::PathMtu { .. } => {}
     }
 }
