@@ -567,8 +567,7 @@ mod tests {
     fn overhead_is_told_once_something_was_sent() {
         let nothing = Stats { frames_sent: 9, bytes_sent: 900, ..Stats::default() };
         assert_eq!(OverheadStatus::of(&nothing, false), OverheadStatus::default());
-        // Without a session, all frames are overhead, and almost no bytes were sent per byte
-        // accepted.
+        // Without a session, all frames would be overhead, and few bytes were sent per byte taken.
         let waiting = Stats { packets_accepted: 20, bytes_accepted: 12_000, ..nothing };
         assert_eq!(OverheadStatus::of(&waiting, false), OverheadStatus::default());
         let stats = Stats {

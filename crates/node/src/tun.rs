@@ -282,9 +282,9 @@ impl Tun {
 }
 
 /// Sends a UDP checksum of zero as all ones, because zero means that there is no checksum (RFC
-/// 768), and over IPv6 such a datagram would be dropped (RFC 8200, Section 8.1). Needed where the
-/// kernel left the checksum of a single packet to the reader, as the virtio header shows; the
-/// library that computes it ignores this case.
+/// 768), and over IPv6 such a datagram would be dropped (RFC 8200, Section 8.1). Applies where the
+/// kernel left the checksum of a single packet to the reader, as the virtio header shows: the
+/// library that computes it does not convert zero.
 fn mend_zero_checksum(header: &[u8], packet: &mut [u8]) {
     let Ok(header) = VirtioNetHdr::decode(header) else { return };
     let is_udp = header.csum_offset == UDP_CHECKSUM_OFFSET;
