@@ -3,9 +3,9 @@
 //!
 //! 1. The default route is in a table of its own.
 //! 2. A rule sends everything to that table that does not carry the mark of the tunnel's own
-//! datagrams.
+//!    datagrams.
 //! 3. An earlier rule gives precedence to all other routes of the main table, such as those to
-//! neighbours.
+//!    neighbours.
 //!
 //! Unlike routes, rules do not vanish with the device. They have a protocol number of ours and the
 //! table number of the device's name, so that rules left by a killed daemon can be found at the

@@ -3,12 +3,12 @@
 //! and anybody can send either from any address. So the driver asks here first:
 //!
 //! 1. What belongs to a known session, or is a data frame, passes: nothing that strangers send
-//! takes capacity from it. A response passes if the station waits for it.
+//!    takes capacity from it. A response passes if the station waits for it.
 //! 2. Of the rest a few pass, from each source and in total. Without an attack this suffices.
 //! 3. If there are more, a message is answered by a cookie, a MAC of its address: 36 bytes, fewer
-//! than the message has, and no state is kept. A sender that repeats the message with a MAC under
-//! that cookie has proved that it receives at its address, and is examined within its source's
-//! budget.
+//!    than the message has, and no state is kept. A sender that repeats the message with a MAC
+//!    under that cookie has proved that it receives at its address, and is examined within its
+//!    source's budget.
 
 use arrayvec::ArrayVec;
 use corridor_base::rand::{Rng, SeedableRng};

@@ -9,8 +9,8 @@
 //! 1. A flow that marks its packets as real-time (RFC 4594), or speaks RTP, is delivered at once.
 //! 2. QUIC is delivered in order while it carries bulk data, that is, full packets.
 //! 3. So is an unknown flow, if its packets are full and mostly arrive while the one before is
-//! still waiting. A video frame is gone before the next one comes. A flow that keeps a standing
-//! queue whatever CoDel drops does not react to loss, and needs no order.
+//!    still waiting. A video frame is gone before the next one comes. A flow that keeps a standing
+//!    queue whatever CoDel drops does not react to loss, and needs no order.
 //! 4. Everything else is delivered at once.
 //!
 //! Switching a flow to in-order delivery takes effect immediately and reorders nothing: its packets

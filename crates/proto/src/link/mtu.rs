@@ -9,9 +9,9 @@
 //!
 //! 1. *Search* between what passes and what does not until they are close ([`PRECISION`]).
 //! 2. *Rest*, and confirm the length in use from time to time: a path whose MTU has shrunk drops
-//! long frames silently (black hole detection, Section 4.3).
+//!    long frames silently (black hole detection, Section 4.3).
 //! 3. Search for a longer one from time to time (Section 5.1.1, `PMTU_RAISE_TIMER`): soon after the
-//! length in use became shorter, and then less and less often.
+//!    length in use became shorter, and then less and less often.
 //!
 //! A full queue accepts short frames and drops long ones, and a train of probes only samples it at
 //! one moment. So the length in use is reduced only if it has been missed for some time

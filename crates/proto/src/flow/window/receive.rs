@@ -2,8 +2,8 @@
 //!
 //! 1. A symbol goes to the decoder, which returns every symbol that it determines.
 //! 2. Packets that need no order are delivered as soon as their symbol is decoded; the others once
-//! all symbols before theirs are decoded, or skipped because the deadline has passed. Datagrams
-//! among them do not wait that long ([`Hold`]).
+//!    all symbols before theirs are decoded, or skipped because the deadline has passed. Datagrams
+//!    among them do not wait that long ([`Hold`]).
 //! 3. Feedback is due soon if something is missing, and less often otherwise.
 
 use core::time::Duration;

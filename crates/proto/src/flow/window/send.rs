@@ -1,8 +1,8 @@
 //! The way of a packet, step 2 in window mode: from packets to source symbols to frames.
 //!
 //! 1. A repair symbol is sent first where the receiver's waiting is worth the risk that it is
-//! spurious ([`Reserve`](super::repair::Reserve)): a copy of the oldest symbol known to be needed,
-//! or a coded symbol over everything unacknowledged.
+//!    spurious ([`Reserve`](super::repair::Reserve)): a copy of the oldest symbol known to be
+//!    needed, or a coded symbol over everything unacknowledged.
 //! 2. Otherwise the next packets from the ingress queue become a source symbol, sent uncoded.
 //! 3. With no packets waiting, repair symbols that may be needed use the idle air.
 //! 4. Feedback reports what arrived; what it does not report for too long counts as lost.

@@ -268,7 +268,7 @@ pub(crate) struct Run<'a> {
     in_burst: [bool; 2],
     /// When the receiver, and the sender, saw the last frame.
     looked_at: [Time; 2],
-    /// How long to send nothing after the next frame; how many pauses there were.
+    /// How long to send nothing after the next frame, and the counter of the frame after that gap.
     pause: Duration,
     paused_at: u32,
     /// Enough frames are in flight; when to send one nevertheless.
