@@ -77,8 +77,8 @@ pub enum Unopened {
         /// The sender that it claims.
         names: StationId,
     },
-    /// An answer to this station's own initiation, of a kind that does not fit its role: helpers
-    /// and relays answer with a handout, ends with a response.
+    /// An answer to this station's own initiation, of a kind that does not fit its role: a handout
+    /// answers where several stations open what one seals, a response elsewhere.
     OtherStep {
         /// The sender that it claims.
         names: StationId,

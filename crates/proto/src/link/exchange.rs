@@ -77,7 +77,7 @@ struct Timestamps {
     heard: Option<u64>,
 }
 
-/// When a message with the peer's MAC last used this station's public key, and when another one.
+/// When a message in the peer's name last had a MAC for this station's public key, and for another.
 #[derive(Clone, Copy, Default)]
 struct Calls {
     ours: Option<Time>,

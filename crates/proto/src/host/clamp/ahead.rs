@@ -13,7 +13,7 @@ use corridor_packet::sequence::is_after;
 pub(crate) const AHEAD_MIN: u32 = 2;
 /// Margin in time on top of the answer time, which varies.
 const AHEAD: Duration = Duration::from_millis(1);
-/// Packets per flow that this margin is at least worth when there are many flows: TCP makes many
+/// This margin is shared by flows, but not cut below this many packets for each: TCP makes many
 /// segments at once.
 const AHEAD_EACH: f64 = 44.0;
 /// Upper bound in packets, so that no sum wraps.
