@@ -4,8 +4,7 @@
 //! ```text
 //! host -> (1) table of networks -> (2) queue, partner -> (3) sealed for all neighbours -> underlay
 //! host <- (7) in order <- (6) is it for us? <- (5) is the source its own? <- [`corridor_relay`]
-//!                              `-> decrement hop limit -> (2)                      <- (4) opened
-//! <-
+//!                              `-> decrement hop limit -> (2)                  <- (4) opened <-
 //! ```
 //! [`corridor_relay`] decides what is combined and who can decode it; this module adds keys and
 //! routes. Frames are sealed under the neighbourhood's secret, with a key for each sender and

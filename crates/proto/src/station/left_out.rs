@@ -1,8 +1,8 @@
 //! Tags of ends at a station: whether there are any, and for how long a helper is ignored whose
 //! rows made them fail.
 //!
-//! A helper is ignored only for a limited time, since it may have been deceived or repaired: for
-//! instance, it had rows of an earlier run of its encoder, or faulty memory. The cost of listening
+//! A helper is ignored only for a limited time, since it may have been deceived, by rows of an
+//! earlier run of its encoder, or have been repaired, after its memory failed. The cost of listening
 //! to it again is bounded: a decoder waits at most a deadline for what a bad row prevents.
 
 use core::time::Duration;

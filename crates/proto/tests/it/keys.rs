@@ -191,7 +191,7 @@ fn who_cannot_be_called_is_heard_as_soon_as_its_clock_was_set() {
     net[1].set_clock(clocks(RIGHT_NS, Time::ZERO));
     net.run(Duration::from_secs(30));
     assert!(net.all_up());
-    // Somewhere else, where nobody knows of.
+    // At an address that nobody knows.
     restart(&mut net, B, A, 77, 0);
     net.world.passes = Box::new(|it| it.from != 0 || !is_initiation(it.frame));
     net.run(Duration::from_secs(60));

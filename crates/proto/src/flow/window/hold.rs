@@ -1,5 +1,5 @@
-//! Bounds how long UDP datagrams that are delivered in order wait for earlier ones: their flows
-//! take later packets for lost anyway.
+//! Bounds how long UDP datagrams that are delivered in order wait for earlier ones: to their flows,
+//! a datagram later than the bound counts as lost anyway.
 //!
 //! TCP segments behind the same gap wait on, up to the delivery deadline: their compressed headers
 //! depend on the segments before them.

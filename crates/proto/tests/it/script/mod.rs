@@ -8,19 +8,19 @@
 //! group block=2 timeout=20 ...   starts S and D (and H, with `helper`) and lets them meet
 //! group mode=window ...          the same in window mode, or D alone (mode=mixed)
 //! send S 3                       S's host sends three packets, each as long as a symbol
-//! send S 3 udp                   the same with headers of UDP: they need no order
+//! send S 3 udp                   the same with UDP headers: they need no order
 //! send S 3 tcp                   the same as segments of a TCP connection, one after the other
 //! send S 1 tcp again             a segment with the sequence number of the one before
 //! run 5                          five milliseconds pass
 //! lose S ENC 2 [at D]            the next two ENC frames of S are not heard (by D)
-//! hold S ENC 1                   the next ENC frame of S is kept back
-//! release                        what was kept back arrives
+//! hold S ENC 1                   the next ENC frame of S is held back
+//! release                        the frames held back arrive
 //! replay S ENC at D              the last such frame arrives once more
 //! bend S ENC at D                the same, with a bit flipped
 //! noise 1a2b at D                these bytes arrive
-//! mtu S 300                      no frame of S's passes that is longer, and its interface says so
-//! restart D                      D starts anew
-//! stranger D                     D starts anew, with another secret
+//! mtu S 300                      longer frames of S are dropped, and its interface reports so
+//! restart D                      D restarts
+//! stranger D                     D restarts with another secret
 //! show HELLO                     the trace shows such frames too (at first: ENC, ACK, WIN,
 //!                                WINACK, PART)
 //! stats S name ...               counters of S that are not zero
