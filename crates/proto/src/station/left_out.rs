@@ -2,8 +2,9 @@
 //! rows made them fail.
 //!
 //! A helper is ignored only for a limited time, since it may have been deceived, by rows of an
-//! earlier run of its encoder, or have been repaired, after its memory failed. The cost of listening
-//! to it again is bounded: a decoder waits at most a deadline for what a bad row prevents.
+//! earlier run of its encoder, or have been repaired, after its memory failed. The cost of
+//! listening to it again is bounded: a decoder waits at most a deadline for what a bad row
+//! prevents.
 
 use core::time::Duration;
 
