@@ -1,4 +1,4 @@
-//! What time it is: since the start of the run, by the wall, and of the processor.
+//! Clocks: monotonic time since the start of the run, wall clock, and processor time.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::error::NodeError;
 
-/// Time since the start of the run, from a clock that nobody sets.
+/// Time since the start of the run, from a monotonic clock.
 pub(crate) struct Clock {
     start_ns: u64,
 }
@@ -31,7 +31,7 @@ impl Clock {
         Time::from_nanos(now_ns.saturating_sub(self.start_ns))
     }
 
-    /// This one, and the one that may be set.
+    /// This clock together with the wall clock.
     pub(crate) fn both(&self) -> Clocks {
         Clocks { now: self.now(), wall_ns: wall_clock_ns() }
     }
@@ -42,7 +42,7 @@ fn monotonic_ns() -> nix::Result<u64> {
     Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
 }
 
-/// Nanoseconds since 1970, by a clock that may be set: 0 before.
+/// Nanoseconds since 1970 by the wall clock; 0 before 1970.
 fn wall_clock_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

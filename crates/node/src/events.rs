@@ -1,4 +1,4 @@
-//! What the log says of what happens to a station.
+//! Log lines about a station's events.
 
 use corridor_proto::Event;
 
@@ -39,7 +39,7 @@ pub(crate) fn log(event: &Event) {
             "dropped a packet from {from}: it is a replay, or its sender's clock was set back, in \
              which case all its packets are dropped until the clock is right"
         ),
-        // Those the run loop acts on, and says so.
+        // The run loop acts on these, and logs that.
         Event::ModeDiffers { .. } | Event::PathMtu { .. } => {}
     }
 }

@@ -1,8 +1,8 @@
-//! What the kernel tells of interfaces when it happens: one was set up or down, or has another MTU.
+//! Notifications from the kernel about interfaces: set up or down, or a changed MTU.
 //!
-//! Nobody else tells that an MTU was raised, or that the TUN device was set down while the host
-//! has nothing to send. All are asked for at first, so that a raise is known for one, and again
-//! when something was missed because there was too much; the kernel answers among the rest.
+//! Nothing else reports that an MTU was raised, or that the TUN device was set down while the host
+//! has nothing to send. The state of all interfaces is requested at first, so that a raised MTU can
+//! be recognised, and again after an overflow; the kernel's answers come between notifications.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,11 +17,11 @@ use nix::sys::socket::{
     socket,
 };
 
-/// Room for what one call receives: the kernel puts at most 32 KiB into it (netlink(7)).
+/// Buffer for one call: the kernel puts at most 32 KiB into it (netlink(7)).
 const RECEIVED_MAX: usize = 1 << 15;
-/// Datagrams that are read in a row: packets do not wait for many interfaces.
+/// Datagrams read in a row, so that packets do not wait behind many interfaces.
 const READS_MAX: usize = 16;
-/// Interfaces whose MTU is remembered; that those beyond take more by now is not noticed.
+/// Interfaces whose MTU is remembered; beyond these, a raised MTU goes unnoticed.
 const LINKS_MAX: usize = 4_096;
 
 // linux/rtnetlink.h and linux/if_link.h.
@@ -34,48 +34,47 @@ const IFINFOMSG_LEN: usize = 16;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 
-/// A socket on which the kernel tells.
+/// A socket for the kernel's notifications.
 pub(crate) struct LinkWatch {
     socket: OwnedFd,
     room: Vec<u8>,
-    /// What each takes, bytes, as was told last.
+    /// The MTU of each interface in bytes, as last reported.
     mtus: BTreeMap<u32, usize>,
-    /// An answer to the question about all of them is under way.
+    /// A request for the state of all interfaces is in progress.
     asked: bool,
-    /// They are to be asked for again.
+    /// The state of all has to be requested again.
     ask_again: bool,
 }
 
-/// What was told.
+/// What was reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// How interfaces are, oldest first.
+    /// States of interfaces, oldest first.
     pub(crate) states: Vec<LinkState>,
-    /// There was more than there was room for: how interfaces are is told again, and not what they
-    /// were meanwhile.
+    /// The socket overflowed: the present states are reported again, but not those in between.
     pub(crate) missed: bool,
 }
 
-/// How an interface is now.
+/// The present state of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkState {
-    /// Its number, which stays when it is given another name.
+    /// Its index, which stays when it is renamed.
     pub(crate) index: u32,
     pub(crate) name: String,
     /// Whether it was set up.
     pub(crate) up: bool,
-    /// Longest payload, bytes.
+    /// MTU in bytes.
     pub(crate) mtu: usize,
-    /// What it took before, where that is known to be something else.
+    /// The MTU before, if it is known and different.
     pub(crate) mtu_before: Option<usize>,
 }
 
-/// A message of the kernel.
+/// A message from the kernel.
 #[derive(Debug, PartialEq, Eq)]
 enum Message {
     State(LinkState),
     Gone(u32),
-    /// All interfaces have been told of, or will not be.
+    /// The answer about all interfaces is complete, or will not come.
     Answered,
 }
 
@@ -91,12 +90,12 @@ impl LinkWatch {
         Ok(watch)
     }
 
-    /// What to wait on.
+    /// The file descriptor to wait on.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Asks how all interfaces are, if that is wanted and no answer is under way.
+    /// Requests the state of all interfaces, if that is needed and no request is in progress.
     fn ask(&mut self) {
         if !self.ask_again || self.asked {
             return;
@@ -110,7 +109,7 @@ impl LinkWatch {
         self.ask_again = !self.asked;
     }
 
-    /// What was told since this was asked last.
+    /// Reads what was reported since the last call.
     pub(crate) fn read(&mut self) -> Heard {
         let mut messages = Vec::new();
         let mut missed = false;
@@ -118,7 +117,7 @@ impl LinkWatch {
             match recv(self.socket.as_raw_fd(), &mut self.room, MsgFlags::MSG_DONTWAIT) {
                 Ok(len) => read_messages(&self.room[..len], &mut messages),
                 Err(Errno::ENOBUFS) => missed = true,
-                // Whatever the error is, what comes after it can be read.
+                // Whatever the error, reading can continue after it.
                 Err(_) => break,
             }
         }
@@ -146,7 +145,7 @@ impl LinkWatch {
     }
 }
 
-/// Reads the messages of a datagram.
+/// Parses the messages of a datagram.
 fn read_messages(mut datagram: &[u8], messages: &mut Vec<Message>) {
     while let Ok(message) = NetlinkBuffer::new_checked(datagram) {
         match message.message_type() {
@@ -187,7 +186,7 @@ fn read_link(payload: &[u8]) -> Option<LinkState> {
 mod tests {
     use super::*;
 
-    /// A message about an interface, as the kernel of this machine writes it.
+    /// A message about an interface, as this machine's kernel writes it.
     fn message(kind: u16, flags: u32, attributes: &[(u16, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_LEN + IFINFOMSG_LEN];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -221,7 +220,7 @@ mod tests {
         };
         let all = [state(true), Message::Gone(7), state(false), Message::Answered];
         assert_eq!(messages, all);
-        // Nothing that is cut off, or garbage, does more than be left out.
+        // Truncated messages and garbage are ignored.
         for len in 0..datagram.len() {
             read_messages(&datagram[..len], &mut Vec::new());
         }
@@ -232,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Needs no privilege: all may ask the kernel, and the loopback interface is everywhere.
+    /// Needs no privilege: everyone may ask the kernel, and every machine has a loopback interface.
     #[test]
     fn what_there_is_is_asked_for_at_first_and_when_something_was_missed() {
         let mut watch = LinkWatch::open().expect("netlink");

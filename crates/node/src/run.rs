@@ -1,16 +1,16 @@
 //! The run loop: one thread, which waits for the host, the underlay, a signal, a client of the
-//! control socket, or time.
+//! control socket, or a timer.
 //!
-//! 1. Fire what is due.
-//! 2. Hand decoded packets to the host, tell events.
+//! 1. Fire timers that are due.
+//! 2. Hand decoded packets to the host, log events.
 //! 3. Make frames, as long as the underlay takes them.
 //! 4. Wait.
-//! 5. Take packets of the host and frames of the underlay, a batch of each; back to 1.
+//! 5. Take a batch of packets from the host and of frames from the underlay; back to 1.
 //!
-//! Frames are made only when the underlay has room for them, and handed over as soon as there are
-//! no more to make or a batch is full. When there is no room, what is left of the batch waits and
-//! is offered again; the station is not asked for more, so that its queue stays where it can be
-//! seen and managed. A batch is of one frame where that happens (`underlay/outbox.rs`).
+//! Frames are made only while the underlay has room for them, and handed over once there are no
+//! more to make or a batch is full. If there is no room, the rest of the batch waits and is offered
+//! again; the station is not asked for more frames meanwhile, so that packets stay in its queue,
+//! where it can manage them. If that happens, a batch has one frame (`underlay/outbox.rs`).
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -44,41 +44,41 @@ use crate::tun::Tun;
 use crate::underlay::{Address, Busy, News, Source, Underlay, random};
 use crate::verbose::{self, Verbose};
 
-/// Frames made in a row before what came in is looked at.
+/// Frames made in a row before input is processed.
 const TRANSMIT_BATCH: usize = 64;
-/// Packets taken from the host before what came from the underlay is looked at: feedback that
-/// waits behind many of them is old news.
+/// Packets taken from the host before input from the underlay is processed: feedback must not wait
+/// behind many packets.
 const PACKETS_IN_A_ROW: usize = 128;
-/// Reads from the host in a row; each brings a packet or a super-packet.
+/// Reads from the host in a row; each returns a packet or a super-packet.
 const TUN_READS: usize = 8;
 
-/// How long an underlay that takes no frames may hold up the end.
+/// How long an underlay that takes no frames may delay the end.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Descriptors that are always waited on, signals first.
 const FDS_FIXED: usize = 4;
-/// The same with those of the control socket.
+/// The same, including those of the control socket.
 const FDS_MAX: usize = FDS_FIXED + 1 + CLIENTS_MAX;
 
-/// What a run is told beside its configuration.
+/// Options of a run besides the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Where to write statistics on SIGUSR1 and at the end.
     pub stats_file: Option<PathBuf>,
-    /// The file that the configuration was read from: SIGHUP reads it again, and its stem names
-    /// the control socket. `None`: there is neither.
+    /// The file from which the configuration was read: SIGHUP reads it again, and its stem is the
+    /// name of the control socket. `None`: there is neither.
     pub config_file: Option<PathBuf>,
 }
 
-/// Runs a node until SIGTERM or SIGINT; a second one ends the process at once. SIGHUP reads the
-/// configuration again, and never ends it.
+/// Runs a node until SIGTERM or SIGINT; a second signal ends the process at once. SIGHUP reads the
+/// configuration again, and never ends the process.
 ///
 /// The calling thread must be the only one, or the others must have these signals and SIGUSR1
 /// blocked.
 ///
 /// # Errors
-/// The node could not start, its interface or TUN device was taken away, or the statistics could
-/// not be written.
+/// The node could not start, its interface or TUN device was removed, or the statistics could not
+/// be written.
 pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
     if let Some(path) = &options.stats_file {
         stats_file::check_place(path)?;
@@ -86,7 +86,7 @@ pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    // From here on a signal waits until the loop looks at it.
+    // From now on signals wait until the loop reads them.
     let signals = Signals::block()?;
     let mut driver = Driver::start(config.clone(), options)?;
     let ended = driver.run(&signals, options);
@@ -100,12 +100,12 @@ pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
 
 /// A station, and what it is connected to.
 struct Driver {
-    /// What is in force: as it was read first, and what was taken over since.
+    /// The configuration in force: as first read, with the changes applied since.
     config: NodeConfig,
     /// Stem of the configuration file's name.
     name: String,
     control: Option<Control>,
-    /// The MTU of the TUN device, bytes.
+    /// The TUN device's MTU in bytes.
     mtu: usize,
     station: AnyStation,
     underlay: Underlay,
@@ -113,7 +113,7 @@ struct Driver {
     loss: SyntheticLoss,
     clock: Clock,
     diagnosis: Diagnosis,
-    /// Of a relay: how often its interface sends again, where somebody tells.
+    /// Of a relay: the retry counters of its interface, if available.
     retries: Option<Retries>,
     gate: Gate<Source>,
     watch: Watch,
@@ -122,9 +122,9 @@ struct Driver {
     io: IoStats,
 }
 
-/// What is looked at beside packets and frames.
+/// What is observed besides packets and frames.
 struct Watch {
-    /// Where the kernel tells of interfaces; `None`: it does not.
+    /// The kernel's notifications about interfaces; `None`: unavailable.
     links: Option<LinkWatch>,
     verbose: Verbose,
 }
@@ -135,7 +135,7 @@ struct Waiting {
     wakes: bool,
 }
 
-/// What a wait ended with.
+/// The result of a wait.
 struct Ready {
     signal: bool,
     tun: bool,
@@ -147,7 +147,7 @@ struct Ready {
 impl Driver {
     fn start(config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
-        // Before the first look at an interface: no change is missed.
+        // Before the first look at an interface, so that no change is missed.
         let links = LinkWatch::open()
             .inspect_err(|error| tracing::debug!("cannot monitor interfaces: {error}"));
         let underlay = Underlay::open(&config, clock.now())?;
@@ -164,7 +164,7 @@ impl Driver {
         }
         let mtu = config.device_mtu(station.tunnel_mtu());
         let tun = config.tun.as_ref().map(|tun| Tun::open(tun, mtu, mtu_max)).transpose()?;
-        // Without this the kernel may wake us 50 us late, to save power.
+        // Otherwise the kernel may wake us 50 us late, to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
         tracing::info!(
             "station {} is up: {}, {}, frames of up to {longest} bytes, {}",
@@ -218,7 +218,7 @@ impl Driver {
             self.diagnosis.check(now, &self.station, &mut self.underlay);
             self.watch.verbose.look(now, &self.station, &self.io);
             let more = self.transmit()?;
-            // What has left may be news for the host's TCP.
+            // Frames that have left may have produced packets for the host's TCP.
             self.deliver()?;
             let ready = self.wait(signals, more, None)?;
             if ready.signal {
@@ -247,7 +247,7 @@ impl Driver {
         }
     }
 
-    /// Takes note of what the kernel tells of interfaces.
+    /// Processes the kernel's notifications about interfaces.
     fn hear_of_links(&mut self) {
         let Some(links) = &mut self.watch.links else { return };
         let (now, heard) = (self.clock.now(), links.read());
@@ -263,11 +263,11 @@ impl Driver {
         }
     }
 
-    /// Tells the peers that the station ends, until they have heard it, it was said often enough,
-    /// or another signal comes.
+    /// Says goodbye to the peers, until they have confirmed it, it was repeated often enough, or
+    /// another signal comes.
     fn say_goodbye(&mut self, signals: &Signals) -> Result<(), NodeError> {
         self.station.close(self.clock.now());
-        // Nothing of the host is taken any more, and nothing waited for.
+        // Nothing is taken from the host any more, and nothing waited for.
         if let Some(tun) = self.tun.take() {
             tun.close();
         }
@@ -278,19 +278,19 @@ impl Driver {
             self.look_at_retries(now);
             self.diagnosis.check(now, &self.station, &mut self.underlay);
             let more = self.transmit()?;
-            // Asked after frames were made: with the last of them nothing is left to wait for.
+            // Checked after making frames: after the last of them nothing is left to wait for.
             if self.station.is_closed() || now >= end {
                 return Ok(());
             }
             let ready = self.wait(signals, more, Some(end))?;
-            // Taken, so that it does not end the program before the statistics are written.
+            // Read, so that it does not end the program before the statistics are written.
             if ready.signal && !matches!(signals.next()?, None | Some(Signal::SIGUSR1)) {
                 return Ok(());
             }
             if ready.underlay {
                 self.receive()?;
             }
-            // A client that is not served would have the wait end at once.
+            // A client that is not served would end the wait at once.
             if ready.control {
                 self.serve();
             }
@@ -300,7 +300,7 @@ impl Driver {
         }
     }
 
-    /// Tells a relay how often its interface had to send again.
+    /// Reports to a relay how often its interface retransmitted.
     fn look_at_retries(&mut self, now: Time) {
         let Some(retries) = self.retries.as_mut().filter(|it| it.poll_timeout() <= now) else {
             return;
@@ -326,7 +326,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells the station what the underlay has found out about the path.
+    /// Reports to the station what the underlay has found out about the path.
     fn hear_news(&mut self, now: Time) {
         while let Some(news) = self.underlay.news() {
             verbose::path_news(&news);
@@ -338,7 +338,7 @@ impl Driver {
         }
     }
 
-    /// Gives the device the MTU of the paths that there are.
+    /// Sets the device's MTU to that of the paths.
     fn fit_device(&mut self) -> Result<(), NodeError> {
         let Some(device) = &self.tun else { return Ok(()) };
         let mtu = self.config.device_mtu(self.station.tunnel_mtu());
@@ -349,7 +349,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets the TUN device follow what the path carries.
+    /// Adapts the TUN device to what the path carries.
     fn follow_path(
         &mut self,
         peer: StationId,
@@ -386,7 +386,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes frames as long as the underlay takes them. Whether there may be more at once.
+    /// Makes frames as long as the underlay takes them; returns whether more may follow at once.
     fn transmit(&mut self) -> Result<bool, NodeError> {
         let now = self.clock.now();
         if self.waiting.is_some() && !self.flush(now)? {
@@ -422,7 +422,7 @@ impl Driver {
         self.flush(now)
     }
 
-    /// Hands over what was made. Whether all of it was taken.
+    /// Hands over the frames made; returns whether all were taken.
     fn flush(&mut self, now: Time) -> Result<bool, NodeError> {
         let flushed = self.underlay.flush(now)?;
         self.io.frames_refused += flushed.lost;
@@ -432,8 +432,8 @@ impl Driver {
         Ok(flushed.busy.is_none())
     }
 
-    /// Waits until something can be done, and no longer than to `end`. While a frame waits for the
-    /// underlay, what is due in the station waits with it.
+    /// Waits until something can be done, but at most until `end`. While a frame waits for the
+    /// underlay, the station's timers wait too.
     fn wait(
         &mut self,
         signals: &Signals,
@@ -480,7 +480,7 @@ impl Driver {
                 return Err(NodeError::System { action: "wait".into(), source: errno.into() });
             }
         }
-        // Errors of a descriptor are told by the call that reads it.
+        // Errors of a descriptor are reported by the call that reads it.
         let ready = |index: usize| {
             let events = fds[index].revents().unwrap_or(PollFlags::empty());
             !(events - PollFlags::POLLOUT).is_empty()
@@ -494,7 +494,7 @@ impl Driver {
         Ok(Ready { signal: ready(0), underlay, tun, control, links })
     }
 
-    /// Takes a batch of frames of the underlay. If more wait, feedback goes first.
+    /// Takes a batch of frames from the underlay. If more wait, feedback goes first.
     fn receive(&mut self) -> Result<(), NodeError> {
         let now = self.clock.now();
         let count = self.underlay.receive(now)?;
@@ -537,7 +537,7 @@ impl Driver {
         match outcome {
             FrameOutcome::Accepted { from } => {
                 self.underlay.learn(now, (from, sender), Certainty::Session, len_bytes);
-                // It asks nobody where they are.
+                // A relay challenges nobody.
                 if self.station.relay().is_some() {
                     self.underlay.believe(from, address);
                 }
@@ -559,10 +559,10 @@ impl Driver {
         }
     }
 
-    /// Takes packets of the host. What the station does not want it counts itself.
+    /// Takes packets from the host. The station counts those that it refuses.
     ///
-    /// Frames are made after each super-packet: a few of those are longer than the ingress queue,
-    /// which would drop what the underlay has room for.
+    /// Frames are made after each super-packet: a few of these are longer than the ingress queue,
+    /// which would drop packets that the underlay has room for.
     fn take_packets(&mut self) -> Result<(), NodeError> {
         let mut taken = 0;
         for _ in 0..TUN_READS {
@@ -594,9 +594,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Answers on the control socket.
+    /// Serves the control socket.
     fn serve(&mut self) {
-        // Apart from the rest while its clients look at the rest.
+        // Taken out, because its clients read the rest of the driver.
         let Some(mut control) = self.control.take() else { return };
         control.serve(|| self.status());
         self.control = Some(control);
@@ -616,8 +616,8 @@ impl Driver {
         sources.status()
     }
 
-    /// Reads the configuration again and takes over what can be. Whatever is wrong with it is told,
-    /// and the node goes on.
+    /// Reads the configuration again and applies what can be applied. Errors in it are logged, and
+    /// the node goes on.
     fn reload(&mut self, options: &RunOptions) {
         let Some(path) = &options.config_file else {
             return tracing::warn!("SIGHUP: no configuration file to reload");
@@ -652,7 +652,7 @@ impl Driver {
         }
     }
 
-    /// Takes over one part of another configuration. Whether all of it could be.
+    /// Applies one part of another configuration; returns whether all of it could be applied.
     fn take_over(&mut self, part: &str, new: &NodeConfig) -> bool {
         match part {
             reload::ENDPOINTS | reload::MACS => {
@@ -703,7 +703,7 @@ impl Driver {
         }
     }
 
-    /// Takes over who the peers of a hub are. Sessions of those that stay go on.
+    /// Applies a hub's new list of peers. Sessions of peers that stay go on.
     fn take_over_peers(&mut self, new: &NodeConfig) -> bool {
         let now = self.clock.now();
         let mut entropy = [0; 32];
@@ -732,12 +732,12 @@ impl Driver {
         self.underlay.configure(now, &self.config.peers, &config.peers);
         self.diagnosis = Diagnosis::new(&config, &self.station, now);
         self.config = config;
-        // Some may be somewhere else, and the shortest path may be gone.
+        // Some may have moved, and the smallest MTU may be different.
         self.station.greet(now);
         self.fit_device().inspect_err(|error| tracing::error!("SIGHUP: {error}")).is_ok()
     }
 
-    /// Writes the statistics while running: what goes wrong is told, and the node goes on.
+    /// Writes the statistics while running: errors are logged, and the node goes on.
     fn report_stats(&self, options: &RunOptions) {
         match &options.stats_file {
             None => tracing::warn!("SIGUSR1: ignored, no --stats-file given"),
@@ -771,7 +771,7 @@ impl Driver {
     }
 }
 
-/// The control socket of a node of this name. A node does its work without one as well.
+/// The control socket of a node with this name. A node also works without one.
 fn open_control(name: &str, config: &NodeConfig) -> Option<Control> {
     if name.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Signals as something to wait on.
+//! Signals as a file descriptor to wait on.
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
@@ -6,7 +6,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::error::NodeError;
 
-/// The signals that the loop looks at, as a descriptor.
+/// The signals that the loop handles, as a descriptor.
 pub(crate) struct Signals(pub(crate) SignalFd);
 
 impl Signals {
@@ -24,7 +24,7 @@ impl Signals {
         SignalFd::with_flags(&set, flags).map(Signals).map_err(source)
     }
 
-    /// A signal that came, if any.
+    /// The next signal, if one has come.
     pub(crate) fn next(&self) -> Result<Option<Signal>, NodeError> {
         let read = self.0.read_signal().map_err(|errno| NodeError::System {
             action: "read a signal".into(),
@@ -34,7 +34,7 @@ impl Signals {
         Ok(number.and_then(|number| Signal::try_from(number).ok()))
     }
 
-    /// From here on SIGTERM and SIGINT do what they do to any process: end it.
+    /// From now on SIGTERM and SIGINT end the process, as by default.
     pub(crate) fn unblock(&self) {
         let mut set = SigSet::empty();
         set.add(Signal::SIGTERM);

@@ -1,4 +1,4 @@
-//! The statistics file: written whole or not at all.
+//! The statistics file, which is always written completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,45 +10,45 @@ use serde::Serialize;
 
 use crate::error::NodeError;
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     /// Number of the station.
     pub(crate) station: u16,
-    /// Its role, as the configuration spells it.
+    /// Its role, as spelled in the configuration.
     pub(crate) role: &'a str,
-    /// Processor time of the process since its start, seconds.
+    /// Processor time of the process since its start, in seconds.
     pub(crate) cpu_s: f64,
-    /// Time since the run loop began, seconds.
+    /// Time since the run loop began, in seconds.
     pub(crate) wall_s: f64,
-    /// How packets cross here: "block", "window", "tcp-nc" or "plain".
+    /// How this station carries packets: "block", "window", "tcp-nc" or "plain".
     pub(crate) mode: String,
     /// The configured peers.
     pub(crate) peers: Vec<PeerReport>,
-    /// What the station counted; of a hub, those for all peers together.
+    /// The station's counters; for a hub, summed over all peers.
     pub(crate) stats: &'a Stats,
-    /// What a hub counted beside that.
+    /// A hub's additional counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<&'a HubStats>,
-    /// What a relay counted beside that.
+    /// A relay's additional counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) relay: Option<RelayCounters>,
-    /// What the driver around it counted.
+    /// The driver's counters.
     pub(crate) io: IoStats,
 }
 
-/// A peer, as it is known.
+/// What is known about a peer.
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerReport {
-    /// Number of the station.
+    /// Its station number.
     pub(crate) station: u16,
     /// Frames can be exchanged with it.
     pub(crate) up: bool,
-    /// How packets cross there; none before it has said so.
+    /// How it carries packets; `None` before it has announced that.
     pub(crate) mode: Option<String>,
-    /// Otherwise than here: nothing crosses.
+    /// Differs from this station: nothing gets through.
     pub(crate) mode_differs: bool,
-    /// Of a hub: what the station for this peer counted.
+    /// For a hub: counters of the station for this peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stats: Option<Stats>,
 }
@@ -95,7 +95,7 @@ corridor_proto::counters! {
     }
 }
 
-/// Finds out before the start whether the file could be written at all.
+/// Checks before the start whether the file can be written at all.
 pub(crate) fn check_place(path: &Path) -> Result<(), NodeError> {
     let directory = directory(path);
     if directory.is_dir() && path.file_name().is_some() {
@@ -104,8 +104,8 @@ pub(crate) fn check_place(path: &Path) -> Result<(), NodeError> {
     Err(NodeError::StatsDirectory { path: path.into(), directory })
 }
 
-/// Writes the file under another name beside it, then renames: a reader sees the old one or the
-/// new one. `lasting` waits until the disk has it, which may take long.
+/// Writes the file under a temporary name in the same directory, then renames it: a reader sees the
+/// old one or the new one. `lasting` waits until it is on disk, which may take long.
 pub(crate) fn write(path: &Path, report: &Report<'_>, lasting: bool) -> Result<(), NodeError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));

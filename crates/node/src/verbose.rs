@@ -1,8 +1,8 @@
-//! What `-v` and `-vv` tell: what is not worth a line of everybody's log.
+//! Output of `-v` and `-vv`: details that are not worth a line in everybody's log.
 //!
-//! With `-v` the steps of handshakes, and once a second at most what was dropped, by its counter's
-//! description, and rates that have changed; with `-vv` each frame and packet that was not taken,
-//! and each probe. When nobody listens, each place costs a comparison, and nothing is made.
+//! `-v` logs the steps of handshakes, and at most once per second what was dropped, with the
+//! description of its counter, and rates that have changed. `-vv` logs each probe, and each frame
+//! and packet that was not accepted. If disabled, each place costs one comparison.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,9 +16,9 @@ use crate::stats_file::IoStats;
 use crate::status::{Counter, counters_of};
 use crate::underlay::News;
 
-/// How often counters and rates are looked at.
+/// How often counters and rates are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A rate that differs by this share from the one told last is told.
+/// A rate is logged if it differs by this share from the one logged last.
 const RATE_CHANGE: f64 = 0.1;
 
 /// Counters of what was dropped, or did not get through.
@@ -63,7 +63,7 @@ const DROPS: &[&str] = &[
     "packets_of_own_link",
 ];
 
-/// What was told last.
+/// The values logged last.
 #[derive(Default)]
 pub(crate) struct Verbose {
     look_at: Time,
@@ -73,7 +73,7 @@ pub(crate) struct Verbose {
 }
 
 impl Verbose {
-    /// Tells what has changed in the last second, if somebody wants to know.
+    /// Logs what has changed in the last second, if enabled.
     pub(crate) fn look(&mut self, now: Time, station: &AnyStation, io: &IoStats) {
         if !tracing::enabled!(Level::DEBUG) || now < self.look_at {
             return;
@@ -125,12 +125,12 @@ impl Verbose {
     }
 }
 
-/// Whether a rate differs enough from the one that was told.
+/// Whether a rate differs enough from the one logged last.
 fn is_news(told: Option<u64>, rate: u64) -> bool {
     told.is_none_or(|told| rate.abs_diff(told) as f64 > RATE_CHANGE * told as f64)
 }
 
-/// A frame came from there.
+/// Logs a frame that was received.
 pub(crate) fn frame(outcome: &FrameOutcome, from: impl Display, len_bytes: usize) {
     match outcome {
         FrameOutcome::Handshake { from: station } => {
@@ -150,12 +150,12 @@ pub(crate) fn frame(outcome: &FrameOutcome, from: impl Display, len_bytes: usize
     }
 }
 
-/// A packet of the host was not taken.
+/// Logs a packet of the host that was refused.
 pub(crate) fn packet_dropped(len_bytes: usize, outcome: PacketOutcome) {
     tracing::trace!("dropped a packet of {len_bytes} bytes from the host: {outcome:?}");
 }
 
-/// The underlay has found something out about the path.
+/// Logs what the underlay has found out about the path.
 pub(crate) fn path_news(news: &News) {
     match news {
         News::Limit(len) => tracing::debug!("the interface carries frames of up to {len} bytes"),

@@ -1,4 +1,4 @@
-//! The `[coding]` table as files spell it: a preset, and what differs from it.
+//! The `[coding]` table of configuration files: a preset, and what differs from it.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::{CodingParams, Delivery, Goal, Order, Policy, Redundancy, UdpDelivery};
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
-// Flat, as the table of a file is: in groups its keys could not be told from unknown ones.
+// Flat, like the table in a file: serde could not reject unknown keys beside flattened groups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodingTable {

@@ -1,17 +1,17 @@
-//! Many neighbours: one pairwise station for each, a table of who has which addresses, and turns in
-//! which they send.
+//! A station with many neighbours: a pairwise station for each, a table of which neighbour has
+//! which addresses, and turns in which they send.
 //!
 //! ```text
 //! host -> table of networks -> station of a neighbour -> turns -> underlay
 //! host <- is it for us? <- is the source its own? <- station of a neighbour <- whose frame? <-
-//!              `-> hop taken off -> station of another neighbour
+//!              `-> decrement hop limit -> station of another neighbour
 //! ```
-//! A neighbour has a session, queues, a window and a rate of its own: one that is slow or gone
-//! takes nothing from another but its own turns. To itself each neighbour is one of two ends, and
-//! need not know that it speaks to a hub.
+//! Each neighbour has a session, queues, a window and a rate of its own: one that is slow or gone
+//! takes nothing from another except its own turns. From its own point of view, each neighbour is
+//! one of two ends, and need not know that the other is a hub.
 //!
-//! A hub has the verbs of a [`Station`], and is driven in the same way. It says HELLO to each
-//! neighbour by itself, since each has a session of its own.
+//! A hub has the methods of a [`Station`], and is driven in the same way. It sends a HELLO of its
+//! own to each neighbour, since each has a session of its own.
 
 mod backpressure;
 mod change;
@@ -54,19 +54,19 @@ use credit::{Credits, Onward};
 use icmp::IcmpErrors;
 use turns::Turns;
 
-/// What a hub is told before it starts.
+/// Configuration of a hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HubConfig {
-    /// What it is to each of its neighbours. Of the role only its kind counts: an endpoint without
-    /// a helper, or plain. The rate bounds all that is sent together, and of the memory each
-    /// neighbour has an equal part.
+    /// Its configuration towards each neighbour. Of the role only the kind counts: an endpoint
+    /// without a helper, or plain. The rate limits everything that is sent together, and each
+    /// neighbour gets an equal share of the memory.
     pub station: StationConfig,
-    /// The neighbours, and the networks that each has.
+    /// The neighbours, and the networks of each.
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
     /// Addresses of its own host.
     pub own: Vec<IpAddr>,
-    /// All neighbours are on one channel, and the driver shows when it is full: raw Ethernet frames
-    /// on a radio. Over other networks each has a path of its own behind the first hop.
+    /// All neighbours are on one channel, and the driver signals when it is full: raw Ethernet
+    /// frames on a radio. Over other networks each has a path of its own beyond the first hop.
     pub one_channel: bool,
 }
 
@@ -103,23 +103,23 @@ pub struct Hub {
     networks: Networks,
     icmp_errors: IcmpErrors,
     turns: Turns,
-    /// Holds all of them together back to the configured rate.
+    /// Limits what all of them send together to the configured rate.
     pacer: Pacer,
     /// Neighbours that may have packets for us.
     speaking: VecDeque<usize>,
     events: VecDeque<Event>,
-    /// The packet that is forwarded.
+    /// The packet being forwarded.
     buffer: Vec<u8>,
     backpressure: Backpressure,
     channel: Channel,
     credits: Credits,
     stats: HubStats,
-    /// Counters of neighbours that are gone.
+    /// Counters of neighbours that have left.
     gone: Stats,
     told: Told,
 }
 
-/// What the driver told of the path, of sessions and memory, for neighbours that come later.
+/// What the driver has set about the path and sessions, for neighbours that come later.
 #[derive(Default)]
 struct Told {
     clock: WallClock,
@@ -141,7 +141,7 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    /// One that has so much of the memory.
+    /// A neighbour with this share of the memory.
     fn new(
         config: &StationConfig,
         (id, memory_bytes): (StationId, usize),
@@ -153,7 +153,7 @@ impl Neighbour {
     }
 }
 
-/// What becomes of a packet that came from a neighbour.
+/// What to do with a packet from a neighbour.
 enum Verdict {
     Deliver,
     Forward(usize),
@@ -161,10 +161,10 @@ enum Verdict {
 }
 
 impl Hub {
-    /// A hub that starts now. `entropy` is 32 bytes of fresh randomness, as for [`Station::new`].
+    /// Starts a hub. `entropy` is 32 bytes of fresh randomness, as for [`Station::new`].
     ///
     /// # Errors
-    /// As [`StationConfig::check`], of the station for each neighbour; a role that a hub cannot
+    /// As [`StationConfig::check`], for the station of each neighbour; a role that a hub cannot
     /// have; too many neighbours; or one network for two of them.
     pub fn new(
         config: HubConfig,
@@ -208,10 +208,10 @@ impl Hub {
         })
     }
 
-    /// Takes over who has which addresses. Those of the neighbours that are not named have none.
+    /// Replaces the networks of all neighbours. Neighbours that are not named have none.
     ///
     /// # Errors
-    /// As [`new`](Self::new) of the networks; nothing has changed then.
+    /// As [`new`](Self::new) for the networks; nothing has changed then.
     pub fn set_networks(
         &mut self,
         neighbours: &[(StationId, Vec<IpNet>)],
@@ -222,7 +222,7 @@ impl Hub {
         Ok(())
     }
 
-    // ---- what comes in ------------------------------------------------------------------------
+    // ---- input --------------------------------------------------------------------------------
 
     /// Takes an IP packet from the host.
     pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
@@ -253,14 +253,14 @@ impl Hub {
         };
         let outcome = self.neighbours[place].station.handle_frame(now, frame);
         if let FrameOutcome::Accepted { .. } = outcome {
-            self.channel.note_came(); // What strangers send says nothing of the neighbours.
+            self.channel.note_came(); // What strangers send says nothing about the neighbours.
         }
         self.touch(place);
         outcome
     }
 
-    /// The neighbour that a frame is from, as far as it says so: opening it is for the station.
-    /// What a forger writes there costs no more than one frame that does not open.
+    /// The neighbour that a frame claims to be from; its station opens the frame. A forger can
+    /// cause at most one frame that does not open.
     fn addressee(&self, frame: &[u8]) -> Result<usize, Rejection> {
         let place = |id| self.place_of(id).ok_or(Rejection::NotAuthentic);
         let Some(header) = Header::parse(frame) else {
@@ -277,7 +277,7 @@ impl Hub {
         if candidates.next().is_none() {
             return Ok(first);
         }
-        // Two sessions with one tag: one in 2^16 pairs of them.
+        // Two sessions with the same tag: this happens for one in 2^16 pairs.
         let opens = |&place: &usize| self.neighbours[place].station.is_authentic(&header, frame);
         (first..self.neighbours.len()).find(opens).ok_or(Rejection::NotAuthentic)
     }
@@ -295,7 +295,7 @@ impl Hub {
         }
     }
 
-    /// Something has happened to a neighbour's station: there may be something to take from it.
+    /// Something has happened to a neighbour's station: it may have output.
     fn touch(&mut self, place: usize) {
         self.turns.enter(place);
         self.turns.wakes.forget(place);
@@ -311,7 +311,7 @@ impl Hub {
                 }
                 event => event,
             };
-            // Neighbours may have become fewer since.
+            // There may be fewer neighbours by now.
             while self.events.len() >= EVENTS_MAX * self.neighbours.len() {
                 self.events.pop_front();
             }
@@ -319,10 +319,9 @@ impl Hub {
         }
     }
 
-    // ---- what goes out ------------------------------------------------------------------------
+    // ---- output -------------------------------------------------------------------------------
 
-    /// The next frame, made now, of the neighbour whose turn it is; as
-    /// [`Station::poll_transmit`].
+    /// The next frame, made now, of the neighbour whose turn it is; as [`Station::poll_transmit`].
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         self.now = now;
         self.pacer.begin_poll();
@@ -336,7 +335,7 @@ impl Hub {
                 return None;
             }
             let neighbour = &mut self.neighbours[place];
-            // A rate that was found out from what came through would keep to whatever each has got
+            // A rate measured from what came through would perpetuate whatever share each has had
             // of a full channel so far: turns divide it equally.
             let waiting = neighbour.station.kept_bytes();
             if is_divided {
@@ -366,7 +365,7 @@ impl Hub {
         None
     }
 
-    /// Looks whether all share one channel. What the hub finds out, its neighbours hear of.
+    /// Checks whether all share one channel, and tells the neighbours' stations.
     fn look_at_channel(&mut self, now: Time) {
         if !self.credits.one_channel() || !self.channel.look(now) {
             return;
@@ -377,8 +376,8 @@ impl Hub {
         self.turns.wakes.forget_all();
     }
 
-    /// The next packet for the host, valid until the next call. Packets for other neighbours go on
-    /// to them on the way.
+    /// The next packet for the host, valid until the next call. Forwards packets for other
+    /// neighbours on the way.
     pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
         while !self.icmp_errors.has_queued()
             && let Some(&place) = self.speaking.front()
@@ -402,8 +401,9 @@ impl Hub {
         self.icmp_errors.pop()
     }
 
-    /// What becomes of the packet that the station of a neighbour has just handed out. What a
-    /// station makes itself, as messages that a packet is too long, has a source of its neighbour.
+    /// What to do with the packet that a neighbour's station has just returned. Packets that a
+    /// station itself makes, such as messages that a packet is too long, have a source of its
+    /// neighbour.
     fn judge(&mut self, place: usize) -> Verdict {
         let neighbour = &mut self.neighbours[place];
         let from_and_to = neighbour.station.packet().addresses();
@@ -427,7 +427,7 @@ impl Hub {
         }
     }
 
-    /// Hands the packet that one neighbour's station has just handed out to another's.
+    /// Hands the packet that one neighbour's station has just returned to another's.
     fn forward(&mut self, from: usize, to: usize) {
         let buffer = core::mem::take(&mut self.buffer);
         let mut packet = PacketBuf::copy(self.neighbours[from].station.packet(), buffer);
@@ -463,7 +463,8 @@ impl Hub {
 
     // ---- credit between hops ------------------------------------------------------------------
 
-    /// A neighbour's station was asked for a frame, before which so many bytes of others waited.
+    /// A neighbour's station was asked for a frame; before that, `waiting` bytes of others waited
+    /// in it.
     fn note_left(&mut self, to: usize, waiting: usize) {
         if self.neighbours[to].station.kept_bytes() >= waiting {
             return;
@@ -473,8 +474,8 @@ impl Hub {
         feeders.into_iter().for_each(|from| self.give_credit(from));
     }
 
-    /// Tells a neighbour how much there is room for in the queues to those whom it sends to; each
-    /// of those who send to one has an equal part.
+    /// Tells a neighbour how much room there is in the queues to those whom it sends to; all that
+    /// send to the same neighbour get equal shares.
     fn give_credit(&mut self, from: usize) {
         let (now, credits) = (self.now, &self.credits);
         let round_trip = self.neighbours[from].station.round_trip().unwrap_or_default();
@@ -508,7 +509,7 @@ impl Hub {
             _ if !self.turns.waits(place) => wake(),
             // Nobody has asked it yet whether it has something to send.
             None => Some(self.now),
-            // It may send nothing before that, and have something to give to the host.
+            // It may send nothing before that, but may have something for the host.
             Some(pace) => {
                 let sooner = wake().filter(|&due| due > self.now);
                 Some(sooner.map_or(pace, |due| due.min(pace)))
@@ -516,10 +517,10 @@ impl Hub {
         }
     }
 
-    // ---- what others know ---------------------------------------------------------------------
+    // ---- what others read ---------------------------------------------------------------------
 
-    /// The MTU to set on the TUN device, in bytes: the least of those of the neighbours to which
-    /// it is known. The host hears of a neighbour to which it is less when a packet is too long.
+    /// The MTU to set on the TUN device, in bytes: the minimum over the neighbours for which it is
+    /// known. The host learns of a neighbour with a smaller one when a packet is too long.
     pub fn tunnel_mtu(&self) -> usize {
         let known = self.stations().filter(|station| station.is_path_known());
         let least = known.map(Station::tunnel_mtu).min();
@@ -527,12 +528,12 @@ impl Hub {
         least.unwrap_or_else(all)
     }
 
-    /// The stations for the neighbours, in the order of the configuration.
+    /// The stations of the neighbours, in the order of the configuration.
     pub fn stations(&self) -> impl Iterator<Item = &Station> {
         self.neighbours.iter().map(|neighbour| &neighbour.station)
     }
 
-    /// The station for the neighbour at a place.
+    /// The station of the neighbour at an index.
     pub(crate) fn station_at(&self, place: usize) -> Option<&Station> {
         self.neighbours.get(place).map(|neighbour| &neighbour.station)
     }
@@ -542,27 +543,27 @@ impl Hub {
         self.told.memory_bytes
     }
 
-    /// Counters of the stations for neighbours that are gone.
+    /// Counters of the stations of neighbours that have left.
     pub(crate) fn gone(&self) -> &Stats {
         &self.gone
     }
 
-    /// That of the first neighbour: what all of them were told alike.
+    /// The station of the first neighbour: for settings that all have in common.
     pub(crate) fn first(&self) -> &Station {
         &self.neighbours[0].station
     }
 
-    /// The station for a neighbour.
+    /// The station of a neighbour.
     pub fn station(&self, neighbour: StationId) -> Option<&Station> {
         self.place_of(neighbour).map(|place| &self.neighbours[place].station)
     }
 
-    /// Counters since the start, beside those of the stations.
+    /// Counters since the start, in addition to those of the stations.
     pub fn stats(&self) -> &HubStats {
         &self.stats
     }
 
-    /// Packets of a neighbour that were dropped because of their source.
+    /// Packets from a neighbour that were dropped because of their source.
     pub fn wrong_sources(&self, neighbour: StationId) -> u64 {
         self.place_of(neighbour).map_or(0, |place| self.neighbours[place].wrong_sources)
     }
@@ -592,7 +593,7 @@ impl Hub {
         self.each(now, |station| station.limit_frames(now, len));
     }
 
-    /// As [`Station::note_path_changed`]: to one neighbour, or to all of them.
+    /// As [`Station::note_path_changed`]: for one neighbour, or for all of them.
     pub fn note_path_changed(&mut self, now: Time, neighbour: Option<StationId>) {
         let is_meant = |id| neighbour.is_none_or(|neighbour| neighbour == id);
         self.each(now, |station| {
@@ -607,18 +608,18 @@ impl Hub {
         self.each(now, |station| station.note_too_long(now));
     }
 
-    /// As [`Station::set_rate_bps`]: for all that is sent together.
+    /// As [`Station::set_rate_bps`]: for everything that is sent together.
     pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
         self.pacer.set_configured(rate_bps);
         self.each(self.now, |station| station.set_rate_bps(rate_bps));
     }
 
-    /// As [`Station::greet`], of each neighbour.
+    /// As [`Station::greet`], for each neighbour.
     pub fn greet(&mut self, now: Time) {
         self.each(now, |station| station.greet(now));
     }
 
-    /// As [`Station::reach_out`], for each neighbour: these are called.
+    /// As [`Station::reach_out`], for each neighbour: `called` ones are called.
     pub fn reach_out(&mut self, now: Time, called: &[StationId]) {
         self.told.reaches_out = true;
         self.each(now, |station| {
@@ -627,8 +628,8 @@ impl Hub {
         });
     }
 
-    /// As [`Station::set_clock`], for each neighbour, and for those that come. Costs next to
-    /// nothing as long as nobody sets the clock.
+    /// As [`Station::set_clock`], for present and future neighbours. Costs hardly anything as long
+    /// as nobody sets the clock.
     pub fn set_clock(&mut self, clocks: Clocks) {
         let clock = WallClock::from(clocks);
         if clock.was_set_since(self.told.clock) {
@@ -637,19 +638,19 @@ impl Hub {
         }
     }
 
-    /// As [`Station::set_rekey_interval`], for each neighbour, and for those that come.
+    /// As [`Station::set_rekey_interval`], for present and future neighbours.
     pub fn set_rekey_interval(&mut self, interval: Duration) {
         self.told.rekey_interval = Some(interval);
         self.each(self.now, |station| station.set_rekey_interval(interval));
     }
 
-    /// As [`Station::set_session_frames`], for each neighbour, and for those that come.
+    /// As [`Station::set_session_frames`], for present and future neighbours.
     pub fn set_session_frames(&mut self, frames: u32) {
         self.told.session_frames = Some(frames);
         self.each(self.now, |station| station.set_session_frames(frames));
     }
 
-    /// As [`Station::expects`], of the neighbour that it names.
+    /// As [`Station::expects`], for the neighbour that the frame names.
     pub fn expects(&self, frame: &[u8]) -> bool {
         let named = self.addressee(frame).ok();
         named.is_some_and(|place| self.neighbours[place].station.expects(frame))
@@ -664,7 +665,7 @@ impl Hub {
         Some(self.neighbours[place].station.frame())
     }
 
-    /// As [`Station::close`], of each neighbour.
+    /// As [`Station::close`], for each neighbour.
     pub fn close(&mut self, now: Time) {
         self.each(now, |station| station.close(now));
     }
@@ -687,7 +688,7 @@ impl Hub {
     }
 }
 
-/// How many neighbours there are, and that no two have one number.
+/// Checks the number of neighbours, and that no two have the same number.
 fn check_ids(config: &HubConfig) -> Result<(), ConfigError> {
     let count = config.neighbours.len();
     if !(1..=HUB_NEIGHBOURS_MAX).contains(&count) {
@@ -703,7 +704,7 @@ fn check_ids(config: &HubConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// What the station for a neighbour is told, which has so much of the memory.
+/// The configuration of a neighbour's station, with its share of the memory.
 fn pairwise(
     config: &StationConfig,
     peer: StationId,
@@ -725,7 +726,7 @@ fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {
     table(&config.neighbours, &config.own)
 }
 
-/// Who has which addresses.
+/// Builds the table of networks.
 pub(crate) fn table(
     neighbours: &[(StationId, Vec<IpNet>)],
     own: &[IpAddr],

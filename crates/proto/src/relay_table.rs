@@ -1,4 +1,5 @@
-//! Relays that combine packets of different flows, as files spell them: nodes', scenarios', plans'.
+//! The settings of relays that combine packets of different flows, in configurations, scenarios and
+//! plans.
 
 use core::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::relay_station::setting;
 
 /// A table of a relay that may send two packets of different flows as one frame (CATWOMAN). A
 /// preset, and what is different from it.
-// Flat, as the table of a file is: in groups its keys could not be told from unknown ones.
+// Flat, like the table in a file: serde could not reject unknown keys beside flattened groups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelayTable {

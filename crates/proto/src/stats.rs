@@ -1,7 +1,7 @@
-//! Counters of a station: what operators watch and experiments record.
+//! Counters of a station, which operators monitor and experiments record.
 
-/// A struct of counters, and a list of their names with what their comments say: whoever shows a
-/// counter shows its description, and there is one home for both.
+/// Defines a struct of counters, and a list of their names with their doc comments, so that a
+/// counter's description is written once and shown wherever the counter is.
 #[macro_export]
 macro_rules! counters {
     (
@@ -16,7 +16,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// What each counter is, in the order of the fields.
+            /// The description of each counter, in the order of the fields.
             pub const DESCRIPTIONS: &'static [$crate::stats::Described] = &[$(
                 $crate::stats::Described {
                     name: stringify!($field),
@@ -25,9 +25,9 @@ macro_rules! counters {
                 },
             )*];
 
-            /// Takes the counters of another one in: counts add up, and of what is no count the
+            /// Adds the counters of another station: counts are summed, and of other values the
             /// larger is kept.
-            #[allow(dead_code)] // Not everything that is counted is ever put together.
+            #[allow(dead_code)] // Not all structs of counters are ever joined.
             $visibility fn join(&mut self, other: &Self) {
                 $($crate::stats::Join::join(&mut self.$field, other.$field);)*
             }
@@ -35,23 +35,23 @@ macro_rules! counters {
     };
 }
 
-/// What there is to say of a counter.
+/// Description of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Described {
     /// Its name.
     pub name: &'static str,
-    /// What it counts.
+    /// The description.
     pub text: &'static str,
-    /// It counts something since the start, and never falls; else it was measured last.
+    /// It counts since the start, and never decreases; otherwise it is the latest measurement.
     pub is_count: bool,
 }
 
-/// Values of several stations that become one.
+/// Values of several stations that are combined.
 pub trait Join {
-    /// Such a value counts something.
+    /// Whether such a value is a count.
     const IS_COUNT: bool;
 
-    /// Takes the value of another station in.
+    /// Adds the value of another station.
     fn join(&mut self, other: Self);
 }
 

@@ -1,4 +1,4 @@
-//! What a node did between two looks: rates and ratios of the time since the last one.
+//! What a node did between two status queries: rates and ratios since the last one.
 
 use std::collections::BTreeMap;
 
@@ -7,48 +7,48 @@ use serde::{Deserialize, Serialize};
 
 use super::{OverheadStatus, RepairStatus, Status};
 
-/// What has changed since an earlier look.
+/// Changes since an earlier status.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Since {
-    /// How long ago that was, seconds.
+    /// How long ago that was, in seconds.
     pub span_s: f64,
-    /// Packets handed to the host, bits per second.
+    /// Packets handed to the host, in bit/s.
     pub received_bps: f64,
-    /// Packets taken from the host, bits per second.
+    /// Packets taken from the host, in bit/s.
     pub sent_bps: f64,
-    /// Losses repaired, and losses that were not, in that time.
+    /// Losses repaired, and losses not repaired, in that time.
     pub repair: RepairStatus,
-    /// What was sent beyond the packets in that time.
+    /// What was sent in addition to the packets in that time.
     pub overhead: OverheadStatus,
     /// Peers of a hub.
     pub peers: Vec<PeerSince>,
-    /// By how much each count has grown, per second.
+    /// Growth of each counter per second.
     pub counts_per_s: BTreeMap<String, f64>,
 }
 
-/// What a peer of a hub has sent and been sent.
+/// What a peer of a hub has sent, and was sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct PeerSince {
-    /// Number of the station.
+    /// Its station number.
     pub station: u16,
-    /// Packets that it has sent here, bits per second.
+    /// Packets received from it, in bit/s.
     pub received_bps: f64,
-    /// Packets for it, bits per second.
+    /// Packets sent to it, in bit/s.
     pub sent_bps: f64,
 }
 
 impl Since {
-    /// By how much a count has grown, per second.
+    /// Growth of a counter per second.
     pub fn count_per_s(&self, name: &str) -> f64 {
         self.counts_per_s.get(name).copied().unwrap_or_default()
     }
 }
 
 impl Status {
-    /// What has changed since an earlier status of the same run; none of another one.
+    /// Changes since an earlier status of the same run; `None` for another run.
     pub fn since(&self, earlier: &Status) -> Option<Since> {
         let span_s = self.uptime_s - earlier.uptime_s;
-        // Nodes in containers may all have one number.
+        // Nodes in containers may all have the same process id.
         let is_same = (self.pid, &self.name) == (earlier.pid, &earlier.name);
         if !is_same || span_s.is_nan() || span_s <= 0.0 {
             return None;
@@ -58,7 +58,7 @@ impl Status {
             count(self).saturating_sub(count(earlier))
         };
         let bps = |bytes: u64| 8.0 * bytes as f64 / span_s;
-        // All that the two ratios are made of.
+        // Everything that the two ratios depend on.
         let stats = Stats {
             packets_accepted: grown("packets_accepted"),
             bytes_accepted: grown("bytes_accepted"),
@@ -105,7 +105,7 @@ impl Status {
         self.peers.iter().filter_map(|peer| since(peer.station)).collect()
     }
 
-    /// The value of a count.
+    /// The value of a counter.
     pub fn count(&self, name: &str) -> Option<u64> {
         self.counters.iter().find(|counter| counter.name == name)?.value.as_u64()
     }
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// A clean start that has long passed says nothing of what is wrong now.
+    /// A clean start long ago must not hide what is wrong now.
     #[test]
     fn what_has_changed_is_told_apart_from_what_was_before() {
         let before = Stats {
@@ -169,7 +169,7 @@ mod tests {
         assert!(!since.counts_per_s.contains_key("rate_bps"), "it is no count");
         let peers = [PeerSince { station: 4, received_bps: 4_000.0, sent_bps: 0.0 }];
         assert_eq!(since.peers, peers);
-        // Neither another run nor the same moment.
+        // `None` for the same moment, and for another run.
         assert_eq!(later.since(&later), None);
         assert_eq!(later.since(&Status { pid: 8, ..earlier.clone() }), None);
         assert_eq!(later.since(&Status { name: "other".into(), ..earlier }), None);

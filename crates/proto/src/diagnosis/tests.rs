@@ -4,7 +4,7 @@ const PEER: StationId = StationId(2);
 const AT: &str = "192.0.2.2:4242";
 const ELSEWHERE: &str = "198.51.100.9:4242";
 
-/// A peer of which nothing is known.
+/// A peer about which nothing is known.
 fn view() -> PeerView {
     PeerView {
         id: PEER,
@@ -34,13 +34,13 @@ fn at(seconds: u64) -> Time {
     Time::from_millis(1000 * seconds)
 }
 
-/// What is said then, of a peer that is taken to be at [`AT`].
+/// The lines reported, for a peer that is assumed to be at [`AT`].
 fn lines(watch: &mut Watch<&'static str>, now: Time, view: &PeerView) -> Vec<String> {
     let lines = watch.check(now, core::slice::from_ref(view), 20, |_| Some(AT));
     lines.iter().map(ToString::to_string).collect()
 }
 
-/// The line after five seconds in which this was rejected, so often and from there.
+/// The line after five seconds in which this was rejected, this often and from these addresses.
 fn told(rejected: &[(&'static str, Unopened, u64)], view: &PeerView) -> String {
     let mut watch = watch();
     for &(from, what, frames) in rejected {
@@ -194,7 +194,7 @@ fn each_line_is_about_what_was_seen_since_the_one_before() {
     assert!(later[0].starts_with("no session with station 2 for 65 s: no answer from"));
 }
 
-/// A daemon that begins a moment before its peer is told once that nobody listens there.
+/// A daemon that starts a moment before its peer is told once that nobody listens there.
 #[test]
 fn what_the_network_said_long_ago_is_no_cause() {
     let mut watch = watch();
@@ -233,7 +233,7 @@ fn a_peer_that_comes_and_goes_does_not_fill_the_log() {
             lines(&mut watch, at(second), &view).len()
         })
         .sum();
-    // A line and its end, every REST at most.
+    // At most a line and its end per REST.
     assert!(said <= 2 * 600 / REST.as_secs() as usize, "{said}");
 }
 
@@ -267,7 +267,7 @@ fn keys_that_do_not_go_together_are_told_with_what_is_seen_of_them() {
     ] {
         let mut watch = watch();
         (0..3).for_each(|_| watch.note_rejected(ELSEWHERE, what, |at| at == AT));
-        // Frames under a secret that this station has lost are no news beside it.
+        // Frames under a secret that this station has lost do not matter beside it.
         watch.note_rejected(ELSEWHERE, Unopened::Sealed, |at| at == AT);
         (0..9).for_each(|_| watch.note_rejected(AT, Unopened::OtherSecret { names }, |_| true));
         let lines = watch.check(Time::ZERO + PATIENCE, &[view()], 50, |_| Some(AT));

@@ -11,10 +11,10 @@ use crate::error::ConfigError;
 use crate::memory;
 
 impl Hub {
-    /// Takes over who the neighbours are, and who has which addresses. The stations of those that
-    /// stay go on as they are, with their sessions, queues and windows; of what is told of the
-    /// station only the keys of those that come count, and its memory: they have parts of what is
-    /// free of it. `entropy` is 32 bytes of fresh randomness.
+    /// Replaces the neighbours and the networks of each. The stations of neighbours that stay keep
+    /// their sessions, queues and windows. Of the given station configuration, only the keys of new
+    /// neighbours and the memory are used: new neighbours share the memory that is free. `entropy`
+    /// is 32 bytes of fresh randomness.
     ///
     /// # Errors
     /// As [`new`](Self::new); or not enough of the memory is free. Nothing has changed then.
@@ -39,7 +39,7 @@ impl Hub {
                 self.neighbours.push(from.swap_remove(at));
             }
         }
-        // What is left is of those that go.
+        // What is left belongs to those that leave.
         staying.iter().for_each(|gone| self.gone.join(&gone.station.stats().without_gauges()));
         self.networks = networks;
         self.icmp_errors.set_own(&config.own);
@@ -54,7 +54,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The neighbours that are not there yet.
+    /// The new neighbours.
     fn make_coming(
         &self,
         config: &HubConfig,
@@ -76,8 +76,8 @@ impl Hub {
             entropy.fill_bytes(&mut seed);
             let clocks = self.told.clock.clocks(now);
             let mut neighbour = Neighbour::new(&config.station, (id, share), seed, clocks)?;
-            // What is known of the channel, and what the driver told the others of the path, hold
-            // for it as well.
+            // What is known about the channel, and what the driver has set for the others, applies
+            // to it too.
             neighbour.station.set_air_shared(self.channel.is_shared());
             if let Some(lens) = self.told.path_lens {
                 neighbour.station.find_path_mtu(now, lens);

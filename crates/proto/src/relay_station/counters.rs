@@ -1,8 +1,8 @@
-//! What a relay counts: what it combined and took apart, and what it did not pass on.
+//! Counters of a relay: what it combined and decoded, and what it did not forward.
 
 use super::RelayStation;
 
-/// Packets that were not passed on, and frames that were of no use.
+/// Counts of packets that were not forwarded or delivered, and of useless frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drops {
     pub(super) unrouted: u64,
@@ -14,7 +14,7 @@ pub(super) struct Drops {
     pub(super) malformed: u64,
     pub(super) forged: u64,
     pub(super) replayed: u64,
-    /// These were passed on, and should perhaps not have been.
+    /// These were delivered nevertheless, with a tag that nothing checked.
     pub(super) unnamed: u64,
 }
 
