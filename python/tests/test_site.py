@@ -335,6 +335,17 @@ def test_what_is_no_full_run_of_this_code_ends_with_an_error(
     assert CliRunner().invoke(app, [asked[0], *asked[2:]]).exit_code == 0
 
 
+def test_docstrings_that_are_reworded_are_no_change(checkout: Path) -> None:
+    (experiment,) = find(checkout / "experiments")
+    file = checkout / "python" / "corridor" / "models" / "tcp_nc.py"
+    text = file.read_text()
+    docstring = text[: text.index('"""', 3)]
+    file.write_text(text.replace(docstring, f"{docstring} In other words."))
+    assert since(experiment).files == ()
+    file.write_text(text.replace("return ", "return 0 or ", 1).replace(docstring, '"""Words.'))
+    assert since(experiment).files == ("python/corridor/models/tcp_nc.py",)
+
+
 def test_fewer_replications_than_asked_for_are_no_full_run(checkout: Path) -> None:
     folder = checkout / "experiments" / "kim-fig05"
     settings = folder / "experiment.toml"

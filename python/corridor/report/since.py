@@ -23,6 +23,7 @@ ASIDE = ("corridor", "corridor.plot", "corridor._progress", "corridor._lazy", "c
 RUNS = ("corridor.sim", "corridor.study.findings")
 #: Keys of an experiment's description that can change its result.
 _MOVES = ("runner", "parameters", "plans")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _COMMENT = re.compile(r"^[+-]\s*($|//|#(?!!?\[))")
 
 
@@ -32,7 +33,7 @@ class Since:
 
     #: The recorded commit; empty if nothing was recorded.
     commit: str
-    #: Files with changes other than to comments, relative to the checkout.
+    #: Files with changes other than to comments and docstrings, relative to the checkout.
     files: tuple[str, ...] = ()
     #: Why changes are unknown; empty if they are known.
     unknown: str = ""
@@ -76,8 +77,9 @@ class Since:
 def since(experiment: Experiment) -> Since:
     """Return the changes since an experiment was recorded, in the checkout it is in.
 
-    Compares files in the work tree, committed or not. Files with changes only to comments are left
-    out; of the experiment's description, its runner, parameters and plans count.
+    Compares files in the work tree, committed or not. Files with changes only to comments or
+    docstrings are left out; of the description of the experiment, only its runner, parameters and
+    plans count.
     """
     recorded = result(experiment)
     if recorded is None:
@@ -100,6 +102,7 @@ def since(experiment: Experiment) -> Since:
         if paths:
             text = _git(top, "diff", "--no-color", "-U0", *options, commit, "--", *paths)
             changed += _changed(text or "")
+    changed = [path for path in changed if not _is_reworded(top, commit, path)]
     untracked = _git(top, "ls-files", "--others", "--exclude-standard", "--", *files) or ""
     changed += untracked.splitlines()
     if _moved(experiment, top, commit):
@@ -199,6 +202,23 @@ def _changed(diff: str) -> list[str]:
         elif line.startswith(("+", "-")) and not _COMMENT.match(line):
             files[name] = True
     return [name for name, is_more in files.items() if is_more]
+
+
+def _is_reworded(top: Path, commit: str, path: str) -> bool:
+    """Return whether a Python file has the same code as in a commit, but for its docstrings."""
+    before = _git(top, "show", f"{commit}:{path}") if path.endswith((".py", ".pyi")) else None
+    if before is None:
+        return False
+    return _code(before) == _code((top / path).read_text(encoding="utf-8"))
+
+
+def _code(text: str) -> str:
+    """Return the syntax tree of Python code without docstrings, as text."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)
 
 
 def _moved(experiment: Experiment, top: Path, commit: str) -> bool:
