@@ -147,7 +147,10 @@ mod tests {
         let refusal = |settings: &Settings| read(&path, settings).unwrap_err().to_string();
         let other = Settings { build: "b2".to_owned(), ..settings() };
         let said = refusal(&other);
-        assert!(said.contains("tunnel.json: build = \"b1\": expected \"b2\""), "{said}");
+        assert!(
+            said.contains("tunnel.json: cannot resume: build = \"b1\": expected \"b2\""),
+            "{said}"
+        );
         let said = refusal(&Settings { repeats: 4, ..settings() });
         assert!(said.contains("repeats = 3: expected 4"), "{said}");
         let said = refusal(&Settings { only: Vec::new(), ..settings() });
