@@ -147,7 +147,7 @@ void Indicate(uint32_t node, McpsDataIndicationParams params, Ptr<Packet> packet
     }
 }
 
-// Acknowledgements have 5 bytes.
+// Acknowledgments have 5 bytes.
 void Sending(Ptr<const Packet> frame)
 {
     g_transmissions += Measured() && frame->GetSize() > 5;

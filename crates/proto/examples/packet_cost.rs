@@ -1,5 +1,5 @@
 //! What packets of TCP cost on their way through two stations in window mode, without losses: a
-//! bulk transfer one way and its acknowledgements the other, windows clamped, headers compressed.
+//! bulk transfer one way and its acknowledgments the other, windows clamped, headers compressed.
 //!
 //! ```text
 //! cargo build --release -p corridor-proto --example packet_cost
