@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 
 TOP = Path(__file__).resolve().parents[2]
 
-#: Microseconds: a backoff unit, a CCA, a turnaround, an acknowledgement.
+#: Microseconds: a backoff unit, a CCA, a turnaround, an acknowledgment.
 UNIT, LOOK, TURN, ACK = 320, 128, 192, 352
 #: Frames on the air, 32 us a byte: preamble and length, header and check sequence, packet.
 DATA, REPLY = 32 * (6 + 11 + 114), 32 * (6 + 11 + 20)
@@ -56,8 +56,8 @@ ack_bytes = 20
 def begins(at: int = 0, exponent: int = 3, share: float = 1.0) -> Iterator[tuple[int, float]]:
     """Yield when a node's reply may begin after the end of the frame, and the probability.
 
-    Its acknowledgement of the frame is on the air one turnaround later. The node's backoff runs
-    meanwhile; it then senses its own acknowledgement as a busy channel and backs off anew, twice as
+    Its acknowledgment of the frame is on the air one turnaround later. The node's backoff runs
+    meanwhile; it then senses its own acknowledgment as a busy channel and backs off anew, twice as
     long; the fifth time it gives up.
     """
     is_spoken = range(TURN, TURN + ACK)

@@ -169,7 +169,7 @@ def frame_overhead_us(slot: float, window: int) -> float:
     backoff = slot * window / 2
     # MAC header, LLC and SNAP, frame check sequence.
     headers = 8 * (24 + 8 + 4) / rate
-    # An acknowledgement has 14 bytes, service and tail 22 bits, a symbol 48 bits in 4 us.
+    # An acknowledgment has 14 bytes, service and tail 22 bits, a symbol 48 bits in 4 us.
     acknowledgement = preamble + 4 * np.ceil((8 * 14 + 22) / 48) + extension
     return float(difs + backoff + preamble + extension + headers + sifs + acknowledgement)
 

@@ -63,7 +63,7 @@ def test_eq8_holds_with_fewer_acknowledgements(p: float, acked: int) -> None:
 
 
 def test_every_second_acknowledgement_slows_as_in_ns2() -> None:
-    """Reno in ns-2.35 with delayed acknowledgements has 0.0534 in place of 0.0688, and so on."""
+    """Reno in ns-2.35 with delayed acknowledgments has 0.0534 in place of 0.0688, and so on."""
     p = tcp.end_to_end_erasure([0.005, 0.015, 0.025])
     slower = tcp.throughput(p, 0.8, acked=2) / tcp.throughput(p, 0.8)
     assert slower == pytest.approx(

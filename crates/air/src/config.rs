@@ -40,7 +40,7 @@ pub struct MediumConfig {
     pub mode: Duplex,
     /// PHY rate in bit/s, 1 or more.
     pub rate_bps: u64,
-    /// Airtime of every frame besides its own bits (preamble, spacing, acknowledgement), at most
+    /// Airtime of every frame besides its own bits (preamble, spacing, acknowledgment), at most
     /// [`MAX_SPAN`].
     pub overhead: Duration,
     /// Delay between the end of the airtime and the delivery, at most [`MAX_SPAN`].

@@ -27,7 +27,7 @@
 //!    propagation delay.
 //! 6. *Retry.* If the addressed station did not hear it and its link allows retransmissions, the
 //!    frame stays at the head of the queue and contends again. The sender learns this at no cost:
-//!    link-layer acknowledgements take airtime only as part of [`MediumConfig::overhead`].
+//!    link-layer acknowledgments take airtime only as part of [`MediumConfig::overhead`].
 //!
 //! What is not modelled: collisions, capture, and a station that misses a frame because it is
 //! sending when the frame arrives (possible only with a propagation delay).

@@ -1,5 +1,5 @@
-//! `corridor check-config`: reads a configuration file, and does nothing else; or says what one
-//! may hold.
+//! `corridor check-config`: checks a configuration file, and does nothing else; or prints which
+//! keys one may contain.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use corridor_node::NodeConfig;
 
 use crate::exit::{Exit, print, report_node, warn};
 
-/// What stands before the keys in docs/configuration.md.
+/// Text before the keys in docs/configuration.md.
 const PREFACE: &str = "\
 # Configuration of a node
 
@@ -36,7 +36,7 @@ pub struct Arguments {
     schema: bool,
 }
 
-/// Says whether a configuration file is sound, or what one may hold.
+/// Checks a configuration file, or prints which keys one may contain.
 pub fn check_config(arguments: &Arguments) -> Exit {
     match &arguments.file {
         Some(file) => check(file),

@@ -1,4 +1,4 @@
-//! The `corridor` command: reads its arguments, and leaves the rest to the verbs.
+//! The `corridor` command: parses arguments, and calls the commands' modules.
 #![forbid(unsafe_code)]
 
 #[cfg(not(feature = "lab"))]
@@ -41,7 +41,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Environment variable with a filter for the log, as `debug` or `corridor_node=trace`.
+/// Environment variable with a log filter, such as `debug` or `corridor_node=trace`.
 const LOG_VARIABLE: &str = "CORRIDOR_LOG";
 
 /// Network coding tunnel for lossy wireless links.
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Logs to the standard error output; `CORRIDOR_LOG` goes before `-v` and `-q`.
+/// Logs to standard error; `CORRIDOR_LOG` overrides `-v` and `-q`.
 fn start_log(args: &LogArgs) {
     let level = match i16::from(args.verbose) - i16::from(args.quiet) {
         ..=-2 => "error",
@@ -122,7 +122,7 @@ fn start_log(args: &LogArgs) {
         1 => "debug",
         2.. => "trace",
     };
-    // Libraries below us are of interest only when everything is.
+    // Messages of libraries are shown only at the most verbose level.
     let default = match level {
         "debug" => "warn,corridor=debug,corridor_node=debug,corridor_lab=debug",
         level => level,
@@ -137,7 +137,7 @@ fn start_log(args: &LogArgs) {
         .with_ansi(colour)
         .with_target(false)
         .without_time()
-        // A terminal that is gone must not end a node.
+        // A closed terminal must not end a node.
         .log_internal_errors(false);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

@@ -1,5 +1,5 @@
-//! `corridor completions` and `corridor man`: what packages install beside the binary. Both come
-//! from the same description of the arguments as `--help`.
+//! `corridor completions` and `corridor man`: what packages install besides the binary. Both are
+//! generated from the same description of the arguments as `--help`.
 
 use std::io;
 use std::path::PathBuf;
@@ -72,9 +72,9 @@ pub fn man(arguments: &ManArguments, command: Command) -> Exit {
     }
 }
 
-/// The page of the command itself, without those of its verbs.
+/// The page of the command itself, without those of its subcommands.
 fn page(command: Command) -> io::Result<String> {
-    // As the pages of a directory have it: `help` has none.
+    // As in the directory of pages, where `help` has none.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut text = Vec::new();

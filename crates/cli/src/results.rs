@@ -1,4 +1,4 @@
-//! `corridor results`: files of results that `corridor sim run` has left.
+//! `corridor results`: result files of `corridor sim run`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ enum ResultsVerb {
     Columns,
 }
 
-/// What stands before the columns in docs/results.md.
+/// Text before the columns in docs/results.md.
 const PREFACE: &str = "\
 # Columns of results
 
@@ -92,7 +92,7 @@ enum Failure {
     Write { path: PathBuf, source: std::io::Error },
 }
 
-/// Opens a directory of results for a plan, and says what of it cannot be read.
+/// Opens a results directory for a plan, and reports what in it cannot be read.
 ///
 /// # Errors
 /// As [`Store::open`]; [`ResultsError::NoParquet`].

@@ -1,4 +1,4 @@
-//! `corridor status`: asks running nodes how they are.
+//! `corridor status`: queries running nodes.
 
 mod layout;
 mod prometheus;
@@ -18,13 +18,13 @@ use serde_json::Value;
 use crate::exit::Exit;
 use layout::Layout;
 
-/// Time between two looks.
+/// Refresh interval of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a node may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest answer that is read, bytes.
 const ANSWER_LEN_MAX: u64 = 1 << 20;
-/// Moves to the upper left corner; erases what is left of a line; erases what is below.
+/// Moves to the upper left corner; erases the rest of a line; erases everything below.
 const HOME: &str = "\x1b[H";
 const END_LINE: &str = "\x1b[K\n";
 const END_SCREEN: &str = "\x1b[J";
@@ -50,7 +50,7 @@ pub struct Arguments {
     counters: bool,
 }
 
-/// Why a node does not say how it is.
+/// Why a node's status is unknown.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(
@@ -60,7 +60,7 @@ enum Trouble {
     )]
     NotRunning {
         name: String,
-        /// Names of nodes that run, if any does.
+        /// Names of running nodes, if there are any.
         others: Option<String>,
     },
     #[error("no node is running: no control socket in {}", control_directory().display())]
@@ -72,7 +72,7 @@ enum Trouble {
     Permission { what: std::path::PathBuf },
     #[error("{name} does not respond: {why}")]
     NoAnswer { name: String, why: String },
-    /// Nobody reads any more what is printed.
+    /// Standard output was closed.
     #[error("cannot write to standard output: {0}")]
     Print(io::Error),
 }
@@ -82,14 +82,14 @@ impl Trouble {
         match self {
             Trouble::NotRunning { .. } | Trouble::NoneRunning => Exit::NotRunning,
             Trouble::Permission { .. } => Exit::PermissionDenied,
-            // As `corridor status --watch | head` ends it.
+            // `corridor status --watch | head` ends like this.
             Trouble::Print(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Success,
             Trouble::NoAnswer { .. } | Trouble::Print(_) => Exit::Failure,
         }
     }
 }
 
-/// Shows how nodes are.
+/// Shows the status of nodes.
 pub fn status(arguments: &Arguments) -> Exit {
     let shown = if arguments.watch { watch(arguments) } else { show_once(arguments) };
     match shown {
@@ -146,7 +146,7 @@ fn watch(arguments: &Arguments) -> Result<(), Trouble> {
     }
 }
 
-/// What has changed since the same node was asked `before`; none the first time.
+/// What has changed since the same node answered `before`; none the first time.
 fn since(status: &Status, before: &[Status]) -> Option<Since> {
     before.iter().find_map(|earlier| status.since(earlier))
 }
@@ -158,7 +158,7 @@ fn to_json(arguments: &Arguments, mut statuses: Vec<Value>) -> Value {
     }
 }
 
-/// The answers for people; `before`: what was answered when this was asked last.
+/// The answers for people; `before`: the previous answers.
 fn to_text(arguments: &Arguments, nodes: &[Status], before: &[Status]) -> String {
     let layout = Layout::for_stdout(arguments.counters);
     let texts = nodes.iter().map(|status| layout.text(status, since(status, before).as_ref()));
@@ -178,8 +178,8 @@ fn print(text: &str) -> Result<(), Trouble> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Trouble::Print)
 }
 
-/// Asks the node of this name, or all that run. Their names, and their statuses as they gave them.
-/// That one of all does not answer is told, and the others are shown.
+/// Queries the node with this name, or all running nodes. Returns their names and statuses. If one
+/// of all nodes does not answer, that is reported, and the others are shown.
 fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
     if let Some(name) = name {
         let status = ask(name).map_err(|trouble| match trouble {
@@ -192,7 +192,7 @@ fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
     for name in names()? {
         match ask(&name) {
             Ok(status) => answers.push((name, status)),
-            // Left behind, or ended just now.
+            // Left behind, or just ended.
             Err(Trouble::NotRunning { .. }) => {}
             Err(trouble @ Trouble::NoAnswer { .. }) => {
                 if let Some(before) = mute.replace(trouble) {
@@ -213,7 +213,7 @@ fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
     }
 }
 
-/// Names of the nodes that run.
+/// Names of the running nodes.
 fn running() -> Option<String> {
     let mut names = names().ok()?;
     names.retain(|name| UnixStream::connect(control_socket(name)).is_ok());
@@ -236,7 +236,7 @@ fn names() -> Result<Vec<String>, Trouble> {
     Ok(names)
 }
 
-/// Asks a node for its status.
+/// Queries a node for its status.
 fn ask(name: &str) -> Result<Value, Trouble> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {

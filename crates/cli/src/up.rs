@@ -6,7 +6,7 @@ use corridor_node::{NodeConfig, RunOptions};
 
 use crate::exit::{Exit, report_node};
 
-/// What signals do, below the help and in the manual page.
+/// Effects of signals, below the help and in the manual page.
 const SIGNALS: &str = "\
 Signals: SIGTERM and SIGINT notify the peers and stop the node; SIGHUP reloads the configuration \
 file; SIGUSR1 writes --stats-file";
@@ -22,7 +22,7 @@ pub struct Arguments {
     stats_file: Option<PathBuf>,
 }
 
-/// Runs a node until it is told to stop.
+/// Runs a node until it is asked to stop.
 pub fn up(arguments: &Arguments) -> Exit {
     let options = RunOptions {
         stats_file: arguments.stats_file.clone(),

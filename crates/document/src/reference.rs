@@ -1,4 +1,4 @@
-//! The reference of a kind of file, for people: a section for each table, a line for each key.
+//! The reference of a kind of file, for people: a section per table, a line per key.
 
 use crate::schema::{Key, Schema, Table};
 
@@ -14,7 +14,7 @@ pub(crate) fn markdown(schema: &Schema) -> String {
     text
 }
 
-/// The section of a table, and those of the tables in it; keys of one type are listed once.
+/// The section of a table, and those of the tables in it; keys of the same type are listed once.
 fn describe<'a>(key: &'a Key, described: &mut Vec<&'a Table>, text: &mut String) {
     let Some(table) = &key.table else { return };
     *text += &section(table, key);

@@ -64,7 +64,7 @@ impl Outcomes {
         outcomes
     }
 
-    /// A station's MAC has finished with a frame. Broadcasts have no acknowledgement and are not
+    /// A station's MAC has finished with a frame. Broadcasts have no acknowledgment and are not
     /// counted.
     pub(crate) fn count(
         &mut self,

@@ -42,7 +42,7 @@ pub struct TcpView {
     end: usize,
     /// Sequence number of its first byte.
     pub sequence: u32,
-    /// Acknowledgement number: the number after the last byte that its sender has received.
+    /// Acknowledgment number: the number after the last byte that its sender has received.
     pub ack: u32,
     /// The window field, unscaled.
     pub window: u16,
@@ -103,12 +103,12 @@ impl TcpView {
         self.flags[0] & RST != 0
     }
 
-    /// Whether its acknowledgement number is valid.
+    /// Whether its acknowledgment number is valid.
     pub fn is_ack(&self) -> bool {
         self.flags[0] & ACK != 0
     }
 
-    /// Whether it opens a connection whose acknowledgements shall count congestion marks.
+    /// Whether it opens a connection whose acknowledgments shall count congestion marks.
     pub fn asks_for_accurate_ecn(&self) -> bool {
         let [flags, before] = self.flags;
         flags & (SYN | ACK | ECE_CWR) == SYN | ECE_CWR && before & FLAGS_BEFORE != 0
@@ -238,7 +238,7 @@ impl Options {
     }
 }
 
-/// A pure acknowledgement (RFC 3168, Section 6.1.4): it has no data.
+/// A pure acknowledgment (RFC 3168, Section 6.1.4): it has no data.
 #[derive(Clone, Copy, Debug)]
 pub struct PureAck {
     /// Its sender.
@@ -247,7 +247,7 @@ pub struct PureAck {
     pub to: End,
     /// Sequence number of its first byte.
     pub sequence: u32,
-    /// Acknowledgement number: the number after the last byte that its sender has received.
+    /// Acknowledgment number: the number after the last byte that its sender has received.
     pub ack: u32,
     /// The window field, unscaled.
     pub window: u16,

@@ -2,7 +2,7 @@
 
 /// The sequence number.
 pub const SEQUENCE_AT: usize = 4;
-/// The acknowledgement number.
+/// The acknowledgment number.
 pub const ACK_AT: usize = 8;
 /// The [flags]; the upper half of the preceding byte is the header length.
 pub const FLAGS_AT: usize = 13;
@@ -21,7 +21,7 @@ pub mod flags {
     pub const RST: u8 = 0x04;
     /// Deliver immediately.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number is valid.
+    /// The acknowledgment number is valid.
     pub const ACK: u8 = 0x10;
     /// The urgent pointer is valid.
     pub const URG: u8 = 0x20;

@@ -170,13 +170,13 @@ impl PacketView {
         self.flags
     }
 
-    /// Whether it is a pure TCP acknowledgement, which carries no other information.
+    /// Whether it is a pure TCP acknowledgment, which carries no other information.
     #[inline]
     pub fn is_pure_ack(&self) -> bool {
         u32::from(self.payload) == self.len && self.flags & !(PSH | ECE | CWR) == ACK
     }
 
-    /// Whether it may be reordered: pure TCP acknowledgements, UDP datagrams, and ICMP.
+    /// Whether it may be reordered: pure TCP acknowledgments, UDP datagrams, and ICMP.
     #[inline]
     pub fn tolerates_reordering(&self) -> bool {
         let is_loose = matches!(self.protocol, protocol::ICMP | protocol::UDP | protocol::ICMPV6);

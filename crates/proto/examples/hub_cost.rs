@@ -1,5 +1,5 @@
-//! What frames of a hub cost whose own rate holds them back, while packets wait for all of its
-//! neighbours: to make them, to fire timers, and to find out when to do that again.
+//! What frames cost at a hub whose own rate limits it, while packets wait for all of its
+//! neighbours: to build them, to handle timers, and to find the next timer.
 //!
 //! ```text
 //! cargo build --release -p corridor-proto --example hub_cost
@@ -40,7 +40,7 @@ fn address(at: usize) -> [u8; 4] {
     [10, 9, (at / 250) as u8, (at % 250) as u8 + 2]
 }
 
-/// A hub, its neighbours, and how long the hub took for what.
+/// A hub, its neighbours, and how long the hub took for each task.
 struct Star {
     hub: Hub,
     leaves: Vec<Station>,
@@ -80,7 +80,7 @@ impl Star {
         }
     }
 
-    /// The hub is driven until then as a daemon does it, and neighbours answer once.
+    /// Drives the hub until then as a daemon does; neighbours answer once.
     fn run(&mut self, until: Time) {
         let Star { hub, leaves, now, frames, wakes, took } = self;
         let mut frame = Vec::with_capacity(2_000);
@@ -97,7 +97,7 @@ impl Star {
                     break;
                 }
                 *frames += 1;
-                // No other opens it.
+                // No other station can open it.
                 for leaf in leaves.iter_mut() {
                     leaf.handle_frame(*now, &frame);
                 }

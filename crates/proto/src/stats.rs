@@ -108,9 +108,9 @@ counters! {
         pub packets_stale: u64,
         /// Packets marked at ingress (ECN) to signal congestion to their flow.
         pub packets_marked: u64,
-        /// Window mode: TCP acknowledgements delivered with a reduced receive window.
+        /// Window mode: TCP acknowledgments delivered with a reduced receive window.
         pub windows_clamped: u64,
-        /// Acknowledgements generated to offer a TCP sender a larger window.
+        /// Acknowledgments generated to offer a TCP sender a larger window.
         pub window_updates_sent: u64,
         /// Times the rate was lowered to test whether this station causes the queue on the path.
         pub rate_drains: u64,
@@ -188,11 +188,11 @@ counters! {
         /// Window mode: repair symbols sent that the receiver reported as spurious: nothing they
         /// could repair was missing.
         pub repairs_spurious: u64,
-        /// Times the encoder's acknowledgement timer expired.
+        /// Times the encoder's acknowledgment timer expired.
         pub encoder_timeouts: u64,
-        /// Acknowledgements sent in frames of their own.
+        /// Acknowledgments sent in frames of their own.
         pub ack_frames_sent: u64,
-        /// Acknowledgements piggybacked on other frames.
+        /// Acknowledgments piggybacked on other frames.
         pub acks_piggybacked: u64,
         /// Handshake and report frames sent.
         pub control_frames_sent: u64,

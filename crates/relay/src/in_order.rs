@@ -14,7 +14,7 @@
 //!
 //! The sequence numbers are TCP's own, so nothing is added to packets, and a packet of another
 //! flow, or one dropped by a queue, makes a gap only in its own connection. Everything that is not
-//! a segment with data passes at once: datagrams, acknowledgements.
+//! a segment with data passes at once: datagrams, acknowledgments.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};

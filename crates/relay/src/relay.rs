@@ -132,7 +132,7 @@ impl Relay {
         })
     }
 
-    /// The same without MAC acknowledgements: with [`RelayConfig::resend`], everything that
+    /// The same without MAC acknowledgments: with [`RelayConfig::resend`], everything that
     /// neighbours do not report is retransmitted.
     #[must_use]
     pub fn unacknowledged(mut self) -> Self {

@@ -534,7 +534,7 @@ pub enum RtoKind {
 }
 
 impl TcpVariant {
-    /// Whether its sender uses selective acknowledgements.
+    /// Whether its sender uses selective acknowledgments.
     pub fn uses_sack(self) -> bool {
         matches!(self, TcpVariant::Sack | TcpVariant::Cubic)
     }

@@ -201,7 +201,7 @@ pub struct Row {
     pub encoder_transmissions_per_block: Option<f64>,
     /// Of these, the helper's.
     pub helper_transmissions_per_block: Option<f64>,
-    /// Expiries of an encoder's acknowledgement timer per block.
+    /// Expiries of an encoder's acknowledgment timer per block.
     pub timeouts_per_block: Option<f64>,
     /// UDP: frames of all stations on the air per datagram received.
     pub air_frames_per_packet: Option<f64>,
@@ -221,7 +221,7 @@ pub struct Row {
     /// Packets marked there to signal congestion.
     #[serde(default)]
     pub codel_marks: Option<u64>,
-    /// TCP acknowledgements delivered with a shorter window, in window mode.
+    /// TCP acknowledgments delivered with a shorter window, in window mode.
     #[serde(default)]
     pub windows_clamped: Option<u64>,
     /// How often a node took the queue on the path for another flow's, in window mode.
@@ -389,7 +389,7 @@ impl Row {
     /// (S; S and D with load in both directions), `block_size` is in source symbols.
     ///
     /// A helper serves both directions and counts them together: with load in one direction, its
-    /// count still includes what it sent for the other (acknowledgements of TCP).
+    /// count still includes what it sent for the other (acknowledgments of TCP).
     pub fn set_coding(
         &mut self,
         encoders: &[CodingCounts],

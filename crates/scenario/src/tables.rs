@@ -535,7 +535,7 @@ table_row!(NodeTotal, TableKind::Nodes, NODES);
 /// Outcome of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameEnd {
-    /// It was delivered; on a radio with acknowledgements, it was acknowledged.
+    /// It was delivered; on a radio with acknowledgments, it was acknowledged.
     #[default]
     Delivered,
     /// It was broadcast; who received it is not reported.

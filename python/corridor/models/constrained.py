@@ -18,7 +18,7 @@ SYMBOL_S, BYTE_S = 16e-6, 32e-6
 PHY_BYTES, MAC_BYTES = 6, 11
 #: Largest packet, bytes: aMaxPHYPacketSize minus the MAC's overhead.
 PACKET_BYTES_MAX = 127 - MAC_BYTES
-#: Duration of a CCA, of a turnaround, and of an acknowledgement (11 bytes), in PHY symbols.
+#: Duration of a CCA, of a turnaround, and of an acknowledgment (11 bytes), in PHY symbols.
 LOOK_SYMBOLS, TURNAROUND_SYMBOLS, ACK_SYMBOLS = 8, 12, 22
 #: Mean initial backoffs, s: 20 to 640 symbols, as the paper describes TinyOS's, and 0 to 7 units of
 #: 20 symbols, as in the standard (macMinBE 3).
@@ -29,7 +29,7 @@ TINYOS_S, EXPONENTIAL_S = 330 * SYMBOL_S, 70 * SYMBOL_S
 def frame_s(packet_bytes: ArrayLike, backoff_s: ArrayLike) -> FloatArray:
     """Return the time a packet takes over a link without contention or loss.
 
-    Backoff, CCA, turnaround, frame, turnaround, acknowledgement, as in B. Latré et al., *Maximum
+    Backoff, CCA, turnaround, frame, turnaround, acknowledgment, as in B. Latré et al., *Maximum
     throughput and minimum delay in IEEE 802.15.4* (MSN 2005), but with CCA and turnaround, and
     without the interframe space, since the node's next frame comes much later.
 
@@ -71,7 +71,7 @@ def exchange_s(
 ) -> FloatArray:
     """Return the time between successive packets of a transfer with a window of one packet.
 
-    The packet crosses all links one after the other, and then its acknowledgement crosses them
+    The packet crosses all links one after the other, and then its acknowledgment crosses them
     back: no other traffic contends. Both ends add processing time.
 
     Parameters
@@ -81,9 +81,9 @@ def exchange_s(
     backoff_s
         Mean backoff, s.
     work_s
-        Total processing time at both ends for a packet and its acknowledgement, s, from 0.
+        Total processing time at both ends for a packet and its acknowledgment, s, from 0.
     data_bytes, ack_bytes
-        Sizes of packet and acknowledgement with headers above the MAC, bytes, 0 to 116.
+        Sizes of packet and acknowledgment with headers above the MAC, bytes, 0 to 116.
 
     Returns
     -------
@@ -123,9 +123,9 @@ def backoff_gain(
     links
         Number of links on the route, from 1.
     work_s
-        Total processing time at both ends for a packet and its acknowledgement, s, from 0.
+        Total processing time at both ends for a packet and its acknowledgment, s, from 0.
     data_bytes, ack_bytes
-        Sizes of packet and acknowledgement with headers above the MAC, bytes, 0 to 116.
+        Sizes of packet and acknowledgment with headers above the MAC, bytes, 0 to 116.
 
     Returns
     -------

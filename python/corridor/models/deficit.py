@@ -19,7 +19,7 @@ def deficit_mean(p: float, redundancy: float, window_max: int = 50) -> float:
     A Markov chain: each TCP packet adds one degree of freedom that the receiver lacks; each of the
     R combinations sent for it (with the fractional part carried over) supplies one with probability
     1-p if any is lacking. By Little's law, this is also the mean number of packets TCP sends
-    between a packet's first combination and its acknowledgement.
+    between a packet's first combination and its acknowledgment.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def rounds_between_losses(p: ArrayLike, acked: int = 1) -> FloatArray:
     p
         End-to-end erasure probability, in [0, 12/13]: beyond, Eq. 9 has no real root.
     acked
-        Packets per acknowledgement, beta in Section III, from 1: the window grows by 1/beta per
+        Packets per acknowledgment, beta in Section III, from 1: the window grows by 1/beta per
         round, so Eqs. 5 to 10 hold with beta (1-p)/p in place of (1-p)/p and with windows divided
         by beta.
 
@@ -215,7 +215,7 @@ def window_mean(p: ArrayLike, acked: int = 1) -> FloatArray:
     p
         End-to-end erasure probability, in [0, 12/13].
     acked
-        Packets per acknowledgement, as for `rounds_between_losses`.
+        Packets per acknowledgment, as for `rounds_between_losses`.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def throughput_without_timeouts(
     window_max
         Maximum window, packets, from 1; unlimited by default.
     acked
-        Packets per acknowledgement, beta, as for `rounds_between_losses`.
+        Packets per acknowledgment, beta, as for `rounds_between_losses`.
 
     Returns
     -------
@@ -390,7 +390,7 @@ def throughput(
     whole_windows
         Whether to round E[W] down before Eq. 13, as the published values require.
     acked
-        Packets per acknowledgement, beta, as for `rounds_between_losses`.
+        Packets per acknowledgment, beta, as for `rounds_between_losses`.
 
     Returns
     -------

@@ -18,7 +18,7 @@ pub const MAX_CW: u32 = 65_535;
 pub enum RateControl {
     /// Always this one.
     Fixed(Rate),
-    /// The one with the highest throughput according to recent acknowledgements, with probes of
+    /// The one with the highest throughput according to recent acknowledgments, with probes of
     /// others: see `dcf/minstrel.rs`.
     Minstrel(Vec<Rate>),
 }

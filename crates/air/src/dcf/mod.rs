@@ -9,7 +9,7 @@
 //! 3. *RTS/CTS*, for long frames: the receiver's CTS comes a SIFS after the RTS. Both reserve the
 //!    channel among all stations that decode them.
 //! 4. *Data*, at a fixed rate or at the one that `minstrel.rs` chooses.
-//! 5. *Acknowledgement* a SIFS later, unless the frame was a broadcast. It may be lost like any
+//! 5. *Acknowledgment* a SIFS later, unless the frame was a broadcast. It may be lost like any
 //!    frame: then the receiver gets the data again, and reports them once.
 //! 6. *Retry* with twice the contention window if no CTS or ACK came, or the end:
 //!    [`MacEvent::Sent`].

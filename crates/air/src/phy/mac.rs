@@ -13,7 +13,7 @@ use crate::medium::Address;
 pub enum FrameKind {
     /// Carries a payload.
     Data,
-    /// Link-layer acknowledgement.
+    /// Link-layer acknowledgment.
     Ack,
     /// Request to send.
     Rts,
@@ -90,7 +90,7 @@ impl Quality {
 pub enum SendOutcome {
     /// Its receiver acknowledged it.
     Acknowledged,
-    /// It was sent, and needed no acknowledgement.
+    /// It was sent, and needed no acknowledgment.
     Sent,
     /// Given up: the last attempt was not acknowledged. The receiver may have it all the same.
     RetryLimit,
@@ -167,7 +167,7 @@ pub struct MacStats {
     pub receiving: Duration,
     /// Frames that were acknowledged.
     pub acknowledged: u64,
-    /// Frames sent that needed no acknowledgement.
+    /// Frames sent that needed no acknowledgment.
     pub unacknowledged: u64,
     /// Frames given up after the last attempt.
     pub retry_limit: u64,

@@ -24,7 +24,7 @@
 //! - [`RadioMedium::poll_timeout`]: when there is something to do next; `None` if never.
 //!
 //! [`RadioMedium::has_room`], [`RadioMedium::backlog`], [`RadioMedium::waiting_mut`] (waiting
-//! frames may still be changed, such as acknowledgements that are updated) and
+//! frames may still be changed, such as acknowledgments that are updated) and
 //! [`RadioMedium::stats`] inspect a station.
 //!
 //! At one instant, receptions end first, then stations decide, then what they send begins: stations

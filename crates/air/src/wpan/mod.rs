@@ -8,7 +8,7 @@
 //!    the end.
 //! 4. *Turnaround*, in which the radio is deaf, and *data*. Stations with a CCA at the same time
 //!    collide.
-//! 5. *Acknowledgement* after a turnaround, without a CCA, unless the frame was a broadcast.
+//! 5. *Acknowledgment* after a turnaround, without a CCA, unless the frame was a broadcast.
 //! 6. *Retry* from stage 2 if no ACK came, or the end: [`MacEvent::Sent`].
 //! 7. *Interframe space* after a delivered frame, in which the receiver can process it.
 
@@ -34,7 +34,7 @@ use crate::phy::{
     SendOutcome, Transmit,
 };
 
-/// Bytes of an acknowledgement: control, sequence number, FCS (IEEE 802.15.4-2006, 7.2.2.3).
+/// Bytes of an acknowledgment: control, sequence number, FCS (IEEE 802.15.4-2006, 7.2.2.3).
 pub const ACK_BYTES: u32 = 5;
 
 /// Symbols of a backoff unit: aUnitBackoffPeriod.

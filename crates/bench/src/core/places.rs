@@ -128,7 +128,7 @@ pub struct Insider {
     session_goes_on: bool,
 }
 
-/// The tags of one peer's session, and frames of the other's: packets, acknowledgements, goodbyes.
+/// The tags of one peer's session, and frames of the other's: packets, acknowledgments, goodbyes.
 /// The hub receives none of the goodbyes.
 fn spoken(net: &mut Net) -> (Vec<[u8; 2]>, Vec<Vec<u8>>) {
     let (mut tags, mut own) = (Vec::new(), Vec::new());

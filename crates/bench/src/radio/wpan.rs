@@ -22,7 +22,7 @@ const BEGIN_WITHIN: Duration = Duration::from_millis(100);
 /// Results of saturated senders with one sink.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Cell {
-    /// Payload bits per second acknowledged, or sent if there are no acknowledgements.
+    /// Payload bits per second acknowledged, or sent if there are no acknowledgments.
     pub goodput_bps: f64,
     /// Fraction of frames acknowledged.
     pub success_ratio: f64,

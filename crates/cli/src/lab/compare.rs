@@ -1,4 +1,4 @@
-//! `corridor lab compare`: every contender through the same conditions, in turns.
+//! `corridor lab compare`: every contender under the same conditions, in turn.
 
 mod contest;
 mod picture;
@@ -18,7 +18,7 @@ use super::{FAILED_IN_A_ROW_MAX, Failure, is_one_run_only, tell_missing_rights};
 use crate::engine::{EngineError, Maker};
 use crate::progress::Progress;
 
-/// What an external tunnel's command may name.
+/// Placeholders in an external tunnel's command.
 const PLACEHOLDERS: &str = "\
 External tunnels:
   --tunnel NAME='COMMAND' runs COMMAND with `sh -c` in the network namespaces of both ends, S
@@ -77,7 +77,7 @@ pub(super) struct CompareArgs {
     repeats: Option<u32>,
 }
 
-/// A row, and whose it is.
+/// A row, and its contender.
 #[derive(Clone, Debug, Serialize)]
 struct Compared {
     /// Name of the contender.
@@ -92,7 +92,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// What a run came to.
+    /// The result of a run.
     fn new(contest: &Contest, entry: &Entry, row: Row) -> Self {
         Compared {
             way: contest.contenders[entry.contender].name.clone(),
@@ -102,7 +102,7 @@ impl Compared {
         }
     }
 
-    /// A run that came to nothing.
+    /// A failed run.
     fn failed(contest: &Contest, entry: &Entry, why: String) -> Self {
         let scenario = &contest.scenarios[entry.scenario];
         let mut row = Row::new(scenario, &entry.run, Engine::Lab);
@@ -113,7 +113,7 @@ impl Compared {
     }
 }
 
-/// Runs the verb.
+/// Runs the command.
 pub(super) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let contest = contest(args)?;
     // Before the first thread: see `corridor_lab::prepare`.
@@ -160,7 +160,7 @@ fn make_runs(contest: &Contest, json: bool, rows: &mut Vec<Compared>) -> Result<
                 progress.finish_as(index, &title, &row);
                 Compared::new(contest, entry, row)
             }
-            // A command of the user's may fail as it likes; where what is our own does so again and
+            // A user's command may fail any number of times; if our own contender fails again and
             // again, something is wrong with the lab.
             Some(Err(error))
                 if is_one_run_only(&error)
@@ -179,7 +179,7 @@ fn make_runs(contest: &Contest, json: bool, rows: &mut Vec<Compared>) -> Result<
         };
         if json {
             let mut stdout = io::stdout().lock();
-            // It is a structure of numbers, strings and lists: it always has a JSON text.
+            // A structure of numbers, strings and lists can always be written as JSON.
             let line = serde_json::to_string(&compared).unwrap_or_default() + "\n";
             stdout.write_all(line.as_bytes()).map_err(Failure::Output)?;
             stdout.flush().map_err(Failure::Output)?;
@@ -194,9 +194,9 @@ fn make_runs(contest: &Contest, json: bool, rows: &mut Vec<Compared>) -> Result<
 
 /// How often runs failed.
 struct Patience {
-    /// All together.
+    /// In total.
     failed: usize,
-    /// Of each contender, since its last success.
+    /// Per contender, since its last success.
     in_a_row: Vec<usize>,
 }
 
@@ -219,7 +219,7 @@ impl Patience {
     }
 }
 
-/// What compare.json holds.
+/// The contents of compare.json.
 #[derive(Serialize)]
 struct Report<'a> {
     scenarios: Vec<&'a str>,

@@ -1,4 +1,4 @@
-//! `corridor lab gates`: what window mode and TCP/NC promise, measured and judged.
+//! `corridor lab gates`: what window mode and TCP/NC guarantee, measured and judged.
 
 mod against;
 mod frontier;
@@ -27,7 +27,7 @@ use crate::crew::Jobs;
 use crate::engine::{EngineError, Maker};
 use corridor_results::checks;
 
-/// Repeats of everything.
+/// Repeats of each case.
 const REPEATS: u64 = 10;
 /// The same with `--quick`.
 const REPEATS_QUICK: u64 = 2;
@@ -107,10 +107,10 @@ impl GatesArgs {
     }
 }
 
-/// Rows of one repeat, by the names of their cases.
+/// Rows of one repeat, by case name.
 type Rows = BTreeMap<String, Row>;
 
-/// Runs the verb.
+/// Runs the command.
 pub(super) fn run(args: &GatesArgs) -> Result<(), Failure> {
     let chosen = |gate: &Gate| {
         args.only.is_empty() || args.only.iter().any(|pattern| gate.name.contains(pattern.as_str()))
@@ -259,7 +259,7 @@ mod tests {
         let minutes = |text: &str| -> f64 {
             text.trim_end().trim_end_matches(" min").rsplit(' ').next().unwrap().parse().unwrap()
         };
-        // What is measured alone takes as long as before.
+        // Cases that are measured alone take as long as before.
         let (one, four) = (minutes(&text), minutes(&list(4)));
         assert!(four < 0.5 * one && four > 0.25 * one, "{one} and {four} min");
     }

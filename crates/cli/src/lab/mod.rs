@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::engine::EngineError;
 use crate::exit::{self, Exit};
 
-/// Runs that may fail one after the other, before the rest is not tried.
+/// Runs that may fail in a row before the rest is not tried.
 const FAILED_IN_A_ROW_MAX: usize = 2;
 
 /// Arguments of `corridor lab`.
@@ -138,7 +138,7 @@ impl Failure {
         }
     }
 
-    /// What is printed of it.
+    /// The message that is printed.
     fn rendered(&self) -> String {
         match self {
             Failure::Scenario(error) => exit::rendered(error),
@@ -147,8 +147,8 @@ impl Failure {
     }
 }
 
-/// Runs `corridor lab`. To be called before the process starts any thread: without root rights,
-/// the process moves into a user namespace.
+/// Runs `corridor lab`. Call this before the process starts any thread: without root rights, the
+/// process moves into a user namespace.
 pub fn run(args: LabArgs) -> ExitCode {
     let result = match args.verb {
         LabVerb::Run(args) => run_scenario(&args),
@@ -183,14 +183,14 @@ fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Gets the rights, once, and before the first thread: see `corridor_lab::prepare`.
+/// Acquires the rights, once, and before the first thread: see `corridor_lab::prepare`.
 fn prepare() -> Result<(), Failure> {
     corridor_lab::prepare().map_err(EngineError::from)?;
     tell_missing_rights();
     Ok(())
 }
 
-/// The replications of these points: what a directory of results has is not made again.
+/// The replications of these points, without those that a results directory already has.
 fn campaign(
     args: &RunArgs,
     plan: &Arc<Plan>,
@@ -201,8 +201,8 @@ fn campaign(
     Ok(Campaign::new(Arc::clone(plan), points, version, (store.transpose()?, false)))
 }
 
-/// What results of the lab depend on beside their plan: this kernel, the code of radios, stations
-/// and nodes; and the program that nodes are, where it is another one.
+/// What results of the lab depend on besides their plan: this kernel; the code of radios, stations
+/// and nodes; and the nodes' program, if it is another one.
 fn version() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = format!("lab, Linux {}, {}", kernel.trim(), corridor_lab::CODE_VERSION);
@@ -212,21 +212,21 @@ fn version() -> String {
     format!("{version}, {} of {}", nodes.display(), since.unwrap_or_default().as_nanos())
 }
 
-/// Says where the results are.
+/// Prints where the results are.
 fn tell_results(args: &RunArgs) {
     if let Some(directory) = &args.results {
         eprintln!("corridor sim show {}", directory.display());
     }
 }
 
-/// Says on standard error what keeps the lab from being in time on a busy machine.
+/// Prints on standard error what keeps the lab from being in time on a busy machine.
 fn tell_missing_rights() {
     for missing in corridor_lab::missing_rights() {
         eprintln!("warning: {missing}");
     }
 }
 
-/// Whether other runs may go well all the same: hours of them are not to be lost for one.
+/// Whether other runs may succeed nevertheless, so that hours of them are not lost.
 fn is_one_run_only(error: &EngineError) -> bool {
     matches!(
         error,
@@ -238,7 +238,7 @@ fn is_one_run_only(error: &EngineError) -> bool {
 
 /// A row as a line.
 fn json(row: &impl Serialize) -> String {
-    // A row is a structure of numbers, strings and lists: it always has a JSON text.
+    // A structure of numbers, strings and lists can always be written as JSON.
     serde_json::to_string(row).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! `corridor sim draw`: the network of a plan as a picture, with who hears whom.
+//! `corridor sim draw`: a drawing of a plan's network, with who hears whom.
 
 use std::fs;
 use std::io;
@@ -12,16 +12,16 @@ use corridor_sim::{Reach, SimError, Sketch, sketch};
 use crate::exit::{self, Exit};
 use crate::plot::{Anchor, Font, Picture, nice_max};
 
-/// Width of the picture, and of its edge.
+/// Width of the drawing, and of its margin.
 const WIDTH: f64 = 900.0;
 const EDGE: f64 = 60.0;
-/// Room below the network for what lines mean.
+/// Space below the network for the legend.
 const LEGEND: f64 = 70.0;
-/// A picture is of so many metres at least: nodes may be above each other.
+/// Minimum width of a drawing in metres, as nodes may be in a vertical line.
 const SPAN_MIN_M: f64 = 1.0;
-/// The picture is as high as its network is, over its width, between these.
+/// Limits of the drawing's aspect ratio, which is otherwise that of the network.
 const SHAPES: (f64, f64) = (0.12, 1.0);
-/// Nodes beyond which their numbers are left out.
+/// With more nodes, their numbers are left out.
 const NUMBERED_MAX: usize = 400;
 
 const HEARD: &str = "#1f6feb";
@@ -44,7 +44,7 @@ pub struct Arguments {
     out: PathBuf,
 }
 
-/// Why there is no picture.
+/// Why there is no drawing.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -99,7 +99,7 @@ fn draw(arguments: &Arguments) -> Result<String, Failure> {
     Ok(said)
 }
 
-/// Pairs of nodes, by what is between them, each once.
+/// Pairs of nodes, by their relation, each once.
 struct Links {
     heard: Vec<(usize, usize)>,
     one_way: Vec<(usize, usize)>,
@@ -212,7 +212,7 @@ fn legend(picture: &mut Picture, sketch: &Sketch, top: f64, scale: f64, title: &
         entry("2 4", SENSED, "only sense each other");
     }
     if sketch.is_to_scale {
-        // A length that fits, and is round.
+        // A round length that fits.
         let metres = nice_max(120.0 / scale).0;
         let (left, y) = (EDGE, top + 50.0);
         picture.line((left, y), (left + metres * scale, y), 2.0, INK);

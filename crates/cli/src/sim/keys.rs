@@ -1,8 +1,8 @@
-//! `corridor sim keys`: what a plan or a scenario may hold.
+//! `corridor sim keys`: the keys of plans and scenarios.
 
 use crate::exit::{Exit, print};
 
-/// What stands before the keys in docs/plans.md.
+/// Text before the keys in docs/plans.md.
 const PREFACE: &str = "\
 # Scenarios and plans
 

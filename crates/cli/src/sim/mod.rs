@@ -1,4 +1,4 @@
-//! `corridor sim`: what happens in virtual time.
+//! `corridor sim`: simulations in virtual time.
 
 mod draw;
 mod keys;
@@ -60,7 +60,7 @@ pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
     }
 }
 
-/// Why a verb failed.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error(transparent)]
@@ -84,14 +84,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What is printed of it.
+    /// The message that is printed.
     fn rendered(&self) -> String {
         match self {
             Failure::Plan(error) => exit::rendered(error),
             Failure::Value { point, title, source } => {
                 format!("{}\n  at point {point} ({title})", exit::rendered(source))
             }
-            // Somebody wanted it.
+            // The user asked to stop.
             Failure::Interrupted { .. } => self.to_string(),
             other => format!("error: {other}"),
         }

@@ -1,6 +1,6 @@
 //! `corridor sim run`: all replications of a plan's points, on all processors.
 //!
-//! `corridor_results::Campaign` has the loop; here are the arguments, and what people see of it.
+//! `corridor_results::Campaign` has the loop; this module has the arguments, and what people see.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use super::table;
 use crate::engine::stop_on_signals;
 use crate::exit;
 
-/// Most threads.
+/// Maximum number of threads.
 const JOBS_MAX: usize = 1_024;
 
 /// Run a plan in virtual time.
@@ -61,7 +61,7 @@ pub struct Arguments {
     force: bool,
 }
 
-/// Which part of a plan, of how many.
+/// A shard of a plan: its index, and the number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shard {
     /// From 0.
@@ -76,8 +76,8 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Every so many-th point, with those that a stop rule compares with it: neighbours in a sweep
-    /// take about as long as each other.
+    /// Every n-th point, with those that a stop rule compares with it: neighbours in a sweep take
+    /// about as long as each other.
     fn points(self, plan: &Plan) -> impl Iterator<Item = usize> {
         let all = 0..plan.points.len();
         let firsts: Vec<usize> = all.clone().filter(|&at| plan.base(at).is_none()).collect();
@@ -163,7 +163,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     print(arguments, &campaign.results(COMMIT, CODE_VERSION))
 }
 
-/// Makes what is missing, until there is nothing, or somebody wants an end.
+/// Makes missing replications until there are none, or the user asks to stop.
 fn make(campaign: &mut Campaign, jobs: usize) -> Result<Ending, Failure> {
     let stop = stop_on_signals();
     let plan = Arc::clone(campaign.plan());
@@ -221,7 +221,7 @@ fn read_plan(arguments: &Arguments) -> Result<Plan, Failure> {
     }
 }
 
-/// The points that are to be run, in order, each once.
+/// The points to run, in order, each once.
 fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
     let max = plan.points.len() - 1;
     if let Some(&given) = arguments.only.iter().find(|&&point| point > max) {
@@ -230,7 +230,7 @@ fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
     let shard = arguments.shard.unwrap_or_default();
     let only = &arguments.only;
     let is_only = |point: &usize| {
-        // What a stop rule compares a point with is run with it.
+        // Points that a stop rule compares are run together.
         let compared = || only.iter().any(|&other| plan.base(other) == Some(*point));
         only.is_empty() || only.contains(point) || compared()
     };

@@ -1,4 +1,4 @@
-//! `corridor sim show`: what a plan has come to.
+//! `corridor sim show`: the results of a plan.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub fn show(arguments: &Arguments) -> Result<(), Failure> {
     .map_err(Failure::Output)
 }
 
-/// The file of results in a directory, or the file itself.
+/// The results file in a directory, or the file itself.
 fn file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_owned() }
 }

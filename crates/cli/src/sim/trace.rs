@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// What is printed of it.
+    /// The message that is printed.
     fn rendered(&self) -> String {
         match self {
             Failure::Plan(error) => exit::rendered(error),

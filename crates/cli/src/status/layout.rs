@@ -8,13 +8,13 @@ use corridor_node::{
     RelayStatus, RepairStatus, Since, Status,
 };
 
-/// Columns of the labels.
+/// Width of the labels, columns.
 const LABEL: usize = 11;
-/// Columns of the whole, unless `COLUMNS` says otherwise.
+/// Total width in columns, unless `COLUMNS` is set.
 const WIDTH: usize = 100;
 
-/// Overhead in bytes beyond which it says nothing of coding: redundancy is 10 at most, and headers
-/// are a few times as long as the shortest packets.
+/// Overhead in bytes beyond which it says nothing about coding: redundancy is 10 at most, and
+/// headers are a few times as long as the shortest packets.
 const OVERHEAD_MAX: f64 = 100.0;
 
 /// How statuses are shown.
@@ -33,7 +33,7 @@ enum Paint {
 }
 
 impl Layout {
-    /// For the standard output: in colours on a terminal, unless `NO_COLOR` is set.
+    /// For standard output: in colours on a terminal, unless `NO_COLOR` is set.
     pub fn for_stdout(counters: bool) -> Self {
         let colour = io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -41,8 +41,8 @@ impl Layout {
         Layout { colour, counters, width: columns.unwrap_or(WIDTH).max(60) }
     }
 
-    /// A node, its peers, and its counters if they are wanted. While somebody watches, what has
-    /// happened `since` the last look comes first.
+    /// A node, its peers, and on request its counters. With `--watch`, the changes `since` the last
+    /// refresh come first.
     pub fn text(&self, status: &Status, since: Option<&Since>) -> String {
         let mut out = String::new();
         self.title(&mut out, Paint::Node, "node", &status.name);
@@ -218,8 +218,8 @@ fn repair_lines(
     ));
 }
 
-/// What is sent beyond the packets. Where there are few, that is what stations tell each other all
-/// the time, and thousands of percent of next to nothing.
+/// What is sent beyond the packets. If there are few packets, that is mostly the stations' periodic
+/// messages, and would be thousands of percent of almost nothing.
 fn overhead(overhead: &OverheadStatus, since: Option<&OverheadStatus>) -> String {
     let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), percent);
     let told = since.unwrap_or(overhead);
@@ -356,7 +356,7 @@ fn peer_lines(
     lines
 }
 
-/// What each peer of a hub has for itself.
+/// The state that a hub has per peer.
 fn own_lines(own: &OwnStatus, since: Option<&PeerSince>, lines: &mut Vec<(&'static str, String)>) {
     lines.push(("allowed", own.allowed.join(", ")));
     let bps = since.map(|since| (since.received_bps, since.sent_bps));
@@ -372,7 +372,7 @@ fn own_lines(own: &OwnStatus, since: Option<&PeerSince>, lines: &mut Vec<(&'stat
     }
 }
 
-/// Bytes of packets received and sent so far; `bps`: in bits per second since the last look.
+/// Bytes of packets received and sent so far; `bps`: in bits per second since the last refresh.
 fn transfer((received, sent): (u64, u64), bps: Option<(f64, f64)>) -> String {
     let (all_in, all_out) = (bytes(received as f64), bytes(sent as f64));
     match bps {
@@ -392,7 +392,7 @@ fn percent(ratio: f64) -> String {
     format!("{:.1} %", 100.0 * ratio)
 }
 
-/// What queues and windows may hold.
+/// The limits of queues and windows.
 fn memory(memory: &MemoryStatus) -> String {
     let size = |size: usize| bytes(size as f64);
     format!(
@@ -412,7 +412,7 @@ fn bits(bits_per_s: f64) -> String {
     scaled(bits_per_s, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
 }
 
-/// Three digits and the unit that fits, each a thousand times the one before.
+/// Three digits and the suitable unit, each a thousand times the one before.
 fn scaled(mut value: f64, units: &[&str]) -> String {
     let mut at = 0;
     while value >= 999.5 && at + 1 < units.len() {
@@ -422,7 +422,7 @@ fn scaled(mut value: f64, units: &[&str]) -> String {
     format!("{} {}", digits(value, at == 0), units[at])
 }
 
-/// A rate of events, with three digits at least: 0 where there were none.
+/// A rate of events, with at least three digits: 0 if there were none.
 fn number(value: f64) -> String {
     digits(value, value == 0.0)
 }
@@ -438,7 +438,7 @@ fn digits(value: f64, whole: bool) -> String {
     format!("{value:.places$}")
 }
 
-/// A time in the unit, or two, that fit.
+/// A time in the suitable unit, or two.
 fn span(seconds: f64) -> String {
     let whole = seconds as u64;
     match seconds {
@@ -451,7 +451,7 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// Breaks a text into lines of at most so many columns, at blanks.
+/// Breaks a text into lines of at most `width` columns, at spaces.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -626,7 +626,8 @@ peer: station 2
         assert!(text.lines().all(|line| line.len() <= 72), "{text}");
     }
 
-    /// Figures since the start told nothing of what was going on, on a node that was up for days.
+    /// Figures since the start do not show what is happening now on a node that has been up for
+    /// days.
     #[test]
     fn while_somebody_watches_rates_come_before_totals() {
         let (earlier, mut now) = (status(), status());
@@ -647,7 +648,7 @@ peer: station 2
         }
     }
 
-    /// A node with three pings behind it said "25517.5 % of the packets' bytes".
+    /// A node that had carried three pings printed "25517.5 % of the packets' bytes".
     #[test]
     fn overhead_is_no_share_of_next_to_nothing() {
         let of = |frames, bytes| {

@@ -1,15 +1,14 @@
-//! Statuses as Prometheus' text format has them, version 0.0.4: for node_exporter's textfile
-//! collector.
+//! Statuses in Prometheus' text format, version 0.0.4, for node_exporter's textfile collector.
 //!
 //! Counters come from the node's one table, with their descriptions. Their names follow Prometheus'
-//! conventions: base units at the end, and `_total` behind what only grows.
+//! conventions: a base unit as suffix, and `_total` for values that only grow.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use corridor_node::{Counter, PeerStatus, QueueStatus, Status};
 
-/// Metrics of one name.
+/// Metrics with the same name.
 struct Family {
     help: String,
     kind: Kind,
@@ -23,11 +22,11 @@ enum Kind {
     Gauge,
 }
 
-/// Families by their names.
+/// Families by name.
 #[derive(Default)]
 struct Exposition(BTreeMap<String, Family>);
 
-/// All that these nodes count and measure.
+/// Everything that these nodes count and measure.
 pub fn text(nodes: &[Status]) -> String {
     let mut exposition = Exposition::default();
     for node in nodes {
@@ -104,7 +103,7 @@ impl Exposition {
             serde_json::Value::Bool(value) => Some(f64::from(u8::from(*value))),
             value => value.as_f64(),
         };
-        // What was not measured yet has no value.
+        // Metrics that have not been measured yet have no value.
         let Some(value) = value else { return };
         let (name, factor) = metric_name(&counter.name, counter.is_count);
         let kind = if counter.is_count { Kind::Counter } else { Kind::Gauge };
@@ -140,8 +139,8 @@ impl Exposition {
     }
 }
 
-/// The name of a counter as Prometheus' conventions have it, without what comes before it, and what
-/// its values are multiplied with: the unit is a base unit, and stands at the end.
+/// The name of a counter by Prometheus' conventions, without its prefix, and the factor for its
+/// values: the unit is a base unit, and is a suffix.
 fn metric_name(name: &str, is_count: bool) -> (String, f64) {
     let (mut words, mut unit, mut factor) = (Vec::new(), None, 1.0);
     for word in name.split('_') {
@@ -162,7 +161,7 @@ fn metric_name(name: &str, is_count: bool) -> (String, f64) {
     (words.join("_"), factor)
 }
 
-/// As labels and descriptions are escaped.
+/// Escapes labels and descriptions.
 fn escaped(text: &str, is_quoted: bool) -> String {
     let text = text.replace('\\', "\\\\").replace('\n', "\\n");
     if is_quoted { text.replace('"', "\\\"") } else { text }
@@ -175,7 +174,7 @@ mod tests {
     use super::*;
     use corridor_node::{OwnStatus, counters_of_all_kinds};
 
-    /// Reads the text format, and holds it against what promtool objects to.
+    /// Parses the text format, and checks what promtool would object to.
     fn parse(text: &str) -> BTreeMap<String, f64> {
         let mut samples = BTreeMap::new();
         let mut families = BTreeSet::new();
@@ -265,7 +264,8 @@ mod tests {
         assert!(!samples.keys().any(|series| series.contains("nothing_yet")));
     }
 
-    /// Whatever is added to the table later has a name that Prometheus takes, and no other's.
+    /// Any counter added to the table later has a name that Prometheus accepts, and that no other
+    /// has.
     #[test]
     fn every_counter_there_is_has_a_name_of_its_own_that_follows_the_conventions() {
         let counters = counters_of_all_kinds();

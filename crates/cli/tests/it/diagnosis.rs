@@ -1,17 +1,17 @@
-//! What keeps two daemons apart: each says what is wrong, in one line, after five seconds.
+//! Causes that keep two daemons apart: each reports the cause in one line, after five seconds.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use crate::support::{Daemon, Namespace, Place, endpoint, with_net};
 
-/// Longest wait for a line that is due after five seconds: other tests run beside this one.
+/// Longest wait for a line that is due after five seconds, since other tests run in parallel.
 const LATE: Duration = Duration::from_secs(60);
 const LISTENS: &str = "kind = \"udp\"\nlisten = \"0.0.0.0:4242\"";
 const NEAR: &str = "endpoint = \"192.168.7.1:4242\"";
 const FAR: &str = "endpoint = \"192.168.7.2:4242\"";
 
-/// Two namespaces, a cable between them, and a place for files.
+/// Two namespaces, a cable between them, and a directory for files.
 fn cable(test: &str) -> (Namespace, Namespace, Place) {
     let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
     near.cable("v0", &far, "v0");
@@ -25,7 +25,8 @@ fn up(namespace: &Namespace, place: &Place, name: &str, text: &str) -> Daemon {
     Daemon::up(namespace, &[file.to_str().unwrap()])
 }
 
-/// The line that says why there is no session, without its level; numbers of frames as N.
+/// The line that says why there is no session, without its level, and with numbers of frames
+/// replaced by N.
 fn reason(daemon: &Daemon) -> String {
     let start = Instant::now();
     loop {
@@ -40,7 +41,7 @@ fn reason(daemon: &Daemon) -> String {
     }
 }
 
-/// Numbers that stand alone, or behind a bracket, are N.
+/// Replaces numbers that stand alone, or follow a bracket, by N.
 fn counts_as_n(line: &str) -> String {
     let word = |word: &str| match word.strip_prefix('(') {
         Some(rest) if rest.parse::<u64>().is_ok() => "(N".to_owned(),
@@ -97,7 +98,7 @@ fn a_port_without_a_listener_is_said() {
 fn an_address_that_swallows_everything_is_said() {
     with_net("an_address_that_swallows_everything_is_said", || {
         let (near, _far, place) = cable("swallow");
-        // Frames go to an interface that nobody has.
+        // Frames are sent to an interface that nobody has.
         near.ip("neigh add 192.168.7.77 lladdr 02:00:00:00:00:77 dev v0");
         let wrong = "endpoint = \"192.168.7.77:4242\"";
         let daemon = up(&near, &place, "1", &endpoint(1, LISTENS, wrong));

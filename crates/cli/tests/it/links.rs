@@ -1,4 +1,4 @@
-//! Interfaces that are changed while a daemon runs, and what it tells of all that on request.
+//! Interfaces that change while a daemon runs, and what it reports about this on request.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const FAR: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
 
-/// Two hosts on a cable, with daemons that have found each other.
+/// Two hosts on a cable, with daemons that have established a session.
 struct Pair {
     near: Namespace,
     far: Namespace,
@@ -54,12 +54,12 @@ impl Pair {
     }
 }
 
-/// Waits until something was said so many times. Whether it was.
+/// Waits until the log has something this many times; returns whether it does.
 fn again(daemon: &Daemon, words: &str, times: usize) -> bool {
     until(|| (daemon.log().matches(words).count() >= times).then_some(())).is_some()
 }
 
-/// It took ten minutes until a raised MTU was used.
+/// It used to take ten minutes until a raised MTU was used.
 #[test]
 fn an_interface_whose_mtu_is_raised_is_followed_at_once() {
     with_net("an_interface_whose_mtu_is_raised_is_followed_at_once", || {
@@ -83,7 +83,7 @@ fn an_interface_whose_mtu_is_raised_is_followed_at_once() {
             );
             let before = (count(&carries), count(looked));
             pair.near.ip("link set v0 mtu 1500");
-            // Because of that, and not as what has fallen is looked into by itself.
+            // Because of the change, and not by the regular search upwards after a lower MTU.
             assert!(again(&pair.daemons[0], looked, before.1 + 1), "{}", pair.daemons[0].log());
             assert!(again(&pair.daemons[0], &carries, before.0 + 1), "{}", pair.daemons[0].log());
             pair.meet(1_400);
@@ -92,7 +92,7 @@ fn an_interface_whose_mtu_is_raised_is_followed_at_once() {
     });
 }
 
-/// Nobody was told: neither that it was down nor that its routes went with it.
+/// It used to be reported nowhere that the device was down, and that its routes were gone.
 #[test]
 fn a_device_that_is_set_down_is_told_of_once_and_works_again_when_it_is_up() {
     with_net("a_device_that_is_set_down_is_told_of_once_and_works_again_when_it_is_up", || {
@@ -119,14 +119,15 @@ fn a_device_that_is_set_down_is_told_of_once_and_works_again_when_it_is_up() {
     });
 }
 
-/// What the kernel says to a link by itself went to each peer, where a hub took it for forged.
+/// What the kernel sends on its own to a link used to go to each peer, where a hub took it for
+/// forged.
 #[test]
 fn what_a_kernel_says_to_its_link_does_not_cross() {
     with_net("what_a_kernel_says_to_its_link_does_not_cross", || {
         let pair = Pair::over_udp("own-link", "-v");
         let addresses = pair.near.ip("-6 addr show dev cor0");
         assert!(addresses.contains("fd00:9::1") && !addresses.contains("fe80:"), "{addresses}");
-        // A group that is joined is told to the link.
+        // Joining a group is announced on the link.
         pair.near.ip("link set cor0 multicast on");
         let socket = pair.near.run(|| {
             let socket = std::net::UdpSocket::bind("[::]:0").unwrap();
@@ -147,7 +148,7 @@ fn what_a_kernel_says_to_its_link_does_not_cross() {
     });
 }
 
-/// `-vv` told no more than everybody is told.
+/// `-vv` used to show no more than the ordinary log.
 #[test]
 fn who_asks_for_more_is_told_more() {
     with_net("who_asks_for_more_is_told_more", || {
@@ -156,7 +157,7 @@ fn who_asks_for_more_is_told_more() {
         far.wait_for("HELLO of station 1 from 192.168.7.1:");
         near.wait_for("sending an MTU probe of 1452 bytes");
         near.wait_for("Mbit/s, RTT ");
-        // A frame that nobody has sealed.
+        // A frame that nobody has encrypted.
         pair.far.run(|| {
             let socket = std::net::UdpSocket::bind("192.168.7.2:0").unwrap();
             socket.send_to(&[7; 100], "192.168.7.2:4242").unwrap();
@@ -177,9 +178,9 @@ fn who_asks_for_more_is_told_more() {
     });
 }
 
-/// Some interfaces refuse what is too long as if they were full, as this one does whose other end
-/// takes less. Each such frame held up all others for five seconds, and echoes of probes went
-/// with it: nothing crossed, in either direction, and what the path carries was never found.
+/// Some interfaces refuse frames that are too long as if they were full; this one does, since its
+/// other end takes less. Each such frame used to hold up all others for five seconds, echoes of
+/// probes included: nothing crossed in either direction, and path MTU discovery never ended.
 #[test]
 fn an_interface_that_refuses_long_frames_as_if_it_was_full_is_found_out() {
     with_net("an_interface_that_refuses_long_frames_as_if_it_was_full_is_found_out", || {
@@ -197,7 +198,7 @@ fn an_interface_that_refuses_long_frames_as_if_it_was_full_is_found_out() {
             pair.far.ip("link set v0 mtu 1400");
             stream(&pair.near, &pair.far, FAR[0].parse().unwrap(), 300_000);
             stream(&pair.far, &pair.near, "10.9.0.1".parse().unwrap(), 300_000);
-            // A rise is told of only when the search has ended.
+            // A higher MTU is reported only when the search has ended.
             let is_found = until(|| {
                 let log = pair.daemons[0].log();
                 let len: usize = log.rsplit("carries frames of ").next()?.get(..4)?.parse().ok()?;

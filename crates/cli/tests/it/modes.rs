@@ -1,4 +1,4 @@
-//! Two daemons with different coding presets: each says so, in its log and in its statistics.
+//! Two daemons with different coding presets: each reports this in its log and its statistics.
 
 use crate::support::{Daemon, Namespace, Place, endpoint, with_net};
 use serde_json::Value;

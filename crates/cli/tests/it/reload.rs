@@ -1,4 +1,4 @@
-//! SIGHUP: what a running daemon takes over, what needs a restart, and what is wrong with a file.
+//! SIGHUP: what a running daemon applies, what needs a restart, and errors in a file.
 
 use crate::support::{Daemon, Namespace, Place, corridor, endpoint, until, with_net};
 use nix::sys::signal::Signal;
@@ -44,7 +44,7 @@ fn what_can_change_while_a_daemon_runs_is_taken_over() {
         let status: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!((code, &status["rate_bps"]), (Some(0), &5_000_000.into()), "{status}");
         assert_eq!(status["peers"][0]["endpoint"], "192.168.7.2:4242");
-        // The same once more.
+        // The same again.
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for(&format!("SIGHUP: reloaded {file}, nothing changed"));
         assert_eq!(daemon.stop().0, Some(0));
@@ -62,7 +62,7 @@ fn a_file_that_is_broken_leaves_everything_as_it_was() {
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for(&format!("SIGHUP: {file}:{line}:"));
         daemon.wait_for("; keeping the current configuration");
-        // A value that cannot be, although it is a number.
+        // An invalid value, although it is a number.
         let broken = text.replace("[underlay]", "[underlay]\nrate_bps = 10");
         place.write("near.toml", &broken);
         daemon.signal(Signal::SIGHUP);
@@ -107,7 +107,7 @@ fn a_route_that_cannot_be_had_is_told_and_the_daemon_goes_on() {
         place.write("near.toml", &text.replace("10.21.0.0/16", "10.77.0.0/16"));
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for("cannot add the route 10.77.0.0/16 through cor0: File exists");
-        // Not taken over, so the next time it is tried again.
+        // It was not applied, so the next signal tries it again.
         near.ip("route del 10.77.0.0/16 dev v0");
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for(", applied: tun.routes");

@@ -1,4 +1,4 @@
-//! `corridor status` of daemons that run, that do not, and that may not be asked.
+//! `corridor status` of daemons that run, that do not run, and that may not be queried.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const LISTENS: &str = "kind = \"udp\"\nlisten = \"0.0.0.0:4242\"";
 
-/// Two daemons named "near" and "far" that have found each other.
+/// Two daemons named "near" and "far" with a session.
 fn pair(test: &str) -> (Place, [Daemon; 2]) {
     let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
     near.cable("v0", &far, "v0");
@@ -55,7 +55,7 @@ fn a_running_node_tells_all_there_is_as_json() {
             assert_eq!(code, Some(0), "{errors}");
             serde_json::from_str(&out).unwrap()
         };
-        // What was sent waits for the daemon to read it, however busy the machine is.
+        // Frames that were sent wait for the daemon to read them, however busy the machine is.
         let has_all = |status: &Value| {
             let accepted = counter(status, "packets_accepted")["value"].as_u64();
             !status["peers"][0]["round_trip_s"].is_null() && accepted >= Some(20)
@@ -122,7 +122,8 @@ fn without_a_name_all_that_run_are_shown() {
         let (_, out, _) = corridor(&place, &["status", "--json"]);
         let all: Vec<Value> = serde_json::from_str(&out).unwrap();
         assert_eq!(all.iter().map(|node| &node["name"]).collect::<Vec<_>>(), ["far", "near"]);
-        // Who ends takes the socket along, and who is killed leaves one that nobody answers at.
+        // A daemon that ends removes its socket; one that is killed leaves a socket that nobody
+        // answers at.
         assert_eq!(near.stop().0, Some(0));
         drop(far);
         let (code, _, errors) = corridor(&place, &["status"]);
@@ -165,10 +166,10 @@ fn a_watcher_gets_a_frame_each_second() {
         let mut look = || -> Value { serde_json::from_str(&lines.next().unwrap()).unwrap() };
         let first = look();
         assert_eq!((&first["name"], &first["since"]), (&"near".into(), &Value::Null));
-        // Each object has both: what there was since the last, and since the start.
+        // Each object has both: changes since the previous one, and since the start.
         let second = look();
         let since = &second["since"];
-        // A second, and less where the look before was late.
+        // A second, or less if the refresh before was late.
         assert!(since["span_s"].as_f64().is_some_and(|span| span > 0.0), "{since:#}");
         for field in ["received_bps", "sent_bps"] {
             assert!(since[field].is_number(), "{field}: {since:#}");
@@ -228,7 +229,7 @@ fn a_client_that_says_nothing_holds_nobody_up() {
         let (code, out, errors) = corridor(&place, &["status", "near"]);
         assert_eq!(code, Some(0), "{errors}");
         assert!(out.contains("session      up"), "{out}");
-        // Nor does a node that says nothing: the others are shown.
+        // The same holds for a node that does not answer: the others are shown.
         let _deaf = std::os::unix::net::UnixListener::bind(place.path().join("deaf.sock")).unwrap();
         let (code, out, errors) = corridor(&place, &["status"]);
         assert_eq!(code, Some(0), "{errors}");
@@ -236,7 +237,7 @@ fn a_client_that_says_nothing_holds_nobody_up() {
             out.contains("node: near\n") && errors.contains("deaf does not respond"),
             "{errors}"
         );
-        // The first ones lost their places.
+        // The oldest connections were closed to make room.
         assert_eq!(mute[0].read(&mut [0; 1]).unwrap(), 0);
         for daemon in daemons {
             assert_eq!(daemon.stop().0, Some(0));

@@ -1,4 +1,4 @@
-//! `corridor up` against a real kernel: devices, signals, and what goes wrong.
+//! `corridor up` with a real kernel: devices, signals, and errors.
 
 use std::process::Command;
 use std::time::Duration;
@@ -173,7 +173,7 @@ fn a_route_that_exists_is_told_and_the_device_goes() {
 fn without_privileges_the_exit_code_says_so() {
     with_net("without_privileges_the_exit_code_says_so", || {
         let (namespace, _place, file) = station("privileges");
-        // Root without capabilities: files can be read, sockets and devices cannot be had.
+        // Root without capabilities: files can be read, but sockets and devices cannot be opened.
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set=-all", "--inh-caps=-all"]);
         command.arg(env!("CARGO_BIN_EXE_corridor")).args(["up", &file]);

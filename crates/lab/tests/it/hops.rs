@@ -36,7 +36,7 @@ fn tcp_fills_links_in_a_row_as_it_fills_one() {
         let most = 12e6 * 1448.0 / 1514.0;
         assert!((0.95 * most..=1.005 * most).contains(&row.goodput_bps), "{row:?}");
         assert!(row.valid, "{row:?}");
-        // Three frames for each packet, and an acknowledgement for every two.
+        // Three frames for each packet, and an acknowledgment for every two.
         assert!(row.air_bytes_per_byte.unwrap() > 3.0, "{row:?}");
     });
 }

@@ -50,7 +50,7 @@ fn flows_of_several_hosts_share_one_bottleneck() {
         // TCP fills the queue of 40 packets, 80 ms, also ahead of the datagrams, and some are lost.
         assert!(number(&run, "flow.0.delay_p95_s") > 0.04, "{run:?}");
         assert!(number(&run, "packets_dropped") > 0.0, "{run:?}");
-        // The flow in the other direction has the link for itself, except for acknowledgements.
+        // The flow in the other direction has the link for itself, except for acknowledgments.
         assert!(number(&run, "flow.2.packet_loss_ratio") < 0.01, "{run:?}");
         assert!(number(&run, "flow.2.delay_p50_s") < 0.02, "{run:?}");
         // Each packet that came has crossed three links.

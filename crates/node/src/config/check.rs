@@ -1,4 +1,4 @@
-//! What cannot be although every value is of its type: rules between the tables of a file.
+//! Checks across the tables of a file: values that are invalid although their types are right.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -17,10 +17,11 @@ use super::{
 };
 use super::{hub, relay};
 
-/// Longest frame that an underlay is to carry at least, bytes.
+/// Length of frames that an underlay must at least carry, bytes.
 const FRAME_MIN: usize = 576;
 
-/// Least protocol number of an Ethernet frame; below are lengths (IEEE 802.3, Clause 3.2.6).
+/// Smallest protocol number of an Ethernet frame; smaller ones are lengths (IEEE 802.3, Clause
+/// 3.2.6).
 const ETHERTYPE_MIN: u16 = 0x600;
 
 pub(super) fn check(
@@ -62,8 +63,8 @@ pub(super) fn check(
     sound().map_err(|problem| document.locate(problem))
 }
 
-/// Whether blocks are the default: symbols may be recoded between the ends, or nothing is coded,
-/// and the queue is that of blocks.
+/// Whether blocks are the default: symbols may be recoded between the ends; or nothing is coded,
+/// and the queue is like that of blocks.
 fn defaults_to_blocks(role: Role) -> bool {
     matches!(
         role,
@@ -74,7 +75,7 @@ fn defaults_to_blocks(role: Role) -> bool {
     )
 }
 
-/// Keys that are given, and change nothing; and old names.
+/// Warns of keys without effect, and of old names.
 fn without_effect(
     file: &File,
     (role, relay): (Role, Option<&RelayConfig>),
@@ -134,7 +135,7 @@ fn without_effect(
     problems
 }
 
-/// The role, with the peers that it needs.
+/// The role, with the peers that it requires.
 fn role(file: &File) -> Result<Role, Problem> {
     let own = file.station.role;
     let with_role = |role: RoleName| {
@@ -197,7 +198,7 @@ fn role(file: &File) -> Result<Role, Problem> {
     }
 }
 
-/// No more than `most` of these peers: points at the role of the first one too many.
+/// At most `most` of these peers; an error points to the role of the first one too many.
 fn refuse(peers: &[(usize, &PeerTable)], most: usize, why: &str) -> Result<(), Problem> {
     match peers.get(most) {
         Some((index, _)) => Err(Problem::new(format!("peer.{index}.role"), why)),
@@ -205,7 +206,7 @@ fn refuse(peers: &[(usize, &PeerTable)], most: usize, why: &str) -> Result<(), P
     }
 }
 
-/// The peer at the other end; of a hub, the first of its peers.
+/// The peer at the other end; of a hub, the first peer.
 fn first(peers: &[(usize, &PeerTable)], why: &str) -> Result<StationId, Problem> {
     match peers {
         [(_, peer), ..] => Ok(StationId(peer.id)),
@@ -371,9 +372,9 @@ fn udp(file: &File) -> Result<UnderlayKind, Problem> {
     }
 }
 
-/// Where to listen when every peer's address is known: any port, of the family they are in.
+/// Where to listen if every peer's address is known: any port, in their address family.
 fn any_port(peers: &[PeerTable]) -> SocketAddr {
-    // A name may lead to either family, and a socket of both reaches both.
+    // A name may resolve to either family, and a socket of both families reaches both.
     let may_be_v6 = |endpoint: &Endpoint| endpoint.address().is_none_or(|at| at.is_ipv6());
     let v6 = peers.iter().filter_map(|peer| peer.endpoint.as_ref()).any(may_be_v6);
     let address = if v6 { IpAddr::V6([0; 16].into()) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
@@ -427,7 +428,7 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
     Ok(file.peer.iter().map(peer).collect())
 }
 
-/// An endpoint that a socket bound to `listen` can reach.
+/// Checks that a socket bound to `listen` can reach an endpoint.
 fn check_endpoint(index: usize, listen: SocketAddr, endpoint: SocketAddr) -> Result<(), Problem> {
     let path = format!("peer.{index}.endpoint");
     if endpoint.port() == 0
@@ -440,7 +441,7 @@ fn check_endpoint(index: usize, listen: SocketAddr, endpoint: SocketAddr) -> Res
             format!("peer.endpoint = {endpoint}: expected a host address and port"),
         ));
     }
-    // "[::]" listens to both families.
+    // "[::]" listens on both families.
     let reachable = listen.is_ipv4() == endpoint.is_ipv4()
         || (listen.ip().is_unspecified() && listen.is_ipv6());
     if reachable {

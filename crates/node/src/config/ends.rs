@@ -1,4 +1,4 @@
-//! Other ends of a relay, whose keys it knows: what cannot be of them.
+//! Checks of a relay's other ends, whose keys it knows.
 
 use corridor_document::Problem;
 use corridor_proto::hub::{NetworkError, Networks, Place};
@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::file::{EndTable, File, RoleName};
 
-/// Whether the ends can be told apart, and have tags at all. Keys themselves are read later.
+/// Checks that the ends can be told apart, and have tags at all. Keys themselves are read later.
 pub(super) fn check(file: &File) -> Result<(), Problem> {
     if file.end.is_empty() {
         return Ok(());
@@ -25,7 +25,7 @@ pub(super) fn check(file: &File) -> Result<(), Problem> {
     let mut table = Networks::default();
     let own = file.tun.iter().flat_map(|tun| &tun.addresses).map(|network| network.addr());
     for address in own {
-        // An address that is given twice is no matter of the ends.
+        // A duplicate address is reported elsewhere.
         let _ = table.insert(IpNet::from(address), Place::Host);
     }
     let mut before: Vec<PublicKey> = Vec::new();

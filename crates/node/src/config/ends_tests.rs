@@ -1,5 +1,4 @@
-//! Files of relays that name other ends: which are sound, and what is said about those that are
-//! not.
+//! Files of relays that name other ends: valid ones, and the errors of invalid ones.
 
 use std::fs;
 use std::io;
@@ -7,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// A sound file of an end of a row.
+/// A valid file of an end of a row.
 const END: &str = r#"[station]
 id = 1
 role = "relay"
@@ -50,7 +49,7 @@ fn ends_are_read_and_what_cannot_be_of_them_is_said_at_its_place() -> io::Result
     let (tables, _) = END.split_once("[[end]]").unwrap();
     let without = load(tables)?.unwrap();
     assert_eq!(without.ends, []);
-    // What a packet has behind it on its way.
+    // The trailer of a packet in transit.
     assert_eq!(without.check(1500).unwrap() - config.check(1500).unwrap(), 15);
     let changes = crate::reload::Changes::between(&without, &config);
     assert_eq!((changes.live.len(), changes.restart), (0, vec!["end"]));

@@ -1,4 +1,4 @@
-//! Networks of peers: what makes a node a hub, and what cannot be of them.
+//! Networks of peers: what makes a node a hub, and checks of a hub.
 
 use corridor_document::Problem;
 use corridor_proto::StationId;
@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::file::{File, PeerTable, RoleName};
 
-/// Whether the peers can be told apart by their networks, where they have to be.
+/// Checks that the peers can be told apart by their networks, where this is necessary.
 pub(super) fn check(file: &File) -> Result<(), Problem> {
     let given = file.peer.iter().position(|peer| peer.allowed.is_some());
     if let Some(index) = given {
@@ -57,12 +57,12 @@ fn check_roles(file: &File, index: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Each network is a whole one, and only one peer has it.
+/// Checks that each network has no host bits, and belongs to only one peer.
 fn check_networks(file: &File) -> Result<(), Problem> {
     let mut table = Networks::default();
     let own = file.tun.iter().flat_map(|tun| &tun.addresses).map(|network| network.addr());
     for address in own {
-        // An address that is given twice is no matter of the peers.
+        // A duplicate address is reported elsewhere.
         let _ = table.insert(IpNet::from(address), Place::Host);
     }
     for (index, peer) in file.peer.iter().enumerate() {

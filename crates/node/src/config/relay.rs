@@ -1,4 +1,4 @@
-//! What makes a node a relay, and what cannot be of one.
+//! What makes a node a relay, and checks of a relay.
 
 use corridor_document::Problem;
 use corridor_proto::bounds::RELAY_NEIGHBOURS_MAX;
@@ -6,7 +6,7 @@ use corridor_proto::relay::{Adaptive, RelayConfig};
 
 use super::file::{File, RoleName};
 
-/// What is combined, and what waits for it; none where the node is no relay.
+/// What is combined, and limits of what waits; `None` if the node is not a relay.
 pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
     if file.station.role != RoleName::Relay {
         let given = [
@@ -41,11 +41,12 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
     Ok(Some(config))
 }
 
-/// Why what follows retries does nothing here.
+/// Why settings that depend on retries have no effect here.
 pub(super) const NO_RETRIES: &str = "underlay.retries is not set, so MAC retries are not known";
 
-/// A relay that is told to hold or to combine packets while the MAC repeats many frames never does;
-/// `is_said`: by `relay.adaptive`, and not by its preset. The default preset combines all the same.
+/// Warns of a relay that is to hold or combine packets only while the MAC retransmits many frames:
+/// here it never does. `is_said`: by `relay.adaptive`, not by its preset. The default preset
+/// combines anyway.
 pub(super) fn without_effect(relay: &RelayConfig, is_said: bool) -> Option<Problem> {
     let (kind, what) = match relay.adaptive {
         Adaptive::Off => return None,

@@ -1,9 +1,9 @@
-//! Files of relays: which are sound, and what is said about those that are not.
+//! Files of relays: valid ones, and the errors of invalid ones.
 
 use super::tests::{SOUND, complaint, parse, warnings};
 use super::*;
 
-/// A sound file of a relay between two others.
+/// A valid file of a relay between two others.
 const RELAY: &str = r#"[station]
 id = 2
 role = "relay"

@@ -1,5 +1,5 @@
-//! By what stations know each other, and the files it comes from: nobody but their owner may read
-//! those with secrets.
+//! Keys that authenticate stations, and the files they come from: only the owner may read files
+//! with secrets.
 
 use std::fs::{self, File as OpenFile};
 use std::io::{self, Read};
@@ -17,13 +17,13 @@ use super::ends;
 use super::file::{EndTable, File, PskText};
 use crate::error::NodeError;
 
-/// Longest file that is read, bytes: configurations and keys are far shorter.
+/// Longest file that is read, bytes; configurations and keys are far shorter.
 const FILE_LEN_MAX: usize = 1 << 20;
 
-/// A fresh secret of a group, as `psk_file` has it: 64 hexadecimal digits.
+/// A new group secret, as in `psk_file`: 64 hexadecimal digits.
 ///
 /// # Errors
-/// The system has no random bytes.
+/// The system provides no random bytes.
 pub fn generate_psk() -> Result<Zeroizing<String>, NodeError> {
     let key: Zeroizing<[u8; PSK_LEN]> = random()?;
     let mut text = Zeroizing::new(String::with_capacity(2 * PSK_LEN));
@@ -35,10 +35,10 @@ pub fn generate_psk() -> Result<Zeroizing<String>, NodeError> {
     Ok(text)
 }
 
-/// A fresh private key, as `private_key_file` has it: 44 characters of base64.
+/// A new private key, as in `private_key_file`: 44 characters of base64.
 ///
 /// # Errors
-/// The system has no random bytes.
+/// The system provides no random bytes.
 pub fn generate_key() -> Result<Zeroizing<String>, NodeError> {
     let bytes: Zeroizing<[u8; KEY_LEN]> = random()?;
     Ok(PrivateKey::from_random(*bytes).to_text())
@@ -69,14 +69,15 @@ pub(super) fn read(path: &Path) -> Result<Document, NodeError> {
 }
 
 fn read_text(path: &Path) -> io::Result<Zeroizing<String>> {
-    // All at once: what a string outgrows is freed with what was read in it.
+    // Reads everything at once: a string that grows would leave freed copies of its contents
+    // behind.
     let mut text = Zeroizing::new(String::with_capacity(FILE_LEN_MAX));
     OpenFile::open(path)?.take(FILE_LEN_MAX as u64).read_to_string(&mut text)?;
     Ok(text)
 }
 
 /// The secret or the keys, from the configuration itself or from the files it names (relative to
-/// its own place).
+/// its own directory).
 pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Security, NodeError> {
     let located = |problem| NodeError::from(document.locate(problem));
     check(file).map_err(located)?;
@@ -119,7 +120,7 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
     Ok(Security::Keys(Box::new(Keys { private, peers })))
 }
 
-/// The ends of the file, with the secrets in the files that it names.
+/// The file's ends, with the secrets from the files that it names.
 pub(super) fn load_ends(
     file: &File,
     security: &Security,
@@ -151,7 +152,7 @@ pub(super) fn load_ends(
     file.end.iter().enumerate().map(end).collect()
 }
 
-/// What contradicts itself, before any file is read.
+/// Checks for contradictions before any file is read.
 fn check(file: &File) -> Result<(), Problem> {
     let table = &file.security;
     match (table.psk.is_some(), table.psk_file.is_some(), table.private_key_file.is_some()) {
@@ -179,7 +180,7 @@ fn check(file: &File) -> Result<(), Problem> {
     check_keys(file)
 }
 
-/// Where a group has a secret, nobody's key means anything.
+/// With a group secret, nobody's key has a meaning.
 fn check_shared(file: &File) -> Result<(), Problem> {
     for (index, peer) in file.peer.iter().enumerate() {
         let given =
@@ -237,7 +238,7 @@ impl FromFile<'_> {
         name: &str,
         maker: &str,
     ) -> Result<T, NodeError> {
-        // In words without the number of a peer or an end.
+        // As in the file, but without the number of a peer or an end.
         let word = match key.split('.').next() {
             Some("peer") => "peer.psk_file",
             Some("end") => "end.psk_file",
@@ -260,7 +261,7 @@ impl FromFile<'_> {
     }
 }
 
-/// Why a file with a key is refused, where it is.
+/// The error of a key file that other users may access.
 fn open_to_all(key: &str, word: &str, path: &Path) -> Option<Problem> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let path = path.display();

@@ -1,4 +1,4 @@
-//! Files that are sound, and files that are not: what is said about them, and where it points.
+//! Valid and invalid files: the errors reported, and the places they point to.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use crate::reload::Changes;
 
 const PSK: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-/// A sound file; tests change a line of it, or add some.
+/// A valid file; tests change a line of it, or add lines.
 pub(super) const SOUND: &str = r#"[station]
 id = 1
 role = "endpoint"
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Result<NodeConfig, Box<Diagnostic>> {
     check::check(file, psk.0.into(), &document)
 }
 
-/// What is said about a file, in one line: place, message, help.
+/// The error of a file in one line: place, message, help.
 pub(super) fn complaint(text: &str) -> String {
     let said = match parse(text).and_then(|config| config.check(1500)) {
         Ok(_) => return "sound".into(),
@@ -48,7 +48,7 @@ pub(super) fn complaint(text: &str) -> String {
     said.to_string().replacen("node.toml:", "", 1)
 }
 
-/// What is said about the sound file with this text in place of that.
+/// The error of the valid file with this text replaced by that.
 fn changed(from: &str, to: &str) -> String {
     assert!(SOUND.contains(from), "{from}");
     complaint(&SOUND.replacen(from, to, 1))
@@ -203,7 +203,7 @@ fn a_hub_has_peers_with_networks_of_their_own() {
     ] {
         assert_eq!(complaint(&hub(first, second)), said);
     }
-    // Beside a helper there is one end.
+    // With a helper there is one other end.
     let helped =
         changed("role = \"endpoint\"\n[[peer]]", "role = \"endpoint\"\nallowed = []\n[[peer]]");
     assert!(helped.contains("a helper can only be used with a single endpoint peer"), "{helped}");
@@ -224,7 +224,7 @@ fn memory_is_told_in_bytes_and_has_to_do_for_all_peers() {
     let said = complaint(&of("\"300k\""));
     assert!(said.starts_with("23:10: limits.memory = 300000: expected "), "{said}");
     assert!(said.ends_with(" bytes or more, for 2 peers"), "{said}");
-    // Where nothing is said there is as much as all peers take.
+    // The default is as much as all peers need.
     let many: String = (4..=257)
         .map(|id| format!("[[peer]]\nid = {id}\nrole = \"endpoint\"\nallowed = []\n"))
         .collect();
@@ -245,7 +245,7 @@ fn memory_is_told_in_bytes_and_has_to_do_for_all_peers() {
     );
 }
 
-/// (TCP/NC's buffers, and long blocks, were short without a word of the log.)
+/// (TCP/NC's buffers, and long blocks, were shortened without a log message.)
 #[test]
 fn what_peers_have_fewer_of_for_want_of_memory_is_said() {
     let lines = |text: &str| {
@@ -284,10 +284,10 @@ fn peers_of_a_hub_come_and_go_while_it_runs() {
     };
     assert_eq!(changes(&two, &three), (vec!["peer"], vec![]));
     assert_eq!(changes(&three, &two), (vec!["peer"], vec![]));
-    // One that takes the place of the first is no other role.
+    // Replacing the first peer does not change the role.
     let other = two.replace("id = 2\n", "id = 5\n");
     assert_eq!(changes(&two, &other), (vec!["peer"], vec![]));
-    // A pair is no hub, and its peer is the one that it has.
+    // A pair is no hub, and its peer is its only one.
     let pair = SOUND.split("[[peer]]\nid = 3").next().unwrap();
     assert_eq!(changes(pair, &pair.replace("id = 2\n", "id = 5\n")).1, ["station", "peer"]);
     let more = format!("{three}[limits]\nmemory = \"64M\"\n");
@@ -348,7 +348,7 @@ fn the_underlays_keys_are_kept_apart() {
     );
 }
 
-/// A sound file of two endpoints over UDP.
+/// A valid file of two endpoints over UDP.
 fn udp(underlay: &str, peer: &str) -> String {
     let (before, _) = SOUND.split_once("[underlay]").unwrap();
     format!("{before}[underlay]\nkind = \"udp\"\n{underlay}\n[[peer]]\nid = 2\n{peer}\n")
@@ -495,7 +495,7 @@ fn the_tunnels_mtu_must_be_possible() {
     );
 }
 
-/// `up` alone said so, once it had made the interface: the kernel refused.
+/// Only `up` used to report this, after creating the interface: the kernel refused.
 #[test]
 fn an_address_is_given_once() {
     assert_eq!(
@@ -509,7 +509,7 @@ fn an_address_is_given_once() {
     assert!(parse(&SOUND.replace("fd00:9::1/64", "10.9.0.1/32")).is_ok());
 }
 
-/// Over UDP 576 was taken here, and refused later as 528, which nobody had written.
+/// Over UDP 576 used to be accepted here, and refused later as 528, which nobody had written.
 #[test]
 fn the_least_underlay_mtu_leaves_room_for_the_headers() {
     let udp = |mtu: u16| {
@@ -580,7 +580,7 @@ fn a_key_is_found_and_checked() -> io::Result<()> {
     place.close()
 }
 
-/// A file of two ends with keys of their own; tests change a line of it, or add some.
+/// A file of two ends with key pairs of their own; tests change a line of it, or add lines.
 const KEYED: &str = r#"[station]
 id = 1
 role = "endpoint"
@@ -595,7 +595,7 @@ id = 2
 role = "endpoint"
 public_key = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
 "#;
-/// The private key of that public one (RFC 7748, Section 6.1).
+/// The private key of that public key (RFC 7748, Section 6.1).
 const PRIVATE: &str = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=";
 
 #[test]
@@ -686,7 +686,7 @@ fn two_ends_have_a_window_and_a_helper_has_blocks() {
     let (two, _) = SOUND.rsplit_once("[[peer]]").unwrap();
     let config = parse(two).unwrap();
     assert_eq!(config.coding, CodingParams::window());
-    // Room for all the lanes that a window may have.
+    // Memory for all the lanes that a window may have.
     assert_eq!(config.limits.ingress_packets, 16_000);
     let block = parse(&format!("{two}[coding]\npreset = \"block\"\n")).unwrap();
     assert_eq!((block.coding, block.warnings.len()), (CodingParams::default(), 0));
@@ -739,7 +739,7 @@ fn rates_have_units() {
     assert_eq!(rate("10"), "11:12: underlay.rate_bps = 10: expected at least 1000 bit/s");
 }
 
-/// What the types say of ranges, for people and editors, is what the protocol's check says.
+/// The ranges that the types document, for people and editors, agree with the protocol's checks.
 #[test]
 fn ranges_are_those_of_the_check() {
     let schema = schema();

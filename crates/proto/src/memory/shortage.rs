@@ -1,4 +1,4 @@
-//! Of what a station has fewer than it was told, because its share of the memory is small.
+//! What a station has less of than configured, because its share of the memory is small.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use super::{BlockShape, Coders, divided, segments};
 use crate::bounds::{HELPER_BLOCKS_MAX, TCP_NC_SEGMENTS_MAX};
 use crate::config::StationConfig;
 
-/// What queues, windows, blocks and buffers have.
+/// What is limited: queues, windows, blocks and buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Packets of the ingress queue.
@@ -17,25 +17,24 @@ pub enum Counted {
     Symbols,
     /// Blocks in flight.
     Blocks,
-    /// Blocks of a peer's that are held at once, or of either flow that is helped.
+    /// Blocks of a peer held at once, or by a helper per flow.
     BlocksHeld,
     /// Segments of each of TCP/NC's coding buffers.
     Segments,
 }
 
-/// Something of which a station has fewer than it was told, or than there are by default where
-/// nobody tells it.
+/// Something that a station has less of than configured, or than the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// What.
+    /// What it is.
     pub of: Counted,
-    /// How many it has.
+    /// How many the station has.
     pub has: usize,
     /// How many it would have with more memory.
     pub told: usize,
 }
 
-/// All that a station can be short of.
+/// Everything that a station can be short of.
 pub(crate) type Shortages = ArrayVec<Shortage, 3>;
 
 impl fmt::Display for Shortage {
@@ -52,7 +51,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// What a station is short of that was fitted to its share.
+/// What a station limited to its share is short of.
 pub(super) fn shortages(told: &StationConfig, fitted: &StationConfig) -> Shortages {
     let (queue, more) = (fitted.ingress_packets, fitted.coding);
     let received = divided(fitted).received;

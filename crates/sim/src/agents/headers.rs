@@ -3,7 +3,7 @@
 //! In the simulator segments have numbers and no contents. Here their numbers are multiplied by the
 //! payload size, as if the connection had begun with sequence number 0. Payload is all zeros, and
 //! is not written. Headers are IPv4 and TCP or UDP without timestamps: 40 bytes, the default that a
-//! flow is charged for headers. An acknowledgement with SACK ranges is longer here by its SACK
+//! flow is charged for headers. An acknowledgment with SACK ranges is longer here by its SACK
 //! option.
 
 use corridor_base::Time;

@@ -1,7 +1,7 @@
 //! Layer between a TCP agent and a station: turns segments into IPv4 packets, and opens
 //! connections.
 //!
-//! A station carries bytes and inspects them: flows, ECN marks, the windows of acknowledgements.
+//! A station carries bytes and inspects them: flows, ECN marks, the windows of acknowledgments.
 //! With this layer below, any TCP agent can use a station unchanged.
 
 mod opening;

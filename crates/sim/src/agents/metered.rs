@@ -225,7 +225,7 @@ impl MeteredSource {
         self.rtt
     }
 
-    /// Mean retransmission timeout at the arrival of acknowledgements, seconds.
+    /// Mean retransmission timeout at the arrival of acknowledgments, seconds.
     pub(crate) fn rto_mean_s(&self) -> Option<f64> {
         self.rto.seconds()
     }

@@ -135,7 +135,7 @@ impl<A: Agent> Agent for NcSource<A> {
 }
 
 /// A TCP receiver with the TCP/NC layer below it. The layer acknowledges; the TCP receiver's own
-/// acknowledgements are dropped here.
+/// acknowledgments are dropped here.
 pub struct NcSink<A> {
     inner: A,
     layer: NcReceiver,
@@ -150,7 +150,7 @@ pub struct NcSink<A> {
 
 impl<A: Agent> NcSink<A> {
     /// Puts the layer below `inner`, whose segments are `segment_bytes` long, headers included, and
-    /// whose acknowledgements are `ack_bytes` long.
+    /// whose acknowledgments are `ack_bytes` long.
     ///
     /// # Errors
     /// As [`NcReceiver::new`].
@@ -176,7 +176,7 @@ impl<A: Agent> NcSink<A> {
         &self.layer
     }
 
-    /// Delivers decoded segments to TCP, and drops TCP's acknowledgements.
+    /// Delivers decoded segments to TCP, and drops TCP's acknowledgments.
     fn deliver(&mut self, now: Time) {
         while let Some(descriptor) = self.layer.poll_delivery() {
             let Some((&number, rest)) = descriptor.split_first_chunk() else { continue };
@@ -261,7 +261,7 @@ fn ack_segment(next: u64, echo: Time) -> Segment {
     }
 }
 
-/// The acknowledgement that a feedback carries.
+/// The acknowledgment that a feedback carries.
 fn read_ack(now: Time, acknowledged: u64, bytes: &[u8]) -> Option<Segment> {
     let (&ack, rest) = bytes.split_first_chunk()?;
     let (&stamp, _) = rest.split_first_chunk()?;

@@ -2,7 +2,7 @@
 //! that is, and the agents behind the station, as applications are behind a daemon's interface.
 //! With a helper on a single radio on which all three reach each other, frames go over the radio
 //! without UDP, so each station overhears the others. With a helper further away they go over UDP:
-//! broadcasts once to each station, and acknowledgements also to a helper that cannot overhear
+//! broadcasts once to each station, and acknowledgments also to a helper that cannot overhear
 //! them.
 //!
 //! It is driven as the daemon's station is: one input, then all outputs. What the station delivers
@@ -35,7 +35,7 @@ pub(crate) struct TunnelEnd {
     places: Vec<(StationId, NodeIndex)>,
     /// Whether frames go over a radio without UDP.
     is_bare: bool,
-    /// The helper's node, if the helper cannot overhear this end's acknowledgements.
+    /// The helper's node, if the helper cannot overhear this end's acknowledgments.
     uninformed: Option<NodeIndex>,
     /// Further copies of the last frame, for other nodes: no more than there are stations.
     copies: VecDeque<(NodeIndex, Arc<[u8]>)>,
@@ -74,7 +74,7 @@ impl TunnelEnd {
         TunnelEnd { places, is_bare, ..self }
     }
 
-    /// Also sends acknowledgements to a helper at this node.
+    /// Also sends acknowledgments to a helper at this node.
     pub(crate) fn informing(self, helper: NodeIndex) -> Self {
         TunnelEnd { uninformed: Some(helper), ..self }
     }

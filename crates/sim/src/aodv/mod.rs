@@ -10,14 +10,14 @@
 //!    a request once, after a jitter, and again if a better copy comes. Only the destination
 //!    answers, by a *reply* (RREP) along the route by which the request has come. In transit the
 //!    packet is dropped, and an *error* (RERR) informs the neighbour that sent it.
-//! 4. *The link layer's outcome*: [`Aodv::handle_outcome`]. A frame without an acknowledgement
+//! 4. *The link layer's outcome*: [`Aodv::handle_outcome`]. A frame without an acknowledgment
 //!    means a lost link, and the neighbours that route through it are informed. At its origin the
 //!    packet is held again for the route that is found next; in transit it is lost, since there is
 //!    no local repair.
 //!
 //! As in nst-AODV, these parts of RFC 3561 are omitted: HELLO, replies by intermediate nodes, local
 //! repair, lifetimes of routes. Also omitted are the expanding ring search (6.4), the route to the
-//! previous hop that a request creates (6.5), and acknowledgements of replies (6.8: the link layer
+//! previous hop that a request creates (6.5), and acknowledgments of replies (6.8: the link layer
 //! has them).
 
 mod config;
@@ -74,7 +74,7 @@ pub struct AodvStats {
     pub replies: u64,
     /// Errors sent.
     pub errors: u64,
-    /// Lost links: packets without an acknowledgement whose route led over the link.
+    /// Lost links: packets without an acknowledgment whose route led over the link.
     pub links_lost: u64,
     /// Bytes of all messages sent.
     pub message_bytes: u64,

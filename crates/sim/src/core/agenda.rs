@@ -2,7 +2,7 @@
 //!
 //! Every entity has at most one pending time, as a state machine has one `poll_timeout`.
 //!
-//! Timers mostly move later: every acknowledgement pushes a retransmission timer back, and it
+//! Timers mostly move later: every acknowledgment pushes a retransmission timer back, and it
 //! almost never fires. [`Agenda::wake`] only records such a change. The entry keeps its place,
 //! which is now too early, and moves to the right one when it comes to the front: once, however
 //! often the timer moved meanwhile. Events still come in the order of a queue without this trick,

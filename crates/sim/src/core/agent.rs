@@ -65,7 +65,7 @@ pub enum Body {
 pub struct LinkOutcome<'a> {
     /// The node that it was sent to, or [`BROADCAST`].
     pub next: NodeIndex,
-    /// Whether it was acknowledged, or needed no acknowledgement.
+    /// Whether it was acknowledged, or needed no acknowledgment.
     pub delivered: bool,
     /// Number of transmissions; 0 if the channel was never free.
     pub attempts: u32,

@@ -93,7 +93,7 @@ enum Datagrams {
 struct Rules {
     /// Timeouts in a row after which it gives up.
     timeouts_max: Option<u32>,
-    /// Whether acknowledgements are updated while they wait at the node.
+    /// Whether acknowledgments are updated while they wait at the node.
     updates: bool,
     /// Processing time of each packet at each end.
     work: Duration,
@@ -592,7 +592,7 @@ pub fn run(
     Ok(Replication { measures, tables })
 }
 
-/// Most bytes that TCP/NC adds to a segment, and to an acknowledgement.
+/// Most bytes that TCP/NC adds to a segment, and to an acknowledgment.
 fn nc_bytes_max(params: &NcParams) -> (u32, u32) {
     // Segments have one length: every run but the last is as long as it may be.
     let runs = usize::from(params.buffer_segments).div_ceil(usize::from(u8::MAX));

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::rto::{RtoConfig, RtoEstimator};
 use super::segment::Segment;
 
-/// Duplicate acknowledgements that indicate a loss (RFC 5681, Section 3.2).
+/// Duplicate acknowledgments that indicate a loss (RFC 5681, Section 3.2).
 pub const DUPLICATES_THRESHOLD: u32 = 3;
 
 /// Largest maximum window, in packets: the most that a receiver may have to buffer.
@@ -20,7 +20,7 @@ pub(super) const SSTHRESH_PACKETS_MIN: f64 = 2.0;
 /// Largest window of Linux in 2014, packets: the most that a receive buffer of 6 MB offers.
 const LINUX_2014_WINDOW_PACKETS: u32 = 2_048;
 
-/// Longest delay of an acknowledgement in Linux while packets come in quick succession
+/// Longest delay of an acknowledgment in Linux while packets come in quick succession
 /// (`TCP_DELACK_MIN`).
 pub(super) const DELAYED_ACK_MIN: Duration = Duration::from_millis(40);
 
@@ -29,18 +29,18 @@ pub(super) const DELAYED_ACK_MIN: Duration = Duration::from_millis(40);
 pub enum Variant {
     /// Slow start after every loss (Jacobson 1988).
     Tahoe,
-    /// Fast recovery that ends with the first new acknowledgement (RFC 5681).
+    /// Fast recovery that ends with the first new acknowledgment (RFC 5681).
     Reno,
     /// Fast recovery until all that was in flight is acknowledged (RFC 6582).
     NewReno,
-    /// Recovery by selective acknowledgements (RFC 6675), growth as Reno's.
+    /// Recovery by selective acknowledgments (RFC 6675), growth as Reno's.
     Sack,
-    /// Growth along a cubic (RFC 9438), recovery by selective acknowledgements.
+    /// Growth along a cubic (RFC 9438), recovery by selective acknowledgments.
     Cubic,
     /// Growth by the delay of the bottleneck's queue (Brakmo and Peterson 1995).
     Vegas(VegasConfig),
     /// RFC 793 with slow start and nothing else: the window grows by a packet for each
-    /// acknowledgement, up to the maximum window, and only the timer detects losses
+    /// acknowledgment, up to the maximum window, and only the timer detects losses
     /// (constrained-defaults-2012, Section II-B).
     SlowStart,
 }
@@ -81,7 +81,7 @@ pub enum Reduction {
 pub enum RttSampling {
     /// One packet at a time, never a retransmitted one (Karn).
     OnePacket,
-    /// Every acknowledgement of new data, by its echoed timestamp (RFC 7323).
+    /// Every acknowledgment of new data, by its echoed timestamp (RFC 7323).
     Timestamps,
 }
 
@@ -96,7 +96,7 @@ pub struct SenderConfig {
     pub initial_window_packets: u32,
     /// Slow-start threshold at the start, in packets; without it, the maximum window.
     pub initial_ssthresh_packets: Option<u32>,
-    /// Send a new packet for each of the first two duplicate acknowledgements (RFC 3042).
+    /// Send a new packet for each of the first two duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
     /// No second fast retransmit for losses within one window: `bugFix_` of ns-2, "careful" in RFC
     /// 6582.
@@ -168,7 +168,7 @@ impl SenderConfig {
 
     /// Linux as of 2014, for figures of that time: initial window 10, Linux's timeouts, timestamps,
     /// HyStart, and a window of the largest receive buffer, 6 MB; neither RACK nor tail loss
-    /// probes. Selective acknowledgements for the variants that use them; no ECN.
+    /// probes. Selective acknowledgments for the variants that use them; no ECN.
     pub fn linux_2014(variant: Variant) -> Self {
         SenderConfig {
             window_packets_max: LINUX_2014_WINDOW_PACKETS,
@@ -227,10 +227,10 @@ impl SenderConfig {
 /// When a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acks {
-    /// An acknowledgement confirms everything that has arrived, and is updated while it waits to be
+    /// An acknowledgment confirms everything that has arrived, and is updated while it waits to be
     /// sent (constrained-defaults-2012, Section III-C1, i).
     Cumulative,
-    /// Each packet gets an acknowledgement of its own, which keeps its place in the queue
+    /// Each packet gets an acknowledgment of its own, which keeps its place in the queue
     /// (constrained-defaults-2012, Section III-C1, ii).
     Positive,
 }
@@ -241,22 +241,22 @@ pub struct ReceiverConfig {
     /// Keep packets that arrive beyond a gap; otherwise they are discarded and the sender must go
     /// back (go-back-N, the model of network-coded-tcp-2012, Section II).
     pub keeps_out_of_order: bool,
-    /// In-order packets for each acknowledgement: from 1, which acknowledges every packet.
+    /// In-order packets for each acknowledgment: from 1, which acknowledges every packet.
     pub delayed_ack_packets: u32,
-    /// Longest delay of an acknowledgement (RFC 1122: at most 500 ms).
+    /// Longest delay of an acknowledgment (RFC 1122: at most 500 ms).
     pub delayed_ack_timeout: Duration,
-    /// Cumulative or positive acknowledgements; positive ones are never delayed.
+    /// Cumulative or positive acknowledgments; positive ones are never delayed.
     pub acks: Acks,
     /// Report what has arrived beyond a gap (RFC 2018).
     pub sack: bool,
     /// Most packets that are buffered beyond a gap: 1 to [`WINDOW_PACKETS_LIMIT`].
     pub window_packets_max: u32,
-    /// Advertise a receive window in acknowledgements; without it, as in ns-2, nothing limits the
+    /// Advertise a receive window in acknowledgments; without it, as in ns-2, nothing limits the
     /// sender.
     pub tells_window: bool,
-    /// Bytes of an acknowledgement without SACK ranges: headers only.
+    /// Bytes of an acknowledgment without SACK ranges: headers only.
     pub ack_bytes: u32,
-    /// Bytes for each range of a selective acknowledgement: 8 (RFC 2018, Section 3).
+    /// Bytes for each range of a selective acknowledgment: 8 (RFC 2018, Section 3).
     pub sack_range_bytes: u32,
 }
 
@@ -290,13 +290,13 @@ impl ReceiverConfig {
         }
     }
 
-    /// As [`ReceiverConfig::ns2`] without selective acknowledgements, but discards what is out of
+    /// As [`ReceiverConfig::ns2`] without selective acknowledgments, but discards what is out of
     /// order.
     pub fn go_back_n() -> Self {
         ReceiverConfig { keeps_out_of_order: false, ..ReceiverConfig::ns2(false) }
     }
 
-    /// Bytes of an acknowledgement, headers and SACK ranges included.
+    /// Bytes of an acknowledgment, headers and SACK ranges included.
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         let ranges = match ack {
             Segment::Ack { sack, .. } => {

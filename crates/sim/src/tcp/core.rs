@@ -20,9 +20,9 @@ pub struct SenderStats {
     pub packets_sent: u64,
     /// Of these, retransmissions.
     pub retransmissions: u64,
-    /// Acknowledgements received.
+    /// Acknowledgments received.
     pub acks_received: u64,
-    /// Of these, acknowledgements without news.
+    /// Of these, acknowledgments without news.
     pub duplicate_acks: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
@@ -32,7 +32,7 @@ pub struct SenderStats {
     pub ecn_responses: u64,
     /// Congestion window, in packets, without inflation and regardless of the maximum window.
     pub cwnd_packets: f64,
-    /// Packets by which duplicate acknowledgements inflate the window in a recovery.
+    /// Packets by which duplicate acknowledgments inflate the window in a recovery.
     pub inflation_packets: u64,
     /// Slow-start threshold, in packets.
     pub ssthresh_packets: f64,
@@ -42,14 +42,14 @@ pub struct SenderStats {
     pub rto: Duration,
 }
 
-/// An acknowledgement of new data.
+/// An acknowledgment of new data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// Packets acknowledged.
     pub(super) count: u64,
     /// The last of them.
     pub(super) last: Sent,
-    /// `sent_at` that the acknowledgement echoed.
+    /// `sent_at` that the acknowledgment echoed.
     pub(super) echo: Time,
     /// Time since then.
     pub(super) rtt: Duration,
@@ -67,7 +67,7 @@ pub(super) struct Core {
     pub(super) state: State,
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
-    /// Duplicate acknowledgements that inflate the window in recovery: each means that a packet has
+    /// Duplicate acknowledgments that inflate the window in recovery: each means that a packet has
     /// left the network.
     pub(super) inflation: u64,
     pub(super) duplicates: u32,
@@ -85,9 +85,9 @@ pub(super) struct Core {
     probe: Option<Time>,
     /// New packets that may still be sent beyond the window (RFC 3042).
     pub(super) limited: u32,
-    /// New packets sent beyond the window since the last new acknowledgement.
+    /// New packets sent beyond the window since the last new acknowledgment.
     pub(super) beyond: u64,
-    /// New packets that may be sent until the next acknowledgement.
+    /// New packets that may be sent until the next acknowledgment.
     pub(super) burst: u32,
     pub(super) rto: Rto,
     pub(super) timer: Option<Time>,
@@ -170,9 +170,9 @@ impl Core {
         sequence < self.window_end || again
     }
 
-    /// Takes the receiver's window from an acknowledgement of all before `next`, which has been
+    /// Takes the receiver's window from an acknowledgment of all before `next`, which has been
     /// processed already; returns whether the window changed. The window's end moves back only with
-    /// an acknowledgement that has news (like Linux's `tcp_may_update_window`), but a window may be
+    /// an acknowledgment that has news (like Linux's `tcp_may_update_window`), but a window may be
     /// closed at any time.
     pub(super) fn take_window(
         &mut self,
@@ -189,7 +189,7 @@ impl Core {
     }
 
     /// Sets the timer for probing a receiver that has closed its window, if nothing is in flight
-    /// that would elicit an acknowledgement.
+    /// that would elicit an acknowledgment.
     pub(super) fn note_shut(&mut self, now: Time) {
         let next = self.flight.next();
         if next >= self.offered || !self.flight.is_empty() || next < self.window_end {
@@ -265,7 +265,7 @@ impl Core {
         self.idle_since = None;
     }
 
-    /// Round-trip time, timer, and the end of a repair after a timeout, for an acknowledgement of
+    /// Round-trip time, timer, and the end of a repair after a timeout, for an acknowledgment of
     /// new data.
     pub(super) fn settle(&mut self, now: Time, progress: &Progress) {
         if let Some(sent_at) = self.take_timed() {
@@ -303,7 +303,7 @@ impl Core {
         self.timed.take_if(|&mut (sequence, _)| sequence < una).map(|(_, sent_at)| sent_at)
     }
 
-    /// Counts a duplicate acknowledgement; each of the first two may allow a new packet (RFC 3042).
+    /// Counts a duplicate acknowledgment; each of the first two may allow a new packet (RFC 3042).
     pub(super) fn count_duplicate(&mut self) {
         self.duplicates += 1;
         let limited = self.config.limited_transmit && self.duplicates < DUPLICATES_THRESHOLD;
@@ -330,7 +330,7 @@ impl Core {
         self.recover.is_none_or(|recover| self.flight.una() >= recover)
     }
 
-    /// Whether an echo of congestion, in the acknowledgement of all before `next`, belongs to a
+    /// Whether an echo of congestion, in the acknowledgment of all before `next`, belongs to a
     /// window not reduced yet (RFC 3168, Section 6.1.2). Ignores numbers never sent.
     pub(super) fn is_first_echo(&self, next: u64) -> bool {
         let is_new = |point: Option<u64>| point.is_none_or(|point| next > point);

@@ -104,7 +104,7 @@ impl ReceiverSettings {
         buffer_bytes.ilog2().saturating_sub(15) as u8
     }
 
-    /// Bytes of an acknowledgement without SACK ranges.
+    /// Bytes of an acknowledgment without SACK ranges.
     pub fn ack_bytes(&self) -> u32 {
         match self {
             ReceiverSettings::Classic(config) => config.ack_bytes,
@@ -112,7 +112,7 @@ impl ReceiverSettings {
         }
     }
 
-    /// Bytes of an acknowledgement with the most SACK ranges.
+    /// Bytes of an acknowledgment with the most SACK ranges.
     pub fn ack_bytes_max(&self) -> u32 {
         let ranges = SACK_RANGES_MAX as u32;
         match self {
@@ -229,7 +229,7 @@ impl AnySender {
         each!(self, AnySender, sender => sender.rto())
     }
 
-    /// Processes an acknowledgement.
+    /// Processes an acknowledgment.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         each!(self, AnySender, sender => sender.handle_segment(now, segment));
     }
@@ -295,7 +295,7 @@ impl AnyReceiver {
         each!(self, AnyReceiver, receiver => receiver.stats())
     }
 
-    /// Bytes of an acknowledgement on a link. With the papers' agents the length does not depend on
+    /// Bytes of an acknowledgment on a link. With the papers' agents the length does not depend on
     /// SACK ranges.
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         match self {
@@ -319,7 +319,7 @@ impl AnyReceiver {
         each!(self, AnyReceiver, receiver => receiver.poll_timeout())
     }
 
-    /// The next acknowledgement to send.
+    /// The next acknowledgment to send.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         each!(self, AnyReceiver, receiver => receiver.poll_transmit(now))
     }

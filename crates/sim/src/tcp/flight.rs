@@ -13,7 +13,7 @@ pub(super) struct Sent {
     pub(super) at: Time,
     /// How often it was sent.
     pub(super) transmissions: u32,
-    /// Whether the receiver has it, according to a selective acknowledgement.
+    /// Whether the receiver has it, according to a selective acknowledgment.
     pub(super) sacked: bool,
 }
 
@@ -107,7 +107,7 @@ impl Flight {
         news
     }
 
-    /// Forgets selective acknowledgements: the receiver may have discarded the packets (RFC 2018,
+    /// Forgets selective acknowledgments: the receiver may have discarded the packets (RFC 2018,
     /// Section 8).
     pub(super) fn forget_sacked(&mut self) {
         self.sent.iter_mut().for_each(|packet| packet.sacked = false);

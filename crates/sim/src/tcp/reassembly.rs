@@ -21,7 +21,7 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Empty; remembers `recent_max` ranges for acknowledgements.
+    /// Empty; remembers `recent_max` ranges for acknowledgments.
     pub(super) fn new(recent_max: usize) -> Self {
         Reassembly {
             next: 0,
@@ -125,7 +125,7 @@ impl Reassembly {
         self.recent.iter().position(joins).unwrap_or(self.recent.len())
     }
 
-    /// The SACK ranges of an acknowledgement: `first`, then those that changed last.
+    /// The SACK ranges of an acknowledgment: `first`, then those that changed last.
     pub(super) fn sack(&self, first: Option<SackRange>) -> [SackRange; SACK_RANGES_MAX] {
         let mut sack = [SackRange::default(); SACK_RANGES_MAX];
         let recent = self.recent.iter().filter_map(|&number| self.range_of(number));

@@ -8,7 +8,7 @@ use super::config::{Acks, ConfigError, ReceiverConfig};
 use super::reassembly::Reassembly;
 use super::segment::{SACK_RANGES_MAX, SackRange, Segment};
 
-/// Most positive acknowledgements that wait to be sent; beyond it the oldest is dropped.
+/// Most positive acknowledgments that wait to be sent; beyond it the oldest is dropped.
 pub const POSITIVE_ACKS_WAITING_MAX: usize = 1024;
 
 /// Counters of a receiver.
@@ -20,21 +20,21 @@ pub struct ReceiverStats {
     pub duplicates: u64,
     /// Of these, those discarded because they came beyond a gap.
     pub discarded: u64,
-    /// Acknowledgements sent.
+    /// Acknowledgments sent.
     pub acks_sent: u64,
-    /// Positive acknowledgements dropped because too many waited.
+    /// Positive acknowledgments dropped because too many waited.
     pub acks_dropped: u64,
 }
 
-/// A TCP receiver: packets in, acknowledgements out, time as an argument.
+/// A TCP receiver: packets in, acknowledgments out, time as an argument.
 ///
-/// Echoes a congestion mark once, with the next acknowledgement, without waiting for CWR (unlike
-/// RFC 3168, Section 6.1.3): if that acknowledgement is lost, so is the echo.
+/// Echoes a congestion mark once, with the next acknowledgment, without waiting for CWR (unlike
+/// RFC 3168, Section 6.1.3): if that acknowledgment is lost, so is the echo.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
     arrived: Reassembly,
-    /// Acknowledgements to send; at most one if they are cumulative.
+    /// Acknowledgments to send; at most one if they are cumulative.
     waiting: VecDeque<Segment>,
     /// In-order packets not acknowledged yet.
     unconfirmed: u32,
@@ -90,7 +90,7 @@ impl Receiver {
         self.stats
     }
 
-    /// Processes a data packet; ignores acknowledgements.
+    /// Processes a data packet; ignores acknowledgments.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Data { sequence, sent_at, retransmission, congestion_experienced, .. } =
             *segment
@@ -134,7 +134,7 @@ impl Receiver {
         self.delayed_until
     }
 
-    /// The next acknowledgement to send. A cumulative one is updated by every arrival until it is
+    /// The next acknowledgment to send. A cumulative one is updated by every arrival until it is
     /// taken.
     pub fn poll_transmit(&mut self, _now: Time) -> Option<Segment> {
         let ack = self.waiting.pop_front()?;
@@ -156,7 +156,7 @@ impl Receiver {
         }
     }
 
-    /// Queues an acknowledgement; a positive one names the packet that it confirms.
+    /// Queues an acknowledgment; a positive one names the packet that it confirms.
     fn acknowledge(&mut self, positive: Option<u64>) {
         let sack = match positive {
             _ if !self.config.sack => Default::default(),
@@ -197,7 +197,7 @@ impl Receiver {
         self.config.tells_window.then_some(self.arrived.next() + window)
     }
 
-    /// Replaces the waiting cumulative acknowledgement, keeping its congestion echo.
+    /// Replaces the waiting cumulative acknowledgment, keeping its congestion echo.
     fn replace_waiting(&mut self, mut ack: Segment) {
         let echoed =
             matches!(self.waiting.pop_back(), Some(Segment::Ack { congestion_echo: true, .. }));

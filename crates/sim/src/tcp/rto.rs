@@ -195,7 +195,7 @@ impl Rto {
         self.first(now.since(sent_at));
     }
 
-    /// Takes a sample from the timestamp that an acknowledgement echoed.
+    /// Takes a sample from the timestamp that an acknowledgment echoed.
     pub(super) fn sample_by_echo(&mut self, now: Time, sent_at: Time) {
         let tick = duration_ns(self.tick());
         self.sample((duration_ns(now.since(sent_at)) + tick / 2) / tick);

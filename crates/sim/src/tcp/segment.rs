@@ -2,7 +2,7 @@
 
 use corridor_base::Time;
 
-/// Most SACK ranges in an acknowledgement: as many as fit beside timestamps (RFC 2018, Section 3).
+/// Most SACK ranges in an acknowledgment: as many as fit beside timestamps (RFC 2018, Section 3).
 pub const SACK_RANGES_MAX: usize = 3;
 
 /// Segments received beyond the first gap: numbers `start` to `end` - 1.
@@ -36,13 +36,13 @@ pub enum Segment {
     Ack {
         /// The number of the segment expected next: all before it have arrived.
         next: u64,
-        /// `sent_at` of the segment that caused this acknowledgement, for RTT measurement.
+        /// `sent_at` of the segment that caused this acknowledgment, for RTT measurement.
         echo: Time,
         /// Whether the segment that caused it was a retransmission, for Karn's rule.
         echo_retransmission: bool,
         /// Ranges that have arrived beyond `next`, the latest change first; unused ones are empty.
         sack: [SackRange; SACK_RANGES_MAX],
-        /// Whether congestion was seen since the last acknowledgement (ECN Echo).
+        /// Whether congestion was seen since the last acknowledgment (ECN Echo).
         congestion_echo: bool,
         /// End of the receiver's window: the first number that must not be sent; `None` if no
         /// window is advertised.

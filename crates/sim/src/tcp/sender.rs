@@ -10,7 +10,7 @@ use super::segment::Segment;
 use super::state::State;
 use super::variant::Control;
 
-/// A TCP sender: acknowledgements in, packets out, time as an argument.
+/// A TCP sender: acknowledgments in, packets out, time as an argument.
 ///
 /// The handshake is not modelled: data flows from the first packet on. Sequence numbers and
 /// windows count packets of equal size.
@@ -93,7 +93,7 @@ impl Sender {
         self.core.rto.timeout()
     }
 
-    /// Processes an acknowledgement; ignores data.
+    /// Processes an acknowledgment; ignores data.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Ack { next, echo, ref sack, congestion_echo, window_end, .. } = *segment
         else {

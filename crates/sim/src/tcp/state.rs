@@ -6,7 +6,7 @@ pub enum State {
     /// No loss is known; the window grows.
     #[default]
     Open,
-    /// Duplicate acknowledgements indicated a loss; what was in flight at that time is being
+    /// Duplicate acknowledgments indicated a loss; what was in flight at that time is being
     /// repaired.
     Recovery,
     /// Nothing is believed to be in flight: everything is sent again, from slow start.
@@ -16,13 +16,13 @@ pub enum State {
 /// What moves a sender between the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Duplicate acknowledgements indicate a loss; what is in flight still counts.
+    /// Duplicate acknowledgments indicate a loss; what is in flight still counts.
     FastRetransmit,
-    /// Duplicate acknowledgements indicate a loss; Tahoe returns to slow start.
+    /// Duplicate acknowledgments indicate a loss; Tahoe returns to slow start.
     Collapse,
     /// The retransmission timer has expired.
     Timeout,
-    /// An acknowledgement ends the recovery, by the variant's rules.
+    /// An acknowledgment ends the recovery, by the variant's rules.
     Repaired,
 }
 

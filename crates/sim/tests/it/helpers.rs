@@ -100,7 +100,7 @@ fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
 }
 
 /// Node 3 hears only node 0, and has another route to node 2: it cannot overhear node 2's
-/// acknowledgements, so they are sent to it.
+/// acknowledgments, so they are sent to it.
 #[test]
 fn a_helper_on_another_way_is_told_what_has_come() {
     let links = [(0, 1, 0.5), (1, 2, 0.05), (0, 3, 0.1), (3, 4, 0.05), (4, 2, 0.05)];

@@ -57,7 +57,7 @@ fn static_ways_are_found_beforehand_and_nobody_asks() {
     assert_eq!(of.value("route_requests").number(), None);
 }
 
-/// constrained-defaults-2012, III-C1: with a window of one, both kinds of acknowledgement behave
+/// constrained-defaults-2012, III-C1: with a window of one, both kinds of acknowledgment behave
 /// alike.
 #[test]
 fn acknowledgements_are_alike_with_a_window_of_one() {
@@ -68,7 +68,7 @@ fn acknowledgements_are_alike_with_a_window_of_one() {
     assert_ne!(measures(LINE), measures(&larger), "with a window of eight they are not");
 }
 
-/// constrained-defaults-2012, III-C1, i: an acknowledgement that still waits is updated, so fewer
+/// constrained-defaults-2012, III-C1, i: an acknowledgment that still waits is updated, so fewer
 /// are sent than there are packets.
 #[test]
 fn acknowledgements_that_wait_are_updated() {

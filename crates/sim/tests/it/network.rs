@@ -119,7 +119,7 @@ fn two_flows_over_four_links_reach_their_windows() {
         flows.iter().map(|&(_, to)| sink(&network, to).delivered_bytes()).collect();
     network.run_until(ms(120_000));
     for (&(from, to), before) in flows.iter().zip(before) {
-        // 1040 bytes take 4.16 ms on each link, an acknowledgement 0.16 ms.
+        // 1040 bytes take 4.16 ms on each link, an acknowledgment 0.16 ms.
         let round_trip_s = 4.0 * (0.1 + 0.00416 + 0.1 + 0.00016);
         let goodput_bps = 8.0 * (sink(&network, to).delivered_bytes() - before) as f64 / 100.0;
         let expected = 50.0 * 8000.0 / round_trip_s;
@@ -169,7 +169,7 @@ fn a_pace_is_kept_and_ends() {
     assert_eq!(sink(&network, to).delivered_bytes(), 38_000);
     network.run_until(ms(60_000));
     assert_eq!(sink(&network, to).delivered_bytes(), 100_000);
-    // The last is offered at 4950 ms and arrives 104.16 ms later; its acknowledgement takes 100.16
+    // The last is offered at 4950 ms and arrives 104.16 ms later; its acknowledgment takes 100.16
     // ms.
     assert_eq!(source(&network, from).finished_at(), Some(Time::from_nanos(5_154_320_000)));
 }

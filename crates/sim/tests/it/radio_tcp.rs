@@ -59,7 +59,7 @@ fn an_application_with_a_rate_gets_it_at_once() {
         let coding = "coding = { preset = 'block' }";
         let row = row(&format!("path = '{path}'\n{coding}\noffered_bps = 1e6\ne3 = 0"));
         assert!((row.goodput_bps / 1e6 - 1.0).abs() < 0.01, "{path}: {}", row.goodput_bps);
-        // Half of the round trip, a frame's airtime, and an acknowledgement that goes first.
+        // Half of the round trip, a frame's airtime, and an acknowledgment that goes first.
         assert!(row.delays.delay_p95_s.expect("records came") < 0.006, "{path}: {:?}", row.delays);
         assert_eq!((row.packets_retransmitted, row.timeouts), (Some(0), Some(0)), "{path}");
     }
@@ -100,7 +100,7 @@ fn clamped_windows_halve_the_delay_of_a_kernel_s_tcp() {
     assert!(after > 0.97 * before, "{before} and {after} bit/s");
 }
 
-/// Acknowledgements with altered windows still count as duplicates where they have to. Means of
+/// Acknowledgments with altered windows still count as duplicates where they have to. Means of
 /// several runs: Vegas takes the wait for repair for congestion, and that wait varies a lot.
 #[test]
 fn every_variant_does_as_well_with_clamped_windows() {

@@ -43,7 +43,7 @@ fn tcp_crosses_three_hops_of_every_mac() {
         let measures = run(&plan, 0);
         let goodput_bps = number(&measures, "goodput_bps");
         assert!(goodput_bps > least_bps, "{mac}: {measures:?}");
-        // Data and acknowledgements cross three links each.
+        // Data and acknowledgments cross three links each.
         let packets = number(&measures, "flow.0.packets_received");
         assert!(number(&measures, "packet_hops") >= 3.0 * packets, "{mac}: {measures:?}");
         assert!(number(&measures, "frame_attempts") >= number(&measures, "frames_sent"));
@@ -258,7 +258,7 @@ fn senders_are_told_what_became_of_their_frames() {
     let (both_ways, network) = told(links.clone());
     assert_eq!(both_ways, [vec!["to 1: true, 1 attempts".to_owned()], vec!["from 0".to_owned()]]);
     assert_eq!(network.stats().given_up, 0);
-    // The sender cannot hear the acknowledgements.
+    // The sender cannot hear the acknowledgments.
     let (one_way, network) = told(links[..1].to_vec());
     assert_eq!(one_way[0], ["to 1: false, 7 attempts"]);
     assert_eq!(one_way[1], ["from 0"], "repeats are known");

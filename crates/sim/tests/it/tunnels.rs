@@ -41,7 +41,7 @@ fn hops_on_channels_of_their_own_do_not_take_turns() {
     let route = "[[network.route]]\npath = [0, 1, 2, 3]\nradios = [0, 1, 2]\n";
     let three = measured(&format!("{several}{route}{FTP}"));
     let (one_bps, three_bps) = (number(&one, "goodput_bps"), number(&three, "goodput_bps"));
-    // On one channel, three hops share its time; in both cases TCP's acknowledgements take some.
+    // On one channel, three hops share its time; in both cases TCP's acknowledgments take some.
     assert!(three_bps > 2.0 * one_bps, "{one_bps} and {three_bps} bit/s");
     // Unless routes say otherwise, only the first radio is used.
     let unsaid = measured(&format!("{several}{FTP}"));

@@ -113,7 +113,7 @@ fn hellos_are_no_longer_than_the_interface_takes() {
     }
 }
 
-/// Seeds in which acknowledgements overtake each other while a helper restarts, or is not heard: an
+/// Seeds in which acknowledgments overtake each other while a helper restarts, or is not heard: an
 /// older one with a lower rank was taken for the newest.
 #[test]
 fn a_rank_falls_only_by_what_was_told_last() {

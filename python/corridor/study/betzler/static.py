@@ -257,7 +257,7 @@ def completed(context: Context) -> Findings:
 
 
 def acknowledgements(context: Context) -> Findings:
-    """Fig. 7: cumulative compared with positive acknowledgements."""
+    """Fig. 7: cumulative compared with positive acknowledgments."""
     data, positive = Runs.of(context, "static"), Runs.of(context, "positive")
     windows = _windows(positive)
     rows, gains, trips = [], [], []

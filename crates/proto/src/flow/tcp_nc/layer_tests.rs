@@ -109,7 +109,7 @@ impl Hosts {
         }
     }
 
-    /// A pure acknowledgement of the server's kernel.
+    /// A pure acknowledgment of the server's kernel.
     fn ack(&self, ack: u32, window: u16) -> Tcp {
         Tcp {
             from_server: true,

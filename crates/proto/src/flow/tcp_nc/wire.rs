@@ -11,7 +11,7 @@
 //!  4  window base: id of the first segment, low bits (4)
 //!  8  serial number, also the seed of the coefficients (4)
 //! 12  TCP's sequence number where the first segment begins (4)
-//! 16  stamp: for the acknowledgement to echo, TCP's timestamp (4)
+//! 16  stamp: for the acknowledgment to echo, TCP's timestamp (4)
 //! 20  runs of: segments (1), bytes of each (2)
 //!     payload
 //! ```

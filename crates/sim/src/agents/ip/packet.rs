@@ -1,6 +1,6 @@
 //! Segments as IPv4 packets, with the headers and options of a Linux kernel.
 //!
-//! Data packets carry timestamps; acknowledgements carry timestamps and SACK ranges. The timestamp
+//! Data packets carry timestamps; acknowledgments carry timestamps and SACK ranges. The timestamp
 //! clock ticks in microseconds (RFC 7323, Section 5.4, allows less than a millisecond). TCP's
 //! checksum is left to the network card, as kernels do. The SYNs carry the same options as Linux's.
 
@@ -110,7 +110,7 @@ pub(super) fn write(
     write_ipv4(out, end);
 }
 
-/// Writes a TCP header with its sequence and acknowledgement numbers.
+/// Writes a TCP header with its sequence and acknowledgment numbers.
 fn write_tcp(out: &mut Vec<u8>, ports: (u16, u16), numbers: (u32, u32), flags: u8, window: u16) {
     out.extend(ports.0.to_be_bytes());
     out.extend(ports.1.to_be_bytes());

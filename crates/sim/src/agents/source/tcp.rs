@@ -123,7 +123,7 @@ impl TcpSource {
         }
     }
 
-    /// Gives up after too many timeouts without an acknowledgement.
+    /// Gives up after too many timeouts without an acknowledgment.
     fn fail_if_stuck(&mut self, now: Time) {
         let (acknowledged, timeouts) = (self.sender.acknowledged(), self.sender.timeouts());
         if acknowledged != self.progress.0 {
@@ -288,7 +288,7 @@ impl TcpSink {
         })
     }
 
-    /// Whether a new acknowledgement replaces one that still waits at the node ("the ACK packet is
+    /// Whether a new acknowledgment replaces one that still waits at the node ("the ACK packet is
     /// updated before its transmission", constrained-defaults-2012, Section III-C1).
     #[must_use]
     pub fn updating(self, updates: bool) -> Self {
@@ -310,7 +310,7 @@ impl TcpSink {
         self.delivered_bytes
     }
 
-    /// Bytes of acknowledgements sent, all of them headers.
+    /// Bytes of acknowledgments sent, all of them headers.
     pub fn ack_bytes(&self) -> u64 {
         self.ack_bytes
     }

@@ -1,4 +1,4 @@
-//! Processing of acknowledgements, in the kernel's order.
+//! Processing of acknowledgments, in the kernel's order.
 //!
 //! 1. *SACK ranges.* Mark what has newly arrived beyond a gap; a range that was acknowledged before
 //!    reports a duplicate (D-SACK, RFC 2883).
@@ -16,7 +16,7 @@ use super::sender::LinuxSender;
 use super::state::CaState;
 use crate::tcp::segment::{SACK_RANGES_MAX, SackRange};
 
-/// An acknowledgement.
+/// An acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ack {
     /// All packets before this number have arrived.
@@ -28,7 +28,7 @@ pub(super) struct Ack {
     pub(super) window_end: Option<u64>,
 }
 
-/// What an acknowledgement says about packets, gathered over the steps.
+/// What an acknowledgment says about packets, gathered over the steps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gathered {
     told: Told,
@@ -87,8 +87,8 @@ impl LinuxSender {
         self.adapt(&told, &sample);
     }
 
-    /// Moves the end of the window forward; back only with an acknowledgement that has news. A
-    /// stale acknowledgement says nothing about the window (`old_ack` in Linux's `tcp_ack`; RFC
+    /// Moves the end of the window forward; back only with an acknowledgment that has news. A
+    /// stale acknowledgment says nothing about the window (`old_ack` in Linux's `tcp_ack`; RFC
     /// 9293, Section 3.10.7.4).
     fn take_window(&mut self, ack: &Ack, told: &mut Told) {
         let is_old = ack.next < self.flow.board.una();
@@ -195,7 +195,7 @@ impl LinuxSender {
         }
     }
 
-    /// Measures the round trip, if the acknowledgement allows it.
+    /// Measures the round trip, if the acknowledgment allows it.
     fn take_rtt(&mut self, echo_us: u64, gathered: &mut Gathered) {
         let now_us = self.flow.now_us();
         let since = |at_us: u64| now_us - at_us;
@@ -230,7 +230,7 @@ impl LinuxSender {
         }
     }
 
-    /// Sets the timer after an acknowledgement: for a tail loss probe where one may help.
+    /// Sets the timer after an acknowledgment: for a tail loss probe where one may help.
     pub(super) fn schedule(&mut self, advances: bool) {
         if !self.schedule_probe(advances) {
             self.flow.rearm();
@@ -245,7 +245,7 @@ mod tests {
     use crate::tcp::linux::{Congestion, LinuxSender, LinuxSenderConfig};
     use crate::tcp::segment::{SACK_RANGES_MAX, SackRange, Segment};
 
-    /// An acknowledgement of all before `next`, with a window that ends at `window_end`.
+    /// An acknowledgment of all before `next`, with a window that ends at `window_end`.
     fn ack(next: u64, window_end: u64) -> Segment {
         Segment::Ack {
             next,
@@ -269,7 +269,7 @@ mod tests {
         };
         assert_eq!(send(&mut sender, None), 10);
         assert_eq!(send(&mut sender, Some(ack(4, 12))), 2);
-        // A stale acknowledgement, from when the window was longer.
+        // A stale acknowledgment, from when the window was longer.
         assert_eq!(send(&mut sender, Some(ack(2, 40))), 0);
         assert_eq!(send(&mut sender, Some(ack(4, 13))), 1);
     }

@@ -3,7 +3,7 @@
 //! pacing rate and window.
 //!
 //! Beyond the paper it has what the kernel adds: packet conservation in the first round of a
-//! recovery, detection of policers, and extra window for aggregated acknowledgements.
+//! recovery, detection of policers, and extra window for aggregated acknowledgments.
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
@@ -44,7 +44,7 @@ const POLICED_LOSS: u64 = 50;
 const POLICED_RATIO: u64 = UNIT / 8;
 const POLICED_BYTES_PER_S: u64 = 4_000 / 8;
 const POLICED_ROUNDS_MAX: u32 = 48;
-/// Aggregated acknowledgements: rounds of each half of the filter's window, and the limits of what
+/// Aggregated acknowledgments: rounds of each half of the filter's window, and the limits of what
 /// is compensated.
 const LOT_ROUNDS: u32 = 5;
 const LOT_US: u64 = 100_000;
@@ -509,7 +509,7 @@ impl Bbr {
         u64::try_from(whole.div_ceil(u128::from(RATE_UNIT))).unwrap_or(u64::MAX >> 8)
     }
 
-    /// Adds to a window what super-packets and delayed acknowledgements need.
+    /// Adds to a window what super-packets and delayed acknowledgments need.
     fn budget(&self, flow: &Flow, window: u64) -> u64 {
         let window = (window + 3 * super_packet(flow)).next_multiple_of(2);
         let probes = self.mode == Mode::ProbeRate && self.cycle == 0;

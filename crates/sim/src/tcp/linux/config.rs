@@ -86,12 +86,12 @@ pub struct LinuxReceiverConfig {
     /// Initial capacity of the buffer, packets, at least the window: by default for a `tcp_rmem` of
     /// 128 KB.
     pub buffer_packets_initial: u32,
-    /// Longest delay of an acknowledgement while packets come in quick succession
+    /// Longest delay of an acknowledgment while packets come in quick succession
     /// (`TCP_DELACK_MIN`).
     pub delayed_ack_timeout: Duration,
-    /// Bytes of an acknowledgement without SACK ranges: headers only.
+    /// Bytes of an acknowledgment without SACK ranges: headers only.
     pub ack_bytes: u32,
-    /// Bytes for each range of a selective acknowledgement.
+    /// Bytes for each range of a selective acknowledgment.
     pub sack_range_bytes: u32,
 }
 

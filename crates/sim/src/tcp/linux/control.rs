@@ -96,7 +96,7 @@ impl Control {
         }
     }
 
-    /// Handles an acknowledgement completely, for an algorithm that sets the window itself.
+    /// Handles an acknowledgment completely, for an algorithm that sets the window itself.
     pub(super) fn rule(&mut self, flow: &mut Flow, sample: &RateSample) {
         if let Control::Bbr(bbr) = self {
             bbr.on_ack(flow, sample);

@@ -1,6 +1,6 @@
 //! Cubic (RFC 9438) in whole packets and ticks, as Linux computes it, with HyStart.
 //!
-//! The RFC evaluates the curve for each acknowledgement. Linux instead keeps the number of
+//! The RFC evaluates the curve for each acknowledgment. Linux instead keeps the number of
 //! acknowledged packets for which the window grows by one, and recomputes it every 31 ms, or once a
 //! tick if the window has changed.
 
@@ -23,7 +23,7 @@ const UNKNOWN_MAX: u64 = 20;
 
 /// Smallest window to which HyStart applies.
 const HYSTART_WINDOW: u64 = 16;
-/// Acknowledgements with at most this much time between them form a train.
+/// Acknowledgments with at most this much time between them form a train.
 const TRAIN_GAP_US: u64 = 2_000;
 /// Allowance for a train beyond the minimum round-trip time: super-packets take their time.
 const TRAIN_EXTRA_US: u64 = 1_000;
@@ -200,7 +200,7 @@ impl HyStart {
         };
     }
 
-    /// Whether the pipe is full: acknowledgements have come as one train for half of the minimum
+    /// Whether the pipe is full: acknowledgments have come as one train for half of the minimum
     /// round-trip time, or the delay has grown.
     fn ends(&mut self, flow: &Flow, rtt_us: u64, least_us: u64) -> bool {
         if flow.board.una() > self.round_end {

@@ -30,10 +30,10 @@ pub(super) enum Timer {
     Window,
 }
 
-/// What an acknowledgement says.
+/// What an acknowledgment says.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
-    /// It advances the cumulative acknowledgement.
+    /// It advances the cumulative acknowledgment.
     pub(super) advanced: bool,
     /// It SACKs new packets.
     pub(super) sacked: bool,
@@ -56,7 +56,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Whether it is more than a duplicate acknowledgement.
+    /// Whether it is more than a duplicate acknowledgment.
     pub(super) fn is_not_duplicate(&self) -> bool {
         self.advanced || self.window
     }
@@ -321,7 +321,7 @@ impl Flow {
         self.counts.retransmissions += 1;
     }
 
-    /// The highest number SACKed, or the cumulative acknowledgement if none is.
+    /// The highest number SACKed, or the cumulative acknowledgment if none is.
     pub(super) fn highest(&self) -> u64 {
         self.sacked_high.max(self.board.una())
     }

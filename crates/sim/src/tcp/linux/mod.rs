@@ -1,6 +1,6 @@
 //! TCP as in Linux (6.18), without I/O: [`LinuxSender`] and [`LinuxReceiver`].
 //!
-//! An acknowledgement passes through these files: `ack.rs` records on the `scoreboard.rs` which
+//! An acknowledgment passes through these files: `ack.rs` records on the `scoreboard.rs` which
 //! packets have arrived; `rack.rs` detects losses (RFC 8985); `recovery.rs` changes the state, and
 //! undoes reductions that prove spurious; `control.rs` sets the window, by `cubic.rs` (with
 //! HyStart) or by `bbr.rs`, which uses the delivery rates of `rate.rs`; `sender.rs` sends.

@@ -53,7 +53,7 @@ impl Flow {
     pub(super) fn rack_advance(&mut self, number: u64, sent: &Sent) {
         let rtt_us = self.now_us() - sent.at_us;
         if sent.ever_again && self.rtt.min_us().is_some_and(|min_us| rtt_us < min_us) {
-            // The acknowledgement is for the first copy, not the second.
+            // The acknowledgment is for the first copy, not the second.
             return;
         }
         self.rack.advanced = true;

@@ -1,10 +1,10 @@
-//! Delivery rate samples (draft-ietf-ccwg-bbr, Section 4.1): one for each acknowledgement, over the
+//! Delivery rate samples (draft-ietf-ccwg-bbr, Section 4.1): one for each acknowledgment, over the
 //! longer of the sending and the arrival interval.
 
 use super::flow::Flow;
 use super::scoreboard::Sent;
 
-/// The delivery rate sample of an acknowledgement.
+/// The delivery rate sample of an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateSample {
     /// Of the packet sent last among those acknowledged: packets delivered when it was sent.
@@ -20,7 +20,7 @@ pub(super) struct RateSample {
     /// Packets newly delivered, and packets newly lost.
     pub(super) acked: u64,
     pub(super) losses: u64,
-    /// Packets in flight before the acknowledgement.
+    /// Packets in flight before the acknowledgment.
     pub(super) prior_in_flight: u64,
     /// RTT of the last packet acknowledged, microseconds.
     pub(super) rtt_us: Option<u64>,

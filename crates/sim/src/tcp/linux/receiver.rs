@@ -3,8 +3,8 @@
 //!
 //! Every second packet is acknowledged at once, a single one after a delay of at least 40 ms that
 //! follows the packets' spacing; the first packets, and those that fill a gap, are acknowledged at
-//! once. Of many packets beyond a gap only some get an acknowledgement each; those for the rest are
-//! compressed into one within a millisecond, or before more ranges change than one acknowledgement
+//! once. Of many packets beyond a gap only some get an acknowledgment each; those for the rest are
+//! compressed into one within a millisecond, or before more ranges change than one acknowledgment
 //! is sure to report.
 
 use core::time::Duration;
@@ -24,27 +24,27 @@ use crate::tcp::segment::{SackRange, Segment};
 const QUICK_ACKS_MAX: u32 = 16;
 /// The same after a congestion mark (RFC 3168).
 const QUICK_ACKS_ECN: u32 = 2;
-/// Acknowledgements beyond a gap before compression begins (`TCP_FASTRETRANS_THRESH`).
+/// Acknowledgments beyond a gap before compression begins (`TCP_FASTRETRANS_THRESH`).
 const GAP_ACKS: u32 = 3;
-/// Most acknowledgements compressed into one, and their longest delay (`tcp_comp_sack_nr`,
+/// Most acknowledgments compressed into one, and their longest delay (`tcp_comp_sack_nr`,
 /// `_delay_ns`).
 const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_US: u64 = 1_000;
 /// Their delay as a fraction of the round-trip time: a twentieth.
 const COMPRESSED_SHARE: u64 = 20;
-/// Ranges that may change within a compressed acknowledgement: the two that changed last are in any
+/// Ranges that may change within a compressed acknowledgment: the two that changed last are in any
 /// later one too, even if one is lost or begins with a D-SACK (`TCP_SACK_BLOCKS_EXPECTED`).
 const COMPRESSED_RANGES: usize = 2;
-/// Most acknowledgements that wait to be taken; beyond it, later ones are compressed further.
+/// Most acknowledgments that wait to be taken; beyond it, later ones are compressed further.
 const FLUSHED_MAX: usize = 32;
-/// Overhead of the SACK option in an acknowledgement: two bytes of option header, two of alignment.
+/// Overhead of the SACK option in an acknowledgment: two bytes of option header, two of alignment.
 pub(crate) const SACK_HEAD_LEN: u32 = 4;
 /// SACK ranges that are remembered, the latest change first.
 const RECENT_MAX: usize = 4;
 
-/// A TCP receiver as in Linux: packets in, acknowledgements out, time as an argument.
+/// A TCP receiver as in Linux: packets in, acknowledgments out, time as an argument.
 ///
-/// Its application reads at once. A congestion mark is echoed with every acknowledgement until the
+/// Its application reads at once. A congestion mark is echoed with every acknowledgment until the
 /// sender says that it has reduced its window (RFC 3168, Section 6.1.3).
 #[derive(Clone, Debug)]
 pub struct LinuxReceiver {
@@ -58,7 +58,7 @@ pub struct LinuxReceiver {
     /// Section 4.3).
     echo: Time,
     echo_retransmission: bool,
-    /// Whether an acknowledgement is due now.
+    /// Whether an acknowledgment is due now.
     owes: bool,
     /// Whether there are in-order packets not acknowledged yet.
     unconfirmed: bool,
@@ -67,13 +67,13 @@ pub struct LinuxReceiver {
     delayed_until: Option<Time>,
     compressed_until: Option<Time>,
     compressed: u32,
-    /// Compressed acknowledgements that precede the current one. Several may wait if packets come
+    /// Compressed acknowledgments that precede the current one. Several may wait if packets come
     /// in a batch.
     flushed: VecDeque<Segment>,
     gap_acks: u32,
     gap_next: u64,
     quick: u32,
-    /// Delay of an acknowledgement, microseconds; 0 before the first packet.
+    /// Delay of an acknowledgment, microseconds; 0 before the first packet.
     wait_us: u64,
     received_us: u64,
     /// Whether congestion was marked and the sender has not responded yet.
@@ -144,7 +144,7 @@ impl LinuxReceiver {
         self.stats
     }
 
-    /// Processes a data packet; ignores acknowledgements.
+    /// Processes a data packet; ignores acknowledgments.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Data {
             sequence,
@@ -189,7 +189,7 @@ impl LinuxReceiver {
         [self.delayed_until, self.compressed_until].into_iter().flatten().min()
     }
 
-    /// The next acknowledgement to send. Every arrival updates it until it is taken.
+    /// The next acknowledgment to send. Every arrival updates it until it is taken.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         if let Some(flushed) = self.flushed.pop_front() {
             return Some(flushed);
@@ -201,7 +201,7 @@ impl LinuxReceiver {
         Some(self.acknowledge())
     }
 
-    /// An acknowledgement of everything that has arrived so far.
+    /// An acknowledgment of everything that has arrived so far.
     fn acknowledge(&mut self) -> Segment {
         self.stats.acks_sent += 1;
         self.quick = self.quick.saturating_sub(1);
@@ -220,7 +220,7 @@ impl LinuxReceiver {
         }
     }
 
-    /// Bytes of an acknowledgement, headers and SACK ranges included.
+    /// Bytes of an acknowledgment, headers and SACK ranges included.
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         let Segment::Ack { sack, .. } = ack else { return self.config.ack_bytes };
         let ranges = sack.iter().filter(|range| range.end > range.start).count() as u32;
@@ -249,7 +249,7 @@ impl LinuxReceiver {
             self.stats.discarded += 1;
             return false;
         }
-        // The sender would take a range for lost that later ones push out of the acknowledgement.
+        // The sender would take a range for lost that later ones push out of the acknowledgment.
         let is_pushed_out = sequence > self.arrived.next()
             && self.arrived.changed_since(sequence) >= COMPRESSED_RANGES;
         let is_owed = self.owes || self.compressed > 0;
@@ -266,7 +266,7 @@ impl LinuxReceiver {
         true
     }
 
-    /// Processes a packet's ECN marks. After a mark no acknowledgement may be delayed: the sender's
+    /// Processes a packet's ECN marks. After a mark no acknowledgment may be delayed: the sender's
     /// window may shrink to a single packet.
     fn take_congestion(&mut self, experienced: bool, reduced: bool) {
         if reduced {
@@ -285,7 +285,7 @@ impl LinuxReceiver {
         self.quick = self.quick.max(half.min(most));
     }
 
-    /// Adapts the delay of acknowledgements to the spacing of packets.
+    /// Adapts the delay of acknowledgments to the spacing of packets.
     fn time_arrival(&mut self, now: Time) {
         let (now_us, least_us) = (micros(now), self.config.delayed_ack_timeout.as_micros() as u64);
         let since_us = now_us / TICK_US * TICK_US - self.received_us / TICK_US * TICK_US;
@@ -335,8 +335,8 @@ impl LinuxReceiver {
 mod tests {
     use super::*;
 
-    /// The SACK ranges of all acknowledgements for packets with these times and numbers; the
-    /// acknowledgements are taken after each `batch` packets.
+    /// The SACK ranges of all acknowledgments for packets with these times and numbers; the
+    /// acknowledgments are taken after each `batch` packets.
     fn ranges(packets: impl IntoIterator<Item = (u64, u64)>, batch: usize) -> Vec<Vec<(u64, u64)>> {
         let mut receiver = LinuxReceiver::new(LinuxReceiverConfig::new(1_448)).unwrap();
         let mut told = Vec::new();
@@ -364,7 +364,7 @@ mod tests {
         told
     }
 
-    /// As since Linux 5.8 (`tcp_sack_new_ofo_skb`): a compressed acknowledgement is sent before a
+    /// As since Linux 5.8 (`tcp_sack_new_ofo_skb`): a compressed acknowledgment is sent before a
     /// third range changes, so that each range is reported first or second at least once.
     #[test]
     fn no_range_is_pushed_out_by_those_that_come_at_the_same_time() {
@@ -373,7 +373,7 @@ mod tests {
         let begin = (0..40).map(|number| (100 + number, number));
         let gap = (0..30).map(|number| (200 + number, 41 + number));
         let lot = (0..6).map(|number| (300, 80 + 2 * number));
-        // A tunnel delivers repaired packets all at once: no acknowledgement is taken in between.
+        // A tunnel delivers repaired packets all at once: no acknowledgment is taken in between.
         for batch in [1, 7] {
             let packets = begin.clone().chain(gap.clone()).chain(lot.clone()).chain([(310, 92)]);
             let told = ranges(packets, batch);

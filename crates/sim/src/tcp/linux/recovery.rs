@@ -189,7 +189,7 @@ impl LinuxSender {
         true
     }
 
-    /// A partial acknowledgement in recovery. Returns true if an original copy has arrived while
+    /// A partial acknowledgment in recovery. Returns true if an original copy has arrived while
     /// retransmissions are still in flight: then nothing more counts as lost for now.
     fn try_undo_partial(&mut self, una_before: u64, echo_us: u64) -> bool {
         if self.flow.undo_from.is_none() || !self.flow.is_echo_of_first(echo_us) {
@@ -242,7 +242,7 @@ impl LinuxSender {
         told.lost_again |= again > self.flow.board.again();
     }
 
-    /// Handles an acknowledgement when something is wrong, or when it says so.
+    /// Handles an acknowledgment when something is wrong, or when it says so.
     pub(super) fn on_alert(&mut self, una_before: u64, echo_us: u64, told: &mut Told) {
         if told.congestion {
             self.flow.prior_ssthresh = 0;
@@ -307,7 +307,7 @@ impl LinuxSender {
         self.resend = Resend::Lost;
     }
 
-    /// Handles an acknowledgement after a timeout (RFC 5682, Section 3.1, with SACK).
+    /// Handles an acknowledgment after a timeout (RFC 5682, Section 3.1, with SACK).
     fn process_loss(&mut self, echo_us: u64, told: &Told) {
         let is_recovered = self.flow.board.una() >= self.flow.high;
         if told.advanced && self.try_undo_loss(false, echo_us) {
@@ -324,7 +324,7 @@ impl LinuxSender {
                     self.flow.frto = false;
                 }
             } else if told.advanced && !is_recovered {
-                // Step 2.b: sends new packets, whose acknowledgements will tell.
+                // Step 2.b: sends new packets, whose acknowledgments will tell.
                 self.flow.high = self.flow.board.next();
                 if self.has_new() {
                     self.resend = Resend::NewFirst;
@@ -358,7 +358,7 @@ impl LinuxSender {
         }
     }
 
-    /// Adapts the window after an acknowledgement.
+    /// Adapts the window after an acknowledgment.
     pub(super) fn adapt(&mut self, told: &Told, sample: &super::rate::RateSample) {
         if self.control.rules() {
             return self.control.rule(&mut self.flow, sample);

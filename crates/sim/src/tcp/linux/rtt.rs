@@ -26,7 +26,7 @@ pub(super) struct Rtt {
     mdev4: u64,
     mdev4_max: u64,
     rttvar: u64,
-    /// The maximum of the deviation covers samples up to this number's acknowledgement.
+    /// The maximum of the deviation covers samples up to this number's acknowledgment.
     round_end: u64,
     rto: u64,
     min: WindowedMin,
@@ -79,7 +79,7 @@ impl Rtt {
         self.min.take(MIN_WINDOW_TICKS, now_ticks, rtt_us.max(1));
     }
 
-    /// Takes a sample, measured when `una` was the cumulative acknowledgement and `next` the next
+    /// Takes a sample, measured when `una` was the cumulative acknowledgment and `next` the next
     /// number to send. Ends the backoff.
     pub(super) fn sample(&mut self, rtt_us: u64, una: u64, next: u64) {
         let rtt = rtt_us.max(1) as i64;

@@ -1,7 +1,7 @@
 //! The scoreboard: the state of each packet in flight, by number; the list that RACK goes through,
 //! in the order of transmission; and the packets that wait to be retransmitted.
 //!
-//! No acknowledgement walks the whole window: it costs as much as it has news, plus a search among
+//! No acknowledgment walks the whole window: it costs as much as it has news, plus a search among
 //! the SACKed ranges. A packet joins the end of the transmission list when it is sent, and leaves
 //! it when it arrives or is lost; RACK passes it once in between, so each packet is visited a
 //! bounded number of times (`cost.rs` counts). Only a timeout and the undoing of a reduction visit

@@ -36,7 +36,7 @@ enum Forced {
     Window,
 }
 
-/// A TCP sender as in Linux: acknowledgements in, packets out, time as an argument.
+/// A TCP sender as in Linux: acknowledgments in, packets out, time as an argument.
 ///
 /// The handshake is not modelled: data flows from the first packet on, without a first RTT sample.
 /// Sequence numbers and windows count packets of equal size, as the kernel counts its window.
@@ -147,7 +147,7 @@ impl LinuxSender {
         Duration::from_micros(self.flow.rtt.rto_us())
     }
 
-    /// Processes an acknowledgement; ignores data.
+    /// Processes an acknowledgment; ignores data.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Ack { next, echo, sack, congestion_echo, window_end, .. } = *segment else {
             return;
@@ -392,7 +392,7 @@ impl LinuxSender {
         let mut delay_us = match flow.rtt.eightfold_us() {
             0 => 1_000_000,
             eightfold_us => {
-                // The acknowledgement of a single packet may be delayed.
+                // The acknowledgment of a single packet may be delayed.
                 let alone = flow.board.out() == 1;
                 (eightfold_us >> 2) + if alone { RTO_MIN_US } else { TIMEOUT_MIN_US }
             }

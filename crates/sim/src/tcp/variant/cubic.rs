@@ -80,7 +80,7 @@ impl Cubic {
         if core.config.hystart && core.in_slow_start() && self.hystart.ends(core, now, progress) {
             core.ssthresh = core.cwnd;
         }
-        // The packets in flight before this acknowledgement.
+        // The packets in flight before this acknowledgment.
         let used = (core.flight.size() + progress.count) as f64;
         if progress.congestion || used + 1.0 <= core.cwnd {
             self.epoch = None;

@@ -1,5 +1,5 @@
 //! HyStart as in Linux (Ha and Rhee 2008; `tcp_cubic.c`): slow start ends, before anything is lost,
-//! when the acknowledgements of a round form a train that is too long, or arrive too late.
+//! when the acknowledgments of a round form a train that is too long, or arrive too late.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::tcp::core::{Core, Progress};
 
 /// Smallest window to which it applies, in packets.
 const WINDOW_MIN: f64 = 16.0;
-/// Acknowledgements with at most this much time between them form a train.
+/// Acknowledgments with at most this much time between them form a train.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
 /// RTT samples of a round; the shortest of them counts.
 const SAMPLES_MIN: u32 = 8;
@@ -23,7 +23,7 @@ const LATER_MAX: Duration = Duration::from_millis(16);
 struct Round {
     began: Time,
     end: u64,
-    /// When the last acknowledgement of its train came.
+    /// When the last acknowledgment of its train came.
     train: Time,
     shortest: Duration,
     samples: u32,
@@ -49,7 +49,7 @@ impl HyStart {
         *self = HyStart::default();
     }
 
-    /// Takes an acknowledgement in slow start; returns whether slow start should end.
+    /// Takes an acknowledgment in slow start; returns whether slow start should end.
     pub(super) fn ends(&mut self, core: &Core, now: Time, progress: &Progress) -> bool {
         // A retransmitted packet gives no RTT sample.
         if progress.last.transmissions > 1 {

@@ -81,12 +81,12 @@ impl Control {
     }
 
     /// Marks what has arrived beyond a gap; returns whether anything was new. Reordered, older
-    /// acknowledgements count too (RFC 6675, Section 4, `Update`).
+    /// acknowledgments count too (RFC 6675, Section 4, `Update`).
     pub(super) fn on_ranges(&self, core: &mut Core, ranges: &[SackRange]) -> bool {
         matches!(self, Control::Sack(_) | Control::Cubic(..)) && core.flight.mark_sacked(ranges)
     }
 
-    /// A duplicate acknowledgement has arrived.
+    /// A duplicate acknowledgment has arrived.
     pub(super) fn on_duplicate(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
         if let Control::Sack(_) | Control::Cubic(..) = self {
             return self.on_duplicate_with_ranges(core, now, ranges);
@@ -128,7 +128,7 @@ impl Control {
         }
     }
 
-    /// An acknowledgement of all before `next`, not processed yet, echoes congestion.
+    /// An acknowledgment of all before `next`, not processed yet, echoes congestion.
     pub(super) fn on_congestion_echo(&mut self, core: &mut Core, next: u64) {
         if core.is_first_echo(next) {
             if let Control::Cubic(_, cubic) = self {

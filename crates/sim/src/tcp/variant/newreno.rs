@@ -1,7 +1,7 @@
 //! NewReno: fast recovery until everything that was in flight is acknowledged (RFC 6582).
 //!
-//! A partial acknowledgement causes the next missing packet to be retransmitted at once; only the
-//! first partial acknowledgement restarts the timer ("impatient", RFC 6582, Section 4), as in ns-2.
+//! A partial acknowledgment causes the next missing packet to be retransmitted at once; only the
+//! first partial acknowledgment restarts the timer ("impatient", RFC 6582, Section 4), as in ns-2.
 
 use corridor_base::Time;
 
@@ -10,14 +10,14 @@ use crate::tcp::config::DUPLICATES_THRESHOLD;
 use crate::tcp::core::{Core, Progress};
 use crate::tcp::state::{Event, State};
 
-/// New packets that an acknowledgement may release in recovery, to limit bursts (RFC 6582, Section
+/// New packets that an acknowledgment may release in recovery, to limit bursts (RFC 6582, Section
 /// 3.2, step 3).
 const BURST_PACKETS_MAX: u32 = 2;
 
 /// NewReno's state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tcp) struct NewReno {
-    /// Whether a partial acknowledgement has come in this recovery.
+    /// Whether a partial acknowledgment has come in this recovery.
     partial: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reno: fast recovery that ends with the first new acknowledgement (RFC 5681, Section 3.2).
+//! Reno: fast recovery that ends with the first new acknowledgment (RFC 5681, Section 3.2).
 
 use corridor_base::Time;
 
@@ -28,7 +28,7 @@ pub(super) fn on_duplicate(core: &mut Core, now: Time) {
     }
 }
 
-/// Slow start: one packet for each acknowledgement. Congestion avoidance: one packet for each
+/// Slow start: one packet for each acknowledgment. Congestion avoidance: one packet for each
 /// window (RFC 5681, equations 2 and 3).
 pub(super) fn grow(core: &mut Core, progress: &Progress) {
     if progress.congestion {

@@ -1,4 +1,4 @@
-//! Recovery by selective acknowledgements (RFC 6675), with the names of its Section 4.
+//! Recovery by selective acknowledgments (RFC 6675), with the names of its Section 4.
 //!
 //! Recomputes `pipe` for each packet sent in recovery, in time proportional to the window.
 
@@ -36,7 +36,7 @@ impl Sack {
         true
     }
 
-    /// Whether a duplicate acknowledgement with news begins a recovery.
+    /// Whether a duplicate acknowledgment with news begins a recovery.
     pub(super) fn begins(core: &Core) -> bool {
         if core.state == State::Recovery {
             return false;

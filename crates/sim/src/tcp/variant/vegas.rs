@@ -3,7 +3,7 @@
 //!
 //! Once in a round trip it compares the throughput expected from the shortest round-trip time with
 //! the actual one; the difference times that round-trip time is the number of packets in queues. It
-//! detects losses earlier than other variants: one or two duplicate acknowledgements suffice once
+//! detects losses earlier than other variants: one or two duplicate acknowledgments suffice once
 //! the fine-grained timeout has passed. Details as in ns-2's `tcp-vegas.cc`.
 
 use corridor_base::Time;
@@ -14,7 +14,7 @@ use crate::tcp::state::{Event, State};
 
 /// Smallest window, in packets.
 const WINDOW_PACKETS_MIN: f64 = 2.0;
-/// Acknowledgements after a fast retransmit that also check for an expired packet.
+/// Acknowledgments after a fast retransmit that also check for an expired packet.
 const WATCHFUL_ACKS: u64 = 2;
 
 /// Vegas's state. Times in seconds.
@@ -30,10 +30,10 @@ pub(in crate::tcp) struct Vegas {
     round_start: (u64, Time),
     /// Slow start grows only in every other round.
     grows_this_round: bool,
-    /// Packets by which each acknowledgement enlarges the window.
+    /// Packets by which each acknowledgment enlarges the window.
     increment: f64,
     fine: FineTimeout,
-    /// Acknowledgements left that also check for an expired packet.
+    /// Acknowledgments left that also check for an expired packet.
     watchful: u64,
     /// When the window was last reduced for a loss.
     reduced_at: Option<Time>,

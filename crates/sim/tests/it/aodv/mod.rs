@@ -255,7 +255,7 @@ fn better_copies_are_passed_on() {
     plays("better_copy");
 }
 
-/// RFC 3561, 6.11, case i, and constrained-defaults-2012, III-C3: a frame without acknowledgement
+/// RFC 3561, 6.11, case i, and constrained-defaults-2012, III-C3: a frame without acknowledgment
 /// means a lost link, the route is repaired, and what its origin had sent goes again.
 #[test]
 fn a_lost_link_is_told_and_the_packet_goes_again() {

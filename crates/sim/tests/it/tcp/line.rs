@@ -13,7 +13,7 @@ pub struct Fate {
     pub copies: u32,
     /// Delay beyond the line's; longer than a transmission's time, it causes reordering.
     pub late: Duration,
-    /// Whether the window in an acknowledgement is set to zero on the way.
+    /// Whether the window in an acknowledgment is set to zero on the way.
     pub shut: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct LineConfig {
     /// From the end of the transmission to the arrival.
     pub delay: Duration,
     /// The fate of the transmission with this number (from 0, each direction counted separately):
-    /// true for data, false for acknowledgements.
+    /// true for data, false for acknowledgments.
     pub fate: Box<dyn FnMut(bool, u64) -> Fate>,
 }
 
@@ -140,7 +140,7 @@ impl Line {
         }
     }
 
-    /// Whether the sender uses selective acknowledgements.
+    /// Whether the sender uses selective acknowledgments.
     fn listens(&self) -> bool {
         matches!(self.sender.config().variant, Variant::Sack | Variant::Cubic)
     }

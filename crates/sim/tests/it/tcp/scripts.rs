@@ -8,7 +8,7 @@
 //! | line | event |
 //! |---|---|
 //! | `0 offer 10` | the application has 10 packets more |
-//! | `100 ack 3 sack 5-7` | an acknowledgement of all before 3, and of 5 and 6 |
+//! | `100 ack 3 sack 5-7` | an acknowledgment of all before 3, and of 5 and 6 |
 //! | `100 ack 3 until 9` | one with the end of the receiver's window |
 //! | `100 ack 3 echo 50 ce` | one that echoes a packet's time, and congestion |
 //! | `100 data 4 echo 50 ce` | packet 4, sent at 50, arrives, marked |
@@ -239,7 +239,7 @@ impl End {
     }
 }
 
-/// Parses an acknowledgement or a packet of a script.
+/// Parses an acknowledgment or a packet of a script.
 fn segment(words: &[&str]) -> Segment {
     let number = words[1].parse().unwrap();
     let value = |key| words.iter().position(|word| *word == key).map(|index| words[index + 1]);

@@ -30,7 +30,7 @@ pub(crate) enum Cause {
     SymbolAdded,
     /// Less than one transmission of budget is left.
     BudgetSpent,
-    /// No acknowledgement came in time.
+    /// No acknowledgment came in time.
     TimedOut,
     /// An acknowledgment shows missing dimensions that nothing in flight will supply.
     AckShowsDeficit,
