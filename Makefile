@@ -25,10 +25,10 @@ test: ## Run all tests; the last line counts them
 
 # As `make soak SECONDS=3600`; SEED=... begins with that seed.
 SECONDS ?= 600
-soak: ## Run what is random from fresh seeds, 10 minutes: property tests, fuzz, torture
+soak: ## Run random tests from fresh seeds, 10 minutes: property tests, fuzzing, torture
 	@$(PYTHON) tools/soak.py $(SECONDS) $(SEED)
 
-torture: build ## Do the worst to stations in virtual time, 100,000 seeds, minutes
+torture: build ## Torture stations in virtual time, 100,000 seeds, minutes
 	$(CORRIDOR) sim torture --seeds 100000
 
 bench: build-parquet ## The paper's UDP tests in virtual time, minutes: out/bench/franc-sim
@@ -40,69 +40,69 @@ bench-lab: build ## The paper's tests in real time with the kernel's TCP, an hou
 	$(CORRIDOR) lab run $(SCENARIOS)/bench-lab.toml --out $(OUT)/bench/lab.jsonl \
 		--checks $(OUT)/bench/lab.json
 
-bench-codec: ## The codec beside its peers and the machine's limits, 3 minutes: out/bench/codec.json
+bench-codec: ## The codec compared with other codecs and the machine's limits, 3 minutes: out/bench/codec.json
 	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec
 	$(TARGET)/bench-codec/bench-codec --out $(OUT)/bench
 
-bench-sim: ## What an event costs in the simulator, 2 minutes: out/bench/sim.json
+bench-sim: ## Cost of an event in the simulator, 2 minutes: out/bench/sim.json
 	$(CARGO) build --release --package corridor-bench --bin bench-sim
 	$(TARGET)/release/bench-sim --out $(OUT)/bench/sim.json
 
 # With ns-3 where `NS3_PYTHON` (or python3) has its package: `pip install ns3==3.44.post0`.
-bench-radio: ## The radios and their MACs beside theory and ns-3, 10 minutes: out/bench/radio.json
+bench-radio: ## The radios and their MACs compared with theory and ns-3, 10 minutes: out/bench/radio.json
 	$(CARGO) build --release --package corridor-bench --bin bench-radio
 	$(TARGET)/release/bench-radio --out $(OUT)/bench/radio.json
 
-# With ns-3 as above; what is recorded of it is in crates/bench/data. Records anew: --record.
-bench-constrained: ## Constrained networks beside ns-3, and what a transfer costs, 3 minutes: out/bench/constrained.json
+# With ns-3 as above; its recorded results are in crates/bench/data. To record them again: --record.
+bench-constrained: ## Constrained networks compared with ns-3, and the cost of a transfer, 3 minutes: out/bench/constrained.json
 	$(CARGO) build --release --package corridor-bench --bin bench-constrained
 	$(TARGET)/release/bench-constrained --out $(OUT)/bench/constrained.json
 
-# Records anew, in an hour: bench-tcp --record, after the recording is removed.
-bench-tcp: ## The simulator's TCP beside recorded and fresh runs of the kernel's, 5 minutes: out/bench/tcp.json
+# To record again, in an hour: remove the recording, then bench-tcp --record.
+bench-tcp: ## The simulator's TCP compared with recorded and fresh runs of the kernel's, 5 minutes: out/bench/tcp.json
 	$(CARGO) build --release --package corridor-bench --bin bench-tcp
 	$(TARGET)/release/bench-tcp --out $(OUT)/bench/tcp.json
 
-# Goes on where it was cut short; as `make bench-advise PROOF='--first 20 --networks 20'` in parts.
-bench-advise: python ## Advice for 200 random networks beside fresh runs, a quarter of an hour: out/bench/advise.json
+# Resumes after an interruption; in parts: `make bench-advise PROOF='--first 20 --networks 20'`.
+bench-advise: python ## Advice for 200 random networks checked by fresh runs, a quarter of an hour: out/bench/advise.json
 	$(OUT)/python/bin/python -m corridor.advise.proof $(PROOF) --out $(OUT)/bench/advise.json
 
-# Of the same proof, into the same file: ten of its networks.
-bench-advise-regret: python ## Advice beside an exhaustive search of 96 settings, 10 networks, minutes
+# For ten networks of the same proof, into the same file.
+bench-advise-regret: python ## Advice compared with an exhaustive search of 96 settings, 10 networks, minutes
 	$(OUT)/python/bin/python -m corridor.advise.proof --only-exhaustive $(PROOF) \
 		--out $(OUT)/bench/advise.json
 
-# As `make bench-paths SEED=1 COUNT=60`: a few minutes; without SEED a fresh one, which it prints.
-bench-paths: ## Window mode beside plain TCP on 500 drawn paths, half an hour: out/bench/paths.json
+# `make bench-paths SEED=1 COUNT=60` takes a few minutes; without SEED it draws and prints a seed.
+bench-paths: ## Window mode compared with plain TCP on 500 drawn paths, half an hour: out/bench/paths.json
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(TARGET)/release/bench-paths $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
 		--out $(OUT)/bench/paths.json
 
-# As `make sensitivity SENSITIVITY='--seed 1 --only policy::GAIN_MAX'`; goes on where it was cut short.
-sensitivity: ## Halve and double each constant of window mode's rate on drawn paths, hours: out/sensitivity
+# As `make sensitivity SENSITIVITY='--seed 1 --only policy::GAIN_MAX'`; resumes after an interruption.
+sensitivity: ## Halve and double each constant of window mode's rate control on drawn paths, hours: out/sensitivity
 	@$(PYTHON) tools/sensitivity.py $(SENSITIVITY)
 
-bench-paths-lab: ## The same varying paths in lab and simulator, 15 minutes: out/bench/paths-lab.json
+bench-paths-lab: ## The same varying paths in the lab and the simulator, 15 minutes: out/bench/paths-lab.json
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(CARGO) build --release --package corridor
 	$(TARGET)/release/bench-paths --lab $(if $(SEED),--seed $(SEED)) --out $(OUT)/bench/paths-lab.json
 
-# QUIC's libraries are built for this alone. As `make bench-quic QUIC='--rtt-ms 40 --loss 0.1'`.
+# Builds QUIC libraries that nothing else needs. As `make bench-quic QUIC='--rtt-ms 40 --loss 0.1'`.
 bench-quic: ## QUIC and voice through the tunnel in the lab, 25 minutes: out/bench/quic.json
 	$(CARGO) build --release --package corridor-bench --features quic --bin bench-quic
 	$(CARGO) build --release --package corridor
 	$(TARGET)/release/bench-quic $(QUIC) --out $(OUT)/bench/quic.json
 
-bench-relay: ## What a hub gives its neighbours, TCP over hubs in a row, minutes: out/bench/relay.json
+bench-relay: ## How a hub shares capacity among its neighbours, TCP over hubs in a row, minutes: out/bench/relay.json
 	$(CARGO) build --release --package corridor-bench --bin bench-relay
 	$(TARGET)/release/bench-relay --out $(OUT)/bench/relay.json
 
-bench-core: ## What the core promises: rekeying, floods, sessions, memory, minutes: out/bench/core.json
+bench-core: ## The core's guarantees: rekeying, floods, sessions, memory, minutes: out/bench/core.json
 	$(CARGO) build --release --package corridor-bench --bin bench-core
 	$(TARGET)/release/bench-core --out $(OUT)/bench/core.json
 
 # As `make bench-build BASE=v1`: also builds that commit, and compares.
-bench-build: ## What builds take and how large they are, half an hour: out/bench/build.json
+bench-build: ## Duration and size of builds, half an hour: out/bench/build.json
 	@$(PYTHON) tools/bench_build.py $(if $(BASE),--base $(BASE)) --out $(OUT)/bench/build.json
 
 python: ## Build the Python package and install it in out/python, minutes
@@ -112,7 +112,7 @@ python: ## Build the Python package and install it in out/python, minutes
 study: python ## Repeat the TCP/NC paper's experiments with fewer runs: out/study
 	$(OUT)/python/bin/corridor-study reproduce kim --quick --out $(OUT)/study
 
-claims: python ## Hold the papers' simulated claims, ten runs of each point or quick ones, 9 minutes: out/claims
+claims: python ## Check the papers' simulated claims, ten runs of each point or quick ones, 9 minutes: out/claims
 	$(OUT)/python/bin/corridor-study reproduce franc kim --claims --replications 10 --out $(OUT)/claims
 	$(OUT)/python/bin/corridor-study reproduce catwoman betzler --quick --out $(OUT)/claims
 
@@ -122,19 +122,19 @@ report: ## Build the site: four papers, measurements, tutorials: out/report/site
 	$(OUT)/python/bin/python -m pip install --quiet --constraint python/constraints.txt '.[report]'
 	$(OUT)/python/bin/corridor-study report --out $(OUT)/report
 
-bench-models: python ## How long a million points of the models take
+bench-models: python ## Time to compute a million points of the models
 	$(OUT)/python/bin/python -m corridor.models.bench
 
-# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'; GATES=--resume goes on after a cut;
-# GATES='--against OLD' holds this program against another one, gate by gate.
-bench-tunnel: build ## What window mode promises, held against the lab, 45 minutes: out/bench/tunnel.json
+# As `make bench-tunnel GATES=--quick`, or GATES='--only cpu'; GATES=--resume resumes;
+# GATES='--against OLD' compares this program with another one, gate by gate.
+bench-tunnel: build ## Window mode's guarantees, checked in the lab, 45 minutes: out/bench/tunnel.json
 	$(CORRIDOR) lab gates $(GATES) --out $(OUT)/bench
 
-instructions: ## Hold the codec's instruction counts (valgrind) against the baseline
+instructions: ## Compare the codec's instruction counts (valgrind) with the baseline
 	$(CARGO) build --profile bench-codec --package corridor-bench --bin bench-codec
 	$(TARGET)/bench-codec/bench-codec --instructions
 
-lint: ## Check formatting, lints, documentation, and the house's own rules
+lint: ## Check formatting, lints, documentation, and this repository's own rules
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) clippy --package corridor --no-default-features --quiet -- -D warnings

@@ -4,13 +4,13 @@
     bench_build.py --size BINARY
     bench_build.py --separate BINARY
 
-Builds every variant from nothing in a target directory of its own. Processor time is what counts:
-other work on the machine hardly changes it, as it does the time that passes. Unit-seconds are those
-of `cargo build --timings`. With --base an older commit is built in the same run, and the
-default build, that of `make demo`, is held against it. --publish puts what was measured into
-docs/building.json and the table in docs/building.md, which tools/tidy.py holds against each other.
---size holds one binary against the limit of the default build. --separate moves the debug
-information of a binary to a file beside it.
+Builds every variant from scratch in a target directory of its own. The measure is processor time,
+which other work on the machine hardly changes, unlike elapsed time. Unit-seconds are those of
+`cargo build --timings`. With --base an older commit is built in the same run, and the default
+build, that of `make demo`, is compared with it. --publish writes the results to docs/building.json
+and to the table in docs/building.md; tools/tidy.py checks that the two agree. --size checks a
+binary against the limit of the default build. --separate moves the debug information of a binary to
+a separate file beside it.
 """
 
 import argparse
@@ -30,21 +30,21 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")).resolve()
 MEASURED = TOP / "docs" / "building.json"
 PAGE = TOP / "docs" / "building.md"
 UNITS = re.compile(r"const UNIT_DATA = (\[.*?\n\]);", re.DOTALL)
-#: Processor time of the demo's build over that of the older commit's: at most so much.
+#: Maximum ratio of the demo build's processor time to that of the older commit's.
 BASE_RATIO_MAX = 0.6
-#: Which side of its limit each value is to be on.
+#: The side of its limit on which each value must be.
 SENSE = "at most"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to build the binary."""
+    """A variant of the binary's build."""
 
     name: str
     meaning: str
     arguments: tuple[str, ...]
     profile: str = "release"
-    #: Largest binary, megabytes of 10^6 bytes.
+    #: Maximum size of the binary, megabytes of 10^6 bytes.
     size_mb_max: float | None = None
 
     def command(self) -> str:
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def build(source: Path, variant: Variant) -> dict:
-    """Builds a variant from nothing, and says what that took."""
+    """Builds a variant from scratch, and returns the costs."""
     target = TARGET / "bench-build" / f"{source.name}-{variant.name}"
     shutil.rmtree(target, ignore_errors=True)
     command = [
@@ -117,7 +117,7 @@ def build(source: Path, variant: Variant) -> dict:
 
 
 def separate_debug_information(binary: Path) -> None:
-    """Moves it to a file beside the binary, where debuggers find it."""
+    """Moves debug information to a file beside the binary, where debuggers find it."""
     debug = binary.with_suffix(".debug")
     for options in (
         ["--only-keep-debug", binary, debug],
@@ -128,7 +128,7 @@ def separate_debug_information(binary: Path) -> None:
 
 
 def cpu_s() -> float:
-    """Processor time of all processes that this one has waited for."""
+    """Processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -188,7 +188,7 @@ BEGIN, END = "<!-- made by make bench-build -->\n", "<!-- to here -->\n"
 
 
 def publish(result: dict) -> None:
-    """Puts results in place of the older ones of the same variants."""
+    """Replaces older results of the same variants."""
     known = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
     variants = {built["name"]: built for built in known.get("variants", [])}
     variants |= {built["name"]: built for built in result["variants"]}
@@ -204,7 +204,7 @@ def publish(result: dict) -> None:
 
 
 def table(result: dict) -> str:
-    """What was measured, as it stands on the page."""
+    """The results, as they are written on the page."""
     lines = [
         "| build | command | processor time, s | unit-seconds | binary, MB | at most |",
         "|---|---|---|---|---|---|",
@@ -220,7 +220,7 @@ def table(result: dict) -> str:
 
 
 def row(meaning: str, command: str, built: dict, limit: str) -> str:
-    """A line of the table; what was not measured stays empty."""
+    """A line of the table; cells without results stay empty."""
     took = (built.get(name) for name in ("cpu_s", "unit_seconds"))
     cells = [meaning, f"`{command}`", *("" if s is None else f"{s:.0f}" for s in took)]
     cells += [f"{built['size_bytes'] / 1e6:.1f}", limit]
@@ -234,7 +234,7 @@ def with_table(page: str, new: str) -> str:
 
 
 def page_faults() -> list[str]:
-    """What of the page does not agree with what was measured, or with the limits."""
+    """Where the page disagrees with the results, or with the limits."""
     if not MEASURED.exists():
         return ["no building.json: expected `tools/bench_build.py --publish`'s"]
     result = json.loads(MEASURED.read_text(encoding="utf-8"))

@@ -1,17 +1,17 @@
-"""Circles among the modules of a crate: run from anywhere in the repository.
+"""Finds circular dependencies among the modules of a crate: run from anywhere in the repository.
 
-A module that names another one, by `crate::` or `super::`, needs it. Modules in one module must not
-need each other in a circle: what two of them share belongs below both. What a module and those
-inside it need of each other is no circle, for they are one; tests do not count. Prints a line for
-each fault, and ends with 1 if there is any.
+A module depends on each module that it names by `crate::` or `super::`. Modules inside one module
+must not depend on each other in a circle: what two of them share belongs below both. Dependencies
+between a module and those inside it do not count, since they are one; nor do tests. Prints a line
+for each fault, and exits with 1 if there is any.
 """
 
 import re
 import sys
 from pathlib import Path
 
-# Edges that close a circle and stay, by crate, each with its reason. One that closes none any more
-# is a fault as well.
+# Edges that close a circle and are accepted, by crate, each with its reason. An edge that no longer
+# closes one is a fault too.
 EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {
     "bench": {
         ("fixture", "peers"): "symbols end as one of the peers wants them to",
@@ -81,7 +81,7 @@ def main() -> int:
 
 
 def check(crate: str, edges: set[tuple[str, str]]):
-    """Yields what is wrong among these edges of siblings."""
+    """Yields the faults among these edges of siblings."""
     excepted = EXCEPTIONS.get(crate, {})
     rest = edges - set(excepted)
     for circle in circles(rest):
@@ -93,7 +93,7 @@ def check(crate: str, edges: set[tuple[str, str]]):
 
 
 def circles(edges: set[tuple[str, str]]) -> list[list[str]]:
-    """The sets of modules each of which needs all others of its set."""
+    """The strongly connected sets of several modules."""
     names = sorted({name for edge in edges for name in edge})
     reach = {name: reached(name, edges) for name in names}
     found = {
@@ -105,7 +105,7 @@ def circles(edges: set[tuple[str, str]]) -> list[list[str]]:
 
 
 def reached(name: str, edges: set[tuple[str, str]]) -> set[str]:
-    """What a module needs, by however many others."""
+    """What a module depends on, directly or indirectly."""
     seen: set[str] = set()
     todo = [name]
     while todo:
@@ -117,7 +117,7 @@ def reached(name: str, edges: set[tuple[str, str]]) -> set[str]:
 
 
 def needs(src: Path) -> set[tuple[str, str]]:
-    """Who needs whom in a crate, each as the outermost modules that are siblings."""
+    """The dependencies in a crate, each between the outermost modules that are siblings."""
     texts = {module_of(src, path): path.read_text() for path in src.rglob("*.rs")}
     tests = {(*of, name) for of, text in texts.items() for name in TEST_FILE.findall(text)}
     is_test = lambda module: any(module[: len(test)] == test for test in tests)
@@ -134,19 +134,19 @@ def needs(src: Path) -> set[tuple[str, str]]:
 
 
 def module_of(src: Path, path: Path) -> Module:
-    """The module that a file is: none for the crate's own."""
+    """The module that a file defines; none for the crate root."""
     parts = path.relative_to(src).with_suffix("").parts
     return () if parts in {("lib",), ("main",)} else parts[:-1] if parts[-1] == "mod" else parts
 
 
 def paths(code: str):
-    """Yields every path that begins at the crate or at a parent, those in braces one by one."""
+    """Yields every path that begins at the crate or at a parent, with braces expanded."""
     for found in PATH.finditer(code):
         yield from unfold(code, found.end(), found[1].split("::"))
 
 
 def unfold(code: str, at: int, before: list[str]):
-    """Yields the paths that go on at a place, behind what stands before."""
+    """Yields the paths that continue at a position, after a prefix."""
     if code[at : at + 1] != "{":
         found = NAME.match(code, at)
         path = [*before, found[1]] if found else before
@@ -168,7 +168,7 @@ def unfold(code: str, at: int, before: list[str]):
 
 
 def resolve(module: Module, path: list[str], modules) -> Module:
-    """The module that a path leads to, from one of them."""
+    """The module that a path leads to, starting from a module."""
     ups = path.count("super")
     base = module[: len(module) - ups] if ups else ()
     full = (*base, *(part for part in path if part not in {"crate", "super", "self"}))

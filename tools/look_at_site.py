@@ -1,12 +1,12 @@
-"""Looks at the built site in a real browser: widths, schemes, keyboard, and takes pictures.
+"""Checks the built site in a browser: widths, colour schemes, keyboard; takes screenshots.
 
     python tools/look_at_site.py out/report/site [--shots docs/images/site] [--only index.html 'papers/*']
 
 Needs `pip install playwright pillow axe-playwright-python`, and a Chromium on the path (Debian's
-package `chromium`) or Playwright's own (`playwright install chromium`). Ends with 1 if a page is wider
-than the window, says something on the console, fetches from elsewhere, has text with less contrast
-than WCAG 2.1 asks for (1.4.3) or anything else that axe-core finds against its levels A and AA, or
-cannot be used by keyboard; 77 where there is no browser.
+package `chromium`) or Playwright's own (`playwright install chromium`). Exits with 1 if a page is
+wider than the window, writes to the console, loads anything from elsewhere, has text with less
+contrast than WCAG 2.1 requires (1.4.3), has any other fault of levels A and AA that axe-core finds,
+or cannot be used by keyboard; with 77 if there is no browser.
 """
 
 import argparse
@@ -28,28 +28,28 @@ except ModuleNotFoundError:
 
 WIDTHS = {"desktop": (1280, 800), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
-#: Pages that are shown in the documentation, and what of them.
+#: Pages shown in the documentation, with their screenshots' names.
 SHOTS = {"index.html": "front", "papers/index.html": "papers", "papers/kim-table1.html": "table",
          "papers/claims.html": "claims", "explanation/index.html": "coding",
          "measurements.html": "measurements"}  # fmt: skip
-#: Which of them: both widths in one scheme each, and the front page in both.
+#: Which screenshots: both widths in one scheme each, and the front page in both.
 KEPT = {("front", "desktop", "light"), ("front", "desktop", "dark"), ("front", "phone", "light"),
         ("papers", "desktop", "dark"), ("table", "desktop", "light"), ("table", "phone", "dark"),
         ("claims", "phone", "light"), ("coding", "desktop", "light"),
         ("coding", "phone", "dark"), ("measurements", "desktop", "light")}  # fmt: skip
-#: Colours of a picture that is kept: a palette makes it a third as large.
+#: Colours of a saved screenshot: a palette reduces its size to a third.
 COLOURS = 64
-#: Each reader of the front page has a section that fits a screen.
+#: Each group of readers has a section of the front page that fits a screen.
 READER = ".reader"
-#: How schemes are called where they are applied.
+#: The schemes' names in the page.
 APPLIED = {"light": "default", "dark": "slate"}
-#: What axe-core looks for; contrast, which `CONTRAST` finds in less time, is left out.
+#: What axe-core checks, except contrast, which `CONTRAST` checks in less time.
 AXE = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
     "rules": {"color-contrast": {"enabled": False}},
     "resultTypes": ["violations"],
 }
-#: Words with too little contrast. What has a picture behind is left out.
+#: Text with too little contrast; text over an image is left out.
 CONTRAST = """() => {
   const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const parsed = (colour) => {
@@ -175,7 +175,7 @@ def look(
 
 
 def _keep(page: "Page", file: Path) -> None:
-    """Leaves a small picture of what the window shows; of moving pictures, one in mid-course."""
+    """Saves a small screenshot of the window, with animations stopped half-way."""
     if page.locator(".moving").count():
         page.eval_on_selector_all(
             ".moving input[type=range]",
@@ -239,7 +239,7 @@ def _serve(site: Path) -> http.server.ThreadingHTTPServer:
 
     class Patient(http.server.ThreadingHTTPServer):
         def handle_error(self, *_: object) -> None:
-            """A page that is left while it loads is no fault."""
+            """Leaving a page while it loads is no error."""
 
     handler = functools.partial(Quiet, directory=str(site))
     server = Patient(("127.0.0.1", 0), handler)

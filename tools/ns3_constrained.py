@@ -1,8 +1,8 @@
-"""What bench-constrained runs, in ns-3, by its Python package (`pip install ns3`): a line of JSON.
+"""The networks of bench-constrained in ns-3, by its Python package (`pip install ns3`): JSON.
 
 The same rules as in crates/bench/src/constrained: 802.15.4 on a line with static routes, where
-nodes hear their neighbours alone, and AODV over 802.11. Without the package it ends with 1 and says
-so.
+nodes hear only their neighbours, and AODV over 802.11. Without the package it reports that, and
+exits with 1.
 """
 
 import argparse
@@ -22,10 +22,10 @@ WINDOWS = (1, 5)
 DISCOVERIES, QUICK_DISCOVERIES = 60, 20
 LINE_S, QUICK_LINE_S = 200.0, 40.0
 WARM_UP_S = 5.0
-# Length of the grid's sides.
+# Side lengths of the grid.
 SIDE = 5
 
-# In C++, for speed: every frame asks for an answer.
+# In C++, for speed: every frame needs an answer.
 LINE = r"""
 #include "ns3/lr-wpan-module.h"
 #include "ns3/network-module.h"
@@ -147,7 +147,7 @@ void Indicate(uint32_t node, McpsDataIndicationParams params, Ptr<Packet> packet
     }
 }
 
-// Acknowledgements have 5 bytes.
+// Acknowledgments have 5 bytes.
 void Sending(Ptr<const Packet> frame)
 {
     g_transmissions += Measured() && frame->GetSize() > 5;
@@ -346,7 +346,7 @@ void Start(uint32_t columns, uint32_t rows, int64_t run)
 
 
 def line(hops, window, simulated_s):
-    """Goodput and attempts of packets that are answered, so many under way."""
+    """Goodput and attempts of packets that are answered, with this many in flight."""
     cell = cppyy.gbl.corridor_line
     cell.Start(hops, window, WARM_UP_S, WARM_UP_S + simulated_s, 1)
     return {
@@ -358,7 +358,7 @@ def line(hops, window, simulated_s):
 
 
 def discoveries(columns, rows, count):
-    """Requests and replies of each discovery, and how long those took that found a route."""
+    """Requests and replies of each discovery, and the duration of those that found a route."""
     cell = cppyy.gbl.corridor_aodv
     requests, replies, delays = [], [], []
     for run in range(1, count + 1):

@@ -1,7 +1,7 @@
 """The networks of bench-radio in ns-3, by its Python package (`pip install ns3`): one line of JSON.
 
-The same rules as in crates/bench/src/radio/networks.rs: losses by matrix, one rate, frames that
-come through or do not, the same thresholds. Without the package it ends with 1 and says so.
+The same rules as in crates/bench/src/radio/networks.rs: losses by matrix, one rate, frames that are
+received or not, the same thresholds. Without the package it reports that, and exits with 1.
 """
 
 import argparse
@@ -164,7 +164,7 @@ def goodput(count, losses, flows, announced, captures, simulated_s):
     phy = ns.YansWifiPhyHelper()
     phy.SetChannel(channel)
     phy.SetErrorRateModel("ns3::NistErrorRateModel")
-    # Weaker frames are sensed, and not received; below RxSensitivity they would not be sensed.
+    # Weaker frames are sensed, but not received; below RxSensitivity they would not be sensed.
     phy.SetPreambleDetectionModel(
         "ns3::ThresholdPreambleDetectionModel",
         "Threshold", ns.DoubleValue(-100.0), "MinimumRssi", ns.DoubleValue(SENSITIVITY_DBM),
@@ -228,7 +228,7 @@ def goodput(count, losses, flows, announced, captures, simulated_s):
 
 
 def wpan(senders, simulated_s):
-    """A cell of saturated senders of 802.15.4 around a sink."""
+    """A cell of saturated 802.15.4 senders around a sink."""
     cell = cppyy.gbl.corridor_cell
     cell.Start(senders, WPAN_BYTES, WARM_UP_S, WARM_UP_S + simulated_s)
     begin = time.process_time()
@@ -255,7 +255,7 @@ def main():
     simulated_s = 20.0 if arguments.quick else 100.0
     only = arguments.only
     ns.Config.SetDefault("ns3::WifiMacQueue::MaxSize", ns.QueueSizeValue(ns.QueueSize(f"{QUEUE_FRAMES}p")))
-    # What is installed says which it is.
+    # The installed package states its version.
     version = metadata.version("ns3")
     answer = {"version": version, "script": "tools/ns3_radio.py", "networks": {}, "wpan": {}}
     for name, *network in networks():

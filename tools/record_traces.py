@@ -1,9 +1,9 @@
-"""Records what the moving pictures of the site are drawn from: traces of the simulator.
+"""Records the traces of the simulator from which the site's animations are drawn.
 
     python tools/record_traces.py target/release/corridor
 
-Runs `corridor sim trace` for each plan of docs/site/traces and leaves beside it, as JSON, the frames
-of a short part: when, from whom, what of, and what became of it at each station. The layout of
+Runs `corridor sim trace` for each plan in docs/site/traces, and writes the frames of a short
+interval as JSON beside it: time, sender, contents, and the outcome at each station. The layout of
 captures is in docs/captures.md, that of frames in the wire format of crates/proto.
 """
 
@@ -16,24 +16,24 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 FOLDER = TOP / "docs" / "site" / "traces"
-#: Version of the wire format that is read here.
+#: Version of the wire format that is parsed here.
 WIRE_VERSION = 7
-#: Of each plan, by its points: what they are called, from which frame on is kept, and how many.
+#: For each plan, by point: its name, the first frame that is kept, and their number.
 PARTS = {
     "window": [("frames", 400, 200)],
     "helper": [("frames", None, 24)],
     "relay": [("plain", 200, 12), ("xor", 200, 12)],
 }
-#: Frames between relays: their heads, and where in parts of coded ones stands who decodes it.
+#: Frames between relays: their heads, and the position of the receiver's id in parts of coded ones.
 PLAIN, CODED, PARTS_AT, PART_LEN = 1, 2, 5, 14
 FATES = ("lost", "heard", "innovative", "dependent", "late", "refused", "aside", "rejected", "cut")
-#: Kinds of chunks; a frame with a form of its own is none of them.
+#: Kinds of chunks; frames of other forms have none.
 ENC, ACK, WINDOW, WINDOW_ACK, LINK = 1, 2, 6, 7, 8
 CHUNKED, FORM_MASK, FOLLOWED = 0, 0xF, 0x80
-#: First byte of a data frame of 802.11, and the bytes before its IP header.
+#: First byte of an 802.11 data frame, and the number of bytes before its IP header.
 DATA_80211, IP_80211 = 0x08, 32
 ETHERNET_LEN, HEADER_LEN, TAG_LEN, FORM_SHIFT = 14, 7, 16, 14
-#: In the seed of a coded symbol of a window: where the first id begins.
+#: In the seed of a window's coded symbol: the position of the first id.
 FIRST_SHIFT = 12
 UNKNOWN_RANK = 0xFFFF
 
@@ -77,7 +77,7 @@ def packets(data: bytes):
 
 
 def parse(packet: tuple[int, bytes]) -> dict | None:
-    """Returns what a frame was and what became of it; None for what no picture shows."""
+    """Returns a frame and its outcome; None if no animation shows it."""
     time_ns, data = packet
     if data[0] == DATA_80211:
         return relayed(time_ns, data)
@@ -122,7 +122,7 @@ def body_of(frame: bytes) -> dict | None:
     if all(kind in (ACK, WINDOW_ACK, LINK) for kind, _ in found):
         return {"kind": "ack"}
     kind, body = found[-1]
-    # What feedback rides on is not shown.
+    # Symbols that carry piggybacked feedback are not shown.
     if len(found) > 1 or kind not in (ENC, WINDOW):
         return None
     if kind == WINDOW:

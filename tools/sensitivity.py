@@ -1,11 +1,12 @@
-"""Halves and doubles each constant of the rate of window mode, and says what that does to drawn paths.
+"""Halves and doubles each constant of window mode's rate control: its effect on drawn paths.
 
     sensitivity.py [--seed SEED] [--count N] [--only NAME,NAME] [--out FOLDER] [--write FILE]
 
-What ships is not touched: in a copy of the sources each constant of crates/proto/src/link/path_control
-becomes a function that looks into the environment, so that one build serves all values. Each value
-then crosses the same paths (`bench-paths --ways window`). The table has the medians of the shares and
-drops, and by how much shares differ path by path. A run that is there already is not repeated.
+The released code is not touched: in a copy of the sources each constant of
+crates/proto/src/link/path_control becomes a function that reads the environment, so that one build
+serves all values. Each value is then tested on the same paths (`bench-paths --ways window`). The
+table has the medians of shares and drops, and the differences of shares path by path. Existing runs
+are not repeated.
 """
 
 import argparse
@@ -22,14 +23,14 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 RATE = Path("crates/proto/src/link/path_control")
-#: What is no part of the control.
+#: Files that are not part of the control.
 TESTS = {"closed_loop.rs", "policy_study.rs", "policy_tests.rs"}
 CONSTANT = re.compile(
     r"^(?P<visible>pub(?:\([a-z]+\))? )?const (?P<name>[A-Z0-9_]+): "
     r"(?P<kind>f64|u32|usize|Duration|\[f64; \d+\]) =\s*(?P<value>[^;]*);",
     re.MULTILINE,
 )
-#: Shares and factors about one: what is halved and doubled is by how much they differ from it.
+#: Shares and factors near one: their distance from one is halved and doubled.
 ABOUT_ONE = {
     "delivered::PROBE_GAIN",
     "delivered::AFTER_EXCESS",
@@ -38,10 +39,10 @@ ABOUT_ONE = {
     "compete::DECLINE_RATIO",
     "policy::PROBE_BELOW",
 }
-#: What each is multiplied by.
+#: The factors.
 FACTORS = (0.5, 2.0)
-#: A median that changes by more of it is named; for certain where shares differ, path by path, by
-#: so many standard errors, since a median moves by as much by chance.
+#: A change of the median beyond this is marked; it counts as certain if shares differ, path by
+#: path, by this many standard errors, since a median changes by as much by chance.
 NAMED = 0.02
 ERRORS = 2.0
 MARKS = {(False, False): "", (True, False): "moves", (True, True): "**moves**"}
@@ -121,11 +122,11 @@ impl<const N: usize> Tuned for [f64; N] {
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant of the rate."""
+    """A constant of the rate control."""
 
-    #: As `policy::GAIN_MAX`.
+    #: Such as `policy::GAIN_MAX`.
     name: str
-    #: A type depends on it: it stays a constant, and each value is a build of its own.
+    #: A type depends on it: it stays a constant, and each value needs a build of its own.
     is_length: bool
     file: Path
 
@@ -136,9 +137,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a value: by path, shares and drops of window mode."""
+    """The result of a value: shares and drops of window mode by path."""
 
-    #: What it was, and what it is, as the program says.
+    #: The original and the changed value, as printed by the program.
     values: tuple[str, str]
     shares: dict[int, float]
     drops: dict[int, float]
@@ -152,7 +153,7 @@ class Run:
         return [statistics.median(self.of(kind, varying) or [0.0]) for kind, varying in kinds]
 
     def less(self, other: "Run", varying: bool) -> tuple[float, float]:
-        """By how much shares are above those of another, on average, and its standard error."""
+        """By how much shares exceed those of another, on average, with its standard error."""
         pairs = zip(self.of(self.shares, varying), other.of(other.shares, varying), strict=True)
         differences = [one - two for one, two in pairs]
         if len(differences) < 2:
@@ -195,7 +196,7 @@ def main() -> int:
 
 
 def copy(tree: Path) -> list[Constant]:
-    """Copies the sources, constants as functions, and returns what these are."""
+    """Copies the sources with constants as functions, and returns the constants."""
     shutil.rmtree(tree, ignore_errors=True)
     listed = ["git", "ls-files", "-z", "Cargo.toml", "Cargo.lock", "crates", "share", "docs"]
     names = subprocess.run(listed, cwd=TOP, check=True, capture_output=True, text=True).stdout
@@ -208,7 +209,7 @@ def copy(tree: Path) -> list[Constant]:
 
 
 def rewrite(root: Path) -> list[Constant]:
-    """Makes constants of a folder, and of its module, functions, and returns what these were."""
+    """Turns constants of a folder, and of its module, into functions, and returns the constants."""
     files = [file for file in sorted(root.rglob("*.rs")) if file.name not in TESTS]
     files.append(root.with_suffix(".rs"))
     texts = {file: file.read_text().split("#[cfg(test)]\nmod tests")[0] for file in files}
@@ -234,7 +235,7 @@ def without_tests(text: str) -> str:
 
 
 def as_functions(text: str, module: str, names: set[str]) -> str:
-    """The same with each of these constants, defined here or elsewhere, as a function."""
+    """The text with each of these constants, defined here or elsewhere, as a function."""
 
     def define(found: re.Match[str]) -> str:
         name, kind = found["name"], found["kind"]
@@ -250,7 +251,7 @@ def as_functions(text: str, module: str, names: set[str]) -> str:
         )
 
     def called(code: str) -> str:
-        # Neither what is called or defined already, nor comments.
+        # Neither names that are called or defined already, nor comments.
         parts = re.split(r"(//[^\n]*|^use [^;]*;|\bfn \w+\(\) -> [^{]*\{ static)", code, flags=re.M)
         word = re.compile(r"(?<![\w:])([A-Z][A-Z0-9_]+)\b(?![(:])")
         for index in range(0, len(parts), 2):
@@ -267,7 +268,8 @@ def as_functions(text: str, module: str, names: set[str]) -> str:
 
 
 def build(tree: Path, lengths: list[Constant]) -> dict[tuple[str, float], Path]:
-    """The program, and those of each length, by names and factors."""
+    """The programs: the common one, and those of constants on which types depend, by name and
+    factor."""
     target = tree.parent / "target"
     programs = {}
 
@@ -299,7 +301,7 @@ def measure(
     constant: Constant | None,
     factor: float,
 ) -> Run:
-    """Lets a value cross the paths, unless it has."""
+    """Runs the paths with a value, unless that has been done."""
     name = constant.name if constant else ""
     out = arguments.out / "runs" / f"{name.replace('::', '-') or 'as-it-is'}-{factor}.json"
     said = out.with_suffix(".said")
@@ -311,7 +313,7 @@ def measure(
         command += ["--packets-max", str(arguments.packets_max)]
         command += ["--rate-max-mbps", str(arguments.rate_max_mbps)]
         environment = {**os.environ, "RATE_CONSTANT": f"{name}={factor}"}
-        # It ends with 1 where a gate is missed, which is not asked here.
+        # It exits with 1 if a gate is missed, which does not matter here.
         ended = subprocess.run(command, env=environment, capture_output=True, text=True)
         if not out.exists():
             sys.exit(f"{' '.join(command)}\n{ended.stderr}")

@@ -1,10 +1,10 @@
-"""Runs what is random from fresh seeds for some minutes: property tests, fuzz, Hypothesis, torture.
+"""Runs random tests from fresh seeds: property tests, fuzzing, Hypothesis, torture.
 
     soak.py [SECONDS] [SEED]
 
-Goes round after round, each from the next seed after SEED, which is drawn unless it is given; the
-builds are those of `make test`. At the first failure it prints the seed and the command that runs
-what failed again, and ends with 1. What failed then becomes a test of its own.
+Runs rounds with successive seeds after SEED, which is drawn if not given; the builds are those of
+`make test`. At the first failure it prints the seed and the command that repeats the failed test,
+and exits with 1. Every failure is to become a test of its own.
 """
 
 import json
@@ -22,11 +22,11 @@ import test_python
 
 TOP = Path(__file__).resolve().parent.parent
 SECONDS = 600
-#: Longest that one step may take, seconds.
+#: Timeout of one step, seconds.
 PATIENCE_S = 1800
-#: How long torture takes in each round, seconds, by which the number of its seeds is chosen.
+#: Duration of torture in each round, seconds, from which the number of its seeds follows.
 TORTURE_S = 30
-#: Seeds of torture in the first round.
+#: Number of torture's seeds in the first round.
 TORTURE_SEEDS = 100
 PROPERTIES = re.compile(r"^( *)(?:proptest::)?proptest! \{$(.*?)^\1\}$", re.MULTILINE | re.DOTALL)
 PROPERTY = re.compile(r"#\[test\]\s+(?:///[^\n]*\s+)*fn (\w+)")
@@ -34,7 +34,7 @@ PROPERTY = re.compile(r"#\[test\]\s+(?:///[^\n]*\s+)*fn (\w+)")
 
 @dataclass
 class Program:
-    """A program with tests, and those of its tests that are properties."""
+    """A program with tests, and those of its tests that are property tests."""
 
     package: str
     folder: Path
@@ -44,7 +44,7 @@ class Program:
 
 @dataclass
 class Failure(Exception):
-    """What failed, what it said, and how it is run again."""
+    """A failed test, its output, and the command that repeats it."""
 
     what: str
     said: str
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def build() -> tuple[list[Program], Path]:
-    """Builds all tests, and says which programs have properties, and which is `corridor`."""
+    """Builds all tests; returns the programs with property tests, and `corridor`."""
     cargo = os.environ.get("CARGO", "cargo")
     command = [
         cargo, "test", "--workspace", "--lib", "--bins", "--tests", "--no-run",
@@ -116,7 +116,7 @@ def build() -> tuple[list[Program], Path]:
 
 
 def wanted() -> dict[str, set[str]]:
-    """The names of all property tests, by the folder of their crate."""
+    """The names of all property tests, by their crate's folder."""
     names: dict[str, set[str]] = {}
     for file in sorted((TOP / "crates").glob("*/**/*.rs")):
         for block in PROPERTIES.finditer(file.read_text(encoding="utf-8")):
@@ -145,7 +145,7 @@ def hypothesis(python: Path, seed: int) -> str:
 
 
 class Torture:
-    """Ever other seeds of `corridor sim torture`, as many as the time allows."""
+    """Runs `corridor sim torture` with ever new seeds, as many as the time allows."""
 
     def __init__(self, corridor: Path):
         self.corridor = corridor
@@ -168,7 +168,7 @@ class Torture:
 def run(
     command: list[object], what: str, again: str, cwd: Path = TOP, more: dict[str, str] | None = None
 ) -> None:
-    """Runs a command; what it says is of interest if it fails."""
+    """Runs a command; its output matters only if it fails."""
     result = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=os.environ | (more or {}),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",

@@ -1,10 +1,11 @@
 """Runs all tests, those of the workspace and of Python, and counts them in one line at the end.
 
-What is random is drawn from fixed seeds, which are printed; `make soak` draws from fresh ones.
+Random tests use fixed seeds, which are printed; `make soak` uses fresh ones.
 
 Tests that lack rights or tools pass without testing, and print a line that begins with "skipped:".
-What needs another processor, another toolchain or minutes prints "absent:". Both count as skipped.
-With CORRIDOR_REQUIRE_NET=1 the first kind is a failure: rights and tools can be had.
+Tests that need another processor, another toolchain or minutes print "absent:". Both count as
+skipped. With CORRIDOR_REQUIRE_NET=1 the first kind is a failure, since rights and tools must then
+be available.
 """
 
 import dataclasses
@@ -23,16 +24,17 @@ import test_python
 
 TOP = Path(__file__).resolve().parent.parent
 
-# A test may run itself again in a user namespace; the summary of that child filters the others out.
+# A test may run itself again in a user namespace; the summary of that child says that it filtered
+# the others out.
 RESULT = re.compile(
     r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; \d+ measured; 0 filtered out"
 )
 
 
-#: Packages whose tests wait for time to pass, most of them: kernels over emulated radios, daemons
-#: that meet. They come first, one after the other, and what needs the processor goes beside them.
+#: Packages most of whose tests wait for time to pass: kernels over emulated radios, daemons that
+#: connect. They run first, one after the other, with tests that need the processor in parallel.
 REAL_TIME = ("cli", "lab")
-#: What needs the processor lets these go first, and Python's tests too, which take longest.
+#: Priority of tests that need the processor: below these, and below Python's, which take longest.
 NICE = ("nice", "-n", "15")
 
 
@@ -40,7 +42,7 @@ def main() -> int:
     begun = time.monotonic()
     seeds = f"seeds: property tests {property_seed()}, Hypothesis {test_python.seed()}"
     print(seeds, flush=True)
-    # With arguments, the tests that cargo runs for them, and no others.
+    # With arguments, only the tests that cargo runs for them.
     tally = everything() if len(sys.argv) == 1 else some(sys.argv[1:])
     skipped, absent = tally.skipped, tally.absent
     print(f"{seeds}; {time.monotonic() - begun:.0f} s")
@@ -56,7 +58,7 @@ def cargo() -> str:
 
 
 def some(arguments: list[str]) -> "Tally":
-    """Those of the workspace's tests that cargo runs for these arguments."""
+    """The tests of the workspace that cargo runs for these arguments."""
     tally = Tally(shown=True)
     command = [cargo(), "test", "--workspace", "--no-fail-fast", *arguments, "--", "--show-output"]
     tally.run(command)
@@ -64,8 +66,8 @@ def some(arguments: list[str]) -> "Tally":
 
 
 def everything() -> "Tally":
-    """All tests, in four lanes: those in real time, and nice beside them those of the other crates,
-    the examples of the documentation, and Python's. Python's tools come over the network while
+    """All tests, in four lanes: those in real time; in parallel with low priority those of the
+    other crates, the documentation's examples, and Python's. Python's tools are downloaded while
     cargo compiles."""
     python, compiled, prepared = test_python.Suite(), threading.Event(), threading.Event()
     tally, others, examples, checked = Tally(shown=True), Tally(), Tally(), Tally()
@@ -107,7 +109,7 @@ def everything() -> "Tally":
 
 
 class Lane:
-    """Tests that run beside others."""
+    """Tests that run in parallel with others."""
 
     def __init__(self, run: Callable[[], None]) -> None:
         self.done = False
@@ -119,7 +121,7 @@ class Lane:
         self.done = True
 
     def ends_well(self) -> bool:
-        """Waits for its end; false if it threw something, which is printed."""
+        """Waits for its end; false if it raised an exception, which is printed."""
         self.thread.join()
         return self.done
 
@@ -140,8 +142,8 @@ class Program:
 
 
 def build() -> list[Program] | None:
-    """Builds all tests of the workspace, in cargo's order. Examples are linted, not run: to link
-    them takes longer than some tests."""
+    """Builds all tests of the workspace, in cargo's order. Examples are linted, not run, since
+    linking them takes longer than some tests."""
     command = [
         cargo(), "test", "--workspace", "--lib", "--bins", "--tests", "--no-run",
         "--message-format=json-render-diagnostics",
@@ -160,7 +162,7 @@ def build() -> list[Program] | None:
 
 
 def property_seed() -> str:
-    """What `corridor_testing` draws from."""
+    """The seed of `corridor_testing`."""
     source = (TOP / "crates/testing/src/lib.rs").read_text()
     fixed = re.search(r"SEED: u64 = (\d+);", source)
     assert fixed is not None
@@ -169,18 +171,18 @@ def property_seed() -> str:
 
 @dataclasses.dataclass
 class Tally:
-    """How many tests passed, failed, were skipped for want of rights or tools, and are absent."""
+    """How many tests passed, failed, were skipped for lack of rights or tools, and are absent."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     absent: int = 0
     broken: bool = False
-    #: What cargo says is printed as it comes; else when all is done.
+    #: Whether to print cargo's output immediately, or at the end.
     shown: bool = False
 
     def add(self, other: "Tally") -> None:
-        """Counts another's as well."""
+        """Adds another's counts."""
         self.passed, self.failed = self.passed + other.passed, self.failed + other.failed
         self.skipped, self.absent = self.skipped + other.skipped, self.absent + other.absent
         self.broken |= other.broken
@@ -188,7 +190,8 @@ class Tally:
     def run(
         self, command: list[str], folder: Path = TOP, more: Mapping[str, str] | None = None
     ) -> None:
-        """Runs cargo's tests in a folder, with so much more in the environment, and counts them."""
+        """Runs cargo's tests in a folder, with these additions to the environment, and counts
+        them."""
         said: list[str] = []
         failed_before = self.failed
         with subprocess.Popen(
@@ -207,9 +210,9 @@ class Tally:
         self.broken |= running.returncode != 0
 
     def count(self, lines: Iterable[str]) -> Iterator[str]:
-        """Counts what passed, failed, was skipped, is absent; yields what people read."""
+        """Counts what passed, failed, was skipped, is absent; yields the lines for people."""
         passed = skipped = absent = ignored = 0
-        # What passing tests print is of interest to nobody, but for the skips.
+        # The output of passing tests is left out, except for skips.
         quiet = False
         for line in lines:
             if line == "successes:\n":
@@ -224,7 +227,7 @@ class Tally:
                 passed += int(result[1])
                 self.failed += int(result[2])
                 ignored += int(result[3])
-        # Tests that are ignored say so with their reason: they take minutes, or are not met yet.
+        # Ignored tests state their reason: they take minutes, or their target is not met yet.
         self.passed += max(0, passed - skipped - absent)
         self.skipped, self.absent = self.skipped + skipped, self.absent + absent + ignored
 

@@ -1,8 +1,8 @@
-"""Tests the Python package as people get it: built, and installed in an environment of its own.
+"""Tests the Python package as users get it: built, and installed in an environment of its own.
 
-The environment is under cargo's target directory, and is kept: a second run installs what has
-changed. The extension is built with cargo's profile for tests, whose crates are there already: its
-feature `shared-build` sees to it that they are the same.
+The environment is under cargo's target directory, and is kept: a second run installs only what has
+changed. The extension is built with cargo's test profile, whose crates are already compiled: its
+feature `shared-build` makes them identical.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ TOP = Path(__file__).resolve().parent.parent
 PYTHON_MIN = (3, 11)
 #: Versions that are known to work together.
 CONSTRAINTS = TOP / "python" / "constraints.txt"
-#: Longest that installing and each check may take, seconds.
+#: Timeout of the installation and of each check, seconds.
 PATIENCE_S = 1200
-#: What runs beside tests lets them go first.
+#: Priority of what runs in parallel with tests: below them.
 NICE = ("nice", "-n", "5")
-#: Tests of a file share what it makes once, the site above all.
+#: Tests of a file share fixtures, above all the site.
 SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "loadfile")
 SUMMARY = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
 
 
 def main() -> int:
-    """Runs all, or, with arguments, pytest with these alone."""
+    """Runs everything, or, with arguments, only pytest with these."""
     if len(sys.argv) > 1:
         python = environment()
         return 1 if python is None or not install(python) else pytest(python, sys.argv[1:])[1]
@@ -43,16 +43,17 @@ def main() -> int:
 
 
 class Suite:
-    """What is tested, in three parts: `prepare` waits much, for a network and for others' leave to
-    use the processor; `run` needs the processor; `check` may be done at any time after `prepare`."""
+    """The tests in three parts: `prepare` mostly waits, for the network and until others no longer
+    need the processor; `run` needs the processor; `check` may run at any time after `prepare`."""
 
     def __init__(self) -> None:
         self.python: Path | None = None
         self.passed = self.failed = self.absent = 0
 
     def prepare(self, compiled: Callable[[], object] = lambda: None) -> None:
-        """Makes the environment, builds and installs the package; builds nothing before `compiled` returns. Whatever goes wrong counts as a failure: on a
-        thread of its own, an exception would be printed and forgotten."""
+        """Makes the environment, builds and installs the package; builds nothing before `compiled`
+        returns. Any error counts as a failure: in a thread of its own, an exception would be
+        printed and forgotten."""
         try:
             self._prepare(compiled)
         except Exception:
@@ -75,14 +76,14 @@ class Suite:
             self.python = python
 
     def check(self) -> tuple[int, int]:
-        """Checks the types and the form, once prepared. Returns how many checks passed, failed."""
+        """Checks types and formatting, once prepared. Returns how many checks passed, failed."""
         if self.python is None:
             return 0, 0
         held = [quietly(what, command) for what, command in checks(self.python)]
         return sum(held), held.count(False)
 
     def run(self) -> tuple[int, int, int]:
-        """Runs pytest, once prepared; where tests run beside it, they come first. Returns how many
+        """Runs pytest, once prepared; with low priority if tests run in parallel. Returns how many
         tests passed, failed, are absent."""
         if self.python is not None:
             passed, failed = pytest(self.python, before=NICE)
@@ -95,7 +96,7 @@ def target() -> Path:
 
 
 def environment() -> Path | None:
-    """Makes the environment with the tools, or finds it; None where it cannot be had."""
+    """Creates the environment with the tools, or finds it; None if that is impossible."""
     folder = target() / "python"
     python = folder / "bin" / "python"
     wanted = hashlib.sha256()
@@ -119,7 +120,7 @@ def environment() -> Path | None:
 
 
 def requirements() -> list[str]:
-    """What pyproject.toml asks for: to build, to run, and to test."""
+    """What pyproject.toml requires: to build, to run, and to test."""
     import tomllib
 
     table = tomllib.loads((TOP / "pyproject.toml").read_text())
@@ -135,7 +136,7 @@ def requirements() -> list[str]:
 
 
 def seed() -> str:
-    """What Hypothesis draws from, unless told otherwise."""
+    """The seed of Hypothesis, unless another is given."""
     fixed = re.search(r"--hypothesis-seed=(\d+)", (TOP / "pyproject.toml").read_text())
     assert fixed is not None
     return fixed[1]
@@ -185,8 +186,8 @@ def checks(python: Path) -> list[tuple[str, list[object]]]:
 
 
 def quietly(what: str, command: list[object]) -> bool:
-    """Runs a command in the repository, and shows what it says if it fails. Where tests run beside
-    it, they come first."""
+    """Runs a command in the repository, and shows its output if it fails; with low priority if
+    tests run in parallel."""
     cwd = target() if what == "mypy.stubtest" else TOP
     command = [*NICE, *command]
     try:
@@ -204,7 +205,7 @@ def quietly(what: str, command: list[object]) -> bool:
 
 
 def clean() -> dict[str, str]:
-    """The environment with our tools, and without what could bring another package in."""
+    """The environment with our tools, and without variables that could select another package."""
     own = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
     rest = {name: value for name, value in os.environ.items() if name not in own}
     tools = f"{target() / 'python' / 'bin'}{os.pathsep}{rest.get('PATH', os.defpath)}"

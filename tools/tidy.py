@@ -1,6 +1,6 @@
-"""The house's rules that a search can check: run from anywhere in the repository.
+"""Checks those of the repository's rules that a search can check: run from anywhere in it.
 
-Prints a line for each fault, and ends with 1 if there is any.
+Prints a line for each fault, and exits with 1 if there is any.
 """
 
 import re
@@ -14,27 +14,28 @@ LINES_MAX = 800
 COLUMNS_MAX = 100
 TEXT = {".rs", ".py", ".toml", ".md", ".sh", ".yml", ""}
 CODE = {".rs", ".py"}
-# Not written by us, or by a program.
+# Not written by us, or generated.
 EXEMPT = {"Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT"}
 
-# In pieces, so that this file does not accuse itself.
+# Split, so that this file does not report itself.
 PROMISES = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b|\b(to" r"do|unimple" r"mented)!\(")
-# An attribute of Rust is code: `#[...]`, `#![...]`.
+# A Rust attribute is code: `#[...]`, `#![...]`.
 COMMENT = re.compile(r"\s*(//|#(?!!?\[))")
-# Cargo makes a program of each: `tests/it/main.rs` takes in all the others.
+# Cargo makes a program of each file; `tests/it/main.rs` includes all the others.
 TEST_BINARY = re.compile(r"crates/\w+/tests/\w+\.rs")
-# Code in documentation begins and ends so; cargo runs it as a test.
+# Code in documentation is delimited by these; cargo runs it as a test.
 FENCE = re.compile(r"\s*//[/!] ```(\w*)")
-# Property tests draw the same cases everywhere: the line after says so.
+# Property tests draw the same cases everywhere: the next line must say so.
 PROPERTIES = re.compile(r"\s*(proptest::)?proptest! \{")
 FIXED_SEED = "corridor_testing::cases!("
-# What readers see: the field's words, and decimals with their zero. Decisions keep their words.
+# Texts for users: standard terms, and decimals with a leading zero. Decision records keep their
+# words.
 PUBLIC_TEXT = re.compile(
     r"(README|GLOSSARY|ARCHITECTURE|CHANGELOG)\.md|docs/[^/]+\.(md|toml)|docs/site/pages/.*\.md"
     r"|examples/.*|experiments/.*|crates/(cli|node)/src/.*"
 )
 DECIMALS = re.compile(rf"docs/decisions/.*\.md|{PUBLIC_TEXT.pattern}")
-# Of source text the numbers are the language's.
+# In source code, the language defines how numbers are written.
 DECIMALS_IN = {".md", ".json"}
 WORDS = {
     r"in vai" r"n": "spurious",
@@ -51,19 +52,19 @@ WORDS = {
     r"(the|a) way of a packe" r"t": "path",
     r"ways? (to cros" r"s|acros" r"s)": "path, scheme",
 }
-# A type on the packet's way is one thing: beyond so many fields it is several. Plain records, which
-# only say what there is, may be longer.
+# A type in the data path should be one thing: with more fields than this it is several. Plain
+# records may have more.
 FIELDS_MAX = 15
 PACKETS_WAY = re.compile(r"crates/(codec|node|packet|proto|relay)/src/.*\.rs")
 RECORDS = {
     "CodingParams", "CodingTable", "RelayCounters", "RelayStats", "RelayTable", "Stats", "Status",
 }
-# Types that are to become several yet, and take no further field meanwhile.
+# Types that should be split, and must not get further fields until then.
 OVERFULL = {
     "crates/proto/src/link/path_control/closed_loop.rs": {"Path": 19, "Run": 26},
 }
 STRUCT = re.compile(r"^( *)(?:pub(?:\(\w+\))? )?struct (\w+)[^;{(]*\{\n(.*?)^\1\}", re.M | re.S)
-# `.2f}` is a format of Python's.
+# `.2f}` is a Python format.
 BARE_DECIMAL = re.compile(r"(?<![\w.\])])\.(?!\d+[a-z]\})\d")
 MACHINE_PATHS = re.compile(r"(?<![\w.~])/(wo" r"rk|ro" r"ot|home/\w+|Users/\w+)/")
 
@@ -85,7 +86,7 @@ def main() -> int:
         if path.suffix not in TEXT:
             continue
         if "corpus" in path.parts:
-            continue  # Inputs of fuzz targets: bytes, not text.
+            continue  # Inputs of fuzz targets are bytes, not text.
         faulty = [*layout(name), *check(path), *check_words(name, path)]
         if path.suffix == ".rs":
             faulty += [*examples(path), *check_fields(name, path)]
@@ -98,14 +99,14 @@ def main() -> int:
 
 
 def said(name: str, faulty: list[tuple[int, str]]) -> int:
-    """Prints the faults of a file, and counts them."""
+    """Prints and counts the faults of a file."""
     for line, fault in faulty:
         print(f"{name}:{line}: {fault}")
     return len(faulty)
 
 
 def layout(name: str):
-    """Yields line number and fault of where a file stands."""
+    """Yields line number and fault of misplaced files."""
     if TEST_BINARY.fullmatch(name):
         yield 1, "a test binary of its own, which takes seconds to link: expected tests/it/"
 
@@ -150,7 +151,7 @@ def check(path: Path):
     for number, line in enumerate(lines, 1):
         if line != line.rstrip():
             yield number, "space at the end"
-        # Code is the formatter's matter, and long strings are nobody's.
+        # The formatter handles code, and long strings are allowed.
         if path.suffix in CODE and COMMENT.match(line) and len(line) > COLUMNS_MAX:
             yield number, f"{len(line)} columns: expected at most {COLUMNS_MAX}"
         if PROPERTIES.fullmatch(line) and FIXED_SEED not in lines[number]:
@@ -162,7 +163,7 @@ def check(path: Path):
 
 
 def check_words(name: str, path: Path):
-    """Yields line number and fault of what readers see."""
+    """Yields line number and fault of texts for users."""
     words = WORDS if PUBLIC_TEXT.fullmatch(name) else {}
     is_decimal = path.suffix in DECIMALS_IN and DECIMALS.fullmatch(name)
     if not words and not is_decimal:

@@ -1,4 +1,4 @@
-//! Tells the program how it was built: a result that does not say so cannot be repeated.
+//! Tells the program how it was built: a result without this cannot be reproduced.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn main() {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\u{1f}', " ");
     println!("cargo::rustc-env=BENCH_RUSTC={}", version.unwrap_or_default());
     println!("cargo::rustc-env=BENCH_RUSTFLAGS={flags}");
-    // The directory above `build` is named after the profile; PROFILE is what it inherits from.
+    // The directory above `build` is named after the profile; PROFILE is the one it inherits from.
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let profile = out.ancestors().nth(3).and_then(Path::file_name).unwrap_or_default();
     println!("cargo::rustc-env=BENCH_PROFILE={}", profile.display());

@@ -1,12 +1,12 @@
-//! Names the commit in `--version`. Runs again when the commit changes, and not else.
+//! Provides the commit for `--version`. Runs again only when the commit changes.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Commit of a build without a repository: packages set it.
+/// Commit of a build outside a repository: packages set it.
 const COMMIT_VARIABLE: &str = "CORRIDOR_COMMIT";
-/// Digits of a commit that are shown.
+/// Number of digits of the commit that are shown.
 const DIGITS: usize = 12;
 
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
     println!("cargo::rustc-env=CORRIDOR_VERSION={version}");
 }
 
-/// The commit that git says, if this is a repository and there is a git.
+/// The commit according to git, if this is a repository and git is installed.
 fn commit() -> Option<String> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?);
     let git = |arguments: &[&str]| {
@@ -30,7 +30,8 @@ fn commit() -> Option<String> {
     };
     // HEAD names a branch or a commit; its log gets a line with every commit.
     for name in ["HEAD", "logs/HEAD"] {
-        // git answers relative to where it was asked. What is not there would run this every time.
+        // git answers relative to its working directory. A missing file would run this script every
+        // time.
         let path = here.join(git(&["rev-parse", "--git-path", name])?);
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());

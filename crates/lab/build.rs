@@ -1,5 +1,5 @@
-//! Names what the lab's results depend on: a hash of what the sources say of the lab, its nodes,
-//! and what they share with simulations.
+//! Identifies the code that the lab's results depend on: a hash of the sources of the lab, of its
+//! nodes, and of what they share with simulations.
 
 #[path = "../sim/build/identity.rs"]
 mod identity;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use identity::{CRATES, Identity};
 
-/// Crates whose code results depend on beside those of simulations.
+/// Crates that results depend on, besides those of simulations.
 const OWN: [&str; 2] = ["node", "lab"];
 
 fn main() {

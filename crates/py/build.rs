@@ -1,4 +1,4 @@
-//! Copies the experiments to cargo's output directory, from where they are taken into the wheel:
+//! Copies the experiments to cargo's output directory, from where they go into the wheel:
 //! `tool.maturin.include` in pyproject.toml.
 
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::{env, fs, io};
 
 /// The experiments, from the directory of this crate.
 const EXPERIMENTS: &str = "../../experiments";
-/// The proofs of claims that cannot hold, which go with them.
+/// The proofs of claims that cannot hold, shipped with them.
 const ERRATA: &str = "../../docs/errata.md";
 
 fn main() {
     println!("cargo::rerun-if-changed={EXPERIMENTS}");
     println!("cargo::rerun-if-changed={ERRATA}");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("experiments");
-    // Files that are no longer there must not stay in the wheel.
+    // Deleted files must not stay in the wheel.
     let removed = if out.exists() { fs::remove_dir_all(&out) } else { Ok(()) };
     if let Err(error) = removed.and_then(|()| copy(Path::new(EXPERIMENTS), &out)) {
         panic!("experiments = {EXPERIMENTS}: expected a folder that can be copied: {error}");

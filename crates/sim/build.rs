@@ -1,5 +1,6 @@
-//! Names the sources that results depend on: the commit, and a hash of what the files say, so that
-//! results of changed code are never taken for its results, and a comment makes no others.
+//! Identifies the sources that results depend on: the commit, and a hash of the code without
+//! comments. Results of changed code are thus never taken for those of the old code, while a
+//! changed comment does not invalidate results.
 
 #[path = "build/identity.rs"]
 mod identity;
@@ -33,7 +34,7 @@ fn commit(here: &Path) -> String {
     };
     for path in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&["rev-parse", "--git-path", path]) {
-            // git answers relative to where it was asked.
+            // git's answer is relative to the directory that it runs in.
             let path = here.join(path);
             if path.exists() {
                 println!("cargo::rerun-if-changed={}", path.display());

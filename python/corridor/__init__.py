@@ -1,15 +1,16 @@
 """Network coding for lossy wireless paths, for research.
 
-- `corridor.models`: the papers' closed forms, vectorised over numpy arrays.
+- `corridor.models`: closed forms from the papers, vectorised over numpy arrays.
 - `corridor.codec`: random linear network coding of numpy arrays and ``bytes``.
-- `corridor.plans`: plans as frozen dataclasses: all that a plan file can say.
+- `corridor.plans`: plans as frozen dataclasses, with everything a plan file can express.
 - `corridor.sim`: the simulator; frozen dataclasses in, an xarray Dataset out.
-- `corridor.results`: what ``corridor sim run --out`` has left, as labelled arrays: `open_results`.
-- `corridor.stats`: means, quantiles, distributions and paired differences, with intervals.
-- `corridor.plot`: pictures of results with what is published overlaid.
+- `corridor.results`: opens results of ``corridor sim run --out`` as labelled arrays.
+- `corridor.stats`: means, quantiles, distributions and paired differences, with confidence
+  intervals.
+- `corridor.plot`: plots of results, overlaid with published values.
 - `corridor.study`: the papers' experiments, behind the command ``corridor-study``.
 
-These are imported when they are first used: ``import corridor`` is enough.
+Submodules are imported on first use: ``import corridor`` is enough.
 
 Examples
 --------
@@ -40,7 +41,7 @@ __all__ = [
     "study",
 ]
 
-#: Version of the package: that of the whole workspace.
+#: Version of the package: the same for the whole workspace.
 __version__ = VERSION
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Plans that are run in batches, by whatever executes functions elsewhere."""
+"""Run plans in batches on executors such as `concurrent.futures` or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from typing import Any, Protocol
 
 from corridor import _native
 
-#: Text of a plan, the folder of its traces, and replications of each point.
+#: A plan's text, the directory of its traces, and the replications per point.
 Asked = tuple[str, str, int | None]
 #: Point and replication of a run.
 Run = tuple[int, int]
 
-#: Most batches of a plan: enough that a worker that is lost costs little, and that the last ones
-#: end together.
+#: Maximum batches per plan: enough that losing a worker costs little, and that the last batches end
+#: together.
 BATCHES_MAX = 512
-#: Where a stop rule decides what is asked for: runs under way for each worker, so that there is
-#: always one to go on with, and little is made that is not asked for.
+#: With a stop rule: runs in progress per worker, so that each always has another to go on with, but
+#: few runs are made in vain.
 AHEAD = 2
-#: How often a batch is tried on a cluster whose workers are lost.
+#: How often a cluster retries a batch whose worker is lost.
 RETRIES = 10
 
 
 class Anywhere(Protocol):
-    """What executes functions elsewhere: of `concurrent.futures`, or a client of Dask."""
+    """An executor: one of `concurrent.futures`, or a Dask client."""
 
     def submit(self, function: Any, /, *arguments: Any) -> Any:
-        """Hand in a call, and return what becomes its result."""
+        """Submit a call, and return its future."""
 
 
 class _Future(Protocol):
@@ -42,17 +42,17 @@ class _Future(Protocol):
 
 @lru_cache(maxsize=4)
 def _runs(asked: Asked) -> _native.PlanRuns:
-    """Read a plan once for all batches that a worker gets."""
+    """Parse a plan once for all batches that a worker gets."""
     return _native.PlanRuns(*asked)
 
 
 def run_batch(asked: Asked, batch: list[Run], version: str) -> bytes:
-    """Make some runs of a plan; what workers call.
+    """Run a batch of a plan's runs; called on the workers.
 
     Raises
     ------
     ValueError
-        Where the worker's simulator is another one.
+        If the worker has another version of the simulator.
     """
     if version != _native.CODE_VERSION:
         raise ValueError(
@@ -68,7 +68,7 @@ def run_batches(
     runs: _native.PlanRuns,
     told: Callable[[int, int], object],
 ) -> None:
-    """Make all runs elsewhere that are missing."""
+    """Make all missing runs on the executor."""
     done, expected = runs.progress
     size, most = 1, AHEAD * _workers(executor)
     if runs.is_fixed:
@@ -85,20 +85,20 @@ def run_batches(
             runs.take(under_way.pop(future), future.result())
             told(*runs.progress)
     finally:
-        # Those that a stop rule did not ask for in the end, or all after an error.
+        # Batches the stop rule no longer needs, or all of them after an error.
         for future in under_way:
             future.cancel()
 
 
 def _workers(executor: Anywhere) -> int:
-    """Return how many batches an executor makes at once, as far as it tells."""
+    """Return the number of batches an executor runs at once, as far as it reports it."""
     if hasattr(executor, "ncores"):
         return max(1, sum(int(cores) for cores in executor.ncores().values()))
     return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
 
 
 def _submit(executor: Anywhere, asked: Asked, batch: list[Run], key: str) -> _Future:
-    """Hand in a batch; a cluster knows it by its content, and does not make it twice."""
+    """Submit a batch; a cluster identifies it by its content, and does not run it twice."""
     submit: Any = executor.submit
     named = {}
     if hasattr(executor, "scheduler_info"):

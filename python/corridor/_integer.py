@@ -1,4 +1,4 @@
-"""Whole numbers among arguments."""
+"""Checks of integer arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORD_MAX = 2**64 - 1
 
 
 def integer(name: str, value: SupportsIndex, low: int, high: int | None = None) -> int:
-    """Check a whole number."""
+    """Check that an argument is an integer within bounds, and return it."""
     try:
         number = operator.index(value)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Submodules that are imported when they are first asked for (PEP 562)."""
+"""Lazy import of submodules (PEP 562)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 def lazily(
     package: str, submodules: Sequence[str], names: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:
-    """Return what a package has for ``__getattr__``, so that its submodules are its attributes.
+    """Return a package's ``__getattr__``, which imports submodules as attributes on first use.
 
     Parameters
     ----------
     package
-        The package.
+        Name of the package.
     submodules
-        Those of its submodules.
+        Names of its submodules.
     names
-        What else it has, and in which of the submodules.
+        Further attributes, each mapped to the submodule that defines it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A bar on stderr for what takes longer than two seconds."""
+"""A progress bar on stderr for work that takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-#: From when on a bar is shown, seconds.
+#: Delay before the bar appears, seconds.
 AFTER_S = 2.0
 
 
 class Bar:
-    """Shows what is under way and how much of it is done, where stderr is a terminal.
+    """A progress bar, shown if stderr is a terminal.
 
     Parameters
     ----------
     name
-        What is under way at first.
+        Name of the first task.
     after_s
-        From when on it is shown, seconds.
+        Delay before the bar appears, seconds.
     has_remaining
-        Whether it says how much time is left: of work whose steps take about as long.
+        Whether to show the estimated time left, which only suits steps of similar duration.
 
     Examples
     --------
@@ -57,13 +57,13 @@ class Bar:
                 self._shown[0].stop()
 
     def told(self, name: str, done: int, total: int | None) -> None:
-        """Say what is under way, how much of it is done, and how much there is, if it is known."""
+        """Report the current task, how much is done, and the total, if known."""
         with self._lock:
             self._state = (name, done, total)
             self._update()
 
     def _show(self) -> None:
-        # Not imported before: most runs are over by then.
+        # Imported late: most runs end before the bar appears.
         from rich import progress
         from rich.console import Console
 
@@ -79,7 +79,7 @@ class Bar:
                 *remaining,
                 console=Console(stderr=True),
                 transient=True,
-                # What is printed to stdout meanwhile belongs there.
+                # Leave stdout and stderr alone: what the caller prints meanwhile belongs there.
                 redirect_stdout=False,
                 redirect_stderr=False,
             )

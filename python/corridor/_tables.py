@@ -1,4 +1,4 @@
-"""Long tables as labelled arrays: each row becomes a place in an array."""
+"""Long tables as labelled arrays: each row becomes an array element."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-#: Columns that say of a subject what it is, and are the same in all of its rows.
+#: Columns that identify a subject, and are the same in all its rows.
 _LABELS = ("from", "to")
 
 
-#: Tables with a row for each subject, and how the names of what they hold begin.
+#: Tables with one row per subject, and the prefix of their variables' names.
 _TOTALS = {"flows": "flow", "links": "links", "nodes": "nodes"}
 
 
@@ -25,13 +25,13 @@ class LongTable:
     Parameters
     ----------
     name
-        As ``flow_series``: what its rows are of, and what they are.
+        Name of the table, such as ``flow_series``.
     point, replication
-        Of which point and replication each row is.
+        Point and replication of each row.
     values
-        Its other columns, by name; NaN for what does not apply, words for ``outcome``. The first is
-        the subject, as ``flow``, the second ``time_s`` or ``delay_s``, if there are several rows of
-        a subject.
+        The other columns, by name; NaN where a value does not apply, strings for ``outcome``. The
+        first is the subject, such as ``flow``; the second is ``time_s`` or ``delay_s`` if a subject
+        has several rows.
     attrs
         ``units`` and ``long_name`` of each column.
     """
@@ -44,17 +44,17 @@ class LongTable:
 
 
 def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
-    """Return the results with what long tables hold.
+    """Add the contents of long tables to the results.
 
     A column of ``flow_series`` becomes a variable ``flow_series.NAME`` with the dimensions
     ``point``, ``replication``, ``time`` and ``flow``, NaN where there is no row. The histograms of
-    ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row. What
-    links and nodes did in all becomes ``links.NAME`` with ``link`` and ``nodes.NAME`` with
-    ``node``; what flows did, ``flow.NAME`` with ``flow``, as results without tables have it.
-    Frames that ended alike become ``outcomes.frames`` with ``pair``, whose coordinates
-    ``pair_from`` and ``pair_to`` are nodes, ``outcome`` and ``attempts``, 0 where there is no row.
-    Between which nodes a link is are the coordinates ``link_from`` and ``link_to`` of ``link``, and
-    of ``point``, too, where links differ between points.
+    ``delays`` become ``delays.packets`` with ``flow`` and ``delay``, 0 where there is no row. The
+    totals of links and nodes become ``links.NAME`` with ``link`` and ``nodes.NAME`` with ``node``;
+    those of flows become ``flow.NAME`` with ``flow``, as in results without tables. Counts of
+    frames become ``outcomes.frames`` with ``pair`` (whose coordinates ``pair_from`` and ``pair_to``
+    are nodes), ``outcome`` and ``attempts``, 0 where there is no row. The nodes at the ends of a
+    link are the coordinates ``link_from`` and ``link_to`` of ``link``, and also of ``point`` where
+    links differ between points.
     """
     tables = [table for table in tables if len(table.point)]
     series = [table for table in tables if "time_s" in table.values]
@@ -77,14 +77,14 @@ def with_tables(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
 
 
 def by_flow(columns: Iterable[tuple[int, NDArray[np.float64]]], count: int) -> NDArray[np.float64]:
-    """Place columns of flows at the flows' own numbers, along a new last axis.
+    """Stack the columns of flows along a new last axis, indexed by flow number.
 
     Parameters
     ----------
     columns
-        A flow's number and its values; all of one shape, one of them at least.
+        Pairs of a flow's number and its values; at least one, all of the same shape.
     count
-        Flows that there are. What has no column is NaN.
+        Number of flows. Those without a column are NaN.
     """
     given = dict(columns)
     shape = next(iter(given.values())).shape
@@ -100,7 +100,7 @@ def flow_of(column: str) -> int:
 
 
 def flows_of(columns: Iterable[str]) -> int:
-    """Return how many flows such columns are of: one more than the largest number.
+    """Return the number of flows in such columns: one more than the largest flow number.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def flows_of(columns: Iterable[str]) -> int:
 
 
 def _with_room(results: xr.Dataset, tables: Iterable[LongTable]) -> xr.Dataset:
-    """Give the results as many flows as the tables know: not every flow's metrics are kept."""
+    """Extend the results to all flows in the tables: not every flow's metrics are kept."""
     flows = [int(table.values["flow"].max()) + 1 for table in tables if "flow" in table.values]
     missing = max(flows, default=0) - results.sizes.get("flow", 0)
     if missing <= 0 or "flow" not in results.dims:
@@ -133,7 +133,7 @@ def _with_delays(results: xr.Dataset, table: LongTable) -> xr.Dataset:
 
 def _with_outcomes(results: xr.Dataset, table: LongTable) -> xr.Dataset:
     ends = np.column_stack([table.values["from"], table.values["to"]])
-    # Frames for all have no receiver: NaN is not equal to itself.
+    # Broadcast frames have no receiver: NaN is not equal to itself.
     pairs, pair = np.unique(np.nan_to_num(ends, nan=-1), axis=0, return_inverse=True)
     outcomes, outcome = np.unique(table.values["outcome"], return_inverse=True)
     attempts, tried = np.unique(table.values["attempts"].astype(int), return_inverse=True)
@@ -193,7 +193,7 @@ def _with_series(results: xr.Dataset, table: LongTable, times: NDArray[np.float6
 
 
 def _label(subject: str, shape: tuple[int, int], table: LongTable, name: str) -> xr.Variable:
-    """Return what subjects are; by point, too, where points differ, as topologies do."""
+    """Return a label of each subject; per point, too, where points differ, as in topologies."""
     places, values = table.values[subject].astype(int), table.values[name]
     labels = np.full(shape[1:], np.nan)
     labels[places] = values

@@ -1,7 +1,7 @@
-"""Pictures of results, with what is published overlaid.
+"""Plots of results, overlaid with published values.
 
-Ours are lines or filled marks in colour, with confidence intervals where there are any; published
-points are crosses in the colour of text. Nothing here knows an experiment.
+Our results are lines or filled markers in colour, with confidence intervals where available;
+published points are crosses in the text colour. Nothing here depends on a particular experiment.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ PANEL = (5.2, 3.6)
 
 
 def panels(count: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
-    """Return a figure with so many panels, and their axes in reading order.
+    """Return a figure with ``count`` panels, and their axes in reading order.
 
     Parameters
     ----------
     count
-        Panels, from 1.
+        Number of panels, from 1.
     columns
-        Most panels beside each other, from 1.
+        Maximum number of panels per row, from 1.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def panels(count: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
 
 
 def labelled(axes: Axes, title: str, x: str, y: str, *, legend: bool = True) -> None:
-    """Give a panel its title, the names of its axes with their units, and a legend.
+    """Set a panel's title and axis labels with units, and add a legend.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def labelled(axes: Axes, title: str, x: str, y: str, *, legend: bool = True) -> 
 
 
 def legend_beside(figure: Figure, axes: Axes) -> None:
-    """Give a figure whose panels have the same lines one legend, beside them.
+    """Add one legend beside the panels of a figure that all show the same lines.
 
     Examples
     --------
@@ -101,15 +101,15 @@ def estimates(
     Parameters
     ----------
     axes
-        Where to.
+        Axes to draw on.
     x
-        A place for each mean.
+        Position of each mean.
     values
-        What `corridor.stats.mean_ci` gives, with one dimension beside ``estimate``.
+        A result of `corridor.stats.mean_ci`, with one dimension besides ``estimate``.
     label
-        For the legend.
+        Label in the legend.
     scale
-        What values are divided by.
+        Divisor of the values.
 
     Examples
     --------
@@ -132,15 +132,15 @@ def band(axes: Axes, x: ArrayLike, values: xr.DataArray, label: str, scale: floa
     Parameters
     ----------
     axes
-        Where to.
+        Axes to draw on.
     x
-        A place for each value.
+        Position of each value.
     values
-        What `corridor.stats` gives, with one dimension beside ``estimate``.
+        A result of `corridor.stats`, with one dimension besides ``estimate``.
     label
-        For the legend.
+        Label in the legend.
     scale
-        What values are divided by.
+        Divisor of the values.
 
     Examples
     --------

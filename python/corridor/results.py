@@ -1,4 +1,4 @@
-"""Results that ``corridor sim run --out`` has left, as labelled arrays.
+"""Results of ``corridor sim run --out`` as labelled arrays.
 
 Examples
 --------
@@ -32,39 +32,39 @@ from corridor._tables import LongTable, by_flow, flow_of, flows_of, with_tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What `corridor sim run --out` leaves in its directory.
+#: Results file of `corridor sim run --out`.
 FILE = "results.parquet"
-#: Long tables that it leaves besides, where the plan keeps any.
+#: Long tables beside it, if the plan keeps any.
 TABLES = (
     "flow_series", "link_series", "station_series", "delays", "flows", "links", "nodes", "outcomes",
 )  # fmt: skip
 
 
 def open_results(path: Path | str, *, grid: bool = True) -> xr.Dataset:
-    """Open what ``corridor sim run --out`` has left.
+    """Open the results of ``corridor sim run --out``.
 
     Parameters
     ----------
     path
         The directory, or its ``results.parquet``.
     grid
-        Whether parameters that are swept become dimensions, where they make a grid.
+        Whether swept parameters become dimensions, if they form a grid.
 
     Returns
     -------
-    A Dataset as `corridor.sim.run` returns it: dimensions ``point`` (or those of the grid),
-    ``replication`` and ``flow``, ``time`` where the plan keeps a course, ``link`` and ``node``
-    where it keeps tables; units and meanings are attributes of its variables, the plan,
-    seed and commit are those of the Dataset. NaN is what does not apply, or was not run.
+    A Dataset as returned by `corridor.sim.run`: dimensions ``point`` (or those of the grid),
+    ``replication`` and ``flow``, ``time`` if the plan keeps time series, ``link`` and ``node`` if
+    it keeps tables. Units and meanings are attributes of its variables; plan, seed and commit are
+    attributes of the Dataset. NaN marks values that do not apply, or runs not made.
 
     Raises
     ------
     ImportError
-        Without ``pyarrow``.
+        If ``pyarrow`` is not installed.
     OSError
-        Where there is nothing to read.
+        If there is nothing to read.
     ValueError
-        For a file of something else.
+        If the file holds something else.
     """
     try:
         from pyarrow import parquet
@@ -109,16 +109,15 @@ def _long(file: Path, results: xr.Dataset) -> LongTable:
 
 
 def gridded(results: xr.Dataset) -> xr.Dataset:
-    """Give swept parameters dimensions of their own, in place of ``point``.
+    """Turn swept parameters into dimensions, in place of ``point``.
 
-    Parameters that are swept side by side share the dimension of the first of them. Where the
-    points make no grid, because some of its places are left out, or are there twice, ``point``
-    stays.
+    Parameters swept together in one `Sweep` share the dimension of the first of them. If the points
+    do not form a full grid, because combinations are missing or repeated, ``point`` stays.
 
     Parameters
     ----------
     results
-        With the dimension ``point``, and the parameters as its coordinates.
+        Results with the dimension ``point``, and the parameters as its coordinates.
     """
     if "point" not in results.dims:
         return results
@@ -158,7 +157,7 @@ def gridded(results: xr.Dataset) -> xr.Dataset:
     new = {name: spread(array.variable) for name, array in sorted_results.data_vars.items()}
     coords: dict[Any, Any] = {}
     for axis, others in axes.items():
-        # Numbered as they come, so that the first of each is found in one pass.
+        # Numbered in order of appearance, so that one pass finds the first of each.
         _, first_of = np.unique(codes[axis], return_index=True)
         for name in [axis, *others]:
             coords[name] = (axis, results[name].values[first_of], results[name].attrs)
@@ -176,13 +175,13 @@ def _size(codes: np.ndarray[Any, Any]) -> int:
 
 
 def _codes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Number values in the order in which they come."""
+    """Number values in order of appearance."""
     seen: dict[Any, int] = {}
     return np.array([seen.setdefault(value, len(seen)) for value in map(_key, values)])
 
 
 def _key(value: Any) -> Any:
-    """Return something that is equal to itself, which NaN is not."""
+    """Return a key that is equal to itself, unlike NaN."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -230,7 +229,7 @@ def _dataset(table: pa.Table) -> xr.Dataset:
 
 
 def _narrow(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return numbers as numbers; what is absent stays None among others."""
+    """Return a numeric column as an array of numbers; otherwise missing values stay None."""
     values = column.tolist()
     if all(isinstance(value, bool | int | float) for value in values):
         return np.array(values)

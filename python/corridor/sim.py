@@ -1,10 +1,10 @@
 """The simulator: a plan in, an xarray Dataset out.
 
-A plan is frozen dataclasses, a `Plan` with a network and flows or a `Scenario` with runs on a
-radio, which `corridor.plans` describes, or the text of a plan file (`PlanText`). `run` gives a
-Dataset with the dimensions ``point`` (what is swept), ``replication`` and, for what each flow
-measures, ``flow``; units and meanings are attributes of its variables. The same plan gives the
-same values on every machine.
+A plan consists of frozen dataclasses (see `corridor.plans`): a `Plan` with a network and flows, or
+a `Scenario` with runs on a radio; or it is the text of a plan file (`PlanText`). `run` returns a
+Dataset with the dimensions ``point`` (the swept parameters), ``replication`` and, for per-flow
+metrics, ``flow``; units and meanings are attributes of its variables. The same plan gives the same
+values on every machine.
 
 Examples
 --------
@@ -139,7 +139,7 @@ __all__ = [
 
 Progress = Callable[[int, int], object]
 
-#: Most threads.
+#: Maximum number of threads.
 JOBS_MAX = 1024
 
 
@@ -153,51 +153,52 @@ def run(
     out: Path | str | None = None,
     afresh: bool = False,
 ) -> xr.Dataset:
-    """Run all replications of a plan's points, and return what they measured.
+    """Run all replications of all points of a plan, and return the measured values.
 
-    A plan with a ``stop`` runs each point until its rule is content; NaN is what it did not ask
-    for, and a warning names the points at which it gave up.
+    A plan with a ``stop`` rule runs each point until the rule is satisfied; replications it did not
+    need are NaN, and a warning names the points at which it gave up.
 
     Parameters
     ----------
     plan
-        What is simulated.
+        The plan.
     replications
-        How often each point is run, 1 to 10000; none = as the plan says.
+        Replications per point, 1 to 10000; None: as in the plan.
     jobs
-        Threads, from 1; none = as many as there are processors.
+        Number of threads, from 1; None: the number of processors.
     executor
-        What makes the runs elsewhere instead, in batches: any of `concurrent.futures`, or a
-        `distributed.Client` of Dask. The values are the same. A cluster makes again what a worker
-        that is lost had under way; a worker with another version of the simulator is refused.
-        Traces that a plan names are to be found by all workers.
+        Executor that makes the runs instead, in batches: any of `concurrent.futures`, or a
+        `distributed.Client` of Dask. The values are the same. A cluster repeats the runs of a lost
+        worker; a worker with another version of the simulator is refused. All workers must be able
+        to read the traces that the plan names.
     progress
-        Called with the number of replications done, and that of all; none = a bar on stderr, if it
-        is a terminal and the runs take longer than two seconds.
+        Called with the number of replications done and the total; None: a bar on stderr, if it is a
+        terminal and the runs take longer than two seconds.
     out
-        A directory in which each run is kept as it is done: after an interruption the same call
-        goes on from there. It is that of ``corridor sim run --out``, which finds all of it there
-        and writes its Parquet files; none = nothing is kept.
+        Directory in which to save each run as soon as it is done; after an interruption, the same
+        call resumes from there. The format is that of ``corridor sim run --out``, which can
+        continue from it and write its Parquet files. None: nothing is saved.
     afresh
-        Make everything again, whatever is there, also in another plan's directory.
+        Run everything again, whatever the directory holds, even another plan's results.
 
     Returns
     -------
-    A Dataset with the dimensions ``point``, ``replication`` and ``flow``. What is swept is a
-    coordinate of ``point``; what flows measure is ``flow.NAME``. NaN is what does not apply. With
-    ``series_s`` in the plan's output there is a dimension ``time``, too, and what flows, links and
-    stations did in each interval: ``flow_series.NAME``, ``link_series.NAME``,
-    ``station_series.NAME``. With ``delays`` there is ``delays.packets`` with the dimension
-    ``delay``: how many packets of a flow had a delay in the bin that ends there.
-    With ``tables`` there are ``links.NAME`` with the dimension ``link``, and on radios
-    ``nodes.NAME`` with ``node``: what became of packets and frames there; and ``outcomes.frames``
-    with ``pair``, ``outcome`` and ``attempts``: how many frames from a node to another ended so.
+    A Dataset with the dimensions ``point``, ``replication`` and ``flow``. Swept parameters are
+    coordinates of ``point``; per-flow metrics are ``flow.NAME``. NaN marks values that do not
+    apply. With ``series_s`` in the plan's output, there is a dimension ``time``, with per-interval
+    values of flows, links and stations: ``flow_series.NAME``, ``link_series.NAME``,
+    ``station_series.NAME``. With ``delays``, there is ``delays.packets`` with the dimension
+    ``delay``: the number of a flow's packets whose delay falls into the bin that ends there. With
+    ``tables``, there are ``links.NAME`` with the dimension ``link`` and, on radios, ``nodes.NAME``
+    with ``node``, which count what happened to packets and frames; and ``outcomes.frames`` with
+    ``pair``, ``outcome`` and ``attempts``: the number of frames from one node to another with that
+    outcome.
 
     Raises
     ------
     ValueError
-        For a plan that cannot be: it names the field, its value, and what is expected. Long tables
-        of all runs together have ten million rows at most.
+        For an invalid plan: the error names the field, its value, and what is expected. Also if the
+        long tables of all runs together exceed ten million rows.
     """
     if not isinstance(plan, Plan | Scenario | PlanText):
         hint = "; PlanText.read reads a file" if isinstance(plan, str | Path) else ""

@@ -1,8 +1,8 @@
-"""What replications tell: means, quantiles, distributions and differences, with their intervals.
+"""Statistics over replications: means, quantiles, distributions and differences, with intervals.
 
-Replications of a point have random numbers of their own; replication 3 of one point has the random
-numbers of replication 3 of every other, so that differences between points are taken in pairs
-(`paired_ci`), which leaves out what both have in common.
+Replications of a point use independent random numbers; replication 3 of one point uses the same
+random numbers as replication 3 of every other. Differences between points are therefore computed in
+pairs (`paired_ci`), which cancels the common variation.
 
 Examples
 --------
@@ -31,24 +31,24 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-#: What estimates are made of, in the order of the dimension ``estimate``.
+#: Labels of the dimension ``estimate``, in order.
 ESTIMATES = ("mean", "low", "high")
 
 
 def mean_ci(values: xr.DataArray, confidence: float = 0.95) -> xr.DataArray:
-    """Mean over the replications, with its confidence interval (Student's t).
+    """Mean over replications, with its confidence interval (Student's t).
 
     Parameters
     ----------
     values
         An array with the dimension ``replication``; NaN counts as missing.
     confidence
-        Share of intervals that hold the true mean, in (0, 1).
+        Confidence level, in (0, 1).
 
     Returns
     -------
-    The same without ``replication``, and with the dimension ``estimate``: ``mean``, ``low``,
-    ``high``. A single replication has an interval of NaN.
+    The array without ``replication``, and with the dimension ``estimate``: ``mean``, ``low``,
+    ``high``. For a single replication, the interval is NaN.
 
     Raises
     ------
@@ -78,23 +78,24 @@ def mean_ci(values: xr.DataArray, confidence: float = 0.95) -> xr.DataArray:
 
 
 def paired_ci(values: xr.DataArray, dim: str, base: Any, confidence: float = 0.95) -> xr.DataArray:
-    """Mean difference from a base, replication by replication, with its confidence interval.
+    """Mean paired difference from a base, with its confidence interval.
 
     Parameters
     ----------
     values
-        An array with the dimensions ``replication`` and ``dim``; a pair that lacks a value counts
+        An array with the dimensions ``replication`` and ``dim``; a pair with a missing value counts
         as missing.
     dim
-        What is compared, as ``path`` or a swept parameter: see `corridor.results.gridded`.
+        Dimension to compare along, such as ``path`` or a swept parameter: see
+        `corridor.results.gridded`.
     base
-        Which of its values the others are compared with.
+        Value of ``dim`` that the others are compared with.
     confidence
-        Share of intervals that hold the true difference, in (0, 1).
+        Confidence level, in (0, 1).
 
     Returns
     -------
-    What `mean_ci` returns, of the differences; of the base itself they are 0.
+    The result of `mean_ci` for the differences; those of the base itself are 0.
 
     Raises
     ------
@@ -121,25 +122,26 @@ def paired_ci(values: xr.DataArray, dim: str, base: Any, confidence: float = 0.9
 
 
 def cdf_ci(packets: xr.DataArray, confidence: float = 0.95) -> xr.DataArray:
-    """Distribution of the delays of all replications together, with a confidence band.
+    """Empirical distribution of the delays of all replications, with a confidence band.
 
-    The band is that of each point of the curve by itself. It comes from how much replications
-    differ, not from how many packets there are, since packets of one replication are not
-    independent: the ratio estimator, with Student's t.
+    The band is pointwise. It follows from the variation between replications, not from the number
+    of packets, since packets of one replication are not independent: a ratio estimator, with
+    Student's t.
 
     Parameters
     ----------
     packets
-        Counts with the dimensions ``replication`` and ``delay``, as ``delays.packets`` of results.
+        Counts with the dimensions ``replication`` and ``delay``, such as ``delays.packets`` of
+        results.
     confidence
-        Share of bands that hold the true value at a delay, in (0, 1).
+        Pointwise confidence level, in (0, 1).
 
     Returns
     -------
-    Shares of packets whose delay is ``delay`` at most, without ``replication``, and with the
-    dimension ``estimate``: ``mean``, ``low``, ``high``. A single replication has a band of NaN.
-    From the largest delay that was seen on the share is 1 in every replication: the band has no
-    width there, which does not say that there are no larger delays.
+    Fraction of packets whose delay is at most ``delay``, without ``replication``, and with the
+    dimension ``estimate``: ``mean``, ``low``, ``high``. For a single replication, the band is NaN.
+    From the largest observed delay on, the fraction is 1 in every replication: the band has zero
+    width there, which does not rule out larger delays.
 
     Raises
     ------
@@ -173,25 +175,25 @@ def cdf_ci(packets: xr.DataArray, confidence: float = 0.95) -> xr.DataArray:
 def quantile_ci(
     packets: xr.DataArray, q: float | Sequence[float], confidence: float = 0.95
 ) -> xr.DataArray:
-    """Quantiles of the delays of all replications together, with confidence intervals.
+    """Quantiles of the delays of all replications, with confidence intervals.
 
-    An interval is where the band of `cdf_ci` crosses the quantile.
+    The interval ends are where the band of `cdf_ci` crosses the quantile.
 
     Parameters
     ----------
     packets
-        Counts with the dimensions ``replication`` and ``delay``, as ``delays.packets`` of results.
+        Counts with the dimensions ``replication`` and ``delay``, such as ``delays.packets`` of
+        results.
     q
-        Which quantile, in (0, 1]; of several, there is a dimension ``quantile``.
+        The quantile, in (0, 1]; several add a dimension ``quantile``.
     confidence
-        Share of intervals that hold the true quantile, in (0, 1).
+        Confidence level, in (0, 1).
 
     Returns
     -------
-    Delays, within the width of a bin, with the dimension ``estimate``: ``mean``, which is the
-    quantile of all packets, ``low``, ``high``. NaN where nothing came. ``high`` is NaN, too, where
-    the band reaches the quantile at the largest delay alone: then the packets do not tell how much
-    larger it may be.
+    Delays, to within a bin width, with the dimension ``estimate``: ``mean``, the quantile of all
+    packets, ``low`` and ``high``. NaN where no packets arrived. ``high`` is also NaN where the band
+    reaches the quantile only at the largest delay: then the packets do not bound it.
 
     Raises
     ------
@@ -213,17 +215,17 @@ def quantile_ci(
     delays = packets["delay"]
 
     def first(share: xr.DataArray, at: float) -> xr.DataArray:
-        # Sums of shares reach 1 within rounding.
+        # Cumulative fractions reach 1 only up to rounding.
         reached = share >= at - 1e-12
         place = reached.argmax("delay")
         return delays.isel(delay=place).drop_vars("delay").where(reached.any("delay"))
 
     mean, low, high = (shares.sel(estimate=name, drop=True) for name in ESTIMATES)
-    # At the largest delay every share is 1, whatever the truth is: no band.
+    # At the largest delay every fraction is 1, whatever the truth is: there is no band.
     low = low.where(mean < 1)
 
     def at(one: float) -> xr.DataArray:
-        # The upper end of the band crosses first.
+        # The upper edge of the band crosses the quantile first.
         bounds = [first(share, one) for share in (mean, high, low)]
         return xr.concat(bounds, dim="estimate").assign_coords(estimate=list(ESTIMATES))
 
@@ -233,7 +235,7 @@ def quantile_ci(
 
 
 def _student(confidence: float, count: xr.DataArray) -> xr.DataArray:
-    """Return the factor on the standard error of a mean of so many values."""
+    """Return the factor on the standard error of a mean of ``count`` values."""
     degrees = np.maximum(count.to_numpy() - 1, 1)
     return count.copy(data=stats.t.ppf((1 + confidence) / 2, degrees))
 

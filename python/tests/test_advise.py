@@ -1,4 +1,4 @@
-"""Advice on constrained networks: what is read, what is searched, what is said."""
+"""Advice on constrained networks: input, search, and output."""
 
 import json
 import sys
@@ -71,7 +71,7 @@ def test_a_table_of_links_is_a_network(line: Given) -> None:
     assert line.pairs == ((1, 0), (2, 0), (3, 0))
     assert line.transfer_bytes == 20 * 94
     rows = (line.directory / "links").read_text().splitlines()
-    # Both ways alike: LQI 130 is 130/255 of 20 dB above -5 dB over the noise of -98 dBm.
+    # Equal in both directions: LQI 130 is 130/255 of 20 dB above -5 dB over the noise of -98 dBm.
     loss_db = 98 + 5 - 20 * 130 / 255
     assert [row.split()[:2] for row in rows[:2]] == [["0", "1"], ["1", "0"]]
     assert float(rows[0].split()[2]) == pytest.approx(loss_db, abs=1e-3)
@@ -122,7 +122,7 @@ TWO_FLOWS = PLAN + "[[flow]]\nfrom = 2\nto = 0\n"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        # By lines of the file, and not of the plan that is made of it.
+        # Errors name lines of the file, not of the plan generated from it.
         ("to = 2", "to = -1", r":16: flow.to = -1: expected a whole number"),
         ("to = 0", "to = -1", r":22: flow.to = -1: expected a whole number"),
         ("to = 0", "to = 7", r":22: flow\[1\].to = 7: expected a node from 0 to 2"),
@@ -145,10 +145,10 @@ def test_what_a_plan_refuses_is_found_in_the_file(
 @pytest.mark.parametrize(
     ("kind", "words", "mean_lqi", "sigma_db"),
     [
-        # Of two links: one of three measurements, 10 apart, one of two, 4 apart.
+        # Two links: one with three measurements, 10 apart, one with two, 4 apart.
         ("lqi", ("130", "140", "150", "120", "124"), (140, 122), 20 / 255 * (208 / 3) ** 0.5),
         ("rssi_dbm", ("-93", "-91", "-89", "-92", "-90"), (153, 153), (10 / 3) ** 0.5),
-        # Chance is in shares: as links of which nothing is known.
+        # Delivery ratios contain sampling noise: treated like links with unknown variation.
         ("delivery_ratio", ("0.5", "0.4", "0.6", "0.5", "0.5"), (102, 102), 3.0),
     ],
 )
@@ -266,7 +266,7 @@ def test_what_a_choice_may_lose_is_its_expectation() -> None:
     luck = draw.exponential(1, 60) + 1
     times = [luck * draw.uniform(0.8, 1.2, 60) * scale for scale in (10, 10.1)]
     ours, others = (transfers([44] * 60, each.tolist()) for each in times)
-    # By drawing what the logarithm of the ratio may be.
+    # By drawing values of the logarithm of the ratio.
     found = sample.gain(others, ours)
     log = np.log1p(found.value)
     deviation = (np.log1p(found.high) - log) / 2.001
@@ -288,7 +288,7 @@ def test_settings_are_known_by_those_alike() -> None:
             sum(effect[getattr(each, name)] for name, effect in effects.items())
             for each in settings
         ]
-        # Of so many histories, which differ, all settings have the same; each has luck of its own.
+        # All settings share the histories, which differ; each has its own noise.
         history = draw.exponential(1, 3) + 0.5
         seen = [
             transfers([44] * 3, (10 * history * np.exp(draw.normal(-level, 0.4, 3))).tolist())
@@ -314,7 +314,7 @@ def test_levels_of_nothing_are_numbers() -> None:
 
 @dataclass
 class Drawn:
-    """Transfers of a chosen gain, and histories that all settings have."""
+    """Transfers with a given gain, and histories shared by all settings."""
 
     gain: float
     seed: int
@@ -344,9 +344,9 @@ def test_intervals_that_end_the_judgement_cover_the_gain(gain: float) -> None:
         count, found = search._compared(cast("Any", drawn), Setting(retries=7), 600)
         hits += found.low <= gain <= found.high
         counts.append(count)
-    # Of 95 %, as far as chance and what is stopped at allow.
+    # 95 %, up to chance and the stopping rule.
     assert hits / 300 > 0.91
-    # What gains much is known sooner.
+    # Large gains are known sooner.
     assert np.mean(counts) < 200 if gain == 1 else np.mean(counts) == 300
 
 
@@ -407,7 +407,7 @@ def test_the_command_prints_json_and_errors(tmp_path: Path) -> None:
 
 @pytest.fixture
 def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
-    """Runs the proof with few histories, into one file."""
+    """Run the proof with few histories, into one file."""
 
     def run(words: str) -> int:
         asked = f"proof --replays 5 --budget 0.1 --out {tmp_path / 'advise.json'} {words}"
@@ -424,7 +424,7 @@ def held(path: Path) -> dict[str, bool]:
 def test_the_proof_says_which_promises_are_kept(
     tmp_path: Path, prove: Callable[[str], int]
 ) -> None:
-    # Without an exhaustive search nothing is known of the regret.
+    # Without an exhaustive search, the regret is unknown.
     assert prove("--whole 5 --first 4 --exhaustive 0") == 1
     path = tmp_path / "advise.json"
     found = json.loads(path.read_text())
@@ -432,7 +432,7 @@ def test_the_proof_says_which_promises_are_kept(
     (row,) = found["networks"]
     assert row["network"] == 4
     assert 5 <= row["nodes"] <= 20
-    # The interval is one of five, however few of them are run now.
+    # The interval is one of five simultaneous ones, however few run now.
     advice = advise(proof.network(4), budget=0.1)
     assert row["replayed"] == proof.replay(advice, 5, 1 - 0.05 / 5).row()
 
@@ -458,7 +458,7 @@ def test_the_proof_goes_on_where_it_was_cut_short(
     assert prove("--whole 4 --exhaustive 0") == 1
     assert ran == [2, 0, 1, 3]
     assert "1 of 4 networks are there" in capsys.readouterr().out
-    # What an exhaustive search needs is run again, and nothing else.
+    # Only the networks that need the exhaustive search run again.
     ran.clear()
     assert prove("--whole 4 --exhaustive 4 --only-exhaustive") == 0
     assert ran == [0, 1, 2, 3]
@@ -467,7 +467,7 @@ def test_the_proof_goes_on_where_it_was_cut_short(
     ran.clear()
     assert prove("--whole 4 --exhaustive 4") == 0
     assert ran == []
-    # An answer that took too long is asked for again: the machine may have been busy.
+    # A network whose answer took too long runs again: the machine may have been busy.
     slow.add(3)
     (tmp_path / "advise.json").unlink()
     assert prove("--whole 4 --exhaustive 4") == 1
@@ -476,7 +476,7 @@ def test_the_proof_goes_on_where_it_was_cut_short(
     assert prove("--whole 4 --exhaustive 4") == 0
     assert ran == [3]
     ran.clear()
-    # Of another budget, or by another advisor, nothing is known.
+    # Rows with another budget, or by another advisor, do not count.
     assert prove("--whole 4 --exhaustive 0 --budget 0.2 --networks 1") == 1
     assert "another proof, kept in" in capsys.readouterr().out
     kept = json.loads((tmp_path / "advise.before.json").read_text())

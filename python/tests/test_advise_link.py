@@ -1,4 +1,4 @@
-"""Advice on a tunnel's coding: what is read, what is tried, what is said."""
+"""Advice on a tunnel's coding: input, candidates, and output."""
 
 import json
 import tomllib
@@ -77,7 +77,7 @@ def test_a_file_is_a_link_with_a_coding_of_its_own(given: GivenLink, tmp_path: P
     assert (without["path"], without.get("e1")) == ("coded", None)
     unused = LINK.replace("to_peer = 0.05", "to_peer = 0.05\nused = false")
     assert not read_link(write(tmp_path, unused)).own.helper
-    # Nothing is set: what the node takes by itself.
+    # Nothing is set: the node's own defaults.
     nothing = LINK.split("[coding]")[0]
     assert read_link(write(tmp_path, nothing)).own == Coding("block", helper=True)
     lone = nothing.replace("[link.helper]\nloss_from_here = 0.05\nloss_to_peer = 0.05\n", "")
@@ -126,14 +126,14 @@ def test_a_bad_link_is_refused_by_its_line(
 @pytest.mark.parametrize("rate", ["2M", "12M", "50M", "400M", "10G"])
 def test_the_fewest_runs_are_within_the_default_budget(rate: str, tmp_path: Path) -> None:
     text = LINK.replace('"2M"', f'"{rate}"').replace("rtt_ms = 10", "rtt_ms = 0.01")
-    # Little load needs no short runs.
+    # Low load needs no shorter runs.
     assert read_link(write(tmp_path, text)).duration_s >= 4
     text = text.replace('"0.5M"', f'"{rate}"')
     given = read_link(write(tmp_path, text))
     seconds = given.table["warm_up_s"] + given.duration_s
     events = EVENTS_PER_PACKET * seconds * given.rate_bps / 8 / 1_400
     is_within = RUNS_EACH_MIN * CODINGS_MAX * events < 1.05e6 * BUDGET
-    # The tunnel's timers need their time.
+    # A run must be long compared with the tunnel's timers.
     assert is_within or given.duration_s == LEAST_S
     runs = LinkSampler(given, [given.own]).runs(given.own, 2)
     assert np.all(runs.goodput_bps > 0)
@@ -154,10 +154,10 @@ def test_so_many_codings_are_tried_at_most_the_own_first() -> None:
         found = codings(each, has_helper=True)
         assert found[0] == each
         assert len(set(found)) == len(found) <= CODINGS_MAX
-        # What has no effect is not set.
+        # Fields without effect are not set.
         assert all(tried == tried.effective() for tried in found)
         assert any(tried.helper for tried in found)
-    # One that is none of those that are tried comes on top: the most that there are.
+    # A coding that is not among the candidates adds one: the maximum number.
     assert len(codings(Coding("paper"), has_helper=True)) == CODINGS_MAX
     page = (TOP / "docs" / "site" / "pages" / "howto" / "coding.md").read_text()
     assert f"up to {CODINGS_MAX} codings" in page
@@ -178,12 +178,12 @@ def test_a_key_set_to_what_it_is_anyway_changes_nothing(
     left_out = Coding(preset)
     own = left_out.with_values({key: value})
     assert own != left_out
-    # The runs are the same, ...
+    # The runs are the same ...
     sampler = LinkSampler(given, [own])
     for one, other in zip(*(astuple(sampler.runs(each, 2)) for each in (own, left_out)),
                           strict=True):  # fmt: skip
         assert np.array_equal(one, other, equal_nan=True)
-    # ... and what else is tried is the same.
+    # ... and so are the other candidates.
     tried = [
         {getattr(each, key) for each in codings(was, has_helper=False) if each.preset == preset}
         for was in (own, left_out)
@@ -200,7 +200,7 @@ def test_what_a_key_is_when_left_out_takes_no_place() -> None:
 
 
 def properties(schema: dict[str, Any], table: str) -> dict[str, Any]:
-    """Returns the keys of a table of Corridor's own file."""
+    """Return the keys of a table of Corridor's own file."""
     found = schema["properties"][table]
     found = found.get("items", found)
     for part in (found, *found.get("anyOf", ()), *found.get("allOf", ())):
@@ -219,7 +219,7 @@ def test_keys_and_words_are_those_of_the_configuration() -> None:
             words = [value for value in values if isinstance(value, str)]
             assert all(f'"const": "{word}"' in text or f'"{word}"' in text for word in words)
     assert set(Coding.__dataclass_fields__) - {"helper"} <= set(known)
-    # What is not searched stays, where it has an effect.
+    # Keys that are not searched stay, if they have an effect.
     kept = {"symbol_size": 900, "repair_margin": False, "clamp_windows": False}
     assert set(kept) <= set(known)
     assert Coding().table(kept).keys() == {"preset", "symbol_size", "clamp_windows"}
@@ -238,7 +238,7 @@ def test_advice_is_better_than_what_is_set_and_the_same_again(
     again = advise_link(given, sought="delay", budget=1, jobs=1, keep=["overshoot", "policy"])
     one = link_show.row(advice)
     assert json.dumps(one) == json.dumps(link_show.row(again))
-    # Blocks of 100 packets that come slowly take long to fill.
+    # Blocks of 100 packets at a low rate take long to fill.
     assert one["changes"]
     assert 0 < gain(advice).low <= gain(advice).value < 1
     now, then = one["expected_now"], one["expected"]
@@ -282,14 +282,14 @@ def test_histories_are_the_same_for_all_codings(given: GivenLink) -> None:
 
 
 class Made(LinkSampler):
-    """Blocks are cheap and lose half of the goodput; of windows `bulk` is the cheapest."""
+    """Results: blocks are cheap but lose half of the goodput; among windows, `bulk` is cheapest."""
 
     def run(self, settings: Iterable[Coding], count: int, first: int = 0) -> None:
         for each in settings:
             for number in range(first, first + count):
                 is_block = each.preset == "block"
                 frames = 1.0 if is_block else 1.2 if each.goal == "bulk" else 1.5
-                # Histories differ a little, for all codings alike.
+                # Histories differ a little, equally for all codings.
                 frames *= 1 + 0.001 * (number % 7)
                 goodput_bps = 1e6 if is_block else 2e6
                 self._done[each, number] = [goodput_bps, 0.1, 0.2, 0.0, frames, frames]
@@ -308,13 +308,13 @@ def test_what_loses_goodput_does_not_push_out_what_keeps_it(given: GivenLink) ->
 def test_of_tcp_the_air_is_bytes_per_byte(tmp_path: Path) -> None:
     text = LINK.replace('"udp"', '"tcp"').replace('offered_bps = "0.5M"', "")
     given = read_link(write(tmp_path, text))
-    # Frames per packet are there for UDP alone.
+    # Only UDP has frames per packet.
     sampler = LinkSampler(given, [given.own], "air")
     one, other = (sampler.transfers(each, 2) for each in (given.own, Coding("window")))
     assert np.isnan(sampler.runs(given.own, 2).frames).all()
     for each in (one, other):
         assert np.isfinite(each.spent_s).all()
-        # On a link that loses, more is on the air than is delivered.
+        # On a lossy link, more bytes are on the air than are delivered.
         assert np.all(each.bytes == 1)
         assert np.all(each.spent_s > 1)
     assert not np.array_equal(one.spent_s, other.spent_s)

@@ -1,4 +1,4 @@
-"""Plans that are run elsewhere: the same values, also where a worker is lost."""
+"""Plans run on executors give the same values, even if a worker is lost."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def plan(points: int) -> sim.Plan:
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_an_executor_gives_the_same(kind: str) -> None:
     here = sim.run(plan(40), replications=2)
-    # Forked children of a process with threads may hang.
+    # Forked children of a multi-threaded process may hang.
     with (
         ThreadPoolExecutor(2)
         if kind == "threads"
@@ -68,7 +68,7 @@ def test_a_stop_rule_asks_for_the_same_wherever_runs_are_made() -> None:
     given = replace(plan(4), stop=STOP)
     here = sim.run(given, jobs=1)
     counts = here["goodput_bps"].notnull().sum("replication").to_numpy()
-    # Without losses all runs are alike, but for when flows begin; with them they are not.
+    # Without losses, runs only differ in when flows start; with losses, they differ.
     assert counts[0] == 3
     assert 3 < counts.max() < 120
     assert here.sizes["replication"] == counts.max()
@@ -102,7 +102,7 @@ def test_what_was_done_before_an_interruption_is_not_made_again(tmp_path: Path) 
     assert (told[0], told[-1]) == ((len(before) + 1, 20), (20, 20))
     assert (tmp_path / "journal.jsonl").read_text().splitlines()[: len(before)] == before
     assert (tmp_path / "plan.toml").read_text() == plan(10).text()
-    # Nothing is left to be made, here or elsewhere.
+    # Nothing is left to run, here or elsewhere.
     with ThreadPoolExecutor(1) as executor:
         assert sim.run(plan(10), replications=2, out=tmp_path, executor=executor).identical(whole)
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 20
@@ -124,7 +124,7 @@ def _fail() -> None:
 
 
 def lines(directory: Path) -> list[str]:
-    """Return all that was measured, in an order of its own: equal lines, equal results."""
+    """Return all results in a fixed order: equal lines mean equal results."""
     return sorted((directory / "journal.jsonl").read_text().splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Coders that are copied, pickled and sent to other processes go on where they were."""
+"""Coders that are copied, pickled or sent to other processes continue where they were."""
 
 import copy
 import multiprocessing
@@ -60,7 +60,7 @@ def test_a_pickled_recoder_makes_what_the_first_one_makes(field: Field) -> None:
     encoder, recoder = Encoder(block_of(12, 25, 3), field), Recoder(12, 25, field, seed=9)
     for step in range(15):
         recoder.add(encoder.encode(1, seed=step))
-        # The keystream goes on from where it was, which need not be the beginning of a block.
+        # The keystream continues from its position, which need not be the start of a block.
         recoder.recode(step % 3)
         loaded = again(recoder)
         assert loaded.rank == recoder.rank

@@ -1,4 +1,4 @@
-"""The first exchange of a transfer over one link of 802.15.4, held against times by hand."""
+"""The first exchange of a transfer over one 802.15.4 link, compared with times computed by hand."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 
 TOP = Path(__file__).resolve().parents[2]
 
-#: Microseconds: a unit of backoff, a look at the channel, a turnaround, an acknowledgement.
+#: Microseconds: a backoff unit, a CCA, a turnaround, an acknowledgment.
 UNIT, LOOK, TURN, ACK = 320, 128, 192, 352
 #: Frames on the air, 32 us a byte: preamble and length, header and check sequence, packet.
 DATA, REPLY = 32 * (6 + 11 + 114), 32 * (6 + 11 + 20)
@@ -54,10 +54,11 @@ ack_bytes = 20
 
 
 def begins(at: int = 0, exponent: int = 3, share: float = 1.0) -> Iterator[tuple[int, float]]:
-    """Yield when a node's reply may begin, from the end of the frame on, and how probable it is.
+    """Yield when a node's reply may begin after the end of the frame, and the probability.
 
-    Its acknowledgement of the frame is on the air from a turnaround on. It backs off meanwhile,
-    takes that for a busy channel, and backs off anew, twice as long; the fifth time it gives up.
+    Its acknowledgment of the frame is on the air one turnaround later. The node's backoff runs
+    meanwhile; it then senses its own acknowledgment as a busy channel and backs off anew, twice as
+    long; the fifth time it gives up.
     """
     is_spoken = range(TURN, TURN + ACK)
     for units in range(2**exponent):
@@ -80,15 +81,15 @@ def test_the_first_exchange_takes_what_it_takes_by_hand() -> None:
             trip = there + begun + REPLY
             by_hand[trip] = by_hand.get(trip, 0.0) + share / 8
     assert sum(by_hand.values()) == pytest.approx(1)
-    # To the microsecond: no other times, and all of those that are not rare.
+    # To the microsecond: no other times, and all that are not rare.
     assert set(trips) <= set(by_hand)
     assert {trip for trip, share in by_hand.items() if share > 0.01} <= set(trips)
     times, shares = np.array(list(by_hand)), np.array(list(by_hand.values()))
     mean = float(times @ shares)
     error = (float((times - mean) ** 2 @ shares) / len(trips)) ** 0.5
     assert abs(trips.mean() - mean) < 4 * error
-    # Store and forward lets a node turn to its reply once it has acknowledged: a little more here,
-    # a little less there, and so the mean to a tenth.
+    # Under store and forward, a node turns to its reply once it has acknowledged: slightly later
+    # here, slightly earlier there, so that the mean agrees within a tenth.
     model = 1e6 * float(constrained.exchange_s(1, constrained.EXPONENTIAL_S))
     assert model == pytest.approx(mean + TURN + ACK, rel=0.1)
 
@@ -102,7 +103,7 @@ def test_round_trips_are_those_of_completed_transfers() -> None:
     completed = runs.at(COMPLETED, {})
     there = ~np.isnan(runs.results[RTT].isel(flow=0).to_numpy())
     failed = completed == 0
-    # Some that failed have round trips all the same.
+    # Some failed transfers have round-trip times nonetheless.
     assert (failed & there).any()
     assert (completed == 1).any()
     assert np.isnan(runs.at(RTT, {})[failed]).all()
@@ -127,11 +128,11 @@ def test_the_mesh_has_neighbours_that_do_not_hear_each_other() -> None:
     found = links(Context(experiment, quick=False))
     plt.close(found.figure)
     near = {row["metres"]: row for row in found.rows}
-    # 6 rows of 9 steps, 5 steps of 10 columns, and aslant.
+    # 6 rows of 9 steps, 5 steps of 10 columns, and diagonals.
     assert [near[metres]["pairs"] for metres in (0.9, 1.08, 1.41)] == [54, 50, 90]
     for row in found.rows:
         assert 0 < row["heard"] <= row["pairs"]
-        # The sensitivity, 3 dB above the noise, is where the least link is.
+        # The weakest link is at the sensitivity, 3 dB above the noise.
         assert 102 <= row["least LQI"] <= row["mean LQI"] <= row["most LQI"] <= 255
     assert near[1.41]["heard"] < near[1.41]["pairs"]
     thick = [line.get_linewidth() for line in found.figure.axes[0].get_lines()[:-1]]

@@ -1,6 +1,6 @@
-"""What docs/errata.md says, entry by entry, where no other test holds it already.
+"""Statements of docs/errata.md, entry by entry, where no other test checks them.
 
-Figures are read from its text, and computed anew, or found in what was recorded.
+Figures are read from its text, and recomputed, or found in recorded results.
 """
 
 import json
@@ -27,7 +27,7 @@ ENTRIES = dict(
 
 
 def said(entry: str, pattern: str) -> list[float]:
-    """The numbers that an entry has where a pattern has groups; spaces match line ends too."""
+    """Return the numbers in an entry at a pattern's groups; spaces also match line ends."""
     text = " ".join(ENTRIES[entry].split())
     found = re.findall(pattern, text)
     assert len(found) == 1, f"errata {entry}: {pattern!r}: {len(found)} times"
@@ -36,7 +36,7 @@ def said(entry: str, pattern: str) -> list[float]:
 
 
 def row(entry: str, name: str) -> list[float]:
-    """The numbers of a row of an entry's table."""
+    """Return the numbers in a row of an entry's table."""
     return said(entry, rf"\| {re.escape(name)} \|([^a-zA-Z]*)\|")
 
 
@@ -46,7 +46,7 @@ def recorded(experiment: str) -> dict[str, Any]:
 
 
 def measured(experiment: str) -> dict[str, tuple[float, float]]:
-    """What was recorded of each claim, and half of its interval."""
+    """Return the recorded measure of each claim, and the half-width of its interval."""
     return {
         claim["id"]: (float(claim["measured"]), claim["half_width"] or 0.0)
         for claim in recorded(experiment)["claims"]
@@ -106,7 +106,7 @@ class Basis:
         self.rows: dict[int, int] = {}
 
     def add(self, vector: int) -> bool:
-        """Add a vector; whether it was innovative."""
+        """Add a vector; return whether it was innovative."""
         while vector:
             row = self.rows.get(vector.bit_length())
             if row is None:
@@ -117,7 +117,7 @@ class Basis:
 
 
 def block(dice: random.Random, most: float) -> int:
-    """Transmissions of a block at (0.5, 0.1, 0.9) with a helper that may send so many."""
+    """Return a block's transmissions at (0.5, 0.1, 0.9) with a helper limited to ``most``."""
     e1, e2, e3 = 0.5, 0.1, 0.9
     threshold = float(coding.playncool(G, e1, e2, e3).helper_threshold)
     decoder, helper = Basis(), Basis()
@@ -163,13 +163,13 @@ def test_7_a_helper_that_stops_at_k_costs_transmissions() -> None:
 
 
 def frame_overhead_us(slot: float, window: int) -> float:
-    """What 802.11g adds to a frame's bytes at 12 Mbit/s (IEEE 802.11-2020, 10.3 and 18)."""
+    """Overhead of 802.11g per frame at 12 Mbit/s (IEEE 802.11-2020, 10.3 and 18)."""
     sifs, preamble, extension, rate = 10.0, 20.0, 6.0, 12.0
     difs = sifs + 2 * slot
     backoff = slot * window / 2
     # MAC header, LLC and SNAP, frame check sequence.
     headers = 8 * (24 + 8 + 4) / rate
-    # An acknowledgement has 14 bytes, service and tail 22 bits, a symbol 48 bits in 4 us.
+    # An acknowledgment has 14 bytes, service and tail 22 bits, a symbol 48 bits in 4 us.
     acknowledgement = preamble + 4 * np.ceil((8 * 14 + 22) / 48) + extension
     return float(difs + backoff + preamble + extension + headers + sifs + acknowledgement)
 
@@ -198,7 +198,7 @@ def test_k7_eq_11_is_no_upper_bound() -> None:
 
 
 def test_k7_has_the_readings_that_were_recorded() -> None:
-    """The table has means of 100 runs; fewer may be recorded, whose interval then counts."""
+    """The table has means of 100 runs; if fewer are recorded, their interval counts."""
     claims = measured("kim-table1")
     reno = recorded("kim-fig09")
     assert reno["replications"] == 100
@@ -285,7 +285,7 @@ def test_k12_the_wait_is_not_in_the_table() -> None:
     missing = [deficit_mean(each["p"], each["R"]) for each in points]
     missing.append(deficit_mean(0.1855, 1.25))
     assert np.round(missing, 2).tolist() == printed
-    # Of the round trip with the wait in it, which 50 packets fill.
+    # The round trip includes the queueing delay, and 50 packets fill it.
     idle, _ = claims["KIM-001"]
     waits = [1e3 * idle * each / (50 - each) for each in missing]
     assert np.round(waits).tolist() == said("K12", r"in a round trip: ([\d, and]+) ms")

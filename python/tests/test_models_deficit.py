@@ -1,4 +1,4 @@
-"""Packets of TCP/NC that wait for another, by the Markov chain and by throwing dice."""
+"""Packets of TCP/NC that wait for repair, by the Markov chain and by random simulation."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from corridor.models.deficit import deficit_mean
 
 
 def thrown(p: float, redundancy: float, window_max: int, packets: int) -> float:
-    """The same as `deficit_mean`, by its description."""
+    """The same as `deficit_mean`, by direct simulation."""
     rng = np.random.default_rng(2012)
     credit, missing, total = 0.0, 0, 0
     for _ in range(packets):
@@ -21,8 +21,8 @@ def thrown(p: float, redundancy: float, window_max: int, packets: int) -> float:
 
 @pytest.mark.parametrize(("p", "redundancy"), [(0.0587, 1.15), (0.1855, 1.4), (0.3, 2.5)])
 def test_the_chain_is_what_dice_give(p: float, redundancy: float) -> None:
-    # With factors well above 1/(1-p) the walk comes back within tens of packets: the mean of
-    # 200,000 has a standard error of about 2.5 %, and four of them are allowed.
+    # With factors well above 1/(1-p), the walk returns within tens of packets: the mean of 200,000
+    # has a standard error of about 2.5 %, and four of them are allowed.
     assert deficit_mean(p, redundancy) == pytest.approx(thrown(p, redundancy, 50, 200_000), rel=0.1)
 
 

@@ -89,7 +89,7 @@ def test_errors_name_argument_value_and_range(call: object, message: str) -> Non
 
 
 def test_a_window_of_one_packet_by_hand() -> None:
-    # 70 symbols of backoff, 8 and 12 before the frame of 131 bytes, 12 and 22 behind it; and back.
+    # 70 symbols of backoff, 8 and 12 before the frame of 131 bytes, 12 and 22 after it; and back.
     there, back = (70 + 8 + 12 + 2 * 131 + 12 + 22), (70 + 8 + 12 + 2 * 37 + 12 + 22)
     seconds = float(constrained.exchange_s(1, constrained.EXPONENTIAL_S))
     assert seconds == pytest.approx((there + back) * 16e-6, rel=1e-12)

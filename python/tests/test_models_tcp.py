@@ -43,7 +43,7 @@ def test_table_1_to_four_decimals() -> None:
 
 
 def test_table_1_needs_the_exact_p_and_whole_windows() -> None:
-    """docs/errata.md, K2: which values are missed by each of the two."""
+    """docs/errata.md, K2: which values are missed without each of the two."""
     printed = np.array([0.0667, 0.0325, 0.0220, 0.0098])
     rounded = tcp.mbps(tcp.throughput([0.0199, 0.0587, 0.0963, 0.1855], 0.8)).round(4)
     assert np.flatnonzero(rounded != printed).tolist() == [0]
@@ -54,7 +54,7 @@ def test_table_1_needs_the_exact_p_and_whole_windows() -> None:
 
 @given(st.floats(1e-3, 0.5), st.integers(1, 4))
 def test_eq8_holds_with_fewer_acknowledgements(p: float, acked: int) -> None:
-    """A window that grows by 1/beta in a round, summed up to the next loss."""
+    """Sum a window that grows by 1/beta per round up to the next loss."""
     r = float(tcp.rounds_between_losses(p, acked))
     first, last = (r - 0.5) / acked, 2 * (r - 0.75) / acked
     packets = (r - 1) * first + (r - 1) * (r - 2) / (2 * acked) + last / 2
@@ -63,7 +63,7 @@ def test_eq8_holds_with_fewer_acknowledgements(p: float, acked: int) -> None:
 
 
 def test_every_second_acknowledgement_slows_as_in_ns2() -> None:
-    """Reno of ns-2.35 with delayed acknowledgements has 0.0534 for 0.0688, and so on."""
+    """Reno in ns-2.35 with delayed acknowledgments has 0.0534 in place of 0.0688, and so on."""
     p = tcp.end_to_end_erasure([0.005, 0.015, 0.025])
     slower = tcp.throughput(p, 0.8, acked=2) / tcp.throughput(p, 0.8)
     assert slower == pytest.approx(
@@ -95,7 +95,7 @@ def test_more_losses_carry_less_up_to_the_turn(pair: list[float]) -> None:
 def test_more_losses_carry_more_beyond_the_turn(pair: list[float]) -> None:
     low, high = sorted(pair)
     more, less = (float(tcp.throughput_without_timeouts(p, 0.8)) for p in (high, low))
-    # Near 12/13 the root takes the odds' last bits: half of the digits are left.
+    # Near 12/13 the root amplifies rounding in the odds: half of the digits are left.
     assert more >= less * (1 - 1e-8)
 
 

@@ -1,4 +1,4 @@
-"""The extension, as it is installed."""
+"""The installed extension module."""
 
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path

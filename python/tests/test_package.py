@@ -1,4 +1,4 @@
-"""The package as a whole: its version, its submodules, and what ``help`` says of it."""
+"""The package as a whole: version, submodules, and ``help``."""
 
 import doctest
 import importlib
@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 import corridor
 import pytest
 
-#: Modules whose names are for people who use the package.
+#: Public modules.
 PUBLIC = [
     "corridor.advise",
     "corridor.codec",
@@ -36,7 +36,7 @@ PUBLIC = [
 
 
 def run(code: str) -> str:
-    """Return what a fresh interpreter prints."""
+    """Return the output of code in a fresh interpreter."""
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
@@ -82,7 +82,7 @@ def test_what_a_package_names_is_there(package: str) -> None:
 
 
 def signatures(module: str) -> list[tuple[str, Callable[..., Any]]]:
-    """Return the public functions, classes and methods of a module, by their names."""
+    """Return the public functions, classes and methods of a module, by name."""
     found: list[tuple[str, Callable[..., Any]]] = []
     for name, value in vars(importlib.import_module(module)).items():
         own = getattr(value, "__module__", "").startswith("corridor")
@@ -102,7 +102,7 @@ def test_signatures_are_short_enough_to_be_read(module: str) -> None:
             line = f"{name}{inspect.signature(value)}"
         except ValueError:
             continue  # An enumeration.
-        # A setting has a name, a type and what it is by default.
+        # A field has a name, a type and a default.
         settings = 45 * len(fields(value)) if is_dataclass(value) else 0
         assert len(line) <= max(250, settings), line
         assert "numpy." not in line, line
@@ -111,7 +111,7 @@ def test_signatures_are_short_enough_to_be_read(module: str) -> None:
 @pytest.mark.parametrize("module", PUBLIC)
 def test_types_can_be_resolved(module: str) -> None:
     for name, value in signatures(module):
-        # What is only a type has no `__init__` of its own.
+        # Pure types have no `__init__` of their own.
         if not (
             inspect.isclass(value)
             and (

@@ -1,4 +1,4 @@
-"""Plans as dataclasses: all keys of the schema, and the files that they give."""
+"""Plans as dataclasses: they cover all keys of the schema, and give the expected files."""
 
 import json
 import tomllib
@@ -49,7 +49,7 @@ from corridor.plans import (
 TOP = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((TOP / "share" / "corridor-plan.schema.json").read_text())
 
-#: Tables of a plan file, and what says the same.
+#: Tables of a plan file, and the corresponding classes.
 TABLES: dict[str, tuple[type, ...]] = {
     "": (Plan, Scenario), "stop": (Stop,), "output": (Output,), "medium": (Medium,),
     "line": (Link,), "run": (Run,), "run.coding": (Coding,), "run.relay": (Relay,),
@@ -62,20 +62,20 @@ TABLES: dict[str, tuple[type, ...]] = {
     "network.routing": (Routing,), "flow": (Flow,), "flow.source": (Source,), "flow.tcp": (Tcp,),
     "flow.tcp_nc": (TcpNc,),
 }  # fmt: skip
-#: Parts of a link, wherever there is one.
+#: Parts of a link, in any network.
 OF_LINKS: dict[str, tuple[type, ...]] = {
     "rate": (TraceRate, StepsRate, MarkovRate, WalkRate), "rate.steps": (Step,),
     "outage": (Outage,), "policer": (Policer,), "jitter": (Jitter,), "erasure": (Erasure,),
     "forward": (Direction,), "backward": (Direction,),
 }  # fmt: skip
-#: Keys that fields have another name for.
+#: Keys whose fields have another name.
 NAMES = {
     "sweep": "sweeps", "run": "runs", "flow": "flows", "network.route": "routes",
     "network.tunnel": "tunnels",
     "network.links": "link", "network.link": "links", "flow.from": "sender", "flow.to": "receiver",
 }  # fmt: skip
-#: Keys that no field has: the class says the kind, `Chain` how many links, and `replications` is
-#: what plans call repeats.
+#: Keys without a field: the class gives the kind, `Chain` the number of links, and `replications`
+#: stands for repeats.
 NONE = {"repeats", "network.kind", "line.count", "line.between"}
 LINKS = ("line", "network.links", "network.access", "network.bottleneck", "network.link")
 
@@ -104,7 +104,7 @@ def properties(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def missing(schema: dict[str, Any], path: str = "") -> list[str]:
-    """Keys without a field, this table's and those of its parts."""
+    """Keys without a field, in this table and its subtables."""
     if path == "sweep":
         return []
     known = {each.name for one in classes(path) for each in fields(one)}

@@ -1,4 +1,4 @@
-"""What was recorded of the experiments: its bounds, and what docs/audit.md says of it."""
+"""Recorded results of the experiments: their bounds, and the figures in docs/audit.md."""
 
 import json
 import re
@@ -25,12 +25,12 @@ def _recorded(experiment: Experiment) -> dict[str, Any]:
     return found
 
 
-#: Experiments whose results were recorded.
+#: Experiments with a recorded result.
 RECORDED = [e for e in ALL if result(e)]
 
 
 def _at(commit: str, path: Path) -> dict[str, Any] | None:
-    """A file of JSON as a commit has it; nothing if it has none."""
+    """A JSON file as of a commit; nothing if the commit lacks it."""
     shown = subprocess.run(
         ["git", "-C", str(FOLDER.parent), "show", f"{commit}:{path.relative_to(FOLDER.parent)}"],
         capture_output=True,
@@ -51,7 +51,7 @@ def _bounds(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("experiment", RECORDED, ids=lambda experiment: experiment.name)
 def test_bounds_are_older_than_the_runs_that_they_judge(experiment: Experiment) -> None:
-    """Those of another day, or others than at the recorded commit, say that they were changed."""
+    """Bounds from another day, or different from those at the recorded commit, say so."""
     recorded = _recorded(experiment)
     path = experiment.folder / "published.json"
     then = _at(recorded["commit"], path)
@@ -88,7 +88,7 @@ def test_nothing_that_is_claimed_is_left_unchecked() -> None:
 
 
 def test_the_audit_has_its_figures_from_what_was_recorded() -> None:
-    """Statuses and intervals stand where they are made, and nowhere else."""
+    """Statuses and intervals only stand where they are generated."""
     rows = [line for line in AUDIT.read_text().splitlines() if line.startswith("| ")]
     start = next(at for at, line in enumerate(rows) if audit.COLUMN in line)
     assert len(rows[start:]) > 30

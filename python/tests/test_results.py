@@ -11,8 +11,8 @@ from corridor import sim
 from corridor._tables import LongTable, with_tables
 from corridor.results import gridded
 
-#: Written by the crate `results`, whose tests hold it against what is written today: 4 points,
-#: path and medium.rtt_ms swept, of which point i has a goodput of 1 Mbit/s over i + 3.
+#: Written by the crate `results`, whose tests compare it with its current output: 4 points, path
+#: and medium.rtt_ms swept; point i has a goodput of 1 Mbit/s over i + 3.
 FILE = Path(__file__).parent / "data" / "results.parquet"
 
 

@@ -1,4 +1,4 @@
-"""The site: it builds without a warning, its links lead somewhere, its code runs."""
+"""The site: it builds without warnings, its links resolve, its code runs."""
 
 import json
 import os
@@ -26,15 +26,15 @@ from typer.testing import CliRunner
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = TOP / "docs" / "site" / "pages"
-#: What the pages' commands find in the folder that they run in.
+#: Files that the pages' commands find in their working directory.
 AROUND = ("examples", "experiments", "plans")
-#: Longest that a command may take, seconds.
+#: Maximum duration of a command, seconds.
 PATIENCE_S = 300
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site: a warning, a dead link or a picture without words is an error here."""
+    """Build the site: a warning, a dead link or an image without alternative text is an error."""
     return site.build(TOP / "experiments", tmp_path_factory.mktemp("site"), lambda *_: None).parent
 
 
@@ -45,7 +45,7 @@ def test_every_claim_has_its_row_and_a_status(built: Path) -> None:
     assert set(statuses) == {claim["id"].lower() for claim in listed}
     assert len(listed) == 178
     assert set(statuses.values()) <= set(pages.MEANINGS) - {published.NOT_CHECKED}
-    # Its row says what it is that holds it: an experiment's page, or a test.
+    # Its row names what checks it: an experiment's page, or a test.
     for claim in listed:
         row = re.search(rf'<tr id="{claim["id"].lower()}".*?</tr>', text, re.DOTALL)
         assert row is not None
@@ -54,12 +54,12 @@ def test_every_claim_has_its_row_and_a_status(built: Path) -> None:
         assert held[1] is None or claim["id"] in (TOP / held[1]).read_text(), claim["id"]
 
 
-#: How many figures and tables each paper has.
+#: Number of figures and tables of each paper.
 FIGURES = {"FRANC": (16, 0), "KIM": (21, 1), "BETZLER": (9, 1), "CATWOMAN": (13, 0)}
 
 
 def _numbers(words: str, kind: str) -> set[int]:
-    """What "Figs. 1 to 4 and 8" or "Table I" names."""
+    """Expand references such as "Figs. 1 to 4 and 8" or "Table I"."""
     found: set[int] = set()
     for match in re.finditer(rf"{kind}s?\.? ((?:[\dI]+[ab]?(?:, | to | and )?)+)", words):
         text = match[1].replace("I", "1")
@@ -205,7 +205,7 @@ def test_no_page_keeps_people_out(built: Path) -> None:
     assert [(path.name, f) for path in read for f in access.faults(path.read_text())] == []
 
 
-#: Pages of each kind, as patterns of the tool that looks at them: all, if it is given none.
+#: Pages of each kind, as patterns for the tool that inspects them: all, if it gets none.
 LOOKED_AT = ("index.html", "papers/[ci]*.html", "papers/kim-table1.html", "measurements.html",
              "explanation/*", "tutorials/first-link.html", "reference/codec.html")  # fmt: skip
 
@@ -216,7 +216,7 @@ LOOKED_AT = ("index.html", "papers/[ci]*.html", "papers/kim-table1.html", "measu
     reason="absent: playwright, axe-playwright-python, chromium",
 )
 def test_pages_are_sound_in_a_browser(built: Path) -> None:
-    """Widths, schemes, contrast, what axe-core finds, and what keys do; the tool looks at all."""
+    """Widths, colour schemes, contrast, axe-core, and keyboard control; the tool inspects all."""
     command = [sys.executable, str(TOP / "tools" / "look_at_site.py"), str(built)]
     done = subprocess.run(
         [*command, "--only", *LOOKED_AT], capture_output=True, text=True, timeout=PATIENCE_S
@@ -262,13 +262,13 @@ def test_claims_that_nobody_repeats_are_not_checked(tmp_path: Path) -> None:
     shutil.copy(TOP / "experiments" / "claims.json", tmp_path)
     listed = published.read(tmp_path, [])
     found = {entry.status for entry in listed.entries}
-    # Those that a test of the simulator holds stay what they are.
+    # Claims that a test of the simulator checks keep their status.
     assert found == {"not checked", "parameter"}
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with one experiment, of which a result was recorded."""
+    """A checkout with one experiment and its recorded result."""
     for name in ("experiments/kim-fig05", "python/corridor/study/kim", "python/corridor/models"):
         shutil.copytree(TOP / name, tmp_path / name)
     _git(tmp_path, "init", "--quiet")
@@ -296,7 +296,7 @@ def _commit(folder: Path) -> None:
     [
         ("python/corridor/study/kim/window.py", "\nX = 1\n", True),
         ("python/corridor/models/tcp_nc.py", "\nX = 1\n", True),
-        # Another experiment's, and words.
+        # Another experiment's files, and text.
         ("python/corridor/study/kim/table1.py", "\nX = 1\n", False),
         ("experiments/kim-fig05/README.md", "\nmore\n", False),
         ("experiments/kim-fig05/experiment.toml", "\n[[picture]]\n", False),
@@ -333,6 +333,17 @@ def test_what_is_no_full_run_of_this_code_ends_with_an_error(
     assert words in done.stdout
     assert done.exit_code == (0 if words.startswith("nothing has") else 1)
     assert CliRunner().invoke(app, [asked[0], *asked[2:]]).exit_code == 0
+
+
+def test_docstrings_that_are_reworded_are_no_change(checkout: Path) -> None:
+    (experiment,) = find(checkout / "experiments")
+    file = checkout / "python" / "corridor" / "models" / "tcp_nc.py"
+    text = file.read_text()
+    docstring = text[: text.index('"""', 3)]
+    file.write_text(text.replace(docstring, f"{docstring} In other words."))
+    assert since(experiment).files == ()
+    file.write_text(text.replace("return ", "return 0 or ", 1).replace(docstring, '"""Words.'))
+    assert since(experiment).files == ("python/corridor/models/tcp_nc.py",)
 
 
 def test_fewer_replications_than_asked_for_are_no_full_run(checkout: Path) -> None:
@@ -414,7 +425,7 @@ def test_a_record_is_kept_with_the_commit_of_what_it_measures(tmp_path: Path) ->
     assert "| faster | 1.5 | at least 2 | **no** |" in text
     assert "| corridor GF(2&#94;8) | 1.5 |" in text
 
-    # What a benchmark has left is shown instead, as of the same commit.
+    # A benchmark's own output is shown instead, with the same commit.
     fresh = tmp_path / records.BENCH / "codec.json"
     fresh.parent.mkdir(parents=True)
     again = check | {"value": 3.0, "interval": [2.5, 3.5]}
@@ -445,7 +456,7 @@ def test_what_is_older_than_the_code_that_it_measures_is_not_kept(tmp_path: Path
     with pytest.raises(ExperimentError, match=r"codec\.json: written .* before the code .* anew"):
         records.keep(left, tmp_path)
     assert not (tmp_path / records.RECORDED).exists()
-    # What else is newer is not measured.
+    # Other newer files are not part of the measured code.
     os.utime(left, (written, written))
     (tmp_path / "other").write_text("")
     _commit(tmp_path)
@@ -475,12 +486,12 @@ class Block:
     page: str
     language: str
     text: str
-    #: What the comment before it says; empty: it runs.
+    #: Reason in the comment before it for not running; empty: it runs.
     mark: str
 
     @property
     def commands(self) -> list[str]:
-        """What is typed."""
+        """The commands typed."""
         return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
 
 
@@ -506,7 +517,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
             assert block.commands, block
 
 
-#: Commands on pages that no test runs as they stand: what is run in place of each, and where.
+#: Commands on pages that no test runs verbatim: the substitute, and where it runs.
 ELSEWHERE = {
     "cargo build --release --package corridor": (".ci/run", "make build"),
     "sudo install target/release/corridor /usr/local/bin/": (
@@ -528,7 +539,7 @@ def test_what_is_not_run_is_run_elsewhere() -> None:
 
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_on_pages_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a page one after the other, as in a notebook."""
+    """Run the blocks of a page in order, as in a notebook."""
     monkeypatch.chdir(tmp_path)
     known: dict[str, object] = {}
     for block in ALL:
@@ -550,7 +561,7 @@ def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_notebook_on_results_is_shown_as_it_ran(built: Path) -> None:
-    """It was run, by nbclient, to build the site."""
+    """nbclient ran it to build the site."""
     notebook = json.loads((TOP / "examples" / "results.ipynb").read_text())
     assert len(notebook["cells"]) == 10
     assert all(not cell.get("outputs") for cell in notebook["cells"])
@@ -571,7 +582,7 @@ def test_tables_on_pages_are_configuration(tmp_path: Path) -> None:
     corridor = program()
     assert corridor is not None
     whole = (TOP / "examples/udp/a.toml").read_text()
-    # Other ends are named by relays with keys of their own.
+    # Relays name other ends with keys of their own.
     relay = (TOP / "examples/relay/left.toml").read_text()
     relay = relay.replace('psk_file = "corridor.key"', 'private_key_file = "own.key"')
     relay += 'public_key = "4pFoAnFY0/esjkZpHxEztkiuPgsyJTDRV4NlOCxzkmU="\n'
@@ -616,7 +627,7 @@ def test_commands_on_pages_run(block: Block, tmp_path: Path) -> None:
 
 
 def _five_commands() -> list[str]:
-    """As the README has them: without what is said beside."""
+    """The README's five commands, without comments."""
     text = (TOP / "README.md").read_text()
     (block,) = re.findall(r"<!-- five commands -->\n\n((?:    .+\n)+)", text)
     return [line.split("  #")[0].strip() for line in block.splitlines()]
@@ -633,7 +644,7 @@ def _pages_with_commands() -> list[Path]:
 
 
 def _long() -> list[tuple[str, str]]:
-    """Pages' calls of the adviser that take long, and, indented, those that no block has."""
+    """Calls of the advisor on pages that take long and, indented, those outside code blocks."""
     pattern = re.compile(r"^(?:\$ |    )(corridor-study advise [^#\n]+)", re.MULTILINE)
     named = {block.page: " ".join(block.commands) for block in TYPED if not block.mark}
     pages = [(str(page.relative_to(TOP)), page.read_text()) for page in _pages_with_commands()]
@@ -647,14 +658,14 @@ def _long() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("command", [pytest.param(c, id=f"{p}-{c[:50]}") for p, c in _long()])
 def test_long_commands_run_with_less(command: str, tmp_path: Path) -> None:
-    """The same calls with a small budget and, where a path has transfers, small ones."""
+    """The same calls with a small budget and, where a path has transfers, small transfers."""
     _around(tmp_path)
     less = "--budget 0.1" if _is_of_link(command) else "--budget 0.1 --packets 5"
     _run(f"{command} {less}", tmp_path, [Path(sys.executable).parent])
 
 
 def _is_of_link(command: str) -> bool:
-    """Whether the file that the adviser is called with says a link: a link has a load."""
+    """Whether the advisor's input file describes a link: a link has a load."""
     path = TOP / command.split()[2]
     return path.suffix == ".toml" and "link" in tomllib.loads(path.read_text())
 
@@ -673,7 +684,7 @@ CONFIGURATIONS = sorted(
 @pytest.mark.skipif("program() is None", reason="the program is not built")
 @pytest.mark.parametrize("path", CONFIGURATIONS)
 def test_configurations_that_pages_name_are_sound(path: str, tmp_path: Path) -> None:
-    """As the pages have it: the file, and beside it the key that it names."""
+    """As on the pages: the file, and beside it the key that it names."""
     corridor = program()
     assert corridor is not None
     shutil.copytree((TOP / path).parent, (tmp_path / path).parent)
@@ -690,7 +701,7 @@ def test_pages_name_configurations_of_each_kind() -> None:
 
 
 def test_five_commands_lead_to_a_changed_figure(tmp_path: Path) -> None:
-    """From the README to a figure with another parameter; the first installs what is here."""
+    """From the README to a figure with another parameter; the first installs this checkout."""
     install, *others = _five_commands()
     assert (install, len(others)) == ("pip install .", 4)
     _around(tmp_path)
@@ -705,7 +716,7 @@ def test_five_commands_lead_to_a_changed_figure(tmp_path: Path) -> None:
 
 
 def program() -> Path | None:
-    """The program ``corridor``, where tests of the workspace or somebody have built it."""
+    """Path of ``corridor``, if tests of the workspace or somebody has built it."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target"))
     named = [Path(os.environ["CORRIDOR_BIN"])] if "CORRIDOR_BIN" in os.environ else []
     places = [*named, target / "debug" / "corridor", target / "release" / "corridor"]
@@ -726,7 +737,7 @@ def test_commands_of_the_program_run(block: Block, tmp_path: Path) -> None:
 
 
 def _simulations(page: Path) -> list[str]:
-    """A page's calls of the simulator, in their order."""
+    """A page's calls of the simulator, in order."""
     found = re.finditer(r"^    (corridor (?:sim|results) [^#\n]+)", page.read_text(), re.MULTILINE)
     return [match[1].strip() for match in found]
 
@@ -735,7 +746,7 @@ WITH_SIMULATIONS = [page for page in _pages_with_commands() if _simulations(page
 
 
 def _with_less(command: str) -> str:
-    """The same with one replication, a plan where a page has any, and less of what has no end."""
+    """The same with one replication, a page's plan if it has one, and limits for unbounded runs."""
     named = command.replace(" PLAN.toml", " plans/bursts.toml")
     if named.startswith("corridor sim run"):
         return f"{named} --replications 1" + ("" if "--out" in named else " --only 0")
@@ -747,7 +758,7 @@ def _with_less(command: str) -> str:
 @pytest.mark.skipif(program() is None, reason="the program is not built")
 @pytest.mark.parametrize("page", WITH_SIMULATIONS, ids=lambda p: str(p.relative_to(TOP)))
 def test_simulations_on_pages_run_with_less(page: Path, tmp_path: Path) -> None:
-    """One after the other in one folder, as a reader types them."""
+    """In order in one folder, as a reader types them."""
     corridor = program()
     assert corridor is not None
     _around(tmp_path)
@@ -766,7 +777,7 @@ def test_pages_have_simulations() -> None:
 
 @pytest.mark.parametrize("page", _pages_with_commands(), ids=lambda p: str(p.relative_to(TOP)))
 def test_commands_on_pages_are_commands(page: Path) -> None:
-    """All of them, also those that are not run: make's targets, our verbs, the files they name."""
+    """All commands, even those not run: make targets, our subcommands, and files they name."""
     targets = re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(), re.MULTILINE)
     verbs = getattr(typer.main.get_command(app), "commands", {})
     for line in page.read_text(encoding="utf-8").splitlines():

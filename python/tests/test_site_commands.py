@@ -1,9 +1,9 @@
-"""All that README and pages have one type runs, if with less; what does not is listed with why.
+"""All commands in the README and the pages run, if scaled down; exceptions are listed with reasons.
 
-``test_site.py`` and ``test_site_network.py`` run what they find in its place: blocks of the site's
-pages, simulations, the adviser, nodes on several machines. This file runs what takes the lab, has
-the real command lines parse what takes long, and sees to it that nothing is forgotten. Decisions
-are left out: they say what was run when they were taken.
+``test_site.py`` and ``test_site_network.py`` run what they find in place: code blocks of the site's
+pages, simulations, the advisor, nodes on several machines. This file runs commands that need the
+lab, lets the real command lines parse those that take long, and checks that no command is
+forgotten. Decision records are left out: they say what was run when they were made.
 """
 
 import os
@@ -32,10 +32,10 @@ from test_site import (
 from test_site_network import _absent  # noqa: F401  (for the condition of the next)
 
 needs_network: pytest.MarkDecorator = network.pytestmark
-#: First words of what is typed.
+#: First words of commands.
 PROGRAMS = ("cargo", "corridor", "corridor-study", "cp", "iperf3", "make", "mkdir", "pip", "ping",
             "sed", "sudo", "wireshark", "$EDITOR")  # fmt: skip
-#: Blocks that nobody types, by how they begin, and what they are.
+#: Blocks that are not commands, by their beginnings, and what they are.
 SHOWN = {
     ("ARCHITECTURE.md", "base, codec, packet, relay  <-  proto"): "a drawing",
     ("ARCHITECTURE.md", "application -> kernel TCP/UDP"): "a drawing",
@@ -55,7 +55,8 @@ SHOWN = {
     # `test_package.py` runs it.
     ("README.md", ">>> import corridor"): "a session in Python",
 }
-#: Commands that no test can run: why, and what runs in their place: a file, and words in it.
+#: Commands that no test can run, with reasons, and what runs in their place: a file, and words in
+#: it.
 NOT_HERE = {
     "pip install .": (
         "it installs what is tested", "tools/test_python.py", '"--no-deps", "--no-build-isolation"',
@@ -78,21 +79,21 @@ NOT_HERE = {
 
 
 def _blocks(page: Path) -> Iterator[str]:
-    """Yield a page's indented blocks of code: those behind an empty line, and no list's."""
+    """Yield a page's indented code blocks: those after an empty line, outside lists."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for found in re.finditer(r"(?<=\n\n)(?: {4}.*\n)+", text):
         yield re.sub(r"^ {4}", "", found[0], flags=re.M)
 
 
 def _commands(block: str) -> list[str]:
-    """What is typed, without what is said beside it; a line that goes on is one with the next."""
+    """Return commands without comments; continued lines are joined."""
     lines = re.sub(r" *\\\n +", " ", block).splitlines()
     bare = (re.split(r"\s+#\s", line)[0].strip() for line in lines)
     return [line for line in bare if line and not line.startswith("#")]
 
 
 def _typed() -> list[tuple[str, str]]:
-    """Pages and what their indented blocks have one type."""
+    """Pages, and the commands in their indented blocks."""
     found = []
     for page in _with_blocks():
         for block in _blocks(page):
@@ -110,19 +111,19 @@ TYPED = _typed()
 
 
 def _of(*begin: str) -> list[str]:
-    """Those that begin with one of these, each once."""
+    """Commands that begin with one of these words, each once."""
     return sorted({command for _, command in TYPED if command.startswith(begin)})
 
 
 LAB = _of("corridor lab run ")
 STUDY = sorted({*_of("corridor-study ")} - {*_five_commands()})
 TARGETS = sorted({command.split()[1] for command in _of("make ")})
-#: What only has its words read: it takes a tunnel that is not there, or hours.
+#: Commands that are only parsed: they take a missing tunnel, or hours.
 READ = _of("corridor lab compare ")
 
 
 def _section(heading: str) -> list[str]:
-    """The commands of a section of README, whose tests take them from there."""
+    """The commands of a README section, whose tests read them from there."""
     text = (TOP / "README.md").read_text()
     section = text.partition(f"## {heading}")[2].partition("\n## ")[0]
     blocks = re.findall(r"(?<=\n\n)(?: {4}.*\n)+", section)
@@ -130,7 +131,7 @@ def _section(heading: str) -> list[str]:
 
 
 def _run_somewhere() -> set[str]:
-    """What a test runs, or hands to the real command line."""
+    """Commands that a test runs, or passes to the real command line."""
     simulated = {command for page in _with_blocks() for command in _simulations(page)}
     long = {command for _, command in _long()}
     checked = {f"corridor check-config {path}" for path in CONFIGURATIONS}
@@ -173,7 +174,7 @@ def test_a_block_that_is_new_is_seen(tmp_path: Path) -> None:
 
 
 def _shorter(folder: Path) -> None:
-    """Put plans and scenarios into a folder, whose runs take a second each."""
+    """Write shortened plans and scenarios into a folder: a second per run."""
     for path in [*(TOP / "plans").iterdir(), *(TOP / "crates/cli/scenarios").iterdir()]:
         copy = folder / path.relative_to(TOP)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +188,7 @@ def _shorter(folder: Path) -> None:
 @needs_network
 @pytest.mark.parametrize("command", LAB)
 def test_runs_in_the_lab_run_with_less(command: str, tmp_path: Path) -> None:
-    """The first run of each, once, a second long; a machine that is too busy for it may say so."""
+    """The first run of each, once, for a second; a machine that is too busy for it may say so."""
     corridor = program()
     assert corridor is not None
     _shorter(tmp_path)
@@ -202,7 +203,7 @@ def test_runs_in_the_lab_run_with_less(command: str, tmp_path: Path) -> None:
 
 
 def _is_read(words: list[str], corridor: Path) -> None:
-    """Hand words to the program, which reads all of them before it helps."""
+    """Pass arguments to the program, which parses all of them before it shows its help."""
     done = subprocess.run(
         [str(corridor), *words, "--help"], cwd=TOP, capture_output=True, text=True, check=False
     )
@@ -222,7 +223,7 @@ def test_words_that_the_program_does_not_know_are_seen() -> None:
 def test_comparisons_in_the_lab_are_read(command: str) -> None:
     corridor = program()
     assert corridor is not None
-    # The templates are files of the reader's.
+    # The templates are the reader's files.
     words = shlex.split(re.sub(r'"\$\(cat \w+\.sh\)"', "'x-command {tun}'", command))
     _is_read(words[1:], corridor)
     for word in words:
@@ -232,7 +233,7 @@ def test_comparisons_in_the_lab_are_read(command: str) -> None:
 
 @pytest.mark.parametrize("command", STUDY)
 def test_the_study_reads_what_it_is_told(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its own command line, which refuses what it does not know; ``make claims`` runs most."""
+    """Parsed by its own command line, which refuses unknown words; ``make claims`` runs most."""
     monkeypatch.chdir(TOP)
     verb, *words = shlex.split(command)[1:]
     group = typer.main.get_command(app)
@@ -242,7 +243,7 @@ def test_the_study_reads_what_it_is_told(command: str, monkeypatch: pytest.Monke
 
 
 def _recipe(target: str) -> list[str]:
-    """What make would type."""
+    """Return the commands that make would run."""
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", "--no-print-directory", target], cwd=TOP,
         env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")},
@@ -252,7 +253,7 @@ def _recipe(target: str) -> list[str]:
 
 
 def _less_of(words: list[str]) -> list[str] | None:
-    """The same with less, for what is a few seconds then; ``None`` for what stays long."""
+    """Return a scaled-down command, if that takes seconds; ``None`` if it stays long."""
     match words[:2]:
         case ["sim", "run"]:
             return [*words, "--replications", "1", "--only", "0"]
@@ -267,7 +268,7 @@ def _less_of(words: list[str]) -> list[str] | None:
 @pytest.mark.skipif("program() is None", reason="the program is not built")
 @pytest.mark.parametrize("target", TARGETS)
 def test_targets_of_make_type_what_there_is(target: str, tmp_path: Path) -> None:
-    """Of the program: with less, or read. Benchmarks read their own: ``recipe.rs`` of theirs."""
+    """Calls of the program are scaled down or parsed. Benchmarks parse theirs: ``recipe.rs``."""
     corridor = program()
     assert corridor is not None
     _shorter(tmp_path)

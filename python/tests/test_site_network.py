@@ -1,7 +1,7 @@
-"""What pages have one type on several machines, typed on as many: network namespaces.
+"""Commands for several machines on pages, run on as many network namespaces.
 
-Each machine has a network and a ``/run`` of its own. All of them end with the test; if the test is
-killed, after ``PATIENCE_S``.
+Each machine has its own network and ``/run``. All of them end with the test; if the test is killed,
+after ``PATIENCE_S``.
 """
 
 import os
@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from test_site import TOP, TYPED, program
 
-#: Longest that a test may take, seconds: other work may have the processors.
+#: Maximum duration of a test, seconds: other work may use the processors.
 PATIENCE_S = 120
-#: Sends ICMP echoes, for where there is no ping.
+#: Sends ICMP echoes, where ping is not installed.
 PING = """#!{python}
 import os, socket, struct, sys, time
 count, address = int(sys.argv[2]), sys.argv[3]
@@ -42,7 +42,7 @@ for number in range(count):
 print(f"{{count}} packets transmitted, {{came}} received")
 sys.exit(0 if came else 1)
 """
-#: Machines on one channel, on which each hears all, and how commands are typed on them.
+#: Machines on one channel, where each hears all, and how commands are typed on them.
 PRELUDE = """
 set -eu
 mount -t tmpfs none /run
@@ -97,7 +97,7 @@ def _absent() -> str:
     return "" if tried.returncode == 0 else "no network namespaces"
 
 
-#: Where a network is required, what is absent fails.
+#: If a network is required, a missing prerequisite fails the test.
 pytestmark = pytest.mark.skipif(
     "os.environ.get('CORRIDOR_REQUIRE_NET') != '1' and _absent()",
     reason="no network, or the program is not built",
@@ -105,7 +105,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def typed(page: str, machine: str) -> list[str]:
-    """Return what a page has one type on a machine, block by block."""
+    """Return the commands that a page gives for a machine, block by block."""
     found = [
         "\n".join(block.commands)
         for block in TYPED
@@ -116,17 +116,17 @@ def typed(page: str, machine: str) -> list[str]:
 
 
 class Machines:
-    """A script that types commands on machines, a line each."""
+    """A script that runs commands on machines, a line each."""
 
     def __init__(self) -> None:
         self.script = PRELUDE
 
     def machine(self, name: str, interface: str, address: str = "") -> None:
-        """Make a machine, with the checkout's examples and plans in its folder."""
+        """Create a machine, with the checkout's examples and plans in its folder."""
         self.script += f"machine {name} {interface} {address}\n"
 
     def type(self, machine: str, commands: str) -> None:
-        """Type commands; a node that comes up goes on beside the others."""
+        """Run commands; a started node keeps running beside the others."""
         for command in commands.splitlines():
             verb = "up" if re.match(r"sudo corridor up\b", command) else "on"
             self.script += f"{verb} {machine} {shlex.quote(command)}\n"
@@ -140,7 +140,7 @@ class Machines:
         self.script += f"heard {machine} {shlex.quote(words)}\n"
 
     def run(self, folder: Path) -> str:
-        """Run the script; return what is said."""
+        """Run the script; return its output."""
         corridor = program()
         assert corridor is not None
         tools = folder / "tools"
@@ -180,7 +180,7 @@ def test_the_first_link(tmp_path: Path) -> None:
     net.type("A", look)
     net.script += f"cat >> A/corridor.toml <<'end'\n{table}end\n"
     net.type("A", "kill -HUP $(corridor status --json | grep -o '\"pid\": *[0-9]*' | cut -d: -f2)")
-    net.hear("A", "was read again, taken over: synthetic_loss")
+    net.hear("A", ", applied: synthetic_loss")
     net.type("A", "ping -c 20 10.9.0.2")
     _ask(net, "A")
     said = net.run(tmp_path)
@@ -189,7 +189,7 @@ def test_the_first_link(tmp_path: Path) -> None:
 
 
 def _two(address: str) -> Machines:
-    """Two machines; the examples have B's address."""
+    """Two machines; B has the address in the examples."""
     net = Machines()
     net.machine("A", "eth0", address)
     net.machine("B", "eth0", "192.0.2.2")
@@ -197,14 +197,14 @@ def _two(address: str) -> Machines:
 
 
 def _ask(net: Machines, machine: str) -> None:
-    """Type what the README has one ask a node that runs."""
+    """Run the README's queries to a running node."""
     text = (TOP / "README.md").read_text()
     asked = re.findall(r"^    (corridor status[^#\n]*)", text, re.MULTILINE)
-    assert len(asked) == 4
+    assert len(asked) == 5
     for command in map(str.strip, asked):
         if "| jq" in command and shutil.which("jq") is None:
             continue
-        # One goes on until it is stopped.
+        # One runs until it is stopped.
         watched = command.endswith("--watch")
         net.type(machine, f"timeout 3 {command} || [ $? = 124 ]" if watched else command)
 
@@ -220,7 +220,7 @@ def test_the_readmes_two_machines(tmp_path: Path) -> None:
     ping, iperf3 = look.splitlines()
     assert iperf3 == "iperf3 -c 10.9.0.2"
     net = _two("192.0.2.1")
-    # The editor is one that changes nothing: B has the address that the example names.
+    # The editor changes nothing: B has the address that the example names.
     net.type("A", at_a.replace("sudo corridor up", "true up"))
     net.copy("corridor.key", "A", "B")
     net.type("B", at_b)
@@ -250,7 +250,7 @@ def test_keys_of_ones_own(tmp_path: Path) -> None:
     net = _two("192.0.2.1")
     net.type("A", first)
     net.type("B", "corridor genkey --out own.key\ncp examples/keys/b.toml corridor.toml")
-    # Each has the key that the page's second command prints at the other.
+    # Each has the key that the page's second command prints on the other.
     for here, there in (("A", "B"), ("B", "A")):
         net.script += (
             f"key=$(on {there} 'corridor pubkey < own.key' | tail -n 1)\n"
@@ -258,7 +258,7 @@ def test_keys_of_ones_own(tmp_path: Path) -> None:
             f"{here}/examples/keys/{here.lower()}.toml\n"
         )
     net.type("B", "cp examples/keys/b.toml corridor.toml")
-    # A has its key already.
+    # A already has its key.
     net.type("A", "\n".join(second.splitlines()[1:]))
     net.type("B", "sudo corridor up corridor.toml")
     net.type("A", last)
@@ -295,7 +295,7 @@ def test_relays(tmp_path: Path) -> None:
 
 
 def _row(examples: str, names: tuple[str, ...]) -> Machines:
-    """Machines with a radio, and the same key beside the examples on all of them."""
+    """Machines with a radio, and the same key beside the examples on each."""
     net = Machines()
     for name in names:
         net.machine(name, "wlan0")

@@ -45,7 +45,7 @@ def test_the_band_is_that_of_a_mean_where_replications_are_of_one_size() -> None
 
 
 def test_the_largest_delay_is_no_upper_end() -> None:
-    """There every replication has a share of 1, and the band no width."""
+    """There the fraction is 1 in every replication, and the band has no width."""
     counts = [[900, 90, 9, 1], [890, 99, 10, 1], [910, 80, 9, 1], [895, 95, 9, 1]]
     found = stats.quantile_ci(histograms(counts), [0.5, 0.98, 0.9999, 1])
     assert found.sel(estimate="mean").values.tolist() == [0.01, 0.02, 0.08, 0.08]
@@ -57,7 +57,7 @@ def test_the_largest_delay_is_no_upper_end() -> None:
     of_flows = stats.quantile_ci(flows, 0.99).sel(estimate="high").values
     assert of_flows[0] == 0.04
     assert np.isnan(of_flows[1])
-    # All packets alike.
+    # All packets are equal.
     one = stats.quantile_ci(histograms([[0, 5, 0, 0]] * 3), 0.5)
     assert one.sel(estimate=["mean", "low"]).values.tolist() == [0.02, 0.02]
     assert np.isnan(one.sel(estimate="high"))

@@ -1,4 +1,4 @@
-"""The experiments of the papers, and the command that repeats them."""
+"""The experiments of the papers, and the command that reproduces them."""
 
 import json
 import shutil
@@ -25,9 +25,9 @@ KIM = find(FOLDER, "kim")
 FRANC = find(FOLDER, "franc")
 CATWOMAN = find(FOLDER, "catwoman")
 ALL = find(FOLDER)
-#: Experiments whose results were recorded.
+#: Experiments with a recorded result.
 RECORDED = [e for e in ALL if result(e)]
-#: Experiments that take no simulation of packets.
+#: Experiments without packet simulation.
 COMPUTED = [e.name for e in ALL if not e.plans]
 
 
@@ -62,7 +62,8 @@ def test_every_published_value_is_held_against_something() -> None:
     missing = {f"KIM-{number:03}" for number in range(1, 90)} - set(claims)
     assert not missing
     claims = [claim.id for experiment in FRANC for claim in experiment.claims]
-    # The first six are parameters: crates/sim/tests/franc_claims.rs holds the presets against them.
+    # The first six are parameters: crates/sim/tests/franc_claims.rs checks the presets against
+    # them.
     assert {claim[:9] for claim in claims} - {"FRANC-V"} == {
         f"FRANC-{number:03}" for number in range(7, 28)
     }
@@ -80,7 +81,7 @@ def test_every_claim_that_cannot_hold_has_its_proof() -> None:
 
 @pytest.mark.parametrize("name", [e.name for e in ALL if e.plans])
 def test_simulated_experiments_measure_what_they_say(name: str) -> None:
-    """With runs so short that only what is computed can agree."""
+    """With such short runs, only computed measures can agree."""
     experiment = find(FOLDER, name)[0]
     short = {"quick_replications": 1, "quick_plan": {"duration_s": 20.0}}
     if name in ("kim-fig15", "catwoman-degraded"):
@@ -267,7 +268,7 @@ def test_recorded_results_are_of_commits_before_this_one() -> None:
 
 
 def _drawn(context: Context) -> Findings:
-    """The mean of as many numbers as there are replications: 0.4, give or take 1."""
+    """The mean of one number per replication: 0.4, plus or minus 1."""
     numbers = np.random.default_rng(5).normal(0.4, 1, context.replications)
     if context.without is not None:
         rest, divisor = context.without

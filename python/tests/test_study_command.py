@@ -1,4 +1,4 @@
-"""The command ``corridor-study``: what it finds anywhere, and what fits a terminal."""
+"""The command ``corridor-study``: it finds experiments from anywhere, and fits a terminal."""
 
 import io
 import json
@@ -115,10 +115,10 @@ def test_an_installed_command_reproduces_in_any_folder() -> None:
 def test_tables_fit_80_columns(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     result = CliRunner().invoke(app, [*arguments, "--experiments", str(CHECKOUT)])
-    # Names of files are not broken.
+    # File names are not broken across lines.
     lines = [line for line in result.stdout.splitlines() if not line.startswith("/")]
     assert not [line for line in lines if cell_len(line.rstrip()) > 80]
-    # Nothing that is held against anything is cut off; only conditions are.
+    # No measure or bound is cut off; only conditions are.
     assert not [line for line in lines if "…" in line and "pass" in line]
 
 
@@ -135,7 +135,7 @@ def test_numbers_are_whole_in_narrow_tables() -> None:
     assert max(map(len, text.splitlines())) <= 50
     assert "…" not in text
     assert all(text.count(f"{1234.5 + i:.5g}") == 4 for i in range(12))
-    # Each part says which rows it has.
+    # Each part identifies its rows.
     assert all([str(c.header) for c in part.columns][:3] == ["mix", "q", "B"] for part in parts)
 
 
@@ -157,7 +157,7 @@ def test_words_of_verdicts_are_not_cut() -> None:
 
 
 class Terminal(io.StringIO):
-    """What takes itself for a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

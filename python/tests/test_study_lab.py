@@ -1,4 +1,4 @@
-"""FRANC's TCP figures with rows of the real-time lab, which needs rights that tests have not."""
+"""FRANC's TCP figures with rows like the real-time lab's, which tests lack privileges for."""
 
 import json
 import stat
@@ -22,7 +22,7 @@ SCENARIO = FIGURES[0].plan("lab")
 
 
 def row(path: str, policy: str, offered_bps: float, e3: float) -> dict[str, Any]:
-    """Return what the lab would: most that a way carries, and delays that rise beyond it."""
+    """Return a row like the lab's: a maximum throughput, and delays that rise beyond it."""
     most = {"-": 7e6 * (1 - 4.5 * e3), "paper": 4.5e6, "window": 5.5e6}[policy.split()[0]]
     most /= 1.5 if path == "coded+helper" else 1
     backlog_s = 10 * max(0.0, offered_bps / most - 1)
@@ -51,7 +51,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def always(congestion: str) -> dict[str, Any]:
-    """Return what the lab would where an application always has data."""
+    """Return the rows the lab would give for an always-backlogged application."""
     delay_s = {"cubic": 0.2, "vegas": 0.05}[congestion]
     load: dict[str, Any] = {"congestion": congestion, "offered_bps": None, "delay_p50_s": delay_s}
     return row("coded", "paper", 8e6, 0.0) | load
@@ -70,7 +70,7 @@ def test_vegas_is_judged_where_the_kernel_has_it(tmp_path: Path, has_vegas: bool
 
 
 def left(folder: Path, many: list[dict[str, Any]]) -> Path:
-    """Leave rows as the lab does."""
+    """Save rows as the lab does."""
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in many))
     return path
@@ -109,7 +109,7 @@ def test_where_window_mode_is_behind_is_said(tmp_path: Path) -> None:
 
 
 def program(folder: Path, text: str) -> Path:
-    """Make a program that stands for ``corridor``."""
+    """Create a stand-in for the program ``corridor``."""
     path = folder / "corridor"
     path.write_text(f"#!{sys.executable}\nimport json, sys\n{text}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -117,7 +117,7 @@ def program(folder: Path, text: str) -> Path:
 
 
 def test_the_lab_is_run_with_the_scenario_and_its_rows_are_left(tmp_path: Path) -> None:
-    """The stand-in leaves its arguments, and rows for all points of the full scenario."""
+    """The stand-in saves its arguments, and rows for all points of the full scenario."""
     known = left(tmp_path, rows())
     corridor = program(
         tmp_path,
@@ -139,8 +139,8 @@ def test_the_lab_is_run_with_the_scenario_and_its_rows_are_left(tmp_path: Path) 
     shortened = tomllib.loads((tmp_path / "scenario").read_text())
     assert {run["duration_s"] for run in shortened["run"]} == {5.0}
     assert done[-1][0] == "franc-tcp"
-    # Of the shortened scenario: 3 loads x 3 losses x 3 ways, 3 loads x 3 + 3 at 10 %, and 2 with
-    # data always.
+    # The shortened scenario: 3 loads x 3 losses x 3 ways, 3 loads x 3 + 3 at 10 %, and 2 with data
+    # always available.
     assert done[-1][1:] == (len(rows()), 41)
 
 

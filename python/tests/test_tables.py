@@ -1,4 +1,4 @@
-"""Courses and histograms: the same arrays from a run here, in batches, and from files."""
+"""Time series and histograms: the same arrays from a run here, in batches, and from files."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -88,7 +88,7 @@ def test_without_them_there_is_no_time() -> None:
 
 @pytest.mark.parametrize("output", [{}, {"delays": True}, {"series_s": 1.0}])
 def test_flows_stand_at_their_own_numbers(results: xr.Dataset, output: dict[str, Any]) -> None:
-    """Where some flows' metrics are left out, others do not move into their places."""
+    """If some flows' metrics are left out, other flows do not take their places."""
     metrics = ["flow.1.goodput_bps"]
     some = sim.run(replace(PLAN, output=sim.Output(metrics=metrics, **output)))
     goodput = some["flow.goodput_bps"]
@@ -139,7 +139,7 @@ def test_links_that_a_point_lacks_are_where_others_have_them() -> None:
 
 
 def test_more_rows_than_memory_holds_are_refused_before_anything_runs() -> None:
-    """25,000 intervals of two flows and four links, by a thousand."""
+    """25,000 intervals of two flows and four links, times a thousand."""
     long = sim.Plan(PLAN.network, PLAN.flows, 1000, output=sim.Output(series_s=0.04))
     said = r"output = 150000000 rows of all runs: expected at most 10000000, .* a larger series_s"
     with pytest.raises(ValueError, match=said):

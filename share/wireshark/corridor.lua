@@ -1,15 +1,15 @@
 -- Wireshark dissector for Corridor, wire format version 7 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
---   * frames of living stations (EtherType 0x88b5, or UDP): the header in clear; the rest is sealed;
---   * captures of `corridor sim trace` (EtherType 0x88b6): a capture header that tells what the air
---     did to the frame (crates/sim/src/capture/radio.rs), then the frame, unsealed.
+--   * frames of real stations (EtherType 0x88b5, or UDP): the header is in clear, the rest encrypted;
+--   * captures of `corridor sim trace` (EtherType 0x88b6): a capture header with what happened to
+--     the frame on the air (crates/sim/src/capture/radio.rs), then the decrypted frame.
 --
 -- Install: copy it into Wireshark's folder of personal Lua plugins (Help, About, Folders), or
 --   wireshark -X lua_script:corridor.lua capture.pcapng
 --
--- No length from a frame is trusted: everything is read through a cursor that refuses to pass the
--- end. Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no operators on bits.
+-- No length in a frame is trusted: everything is read through a cursor that never passes the end.
+-- Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no bitwise operators.
 
 local VERSION = 7
 local ETHERTYPE_SEALED = 0x88b5
@@ -36,8 +36,7 @@ local KINDS = { [1] = "ENC", [2] = "ACK", [3] = "REPORT", [4] = "HELLO", [5] = "
   [7] = "WINACK", [8] = "LINK", [9] = "PROBE", [10] = "ECHOES", [11] = "CHALLENGE", [12] = "ANSWER",
   [13] = "GOODBYE", [14] = "GOODBYE HEARD", [15] = "RELAYED", [16] = "PART" }
 local CHUNKS_MAX = 8
--- Frames in which stations with keys of their own agree on a secret. By their step, what they are
--- called and how long they are.
+-- Frames by which stations with key pairs agree on a secret: names and lengths by step.
 local STEPS = { [1] = "initiation", [2] = "response", [3] = "cookie", [4] = "with a cookie",
   [5] = "handout" }
 local STEP_LENS = { [1] = 128, [2] = 72, [3] = 36, [5] = 136 }
@@ -48,13 +47,13 @@ local INSTEAD = { [0] = "coded as the greeting says", [1] = "coded between TCP a
 local MODES = { [0] = "blocks", [1] = "sliding window" }
 local WINDOW_FORMS = { [0] = "source symbol", [1] = "coded symbol", [2] = "source symbol of a lane",
   [3] = "coded symbol of a lane" }
--- The most lanes that symbols are dealt to: the logarithm to base 2.
+-- The maximum number of lanes: its logarithm to base 2.
 local LANES_LOG_MAX = 4
 local FORMS = { [0] = "source symbol", [1] = "coded symbol, seed of its vector",
   [2] = "recoded symbol, vector in full", [3] = "source symbol with a tag from end to end" }
 local END_TAG_LEN = 8
 local FIELDS = { [1] = "GF(2)", [4] = "GF(2^4)", [8] = "GF(2^8)" }
--- What relays that combine packets send.
+-- Kinds of frames of XOR relays.
 local RELAYED_KINDS = { [1] = "packet", [2] = "two packets, combined", [3] = "announcement",
   [4] = "reports", [5] = "packet that is to be reported", [6] = "repair",
   [7] = "two packets, combined, that are to be reported" }
@@ -82,7 +81,7 @@ local uint8, uint16, uint32 = ProtoField.uint8, ProtoField.uint16, ProtoField.ui
 local uint64, bytes, bool = ProtoField.uint64, ProtoField.bytes, ProtoField.bool
 local double = ProtoField.double
 
--- What the air did to it: only in captures of the simulator.
+-- What happened on the air: only in captures of the simulator.
 field("air", ProtoField.none, "air", "On the air")
 field("air_version", uint8, "air.version", "Version of the capture header")
 field("air_length", uint16, "air.length", "Length of the capture header", base.UNIT_STRING,
@@ -144,7 +143,7 @@ field("relayed_covered", uint32, "relayed.covered",
   "Packets of this one and the 31 before it, the newest the lowest bit", base.HEX)
 field("relayed_rest", bytes, "relayed.rest", "Rest of the relay's frame")
 
--- ENC.
+-- ENC: a symbol of a block.
 field("flow", uint16, "flow", "Flow (station whose packets these are)")
 field("block", uint16, "block", "Block")
 field("form", uint16, "form", "Form", base.DEC, FORMS, 0xc000)
@@ -193,7 +192,7 @@ field("difference_echo", uint32, "difference.echo", "Timestamp echoed ahead of t
 field("difference_class", uint8, "difference.class", "Type of service or traffic class", base.HEX)
 field("difference_payload", bytes, "difference.payload", "Data")
 
--- ACK.
+-- ACK: feedback about blocks.
 field("ack", ProtoField.none, "ack", "Acknowledgement")
 field("ack_flow", uint16, "ack.flow", "For the encoder of flow")
 field("ack_base", uint16, "ack.base", "First block not finished")
@@ -216,7 +215,7 @@ field("window_form", uint16, "window.form", "Form", base.DEC, WINDOW_FORMS, 0xc0
 field("window_distance", uint16, "window.distance", "Symbols before it that the sender holds",
   base.DEC, nil, 0x3fff)
 field("window_count", uint16, "window.count", "Symbols combined", base.DEC, nil, 0x3fff)
--- Where symbols are dealt to several lanes.
+-- If symbols are dealt to several lanes.
 field("window_lanes", uint16, "window.lanes_log", "Lanes, logarithm", base.DEC, nil, 0x3800)
 field("window_lane_distance", uint16, "window.distance",
   "Symbols of its lane before it that the sender holds", base.DEC, nil, 0x07ff)
@@ -234,7 +233,7 @@ field("part_length", uint16, "part.length", "Length of the whole", base.UNIT_STR
 field("part_at", uint16, "part.at", "Where in it the part begins")
 field("part_bytes", bytes, "part.bytes", "Part")
 
--- Feedback about frames, whatever they carry.
+-- Feedback about frames, whatever they contain.
 field("link", ProtoField.none, "link", "Feedback about a link")
 field("link_half_duplex", uint8, "link.half_duplex", "Both directions share the channel", base.DEC,
   nil, 0x80)
@@ -246,7 +245,7 @@ field("link_received_at", uint32, "link.received_at", "When it came, by the rece
 field("link_frames", uint32, "link.frames", "Frames with symbols received so far")
 field("link_loss", double, "link.loss", "Share of the frames lost on the way there")
 
--- WINACK, and what a WIN piggybacks.
+-- WINACK, and feedback piggybacked on a WIN.
 field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
 field("window_ack_flow", uint8, "window.ack.flow", "Flow of the receiver's")
 field("window_ack_next", uint32, "window.ack.next", "First symbol not delivered or skipped")
@@ -341,7 +340,7 @@ corridor.experts = {
 
 -- ---- reading -----------------------------------------------------------------------------------
 
--- A cursor over tvb[at, stop) that never passes the end: `take` gives nil instead.
+-- A cursor over tvb[at, stop) that never passes the end: `take` returns nil instead.
 local function cursor(tvb, at, stop)
   return { tvb = tvb, at = at, stop = math.min(stop, tvb:len()) }
 end
@@ -352,7 +351,7 @@ end
 
 local function take(c, len)
   if len <= 0 or left(c) < len then
-    -- What would come next is not where it seems to be.
+    -- The position of anything that follows is unknown.
     c.stop = c.at
     return nil
   end
@@ -361,13 +360,13 @@ local function take(c, len)
   return range
 end
 
--- The number in a range, which newer versions of Lua must not take for a fraction.
+-- The number in a range, as an integer also in newer versions of Lua.
 local function uint(range)
   return math.floor(range:uint())
 end
 
--- Adds the next `len` bytes as a field; returns the number, or the range of a long field, or nil
--- at the end of the frame.
+-- Adds the next `len` bytes as a field; returns the number, or the range of a long field, or nil at
+-- the end of the frame.
 local function add(c, tree, key, len)
   local range = take(c, len)
   if range == nil then
@@ -380,7 +379,7 @@ local function add(c, tree, key, len)
   return range
 end
 
--- The same for a ratio of 16 bits.
+-- The same for a 16-bit ratio.
 local function add_ratio(c, tree, key)
   local range = take(c, 2)
   if range == nil then
@@ -391,7 +390,7 @@ local function add_ratio(c, tree, key)
   return ratio
 end
 
--- A subtree that ends where the cursor is when the second value is called.
+-- A subtree that ends at the cursor's position when the second return value is called.
 local function subtree(c, tree, key)
   local from = c.at
   if left(c) == 0 then
@@ -415,7 +414,7 @@ local function bits_set(range)
   return count
 end
 
--- Coefficients that are not zero in a packed vector of `count` of them.
+-- The number of non-zero coefficients in a packed vector of `count` coefficients.
 local function nonzero(range, bits, count)
   if bits == 1 then
     return bits_set(range)
@@ -451,7 +450,7 @@ local function malformed(state, what)
   say(state, "[malformed: " .. what .. "]")
 end
 
--- Bytes that ran out are the capture's fault where it kept a part of the frame only.
+-- Missing bytes are not the frame's fault if the capture has only a part of it.
 local function ran_out(state, what)
   if state.truncated then
     say(state, "[captured in part]")
@@ -472,15 +471,15 @@ local function ip_dissector(range)
   return nil
 end
 
--- Of sessions: the newest symbol, the last segments of TCP by where they are remembered, and what
--- became of each difference, by symbol and in order.
+-- Per session: the newest symbol, the last TCP segments by their place, and what each difference
+-- expanded to, by symbol and in order.
 local flows = {}
 
 function corridor.init()
   flows = {}
 end
 
--- The number of `len` bytes behind the first `at`, and back.
+-- The number in the `len` bytes after the first `at`, and the reverse.
 local function number_at(text, at, len)
   local number = 0
   for byte = at + 1, at + len do
@@ -523,7 +522,7 @@ local function place_of(packet, ip)
   return xor(hash % 256, math.floor(hash / 0x10000) % 256)
 end
 
--- A segment that goes as it is, in order: what comes may differ from it.
+-- A segment sent verbatim, in order: later segments may be differences to it.
 local function note_segment(flow, packet)
   local ip, protocol
   if #packet >= 20 and packet:byte(1) == 0x45 and number_at(packet, 6, 2) % 0x4000 == 0 then
@@ -605,7 +604,7 @@ local function add_groups(c, tree, key)
   return nil
 end
 
--- Fields behind the mask, in their order; a length of 0: in groups.
+-- Fields after the mask, in order; length 0 means groups of seven bits.
 local DIFFERENCES = { { "sequence", 4 }, { "ack", 4 }, { "window", 2 }, { "flags", 1 },
   { "ident", 2 }, { "stamp", 0 }, { "echo", 0 }, { "class", 1 } }
 
@@ -641,7 +640,7 @@ local function dissect_difference_fields(c, tree)
   return d
 end
 
--- What a difference becomes is found out when its symbol is first seen, and kept.
+-- A difference is expanded when its symbol is first seen, and the result is kept.
 local function difference_made_whole(state, d, payload)
   if state.flow ~= nil then
     local last = state.flow.places[d.place]
@@ -681,8 +680,8 @@ local function dissect_difference(state, range, tree)
   state.packets[#state.packets + 1] = made:range()
 end
 
--- Before the packets of a source symbol are read: new ones have to come one after the other for
--- anything to be known of the segments before.
+-- Called before the packets of a source symbol are read: earlier segments are known only as long as
+-- new symbols follow each other without gaps.
 local function open_symbol(state, id)
   local key = state.session
   local flow = flows[key] or { places = {}, symbols = {} }
@@ -698,11 +697,11 @@ local function open_symbol(state, id)
   end
 end
 
--- Packets behind their lengths, until a length is zero or the symbol ends.
+-- Packets, each after its length, until a length is zero or the symbol ends.
 local function dissect_packets(state, c, tree)
   local packets = 0
   while left(c) > 2 do
-    -- The highest bits say whether it may overtake others, and whether it is a difference.
+    -- The highest bits say whether the packet may overtake others, and whether it is a difference.
     local word = uint(c.tvb:range(c.at, 2))
     local len = word % 0x4000
     if len == 0 then
@@ -733,14 +732,14 @@ local function dissect_packets(state, c, tree)
   return packets .. (packets == 1 and " packet" or " packets")
 end
 
--- Hands packets of the hosts to the dissector of IP, where they are such; the columns and
--- addresses of the line stay ours.
+-- Passes the hosts' packets to the IP dissectors, if they are IP packets; columns and addresses of
+-- the line stay those of the frame.
 local function hand_on(state, pinfo, root)
   local from, to = pinfo.src, pinfo.dst
   for _, range in ipairs(state.packets) do
     local ip = ip_dissector(range)
     if ip ~= nil then
-      -- A packet that its own dissector stumbles over must not take the frame around it along.
+      -- An error in the packet's dissector must not affect the frame around it.
       pcall(function()
         ip:call(range:tvb(), pinfo, root)
       end)
@@ -751,7 +750,7 @@ end
 
 -- ---- bodies ------------------------------------------------------------------------------------
 
--- The words for a block, or nil when the frame ends before or says what cannot be.
+-- The description of a block, or nil if the frame ends early or is invalid.
 local function dissect_ack_block(c, tree)
   local block = add(c, tree, "ack_block", 2)
   local range = take(c, 2)
@@ -841,7 +840,7 @@ local function dissect_ack(state, c)
   return true
 end
 
--- A coding vector in full. Returns whether what follows is the symbol.
+-- A full coding vector. Returns whether the symbol follows.
 local function dissect_vector(state, c, count)
   local bits = state.field_bits
   if FIELDS[bits] == nil then
@@ -860,7 +859,7 @@ local function dissect_vector(state, c, count)
   return true
 end
 
--- The run of an encoder, of which the highest bits were read before.
+-- An encoder's run, whose highest bits were read before.
 local function add_run(c, tree, high)
   local low = take(c, 1)
   if low ~= nil then
@@ -869,7 +868,7 @@ local function add_run(c, tree, high)
   return low
 end
 
--- What the symbol is; nil when it cannot be told, or where it begins.
+-- The kind of the symbol; nil if it, or the symbol's position, is unknown.
 local function dissect_form(state, c, form, number, run)
   if form % 3 == 0 then
     return "seq " .. number .. (form == 3 and " tagged" or "")
@@ -888,7 +887,7 @@ local function dissect_form(state, c, form, number, run)
   return nil
 end
 
--- What became of it at the station that it was for.
+-- What happened at the station to which it was addressed.
 local function fate_words(state)
   local hearer = state.addressed
   if hearer == nil or hearer.fate == HEARD then
@@ -914,7 +913,7 @@ local function dissect_enc(state, c)
   local run = 0
   tree:add(F.form, range)
   if form == 2 then
-    -- The highest bits of the run stand before the count.
+    -- The highest bits of the run precede the count.
     run, number = math.floor(number / 0x800), number % 0x800
     tree:add(F.recoded_count, range)
   else
@@ -942,7 +941,7 @@ local function dissect_enc(state, c)
   end
 end
 
--- Bits set among the first `count` of a bitmap.
+-- Number of bits set among the first `count` of a bitmap.
 local function bits_set_before(range, count)
   local found = 0
   for at = 0, math.min(range:len() * 8, count) - 1 do
@@ -983,7 +982,7 @@ local function dissect_link_feedback(state, c)
   return true
 end
 
--- Returns the words, or nil and what is wrong.
+-- Returns the description, or nil and the error.
 local function dissect_window_ack_fields(c, tree)
   add(c, tree, "window_ack_flow", 1)
   local first = add(c, tree, "window_ack_next", 4)
@@ -1050,7 +1049,7 @@ local function dissect_window_ack(state, c)
   return true
 end
 
--- What the symbol is; nil when it cannot be told.
+-- The kind of the symbol; nil if unknown.
 local function dissect_window_form(state, c, form, lanes_log, number)
   local tree = state.tree
   if form > 1 and (lanes_log == 0 or lanes_log > LANES_LOG_MAX) then
@@ -1074,7 +1073,7 @@ local function dissect_window_form(state, c, form, lanes_log, number)
   end
   tree:add(F.window_first, word)
   tree:add(F.window_serial, word)
-  -- Ids are told by their lowest 20 bits.
+  -- Ids are given by their lowest 20 bits.
   local first = math.floor(id / 2 ^ 12)
   local last = (first + (number - 1) * lanes) % 2 ^ 20
   generated(tree, "window_last", math.floor(last))
@@ -1232,7 +1231,7 @@ local function dissect_hello(state, c)
     end
     say(state, said)
   end
-  -- Stations of before say nothing of it.
+  -- Older stations do not send these fields.
   if left(c) >= 4 then
     add(c, tree, "told_feedback", 2)
     add(c, tree, "told_hello", 2)
@@ -1282,7 +1281,7 @@ local function dissect_relayed(state, c)
     .. (to == 0 and "all" or "station " .. to))
 end
 
--- What was cut is not put together again: its parts are in several frames.
+-- Parts are not reassembled, since they are in several frames.
 local function dissect_part(state, c)
   local tree = state.tree
   local whole = add(c, tree, "part_whole", 2)
@@ -1306,7 +1305,7 @@ local BODIES = { dissect_enc, dissect_ack, dissect_report, dissect_hello, dissec
   dissect_token, dissect_token, function() end, dissect_goodbye_heard, dissect_relayed,
   dissect_part }
 
--- Where the body of a chunk begins and ends that another one follows.
+-- Reads the length of a chunk that is followed by another: returns where its body ends.
 local function add_length(c, tree)
   local from = c.at
   local high = take(c, 1)
@@ -1322,7 +1321,7 @@ local function add_length(c, tree)
   return c.at + length
 end
 
--- Reads a chunk; what it says, and whether another one follows that can be read.
+-- Reads a chunk; returns its kind, and whether another one follows that can be read.
 local function dissect_chunk(state, c)
   local frame, from, first = state.tree, c.at, take(c, 1)
   if first == nil then
@@ -1360,7 +1359,7 @@ local function dissect_chunk(state, c)
   return KINDS[kind], followed
 end
 
--- The last chunk gives the frame its name; what rides along is said behind it.
+-- The last chunk names the frame; piggybacked ones are listed after it.
 local function dissect_chunks(state, c)
   local words, name = state.info, nil
   local riding = {}
@@ -1377,7 +1376,7 @@ local function dissect_chunks(state, c)
       malformed(state, "more than " .. CHUNKS_MAX .. " chunks")
     end
   end
-  -- Of a greeting the station comes first, of a symbol what it is.
+  -- Of a greeting the station comes first, of a symbol its kind.
   local is_symbol = name == "ENC" or name == "WIN" or name == "PART"
   local all = {}
   for _, list in ipairs(is_symbol and { state.info, riding, words } or { words, state.info, riding }) do
@@ -1391,7 +1390,7 @@ end
 
 -- ---- the frame ---------------------------------------------------------------------------------
 
--- Whether what begins at `at` can be a frame.
+-- Whether the bytes at `at` can be a frame.
 local function is_frame(tvb, at, reported)
   if reported - at < HEADER_LEN + TAG_LEN or tvb:len() <= at then
     return false
@@ -1485,7 +1484,7 @@ local function dissect_frame(state, tvb, at)
   if counter == nil then
     return ran_out(state, "header")
   end
-  -- The tag is the frame's end; a capture in part may lack it, or a piece of it.
+  -- The tag ends the frame; a partial capture may lack it, or a part of it.
   local tag_at = state.reported - TAG_LEN
   c.stop = math.min(tvb:len(), tag_at)
   if state.is_greeting then
@@ -1551,7 +1550,7 @@ local function dissect_reach(state, c, tree, to)
   return reach, heard
 end
 
--- Returns where the frame begins; nil if this is no capture header, or not all of it.
+-- Returns where the frame begins; nil if this is not a complete capture header.
 local function dissect_capture(state, tvb)
   if tvb:len() < CAPTURE_FIXED_LEN then
     return nil
@@ -1588,7 +1587,7 @@ local function dissect_capture(state, tvb)
   return length
 end
 
--- ---- entrance ----------------------------------------------------------------------------------
+-- ---- entry points ------------------------------------------------------------------------------
 
 function corridor.dissector(tvb, pinfo, root)
   local reported = tvb:reported_len()
@@ -1603,7 +1602,7 @@ function corridor.dissector(tvb, pinfo, root)
     unsealed = false,
     field_bits = 0,
     block_size = 0,
-    -- Words for the Info column, and packets for other dissectors.
+    -- Texts for the Info column, and packets for other dissectors.
     info = {},
     packets = {},
   }

@@ -1,5 +1,4 @@
-//! What a medium is told before it starts. Plain data; [`MediumConfig::check`] finds what cannot
-//! be.
+//! Configuration of a medium, as plain data; [`MediumConfig::check`] finds invalid values.
 
 use core::time::Duration;
 
@@ -34,28 +33,29 @@ pub struct Link {
     pub retry_limit: u32,
 }
 
-/// A medium: its stations, its links, its timing and its luck.
+/// A medium: its stations, links, timing and random seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediumConfig {
     /// Who shares a channel with whom.
     pub mode: Duplex,
     /// PHY rate in bit/s, 1 or more.
     pub rate_bps: u64,
-    /// Airtime of every frame besides its own bits (preamble, spacing, acknowledgement), at most
+    /// Airtime of every frame besides its own bits (preamble, spacing, acknowledgment), at most
     /// [`MAX_SPAN`].
     pub overhead: Duration,
     /// Delay between the end of the airtime and the delivery, at most [`MAX_SPAN`].
     pub propagation: Duration,
-    /// What comes on top of that, on each link by itself. Frames stay in order: one that is held
-    /// up holds up those behind it.
+    /// Additional random delay, on each link independently. Frames stay in order: a delayed frame
+    /// delays those behind it.
     pub jitter: Jitter,
     /// Most frames of one station in the medium, waiting or on the air, 1 to [`MAX_QUEUE_FRAMES`].
     ///
-    /// With 1, a station can offer its next frame only once the last one is through, so a driver in
-    /// real time, which is always a little late, leaves gaps on the air; 2 or more closes them.
+    /// With 1, a station can offer its next frame only after the previous one has left, so a driver
+    /// in real time, which is always a little late, leaves the channel idle in between; 2 or more
+    /// avoid this.
     pub queue_frames: usize,
-    /// A full queue is no obstacle to the station, as behind a switch or a modem: it always has
-    /// room, and what finds the queue full is dropped.
+    /// Whether a full queue drops frames instead of pushing back, as behind a switch or a modem:
+    /// the station always has room, and frames that find the queue full are dropped.
     pub drops_when_full: bool,
     /// Number of stations, 1 to [`MAX_STATIONS`].
     pub stations: usize,

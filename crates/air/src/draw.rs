@@ -1,5 +1,5 @@
-//! Numbers that links draw from their streams: the same on every machine, since `libm` computes
-//! them and not the machine's own library.
+//! Random numbers for links, the same on every machine: computed with `libm`, not with the
+//! machine's own library.
 
 use core::time::Duration;
 
@@ -11,8 +11,8 @@ pub(crate) fn unit(stream: &mut Stream) -> f64 {
     (f64::from(stream.next_u32()) + 1.0) / (1_u64 << 32) as f64
 }
 
-/// An integer below `count`, which is 1 or more. The high half of the product is uniform but for a
-/// bias of `count` / 2^64.
+/// An integer below `count`, which is 1 or more. The high half of the product is uniform except for
+/// a bias of `count` / 2^64.
 pub(crate) fn below(stream: &mut Stream, count: usize) -> usize {
     ((u128::from(stream.next_u64()) * count as u128) >> 64) as usize
 }

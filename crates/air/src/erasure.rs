@@ -1,7 +1,7 @@
-//! Erasure processes: when a link does not carry a transmission.
+//! Erasure processes: which transmissions a link loses.
 //!
-//! [`ErasureConfig`] is what a link is told; the process itself is private, takes its numbers from
-//! the link's own random stream, and decides transmission by transmission.
+//! [`ErasureConfig`] describes the process of a link; the process itself is private, draws from the
+//! link's own random stream, and decides for each transmission.
 
 use corridor_base::Stream;
 use corridor_base::rand::Rng;
@@ -9,7 +9,7 @@ use corridor_base::rand::Rng;
 use crate::error::ErasureError;
 use crate::trace::LossTrace;
 
-/// Bits of a draw that are compared with a ratio: as many as a float's mantissa holds.
+/// Bits of a draw that are compared with a ratio: the size of a float's mantissa.
 const DRAW_BITS: u32 = 53;
 
 /// How a link loses transmissions.
@@ -25,7 +25,7 @@ pub enum ErasureConfig {
     },
     /// Losses in bursts.
     GilbertElliott(GilbertElliott),
-    /// What was lost once is lost again.
+    /// Losses replayed from a trace.
     Trace(LossTrace),
 }
 
@@ -62,11 +62,12 @@ impl From<f64> for ErasureConfig {
     }
 }
 
-/// A channel that is good or bad, and changes from one transmission to the next as a Markov chain
-/// does (E. N. Gilbert, Bell System Technical Journal 39, 1960; E. O. Elliott, ibid. 42, 1963).
+/// A channel that is either good or bad and changes state between transmissions as a Markov chain
+/// (E. N. Gilbert, Bell System Technical Journal 39, 1960; E. O. Elliott, ibid. 42, 1963).
 ///
-/// It is told its means, and not the chain's transitions. With loss ratios `g` in the good and `b`
-/// in the bad state, a mean loss ratio `e` and a mean stay of `L` transmissions in the bad state:
+/// It is parameterised by means rather than by the chain's transition probabilities. With loss
+/// ratios `g` in the good and `b` in the bad state, a mean loss ratio `e` and a mean stay of `L`
+/// transmissions in the bad state:
 ///
 /// - share of the bad state: `s = (e - g) / (b - g)`, from `e = s b + (1 - s) g`;
 /// - from bad to good: `r = 1 / L`, since a stay is geometric;
@@ -74,7 +75,7 @@ impl From<f64> for ErasureConfig {
 ///
 /// With `g = 0` and `b = 1` (Gilbert's simplest channel, [`GilbertElliott::simple`]) a stay in the
 /// bad state is a burst of losses, so `L` is their mean length; independent losses of the same
-/// ratio would have bursts of `1 / (1 - e)`. The first state is drawn by its share.
+/// ratio would have bursts of `1 / (1 - e)`. The initial state is drawn according to its share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Mean share of transmissions lost, `good_loss_ratio` or more and below `bad_loss_ratio`.
@@ -94,19 +95,19 @@ impl GilbertElliott {
         GilbertElliott { loss_ratio, burst_packets, good_loss_ratio: 0.0, bad_loss_ratio: 1.0 }
     }
 
-    /// The chain: share of the bad state, and the probabilities to become bad and to become good.
+    /// The chain: share of the bad state, and the probabilities of changing to bad and to good.
     fn transitions(&self) -> Result<[f64; 3], ErasureError> {
         let GilbertElliott { loss_ratio, burst_packets, good_loss_ratio, bad_loss_ratio } = *self;
         check_ratio("bad_loss_ratio", bad_loss_ratio, 0.0, 1.0)?;
         check_ratio("good_loss_ratio", good_loss_ratio, 0.0, bad_loss_ratio)?;
         check_ratio("loss_ratio", loss_ratio, good_loss_ratio, bad_loss_ratio)?;
         if loss_ratio == bad_loss_ratio {
-            // Always bad: there is nothing that a mean length of bursts could mean.
+            // Always bad: a mean burst length has no meaning.
             return Err(ErasureError::AlwaysBad { given: loss_ratio });
         }
         let share = (loss_ratio - good_loss_ratio) / (bad_loss_ratio - good_loss_ratio);
         let least = (share / (1.0 - share)).max(1.0);
-        // Written so that NaN is out of range too.
+        // The comparison also rejects NaN.
         if !(burst_packets >= least && burst_packets.is_finite()) {
             return Err(ErasureError::BurstPackets { given: burst_packets, least });
         }
@@ -116,14 +117,14 @@ impl GilbertElliott {
 }
 
 fn check_ratio(field: &'static str, given: f64, least: f64, most: f64) -> Result<(), ErasureError> {
-    // Written so that NaN is out of range too.
+    // The comparison also rejects NaN.
     match (least..=most).contains(&given) {
         true => Ok(()),
         false => Err(ErasureError::Ratio { field, given, least, most }),
     }
 }
 
-/// Decides, transmission by transmission, what a link loses. The state is one link's own.
+/// Decides for each transmission whether a link loses it. Each link has its own state.
 #[derive(Clone, Debug)]
 pub(crate) enum Erasure {
     Bernoulli { lost: Chance },
@@ -131,7 +132,7 @@ pub(crate) enum Erasure {
     Trace { trace: LossTrace, run: usize, left: u32 },
 }
 
-/// A Gilbert-Elliott channel at work.
+/// A running Gilbert-Elliott channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
     is_bad: bool,
@@ -161,7 +162,7 @@ impl Chance {
 }
 
 impl Erasure {
-    /// The process at its beginning; a first state, if there is one, is drawn from `stream`.
+    /// The process at its start; the initial state, if there is one, is drawn from `stream`.
     ///
     /// # Errors
     /// See [`ErasureConfig::check`].
@@ -187,7 +188,7 @@ impl Erasure {
 
     /// Whether the link loses its next transmission.
     ///
-    /// Takes the same count of numbers from `stream` for each transmission whatever the ratios, so
+    /// Draws the same number of values from `stream` for each transmission whatever the ratios, so
     /// that runs with different ratios are paired.
     pub(crate) fn draw(&mut self, stream: &mut Stream) -> bool {
         match self {
@@ -199,7 +200,7 @@ impl Erasure {
                     *left = trace.run(*run);
                 }
                 *left -= 1;
-                // Runs alternate, and the first one is of transmissions carried.
+                // Runs alternate, and the first one is of transmissions that are carried.
                 *run % 2 == 1
             }
         }

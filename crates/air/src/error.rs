@@ -1,10 +1,10 @@
-//! What can be wrong: a configuration, or the moment of an offer.
+//! Errors: invalid configurations, and frames offered when there is no room.
 
 use core::time::Duration;
 
 use crate::limits::*;
 
-/// A configuration that cannot be: which field, what was given, what is expected.
+/// An invalid configuration: which field, what was given, what is expected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum AirError {
     /// No stations, or too many.
@@ -13,31 +13,31 @@ pub enum AirError {
         /// Number of stations given.
         given: usize,
     },
-    /// No PHY rate: a frame would never end.
+    /// A PHY rate of zero: a frame would never end.
     #[error("rate_bps is {given}, expected 1 or more")]
     Rate {
         /// Rate given, in bit/s.
         given: u64,
     },
-    /// Queues that hold nothing, or too much.
+    /// Queues that are too short or too long.
     #[error("queue_frames is {given}, expected 1 to {MAX_QUEUE_FRAMES}")]
     QueueFrames {
         /// Queue length given, in frames.
         given: usize,
     },
-    /// An overhead that is probably in a wrong unit.
+    /// An overhead so long that its unit is probably wrong.
     #[error("overhead is {given:?}, expected at most {MAX_SPAN:?}")]
     Overhead {
         /// Overhead given.
         given: Duration,
     },
-    /// A propagation delay that is probably in a wrong unit.
+    /// A propagation delay so long that its unit is probably wrong.
     #[error("propagation is {given:?}, expected at most {MAX_SPAN:?}")]
     Propagation {
         /// Delay given.
         given: Duration,
     },
-    /// A jitter that is probably in a wrong unit.
+    /// A jitter so long that its unit is probably wrong.
     #[error("jitter is {given:?}, expected at most {MAX_SPAN:?}")]
     Jitter {
         /// Mean or upper end given.
@@ -71,7 +71,7 @@ pub enum AirError {
         /// Station given at both ends.
         given: usize,
     },
-    /// An erasure process that cannot be.
+    /// An invalid erasure process.
     #[error("links[{index}].{source} ({from} to {to})")]
     Erasure {
         /// Place of the link in the list.
@@ -93,19 +93,19 @@ pub enum AirError {
     },
 }
 
-/// An erasure process that cannot be: which field, what was given, what is expected.
+/// An invalid erasure process: which field, what was given, what is expected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ErasureError {
-    /// A ratio that is no probability, or not between the others.
+    /// A ratio that is not a probability, or not between the others.
     #[error("{field} is {given}, expected {least} to {most}")]
     Ratio {
         /// Which ratio.
         field: &'static str,
         /// Ratio given.
         given: f64,
-        /// Least ratio that can be.
+        /// Smallest valid ratio.
         least: f64,
-        /// Greatest ratio that can be.
+        /// Largest valid ratio.
         most: f64,
     },
     /// A channel that never becomes good.
@@ -114,87 +114,87 @@ pub enum ErasureError {
         /// Ratio given.
         given: f64,
     },
-    /// Bursts too short for the share of the bad state, or no number.
+    /// Bursts too short for the share of the bad state, or not a number.
     #[error("burst_packets is {given}, expected {least} or more")]
     BurstPackets {
         /// Mean length given, in packets.
         given: f64,
-        /// Least mean length that can be.
+        /// Smallest valid mean length.
         least: f64,
     },
-    /// A trace with something else in it.
+    /// A trace with an invalid character.
     #[error("trace has byte {given:#04x} at offset {offset}, expected 0, 1 and white space")]
     TraceByte {
-        /// Where.
+        /// Position of the character.
         offset: usize,
-        /// What.
+        /// The character.
         given: u8,
     },
-    /// A trace of nothing.
+    /// An empty trace.
     #[error("trace has 0 packets, expected 1 or more")]
     TraceEmpty,
-    /// A trace too long to be kept.
+    /// A trace that is too long.
     #[error("trace has more runs than {MAX_TRACE_RUNS}, expected at most that")]
     TraceRuns,
 }
 
-/// A pipe that cannot be: which field, what was given, what is expected.
+/// An invalid pipe: which field, what was given, what is expected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipeError {
-    /// A rate that cannot be, or outages.
+    /// An invalid rate, or invalid outages.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// A policer that lets nothing pass.
+    /// A policer that passes nothing.
     #[error("policer.rate_bps is {given}, expected 1 or more")]
     PolicerRate {
         /// Rate given, in bit/s.
         given: u64,
     },
-    /// A bucket that holds nothing, or too much.
+    /// A token bucket that is too small or too large.
     #[error("policer.burst_bytes is {given}, expected 1 to {MAX_BURST_BYTES}")]
     PolicerBurst {
         /// Bytes given.
         given: u64,
     },
-    /// A jitter that is probably in a wrong unit.
+    /// A jitter so long that its unit is probably wrong.
     #[error("jitter is {given:?}, expected at most {MAX_SPAN:?}")]
     Jitter {
         /// The longest of the times given.
         given: Duration,
     },
-    /// A delay that is probably in a wrong unit.
+    /// A delay so long that its unit is probably wrong.
     #[error("delay is {given:?}, expected at most {MAX_SPAN:?}")]
     Delay {
         /// Delay given.
         given: Duration,
     },
-    /// A queue that holds nothing, or too much.
+    /// A queue that is too short or too long.
     #[error("queue_packets is {given}, expected 1 to {MAX_QUEUE_PACKETS}")]
     QueuePackets {
         /// Queue length given, in packets.
         given: usize,
     },
-    /// A queue that holds nothing, or too much.
+    /// A queue that is too short or too long.
     #[error("queue_bytes is {given}, expected 1 to {MAX_QUEUE_BYTES}")]
     QueueBytes {
         /// Queue length given, in bytes.
         given: u64,
     },
-    /// A queue in which nothing may wait, or for too long.
+    /// A queue whose longest wait is zero or too long.
     #[error("queue_time is {given:?}, expected more than 0, at most {MAX_SPAN:?}")]
     QueueTime {
         /// Longest wait given.
         given: Duration,
     },
-    /// An erasure process that cannot be.
+    /// An invalid erasure process.
     #[error(transparent)]
     Erasure(#[from] ErasureError),
 }
 
-/// A rate that cannot be: which field, what was given, what is expected.
+/// An invalid rate: which field, what was given, what is expected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum RateError {
-    /// No rate: a packet would never end.
+    /// A rate of zero: a packet would never end.
     #[error("{field} is {given}, expected 1 or more")]
     Bps {
         /// Which rate.
@@ -202,25 +202,25 @@ pub enum RateError {
         /// Rate given, in bit/s.
         given: u64,
     },
-    /// Too few, or too many.
+    /// Too few or too many entries.
     #[error("{field} has {given} entries, expected {least} to {most}")]
     Count {
-        /// Of what.
+        /// Of which field.
         field: &'static str,
         /// How many were given.
         given: usize,
-        /// Least that can be.
+        /// Smallest valid number.
         least: usize,
-        /// Most that can be.
+        /// Largest valid number.
         most: usize,
     },
-    /// A list that does not say how it begins.
+    /// A list that does not begin at time zero.
     #[error("the first of steps is at {given:?}, expected 0 s")]
     FirstStep {
         /// Time given.
         given: Duration,
     },
-    /// Steps that go back.
+    /// Steps that are not in order of time.
     #[error("steps[{index}] is at {given:?}, expected later than {before:?}, the one before")]
     StepOrder {
         /// Place in the list.
@@ -230,7 +230,7 @@ pub enum RateError {
         /// Time of the one before.
         before: Duration,
     },
-    /// A list that begins again before it is over, or after too long.
+    /// A period that ends before the last step, or is too long.
     #[error("period is {given:?}, expected more than {least:?}, the last step, at most an hour")]
     Period {
         /// Time given.
@@ -266,10 +266,10 @@ pub enum RateError {
     },
 }
 
-/// A recorded rate that cannot be read.
+/// A recorded rate that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateTraceError {
-    /// Something else than a time, or one that goes back.
+    /// A line that is not a time, or a time before the previous one.
     #[error("line {line} is \"{given}\", expected milliseconds, {least} to {MAX_TRACE_MS}")]
     Line {
         /// Which line, from 1.
@@ -279,22 +279,22 @@ pub enum RateTraceError {
         /// The time in the line before.
         least: u32,
     },
-    /// A trace too long to be kept.
+    /// A trace that is too long.
     #[error("line {line} is one too many, expected at most {MAX_OPPORTUNITIES} opportunities")]
     TooLong {
         /// Which line, from 1.
         line: usize,
     },
-    /// A trace of nothing.
+    /// An empty trace.
     #[error("the trace has no lines, expected milliseconds, one a line")]
     Empty,
-    /// A trace that would begin again at once.
+    /// A trace whose length is zero.
     #[error("the last line is 0, expected the trace's length in milliseconds")]
     NoTime,
 }
 
-/// The frame or packet was not taken, and comes back: there was no room for it, see
-/// [`crate::Medium::has_room`] and [`crate::PipeConfig::queue`].
+/// There was no room for the frame or packet, which is returned; see [`crate::Medium::has_room`]
+/// and [`crate::PipeConfig::queue`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room in the queue")]
 pub struct QueueFull<F> {

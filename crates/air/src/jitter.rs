@@ -1,4 +1,4 @@
-//! Delays of a link that vary from packet to packet.
+//! Delays of a link that vary randomly from packet to packet.
 
 use core::time::Duration;
 
@@ -7,27 +7,27 @@ use corridor_base::Stream;
 use crate::draw;
 use crate::limits::MAX_SPAN;
 
-/// By how much the delay of a link varies from frame to frame.
+/// Random delay of each frame on a link, beyond the constant one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Jitter {
-    /// Not at all.
+    /// None.
     #[default]
     None,
-    /// By exponentially distributed times with this mean, at most [`MAX_SPAN`].
+    /// Exponentially distributed with this mean, at most [`MAX_SPAN`].
     Exponential(Duration),
-    /// By times that are uniform from zero to this, at most [`MAX_SPAN`].
+    /// Uniform from zero to this, at most [`MAX_SPAN`].
     Uniform(Duration),
-    /// By normally distributed times, of which those below zero are none.
+    /// Normally distributed; negative values count as zero.
     Normal {
-        /// Their mean before that, at most [`MAX_SPAN`].
+        /// Mean of the distribution, at most [`MAX_SPAN`].
         mean: Duration,
-        /// Their standard deviation before that, at most [`MAX_SPAN`].
+        /// Its standard deviation, at most [`MAX_SPAN`].
         deviation: Duration,
     },
 }
 
 impl Jitter {
-    /// The longest of the times that describe it.
+    /// The longest of the times that parameterise it.
     pub(crate) fn span(self) -> Duration {
         match self {
             Jitter::None => Duration::ZERO,
@@ -36,12 +36,12 @@ impl Jitter {
         }
     }
 
-    /// Whether it can be.
+    /// Whether its parameters are valid.
     pub(crate) fn is_in_range(self) -> bool {
         self.span() <= MAX_SPAN
     }
 
-    /// By how much the next frame is late. Nothing is drawn where nothing varies.
+    /// The jitter of the next frame. Draws nothing if there is no jitter.
     pub(crate) fn draw(self, stream: &mut Stream) -> Duration {
         match self {
             Jitter::None => Duration::ZERO,

@@ -1,44 +1,46 @@
-//! The links of Corridor's lab and simulator without I/O: a radio medium, point-to-point links.
+//! The links of Corridor's lab and simulator, without I/O: a radio medium and point-to-point links.
 //!
-//! [`Medium`] is what stations share; this page is about it. [`Pipe`] is a one-way link between two
-//! nodes, with a rate, a delay and a drop-tail queue, for networks of wires or of radios that do
-//! not disturb each other; its rate and its delay may vary ([`RateConfig`], [`OutageConfig`],
-//! [`PolicerConfig`], [`Jitter`]). [`Line`] is two of them between two stations, [`Links`] any
-//! number between any nodes. All lose what an [`ErasureConfig`] says: independently, in bursts
-//! ([`GilbertElliott`]), or as recorded ([`LossTrace`]).
+//! [`Medium`] is a channel that stations share; this page is about it. [`Pipe`] is a one-way link
+//! between two nodes, with a rate, a delay and a drop-tail queue, for wires or for radios that do
+//! not disturb each other; its rate and delay may vary ([`RateConfig`], [`OutageConfig`],
+//! [`PolicerConfig`], [`Jitter`]). [`Line`] is two pipes between two stations, [`Links`] any number
+//! of pipes between any nodes. All of them lose packets according to an [`ErasureConfig`]:
+//! independently, in bursts ([`GilbertElliott`]), or as recorded ([`LossTrace`]).
 //!
-//! The medium knows stations (numbered from 0) and opaque frames; what the frames mean is none of
-//! its business. Every frame takes airtime at the PHY rate, crosses each directed link of its
-//! sender with that link's own luck, and reaches every station that has a link from the sender,
-//! addressed or not: overhearing is the rule, not a mode.
+//! The medium knows stations, numbered from 0, and opaque frames. Every frame takes airtime at the
+//! PHY rate, is lost or not on each of its sender's directed links independently, and otherwise
+//! reaches the station at the end of that link, whether or not it is addressed to it: every station
+//! overhears.
 //!
-//! # The way of a frame
+//! # The path of a frame
 //!
 //! 1. [`Medium::offer`] puts it into its station's queue, which is finite.
 //! 2. *Access.* In [`Duplex::Half`] all stations share one channel; when it is idle, one of the
 //!    stations with a waiting frame is chosen, uniformly at random. In [`Duplex::Full`] every
 //!    station has a channel of its own.
-//! 3. *Airtime.* The head frame of that station occupies the channel for the overhead plus its
-//!    bits at the PHY rate ([`Medium::airtime`]).
+//! 3. *Airtime.* The head frame of that station occupies the channel for the overhead plus its bits
+//!    at the PHY rate ([`Medium::airtime`]).
 //! 4. *Erasure.* At the end of the airtime every link of the sender draws, each from a random
 //!    stream of its own: the `k`-th draw of a link belongs to the `k`-th transmission of its
 //!    sender. Two runs with different protocols see the same losses.
-//! 5. *Delivery.* Who heard it gets it from [`Medium::poll_delivery`] after the propagation delay.
+//! 5. *Delivery.* Stations that heard the frame get it from [`Medium::poll_delivery`] after the
+//!    propagation delay.
 //! 6. *Retry.* If the addressed station did not hear it and its link allows retransmissions, the
 //!    frame stays at the head of the queue and contends again. The sender learns this at no cost:
-//!    link-layer acknowledgements take airtime only as part of [`MediumConfig::overhead`].
+//!    link-layer acknowledgments take airtime only as part of [`MediumConfig::overhead`].
 //!
 //! What is not modelled: collisions, capture, and a station that misses a frame because it is
 //! sending when the frame arrives (possible only with a propagation delay).
 //!
 //! # Another MAC
 //!
-//! Access and retry, steps 2 and 6, are a MAC's matter, the rest is the radio's. A MAC of a
-//! standard comes in at two private functions of `medium.rs`: `contend` and `decide_access` choose
-//! who begins when (802.11 DCF: slots of backoff, with collisions when two reach zero together;
+//! Steps 2 and 6, access and retry, belong to the MAC, the others to the radio. A standard's MAC
+//! would replace two private functions of `medium.rs`: `contend` and `decide_access` choose who
+//! begins when (802.11 DCF: slots of backoff, with collisions when two reach zero together;
 //! 802.15.4: a bounded number of backoffs, then a channel access failure), and `retry_or_release`
-//! decides on the next attempt. Both are chosen by [`Duplex`] today. Such a MAC needs a number of
-//! attempts in each queued frame, which is there, and a stream of its own, keyed like `"access"`.
+//! decides on the next attempt. Both depend on [`Duplex`] today. Such a MAC needs the number of
+//! attempts of each queued frame, which is there, and a random stream of its own, keyed like
+//! `"access"`.
 //!
 //! # Driving it
 //!
@@ -46,15 +48,15 @@
 //! The driver calls [`Medium::handle_timeout`] when [`Medium::poll_timeout`] says so, then drains
 //! [`Medium::poll_delivery`] and offers new frames, until `poll_timeout` lies in the future.
 //!
-//! A late driver does not slow the medium: everything happens at its own virtual time, in order, as
-//! soon as the driver says that time has passed. A transmission begins at the virtual end of the
-//! one before, and never before its frame was offered.
+//! A late driver does not slow the medium down: everything happens at its own virtual time, in
+//! order, as soon as the driver says that this time has passed. A transmission begins at the
+//! virtual end of the one before, and never before its frame was offered.
 //!
-//! At one instant, transmissions end and deliveries are handed out first, and access is decided by
-//! the next call to [`Medium::handle_timeout`] (at that instant or later). So a station that
-//! answers a frame, or refills its queue, at the very instant the channel becomes idle contends
-//! with everyone else, and the order in which the driver visits its stations gives nobody an
-//! advantage. A driver with other timers at that instant serves those before the medium's.
+//! At one instant, transmissions end and deliveries are handed out first; the next call to
+//! [`Medium::handle_timeout`], at that instant or later, decides access. So a station that answers
+//! a frame, or refills its queue, at the very instant the channel becomes idle contends with all
+//! others, and the order in which the driver visits its stations favours none of them. A driver
+//! with other timers at that instant serves those before the medium's.
 //!
 //! ```
 //! use core::time::Duration;

@@ -1,4 +1,4 @@
-//! What configurations may ask for at most.
+//! Upper limits of configuration values.
 
 use core::time::Duration;
 
@@ -8,10 +8,11 @@ pub const MAX_STATIONS: usize = 1024;
 /// Longest queue of a station, in frames.
 pub const MAX_QUEUE_FRAMES: usize = 65_536;
 
-/// Longest overhead of a frame and longest propagation delay. Beyond a minute it is a wrong unit.
+/// Longest overhead of a frame and longest propagation delay. More than a minute is probably a
+/// wrong unit.
 pub const MAX_SPAN: Duration = Duration::from_secs(60);
 
-/// Most opportunities of a trace, after reading.
+/// Most opportunities of a trace, after parsing.
 pub const MAX_OPPORTUNITIES: usize = 1 << 22;
 
 /// Longest trace in milliseconds: a day.
@@ -23,8 +24,8 @@ pub const MAX_QUEUE_PACKETS: usize = 65_536;
 /// Longest queue of a pipe, in bytes.
 pub const MAX_QUEUE_BYTES: u64 = 1 << 32;
 
-/// Most bytes of a bucket.
+/// Largest token bucket, bytes.
 pub const MAX_BURST_BYTES: u64 = 1 << 32;
 
-/// Most runs of a trace, after reading.
+/// Most runs of a trace, after parsing.
 pub const MAX_TRACE_RUNS: usize = 1 << 22;

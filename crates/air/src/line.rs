@@ -1,10 +1,10 @@
-//! A path between two stations that nobody shares: a [`Pipe`] each way, driven as a
-//! [`Medium`](crate::Medium) is.
+//! A path between two stations without other traffic: a [`Pipe`] each way, driven like a
+//! [`Medium`](crate::Medium).
 //!
-//! Nothing pushes a station back: a full queue, or a policer, drops what comes, as behind a modem
-//! or a switch. Only station 0 may be pushed back, for comparison: it then sends as somebody would
-//! who knew the line's rates and its policer. Lengths are those of IP: a driver whose frames lack
-//! headers of what is below them says how many bytes these are.
+//! There is no back-pressure: a full queue or a policer drops packets, as behind a modem or a
+//! switch. For comparison, station 0 alone may be pushed back: it then sends like a sender that
+//! knows the line's rates and its policer. Lengths are those of IP packets; a driver whose frames
+//! lack lower headers configures how many bytes these are.
 
 use std::collections::VecDeque;
 
@@ -16,29 +16,29 @@ use crate::medium::{Address, Carried, Delivery, Frame, MAX_DELIVERIES, Transmiss
 use crate::pipe::{Pipe, PipeConfig, PipeStats};
 use crate::stats::StationStats;
 
-/// A line: what is between stations 0 and 1.
+/// A line between stations 0 and 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineConfig {
     /// From station 0 to 1, and from 1 to 0.
     pub pipes: [PipeConfig; 2],
-    /// Bytes of each frame on the line beyond its own, at most 1,024.
+    /// Bytes of headers that each frame has on the line beyond its own, at most 1,024.
     pub header_bytes: u32,
-    /// Station 0 has room only when its frame would neither wait nor be policed.
+    /// Whether station 0 only has room when its frame would neither wait nor be policed.
     pub pushes_back: bool,
     /// Seed of the whole experiment.
     pub seed: u64,
     /// Which replication of the experiment.
     pub replication: u64,
-    /// Which draw of losses and jitter, with the same rates; see [`Pipe::drawn`].
+    /// Which of several draws of losses and jitter, with the same rates; see [`Pipe::drawn`].
     pub draw: u16,
 }
 
-/// Most bytes that a line adds to a frame.
+/// Most header bytes that a line adds to a frame.
 pub const MAX_HEADER_BYTES: u32 = 1_024;
 
 impl LineConfig {
-    /// The name of what varies from station `from` to the other: by both ends, as links' on a
-    /// medium.
+    /// The key of the random stream of the direction from station `from`: as on a medium, it names
+    /// both ends.
     pub fn key(&self, from: Station) -> StreamKey {
         StreamKey {
             seed: self.seed,
@@ -48,8 +48,8 @@ impl LineConfig {
         }
     }
 
-    /// Bits that can be sent from a station to the other from `from` to before `until`; see
-    /// [`PipeConfig::capacity_bits`].
+    /// Bits that can be sent from one station to the other between `from` and `until` (exclusive);
+    /// see [`PipeConfig::capacity_bits`].
     ///
     /// # Errors
     /// See [`PipeConfig::check`].
@@ -68,11 +68,11 @@ impl LineConfig {
 pub struct Line<F = Frame> {
     pipes: [Pipe<F>; 2],
     header_bytes: u32,
-    /// The latest time that the driver named.
+    /// The latest time that the driver gave.
     now: Time,
     received: [StationStats; 2],
     kept: Option<VecDeque<Transmission<F>>>,
-    /// Whether station 0 is pushed back at times, and since its last frame is.
+    /// Whether station 0 is pushed back at all, and whether it has been since its last frame.
     pushes_back: bool,
     is_pushed_back: bool,
 }
@@ -95,10 +95,10 @@ impl<F: Carried> Line<F> {
         })
     }
 
-    /// Sends a frame of station `from` at `now`. Whatever is dropped, the station does not see it.
+    /// Sends a frame of station `from` at `now`. The station does not learn of drops.
     ///
     /// # Errors
-    /// [`QueueFull`] where there is no such station.
+    /// [`QueueFull`] if there is no such station.
     pub fn offer<I: Into<F>>(
         &mut self,
         now: Time,
@@ -129,7 +129,7 @@ impl<F: Carried> Line<F> {
         Ok(())
     }
 
-    /// Whether a station can offer a frame: always, if there is such a station, and it is not
+    /// Whether a station can offer a frame: always, unless there is no such station or it is being
     /// pushed back.
     pub fn has_room(&self, station: Station) -> bool {
         station < self.pipes.len() && !(station == 0 && self.is_pushed_back)
@@ -146,19 +146,19 @@ impl<F: Carried> Line<F> {
         self.pipes.iter().filter_map(Pipe::poll_timeout).min()
     }
 
-    /// The station that was pushed back and has room again; each time once.
+    /// The station that was pushed back and has room again; reported once each time.
     pub fn poll_room(&mut self) -> Option<Station> {
         let has_room = self.is_pushed_back && self.pipes[0].room_at() <= self.now;
         self.is_pushed_back &= !has_room;
         has_room.then_some(0)
     }
 
-    /// Time has passed.
+    /// Advances the time.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
 
-    /// The next frame that has arrived by the latest time named to the line.
+    /// The next frame that has arrived by the latest time given to the line.
     pub fn poll_delivery(&mut self) -> Option<Delivery<F>> {
         let at = self.arrives_at().filter(|&at| at <= self.now)?;
         let from = usize::from(self.pipes[0].poll_timeout() != Some(at));
@@ -168,41 +168,41 @@ impl<F: Carried> Line<F> {
         Some(Delivery { at, from, to, addressed: true, frame })
     }
 
-    /// From here on, keeps every transmission for [`poll_transmission`](Self::poll_transmission).
+    /// From now on, keeps every transmission for [`poll_transmission`](Self::poll_transmission).
     pub fn keep_transmissions(&mut self) {
         self.kept.get_or_insert_default();
     }
 
-    /// The next frame that a queue has taken, in the order of their coming; what a full queue or a
-    /// policer drops is not among them.
+    /// The next frame that a queue has accepted, in order of arrival; frames dropped by a full
+    /// queue or a policer are not reported.
     pub fn poll_transmission(&mut self) -> Option<Transmission<F>> {
         self.kept.as_mut()?.pop_front()
     }
 
-    /// Counters of one station; all zero for no such station. A frame is counted when it is
-    /// offered, and what becomes of it then.
+    /// Counters of one station; all zero if there is no such station. A frame is counted when it is
+    /// offered, and so is its fate.
     pub fn stats(&self, station: Station) -> StationStats {
         let Some(pipe) = self.pipes.get(station) else { return StationStats::default() };
         let StationStats { received_frames, received_bytes, .. } = self.received[station];
         StationStats { received_frames, received_bytes, ..StationStats::of_pipe(pipe.stats()) }
     }
 
-    /// Counters of the pipe from a station; `None` for no such station.
+    /// Counters of the pipe from a station; `None` if there is no such station.
     pub fn pipe_stats(&self, from: Station) -> Option<&PipeStats> {
         self.pipes.get(from).map(Pipe::stats)
     }
 
-    /// The pipe from a station, to be asked for what it keeps.
+    /// The pipe from a station, for its statistics.
     pub fn pipe(&self, from: Station) -> Option<&Pipe<F>> {
         self.pipes.get(from)
     }
 
-    /// Lets the rates of both ways begin again; see [`Pipe::restart_rates`].
+    /// Restarts the rates of both directions; see [`Pipe::restart_rates`].
     pub fn restart_rates(&mut self, at: Time) {
         self.pipes.iter_mut().for_each(|pipe| pipe.restart_rates(at));
     }
 
-    /// From here on, keeps how long frames wait; see [`Pipe::keep_waits`].
+    /// From now on, records how long frames wait; see [`Pipe::keep_waits`].
     pub fn keep_waits(&mut self) {
         self.pipes.iter_mut().for_each(Pipe::keep_waits);
     }

@@ -1,4 +1,4 @@
-//! A directed link at work: its erasure process, its jitter, its random streams, its counters.
+//! The state of a directed link: its erasure process, jitter, random streams and counters.
 
 use corridor_base::{Stream, StreamKey, Time};
 
@@ -18,7 +18,7 @@ pub(crate) struct LinkState {
     stream: Stream,
     jitter: Jitter,
     jitter_stream: Stream,
-    /// When the last frame that was heard arrives: none overtakes it.
+    /// Arrival of the last frame that was heard: no later frame overtakes it.
     arrived_at: Time,
 }
 
@@ -27,8 +27,8 @@ impl LinkState {
         let key = StreamKey {
             seed: config.seed,
             replication: config.replication,
-            // Named by its ends and not by its place in the list: a link keeps its losses when
-            // another station, say a helper, joins the scenario.
+            // Keyed by its ends rather than by its index: a link keeps its losses when another
+            // station, such as a helper, joins the scenario.
             entity: (link.from as u64) << 32 | link.to as u64,
             purpose: "erasure",
         };
@@ -47,7 +47,7 @@ impl LinkState {
         })
     }
 
-    /// When a frame arrives that would arrive at `at` without jitter.
+    /// The arrival time of a frame that would arrive at `at` without jitter.
     pub(crate) fn arrival(&mut self, at: Time) -> Time {
         if self.jitter == Jitter::None {
             return at;

@@ -1,10 +1,10 @@
-//! Nodes joined by [`Pipe`]s in any shape, driven as a [`Line`](crate::Line) is: what a node offers
-//! for another crosses the pipes of its route one after the other, each at its own virtual time.
+//! Nodes joined by [`Pipe`]s in any topology, driven like a [`Line`](crate::Line): a packet crosses
+//! the pipes of its route one after the other, each at its own virtual time.
 //!
-//! Between nodes packets take the route with the fewest pipes, at each node over the pipe that
-//! comes first in the list, unless the configuration says another: as in the simulator. Pipes are
-//! named by their ends, so that they draw what the simulator's draw. Several routes may share a
-//! pipe, and its queue: nothing pushes a node back.
+//! As in the simulator, packets take the route with the fewest pipes, at each node over the pipe
+//! that comes first in the list, unless the configuration sets another route. Pipes are keyed by
+//! their ends, so they draw the same random numbers as the simulator's. Several routes may share a
+//! pipe and its queue; there is no back-pressure.
 
 use std::collections::VecDeque;
 
@@ -15,15 +15,15 @@ use crate::error::{PipeError, QueueFull};
 use crate::medium::{Carried, Delivery, MAX_DELIVERIES};
 use crate::pipe::{Pipe, PipeConfig, PipeStats};
 
-/// Nodes and what joins them.
+/// Nodes, and the pipes that join them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinksConfig {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// Pipes, and from which node to which they lead.
+    /// Pipes: from, to, and their properties.
     pub pipes: Vec<(Station, Station, PipeConfig)>,
-    /// Nodes that packets for the last of them pass, where that is not the route with the fewest
-    /// pipes. What leads over no pipe changes nothing.
+    /// Routes as lists of nodes, for packets to the last node of each, where these differ from the
+    /// route with the fewest pipes. A pair of nodes without a pipe has no effect.
     pub routes: Vec<Vec<Station>>,
     /// Seed of the whole experiment.
     pub seed: u64,
@@ -35,15 +35,15 @@ pub struct LinksConfig {
 #[derive(Debug)]
 pub struct Links<F> {
     pipes: Vec<Pipe<Letter<F>>>,
-    /// Where each pipe begins and ends.
+    /// Both ends of each pipe.
     ends: Vec<(Station, Station)>,
-    /// The next pipe on the way, by destination and node.
+    /// The next pipe, by destination and node.
     next: Vec<Vec<Option<usize>>>,
     arrived: VecDeque<Delivery<F>>,
     now: Time,
 }
 
-/// A packet, who sent it, and whom it is for.
+/// A packet, its sender and its destination.
 #[derive(Clone, Debug)]
 struct Letter<F> {
     from: Station,
@@ -78,7 +78,7 @@ impl<F: Carried> Links<F> {
         Ok(Links { pipes, ends, next, arrived: VecDeque::new(), now: Time::ZERO })
     }
 
-    /// Whether packets of one node reach another.
+    /// Whether there is a route from one node to another.
     pub fn leads(&self, from: Station, to: Station) -> bool {
         let mut at = from;
         for _ in 0..self.next.len() {
@@ -91,10 +91,10 @@ impl<F: Carried> Links<F> {
         false
     }
 
-    /// Sends a packet at `now`. Whatever is dropped, the sender does not see it.
+    /// Sends a packet at `now`. The sender does not learn of drops.
     ///
     /// # Errors
-    /// [`QueueFull`] where no route leads to that node.
+    /// [`QueueFull`] if there is no route to that node.
     pub fn offer<I: Into<F>>(
         &mut self,
         now: Time,
@@ -116,14 +116,14 @@ impl<F: Carried> Links<F> {
         }
     }
 
-    /// Time has passed: packets that have crossed a pipe enter the next one on their way.
+    /// Advances the time: packets that have crossed a pipe enter the next one on their route.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = self.now.max(now);
         while let Some((at, pipe)) = self.next_arrival().filter(|&(at, _)| at <= self.now) {
             let Some(letter) = self.pipes[pipe].poll_delivery(at) else { return };
             let node = self.ends[pipe].1;
             if node == letter.to {
-                // Who does not look for them loses the oldest.
+                // A driver that does not poll loses the oldest deliveries.
                 if self.arrived.len() >= MAX_DELIVERIES {
                     self.arrived.pop_front();
                 }
@@ -135,12 +135,12 @@ impl<F: Carried> Links<F> {
         }
     }
 
-    /// The next packet that has arrived where it was sent, by the latest time named.
+    /// The next packet that has arrived at its destination by the latest time given.
     pub fn poll_delivery(&mut self) -> Option<Delivery<F>> {
         self.arrived.pop_front()
     }
 
-    /// Lets all rates begin again; see [`Pipe::restart_rates`].
+    /// Restarts all rates; see [`Pipe::restart_rates`].
     pub fn restart_rates(&mut self, at: Time) {
         self.pipes.iter_mut().for_each(|pipe| pipe.restart_rates(at));
     }
@@ -157,7 +157,7 @@ impl<F: Carried> Links<F> {
 
     fn pass(&mut self, at: Time, pipe: usize, letter: Letter<F>) {
         let len_bytes = u32::try_from(letter.frame.len_bytes()).unwrap_or(u32::MAX);
-        // What it loses or refuses, it counts.
+        // The pipe counts what it loses or refuses.
         let _ = self.pipes[pipe].offer(at, len_bytes, letter);
     }
 
@@ -167,7 +167,8 @@ impl<F: Carried> Links<F> {
     }
 }
 
-/// Of each node the pipe that begins the shortest way to `to`; of several the first.
+/// For each node, the first pipe of the shortest route to `to`; among several, the first in the
+/// list.
 fn onward(nodes: usize, ends: &[(Station, Station)], to: Station) -> Vec<Option<usize>> {
     let mut distances = vec![usize::MAX; nodes];
     let mut reached = VecDeque::from([to]);

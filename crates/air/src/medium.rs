@@ -1,11 +1,11 @@
-//! The medium itself: queues, access, airtime, erasure, delivery, retry.
+//! The medium: queues, access, airtime, erasure, delivery, retry.
 //!
-//! The stages of the crate's overview, in this order: `offer`, `decide_access`, `begin`, `end`
+//! Follows the stages of the crate's overview in order: `offer`, `decide_access`, `begin`, `end`
 //! (erasure, delivery, retry), `poll_delivery`.
 //!
-//! There is little to schedule, so there is no general event queue. Only ends of transmissions are
-//! timed events, one per busy channel. Deliveries need no sorting, because transmissions end in
-//! order and the propagation delay is the same for all of them.
+//! There is too little to schedule for a general event queue: only ends of transmissions are timed
+//! events, one for each busy channel. Deliveries need no sorting, because transmissions end in
+//! order and have the same propagation delay.
 
 use core::cmp::Reverse;
 use core::ops::Range;
@@ -24,8 +24,8 @@ use crate::stats::{LinkStats, StationStats};
 /// The bytes of a frame, shared by all stations that hear it.
 pub type Frame = Arc<[u8]>;
 
-/// What a medium can carry: something with a length on the air, cheap to hand to every station that
-/// hears it.
+/// A frame type that a medium can carry: it has a length on the air, and is cheap to clone for
+/// every station that hears it.
 pub trait Carried: Clone {
     /// Bytes that it takes on the air.
     fn len_bytes(&self) -> usize;
@@ -37,8 +37,8 @@ impl Carried for Frame {
     }
 }
 
-/// Deliveries not yet polled, or still propagating, from which on no frame is taken: a driver that
-/// does not drain is pushed back instead of filling the memory.
+/// Once this many deliveries are not yet polled, or still propagating, no frame is accepted: a
+/// driver that does not drain is pushed back instead of filling the memory.
 pub const MAX_DELIVERIES: usize = 1 << 20;
 
 /// To whom a frame is addressed. Any station may hear it all the same.
@@ -65,8 +65,8 @@ pub struct Delivery<F = Frame> {
     pub frame: F,
 }
 
-/// A transmission that has ended, and what the air did to it: what a sniffer that hears everything
-/// would write down.
+/// A transmission that has ended, and its outcome: what a sniffer that hears everything would
+/// record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmission<F = Frame> {
     /// When its airtime began, overhead included.
@@ -85,7 +85,7 @@ pub struct Transmission<F = Frame> {
     pub frame: F,
 }
 
-/// A shared or private channel per station, links with erasures, and finite queues.
+/// A channel shared by all stations or one for each, links with erasures, and finite queues.
 ///
 /// See the crate's overview for what it models and how to drive it.
 #[derive(Debug)]
@@ -96,30 +96,31 @@ pub struct Medium<F = Frame> {
     propagation: Duration,
     queue_frames: usize,
     drops_when_full: bool,
-    /// The latest time that the driver named.
+    /// The latest time that the driver gave.
     now: Time,
     stations: Vec<StationState<F>>,
-    /// Sorted by (from, to): the links of one sender are neighbours.
+    /// Sorted by (from, to), so the links of one sender are adjacent.
     links: Vec<LinkState>,
     /// Ends of the transmissions on the air, by (time, sequence of their beginnings).
     ends: BinaryHeap<Reverse<End>>,
     /// Half duplex: stations with a waiting frame, without the one on the air, in no order.
     contenders: Vec<Station>,
-    /// Half duplex: since when the channel is idle with somebody waiting. Never later than `now`.
+    /// Half duplex: since when the channel has been idle with a frame waiting. Never later than
+    /// `now`.
     access_at: Option<Time>,
     access: Stream,
     sequence: u64,
     /// In order of `at`.
     deliveries: VecDeque<Delivery<F>>,
-    /// Stations with room that had none, each once, in order of their getting it.
+    /// Stations that had no room and now have some, each once, in the order of getting it.
     relieved: VecDeque<Station>,
-    /// Transmissions that have ended, if somebody wants to know.
+    /// Transmissions that have ended, if they are kept.
     ended: Option<VecDeque<Transmission<F>>>,
 }
 
 #[derive(Debug)]
 struct StationState<F> {
-    /// The head is on the air or next to be.
+    /// The head is on the air or goes next.
     queue: VecDeque<Queued<F>>,
     /// Links from this station, as a range of `Medium::links`.
     links: Range<usize>,
@@ -138,7 +139,7 @@ struct Queued<F> {
     frame: F,
 }
 
-/// End of a transmission. The field order is the order of events.
+/// End of a transmission. The order of the fields is the order of events.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct End {
     at: Time,
@@ -198,13 +199,13 @@ impl<F: Carried> Medium<F> {
     ///
     /// A `Vec<u8>` or `&[u8]` is copied once, when it is taken; an `Arc<[u8]>` is not.
     ///
-    /// Everything up to `now` happens first, so that deliveries may become available. Whatever
-    /// the driver offers at one instant, before its next [`Medium::handle_timeout`], contends
+    /// Handles everything up to `now` first, so deliveries may become available. Frames that the
+    /// driver offers at the same instant, before its next [`Medium::handle_timeout`], contend
     /// together.
     ///
     /// # Errors
     /// [`QueueFull`], with the frame in it, if there is no room at `now` (see
-    /// [`Medium::has_room`]). A station that the medium does not have has no room.
+    /// [`Medium::has_room`]), or no such station.
     pub fn offer<I: Into<F>>(
         &mut self,
         now: Time,
@@ -241,10 +242,10 @@ impl<F: Carried> Medium<F> {
         Ok(())
     }
 
-    /// Whether station `station` can offer a frame: its queue is not full, and the driver has not
-    /// left [`MAX_DELIVERIES`] deliveries lying.
+    /// Whether station `station` can offer a frame: its queue is not full, and there are fewer than
+    /// [`MAX_DELIVERIES`] deliveries that the driver has not polled.
     ///
-    /// As of the latest time named to the medium; room appears by [`Medium::handle_timeout`].
+    /// As of the latest time given to the medium; [`Medium::handle_timeout`] makes room.
     pub fn has_room(&self, station: Station) -> bool {
         self.deliveries.len() < MAX_DELIVERIES
             && self.ended.as_ref().is_none_or(|ended| ended.len() < MAX_DELIVERIES)
@@ -254,9 +255,10 @@ impl<F: Carried> Medium<F> {
                 .is_some_and(|s| self.drops_when_full || s.queue.len() < self.queue_frames)
     }
 
-    /// Frames of station `station` in the medium, waiting or on the air; 0 for no such station.
+    /// Frames of station `station` in the medium, waiting or on the air; 0 if there is no such
+    /// station.
     ///
-    /// As of the latest time named to the medium.
+    /// As of the latest time given to the medium.
     pub fn backlog(&self, station: Station) -> usize {
         self.stations.get(station).map_or(0, |s| s.queue.len())
     }
@@ -270,11 +272,11 @@ impl<F: Carried> Medium<F> {
         [end, delivery, self.access_at].into_iter().flatten().min()
     }
 
-    /// Lets everything up to `now` happen, each at its own time and in order.
+    /// Handles everything up to `now`, each at its own time and in order.
     ///
     /// Access at the instant `now` itself is decided only by a call that finds nothing else to do
     /// at that instant, so that the driver can offer frames in between; until then
-    /// [`Medium::poll_timeout`] says `now` again.
+    /// [`Medium::poll_timeout`] returns `now` again.
     pub fn handle_timeout(&mut self, now: Time) {
         let earlier = self.now;
         let ended = self.advance(now);
@@ -283,7 +285,7 @@ impl<F: Carried> Medium<F> {
         }
     }
 
-    /// The next transmission heard, if it has arrived by the latest time named to the medium.
+    /// The next transmission heard, if it has arrived by the latest time given to the medium.
     ///
     /// In order of arrival; at the same instant, in the order in which the transmissions began,
     /// and for one transmission by hearing station.
@@ -294,27 +296,28 @@ impl<F: Carried> Medium<F> {
         self.deliveries.pop_front()
     }
 
-    /// The next station whose queue was full and has room again, so that a driver of many need not
-    /// ask them all. In order of their getting it; each once until it is polled.
+    /// The next station whose queue was full and has room again, so that a driver with many
+    /// stations need not ask them all. In the order of getting room; each station once until it is
+    /// polled.
     pub fn poll_room(&mut self) -> Option<Station> {
         let station = self.relieved.pop_front()?;
         self.stations[station].relieved = false;
         Some(station)
     }
 
-    /// From here on, keeps every transmission for [`Medium::poll_transmission`]. Nothing else
+    /// From now on, keeps every transmission for [`Medium::poll_transmission`]. Nothing else
     /// changes. A driver that does not take them is pushed back at [`MAX_DELIVERIES`].
     pub fn keep_transmissions(&mut self) {
         self.ended.get_or_insert_default();
     }
 
-    /// The next transmission that has ended, in order of ends; `None` as well when they are not
-    /// kept. To be taken before the deliveries, which come later or at the same time.
+    /// The next transmission that has ended, in order of ends; `None` also if they are not kept. To
+    /// be taken before the deliveries, which come later or at the same time.
     pub fn poll_transmission(&mut self) -> Option<Transmission<F>> {
         self.ended.as_mut()?.pop_front()
     }
 
-    /// Counters of one station; all zero for no such station.
+    /// Counters of one station; all zero if there is no such station.
     pub fn stats(&self, station: Station) -> StationStats {
         self.stations.get(station).map_or_else(StationStats::default, |s| s.stats)
     }
@@ -343,14 +346,14 @@ impl<F: Carried> Medium<F> {
         self.stations.len()
     }
 
-    /// Moves to `now`: ends of transmissions up to `now`, decisions of access before `now`.
-    /// Returns whether a transmission ended at `now` itself.
+    /// Moves to `now`: handles ends of transmissions up to `now`, and decisions of access before
+    /// `now`. Returns whether a transmission ended at `now` itself.
     fn advance(&mut self, now: Time) -> bool {
         self.now = self.now.max(now);
         let mut ended = false;
         loop {
             // In half duplex the channel is either busy or contended for, never both; in full
-            // duplex access is not contended for. So these two need no ordering.
+            // duplex there is no contention. So these two need no ordering.
             if let Some(at) = self.access_at
                 && at < self.now
             {
@@ -368,14 +371,14 @@ impl<F: Carried> Medium<F> {
         }
     }
 
-    /// Station `from`, whose channel does not carry a frame of its own, has a frame at its head.
+    /// Station `from`, which is not sending, has a frame at the head of its queue.
     fn contend(&mut self, from: Station, at: Time) {
         match self.mode {
             Duplex::Full => self.begin(from, at),
             Duplex::Half => {
                 self.contenders.push(from);
                 if self.ends.is_empty() {
-                    // An earlier offer of this very instant has set the same time already.
+                    // An earlier offer at this very instant has set the same time already.
                     self.access_at = Some(at);
                 }
             }
@@ -388,7 +391,7 @@ impl<F: Carried> Medium<F> {
         let index = match self.contenders.len() {
             0 => return,
             1 => 0,
-            // The high half of the product is uniform but for a bias of count / 2^64.
+            // The high half of the product is uniform except for a bias of count / 2^64.
             count => ((u128::from(self.access.next_u64()) * count as u128) >> 64) as usize,
         };
         let from = self.contenders.swap_remove(index);
@@ -402,7 +405,8 @@ impl<F: Carried> Medium<F> {
         self.sequence += 1;
     }
 
-    /// The head frame of station `from` has been on the air: who heard it, and what comes next.
+    /// The head frame of station `from` has been on the air: determines who heard it, and what is
+    /// next.
     fn end(&mut self, from: Station, at: Time) {
         let heard = self.deliver(from, at);
         self.retry_or_release(from, heard);
@@ -414,8 +418,8 @@ impl<F: Carried> Medium<F> {
         }
     }
 
-    /// Lets every link of station `from` draw for its head frame, and queues the deliveries.
-    /// Returns whether the addressed station heard it.
+    /// Has every link of station `from` draw for its head frame, and queues the deliveries. Returns
+    /// whether the addressed station heard it.
     fn deliver(&mut self, from: Station, end: Time) -> bool {
         let links = self.stations[from].links.clone();
         let mut addressed_heard = false;
@@ -435,14 +439,14 @@ impl<F: Carried> Medium<F> {
             addressed_heard |= head.link == Some(index);
             let frame = head.frame.clone();
             self.stations[to].stats.hear(frame.len_bytes(), addressed);
-            // Without jitter each arrives behind all before it.
+            // Without jitter each arrives after all earlier ones.
             let behind = self.deliveries.partition_point(|before| before.at <= at);
             self.deliveries.insert(behind, Delivery { at, from, to, addressed, frame });
         }
         addressed_heard
     }
 
-    /// Writes down the transmission of the head frame of station `from`, if somebody wants to know.
+    /// Records the transmission of the head frame of station `from`, if transmissions are kept.
     fn keep(&mut self, from: Station, ended_at: Time) {
         let Some(head) = self.stations[from].queue.front() else { return };
         let Some(ended) = &mut self.ended else { return };

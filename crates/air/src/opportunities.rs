@@ -1,9 +1,9 @@
 //! Recorded rates in Mahimahi's format: when a link could send how much.
 //!
-//! A trace is a text of lines, each a whole number of milliseconds since its beginning, none less
-//! than the one before. Each is an opportunity to send 1504 bytes: of one packet, of several, or
-//! the next part of a longer one; what no packet waits for is lost. The last line is also the
-//! trace's length, after which it begins again (Netravali et al., USENIX ATC 2015; mm-link(1)).
+//! A trace is a text of lines, each a whole number of milliseconds since its beginning, in
+//! non-decreasing order. Each is an opportunity to send 1504 bytes: of one packet, of several, or
+//! the next part of a longer one; an opportunity without a waiting packet is lost. The last line is
+//! also the trace's length, after which it repeats (Netravali et al., USENIX ATC 2015; mm-link(1)).
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ const NS_PER_MS: u64 = 1_000_000;
 /// A recorded rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTrace {
-    /// Milliseconds since the beginning; one or more, none less than the one before, the last one
-    /// more than 0.
+    /// Milliseconds since the beginning, at least one, non-decreasing; the last one is more
+    /// than 0.
     opportunities: Arc<[u32]>,
 }
 
 impl RateTrace {
-    /// Reads a trace from text. Empty lines do not count.
+    /// Parses a trace. Empty lines are ignored.
     ///
     /// # Errors
-    /// [`RateTraceError`] names the first line that cannot be, and what it is.
+    /// [`RateTraceError`] names the first invalid line, and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, RateTraceError> {
         let mut opportunities: Vec<u32> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -40,7 +40,7 @@ impl RateTrace {
             let least = opportunities.last().copied().unwrap_or(0);
             let given = line.parse().ok().filter(|ms| (least..=MAX_TRACE_MS).contains(ms));
             let Some(ms) = given else {
-                // What is shown of it is bounded, whatever the file is.
+                // The excerpt in the error is bounded, whatever the file contains.
                 let given = line.chars().take(20).collect();
                 return Err(RateTraceError::Line { line: number, given, least });
             };
@@ -62,26 +62,26 @@ impl RateTrace {
         1e9 * bits / self.period_ns() as f64
     }
 
-    /// Opportunities until it begins again.
+    /// Number of opportunities before the trace repeats.
     pub fn opportunities(&self) -> usize {
         self.opportunities.len()
     }
 
-    /// Time until it begins again, nanoseconds.
+    /// Length of the trace before it repeats, nanoseconds.
     pub fn period_ns(&self) -> u64 {
         let last = self.opportunities.last().copied().unwrap_or(1);
         u64::from(last) * NS_PER_MS
     }
 }
 
-/// Where a link is in a trace.
+/// A link's position in a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Opportunities {
     trace: RateTrace,
-    /// When this lap began, nanoseconds.
+    /// When this repetition began, nanoseconds.
     lap_ns: u64,
     index: usize,
-    /// Bytes that are left of this opportunity.
+    /// Bytes left of this opportunity.
     left: u32,
 }
 
@@ -90,25 +90,25 @@ impl Opportunities {
         Opportunities { trace: trace.clone(), lap_ns: 0, index: 0, left: OPPORTUNITY_BYTES }
     }
 
-    /// The opportunity that is next or under way.
+    /// The time of the current opportunity.
     pub(crate) fn at(&self) -> Time {
         let ns = u64::from(self.trace.opportunities[self.index]) * NS_PER_MS;
         Time::from_nanos(self.lap_ns.saturating_add(ns))
     }
 
-    /// Bytes that are left of it.
+    /// Bytes left of it.
     pub(crate) fn left(&self) -> u32 {
         self.left
     }
 
-    /// Takes up to so many bytes of it; how many.
+    /// Takes up to `bytes` of it; returns how many.
     pub(crate) fn take(&mut self, bytes: u32) -> u32 {
         let taken = self.left.min(bytes);
         self.left -= taken;
         taken
     }
 
-    /// Goes on to the next one.
+    /// Moves to the next one.
     pub(crate) fn advance(&mut self) {
         self.left = OPPORTUNITY_BYTES;
         self.index += 1;
@@ -118,7 +118,7 @@ impl Opportunities {
         }
     }
 
-    /// Leaves out the laps that are over at `earliest`.
+    /// Skips repetitions that have ended by `earliest`.
     pub(crate) fn skip_laps(&mut self, earliest: Time) {
         let period = self.trace.period_ns();
         let behind = earliest.as_nanos().saturating_sub(self.lap_ns) / period;

@@ -1,18 +1,18 @@
-//! A one-way point-to-point link: a queue, a transmitter, a line, and what the line loses.
+//! A one-way point-to-point link: a queue, a transmitter, and a line with losses.
 //!
-//! The way of a packet:
+//! The path of a packet:
 //!
 //! 1. [`Pipe::offer`] refuses it if a policer in front drops it or the queue is full (drop-tail),
 //!    or puts it at the end of the queue.
-//! 2. *Transmission.* It begins when that of the packet before ends, and takes its bits at the
+//! 2. *Transmission* begins when that of the packet before ends, and takes the packet's bits at the
 //!    link's rate ([`RateConfig`]), which may vary.
 //! 3. *Erasure.* At the end of its transmission the packet may be lost.
 //! 4. *Delivery.* Otherwise it arrives after the delay and the jitter, in order or not:
 //!    [`Pipe::poll_delivery`].
 //!
-//! Nothing that comes later changes what happens to a packet that is taken, so all of this is
-//! computed when it is offered, the rates to come included. A packet costs one timed event, its
-//! delivery, and a lost one none; of all packets under way only the head's delivery is pending.
+//! Later packets do not change what happens to a packet that was accepted, so everything is
+//! computed when it is offered, including future rates. A packet costs one timed event, its
+//! delivery, and a lost one none; of all packets in flight only the head's delivery is pending.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -27,29 +27,29 @@ use crate::limits::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS, MAX_SPAN};
 use crate::policer::{Policer, PolicerConfig};
 use crate::service::{OutageConfig, RateConfig, Service, later};
 
-/// Packets of one pipe that are under way or delivered and not yet polled, from which on none is
-/// taken: a line that is too long for its rate does not fill the memory.
+/// Once this many packets of a pipe are in flight, or delivered and not yet polled, no packet is
+/// accepted: a line too long for its rate does not fill the memory.
 pub const MAX_UNDER_WAY_PACKETS: usize = 1 << 20;
 
-/// Time in which a policer's bucket and a varying rate are held against each other.
+/// Time step in which a policer's bucket and a varying rate are compared.
 const POLICED_SLICE: Duration = Duration::from_millis(10);
 
-/// Where a pipe's entity has the draw of what is drawn for each packet.
+/// Bit position of the draw of per-packet randomness in the entity of a pipe's stream key.
 const DRAW_SHIFT: u32 = 48;
 
-/// Longest wait that is told apart from longer ones: an hour, nanoseconds.
+/// Longer waits count as this one: an hour, nanoseconds.
 const MAX_WAIT_NS: u64 = 3_600_000_000_000;
 
-/// What a queue holds at most, without the packet that is being sent. A packet that finds the
-/// transmitter idle does not wait, and is always taken.
+/// Limit of a queue, not counting the packet that is being sent. A packet that finds the
+/// transmitter idle does not wait, and is always accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many packets, 1 to [`MAX_QUEUE_PACKETS`].
+    /// In packets, 1 to [`MAX_QUEUE_PACKETS`].
     Packets(usize),
-    /// So many bytes, 1 to [`MAX_QUEUE_BYTES`].
+    /// In bytes, 1 to [`MAX_QUEUE_BYTES`].
     Bytes(u64),
-    /// What waits no longer than this, more than 0, at most [`MAX_SPAN`]. What would is refused
-    /// when it comes, since it would be dropped by its age.
+    /// Longest wait, more than 0, at most [`MAX_SPAN`]. A packet that would wait longer is refused
+    /// on arrival, since it would be dropped for its age.
     Time(Duration),
 }
 
@@ -81,25 +81,25 @@ impl QueueLimit {
 pub struct PipeConfig {
     /// Rate of the transmitter.
     pub rate: RateConfig,
-    /// When it sends nothing.
+    /// Times at which it sends nothing.
     pub outages: Option<OutageConfig>,
-    /// What is dropped in front of the queue.
+    /// Drops packets in front of the queue.
     pub policer: Option<PolicerConfig>,
-    /// What waits for the transmitter at most.
+    /// Limit of the queue.
     pub queue: QueueLimit,
     /// Time from the end of the transmission to the delivery, at most [`MAX_SPAN`].
     pub delay: Duration,
-    /// What comes on top of that.
+    /// Additional random delay.
     pub jitter: Jitter,
-    /// Packets overtake each other by their jitter; else one that is held up holds up those
-    /// behind it.
+    /// Whether packets may overtake each other through jitter; otherwise a delayed packet delays
+    /// those behind it.
     pub reorders: bool,
-    /// What is lost on the line.
+    /// Losses on the line.
     pub erasure: ErasureConfig,
 }
 
 impl PipeConfig {
-    /// A link of which nothing varies but what it loses; `queue` may be a number of packets.
+    /// A link on which only losses are random; a number of packets also serves as `queue`.
     pub fn new(
         rate: impl Into<RateConfig>,
         delay: Duration,
@@ -118,9 +118,9 @@ impl PipeConfig {
         }
     }
 
-    /// Bits that the link can send from `from` to before `until` if there is always a packet, with
-    /// the rates that [`Pipe::new`] draws with this key: what a sender could have got who had known
-    /// them. Losses are not taken off.
+    /// Bits that the link can send between `from` and `until` (exclusive) if it always has a
+    /// packet, with the rates that [`Pipe::new`] draws with this key: what a sender that knew these
+    /// rates could have achieved. Losses are not deducted.
     ///
     /// # Errors
     /// See [`PipeConfig::check`].
@@ -130,8 +130,8 @@ impl PipeConfig {
         let Some(PolicerConfig { rate_bps, burst_bytes }) = self.policer else {
             return Ok(service.capacity_bits(from, until));
         };
-        // Slice by slice: what a slow transmitter leaves of the policer's rate fills the bucket,
-        // and no more. The bucket is full at first.
+        // In time steps: the policer's rate, less what a slower transmitter takes, fills the bucket
+        // up to its size. The bucket is full at first.
         let burst = 8.0 * burst_bytes as f64;
         let (mut level, mut bits, mut at) = (burst, 0.0, from);
         while at < until {
@@ -164,18 +164,18 @@ impl PipeConfig {
     }
 }
 
-/// Counters of one pipe. A packet is counted when it is offered, and all that is known then.
+/// Counters of one pipe. A packet is counted when it is offered, and so is its fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipeStats {
-    /// Packets offered, taken or not.
+    /// Packets offered, accepted or not.
     pub offered: u64,
     /// Of these, packets refused because the queue was full.
     pub refused: u64,
     /// Of these offered, packets that the policer dropped.
     pub policed: u64,
-    /// Of the packets taken, each of which is one transmission, those that the line loses.
+    /// Of the packets accepted, each of which is one transmission, those that the line loses.
     pub erased: u64,
-    /// Bytes in the packets taken.
+    /// Bytes of the packets accepted.
     pub sent_bytes: u64,
     /// Time that the transmitter needs for the packets taken, nanoseconds, with the outages and the
     /// waits for opportunities in their transmissions.
@@ -183,7 +183,7 @@ pub struct PipeStats {
 }
 
 impl PipeStats {
-    /// Packets taken: each is one transmission, and one draw of the erasure process.
+    /// Packets accepted: each is one transmission, and one draw of the erasure process.
     pub fn sent_packets(&self) -> u64 {
         self.offered - self.refused - self.policed
     }
@@ -212,30 +212,30 @@ pub struct Pipe<P> {
     service: Service,
     delay_ns: u64,
     queue: QueueLimit,
-    /// On the heap: a large state, which many links never look at.
+    /// On the heap: large, and rarely accessed by most links.
     loss: Option<Box<Loss>>,
-    /// The same, and one question for links that have none of it.
+    /// On the heap too, so that links without any of it test a single pointer.
     rarities: Option<Box<Rarities>>,
-    /// When the transmitter is through with all that it has.
+    /// When the transmitter has sent everything accepted so far.
     idle_at: Time,
-    /// When transmissions begin, in order, of packets that have to wait; without those that had
-    /// begun at the last offer.
+    /// Start times of transmissions of waiting packets, in order; those that had begun at the last
+    /// offer are removed.
     begins: VecDeque<Time>,
     /// Packets that will be delivered, and when, in order.
     under_way: VecDeque<(Time, P)>,
     stats: PipeStats,
 }
 
-/// What few links have.
+/// State that few links need.
 #[derive(Clone, Debug, Default)]
 struct Rarities {
     policer: Option<Policer>,
     /// Bytes of the longest packet so far.
     longest: u32,
-    /// Lengths of the packets that wait, and the sum of these, where the queue is limited in bytes.
+    /// Lengths of waiting packets, and their sum, if the queue is limited in bytes.
     waiting: Option<(VecDeque<u32>, u64)>,
     late: Option<Lateness>,
-    /// How long packets waited for the transmitter, nanoseconds, where somebody wants to know.
+    /// How long packets waited for the transmitter, nanoseconds, if this is recorded.
     waits: Option<Histogram<u64>>,
 }
 
@@ -257,13 +257,13 @@ impl Rarities {
         has_any.then(|| Box::new(rarities))
     }
 
-    /// Whether the policer lets a packet through.
+    /// Whether the policer passes a packet.
     fn passes(&mut self, now: Time, len_bytes: u32) -> bool {
         self.longest = self.longest.max(len_bytes);
         self.policer.as_mut().is_none_or(|policer| policer.passes(now, len_bytes))
     }
 
-    /// A packet was taken that waits so long.
+    /// A packet was accepted that waits for `wait_ns`.
     fn note_taken(&mut self, len_bytes: u32, wait_ns: u64) {
         if wait_ns > 0
             && let Some((lengths, sum)) = &mut self.waiting
@@ -276,7 +276,7 @@ impl Rarities {
         }
     }
 
-    /// The transmission has begun of the packet that has waited longest.
+    /// Transmission of the packet that has waited longest has begun.
     fn note_begun(&mut self) {
         if let Some((lengths, sum)) = &mut self.waiting
             && let Some(len_bytes) = lengths.pop_front()
@@ -286,18 +286,18 @@ impl Rarities {
     }
 }
 
-/// By how much packets are late.
+/// Jitter of packets.
 #[derive(Clone, Debug)]
 struct Lateness {
     jitter: Jitter,
     stream: Stream,
     reorders: bool,
-    /// When the last packet arrives that none overtakes.
+    /// Arrival of the last packet, which later ones may not overtake.
     arrived_at: Time,
 }
 
 impl Lateness {
-    /// When a packet arrives that would arrive at `at`.
+    /// The arrival time of a packet that would arrive at `at` without jitter.
     fn arrival(&mut self, at: Time) -> Time {
         let at = at + self.jitter.draw(&mut self.stream);
         if self.reorders {
@@ -308,7 +308,7 @@ impl Lateness {
     }
 }
 
-/// What the line loses.
+/// The erasure process of the line.
 #[derive(Clone, Debug)]
 struct Loss {
     erasure: Erasure,
@@ -316,7 +316,7 @@ struct Loss {
 }
 
 impl Loss {
-    /// Nothing for a line that loses nothing.
+    /// `None` for a line without losses.
     fn new(config: &ErasureConfig, key: StreamKey) -> Result<Option<Box<Self>>, ErasureError> {
         let mut stream = key.stream();
         let erasure = Erasure::new(config, &mut stream)?;
@@ -325,8 +325,8 @@ impl Loss {
 }
 
 impl<P> Pipe<P> {
-    /// An idle pipe. The purpose of `key` is to be `"erasure"`; its entity names the pipe. What
-    /// else varies is drawn from streams of the same name with purposes of their own.
+    /// An idle pipe. The purpose of `key` has to be `"erasure"`; its entity identifies the pipe.
+    /// Other random properties have streams of the same entity with purposes of their own.
     ///
     /// # Errors
     /// See [`PipeConfig::check`].
@@ -334,15 +334,17 @@ impl<P> Pipe<P> {
         Pipe::drawn(config, key, 0)
     }
 
-    /// The same, with this draw of all that is drawn for each packet, losses and jitter: the rates
-    /// and outages, which hang on time alone, are those of any other. Draw 0 is [`Pipe::new`]'s.
+    /// Like [`Pipe::new`], with another draw of everything that is drawn for each packet, losses
+    /// and jitter. Rates and outages depend on time only, and are the same in every draw. Draw 0 is
+    /// [`Pipe::new`]'s.
     ///
     /// # Errors
     /// See [`PipeConfig::check`].
     pub fn drawn(config: &PipeConfig, key: StreamKey, draw: u16) -> Result<Self, PipeError> {
         config.check()?;
         let service = Service::new(&config.rate, config.outages.as_ref(), key)?;
-        // Entities are two numbers of stations or nodes, of 32 bits, which nothing has so many of.
+        // An entity is two numbers of stations or nodes of 32 bits each, whose high bits are
+        // unused.
         let packets = StreamKey { entity: key.entity ^ u64::from(draw) << DRAW_SHIFT, ..key };
         Ok(Pipe {
             service,
@@ -357,9 +359,9 @@ impl<P> Pipe<P> {
         })
     }
 
-    /// Puts a packet at the end of the queue, at time `now`, which does not go back.
+    /// Puts a packet at the end of the queue at time `now`, which must not decrease.
     ///
-    /// Returns the packet if the line will lose it, for those who keep accounts: it takes its time
+    /// Returns the packet if the line will lose it, for callers that keep count: it takes its time
     /// on the link all the same.
     ///
     /// # Errors
@@ -411,20 +413,20 @@ impl<P> Pipe<P> {
         Ok(None)
     }
 
-    /// Lets the rates begin again at `at`, and the outages: what is compared is to find the same
-    /// at the same time of its load, however long it took to get there. What is on its way stays.
+    /// Restarts rates and outages at `at`, so that loads under comparison meet the same rates at
+    /// the same times, however long each took to set up. Packets in flight are unaffected.
     pub fn restart_rates(&mut self, at: Time) {
         self.service.restart(at);
     }
 
-    /// Whether packets may overtake each other, so that one that is offered may arrive next.
+    /// Whether packets may overtake each other, so that a packet offered now may arrive next.
     pub fn reorders(&self) -> bool {
         let late = self.rarities.as_ref().and_then(|rarities| rarities.late.as_ref());
         late.is_some_and(|late| late.reorders)
     }
 
-    /// From here on, keeps how long the packets taken wait for the transmitter. What was kept is
-    /// forgotten.
+    /// From now on, records how long accepted packets wait for the transmitter. Forgets earlier
+    /// records.
     pub fn keep_waits(&mut self) {
         let histogram = Histogram::new_with_bounds(1, MAX_WAIT_NS, 3);
         self.rarities.get_or_insert_default().waits = histogram.ok();
@@ -435,7 +437,7 @@ impl<P> Pipe<P> {
         self.rarities.as_ref()?.waits.as_ref()
     }
 
-    /// Takes packets off the queue's list whose transmission has begun.
+    /// Removes packets from the queue's list whose transmission has begun.
     fn forget_begun(&mut self, now: Time) {
         while self.begins.front().is_some_and(|&begin| begin <= now) {
             self.begins.pop_front();
@@ -445,7 +447,7 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// Whether the queue has no room for a packet that would wait so long.
+    /// Whether the queue has no room for a packet that would wait for `wait_ns`.
     fn is_full(&self, len_bytes: u32, wait_ns: u64) -> bool {
         match self.queue {
             QueueLimit::Packets(most) => self.begins.len() >= most,
@@ -458,8 +460,8 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// When a packet as long as the longest so far would neither wait for others nor be dropped by
-    /// the policer, if none comes before.
+    /// When a packet as long as the longest so far would neither wait nor be dropped by the
+    /// policer, if none comes before.
     pub(crate) fn room_at(&self) -> Time {
         let Some(Rarities { policer: Some(policer), longest, .. }) = self.rarities.as_deref()
         else {
@@ -481,22 +483,22 @@ impl<P> Pipe<P> {
         self.under_way.pop_front().map(|(_, packet)| packet)
     }
 
-    /// When the transmitter is through with all that it has taken.
+    /// When the transmitter has sent everything accepted so far.
     pub fn idle_at(&self) -> Time {
         self.idle_at
     }
 
-    /// Packets waiting for the transmitter at `now`, without the one it is sending.
+    /// Packets waiting for the transmitter at `now`, not counting the one being sent.
     pub fn backlog(&self, now: Time) -> usize {
         self.begins.len() - self.begins.partition_point(|&begin| begin <= now)
     }
 
-    /// Packets taken and not yet polled, without those that the line loses.
+    /// Packets accepted and not yet polled, without those that the line loses.
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// What happened so far.
+    /// Counters so far.
     pub fn stats(&self) -> &PipeStats {
         &self.stats
     }

@@ -1,4 +1,4 @@
-//! A token bucket in front of a link: what exceeds a rate is dropped at once, and not queued.
+//! A token bucket policer in front of a link: drops what exceeds a rate at once, without queueing.
 
 use corridor_base::Time;
 
@@ -11,8 +11,8 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct PolicerConfig {
     /// Rate at which the bucket fills, bit/s, 1 or more.
     pub rate_bps: u64,
-    /// Bytes that it holds, with which it begins; 1 to [`MAX_BURST_BYTES`]. Longer packets never
-    /// pass.
+    /// Size of the bucket in bytes, 1 to [`MAX_BURST_BYTES`]; it is full at first. Longer packets
+    /// never pass.
     pub burst_bytes: u64,
 }
 
@@ -32,11 +32,11 @@ impl PolicerConfig {
     }
 }
 
-/// A policer at work.
+/// The state of a policer.
 #[derive(Clone, Debug)]
 pub(crate) struct Policer {
     config: PolicerConfig,
-    /// What the bucket holds, in bits times nanoseconds per second.
+    /// Tokens in the bucket, in bits times nanoseconds per second.
     level: u128,
     since: Time,
 }
@@ -60,7 +60,7 @@ impl Policer {
         passes
     }
 
-    /// When a packet of this length passes, if none comes before.
+    /// When a packet of this length would pass, if none comes before.
     pub(crate) fn passes_at(&self, len_bytes: u32) -> Time {
         let needed = scaled(u64::from(len_bytes)).saturating_sub(self.level);
         let ns = needed.div_ceil(u128::from(self.config.rate_bps));

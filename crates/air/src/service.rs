@@ -1,9 +1,9 @@
-//! When a link's transmitter may send how much: a constant rate, or one that changes with time.
+//! A link's transmitter: how much it may send when, at a constant or a varying rate.
 //!
-//! A rate that changes does so by its own random stream, and not by what is sent: two protocols
-//! compared find the same rates at the same times. Between changes it is constant, so the end of a
-//! transmission is known when it begins; a transmission that a change falls into goes on at the
-//! new rate. A recorded rate ([`RateTrace`]) sends in opportunities instead.
+//! A varying rate depends on its own random stream, not on what is sent, so protocols under
+//! comparison find the same rates at the same times. It is constant between changes, so the end of
+//! a transmission is known when it begins; a transmission during which the rate changes continues
+//! at the new rate. A recorded rate ([`RateTrace`]) has sending opportunities instead.
 
 use core::time::Duration;
 
@@ -17,72 +17,72 @@ use crate::opportunities::{Opportunities, RateTrace};
 pub const MAX_STEPS: usize = 65_536;
 /// Most rates that a Markov process changes among.
 pub const MAX_RATES: usize = 64;
-/// Shortest time in which a rate changes in the mean: what is shorter is the packets' own time.
+/// Shortest mean time between changes of a rate: anything shorter is comparable to packet times.
 pub const LEAST_DWELL: Duration = Duration::from_micros(100);
 /// Longest period, dwell or outage: an hour.
 pub const MAX_DWELL: Duration = Duration::from_secs(3_600);
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// When nothing happens any more.
+/// When no further change happens.
 const NEVER: Time = Time::MAX;
 
 /// A link's rate over time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateConfig {
-    /// Always the same.
+    /// Constant.
     Constant {
         /// Rate in bit/s, 1 or more.
         rate_bps: u64,
     },
-    /// As recorded.
+    /// As recorded in a trace.
     Trace(RateTrace),
-    /// As a list says.
+    /// According to a list.
     Steps(RateSteps),
-    /// One of several, each for an exponentially distributed time, and then any other of them with
-    /// the same probability. The first one is drawn too.
+    /// One of several rates, each for an exponentially distributed time, followed by any of the
+    /// others with equal probability. The initial one is random too.
     Markov {
         /// The rates in bit/s, 2 to [`MAX_RATES`] of them, one at least more than 0.
         rates_bps: Vec<u64>,
-        /// Mean time that each is kept, [`LEAST_DWELL`] to [`MAX_DWELL`].
+        /// Mean time in each, [`LEAST_DWELL`] to [`MAX_DWELL`].
         dwell: Duration,
     },
     /// A random walk.
     Walk(RateWalk),
 }
 
-/// Rates by a list.
+/// A list of rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateSteps {
-    /// From when on, and the rate in bit/s; 1 to [`MAX_STEPS`] of them, the first at zero, each
-    /// later than the one before.
+    /// Times with the rate from then on in bit/s: 1 to [`MAX_STEPS`] of them, the first at zero, in
+    /// ascending order.
     pub steps: Vec<(Duration, u64)>,
-    /// After which time the list begins again, more than the last step's and at most
-    /// [`MAX_DWELL`]; `None`: the last rate stays, and is more than 0.
+    /// Time after which the list repeats, more than the last step's and at most [`MAX_DWELL`];
+    /// `None`: the last rate stays, and must be more than 0.
     pub period: Option<Duration>,
 }
 
-/// A rate whose logarithm takes normally distributed steps and is reflected at its bounds; where
-/// it begins is drawn uniformly between them, which is how it is distributed at any time.
+/// A rate whose logarithm takes normally distributed steps and is reflected at its bounds. It
+/// begins at a uniformly distributed value between them, which is its stationary distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateWalk {
     /// Least rate in bit/s, 1 or more.
     pub least_bps: u64,
     /// Greatest rate in bit/s, more than `least_bps`.
     pub most_bps: u64,
-    /// From step to step, [`LEAST_DWELL`] to [`MAX_DWELL`].
+    /// Time between steps, [`LEAST_DWELL`] to [`MAX_DWELL`].
     pub interval: Duration,
     /// Standard deviation of a step of the natural logarithm, more than 0, at most 10.
     pub deviation: f64,
 }
 
-/// Times at which a link sends nothing at all. It begins with one at which it does.
+/// Times at which a link sends nothing at all. At first it sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutageConfig {
-    /// How long it sends, [`LEAST_DWELL`] to [`MAX_DWELL`].
+    /// How long the link is up, [`LEAST_DWELL`] to [`MAX_DWELL`].
     pub up: Duration,
-    /// How long it does not, the same.
+    /// How long it is down, in the same range.
     pub down: Duration,
-    /// These are means of exponentially distributed times, and not the times themselves.
+    /// Whether these are means of exponentially distributed times rather than constant.
     pub is_random: bool,
 }
 
@@ -93,7 +93,7 @@ impl From<u64> for RateConfig {
 }
 
 impl RateConfig {
-    /// Mean rate in bit/s over a long time, without outages.
+    /// Long-term mean rate in bit/s, without outages.
     pub fn mean_bps(&self) -> f64 {
         match self {
             RateConfig::Constant { rate_bps } => *rate_bps as f64,
@@ -179,7 +179,7 @@ impl RateWalk {
             return Err(RateError::Bounds { given: self.most_bps, least: self.least_bps });
         }
         check_dwell("interval", self.interval)?;
-        // Written so that NaN is out of range too.
+        // The comparison also rejects NaN.
         if !(self.deviation > 0.0 && self.deviation <= 10.0) {
             return Err(RateError::Deviation { given: self.deviation });
         }
@@ -188,7 +188,7 @@ impl RateWalk {
 }
 
 impl OutageConfig {
-    /// Share of the time at which the link sends, 0 to 1.
+    /// Share of the time at which the link is up, 0 to 1.
     pub fn up_share(&self) -> f64 {
         self.up.as_secs_f64() / (self.up + self.down).as_secs_f64()
     }
@@ -214,7 +214,7 @@ fn check_dwell(field: &'static str, given: Duration) -> Result<(), RateError> {
     }
 }
 
-/// A link's transmitter: what it has sent until when. Times asked for never go back.
+/// A link's transmitter: knows what it has sent until when. Times passed to it must not decrease.
 #[derive(Clone, Debug)]
 pub(crate) enum Service {
     /// The rate, and the latest length with its time: most packets are as long as the last one.
@@ -223,17 +223,17 @@ pub(crate) enum Service {
     Varying(Box<Restartable>),
 }
 
-/// A transmitter whose rate changes, and how it began.
+/// A transmitter with a varying rate, and its initial state.
 #[derive(Clone, Debug)]
 pub(crate) struct Restartable {
     varying: Varying,
     pristine: Varying,
-    /// When it began, last.
+    /// When it last started.
     origin: Time,
 }
 
 impl Restartable {
-    /// Times of the transmitter's begin when its rates did.
+    /// `at` on the clock of the rates, which began at `origin`.
     fn since_origin(&self, at: Time) -> Time {
         Time::from_nanos(at.nanos_since(self.origin))
     }
@@ -269,7 +269,7 @@ impl Service {
         })
     }
 
-    /// Lets a rate that changes begin again at `at`.
+    /// Restarts a varying rate at `at`.
     pub(crate) fn restart(&mut self, at: Time) {
         if let Service::Varying(restartable) = self {
             restartable.varying = restartable.pristine.clone();
@@ -277,7 +277,7 @@ impl Service {
         }
     }
 
-    /// When the transmission of a packet begins that is there from `earliest` on.
+    /// When the transmission of a packet begins that is available from `earliest` on.
     #[inline]
     pub(crate) fn begin(&mut self, earliest: Time) -> Time {
         match self {
@@ -286,7 +286,7 @@ impl Service {
         }
     }
 
-    /// Sends a packet whose transmission begins then; when it is through.
+    /// Sends a packet whose transmission starts at `begin`; returns when it ends.
     #[inline]
     pub(crate) fn serve(&mut self, begin: Time, len_bytes: u32) -> Time {
         match self {
@@ -300,8 +300,8 @@ impl Service {
         }
     }
 
-    /// Bits that could be sent from `from` to before `until`, if there was always a packet. It has
-    /// sent nothing yet, and is of no use for packets afterwards.
+    /// Bits that could be sent between `from` and `until` (exclusive) with a packet always
+    /// available. Must not have sent anything before, and cannot send packets afterwards.
     pub(crate) fn capacity_bits(&mut self, from: Time, until: Time) -> f64 {
         match self {
             Service::Constant { rate_bps, .. } => {
@@ -312,7 +312,7 @@ impl Service {
     }
 }
 
-/// How long the bits of a packet take at a rate, rounded up to a whole nanosecond.
+/// Transmission time of a packet at a rate, rounded up to a whole nanosecond.
 fn bits_ns(len_bytes: u32, rate_bps: u64) -> u64 {
     let work = u128::from(len_bytes) * u128::from(8 * NS_PER_S);
     u64::try_from(work.div_ceil(u128::from(rate_bps))).unwrap_or(u64::MAX)
@@ -322,12 +322,12 @@ pub(crate) fn later(at: Time, ns: u64) -> Time {
     Time::from_nanos(at.as_nanos().saturating_add(ns))
 }
 
-/// A transmitter whose rate changes.
+/// A transmitter with a varying rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Varying {
     source: Source,
     outages: Option<Outages>,
-    /// Before this nothing more can be sent: what came before it has been passed.
+    /// Nothing can be sent before this time, which has been passed.
     ready_at: Time,
 }
 
@@ -350,7 +350,7 @@ impl Varying {
         Varying { source, outages, ready_at: Time::ZERO }
     }
 
-    /// The rate at `at`, and until when it is that.
+    /// The rate at `at`, and until when it holds.
     fn segment(&mut self, at: Time) -> (Time, u64) {
         let Source::Rates(rates) = &mut self.source else { return (NEVER, 0) };
         let (until, rate_bps) = rates.at(at);
@@ -380,8 +380,8 @@ impl Varying {
             return self.serve_opportunities(begin, len_bytes);
         }
         let mut at = begin;
-        // In bits times nanoseconds per second: a rate takes a whole number of them off each
-        // nanosecond.
+        // In bits times nanoseconds per second: each nanosecond at a rate removes a whole number of
+        // them.
         let mut work = u128::from(len_bytes) * u128::from(8 * NS_PER_S);
         loop {
             let (until, rate_bps) = self.segment(at);
@@ -399,7 +399,7 @@ impl Varying {
         }
     }
 
-    /// The first opportunity from `earliest` on with bytes left, which is then the current one.
+    /// Moves to the first opportunity from `earliest` on with bytes left; returns its time.
     fn next_opportunity(&mut self, earliest: Time) -> Time {
         let Source::Opportunities(opportunities) = &mut self.source else { return NEVER };
         opportunities.skip_laps(earliest);
@@ -488,13 +488,13 @@ impl Rates {
                 let until = Time::ZERO + config.interval;
                 (Process::Walk { config: *config, log }, rate_of(log, config), until)
             }
-            // It has no rate; its place is with the opportunities.
+            // A trace has no rate; it is handled with the opportunities.
             RateConfig::Trace(_) => (Process::Constant, 0, NEVER),
         };
         Rates { process, stream, rate_bps, until }
     }
 
-    /// The rate at `at`, and until when it is that.
+    /// The rate at `at`, and until when it holds.
     fn at(&mut self, at: Time) -> (Time, u64) {
         while self.until <= at && self.until < NEVER {
             self.change();
@@ -532,7 +532,7 @@ impl Rates {
     }
 }
 
-/// The end of an exponentially distributed time, which is not at once.
+/// The end of an exponentially distributed time of at least a nanosecond.
 fn dwell_from(now: Time, stream: &mut Stream, mean: Duration) -> Time {
     let span = draw::exponential(stream, mean).clamp(Duration::from_nanos(1), MAX_DWELL * 100);
     now + span
@@ -546,7 +546,7 @@ fn rate_of(log: f64, config: &RateWalk) -> u64 {
     (libm::round(libm::exp(log)) as u64).clamp(config.least_bps, config.most_bps)
 }
 
-/// Where a point is that bounds throw back.
+/// The position of a point after reflection at the bounds.
 fn reflected(at: f64, least: f64, most: f64) -> f64 {
     let span = most - least;
     let folded = libm::fmod(at - least, 2.0 * span);
@@ -554,7 +554,7 @@ fn reflected(at: f64, least: f64, most: f64) -> f64 {
     least + if folded > span { 2.0 * span - folded } else { folded }
 }
 
-/// When a link sends and when it does not.
+/// When a link is up and when it is down.
 #[derive(Clone, Debug)]
 struct Outages {
     config: OutageConfig,
@@ -571,7 +571,7 @@ impl Outages {
         outages
     }
 
-    /// Whether it sends at `at`, and until when that stays.
+    /// Whether the link is up at `at`, and until when this lasts.
     fn at(&mut self, at: Time) -> (Time, bool) {
         while self.until <= at && self.until < NEVER {
             self.change();

@@ -1,4 +1,4 @@
-//! What happened so far, counted per station and per link.
+//! Counters for each station and each link.
 
 use core::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::pipe::PipeStats;
 /// Counters of one station. A transmission is counted when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
-    /// Frames offered by the station, taken or not.
+    /// Frames offered by the station, accepted or not.
     pub offered: u64,
     /// Of these, frames refused because there was no room.
     pub refused: u64,
-    /// Of these, frames that found the queue full and were dropped unseen.
+    /// Of these, frames dropped because the queue was full, without the station learning it.
     pub dropped: u64,
     /// Transmissions of the station, retransmissions included.
     pub sent_frames: u64,
@@ -35,14 +35,14 @@ pub struct StationStats {
 }
 
 impl StationStats {
-    /// Share of the frames offered that found the queue full and were dropped, 0 to 1; `None`
+    /// Share of the frames offered that were dropped because the queue was full, 0 to 1; `None`
     /// before the first.
     pub fn drop_ratio(&self) -> Option<f64> {
         (self.offered > 0).then(|| self.dropped as f64 / self.offered as f64)
     }
 
-    /// Of what sends into a pipe: a packet is counted when it is offered, and what becomes of it
-    /// then.
+    /// Counters of a station that sends into a pipe: a packet is counted when it is offered, and so
+    /// is its fate.
     pub fn of_pipe(stats: &PipeStats) -> Self {
         StationStats {
             offered: stats.offered,
@@ -81,7 +81,8 @@ impl StationStats {
 /// Counters of one directed link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Transmissions of the link's sender, to whomever: each is one draw of the erasure process.
+    /// Transmissions of the link's sender, whoever they are addressed to: each is one draw of the
+    /// erasure process.
     pub transmissions: u64,
     /// Of these, transmissions that the link did not carry.
     pub erased: u64,

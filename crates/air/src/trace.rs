@@ -1,21 +1,21 @@
-//! Recorded losses, to be lost again.
+//! Recorded losses, to be replayed.
 
 use std::sync::Arc;
 
 use crate::error::ErasureError;
 use crate::limits::MAX_TRACE_RUNS;
 
-/// Which of a sequence of transmissions were lost. When it is over it begins again.
+/// Which of a sequence of transmissions were lost. The sequence repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossTrace {
     /// Lengths of runs, alternately carried and lost, carried first; an even number of them, so
-    /// that the trace can begin again. Their sum is not zero.
+    /// that the trace can repeat. Their sum is not zero.
     runs: Arc<[u32]>,
 }
 
 impl LossTrace {
-    /// Reads a trace from text: a `1` for every transmission that was lost, a `0` for every other;
-    /// white space does not matter.
+    /// Parses a trace: a `1` for every transmission that was lost, a `0` for every other; white
+    /// space is ignored.
     ///
     /// # Errors
     /// [`ErasureError::TraceByte`] for any other character; [`ErasureError::TraceEmpty`] and
@@ -33,7 +33,7 @@ impl LossTrace {
         builder.finish()
     }
 
-    /// A trace of runs: so many carried, so many lost, so many carried, and so on.
+    /// A trace of run lengths: carried, lost, carried, and so on.
     ///
     /// # Errors
     /// [`ErasureError::TraceEmpty`] and [`ErasureError::TraceRuns`] if there are no transmissions,
@@ -52,7 +52,7 @@ impl LossTrace {
         lost as f64 / self.packets() as f64
     }
 
-    /// Number of transmissions before the trace begins again; 1 or more.
+    /// Number of transmissions before the trace repeats; 1 or more.
     pub fn packets(&self) -> u64 {
         self.runs.iter().map(|&count| u64::from(count)).sum()
     }
@@ -66,7 +66,7 @@ impl LossTrace {
     }
 }
 
-/// Runs that alternate, of which the last one can still grow.
+/// Alternating runs, of which the last one can still grow.
 #[derive(Default)]
 struct Builder {
     runs: Vec<u32>,
@@ -77,8 +77,8 @@ impl Builder {
         if count == 0 {
             return Ok(());
         }
-        // The run of this kind that is last, or comes next; a run of the other kind that has to be
-        // in between is empty.
+        // Index of the last or next run of this kind; a run of the other kind that has to come in
+        // between is empty.
         while self.runs.is_empty() || (self.runs.len() - 1) % 2 != usize::from(lost) {
             self.begin()?;
         }

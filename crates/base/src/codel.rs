@@ -1,13 +1,13 @@
-//! CoDel (RFC 8289): tells a standing queue from a burst by how long packets stay.
+//! CoDel (RFC 8289): distinguishes a standing queue from a burst by packets' sojourn times.
 
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// What CoDel holds a queue to.
+/// The target of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelParams {
-    /// A stay that is acceptable for good.
+    /// A sojourn time that is acceptable permanently.
     pub target: Duration,
     /// How long a longer one is tolerated: about the longest round trip through the queue.
     pub interval: Duration,
@@ -23,19 +23,20 @@ pub struct Codel {
     dropping: bool,
 }
 
-/// What becomes of the packet at the head.
+/// What happens to the packet at the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes.
+    /// It is sent.
     Pass,
-    /// It is dropped, and the next one judged; or it is marked, and goes.
+    /// It is dropped, and the next one judged; or it is marked, and sent.
     Signal,
 }
 
 impl Codel {
-    /// Judges the packet at the head, which has stayed for `stay`; `more`: it is not the last one.
+    /// Judges the packet at the head, which has been queued for `stay`; `more`: it is not the last
+    /// one.
     ///
-    /// `again`: the packet before was dropped at this very instant.
+    /// `again`: the packet before was dropped at the same instant.
     pub fn judge(
         &mut self,
         now: Time,
@@ -50,7 +51,7 @@ impl Codel {
                 self.dropping = false;
                 return Verdict::Pass;
             }
-            // The first one of a row has set the time of the next already.
+            // The first drop of a sequence has already set the time of the next.
             if again && self.count != self.lastcount {
                 self.drop_next = self.control_law(self.drop_next, params);
             }
@@ -60,7 +61,7 @@ impl Codel {
             }
         } else if ok_to_drop {
             self.dropping = true;
-            // A queue that was controlled until recently goes on near the rate that did it.
+            // A queue that was controlled until recently resumes near the previous drop rate.
             let delta = self.count - self.lastcount;
             let recent = now - self.drop_next < 16 * params.interval;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -71,7 +72,7 @@ impl Codel {
         Verdict::Pass
     }
 
-    /// The packet that was to be dropped is marked instead, and goes.
+    /// The packet that was to be dropped is marked instead, and sent.
     pub fn note_marked(&mut self, params: CodelParams) {
         if self.count != self.lastcount {
             self.drop_next = self.control_law(self.drop_next, params);

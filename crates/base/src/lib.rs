@@ -1,4 +1,4 @@
-//! Integer time, keyed random streams and CoDel: the pages of code every other room may know.
+//! Integer time, keyed random streams and CoDel: code that all other crates may use.
 #![forbid(unsafe_code)]
 
 pub mod codel;

@@ -1,29 +1,29 @@
-//! Random streams named by what they are for.
+//! Random streams named by their purpose.
 //!
-//! Two runs that differ in protocol only draw the same losses, because a loss is drawn from a
-//! stream keyed by the link and the purpose, not from one generator that everybody shares.
+//! Two runs that differ only in the protocol draw the same losses, because each loss comes from a
+//! stream keyed by link and purpose, not from one generator shared by all.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// The generator behind every stream: ChaCha8, counter-based and stable across library versions.
+/// The generator of every stream: ChaCha8, counter-based and stable across library versions.
 pub type Stream = ChaCha8Rng;
 
 /// The name of a random stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamKey {
-    /// Seed of the whole experiment; printed with its results.
+    /// Seed of the experiment; printed with its results.
     pub seed: u64,
     /// Which replication of the experiment.
     pub replication: u64,
-    /// Which station, link or flow, numbered by the caller.
+    /// Which station, link or flow, as numbered by the caller.
     pub entity: u64,
-    /// What the numbers are for, for example `"erasure"` or `"access"`.
+    /// The purpose of the numbers, for example `"erasure"` or `"access"`.
     pub purpose: &'static str,
 }
 
 impl StreamKey {
-    /// The stream of this name, from its beginning.
+    /// The stream of this name, from its start.
     pub fn stream(&self) -> Stream {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
@@ -34,7 +34,7 @@ impl StreamKey {
     }
 }
 
-/// FNV-1a, 64 bits: enough to keep a handful of short names apart.
+/// FNV-1a, 64 bits: enough to distinguish a few short names.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

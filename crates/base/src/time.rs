@@ -1,4 +1,4 @@
-//! Points in time, as whole nanoseconds since an origin that the caller chose.
+//! Points in time: whole nanoseconds since an origin that the caller chooses.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -6,15 +6,14 @@ use core::time::Duration;
 
 /// A point in time: nanoseconds since an arbitrary origin (process start, start of simulation).
 ///
-/// Range: 584 years. Arithmetic saturates, so that no clock however wrong makes a state machine
-/// panic.
+/// Range: 584 years. Arithmetic saturates, so that no wrong clock makes a state machine panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
     /// The origin.
     pub const ZERO: Time = Time(0);
-    /// The end of time: later than anything a timer is set to.
+    /// The end of time: later than any timer.
     pub const MAX: Time = Time(u64::MAX);
 
     /// The point `ns` nanoseconds after the origin.
@@ -32,24 +31,24 @@ impl Time {
         self.0
     }
 
-    /// Seconds since the origin, rounded to what a float holds; for reports, never for protocol.
+    /// Seconds since the origin, as a rounded float; for reports, never for the protocol.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The span from `earlier` to here; zero if `earlier` is in fact later.
+    /// The span from `earlier` to this time; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.nanos_since(earlier))
     }
 
-    /// As [`since`](Self::since), in nanoseconds: a [`Duration`] divides by a second to be made.
+    /// As [`since`](Self::since), in nanoseconds: creating a [`Duration`] takes a division.
     pub const fn nanos_since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// The earlier of two times at which something is due, if anything is. Where it is asked for each
-/// event, this is quicker than an iterator's least.
+/// The earlier of two due times, if there is any. Called for each event, where it is faster than an
+/// iterator's minimum.
 pub fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

@@ -1,5 +1,5 @@
-//! Window mode alone on drawn paths of some length, or on a scenario's line: what `bench-paths`
-//! measures of it, without the ways that it is held against.
+//! Window mode alone on random paths of some bandwidth-delay product, or on a scenario's line: what
+//! `bench-paths` measures of it, without the alternatives it is compared with.
 //!
 //! `cargo run --release -p corridor-bench --example window_paths -- --bdp-min 1024 --count 20`
 
@@ -20,41 +20,41 @@ mod draw;
 
 use draw::{Drawn, FRAME_BITS, Way};
 
-/// Bytes of IP's and TCP's headers in a packet, timestamps included, and of a full packet.
+/// IP and TCP headers of a packet, including timestamps, and a full packet, bytes.
 const TCP_HEADERS_LEN: f64 = 52.0;
 const PACKET_BYTES: f64 = 1_500.0;
 
-/// Runs window mode on drawn paths.
+/// Runs window mode on random paths.
 #[derive(Clone, Debug, Parser)]
 struct Arguments {
     /// Seed of the paths.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many paths of that length are looked for.
+    /// Number of paths with that bandwidth-delay product to find.
     #[arg(long, default_value_t = 20)]
     count: usize,
-    /// One path alone.
+    /// A single path.
     #[arg(long)]
     only: Option<u64>,
-    /// Frames of a bandwidth-delay product, at least and below.
+    /// Bandwidth-delay product, frames: lower bound, and (exclusive) upper bound.
     #[arg(long, default_value_t = 0.0)]
     bdp_min: f64,
     /// See `bdp_min`.
     #[arg(long, default_value_t = f64::INFINITY)]
     bdp_max: f64,
-    /// Packets of a run, at most about.
+    /// Approximate maximum number of packets per run.
     #[arg(long, default_value_t = 200_000.0)]
     packets_max: f64,
-    /// A scenario with one run instead.
+    /// A scenario with one run, instead of random paths.
     #[arg(long)]
     file: Option<String>,
-    /// What the coding has besides, as `window_size = 1024`: a window of one lane.
+    /// Additional coding parameters, such as `window_size = 1024`: a window of one lane.
     #[arg(long, default_value = "")]
     coding: String,
-    /// Its load before it is measured, seconds.
+    /// Its warm-up under load, seconds.
     #[arg(long, default_value_t = 15.0)]
     warm_up_s: f64,
-    /// Runs at once.
+    /// Number of concurrent runs.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
 }
@@ -103,7 +103,7 @@ fn main() -> Outcome<()> {
 }
 
 impl Arguments {
-    /// A scenario with what the coding has besides.
+    /// A scenario with the additional coding parameters.
     fn told(&self, text: &str) -> String {
         let preset = "preset = 'window'";
         let besides = if self.coding.is_empty() { "" } else { ", " };
@@ -111,7 +111,7 @@ impl Arguments {
     }
 }
 
-/// Load before the interval, and the interval, seconds, shortened where they are too many packets.
+/// Warm-up and measured interval, seconds, shortened if they are too many packets.
 fn spans(path: &Drawn, packets_max: f64) -> (f64, f64) {
     let (rtt_s, per_s) = (path.rtt_ms / 1e3, path.mean_bps / FRAME_BITS);
     let warm_up_s = 10_f64.max(30.0 * rtt_s);
@@ -123,7 +123,7 @@ fn spans(path: &Drawn, packets_max: f64) -> (f64, f64) {
     )
 }
 
-/// The share of what losses leave, and a line about it.
+/// The fraction of the capacity that losses leave, and a line about it.
 fn run(text: &str, warm_up_s: f64, replication: u64) -> Outcome<(f64, String)> {
     let scenario = Scenario::parse(text).map_err(|error| format!("{error}\nin\n{text}"))?;
     let mut run = expand(&scenario)?.remove(0);

@@ -1,4 +1,4 @@
-//! The gates: what the codec is held to, in ratios measured in one run.
+//! The gates: the codec's requirements, as ratios measured within one run.
 
 use corridor_results::checks::Check;
 use serde::Serialize;
@@ -13,25 +13,24 @@ const DENSE_PEERS: [&str; 2] = ["rlnc", "rlnc-simdx"];
 const GF256: &str = "GF(2^8)";
 const GF2: &str = "GF(2)";
 
-/// Rates of dense decoding over GF(2), in bytes per second, that were best where the register
-/// limit was this: 64 bytes per cycle at 3.5 GHz.
+/// Best rates of dense decoding over GF(2), in bytes per second, at this register limit: 64 bytes
+/// per cycle at 3.5 GHz.
 const GF2_DECODE_BEST: [(usize, f64); 2] = [(64, 2.2e9), (150, 0.87e9)];
 const GF2_DECODE_BEST_LIMIT: f64 = 224e9;
 
-/// A gate and what came of it. Its value is what was measured over what was asked for, where that
-/// is least.
+/// A gate and its result. Its value is the smallest ratio of measured to required.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gate {
     #[serde(flatten)]
     pub check: Check,
-    /// Not all of it could be measured, and nothing breaks the limit.
+    /// Whether not all of it could be measured, but nothing violates the limit.
     pub open: bool,
     /// Every figure it rests on.
     pub detail: String,
 }
 
 impl Gate {
-    /// A gate that asks all these ratios to reach `limit`.
+    /// A gate that requires all these ratios to reach `limit`.
     fn all(name: &str, limit: f64, ratios: Vec<(String, Option<f64>)>) -> Self {
         let known: Vec<f64> = ratios.iter().filter_map(|(_, ratio)| *ratio).collect();
         let value = known.iter().copied().min_by(f64::total_cmp);
@@ -46,7 +45,7 @@ impl Gate {
         Gate { check: Check { holds: check.holds && !open, ..check }, open, detail }
     }
 
-    /// Adds figures that a gate is to be seen beside.
+    /// Adds figures to show beside a gate.
     fn beside(mut self, what: &str, ratios: Vec<(String, Option<f64>)>) -> Self {
         let bounds = Gate::all("", 0.0, ratios).detail;
         self.detail += &format!("; {what} would give {bounds}");

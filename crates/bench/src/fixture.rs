@@ -1,5 +1,4 @@
-//! The block that all contestants of a group code, and the schoolbook that their results are
-//! held against.
+//! The block that all contestants of a group code, and the naive method to verify their results.
 
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -7,7 +6,7 @@ use std::sync::OnceLock;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Coding vectors that an encoder is given in turn: enough of them that no branch is learned.
+/// Coding vectors given to an encoder in turn: enough that branch prediction cannot learn them.
 pub const VECTORS_IN_TURN: usize = 16;
 
 /// x^8 + x^4 + x^3 + x^2 + 1, the polynomial of RFC 8681: ours, and cu-fec's.
@@ -18,13 +17,13 @@ pub const POLYNOMIAL_AES: u16 = 0x11B;
 /// x^4 + x + 1: that of our GF(2^4), two elements of which are a byte.
 pub const POLYNOMIAL_GF16: u16 = 0x13;
 
-/// Source symbols, and coefficients in plenty.
+/// Source symbols, and plenty of coefficients.
 pub struct Block {
     pub block_size: usize,
     pub symbol_size: usize,
     pub seed: u64,
     pub symbols: Vec<Vec<u8>>,
-    /// Coding vectors over GF(2^8), a byte to a coefficient.
+    /// Coding vectors over GF(2^8), one byte per coefficient.
     pub vectors: Vec<Vec<u8>>,
 }
 
@@ -36,7 +35,7 @@ impl Block {
             rng.fill_bytes(&mut bytes);
             bytes
         };
-        // The end of the data is what rlnc makes it: any other contestant has no use for it.
+        // The data end as rlnc requires: other contestants do not care.
         let mut symbols: Vec<Vec<u8>> = (0..block_size).map(|_| bytes(symbol_size)).collect();
         if let Some(last) = symbols.last_mut() {
             last[symbol_size - 1] = crate::peers::rlnc::BOUNDARY_MARKER;
@@ -50,7 +49,7 @@ impl Block {
         self.symbols.concat()
     }
 
-    /// Which symbols are lost when a share of a tenth, rounded up, is: drawn by the seed.
+    /// Indices of lost symbols at a loss of one tenth, rounded up: drawn from the seed.
     pub fn lost_symbols(&self) -> Vec<usize> {
         let mut rng = rng(self.seed ^ 0x10);
         let mut order: Vec<usize> = (0..self.block_size).collect();
@@ -62,15 +61,15 @@ impl Block {
         order
     }
 
-    /// The symbols that are not lost, with their indices.
+    /// The symbols not lost, with their indices.
     pub fn received_symbols(&self) -> Vec<(usize, &[u8])> {
         let lost = self.lost_symbols();
         let symbols = self.symbols.iter().map(Vec::as_slice).enumerate();
         symbols.filter(|(index, _)| lost.binary_search(index).is_err()).collect()
     }
 
-    /// Checks a payload that is said to be the combination of the symbols with these
-    /// coefficients, over the field of a polynomial.
+    /// Checks that a payload is the combination of the symbols with these coefficients, over the
+    /// field of a polynomial.
     pub fn verify_coded(
         &self,
         polynomial: u16,
@@ -87,7 +86,7 @@ impl Block {
         if payload == expected { Ok(()) } else { Err("a coded symbol is wrong".to_owned()) }
     }
 
-    /// Checks decoded symbols, in their order.
+    /// Checks decoded symbols, in order.
     pub fn verify_symbols<'a>(
         &self,
         decoded: impl IntoIterator<Item = &'a [u8]>,
@@ -106,12 +105,12 @@ impl Block {
     }
 }
 
-/// Repair symbols that a tenth of a block needs.
+/// Number of repair symbols for the loss of a tenth of a block.
 pub fn repair_count(block_size: usize) -> usize {
     block_size.div_ceil(10)
 }
 
-/// A generator of the run's seed.
+/// A generator from the run's seed.
 pub fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
@@ -147,7 +146,7 @@ fn multiply(polynomial: u16, a: u8, b: u8) -> u8 {
     product as u8
 }
 
-/// A buffer with a byte that lies at the start of a cache line.
+/// A buffer with a byte aligned to a cache line.
 #[derive(Default)]
 pub struct Aligned {
     bytes: Vec<u8>,
@@ -173,8 +172,7 @@ impl Aligned {
     }
 }
 
-/// Coefficients drawn beforehand, given out again and again: what a contestant draws them with is
-/// not what is compared.
+/// Coefficients drawn in advance and replayed: the contestants' generators are not compared.
 #[derive(Clone)]
 pub struct Replay {
     bytes: Vec<u8>,

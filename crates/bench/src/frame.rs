@@ -1,4 +1,4 @@
-//! How a bench ends: with a report for machines, its checks for people, and a verdict.
+//! Exit of a bench: a machine-readable report, its checks as text, and an exit status.
 
 use std::error::Error;
 use std::fs;
@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use corridor_results::checks::{Check, broken};
 use serde::Serialize;
 
-/// What can go wrong is said to people, and ends the program.
+/// Result type: errors are printed, and end the program.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How a bench ends: with 0 if all holds, with 1 if not, and with 2, and a line that says why, if
-/// that could not be found out.
+/// Exit status of a bench: 0 if everything holds, 1 if not, and 2, with a line giving the reason,
+/// if that could not be determined.
 pub fn exit(name: &str, outcome: Outcome<bool>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -24,18 +24,18 @@ pub fn exit(name: &str, outcome: Outcome<bool>) -> ExitCode {
     }
 }
 
-/// Writes a report as JSON, in a directory that is made if there is none.
+/// Writes a report as JSON, creating its directory if necessary.
 ///
 /// # Errors
-/// Those of the file system, with the file's name.
+/// File system errors, with the file's name.
 pub fn write_report(path: &Path, report: &impl Serialize) -> Outcome<()> {
     write(path, serde_json::to_string_pretty(report)? + "\n")
 }
 
-/// Writes a file, in a directory that is made if there is none.
+/// Writes a file, creating its directory if necessary.
 ///
 /// # Errors
-/// Those of the file system, with the file's name.
+/// File system errors, with the file's name.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
     path.parent()
         .map_or(Ok(()), fs::create_dir_all)
@@ -43,7 +43,7 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
-/// Says what came of the checks, a line for each. Whether all hold.
+/// Prints the checks, one line each. Returns whether all hold.
 pub fn say(checks: &[Check]) -> bool {
     checks.iter().for_each(|check| println!("{}", check.line()));
     broken(checks) == 0

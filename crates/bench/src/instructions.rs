@@ -1,9 +1,9 @@
-//! Instruction counts under valgrind: a guard against regressions that does not depend on what
-//! else the machine does.
+//! Instruction counts under valgrind: a regression check that does not depend on the machine's
+//! load.
 //!
-//! Valgrind knows AVX2 at most, so the backends counted are AVX2 and the portable one. What is
-//! counted is one call of [`counted`], without set-up. The baseline is `instructions.toml`, which
-//! names the compiler and the profile: another one makes other code.
+//! Valgrind supports at most AVX2, so the counted backends are AVX2 and the portable one. The count
+//! covers one call of [`counted`], without set-up. The baseline is `instructions.toml`, which names
+//! the compiler and the profile: another one generates other code.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -19,7 +19,7 @@ use crate::measure::{Contestant, Work};
 use crate::ours::Way;
 use crate::plan::Operation;
 
-/// A count may differ from the baseline by this much.
+/// Allowed deviation of a count from the baseline.
 const TOLERANCE: f64 = 0.03;
 
 /// Backends that valgrind can run.
@@ -27,7 +27,7 @@ const BACKENDS: [&str; 2] = ["avx2", "portable"];
 
 const SEED: u64 = 1;
 
-/// What is counted, by name: block size, symbol size, and how to make it.
+/// Counted work, by name: block size, symbol size, and constructor.
 type Make = fn(Way, &Rc<Block>) -> Contestant;
 const OPERATIONS: [(Operation, usize, usize, Make); 5] = [
     (Operation::Encode, 64, 1450, Way::encode),
@@ -54,7 +54,7 @@ pub enum InstructionsError {
     Valgrind { work: String, said: String },
 }
 
-/// The works that can be counted here, with their ways and places among the operations.
+/// The work that can be counted here, with its way and its index among the operations.
 fn works() -> Vec<(String, Way, usize)> {
     let mut works = Vec::new();
     for way in Way::all().into_iter().filter(|way| BACKENDS.contains(&way.backend.name())) {
@@ -68,7 +68,7 @@ fn works() -> Vec<(String, Way, usize)> {
     works
 }
 
-/// Does the named work once, in the function that is counted. Nothing is printed.
+/// Does the named work once, in the counted function. Prints nothing.
 pub fn do_work(name: &str) -> ExitCode {
     let Some((_, way, index)) = works().into_iter().find(|(known, ..)| known == name) else {
         return ExitCode::from(2);
@@ -83,17 +83,17 @@ pub fn do_work(name: &str) -> ExitCode {
     if contestant.work.verify().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Valgrind counts what happens in here; it finds the function by its name.
+/// Valgrind counts the instructions in here; it finds the function by name.
 #[inline(never)]
 fn counted(work: &mut dyn Work) {
     work.run();
     std::hint::black_box(work);
 }
 
-/// Counts everything and holds it against the baseline; with `bless`, makes it the baseline.
+/// Counts everything and compares it with the baseline; with `bless`, makes it the baseline.
 ///
 /// # Errors
-/// A file that cannot be read or written, a work that fails under valgrind.
+/// A file that cannot be read or written, or work that fails under valgrind.
 pub fn guard(bless: bool, baseline: Option<&Path>) -> Result<ExitCode, InstructionsError> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("instruction counts: SKIPPED, there is no valgrind on this machine");
@@ -136,7 +136,7 @@ pub fn guard(bless: bool, baseline: Option<&Path>) -> Result<ExitCode, Instructi
     Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether a count is no more than the baseline allows, and a line that says so.
+/// Whether a count is within the baseline's limit, and a line that says so.
 fn judge(count: u64, baseline: Option<u64>) -> (bool, String) {
     let Some(baseline) = baseline else {
         return (true, format!("new   {count:>12}  {:26}", ""));

@@ -1,4 +1,4 @@
-//! What the benches share: how they end, the machine that they run on, and networks of wires.
+//! Code shared by the benches: exit, the machine they run on, and networks of wires.
 
 pub mod frame;
 pub mod machine;

@@ -1,6 +1,6 @@
-//! What the core can do at most: loops that are nothing but the inner step of coding.
+//! Upper limits of the core: loops with nothing but the inner step of coding.
 //!
-//! All rates are bytes of the operand that is multiplied or added, per second.
+//! All rates are bytes of the multiplied or added operand per second.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,30 +10,29 @@ use serde::Serialize;
 use crate::machine::time_undisturbed;
 use crate::measure::{Contestant, Work, median};
 
-/// Bytes of one buffer of the loops in L1, which holds five of them, and in L2.
+/// Size of one buffer of the loops in L1, which holds five of them, and in L2, bytes.
 const L1_BYTES: usize = 6 << 10;
 const L2_BYTES: usize = 80 << 10;
-/// Bytes that only L3 holds.
+/// Size of buffers that only fit in L3, bytes.
 const L3_BYTES: usize = 4 << 20;
 
-/// A limit loop that moves less than this per core cycle has been disturbed, or does not suit
-/// the core.
+/// A limit loop that moves less than this per core cycle was disturbed, or does not suit the core.
 pub const BYTES_PER_CYCLE_MIN: f64 = 56.0;
 
-/// Rates of the limit loops; what needs an instruction that there is not is not there.
+/// Rates of the limit loops; absent if the instructions are missing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Limits {
     /// Core cycles per second, by a loop of dependent additions.
     pub clock_hz: Option<f64>,
     /// Multiply-accumulate from registers to registers.
     pub register_mul_add: Option<f64>,
-    /// The instructions of that loop.
+    /// Instruction set of that loop.
     pub register_loop: &'static str,
     /// The same in bytes per core cycle.
     pub register_bytes_per_cycle: Option<f64>,
-    /// Multiply-accumulate by AVX2 of operands in registers, whose halves have to be split.
+    /// Multiply-accumulate with AVX2 of operands in registers, whose halves must be split.
     pub register_mul_add_avx2: Option<f64>,
-    /// Reading alone, in L1, L2 and L3.
+    /// Only reading, in L1, L2 and L3.
     pub read_l1: f64,
     pub read_l2: f64,
     pub read_l3: f64,
@@ -103,13 +102,13 @@ impl Limits {
         }
     }
 
-    /// Whether the register loop went as fast as it must, to be a limit at all.
+    /// Whether the register loop was fast enough to serve as a limit.
     pub fn valid(&self) -> bool {
         self.register_bytes_per_cycle.is_some_and(|bytes| bytes >= BYTES_PER_CYCLE_MIN)
     }
 }
 
-/// Bytes per second of `operation`, which handles `bytes`, over about a third of a millisecond.
+/// Bytes per second of `operation`, which processes `bytes`, over about a third of a millisecond.
 fn rate(bytes: usize, mut operation: impl FnMut()) -> f64 {
     let rounds = (20_000_000 / bytes).max(1);
     let needed: Duration = time_undisturbed(|| {
@@ -142,8 +141,8 @@ fn read(lines: &[Line]) {
     black_box(sum);
 }
 
-/// As a contestant: reads the sources of one coded symbol once. Who makes one symbol at a time
-/// has to, and can be no faster.
+/// A contestant that reads the sources of one coded symbol once. An encoder of single symbols must
+/// do so, and cannot be faster.
 pub struct ReadSources {
     lines: Vec<Line>,
 }
@@ -152,7 +151,7 @@ impl ReadSources {
     /// The name in results.
     pub const LIBRARY: &str = "limit";
 
-    /// Of a block, its symbols padded to cache lines.
+    /// For a block, with symbols padded to cache lines.
     pub fn contestant(block_size: usize, symbol_size: usize) -> Contestant {
         Contestant {
             library: Self::LIBRARY,
@@ -243,8 +242,8 @@ impl MemoryLoops {
     }
 }
 
-/// Bytes per second of multiply-accumulate over GF(2^8) that reads and writes registers only,
-/// by the widest instructions that there are.
+/// Bytes per second of multiply-accumulate over GF(2^8) that reads and writes only registers, with
+/// the widest instructions available.
 pub fn register_mul_add() -> Option<f64> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -262,8 +261,8 @@ pub fn register_mul_add() -> Option<f64> {
     None
 }
 
-/// The same for one output by AVX2, if there is: what no kernel of byte shuffles is beyond that has
-/// no second output to share the splitting with.
+/// The same for one output with AVX2, if available: the limit for kernels based on byte shuffles
+/// without a second output to share the splitting with.
 fn register_mul_add_avx2() -> Option<f64> {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -311,12 +310,12 @@ mod x86 {
     pub const GFNI_512_BYTES_PER_ROUND: u64 = 8 * 64;
     pub const AVX2_BYTES_PER_ROUND: u64 = 4 * 32;
 
-    /// Any multiplication of all bytes by a constant is an affine map by such a matrix.
+    /// Multiplying all bytes by a constant is an affine map by such a matrix.
     const MATRIX: i64 = 0x0102_0408_1020_4080;
 
-    /// Eight products a round, added two at a time.
+    /// Eight products per round, added two at a time.
     ///
-    /// Call it only where there is AVX-512 and GFNI.
+    /// Only call it if AVX-512 and GFNI are available.
     pub fn register_gfni_512(rounds: u64) {
         // SAFETY: registers only, all that change are named, and the caller has detected the
         // instructions.
@@ -346,9 +345,9 @@ mod x86 {
         }
     }
 
-    /// Four products a round, each of two table look-ups; the nibbles come split.
+    /// Four products per round, each of two table look-ups; the nibbles are already split.
     ///
-    /// Call it only where there is AVX2.
+    /// Only call it if AVX2 is available.
     pub fn register_avx2(rounds: u64) {
         // SAFETY: as above.
         unsafe {
@@ -381,9 +380,9 @@ mod x86 {
         }
     }
 
-    /// Four products a round, the halves of whose bytes are split first.
+    /// Four products per round, including splitting the halves of bytes.
     ///
-    /// Call it only where there is AVX2.
+    /// Only call it if AVX2 is available.
     pub fn register_avx2_split(rounds: u64) {
         // SAFETY: as above.
         unsafe {
@@ -440,7 +439,7 @@ mod x86 {
         unsafe { _mm512_store_si512((&raw mut *line).cast(), value) }
     }
 
-    /// In assembly: how the compiler orders the loads makes a difference of a third in L2.
+    /// In assembly: the compiler's order of the loads makes a difference of a third in L2.
     #[target_feature(enable = "avx512f")]
     pub fn read_512(lines: &[Line]) {
         let (groups, rest) = lines.as_chunks::<8>();

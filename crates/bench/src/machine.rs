@@ -1,4 +1,4 @@
-//! The machine that a run is made on: one core of it, its name, its clock.
+//! The machine of a run: one core of it, its name, its clock.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
-/// Keeps this thread on one core: the given one, else the last that it may use. Returns which.
+/// Pins this thread to one core: the given one, else the last that it may use. Returns which.
 ///
 /// # Errors
-/// That of the kernel, for a core that there is not.
+/// The kernel's error, for a missing core.
 pub fn pin(core: Option<usize>) -> nix::Result<usize> {
     let this_thread = Pid::from_raw(0);
     let allowed = sched_getaffinity(this_thread)?;
@@ -23,7 +23,7 @@ pub fn pin(core: Option<usize>) -> nix::Result<usize> {
     Ok(core)
 }
 
-/// What the kernel calls the processor, with family and model: a hypervisor may hide the name.
+/// The kernel's name of the processor, with family and model: a hypervisor may hide the name.
 pub fn cpu_model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -33,7 +33,7 @@ pub fn cpu_model() -> String {
     format!("{}, family {} model {}", field("model name"), field("cpu family"), field("model"))
 }
 
-/// The instruction sets that matter here and that there are.
+/// The relevant instruction sets that are available.
 pub fn cpu_features() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -53,12 +53,12 @@ pub fn cpu_features() -> Vec<&'static str> {
 
 /// Processor time of this process so far.
 pub fn cpu_time() -> Duration {
-    // The clock is one that every Linux has: the call fails only for a clock that there is not.
+    // Every Linux has this clock: the call fails only for a missing clock.
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Measures how long `operation` takes without another thread taking the core meanwhile; after
-/// three attempts, how long it took with that.
+/// Measures how long `operation` takes without another thread taking the core; after three
+/// attempts, how long it took regardless.
 pub fn time_undisturbed(mut operation: impl FnMut() -> Duration) -> Duration {
     let switches = || {
         getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
@@ -73,9 +73,9 @@ pub fn time_undisturbed(mut operation: impl FnMut() -> Duration) -> Duration {
     operation()
 }
 
-/// Core cycles per second while adding: each addition needs the one before, which takes a cycle
-/// on every processor of the last decades. Hardware counters, where there are any, are mostly
-/// kept from virtual machines.
+/// Core cycles per second while adding: each addition depends on the previous one, and takes a
+/// cycle on every processor of the last decades. Hardware counters are mostly unavailable in
+/// virtual machines.
 #[cfg(target_arch = "x86_64")]
 pub fn clock_hz() -> Option<f64> {
     const ROUNDS: u64 = 50_000;
@@ -103,7 +103,7 @@ pub fn clock_hz() -> Option<f64> {
     Some((ROUNDS * ADDITIONS_PER_ROUND) as f64 / needed.as_secs_f64())
 }
 
-/// Not known on this architecture.
+/// Unknown on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn clock_hz() -> Option<f64> {
     None

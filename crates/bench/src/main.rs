@@ -1,5 +1,5 @@
-//! `bench-codec`: measures the codec against its peers and against what the core can do at most,
-//! all in one run and on one core.
+//! `bench-codec`: compares the codec with its peers and with the core's limits, all in one run and
+//! on one core.
 
 mod checks;
 mod fixture;
@@ -29,10 +29,10 @@ use crate::measure::{Effort, compete, median};
 use crate::plan::{Group, Operation, SYMBOL_SIZES, SYSTEMATIC_SYMBOL_SIZE, WINDOW_SYMBOL_SIZE};
 use crate::report::{Entry, Header, Report, Row, Tally, Validity};
 
-/// As it calls itself.
+/// Name of the program.
 const NAME: &str = "bench-codec";
 
-/// Stack of the thread that measures: cu-fec's coders are arrays of megabytes, made on it.
+/// Stack of the measuring thread: cu-fec's coders are arrays of megabytes, created on it.
 pub const STACK_BYTES: usize = 256 << 20;
 
 /// Turns of the limit loops before and after.
@@ -45,22 +45,22 @@ struct Arguments {
     /// Fewer and shorter turns, blocks of up to 256 symbols: under a minute.
     #[arg(long)]
     quick: bool,
-    /// End with 1 when a gate is not passed.
+    /// Exit with 1 if a gate is not passed.
     #[arg(long)]
     check: bool,
     /// Directory of codec.json and codec.svg.
     #[arg(long, default_value = "out/bench")]
     out: PathBuf,
-    /// Core to measure on; the last one allowed if not given.
+    /// Core to measure on; by default the last one allowed.
     #[arg(long)]
     core: Option<usize>,
     /// Seed of data, coefficients and losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only operations whose name begins so.
+    /// Only operations whose name begins with this.
     #[arg(long)]
     only: Option<String>,
-    /// Count instructions under valgrind instead, and hold them against the baseline.
+    /// Count instructions under valgrind instead, and compare them with the baseline.
     #[arg(long)]
     instructions: bool,
     /// With --instructions: make the counts the baseline.
@@ -69,7 +69,7 @@ struct Arguments {
     /// With --instructions: another baseline than the one checked in.
     #[arg(long, requires = "instructions")]
     baseline: Option<PathBuf>,
-    /// The work that is counted.
+    /// The work to count.
     #[arg(long, hide = true)]
     work: Option<String>,
 }
@@ -108,7 +108,7 @@ fn effort(quick: bool) -> Effort {
     }
 }
 
-/// Goes through all groups again and again, and puts together what was measured.
+/// Cycles through all groups repeatedly, and collects the measurements.
 fn measure(
     groups: &[Group],
     seed: u64,
@@ -195,7 +195,8 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     Ok(!arguments.check || report.checks.iter().all(|gate| gate.check.holds))
 }
 
-/// On a terminal a bar on standard error; elsewhere nothing, the tables say enough.
+/// A progress bar on standard error, if it is a terminal; otherwise nothing, since the tables say
+/// enough.
 fn progress_bar(groups: usize) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

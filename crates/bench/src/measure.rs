@@ -1,40 +1,40 @@
-//! How a figure is come by: contestants that do the same work take turns, and the median of
-//! their turns counts.
+//! Method of measurement: contestants that do the same work take turns, and the median of their
+//! turns counts.
 
 use std::time::{Duration, Instant};
 
 use crate::machine::time_undisturbed;
 
-/// A piece of work that is measured.
+/// A piece of work to measure.
 pub trait Work {
-    /// What is done before every run and not timed: what a user would have at hand. Says whether
-    /// there is such a thing; without, runs are timed together.
+    /// Untimed preparation before every run: what a user would have at hand. Returns whether there
+    /// is any; without it, runs are timed together.
     fn prepare(&mut self) -> bool {
         false
     }
 
-    /// What is timed.
+    /// The timed part.
     fn run(&mut self);
 
-    /// Whether what the last run made is right.
+    /// Checks the result of the last run.
     ///
     /// # Errors
     /// What is wrong with it.
     fn verify(&mut self) -> Result<(), String>;
 }
 
-/// One who does the work.
+/// A contestant.
 pub struct Contestant {
     pub library: &'static str,
     pub backend: String,
     pub field: &'static str,
-    /// Bytes of payload that a run makes.
+    /// Payload bytes produced per run.
     pub payload_bytes: usize,
     pub work: Box<dyn Work>,
 }
 
 impl Contestant {
-    /// What tells contestants of a group apart.
+    /// Name that distinguishes contestants of a group.
     pub fn name(&self) -> String {
         format!("{} {} {}", self.library, self.backend, self.field)
     }
@@ -43,17 +43,17 @@ impl Contestant {
 /// How long and how often to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Times that the whole plan is gone through: what disturbs one pass is gone by the next.
+    /// Passes through the whole plan: a disturbance in one pass is gone by the next.
     pub passes: usize,
-    /// Turns of each contestant in a pass.
+    /// Turns of each contestant per pass.
     pub repeats: usize,
-    /// Length of a turn; a turn has one run at least.
+    /// Duration of a turn; a turn has at least one run.
     pub turn: Duration,
-    /// A contestant with a run longer than this has one turn of one run in a pass.
+    /// A contestant with runs longer than this has a single one-run turn per pass.
     pub slow: Duration,
 }
 
-/// What was measured of one contestant.
+/// Result of one contestant.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     /// Median.
@@ -63,7 +63,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Of the seconds that a run took, turn by turn.
+    /// From the seconds per run, turn by turn.
     pub fn of(payload_bytes: usize, seconds: &mut [f64]) -> Self {
         let middle = median(seconds).unwrap_or(f64::INFINITY);
         let at = |share: f64| {
@@ -77,11 +77,11 @@ impl Rate {
     }
 }
 
-/// Lets the contestants take turns; `between` is called once a round. Returns, for each of them,
-/// the seconds that a run took, turn by turn.
+/// Lets the contestants take turns; `between` is called once per round. Returns each one's seconds
+/// per run, turn by turn.
 ///
 /// # Errors
-/// With `verify`, a contestant whose result is wrong: a rate of it would mean nothing.
+/// With `verify`, a contestant with a wrong result: its rate would be meaningless.
 pub fn compete(
     contestants: &mut [Contestant],
     effort: Effort,
@@ -114,7 +114,7 @@ pub fn compete(
             if runs == 0 {
                 continue;
             }
-            // The one before has filled the caches with its own.
+            // The previous one has filled the caches with its own data.
             if runs > 1 {
                 time_of_runs(work, runs.div_ceil(8));
             }

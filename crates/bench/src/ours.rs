@@ -16,13 +16,13 @@ mod window;
 /// The name of this library in results.
 pub const LIBRARY: &str = "corridor";
 
-/// Coded symbols of a batch.
+/// Coded symbols per batch.
 const BATCH: usize = 16;
 
-/// The fields that there are, that of most peers first.
+/// The available fields, the one that most peers use first.
 const FIELDS: [Field; 3] = [Field::Gf256, Field::Gf16, Field::Gf2];
 
-/// The name of the backend that a user gets who does not choose.
+/// The name of the default backend.
 pub fn default_backend() -> &'static str {
     Backend::detected().name()
 }
@@ -35,7 +35,7 @@ fn field_name(field: Field) -> &'static str {
     }
 }
 
-/// A way of ours to do a piece of work.
+/// One of our ways to do a piece of work.
 #[derive(Clone, Copy)]
 pub struct Way {
     pub backend: Backend,
@@ -43,8 +43,8 @@ pub struct Way {
 }
 
 impl Way {
-    /// All ways, the default backend first: every backend over GF(2^8), the other fields by the
-    /// default and by AVX2.
+    /// All ways, the default backend first: every backend over GF(2^8), the other fields with the
+    /// default and with AVX2.
     pub fn all() -> Vec<Way> {
         let default = default_backend();
         let mut backends: Vec<Backend> = Backend::available().collect();
@@ -88,7 +88,7 @@ impl Way {
         encoder
     }
 
-    /// Coding vectors in our packing, drawn as a sender would.
+    /// Coding vectors in our packing, drawn as by a sender.
     fn vectors(self, block: &Block, count: usize) -> Vec<Vec<u8>> {
         let mut rng = crate::fixture::rng(block.seed ^ 3);
         let draw = |_| {
@@ -99,9 +99,9 @@ impl Way {
         (0..count).map(draw).collect()
     }
 
-    /// Coded symbols, more than a block needs: how many it needs is chance.
+    /// Coded symbols, more than a block needs: the number needed is random.
     fn coded_symbols(self, block: &Block, needed: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
-        // What comes out does not depend on the backend: the fastest is quickest.
+        // The output does not depend on the backend: use the fastest.
         let encoder = Way { backend: Backend::detected(), ..self }.full_encoder(block);
         let code = |vector: Vec<u8>| {
             let mut payload = vec![0; block.symbol_size];
@@ -130,7 +130,7 @@ impl Way {
 
     fn encode_of(self, block: &Rc<Block>, count: usize) -> Encode {
         let vectors = self.vectors(block, count.max(VECTORS_IN_TURN));
-        // Payloads start at cache lines, as those of rlnc-simdx do.
+        // Payloads start at cache lines, like those of rlnc-simdx.
         let stride = block.symbol_size.next_multiple_of(64);
         Encode {
             way: self,
@@ -145,7 +145,7 @@ impl Way {
         }
     }
 
-    /// One recoded symbol at a time, of as many received ones as the block has.
+    /// One recoded symbol at a time, from as many received ones as the block has.
     pub fn recode(self, block: &Rc<Block>) -> Contestant {
         self.contestant(block.symbol_size, self.recode_of(block, 1))
     }
@@ -178,7 +178,7 @@ impl Way {
         self.decode_of(block, false)
     }
 
-    /// A block of which a tenth is lost, and repaired by coded symbols.
+    /// A block of which a tenth is lost and repaired by coded symbols.
     pub fn decode_systematic(self, block: &Rc<Block>) -> Contestant {
         self.decode_of(block, true)
     }
@@ -194,14 +194,14 @@ impl Way {
         self.contestant(block.block_size * block.symbol_size, work)
     }
 
-    /// Coefficients of one of our vectors, a byte each.
+    /// Coefficients of one of our vectors, one byte each.
     fn coefficients(self, vector: &[u8], count: usize) -> impl Iterator<Item = u8> {
         let bits = self.field.order().ilog2() as usize;
         let mask = u8::MAX >> (8 - bits);
         (0..count).map(move |index| (vector[index * bits / 8] >> (index * bits % 8)) & mask)
     }
 
-    /// Checks a coded symbol against the schoolbook.
+    /// Checks a coded symbol by the naive method.
     fn verify_coded(self, block: &Block, vector: &[u8], payload: &[u8]) -> Result<(), String> {
         let polynomial = match self.field {
             Field::Gf16 => POLYNOMIAL_GF16,
@@ -216,13 +216,13 @@ struct Encode {
     block: Rc<Block>,
     encoder: BlockEncoder,
     vector_len: usize,
-    /// One after the other.
+    /// Concatenated.
     vectors: Vec<u8>,
     stride: usize,
     payloads: Aligned,
-    /// Coded symbols of a run.
+    /// Coded symbols per run.
     count: usize,
-    /// Where the vector of the next symbol starts, when it goes alone.
+    /// Offset of the next symbol's vector, for single symbols.
     next: usize,
 }
 
@@ -244,7 +244,7 @@ impl Work for Encode {
             black_box(len.expect("a buffer"));
             return;
         }
-        // What a caller would have at hand; taken out of `self` for the borrow checker only.
+        // What a caller would have at hand; moved out of `self` only for the borrow checker.
         let mut payloads = mem::take(&mut self.payloads);
         let mut parts = payloads.as_mut_slice().chunks_exact_mut(self.stride);
         if self.count <= BATCH {
@@ -270,7 +270,7 @@ struct Recode {
     block: Rc<Block>,
     recoder: Recoder,
     coefficients: Replay,
-    /// Room for the vectors and payloads of a run, one after the other.
+    /// Buffers for the vectors and payloads of a run, concatenated.
     vectors: Vec<u8>,
     stride: usize,
     payloads: Aligned,
@@ -301,7 +301,7 @@ impl Work for Recode {
 
 struct Decode {
     block: Rc<Block>,
-    /// Source symbols that arrive, before the coded ones.
+    /// Source symbols that arrive before the coded ones.
     received: Vec<usize>,
     coded: Vec<(Vec<u8>, Vec<u8>)>,
     decoder: BlockDecoder,
@@ -325,7 +325,7 @@ impl Work for Decode {
         }
     }
     fn verify(&mut self) -> Result<(), String> {
-        // A symbol that was solved for has the length of what it was solved with.
+        // A symbol that was solved for has the length of the payloads it was computed from.
         let symbols = (0..self.block.block_size).map_while(|index| self.decoder.symbol(index));
         self.block.verify_symbols(symbols)
     }

@@ -1,21 +1,21 @@
-//! What runs of the simulator tell benches.
+//! Results of simulator runs for benches.
 
 use std::time::Duration;
 
-/// What a simulation did, as it tells itself.
+/// Counters of a simulation.
 pub struct Outcome {
-    /// Processor time of what is measured.
+    /// Processor time of the measured interval.
     pub cpu: Duration,
-    /// Of what is measured.
+    /// Simulated time of the measured interval.
     pub simulated: Duration,
-    /// Likewise.
+    /// In the measured interval.
     pub events: u64,
-    /// Likewise.
+    /// In the measured interval.
     pub packet_hops: u64,
     /// Of all flows.
     pub payload_bytes: u64,
     /// Number of flows.
     pub flows: usize,
-    /// Live when it was over.
+    /// Live memory at the end, bytes.
     pub memory_bytes: usize,
 }

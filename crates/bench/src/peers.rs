@@ -1,4 +1,4 @@
-//! The peers, each used as its documentation says, with what it can reuse made beforehand.
+//! The peers, each used as documented, with everything reusable prepared in advance.
 //!
 //! | peer | what it is | given beforehand, not timed |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | raptorq | RFC 6330, no recoding | encoding plan of the block size, packets |
 //! | cu-fec | RFC 8681, portable, no recoding | encoder with its window, empty decoder |
 //!
-//! All of them find their vector instructions when they run.
+//! All of them detect their vector instructions at run time.
 
 pub mod cu_fec;
 pub mod raptorq;
@@ -16,7 +16,7 @@ pub mod reed_solomon;
 pub mod rlnc;
 pub mod simdx;
 
-/// Names and versions, as a result states them.
+/// Names and versions, as stated in results.
 pub const VERSIONS: [(&str, &str); 5] = [
     ("rlnc", "0.8.7"),
     ("rlnc-simdx", "1.3.1"),
@@ -25,7 +25,7 @@ pub const VERSIONS: [(&str, &str); 5] = [
     ("cu-fec", "1.3.0"),
 ];
 
-/// The backend of a peer that does not tell which it took.
+/// The backend of a peer that does not report its choice.
 const DETECTED: &str = "detected";
 
 #[cfg(test)]

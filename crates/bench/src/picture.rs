@@ -1,5 +1,4 @@
-//! The picture of a run: rate over the size of blocks and windows, both logarithmic, a panel to an
-//! operation.
+//! Plot of a run: rate over block or window size, both logarithmic, one panel per operation.
 
 use std::fmt::Write;
 
@@ -11,12 +10,12 @@ use crate::report::Row;
 
 const WIDTH: f64 = 1180.0;
 const HEIGHT: f64 = 1385.0;
-/// Place and size of the plots, and room for the names beside each.
+/// Position and size of the plots, and space for the labels beside each.
 const PLOT_SIZE: (f64, f64) = (330.0, 330.0);
 const COLUMNS: [f64; 2] = [70.0, 655.0];
 const LINES: [f64; 3] = [120.0, 545.0, 970.0];
 
-/// Rates that are drawn, in GB/s: the same in every panel, so that panels can be compared.
+/// Range of rates, in GB/s: the same in every panel, so that panels can be compared.
 const RATES: (f64, f64) = (0.001, 100.0);
 
 const INK: &str = "#1f2933";
@@ -43,8 +42,8 @@ struct Series {
     points: Vec<(f64, f64)>,
 }
 
-/// How the line of a contestant looks: ours blue and thick, its other backends paler, its other
-/// fields green, peers each in a colour of its own.
+/// Line style of a contestant: ours blue and thick, its other backends paler, its other fields
+/// green, each peer in its own colour.
 fn look(row: &Row, default_backend: &str) -> (&'static str, &'static str, f64) {
     match (row.library, row.field) {
         (ours::LIBRARY, "GF(2^8)") if row.backend == default_backend => ("#0b5cad", "", 3.2),
@@ -71,7 +70,7 @@ fn series(rows: &[Row], operation: Operation, symbol_size: usize) -> Vec<Series>
     let of_panel = |row: &&Row| row.operation == operation.name() && row.symbol_size == symbol_size;
     for row in rows.iter().filter(of_panel) {
         let ours = row.library == ours::LIBRARY;
-        // Other fields by other backends would only fill the panel; so would a peer's.
+        // Other fields with other backends would only clutter the panel; so would a peer's.
         let forced = row.library == "rlnc-simdx" && row.backend == simdx::AVX2;
         if forced || ours && row.field != "GF(2^8)" && row.backend != default_backend {
             continue;
@@ -94,7 +93,7 @@ fn series(rows: &[Row], operation: Operation, symbol_size: usize) -> Vec<Series>
     all
 }
 
-/// Draws the dense operations, and those on windows, at one symbol size; `limit` is in bytes per
+/// Plots the dense operations, and those on windows, at one symbol size; `limit` is in bytes per
 /// second.
 pub fn draw(rows: &[Row], symbol_size: usize, limit: Option<f64>, machine: &str) -> String {
     let mut body = String::new();
@@ -157,7 +156,7 @@ fn panel(
         line(body, &[at_block(block_min), at_block(block_max)], 1.4, "1 3", INK);
         names.push((at_block(block_max), "register limit", INK, false));
     }
-    // What matters most lies above.
+    // The most important lines are on top.
     for series in all.iter().rev() {
         let places: Vec<_> =
             series.points.iter().map(|&(block, rate)| (x(block), y(rate))).collect();
@@ -183,8 +182,8 @@ fn panel(
     }
 }
 
-/// Moves places apart until neighbours are `gap` from each other, in their order, between `low`
-/// and `high` if there is room.
+/// Spreads positions until neighbours are `gap` apart, in order, between `low` and `high` if there
+/// is room.
 fn spread(places: &mut [f64], gap: f64, low: f64, high: f64) {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|&a, &b| places[a].total_cmp(&places[b]));

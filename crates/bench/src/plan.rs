@@ -1,4 +1,4 @@
-//! What is measured: groups of contestants that do the same work.
+//! The measurements: groups of contestants that do the same work.
 
 use std::rc::Rc;
 
@@ -8,20 +8,20 @@ use crate::measure::Contestant;
 use crate::ours::Way;
 use crate::peers::{cu_fec, raptorq, reed_solomon, rlnc, simdx};
 
-/// Symbol sizes of the dense operations, in bytes: a full packet, and one that needs no tail.
+/// Symbol sizes of the dense operations, in bytes: a full packet, and one without a tail.
 pub const SYMBOL_SIZES: [usize; 2] = [1450, 1536];
-/// Symbols of a block in the dense operations.
+/// Block sizes in the dense operations.
 pub const BLOCK_SIZES: [usize; 6] = [16, 32, 64, 150, 256, 1024];
-/// Symbols of a block in the systematic operations, and their size in bytes.
+/// Block sizes in the systematic operations, and their symbol size in bytes.
 pub const SYSTEMATIC_BLOCK_SIZES: [usize; 5] = [16, 50, 100, 500, 1000];
 pub const SYSTEMATIC_SYMBOL_SIZE: usize = 1280;
 
-/// Symbols of a window in the operations on a stream, and their size in bytes.
+/// Window sizes in the operations on a stream, and their symbol size in bytes.
 pub const WINDOW_SIZES: [usize; 2] = [64, 256];
 pub const WINDOW_SYMBOL_SIZE: usize = 1450;
 
-/// What is done. Rates count payload: that of coded symbols made in the dense operations that
-/// make some, and that of the whole block or stream in all others.
+/// The operations. Rates count payload: of the coded symbols in the dense operations that make
+/// some, and of the whole block or stream in all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     Encode,
@@ -57,7 +57,7 @@ impl Operation {
         }
     }
 
-    /// The name for people.
+    /// The display name.
     pub fn title(self) -> &'static str {
         match self {
             Self::Encode => "Encode, one dense symbol at a time",
@@ -72,8 +72,8 @@ impl Operation {
         }
     }
 
-    /// Multiply-accumulated bytes for a byte of payload, by the textbook: what the limit is
-    /// divided by. A method that needs fewer of them can be beyond the limit.
+    /// Multiply-accumulated bytes per payload byte, by the textbook: the divisor of the limit. A
+    /// method that needs fewer can exceed the limit.
     pub fn multiplications(self, block_size: usize) -> f64 {
         match self {
             Self::SystematicEncode | Self::SystematicDecode | Self::WindowDecode => {
@@ -84,7 +84,8 @@ impl Operation {
     }
 }
 
-/// One operation on blocks of one shape, or on windows: their size is that of a block then.
+/// One operation on blocks of one shape, or on windows, whose size then takes the place of the
+/// block's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     pub operation: Operation,
@@ -93,7 +94,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// All groups, or those of the shapes that tell most.
+    /// All groups, or those of the most informative shapes.
     pub fn all(quick: bool) -> Vec<Group> {
         let mut groups = Vec::new();
         for operation in Operation::DENSE {
@@ -121,12 +122,12 @@ impl Group {
         groups
     }
 
-    /// What a progress bar says.
+    /// Text of the progress bar.
     pub fn title(self) -> String {
         format!("{} {} x {} B", self.operation.name(), self.block_size, self.symbol_size)
     }
 
-    /// Everyone who can do this, ready to.
+    /// All contestants that can do this, prepared.
     pub fn contestants(self, seed: u64) -> Vec<Contestant> {
         let block = &Block::new(self.block_size, self.symbol_size, seed);
         let ours = |make: fn(Way, &Rc<Block>) -> Contestant| {
@@ -143,7 +144,7 @@ impl Group {
                 contestants.push(ReadSources::contestant(self.block_size, self.symbol_size));
             }
             Operation::EncodeBatch => {
-                // The dense peers have no batches: theirs is the rate of one at a time.
+                // The dense peers have no batches: theirs is the rate for single symbols.
                 contestants = ours(Way::encode_batch);
                 contestants.push(reed_solomon::encode_batch(block));
                 contestants.push(raptorq::encode_batch(block));
@@ -188,8 +189,8 @@ impl Group {
 mod tests {
     use super::*;
 
-    /// Nobody's figures mean anything unless this holds. In a thread of its own: cu-fec's coders
-    /// are made on the stack.
+    /// All figures are meaningless unless this holds. Runs in its own thread: cu-fec's coders are
+    /// created on the stack.
     #[test]
     fn everyone_does_the_work_right() {
         let check = || {

@@ -1,11 +1,11 @@
-//! Whether a benchmark reads what its target of `make` tells it.
+//! Checks that a benchmark accepts the arguments of its `make` target.
 
 use std::path::Path;
 use std::process::Command;
 
 use clap::Parser;
 
-/// Has a program's command line read what `make TARGET` would type, with these variables set.
+/// Lets a program's command line parse what `make TARGET` would run, with these variables set.
 pub(crate) fn reads<Arguments: Parser>(program: &str, target: &str, variables: &[&str]) {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut make = Command::new("make");

@@ -1,4 +1,4 @@
-//! The result of a run: as a file, and as tables for people.
+//! The result of a run: as a file, and as text tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,27 +22,27 @@ pub struct Row {
     pub symbol_size: usize,
     pub payload_bytes_per_s: f64,
     /// Multiply-accumulated bytes per second, by the textbook, over the register limit measured
-    /// in turn with it.
+    /// alternately with it.
     pub ratio_to_limit: Option<f64>,
     /// Interquartile range of the turns over their median.
     pub spread: f64,
 }
 
-/// What was measured of a group, pass by pass.
+/// Measurements of a group, pass by pass.
 pub struct Tally {
     pub group: Group,
     pub entries: Vec<Entry>,
-    /// The register limit, measured once a round.
+    /// The register limit, measured once per round.
     pub limits: Vec<f64>,
 }
 
-/// What was measured of a contestant.
+/// Measurements of a contestant.
 pub struct Entry {
     pub library: &'static str,
     pub backend: String,
     pub field: &'static str,
     pub payload_bytes: usize,
-    /// Of a run, turn by turn.
+    /// Seconds per run, turn by turn.
     pub seconds: Vec<f64>,
 }
 
@@ -77,7 +77,7 @@ impl Tally {
     }
 }
 
-/// How the figures came to be.
+/// Conditions of the measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Header {
     pub cpu: String,
@@ -88,7 +88,7 @@ pub struct Header {
     pub validity: Validity,
     pub seed: u64,
     pub passes: usize,
-    /// Turns of a contestant in a pass.
+    /// Turns of a contestant per pass.
     pub repeats: usize,
     pub turn_ms: f64,
     pub quick: bool,
@@ -100,18 +100,18 @@ pub struct Header {
     pub seconds: f64,
 }
 
-/// Whether the run can be believed.
+/// Validity of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Validity {
     /// The register loop moved at least 56 bytes per core cycle, before and after.
     pub limit_valid: bool,
-    /// Register limit after over before: far from 1 when the machine changed meanwhile.
+    /// Register limit afterwards over before: far from 1 if the machine changed meanwhile.
     pub limit_drift: Option<f64>,
-    /// The group whose register limit was least, over the one where it was most.
+    /// The lowest register limit of a group, over the highest.
     pub limit_least: Option<f64>,
     /// Median of the rows' spreads.
     pub spread_median: f64,
-    /// Built with optimisation.
+    /// Whether it was built with optimisation.
     pub release: bool,
 }
 
@@ -148,7 +148,7 @@ pub fn limits_text(limits: &Limits) -> String {
     )
 }
 
-/// The figures of one operation at one symbol size, in GB/s; a row to a contestant.
+/// The figures of one operation at one symbol size, in GB/s; one row per contestant.
 pub fn table(rows: &[Row], operation: Operation, symbol_size: usize) -> String {
     let rows: Vec<&Row> = rows
         .iter()
@@ -191,7 +191,7 @@ pub fn table(rows: &[Row], operation: Operation, symbol_size: usize) -> String {
     text
 }
 
-/// Three figures that count.
+/// Formats with three significant digits.
 pub fn figures(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),
@@ -215,7 +215,7 @@ impl<'a> Figures<'a> {
         })
     }
 
-    /// Our figure; the default backend is the one in the first row.
+    /// Our figure; the default backend is that of the first row.
     pub fn ours(&self, group: Group, field: &str, backend: Option<&str>) -> Option<&'a Row> {
         self.find(group, |row| {
             row.library == ours::LIBRARY
@@ -224,8 +224,8 @@ impl<'a> Figures<'a> {
         })
     }
 
-    /// The rate of a peer over GF(2^8), or of a limit, in bytes of payload per second: by what
-    /// it detected, or by the backend named.
+    /// The rate of a peer over GF(2^8), or of a limit, in payload bytes per second: with the
+    /// detected backend, or the named one.
     pub fn peer(&self, group: Group, library: &str, backend: Option<&str>) -> Option<f64> {
         let row = self.find(group, |row| {
             row.library == library

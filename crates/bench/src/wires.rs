@@ -38,9 +38,9 @@ pub fn chain(simulated_s: f64, live_bytes: fn() -> usize) -> Outcome {
     measure(&Topology::chain(5, &link()), &[(0, 4), (0, 4)], (0.0, simulated_s), live_bytes)
 }
 
-/// A ring of `nodes`, each with a flow to the fourth one on, over faster links, so that a larger
+/// A ring of `nodes`, each with a flow to the fourth next one, over faster links, so that a larger
 /// ring has the same traffic at every node. `node_s` is the simulated time, times nodes; flows have
-/// reached their rates before.
+/// already reached their rates.
 pub fn ring(nodes: usize, node_s: f64, live_bytes: fn() -> usize) -> Outcome {
     let mut topology = Topology { nodes, ..Topology::default() };
     let node = |index: usize| (index % nodes) as NodeIndex;

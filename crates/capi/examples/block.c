@@ -11,7 +11,7 @@
 
 enum { BLOCK_SIZE = 16, SYMBOL_SIZE_MAX = 64, FIELD_ORDER = 256, BATCH_SIZE = 4 };
 
-/* Ends the program at an error; passes on what came of the call. */
+/* Ends the program on an error; otherwise returns the call's status. */
 static CorridorStatus check(CorridorStatus status)
 {
     if (status < 0) {
@@ -37,7 +37,7 @@ static void send_a_block(void)
     check(corridor_block_encoder_new(FIELD_ORDER, BLOCK_SIZE, SYMBOL_SIZE_MAX, &encoder));
     check(corridor_block_decoder_new(FIELD_ORDER, BLOCK_SIZE, SYMBOL_SIZE_MAX, &decoder));
 
-    /* Source symbols go out as they are; every fourth is lost. */
+    /* Source symbols are sent uncoded; every fourth is lost. */
     for (unsigned i = 0; i < BLOCK_SIZE; i++) {
         len = write_symbol(i, symbol);
         check(corridor_block_encoder_push(encoder, symbol, len, NULL));
@@ -45,7 +45,7 @@ static void send_a_block(void)
             check(corridor_block_decoder_add_source(decoder, i, symbol, len));
     }
 
-    /* Coded symbols repair whatever was lost. Several at a time are made faster. */
+    /* Coded symbols repair any losses. Batches are faster than single symbols. */
     unsigned sent = 0;
     for (uint32_t seed = 1; !corridor_block_decoder_is_complete(decoder);) {
         for (unsigned i = 0; i < BATCH_SIZE; i++, seed++)
@@ -87,7 +87,7 @@ static void send_a_stream(void)
         if (i % 7 != 3)
             check(corridor_window_decoder_add_source(decoder, id, symbol, len));
 
-        /* Two repair symbols after every tenth, over all that is not acknowledged. */
+        /* Two repair symbols after every tenth, over all unacknowledged source symbols. */
         if (i % 10 == 9) {
             uint64_t base = corridor_window_encoder_base(encoder);
             size_t count = (size_t)(corridor_window_encoder_end(encoder) - base);
@@ -98,7 +98,7 @@ static void send_a_stream(void)
                                                              payloads[j], len));
         }
 
-        /* What is decoded in order is delivered and acknowledged. */
+        /* Symbols decoded in order are delivered and acknowledged. */
         while (delivered < corridor_window_decoder_in_order_end(decoder)) {
             const uint8_t *decoded;
             size_t expected_len = write_symbol((unsigned)delivered, symbol);

@@ -19,40 +19,40 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// Most symbols that one call makes.
+// Maximum number of symbols per call.
 #define CORRIDOR_BATCH_MAX 64
 
-// Negative for errors, else what came of it.
+// Negative for errors, otherwise the outcome.
 enum CorridorStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // Done.
+  // Success.
   CORRIDOR_STATUS_OK = 0,
-  // The symbol raised the rank by one.
+  // The symbol was innovative: it raised the rank by one.
   CORRIDOR_STATUS_INNOVATIVE = 1,
-  // The symbol is a combination of what was there before, and was dropped.
+  // The symbol is linearly dependent on those already held; it was dropped.
   CORRIDOR_STATUS_DEPENDENT = 2,
-  // The symbol is about one before the window, and was dropped.
+  // The symbol covers one before the window; it was dropped.
   CORRIDOR_STATUS_STALE = 3,
-  // The symbol reaches beyond the longest window, and was dropped: advance first.
+  // The symbol would make the window too long; it was dropped: advance first.
   CORRIDOR_STATUS_AHEAD = 4,
-  // There is nothing of the kind: no symbol decoded, nothing to recode.
+  // There is no such thing: no symbol decoded, nothing to recode.
   CORRIDOR_STATUS_NOTHING = 5,
-  // A pointer is null that must not be.
+  // A pointer is null where that is not allowed.
   CORRIDOR_STATUS_NULL_POINTER = -1,
-  // A length is longer than any object.
+  // A length exceeds that of any object.
   CORRIDOR_STATUS_LENGTH_TOO_LONG = -2,
-  // No field has this order: 2, 16 and 256 are.
+  // No field has this order: it must be 2, 16 or 256.
   CORRIDOR_STATUS_UNKNOWN_FIELD = -3,
-  // A block of no symbols, or of more than 1024.
+  // The block size is 0 or more than 1024.
   CORRIDOR_STATUS_BLOCK_SIZE = -4,
-  // A window of no symbols, or of more than 1024.
+  // The window size is 0 or more than 1024.
   CORRIDOR_STATUS_WINDOW_SIZE = -5,
-  // Symbols of up to no bytes, or of more than 65535.
+  // The maximum symbol size is 0 or more than 65535.
   CORRIDOR_STATUS_SYMBOL_SIZE_MAX = -6,
-  // A symbol or payload is empty, or longer than the coder was made for.
+  // A symbol or payload is empty, or longer than the coder's maximum.
   CORRIDOR_STATUS_SYMBOL_LENGTH = -7,
   // The block has all its symbols.
   CORRIDOR_STATUS_BLOCK_FULL = -8,
@@ -60,23 +60,23 @@ enum CorridorStatus
   CORRIDOR_STATUS_WINDOW_FULL = -9,
   // The block has no such symbol.
   CORRIDOR_STATUS_INDEX_OUT_OF_RANGE = -10,
-  // A coding vector over no symbols, or over more than there are.
+  // A coding vector covers no symbols, or more than there are.
   CORRIDOR_STATUS_COUNT_OUT_OF_RANGE = -11,
-  // A coding vector is not as long as its count of symbols makes it.
+  // The length of a coding vector does not match its number of symbols.
   CORRIDOR_STATUS_VECTOR_LENGTH = -12,
   // The result does not fit the buffer.
   CORRIDOR_STATUS_BUFFER_TOO_SHORT = -13,
   // The symbols are not in the window.
   CORRIDOR_STATUS_OUTSIDE_WINDOW = -14,
-  // Symbol ids end before 2^64 - 1.
+  // Symbol ids must be below 2^64 - 1.
   CORRIDOR_STATUS_ID_RANGE = -15,
-  // A density threshold beyond 15.
+  // The density threshold is above 15.
   CORRIDOR_STATUS_DENSITY_THRESHOLD = -16,
-  // RFC 8681 has repair keys over the fields of order 2 and 256 only.
+  // RFC 8681 defines repair keys over the fields of order 2 and 256 only.
   CORRIDOR_STATUS_REPAIR_KEY_FIELD = -17,
-  // An error that this version of the interface has no number for.
+  // An error without a number in this version of the interface.
   CORRIDOR_STATUS_OTHER_ERROR = -98,
-  // A defect of this library. The handle is good for nothing but to be freed.
+  // A bug in this library. The handle can only be freed.
   CORRIDOR_STATUS_PANIC = -99,
 };
 #ifndef __cplusplus
@@ -87,39 +87,40 @@ typedef int32_t CorridorStatus;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// A progressive decoder of one block.
+// Progressive decoder of one block.
 typedef struct CorridorBlockDecoder CorridorBlockDecoder;
 
-// The source symbols of one block, and combinations of them.
+// Encoder of one block: holds its source symbols, and combines them.
 typedef struct CorridorBlockEncoder CorridorBlockEncoder;
 
-// What a helper or relay holds of a block that it does not read.
+// Recoder of one block, for a helper or relay that does not decode it.
 typedef struct CorridorBlockRecoder CorridorBlockRecoder;
 
-// A progressive decoder, and recoder, of a stream of source symbols.
+// Progressive decoder, and recoder, of a stream of source symbols.
 typedef struct CorridorWindowDecoder CorridorWindowDecoder;
 
-// The source symbols that are not acknowledged yet, and combinations of them.
+// Encoder of a stream: holds the source symbols in the window, usually those not acknowledged yet,
+// and combines them.
 typedef struct CorridorWindowEncoder CorridorWindowEncoder;
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-// A text for a status, in English, that is valid for ever; never null.
+// A description of a status, in English, valid forever; never null.
 const char *corridor_status_text(int32_t status);
 
-// Version of the binary interface. It changes when a program has to be compiled anew.
+// Version of the binary interface (ABI). It changes when programs must be recompiled.
 uint32_t corridor_abi_version(void);
 
-// Length in bytes of a coding vector over `count` symbols; 0 for an order that no field has.
+// Length in bytes of a coding vector over `count` symbols; 0 for an invalid field order.
 //
-// Coefficients are packed from the least significant bit of the first byte on: one bit each for
-// the field of order 2, four for 16 (polynomial 0x13), eight for 256 (0x11D).
+// Coefficients are packed starting with the least significant bit of the first byte: one bit each
+// for the field of order 2, four for 16 (polynomial 0x13), eight for 256 (0x11D).
 size_t corridor_vector_len(uint32_t field_order, size_t count);
 
-// Expands a seed into a coding vector over `count` symbols. Equal seeds give equal vectors
-// everywhere.
+// Expands a seed into a coding vector over `count` symbols. Equal seeds give equal vectors on
+// every machine.
 CorridorStatus corridor_expand_seed(uint32_t field_order,
                                     uint32_t seed,
                                     size_t count,
@@ -135,11 +136,11 @@ CorridorStatus corridor_expand_repair_key(uint32_t field_order,
                                           uint8_t *out,
                                           size_t out_len);
 
-// Makes `symbol_count` coded symbols of the first `count` symbols: to `out + i * stride` the one
-// whose coding vector is the i-th of `vectors`, which follow each other. All symbols of a batch
-// are as long as the longest of them, `*len_out` bytes, the others being padded with zeros; a
-// stride of `symbol_size_max` bytes is always enough. `symbol_count` is at most
-// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+// Makes `symbol_count` coded symbols of the first `count` symbols: writes the one with the i-th
+// coding vector of `vectors`, which are concatenated, to `out + i * stride`. All symbols of a
+// batch are padded with zeros to the longest of them, `*len_out` bytes; a stride of
+// `symbol_size_max` bytes always suffices. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else
+// `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_block_encoder_encode_batch(const struct CorridorBlockEncoder *handle,
                                                    const uint8_t *vectors,
                                                    size_t vectors_len,
@@ -151,9 +152,9 @@ CorridorStatus corridor_block_encoder_encode_batch(const struct CorridorBlockEnc
 
 // Draws `symbol_count` combinations of all symbols held: writes their coding vectors over the
 // first `*count_out` symbols one after the other, and their payloads, all `*len_out` bytes long,
-// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if a buffer is
-// too short: vector lengths of the block size, and a stride of `symbol_size_max`, are always
-// enough. Equal seeds draw equally: use another one for each call. `symbol_count` is at most
+// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a buffer is too
+// short: vector lengths of the block size, and a stride of `symbol_size_max`, always suffice.
+// Equal seeds draw the same combinations: use a new seed for each call. `symbol_count` is at most
 // `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_block_recoder_recode_batch(const struct CorridorBlockRecoder *handle,
                                                    uint64_t seed,
@@ -165,7 +166,7 @@ CorridorStatus corridor_block_recoder_recode_batch(const struct CorridorBlockRec
                                                    size_t stride,
                                                    size_t *len_out);
 
-// Draws combinations of all symbols held, as `corridor_block_recoder_recode_batch` does.
+// Draws combinations of all symbols held, like `corridor_block_recoder_recode_batch`.
 CorridorStatus corridor_block_decoder_recode_batch(const struct CorridorBlockDecoder *handle,
                                                    uint64_t seed,
                                                    uint8_t *vectors_out,
@@ -176,11 +177,11 @@ CorridorStatus corridor_block_decoder_recode_batch(const struct CorridorBlockDec
                                                    size_t stride,
                                                    size_t *len_out);
 
-// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: to
-// `out + i * stride` the one whose coding vector is the i-th of `vectors`, which follow each
-// other. All symbols of a batch are as long as the longest of them, `*len_out` bytes, the others
-// being padded with zeros; a stride of `symbol_size_max` bytes is always enough. `symbol_count`
-// is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: writes the one
+// with the i-th coding vector of `vectors`, which are concatenated, to `out + i * stride`. All
+// symbols of a batch are padded with zeros to the longest of them, `*len_out` bytes; a stride of
+// `symbol_size_max` bytes always suffices. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else
+// `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_window_encoder_encode_batch(const struct CorridorWindowEncoder *handle,
                                                     uint64_t first,
                                                     size_t count,
@@ -192,7 +193,7 @@ CorridorStatus corridor_window_encoder_encode_batch(const struct CorridorWindowE
                                                     size_t *len_out);
 
 // The same with the vectors that the seeds `seed`, `seed + 1` and so on expand to; after the
-// highest one comes 0.
+// highest seed comes 0.
 CorridorStatus corridor_window_encoder_encode_batch_seeds(const struct CorridorWindowEncoder *handle,
                                                           uint64_t first,
                                                           size_t count,
@@ -202,11 +203,11 @@ CorridorStatus corridor_window_encoder_encode_batch_seeds(const struct CorridorW
                                                           size_t stride,
                                                           size_t *len_out);
 
-// Draws `symbol_count` combinations of what is held about the `count` symbols from id `first` on
-// only: writes their coding vectors over this run one after the other, and their payloads, all
-// `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if there is
-// nothing to combine. Equal seeds draw equally: use another one for each call. `symbol_count` is
-// at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+// Draws `symbol_count` combinations of the symbols held that only cover the `count` symbols from
+// id `first` on: writes their coding vectors over this run one after the other, and their
+// payloads, all `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING`
+// if there is nothing to combine. Equal seeds draw the same combinations: use a new seed for each
+// call. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_window_decoder_recode_batch(const struct CorridorWindowDecoder *handle,
                                                     uint64_t first,
                                                     size_t count,
@@ -218,8 +219,8 @@ CorridorStatus corridor_window_decoder_recode_batch(const struct CorridorWindowD
                                                     size_t stride,
                                                     size_t *len_out);
 
-// Makes an encoder of blocks of up to `block_size` symbols of up to
-// `symbol_size_max` bytes, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes an encoder of blocks of up to `block_size` symbols of up to `symbol_size_max` bytes, over
+// the field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_block_encoder_new(uint32_t field_order,
                                           size_t block_size,
                                           size_t symbol_size_max,
@@ -228,14 +229,14 @@ CorridorStatus corridor_block_encoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_block_encoder_free(struct CorridorBlockEncoder *handle);
 
-// Appends a source symbol to the block, and tells its index if `index_out` is not null.
+// Appends a source symbol to the block, and writes its index if `index_out` is not null.
 CorridorStatus corridor_block_encoder_push(struct CorridorBlockEncoder *handle,
                                            const uint8_t *symbol,
                                            size_t symbol_len,
                                            size_t *index_out);
 
-// Writes the combination of the first `count` symbols with the given coding vector, and its
-// length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+// Writes the combination of the first `count` symbols with the given coding vector, and its length
+// in bytes. A buffer of `symbol_size_max` bytes is always long enough.
 CorridorStatus corridor_block_encoder_encode(const struct CorridorBlockEncoder *handle,
                                              const uint8_t *vector,
                                              size_t vector_len,
@@ -244,14 +245,14 @@ CorridorStatus corridor_block_encoder_encode(const struct CorridorBlockEncoder *
                                              size_t out_len,
                                              size_t *len_out);
 
-// Source symbols in the block so far; 0 for null.
+// Number of source symbols in the block so far; 0 for null.
 size_t corridor_block_encoder_count(const struct CorridorBlockEncoder *handle);
 
-// Empties the block for the next one; the memory is kept.
+// Clears the block for the next one; keeps the memory.
 CorridorStatus corridor_block_encoder_clear(struct CorridorBlockEncoder *handle);
 
-// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max`
-// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes, over the
+// field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_block_decoder_new(uint32_t field_order,
                                           size_t block_size,
                                           size_t symbol_size_max,
@@ -260,14 +261,14 @@ CorridorStatus corridor_block_decoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_block_decoder_free(struct CorridorBlockDecoder *handle);
 
-// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_decoder_add_source(struct CorridorBlockDecoder *handle,
                                                  size_t index,
                                                  const uint8_t *symbol,
                                                  size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
-// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds a coded symbol, the combination of the first `count` symbols with the given coding vector:
+// `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *handle,
                                                 const uint8_t *vector,
                                                 size_t vector_len,
@@ -276,9 +277,9 @@ CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
-// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
-// enough. Equal seeds draw equally: use another one for each call.
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a
+// buffer is too short: the vector length of the block size, and `symbol_size_max`, always suffice.
+// Equal seeds draw the same combination: use a new seed for each call.
 CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *handle,
                                              uint64_t seed,
                                              uint8_t *vector_out,
@@ -288,36 +289,36 @@ CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *
                                              size_t payload_len,
                                              size_t *len_out);
 
-// Innovative symbols received; 0 for null.
+// Rank: number of innovative symbols held; 0 for null.
 size_t corridor_block_decoder_rank(const struct CorridorBlockDecoder *handle);
 
-// One more than the highest index referred to so far; 0 for null.
+// One more than the highest index seen so far; 0 for null.
 size_t corridor_block_decoder_known_count(const struct CorridorBlockDecoder *handle);
 
-// Symbols decoded; 0 for null.
+// Number of decoded symbols; 0 for null.
 size_t corridor_block_decoder_decoded_count(const struct CorridorBlockDecoder *handle);
 
 // Whether all symbols of the block are decoded; false for null.
 bool corridor_block_decoder_is_complete(const struct CorridorBlockDecoder *handle);
 
-// Points to symbol `index`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
-// until the handle is next given to a function that takes it as not const.
+// Returns a pointer to symbol `index`, if it is decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes
+// stay valid until the handle is next passed to a function that takes it as non-const.
 CorridorStatus corridor_block_decoder_symbol(const struct CorridorBlockDecoder *handle,
                                              size_t index,
                                              const uint8_t **symbol_out,
                                              size_t *len_out);
 
-// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
+// Writes a bitmap of decoded symbols: bit `i % 8` (least significant first) of byte `i / 8` for
 // symbol `i`, as far as the buffer reaches.
 CorridorStatus corridor_block_decoder_decoded_bitmap(const struct CorridorBlockDecoder *handle,
                                                      uint8_t *out,
                                                      size_t out_len);
 
-// Forgets the block, for the next one; the memory is kept.
+// Clears the block for the next one; keeps the memory.
 CorridorStatus corridor_block_decoder_reset(struct CorridorBlockDecoder *handle);
 
-// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max`
-// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes, over the
+// field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_block_recoder_new(uint32_t field_order,
                                           size_t block_size,
                                           size_t symbol_size_max,
@@ -326,14 +327,14 @@ CorridorStatus corridor_block_recoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_block_recoder_free(struct CorridorBlockRecoder *handle);
 
-// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_recoder_add_source(struct CorridorBlockRecoder *handle,
                                                  size_t index,
                                                  const uint8_t *symbol,
                                                  size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
-// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds a coded symbol, the combination of the first `count` symbols with the given coding vector:
+// `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *handle,
                                                 const uint8_t *vector,
                                                 size_t vector_len,
@@ -342,9 +343,9 @@ CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
-// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
-// enough. Equal seeds draw equally: use another one for each call.
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a
+// buffer is too short: the vector length of the block size, and `symbol_size_max`, always suffice.
+// Equal seeds draw the same combination: use a new seed for each call.
 CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *handle,
                                              uint64_t seed,
                                              uint8_t *vector_out,
@@ -354,21 +355,20 @@ CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *
                                              size_t payload_len,
                                              size_t *len_out);
 
-// Innovative symbols received; 0 for null.
+// Rank: number of innovative symbols held; 0 for null.
 size_t corridor_block_recoder_rank(const struct CorridorBlockRecoder *handle);
 
-// One more than the highest index referred to so far; 0 for null.
+// One more than the highest index seen so far; 0 for null.
 size_t corridor_block_recoder_known_count(const struct CorridorBlockRecoder *handle);
 
-// Forgets the block, for the next one; the memory is kept.
+// Clears the block for the next one; keeps the memory.
 CorridorStatus corridor_block_recoder_reset(struct CorridorBlockRecoder *handle);
 
-// A text for a status, in English, that is valid for ever; never null.
+// A description of a status, in English, valid forever; never null.
 const char *corridor_status_text(int32_t status);
 
-// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
-// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken
-// here.
+// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes, the
+// first with id `first`, over the field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_window_encoder_new(uint32_t field_order,
                                            size_t window_size,
                                            size_t symbol_size_max,
@@ -378,7 +378,7 @@ CorridorStatus corridor_window_encoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_window_encoder_free(struct CorridorWindowEncoder *handle);
 
-// Appends a source symbol, and tells its id if `id_out` is not null.
+// Appends a source symbol, and writes its id if `id_out` is not null.
 CorridorStatus corridor_window_encoder_push(struct CorridorWindowEncoder *handle,
                                             const uint8_t *symbol,
                                             size_t symbol_len,
@@ -396,8 +396,7 @@ CorridorStatus corridor_window_encoder_encode(const struct CorridorWindowEncoder
                                               size_t *len_out);
 
 // Writes the combination of the `count` symbols from id `first` on with the vector that the seed
-// expands to,
-// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+// expands to, and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
 CorridorStatus corridor_window_encoder_encode_seed(const struct CorridorWindowEncoder *handle,
                                                    uint64_t first,
                                                    size_t count,
@@ -407,9 +406,8 @@ CorridorStatus corridor_window_encoder_encode_seed(const struct CorridorWindowEn
                                                    size_t *len_out);
 
 // Writes the combination of the `count` symbols from id `first` on with the vector that the
-// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
-// 0..=15,
-// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+// repair key of RFC 8681 expands to, over the field of order 2 or 256, and its length in bytes.
+// `density_threshold` is in 0..=15. A buffer of `symbol_size_max` bytes is always long enough.
 CorridorStatus corridor_window_encoder_encode_repair_key(const struct CorridorWindowEncoder *handle,
                                                          uint64_t first,
                                                          size_t count,
@@ -419,21 +417,21 @@ CorridorStatus corridor_window_encoder_encode_repair_key(const struct CorridorWi
                                                          size_t out_len,
                                                          size_t *len_out);
 
-// Lets go of all symbols before `id`.
+// Drops all symbols before `id`.
 CorridorStatus corridor_window_encoder_advance_to(struct CorridorWindowEncoder *handle,
                                                   uint64_t id);
 
 // Id of the first symbol held; 0 for null.
 uint64_t corridor_window_encoder_base(const struct CorridorWindowEncoder *handle);
 
-// Id that the next symbol gets; 0 for null.
+// Id of the next symbol to be pushed; 0 for null.
 uint64_t corridor_window_encoder_end(const struct CorridorWindowEncoder *handle);
 
 // Empties the window; the next symbol gets the id `first`.
 CorridorStatus corridor_window_encoder_reset(struct CorridorWindowEncoder *handle, uint64_t first);
 
-// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max`
-// bytes, from id `first` on, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes, from id
+// `first` on, over the field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_window_decoder_new(uint32_t field_order,
                                            size_t window_size,
                                            size_t symbol_size_max,
@@ -443,13 +441,13 @@ CorridorStatus corridor_window_decoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_window_decoder_free(struct CorridorWindowDecoder *handle);
 
-// Takes in source symbol `id`: innovative, dependent, stale or ahead.
+// Adds source symbol `id`: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_source(struct CorridorWindowDecoder *handle,
                                                   uint64_t id,
                                                   const uint8_t *symbol,
                                                   size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 // given coding vector: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *handle,
                                                  uint64_t first,
@@ -459,7 +457,7 @@ CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *h
                                                  const uint8_t *payload,
                                                  size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 // vector that the seed expands to: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecoder *handle,
                                                       uint64_t first,
@@ -468,7 +466,7 @@ CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecod
                                                       const uint8_t *payload,
                                                       size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 // vector that the repair key of RFC 8681 expands to, over the field of order 2 or 256;
 // `density_threshold` is in 0..=15: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindowDecoder *handle,
@@ -479,33 +477,34 @@ CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindo
                                                             const uint8_t *payload,
                                                             size_t payload_len);
 
-// Lets go of all symbols before `id`, and tells how many of them were not decoded if `missed_out`
-// is not null.
+// Drops all symbols before `id`, and writes how many of them were not decoded if `missed_out` is
+// not null.
 CorridorStatus corridor_window_decoder_advance_to(struct CorridorWindowDecoder *handle,
                                                   uint64_t id,
                                                   uint64_t *missed_out);
 
-// Tells the lowest id that was decoded, and was not told since; `CORRIDOR_STATUS_NOTHING` if all
-// were.
+// Writes the lowest decoded id that this function has not reported yet; `CORRIDOR_STATUS_NOTHING`
+// if there is none.
 CorridorStatus corridor_window_decoder_poll_decoded(struct CorridorWindowDecoder *handle,
                                                     uint64_t *id_out);
 
-// Points to symbol `id`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
-// until the handle is next given to a function that takes it as not const.
+// Returns a pointer to symbol `id`, if it is decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes
+// stay valid until the handle is next passed to a function that takes it as non-const.
 CorridorStatus corridor_window_decoder_symbol(const struct CorridorWindowDecoder *handle,
                                               uint64_t id,
                                               const uint8_t **symbol_out,
                                               size_t *len_out);
 
-// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for id
+// Writes a bitmap of missing symbols: bit `i % 8` (least significant first) of byte `i / 8` for id
 // `base + i`, as far as the buffer reaches.
 CorridorStatus corridor_window_decoder_missing_bitmap(const struct CorridorWindowDecoder *handle,
                                                       uint8_t *out,
                                                       size_t out_len);
 
-// Writes a random combination of what is held of the `count` symbols from id `first` on: its
-// coding vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if
-// nothing is. Equal seeds draw equally: use another one for each call.
+// Writes a random combination of the symbols held that only cover the `count` symbols from id
+// `first` on: its coding vector over them, and its payload of `*len_out` bytes;
+// `CORRIDOR_STATUS_NOTHING` if there are none. Equal seeds draw the same combination: use a new
+// seed for each call.
 CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder *handle,
                                               uint64_t first,
                                               size_t count,
@@ -519,26 +518,26 @@ CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder
 // Id of the first symbol of the window; 0 for null.
 uint64_t corridor_window_decoder_base(const struct CorridorWindowDecoder *handle);
 
-// One more than the highest id that a symbol received was about; 0 for null.
+// One more than the highest id that any received symbol covers; 0 for null.
 uint64_t corridor_window_decoder_end(const struct CorridorWindowDecoder *handle);
 
 // Id of the first symbol that is not decoded; 0 for null.
 uint64_t corridor_window_decoder_in_order_end(const struct CorridorWindowDecoder *handle);
 
-// Symbols decoded, and coded symbols held; 0 for null.
+// Rank: decoded symbols, plus coded symbols held; 0 for null.
 size_t corridor_window_decoder_rank(const struct CorridorWindowDecoder *handle);
 
-// Symbols of the window that are not decoded; 0 for null.
+// Number of symbols in the window that are not decoded; 0 for null.
 size_t corridor_window_decoder_missing_count(const struct CorridorWindowDecoder *handle);
 
-// Innovative symbols that it takes to decode all of the window; 0 for null.
+// Number of innovative symbols needed to decode the whole window; 0 for null.
 size_t corridor_window_decoder_deficit(const struct CorridorWindowDecoder *handle);
 
-// Forgets everything; the window begins with `first`.
+// Clears the decoder; the window begins with `first`.
 CorridorStatus corridor_window_decoder_reset(struct CorridorWindowDecoder *handle, uint64_t first);
 
-// Makes an encoder of blocks of up to `block_size` symbols of up to
-// `symbol_size_max` bytes, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes an encoder of blocks of up to `block_size` symbols of up to `symbol_size_max` bytes, over
+// the field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_block_encoder_new(uint32_t field_order,
                                           size_t block_size,
                                           size_t symbol_size_max,
@@ -547,14 +546,14 @@ CorridorStatus corridor_block_encoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_block_encoder_free(struct CorridorBlockEncoder *handle);
 
-// Appends a source symbol to the block, and tells its index if `index_out` is not null.
+// Appends a source symbol to the block, and writes its index if `index_out` is not null.
 CorridorStatus corridor_block_encoder_push(struct CorridorBlockEncoder *handle,
                                            const uint8_t *symbol,
                                            size_t symbol_len,
                                            size_t *index_out);
 
-// Writes the combination of the first `count` symbols with the given coding vector, and its
-// length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+// Writes the combination of the first `count` symbols with the given coding vector, and its length
+// in bytes. A buffer of `symbol_size_max` bytes is always long enough.
 CorridorStatus corridor_block_encoder_encode(const struct CorridorBlockEncoder *handle,
                                              const uint8_t *vector,
                                              size_t vector_len,
@@ -563,14 +562,14 @@ CorridorStatus corridor_block_encoder_encode(const struct CorridorBlockEncoder *
                                              size_t out_len,
                                              size_t *len_out);
 
-// Source symbols in the block so far; 0 for null.
+// Number of source symbols in the block so far; 0 for null.
 size_t corridor_block_encoder_count(const struct CorridorBlockEncoder *handle);
 
-// Empties the block for the next one; the memory is kept.
+// Clears the block for the next one; keeps the memory.
 CorridorStatus corridor_block_encoder_clear(struct CorridorBlockEncoder *handle);
 
-// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max`
-// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes, over the
+// field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_block_decoder_new(uint32_t field_order,
                                           size_t block_size,
                                           size_t symbol_size_max,
@@ -579,14 +578,14 @@ CorridorStatus corridor_block_decoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_block_decoder_free(struct CorridorBlockDecoder *handle);
 
-// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_decoder_add_source(struct CorridorBlockDecoder *handle,
                                                  size_t index,
                                                  const uint8_t *symbol,
                                                  size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
-// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds a coded symbol, the combination of the first `count` symbols with the given coding vector:
+// `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *handle,
                                                 const uint8_t *vector,
                                                 size_t vector_len,
@@ -595,9 +594,9 @@ CorridorStatus corridor_block_decoder_add_coded(struct CorridorBlockDecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
-// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
-// enough. Equal seeds draw equally: use another one for each call.
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a
+// buffer is too short: the vector length of the block size, and `symbol_size_max`, always suffice.
+// Equal seeds draw the same combination: use a new seed for each call.
 CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *handle,
                                              uint64_t seed,
                                              uint8_t *vector_out,
@@ -607,36 +606,36 @@ CorridorStatus corridor_block_decoder_recode(const struct CorridorBlockDecoder *
                                              size_t payload_len,
                                              size_t *len_out);
 
-// Innovative symbols received; 0 for null.
+// Rank: number of innovative symbols held; 0 for null.
 size_t corridor_block_decoder_rank(const struct CorridorBlockDecoder *handle);
 
-// One more than the highest index referred to so far; 0 for null.
+// One more than the highest index seen so far; 0 for null.
 size_t corridor_block_decoder_known_count(const struct CorridorBlockDecoder *handle);
 
-// Symbols decoded; 0 for null.
+// Number of decoded symbols; 0 for null.
 size_t corridor_block_decoder_decoded_count(const struct CorridorBlockDecoder *handle);
 
 // Whether all symbols of the block are decoded; false for null.
 bool corridor_block_decoder_is_complete(const struct CorridorBlockDecoder *handle);
 
-// Points to symbol `index`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
-// until the handle is next given to a function that takes it as not const.
+// Returns a pointer to symbol `index`, if it is decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes
+// stay valid until the handle is next passed to a function that takes it as non-const.
 CorridorStatus corridor_block_decoder_symbol(const struct CorridorBlockDecoder *handle,
                                              size_t index,
                                              const uint8_t **symbol_out,
                                              size_t *len_out);
 
-// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
+// Writes a bitmap of decoded symbols: bit `i % 8` (least significant first) of byte `i / 8` for
 // symbol `i`, as far as the buffer reaches.
 CorridorStatus corridor_block_decoder_decoded_bitmap(const struct CorridorBlockDecoder *handle,
                                                      uint8_t *out,
                                                      size_t out_len);
 
-// Forgets the block, for the next one; the memory is kept.
+// Clears the block for the next one; keeps the memory.
 CorridorStatus corridor_block_decoder_reset(struct CorridorBlockDecoder *handle);
 
-// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max`
-// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes, over the
+// field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_block_recoder_new(uint32_t field_order,
                                           size_t block_size,
                                           size_t symbol_size_max,
@@ -645,14 +644,14 @@ CorridorStatus corridor_block_recoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_block_recoder_free(struct CorridorBlockRecoder *handle);
 
-// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_recoder_add_source(struct CorridorBlockRecoder *handle,
                                                  size_t index,
                                                  const uint8_t *symbol,
                                                  size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
-// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+// Adds a coded symbol, the combination of the first `count` symbols with the given coding vector:
+// `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *handle,
                                                 const uint8_t *vector,
                                                 size_t vector_len,
@@ -661,9 +660,9 @@ CorridorStatus corridor_block_recoder_add_coded(struct CorridorBlockRecoder *han
                                                 size_t payload_len);
 
 // Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
-// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
-// enough. Equal seeds draw equally: use another one for each call.
+// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a
+// buffer is too short: the vector length of the block size, and `symbol_size_max`, always suffice.
+// Equal seeds draw the same combination: use a new seed for each call.
 CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *handle,
                                              uint64_t seed,
                                              uint8_t *vector_out,
@@ -673,18 +672,17 @@ CorridorStatus corridor_block_recoder_recode(const struct CorridorBlockRecoder *
                                              size_t payload_len,
                                              size_t *len_out);
 
-// Innovative symbols received; 0 for null.
+// Rank: number of innovative symbols held; 0 for null.
 size_t corridor_block_recoder_rank(const struct CorridorBlockRecoder *handle);
 
-// One more than the highest index referred to so far; 0 for null.
+// One more than the highest index seen so far; 0 for null.
 size_t corridor_block_recoder_known_count(const struct CorridorBlockRecoder *handle);
 
-// Forgets the block, for the next one; the memory is kept.
+// Clears the block for the next one; keeps the memory.
 CorridorStatus corridor_block_recoder_reset(struct CorridorBlockRecoder *handle);
 
-// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
-// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken
-// here.
+// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes, the
+// first with id `first`, over the field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_window_encoder_new(uint32_t field_order,
                                            size_t window_size,
                                            size_t symbol_size_max,
@@ -694,7 +692,7 @@ CorridorStatus corridor_window_encoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_window_encoder_free(struct CorridorWindowEncoder *handle);
 
-// Appends a source symbol, and tells its id if `id_out` is not null.
+// Appends a source symbol, and writes its id if `id_out` is not null.
 CorridorStatus corridor_window_encoder_push(struct CorridorWindowEncoder *handle,
                                             const uint8_t *symbol,
                                             size_t symbol_len,
@@ -712,8 +710,7 @@ CorridorStatus corridor_window_encoder_encode(const struct CorridorWindowEncoder
                                               size_t *len_out);
 
 // Writes the combination of the `count` symbols from id `first` on with the vector that the seed
-// expands to,
-// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+// expands to, and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
 CorridorStatus corridor_window_encoder_encode_seed(const struct CorridorWindowEncoder *handle,
                                                    uint64_t first,
                                                    size_t count,
@@ -723,9 +720,8 @@ CorridorStatus corridor_window_encoder_encode_seed(const struct CorridorWindowEn
                                                    size_t *len_out);
 
 // Writes the combination of the `count` symbols from id `first` on with the vector that the
-// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
-// 0..=15,
-// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+// repair key of RFC 8681 expands to, over the field of order 2 or 256, and its length in bytes.
+// `density_threshold` is in 0..=15. A buffer of `symbol_size_max` bytes is always long enough.
 CorridorStatus corridor_window_encoder_encode_repair_key(const struct CorridorWindowEncoder *handle,
                                                          uint64_t first,
                                                          size_t count,
@@ -735,21 +731,21 @@ CorridorStatus corridor_window_encoder_encode_repair_key(const struct CorridorWi
                                                          size_t out_len,
                                                          size_t *len_out);
 
-// Lets go of all symbols before `id`.
+// Drops all symbols before `id`.
 CorridorStatus corridor_window_encoder_advance_to(struct CorridorWindowEncoder *handle,
                                                   uint64_t id);
 
 // Id of the first symbol held; 0 for null.
 uint64_t corridor_window_encoder_base(const struct CorridorWindowEncoder *handle);
 
-// Id that the next symbol gets; 0 for null.
+// Id of the next symbol to be pushed; 0 for null.
 uint64_t corridor_window_encoder_end(const struct CorridorWindowEncoder *handle);
 
 // Empties the window; the next symbol gets the id `first`.
 CorridorStatus corridor_window_encoder_reset(struct CorridorWindowEncoder *handle, uint64_t first);
 
-// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max`
-// bytes, from id `first` on, over the field of order 2, 16 or 256. All memory is taken here.
+// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes, from id
+// `first` on, over the field of order 2, 16 or 256. Allocates all memory.
 CorridorStatus corridor_window_decoder_new(uint32_t field_order,
                                            size_t window_size,
                                            size_t symbol_size_max,
@@ -759,13 +755,13 @@ CorridorStatus corridor_window_decoder_new(uint32_t field_order,
 // Frees the handle; null is allowed.
 void corridor_window_decoder_free(struct CorridorWindowDecoder *handle);
 
-// Takes in source symbol `id`: innovative, dependent, stale or ahead.
+// Adds source symbol `id`: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_source(struct CorridorWindowDecoder *handle,
                                                   uint64_t id,
                                                   const uint8_t *symbol,
                                                   size_t symbol_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 // given coding vector: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *handle,
                                                  uint64_t first,
@@ -775,7 +771,7 @@ CorridorStatus corridor_window_decoder_add_coded(struct CorridorWindowDecoder *h
                                                  const uint8_t *payload,
                                                  size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 // vector that the seed expands to: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecoder *handle,
                                                       uint64_t first,
@@ -784,7 +780,7 @@ CorridorStatus corridor_window_decoder_add_coded_seed(struct CorridorWindowDecod
                                                       const uint8_t *payload,
                                                       size_t payload_len);
 
-// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 // vector that the repair key of RFC 8681 expands to, over the field of order 2 or 256;
 // `density_threshold` is in 0..=15: innovative, dependent, stale or ahead.
 CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindowDecoder *handle,
@@ -795,33 +791,34 @@ CorridorStatus corridor_window_decoder_add_coded_repair_key(struct CorridorWindo
                                                             const uint8_t *payload,
                                                             size_t payload_len);
 
-// Lets go of all symbols before `id`, and tells how many of them were not decoded if `missed_out`
-// is not null.
+// Drops all symbols before `id`, and writes how many of them were not decoded if `missed_out` is
+// not null.
 CorridorStatus corridor_window_decoder_advance_to(struct CorridorWindowDecoder *handle,
                                                   uint64_t id,
                                                   uint64_t *missed_out);
 
-// Tells the lowest id that was decoded, and was not told since; `CORRIDOR_STATUS_NOTHING` if all
-// were.
+// Writes the lowest decoded id that this function has not reported yet; `CORRIDOR_STATUS_NOTHING`
+// if there is none.
 CorridorStatus corridor_window_decoder_poll_decoded(struct CorridorWindowDecoder *handle,
                                                     uint64_t *id_out);
 
-// Points to symbol `id`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
-// until the handle is next given to a function that takes it as not const.
+// Returns a pointer to symbol `id`, if it is decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes
+// stay valid until the handle is next passed to a function that takes it as non-const.
 CorridorStatus corridor_window_decoder_symbol(const struct CorridorWindowDecoder *handle,
                                               uint64_t id,
                                               const uint8_t **symbol_out,
                                               size_t *len_out);
 
-// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for id
+// Writes a bitmap of missing symbols: bit `i % 8` (least significant first) of byte `i / 8` for id
 // `base + i`, as far as the buffer reaches.
 CorridorStatus corridor_window_decoder_missing_bitmap(const struct CorridorWindowDecoder *handle,
                                                       uint8_t *out,
                                                       size_t out_len);
 
-// Writes a random combination of what is held of the `count` symbols from id `first` on: its
-// coding vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if
-// nothing is. Equal seeds draw equally: use another one for each call.
+// Writes a random combination of the symbols held that only cover the `count` symbols from id
+// `first` on: its coding vector over them, and its payload of `*len_out` bytes;
+// `CORRIDOR_STATUS_NOTHING` if there are none. Equal seeds draw the same combination: use a new
+// seed for each call.
 CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder *handle,
                                               uint64_t first,
                                               size_t count,
@@ -835,29 +832,29 @@ CorridorStatus corridor_window_decoder_recode(const struct CorridorWindowDecoder
 // Id of the first symbol of the window; 0 for null.
 uint64_t corridor_window_decoder_base(const struct CorridorWindowDecoder *handle);
 
-// One more than the highest id that a symbol received was about; 0 for null.
+// One more than the highest id that any received symbol covers; 0 for null.
 uint64_t corridor_window_decoder_end(const struct CorridorWindowDecoder *handle);
 
 // Id of the first symbol that is not decoded; 0 for null.
 uint64_t corridor_window_decoder_in_order_end(const struct CorridorWindowDecoder *handle);
 
-// Symbols decoded, and coded symbols held; 0 for null.
+// Rank: decoded symbols, plus coded symbols held; 0 for null.
 size_t corridor_window_decoder_rank(const struct CorridorWindowDecoder *handle);
 
-// Symbols of the window that are not decoded; 0 for null.
+// Number of symbols in the window that are not decoded; 0 for null.
 size_t corridor_window_decoder_missing_count(const struct CorridorWindowDecoder *handle);
 
-// Innovative symbols that it takes to decode all of the window; 0 for null.
+// Number of innovative symbols needed to decode the whole window; 0 for null.
 size_t corridor_window_decoder_deficit(const struct CorridorWindowDecoder *handle);
 
-// Forgets everything; the window begins with `first`.
+// Clears the decoder; the window begins with `first`.
 CorridorStatus corridor_window_decoder_reset(struct CorridorWindowDecoder *handle, uint64_t first);
 
-// Makes `symbol_count` coded symbols of the first `count` symbols: to `out + i * stride` the one
-// whose coding vector is the i-th of `vectors`, which follow each other. All symbols of a batch
-// are as long as the longest of them, `*len_out` bytes, the others being padded with zeros; a
-// stride of `symbol_size_max` bytes is always enough. `symbol_count` is at most
-// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+// Makes `symbol_count` coded symbols of the first `count` symbols: writes the one with the i-th
+// coding vector of `vectors`, which are concatenated, to `out + i * stride`. All symbols of a
+// batch are padded with zeros to the longest of them, `*len_out` bytes; a stride of
+// `symbol_size_max` bytes always suffices. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else
+// `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_block_encoder_encode_batch(const struct CorridorBlockEncoder *handle,
                                                    const uint8_t *vectors,
                                                    size_t vectors_len,
@@ -869,9 +866,9 @@ CorridorStatus corridor_block_encoder_encode_batch(const struct CorridorBlockEnc
 
 // Draws `symbol_count` combinations of all symbols held: writes their coding vectors over the
 // first `*count_out` symbols one after the other, and their payloads, all `*len_out` bytes long,
-// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if a buffer is
-// too short: vector lengths of the block size, and a stride of `symbol_size_max`, are always
-// enough. Equal seeds draw equally: use another one for each call. `symbol_count` is at most
+// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a buffer is too
+// short: vector lengths of the block size, and a stride of `symbol_size_max`, always suffice.
+// Equal seeds draw the same combinations: use a new seed for each call. `symbol_count` is at most
 // `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_block_recoder_recode_batch(const struct CorridorBlockRecoder *handle,
                                                    uint64_t seed,
@@ -883,7 +880,7 @@ CorridorStatus corridor_block_recoder_recode_batch(const struct CorridorBlockRec
                                                    size_t stride,
                                                    size_t *len_out);
 
-// Draws combinations of all symbols held, as `corridor_block_recoder_recode_batch` does.
+// Draws combinations of all symbols held, like `corridor_block_recoder_recode_batch`.
 CorridorStatus corridor_block_decoder_recode_batch(const struct CorridorBlockDecoder *handle,
                                                    uint64_t seed,
                                                    uint8_t *vectors_out,
@@ -894,11 +891,11 @@ CorridorStatus corridor_block_decoder_recode_batch(const struct CorridorBlockDec
                                                    size_t stride,
                                                    size_t *len_out);
 
-// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: to
-// `out + i * stride` the one whose coding vector is the i-th of `vectors`, which follow each
-// other. All symbols of a batch are as long as the longest of them, `*len_out` bytes, the others
-// being padded with zeros; a stride of `symbol_size_max` bytes is always enough. `symbol_count`
-// is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: writes the one
+// with the i-th coding vector of `vectors`, which are concatenated, to `out + i * stride`. All
+// symbols of a batch are padded with zeros to the longest of them, `*len_out` bytes; a stride of
+// `symbol_size_max` bytes always suffices. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else
+// `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_window_encoder_encode_batch(const struct CorridorWindowEncoder *handle,
                                                     uint64_t first,
                                                     size_t count,
@@ -910,7 +907,7 @@ CorridorStatus corridor_window_encoder_encode_batch(const struct CorridorWindowE
                                                     size_t *len_out);
 
 // The same with the vectors that the seeds `seed`, `seed + 1` and so on expand to; after the
-// highest one comes 0.
+// highest seed comes 0.
 CorridorStatus corridor_window_encoder_encode_batch_seeds(const struct CorridorWindowEncoder *handle,
                                                           uint64_t first,
                                                           size_t count,
@@ -920,11 +917,11 @@ CorridorStatus corridor_window_encoder_encode_batch_seeds(const struct CorridorW
                                                           size_t stride,
                                                           size_t *len_out);
 
-// Draws `symbol_count` combinations of what is held about the `count` symbols from id `first` on
-// only: writes their coding vectors over this run one after the other, and their payloads, all
-// `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if there is
-// nothing to combine. Equal seeds draw equally: use another one for each call. `symbol_count` is
-// at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+// Draws `symbol_count` combinations of the symbols held that only cover the `count` symbols from
+// id `first` on: writes their coding vectors over this run one after the other, and their
+// payloads, all `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING`
+// if there is nothing to combine. Equal seeds draw the same combinations: use a new seed for each
+// call. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 CorridorStatus corridor_window_decoder_recode_batch(const struct CorridorWindowDecoder *handle,
                                                     uint64_t first,
                                                     size_t count,

@@ -1,4 +1,4 @@
-//! Several symbols at a time: faster than one by one, as the kernels share what they read.
+//! Batches of symbols: faster than single symbols, as the kernels share what they read.
 
 use std::array;
 
@@ -12,16 +12,16 @@ use crate::{
     write,
 };
 
-/// Most symbols that one call makes.
+/// Maximum number of symbols per call.
 pub const CORRIDOR_BATCH_MAX: usize = 64;
 
 type Outs<'a> = [&'a mut [u8]; CORRIDOR_BATCH_MAX];
 
-/// Makes `symbol_count` coded symbols of the first `count` symbols: to `out + i * stride` the one
-/// whose coding vector is the i-th of `vectors`, which follow each other. All symbols of a batch
-/// are as long as the longest of them, `*len_out` bytes, the others being padded with zeros; a
-/// stride of `symbol_size_max` bytes is always enough. `symbol_count` is at most
-/// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+/// Makes `symbol_count` coded symbols of the first `count` symbols: writes the one with the i-th
+/// coding vector of `vectors`, which are concatenated, to `out + i * stride`. All symbols of a
+/// batch are padded with zeros to the longest of them, `*len_out` bytes; a stride of
+/// `symbol_size_max` bytes always suffices. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else
+/// `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value; `out` for `symbol_count`
@@ -54,9 +54,9 @@ pub unsafe extern "C" fn corridor_block_encoder_encode_batch(
 
 /// Draws `symbol_count` combinations of all symbols held: writes their coding vectors over the
 /// first `*count_out` symbols one after the other, and their payloads, all `*len_out` bytes long,
-/// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or if a buffer is
-/// too short: vector lengths of the block size, and a stride of `symbol_size_max`, are always
-/// enough. Equal seeds draw equally: use another one for each call. `symbol_count` is at most
+/// to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a buffer is too
+/// short: vector lengths of the block size, and a stride of `symbol_size_max`, always suffice.
+/// Equal seeds draw the same combinations: use a new seed for each call. `symbol_count` is at most
 /// `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 ///
 /// # Safety
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn corridor_block_recoder_recode_batch(
     })
 }
 
-/// Draws combinations of all symbols held, as `corridor_block_recoder_recode_batch` does.
+/// Draws combinations of all symbols held, like `corridor_block_recoder_recode_batch`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value; `payloads_out` for
@@ -123,11 +123,11 @@ pub unsafe extern "C" fn corridor_block_decoder_recode_batch(
     })
 }
 
-/// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: to
-/// `out + i * stride` the one whose coding vector is the i-th of `vectors`, which follow each
-/// other. All symbols of a batch are as long as the longest of them, `*len_out` bytes, the others
-/// being padded with zeros; a stride of `symbol_size_max` bytes is always enough. `symbol_count`
-/// is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+/// Makes `symbol_count` coded symbols of the `count` symbols from id `first` on: writes the one
+/// with the i-th coding vector of `vectors`, which are concatenated, to `out + i * stride`. All
+/// symbols of a batch are padded with zeros to the longest of them, `*len_out` bytes; a stride of
+/// `symbol_size_max` bytes always suffices. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else
+/// `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value; `out` for `symbol_count`
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn corridor_window_encoder_encode_batch(
 }
 
 /// The same with the vectors that the seeds `seed`, `seed + 1` and so on expand to; after the
-/// highest one comes 0.
+/// highest seed comes 0.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value; `out` for `symbol_count`
@@ -198,11 +198,11 @@ pub unsafe extern "C" fn corridor_window_encoder_encode_batch_seeds(
     })
 }
 
-/// Draws `symbol_count` combinations of what is held about the `count` symbols from id `first` on
-/// only: writes their coding vectors over this run one after the other, and their payloads, all
-/// `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING` if there is
-/// nothing to combine. Equal seeds draw equally: use another one for each call. `symbol_count` is
-/// at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
+/// Draws `symbol_count` combinations of the symbols held that only cover the `count` symbols from
+/// id `first` on: writes their coding vectors over this run one after the other, and their
+/// payloads, all `*len_out` bytes long, to `payloads_out + i * stride`. `CORRIDOR_STATUS_NOTHING`
+/// if there is nothing to combine. Equal seeds draw the same combinations: use a new seed for each
+/// call. `symbol_count` is at most `CORRIDOR_BATCH_MAX`, else `CORRIDOR_STATUS_COUNT_OUT_OF_RANGE`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value; `payloads_out` for
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn corridor_window_decoder_recode_batch(
     })
 }
 
-/// The parts of a buffer, `count` of `stride` bytes, and empty ones.
+/// Splits a buffer into `count` parts of `stride` bytes, and empty ones.
 ///
 /// # Safety
 /// `out` is valid for reads and writes of `count * stride` bytes, and not used elsewhere, while
@@ -257,7 +257,7 @@ unsafe fn outs<'a>(out: *mut u8, count: usize, stride: usize) -> Result<Outs<'a>
     Ok(outs)
 }
 
-/// Bytes of each of several vectors over `count` symbols, as many as were given in all.
+/// Length of each of several vectors over `count` symbols, given their total length.
 fn vector_len(
     field: Field,
     count: usize,

@@ -9,17 +9,17 @@ use crate::{
     write,
 };
 
-/// The source symbols of one block, and combinations of them.
+/// Encoder of one block: holds its source symbols, and combines them.
 pub struct CorridorBlockEncoder(pub(crate) BlockEncoder);
 
-/// A progressive decoder of one block.
+/// Progressive decoder of one block.
 pub struct CorridorBlockDecoder(pub(crate) BlockDecoder);
 
-/// What a helper or relay holds of a block that it does not read.
+/// Recoder of one block, for a helper or relay that does not decode it.
 pub struct CorridorBlockRecoder(pub(crate) Recoder);
 
-/// Makes an encoder of blocks of up to `block_size` symbols of up to
-/// `symbol_size_max` bytes, over the field of order 2, 16 or 256. All memory is taken here.
+/// Makes an encoder of blocks of up to `block_size` symbols of up to `symbol_size_max` bytes, over
+/// the field of order 2, 16 or 256. Allocates all memory.
 ///
 /// # Safety
 /// `out` is valid for the write of a pointer.
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn corridor_block_encoder_free(handle: *mut CorridorBlockE
     unsafe { take(handle) }
 }
 
-/// Appends a source symbol to the block, and tells its index if `index_out` is not null.
+/// Appends a source symbol to the block, and writes its index if `index_out` is not null.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn corridor_block_encoder_push(
     })
 }
 
-/// Writes the combination of the first `count` symbols with the given coding vector, and its
-/// length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+/// Writes the combination of the first `count` symbols with the given coding vector, and its length
+/// in bytes. A buffer of `symbol_size_max` bytes is always long enough.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn corridor_block_encoder_encode(
     })
 }
 
-/// Source symbols in the block so far; 0 for null.
+/// Number of source symbols in the block so far; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn corridor_block_encoder_count(
     })
 }
 
-/// Empties the block for the next one; the memory is kept.
+/// Clears the block for the next one; keeps the memory.
 ///
 /// # Safety
 /// As above: the handle.
@@ -132,8 +132,8 @@ pub unsafe extern "C" fn corridor_block_encoder_clear(
     })
 }
 
-/// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max`
-/// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+/// Makes a decoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes, over the
+/// field of order 2, 16 or 256. Allocates all memory.
 ///
 /// # Safety
 /// `out` is valid for the write of a pointer.
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn corridor_block_decoder_free(handle: *mut CorridorBlockD
     unsafe { take(handle) }
 }
 
-/// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+/// Adds source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -182,8 +182,8 @@ pub unsafe extern "C" fn corridor_block_decoder_add_source(
     })
 }
 
-/// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
-/// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+/// Adds a coded symbol, the combination of the first `count` symbols with the given coding vector:
+/// `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -207,9 +207,9 @@ pub unsafe extern "C" fn corridor_block_decoder_add_coded(
 }
 
 /// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
-/// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
-/// enough. Equal seeds draw equally: use another one for each call.
+/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a
+/// buffer is too short: the vector length of the block size, and `symbol_size_max`, always suffice.
+/// Equal seeds draw the same combination: use a new seed for each call.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn corridor_block_decoder_recode(
     })
 }
 
-/// Innovative symbols received; 0 for null.
+/// Rank: number of innovative symbols held; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn corridor_block_decoder_rank(handle: *const CorridorBloc
     })
 }
 
-/// One more than the highest index referred to so far; 0 for null.
+/// One more than the highest index seen so far; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn corridor_block_decoder_known_count(
     })
 }
 
-/// Symbols decoded; 0 for null.
+/// Number of decoded symbols; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -303,8 +303,8 @@ pub unsafe extern "C" fn corridor_block_decoder_is_complete(
     })
 }
 
-/// Points to symbol `index`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
-/// until the handle is next given to a function that takes it as not const.
+/// Returns a pointer to symbol `index`, if it is decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes
+/// stay valid until the handle is next passed to a function that takes it as non-const.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -330,7 +330,7 @@ pub unsafe extern "C" fn corridor_block_decoder_symbol(
     })
 }
 
-/// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
+/// Writes a bitmap of decoded symbols: bit `i % 8` (least significant first) of byte `i / 8` for
 /// symbol `i`, as far as the buffer reaches.
 ///
 /// # Safety
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn corridor_block_decoder_decoded_bitmap(
     })
 }
 
-/// Forgets the block, for the next one; the memory is kept.
+/// Clears the block for the next one; keeps the memory.
 ///
 /// # Safety
 /// As above: the handle.
@@ -367,8 +367,8 @@ pub unsafe extern "C" fn corridor_block_decoder_reset(
     })
 }
 
-/// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max`
-/// bytes, over the field of order 2, 16 or 256. All memory is taken here.
+/// Makes a recoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes, over the
+/// field of order 2, 16 or 256. Allocates all memory.
 ///
 /// # Safety
 /// `out` is valid for the write of a pointer.
@@ -397,7 +397,7 @@ pub unsafe extern "C" fn corridor_block_recoder_free(handle: *mut CorridorBlockR
     unsafe { take(handle) }
 }
 
-/// Takes in source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+/// Adds source symbol `index`: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -417,8 +417,8 @@ pub unsafe extern "C" fn corridor_block_recoder_add_source(
     })
 }
 
-/// Takes in a coded symbol, the combination of the first `count` symbols with the given coding
-/// vector: `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
+/// Adds a coded symbol, the combination of the first `count` symbols with the given coding vector:
+/// `CORRIDOR_STATUS_INNOVATIVE` or `..._DEPENDENT`.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -442,9 +442,9 @@ pub unsafe extern "C" fn corridor_block_recoder_add_coded(
 }
 
 /// Writes a random combination of all symbols held: its coding vector over the first `*count_out`
-/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or
-/// if a buffer is too short: the vector length of the block size, and `symbol_size_max`, are always
-/// enough. Equal seeds draw equally: use another one for each call.
+/// symbols, and its payload of `*len_out` bytes. `CORRIDOR_STATUS_NOTHING` if nothing is held, or a
+/// buffer is too short: the vector length of the block size, and `symbol_size_max`, always suffice.
+/// Equal seeds draw the same combination: use a new seed for each call.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -480,7 +480,7 @@ pub unsafe extern "C" fn corridor_block_recoder_recode(
     })
 }
 
-/// Innovative symbols received; 0 for null.
+/// Rank: number of innovative symbols held; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -493,7 +493,7 @@ pub unsafe extern "C" fn corridor_block_recoder_rank(handle: *const CorridorBloc
     })
 }
 
-/// One more than the highest index referred to so far; 0 for null.
+/// One more than the highest index seen so far; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -508,7 +508,7 @@ pub unsafe extern "C" fn corridor_block_recoder_known_count(
     })
 }
 
-/// Forgets the block, for the next one; the memory is kept.
+/// Clears the block for the next one; keeps the memory.
 ///
 /// # Safety
 /// As above: the handle.

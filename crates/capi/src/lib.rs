@@ -1,14 +1,14 @@
 //! C interface of `corridor-codec`: opaque handles, caller-owned buffers, status codes.
 //!
-//! `include/corridor_codec.h` is generated from this crate and checked in. Rules for all
-//! functions, beyond what each one says:
+//! `include/corridor_codec.h` is generated from this crate and checked in. Rules for all functions,
+//! besides their own documentation:
 //!
 //! - A handle comes from the `_new` function of its type, and is valid until passed to `_free`.
 //!   It may be used by any thread, but by one at a time.
 //! - A pointer with a length points to that many readable (or, as `out`, writable) bytes that
 //!   overlap no other argument. It may be null if the length is zero; any other null is
 //!   `CORRIDOR_STATUS_NULL_POINTER`.
-//! - After an error nothing has changed, and nothing was written.
+//! - An error changes no state and writes nothing.
 //! - No panic reaches the caller.
 
 mod batch;
@@ -25,23 +25,23 @@ pub use block::*;
 pub use status::*;
 pub use window::*;
 
-/// Version of the binary interface. It changes when a program has to be compiled anew.
+/// Version of the binary interface (ABI). It changes when programs must be recompiled.
 #[unsafe(no_mangle)]
 pub extern "C" fn corridor_abi_version() -> u32 {
     1
 }
 
-/// Length in bytes of a coding vector over `count` symbols; 0 for an order that no field has.
+/// Length in bytes of a coding vector over `count` symbols; 0 for an invalid field order.
 ///
-/// Coefficients are packed from the least significant bit of the first byte on: one bit each for
-/// the field of order 2, four for 16 (polynomial 0x13), eight for 256 (0x11D).
+/// Coefficients are packed starting with the least significant bit of the first byte: one bit each
+/// for the field of order 2, four for 16 (polynomial 0x13), eight for 256 (0x11D).
 #[unsafe(no_mangle)]
 pub extern "C" fn corridor_vector_len(field_order: u32, count: usize) -> usize {
     field(field_order).map_or(0, |field| field.vector_len_bytes(count))
 }
 
-/// Expands a seed into a coding vector over `count` symbols. Equal seeds give equal vectors
-/// everywhere.
+/// Expands a seed into a coding vector over `count` symbols. Equal seeds give equal vectors on
+/// every machine.
 ///
 /// # Safety
 /// `out` is valid for writes of `out_len` bytes.
@@ -86,16 +86,16 @@ pub unsafe extern "C" fn corridor_expand_repair_key(
 
 type Outcome = Result<CorridorStatus, CorridorStatus>;
 
-/// Runs the body of a function; a panic in it becomes a status.
+/// Runs the body of a function, and turns a panic in it into a status.
 fn guard(body: impl FnOnce() -> Outcome) -> CorridorStatus {
-    // After a panic a handle is as the panic left it: of no use, but of no danger.
+    // After a panic, a handle is as the panic left it: useless, but safe.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(status) | Err(status)) => status,
         Err(_) => CorridorStatus::Panic,
     }
 }
 
-/// As [`guard`], for what only asks: a null handle, or a panic, gives `otherwise`.
+/// Like [`guard`], for queries: a null handle, or a panic, gives `otherwise`.
 fn ask<T>(otherwise: T, body: impl FnOnce() -> Result<T, CorridorStatus>) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(answer)) => answer,
@@ -108,13 +108,13 @@ fn field(order: u32) -> Result<Field, CorridorStatus> {
     fields.into_iter().find(|field| field.order() == order).ok_or(CorridorStatus::UnknownField)
 }
 
-/// More symbols than any vector is over.
+/// Checks that no more symbols are covered than any vector can.
 fn check_count(count: usize) -> Result<usize, CorridorStatus> {
     let count_max = corridor_codec::MAX_BLOCK_SIZE.max(corridor_codec::MAX_WINDOW_SIZE);
     if count <= count_max { Ok(count) } else { Err(CorridorStatus::CountOutOfRange) }
 }
 
-/// Puts a new coder behind the caller's pointer.
+/// Stores a new coder behind the caller's pointer.
 ///
 /// # Safety
 /// `out` is null or valid for a write.
@@ -124,7 +124,7 @@ unsafe fn give<T>(out: *mut *mut T, coder: T) -> Outcome {
     Ok(CorridorStatus::Ok)
 }
 
-/// Takes a coder back; null is nothing to take.
+/// Takes a coder back, to free it; null is ignored.
 ///
 /// # Safety
 /// `coder` is null, or came from [`give`] and is used for the last time.
@@ -184,7 +184,7 @@ fn check_pointer(bytes: *const u8, len: usize) -> Result<(), CorridorStatus> {
     }
 }
 
-/// Whether a value can be written: for checks before a coder is changed.
+/// Checks that a value can be written, before a coder is changed.
 fn check_out<T>(out: *mut T) -> Result<(), CorridorStatus> {
     if out.is_null() { Err(CorridorStatus::NullPointer) } else { Ok(()) }
 }

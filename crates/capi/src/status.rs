@@ -1,38 +1,38 @@
-//! What a function can answer.
+//! Status codes.
 
 use std::ffi::{CStr, c_char};
 
 use corridor_codec::{CodecError, Outcome, WindowOutcome};
 
-/// Negative for errors, else what came of it.
+/// Negative for errors, otherwise the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum CorridorStatus {
-    /// Done.
+    /// Success.
     Ok = 0,
-    /// The symbol raised the rank by one.
+    /// The symbol was innovative: it raised the rank by one.
     Innovative = 1,
-    /// The symbol is a combination of what was there before, and was dropped.
+    /// The symbol is linearly dependent on those already held; it was dropped.
     Dependent = 2,
-    /// The symbol is about one before the window, and was dropped.
+    /// The symbol covers one before the window; it was dropped.
     Stale = 3,
-    /// The symbol reaches beyond the longest window, and was dropped: advance first.
+    /// The symbol would make the window too long; it was dropped: advance first.
     Ahead = 4,
-    /// There is nothing of the kind: no symbol decoded, nothing to recode.
+    /// There is no such thing: no symbol decoded, nothing to recode.
     Nothing = 5,
-    /// A pointer is null that must not be.
+    /// A pointer is null where that is not allowed.
     NullPointer = -1,
-    /// A length is longer than any object.
+    /// A length exceeds that of any object.
     LengthTooLong = -2,
-    /// No field has this order: 2, 16 and 256 are.
+    /// No field has this order: it must be 2, 16 or 256.
     UnknownField = -3,
-    /// A block of no symbols, or of more than 1024.
+    /// The block size is 0 or more than 1024.
     BlockSize = -4,
-    /// A window of no symbols, or of more than 1024.
+    /// The window size is 0 or more than 1024.
     WindowSize = -5,
-    /// Symbols of up to no bytes, or of more than 65535.
+    /// The maximum symbol size is 0 or more than 65535.
     SymbolSizeMax = -6,
-    /// A symbol or payload is empty, or longer than the coder was made for.
+    /// A symbol or payload is empty, or longer than the coder's maximum.
     SymbolLength = -7,
     /// The block has all its symbols.
     BlockFull = -8,
@@ -40,23 +40,23 @@ pub enum CorridorStatus {
     WindowFull = -9,
     /// The block has no such symbol.
     IndexOutOfRange = -10,
-    /// A coding vector over no symbols, or over more than there are.
+    /// A coding vector covers no symbols, or more than there are.
     CountOutOfRange = -11,
-    /// A coding vector is not as long as its count of symbols makes it.
+    /// The length of a coding vector does not match its number of symbols.
     VectorLength = -12,
     /// The result does not fit the buffer.
     BufferTooShort = -13,
     /// The symbols are not in the window.
     OutsideWindow = -14,
-    /// Symbol ids end before 2^64 - 1.
+    /// Symbol ids must be below 2^64 - 1.
     IdRange = -15,
-    /// A density threshold beyond 15.
+    /// The density threshold is above 15.
     DensityThreshold = -16,
-    /// RFC 8681 has repair keys over the fields of order 2 and 256 only.
+    /// RFC 8681 defines repair keys over the fields of order 2 and 256 only.
     RepairKeyField = -17,
-    /// An error that this version of the interface has no number for.
+    /// An error without a number in this version of the interface.
     OtherError = -98,
-    /// A defect of this library. The handle is good for nothing but to be freed.
+    /// A bug in this library. The handle can only be freed.
     Panic = -99,
 }
 
@@ -88,7 +88,7 @@ const TEXTS: [(CorridorStatus, &CStr); 25] = [
     (CorridorStatus::Panic, c"a defect of this library"),
 ];
 
-/// A text for a status, in English, that is valid for ever; never null.
+/// A description of a status, in English, valid forever; never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn corridor_status_text(status: i32) -> *const c_char {
     let found = TEXTS.iter().find(|(known, _)| *known as i32 == status);

@@ -9,15 +9,15 @@ use crate::{
     write,
 };
 
-/// The source symbols that are not acknowledged yet, and combinations of them.
+/// Encoder of a stream: holds the source symbols in the window, usually those not acknowledged yet,
+/// and combines them.
 pub struct CorridorWindowEncoder(pub(crate) WindowEncoder);
 
-/// A progressive decoder, and recoder, of a stream of source symbols.
+/// Progressive decoder, and recoder, of a stream of source symbols.
 pub struct CorridorWindowDecoder(pub(crate) WindowDecoder);
 
-/// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max`
-/// bytes, the first with id `first`, over the field of order 2, 16 or 256. All memory is taken
-/// here.
+/// Makes an encoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes, the
+/// first with id `first`, over the field of order 2, 16 or 256. Allocates all memory.
 ///
 /// # Safety
 /// `out` is valid for the write of a pointer.
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn corridor_window_encoder_free(handle: *mut CorridorWindo
     unsafe { take(handle) }
 }
 
-/// Appends a source symbol, and tells its id if `id_out` is not null.
+/// Appends a source symbol, and writes its id if `id_out` is not null.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -106,8 +106,7 @@ pub unsafe extern "C" fn corridor_window_encoder_encode(
 }
 
 /// Writes the combination of the `count` symbols from id `first` on with the vector that the seed
-/// expands to,
-/// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+/// expands to, and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -136,9 +135,8 @@ pub unsafe extern "C" fn corridor_window_encoder_encode_seed(
 }
 
 /// Writes the combination of the `count` symbols from id `first` on with the vector that the
-/// repair key of RFC 8681 expands to, over the field of order 2 or 256; `density_threshold` is in
-/// 0..=15,
-/// and its length in bytes. A buffer of `symbol_size_max` bytes is always long enough.
+/// repair key of RFC 8681 expands to, over the field of order 2 or 256, and its length in bytes.
+/// `density_threshold` is in 0..=15. A buffer of `symbol_size_max` bytes is always long enough.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -168,7 +166,7 @@ pub unsafe extern "C" fn corridor_window_encoder_encode_repair_key(
     })
 }
 
-/// Lets go of all symbols before `id`.
+/// Drops all symbols before `id`.
 ///
 /// # Safety
 /// As above: the handle.
@@ -198,7 +196,7 @@ pub unsafe extern "C" fn corridor_window_encoder_base(handle: *const CorridorWin
     })
 }
 
-/// Id that the next symbol gets; 0 for null.
+/// Id of the next symbol to be pushed; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -228,8 +226,8 @@ pub unsafe extern "C" fn corridor_window_encoder_reset(
     })
 }
 
-/// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max`
-/// bytes, from id `first` on, over the field of order 2, 16 or 256. All memory is taken here.
+/// Makes a decoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes, from id
+/// `first` on, over the field of order 2, 16 or 256. Allocates all memory.
 ///
 /// # Safety
 /// `out` is valid for the write of a pointer.
@@ -260,7 +258,7 @@ pub unsafe extern "C" fn corridor_window_decoder_free(handle: *mut CorridorWindo
     unsafe { take(handle) }
 }
 
-/// Takes in source symbol `id`: innovative, dependent, stale or ahead.
+/// Adds source symbol `id`: innovative, dependent, stale or ahead.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -280,7 +278,7 @@ pub unsafe extern "C" fn corridor_window_decoder_add_source(
     })
 }
 
-/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+/// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 /// given coding vector: innovative, dependent, stale or ahead.
 ///
 /// # Safety
@@ -307,7 +305,7 @@ pub unsafe extern "C" fn corridor_window_decoder_add_coded(
     })
 }
 
-/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+/// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 /// vector that the seed expands to: innovative, dependent, stale or ahead.
 ///
 /// # Safety
@@ -331,7 +329,7 @@ pub unsafe extern "C" fn corridor_window_decoder_add_coded_seed(
     })
 }
 
-/// Takes in a coded symbol, the combination of the `count` symbols from id `first` on with the
+/// Adds a coded symbol, the combination of the `count` symbols from id `first` on with the
 /// vector that the repair key of RFC 8681 expands to, over the field of order 2 or 256;
 /// `density_threshold` is in 0..=15: innovative, dependent, stale or ahead.
 ///
@@ -358,8 +356,8 @@ pub unsafe extern "C" fn corridor_window_decoder_add_coded_repair_key(
     })
 }
 
-/// Lets go of all symbols before `id`, and tells how many of them were not decoded if `missed_out`
-/// is not null.
+/// Drops all symbols before `id`, and writes how many of them were not decoded if `missed_out` is
+/// not null.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -381,8 +379,8 @@ pub unsafe extern "C" fn corridor_window_decoder_advance_to(
     })
 }
 
-/// Tells the lowest id that was decoded, and was not told since; `CORRIDOR_STATUS_NOTHING` if all
-/// were.
+/// Writes the lowest decoded id that this function has not reported yet; `CORRIDOR_STATUS_NOTHING`
+/// if there is none.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -402,8 +400,8 @@ pub unsafe extern "C" fn corridor_window_decoder_poll_decoded(
     })
 }
 
-/// Points to symbol `id`, if decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes are valid
-/// until the handle is next given to a function that takes it as not const.
+/// Returns a pointer to symbol `id`, if it is decoded; else `CORRIDOR_STATUS_NOTHING`. The bytes
+/// stay valid until the handle is next passed to a function that takes it as non-const.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -429,7 +427,7 @@ pub unsafe extern "C" fn corridor_window_decoder_symbol(
     })
 }
 
-/// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for id
+/// Writes a bitmap of missing symbols: bit `i % 8` (least significant first) of byte `i / 8` for id
 /// `base + i`, as far as the buffer reaches.
 ///
 /// # Safety
@@ -450,9 +448,10 @@ pub unsafe extern "C" fn corridor_window_decoder_missing_bitmap(
     })
 }
 
-/// Writes a random combination of what is held of the `count` symbols from id `first` on: its
-/// coding vector over them, and its payload of `*len_out` bytes; `CORRIDOR_STATUS_NOTHING` if
-/// nothing is. Equal seeds draw equally: use another one for each call.
+/// Writes a random combination of the symbols held that only cover the `count` symbols from id
+/// `first` on: its coding vector over them, and its payload of `*len_out` bytes;
+/// `CORRIDOR_STATUS_NOTHING` if there are none. Equal seeds draw the same combination: use a new
+/// seed for each call.
 ///
 /// # Safety
 /// As above: the handle, and each pointer for its length or one value.
@@ -498,7 +497,7 @@ pub unsafe extern "C" fn corridor_window_decoder_base(handle: *const CorridorWin
     })
 }
 
-/// One more than the highest id that a symbol received was about; 0 for null.
+/// One more than the highest id that any received symbol covers; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -526,7 +525,7 @@ pub unsafe extern "C" fn corridor_window_decoder_in_order_end(
     })
 }
 
-/// Symbols decoded, and coded symbols held; 0 for null.
+/// Rank: decoded symbols, plus coded symbols held; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -541,7 +540,7 @@ pub unsafe extern "C" fn corridor_window_decoder_rank(
     })
 }
 
-/// Symbols of the window that are not decoded; 0 for null.
+/// Number of symbols in the window that are not decoded; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -556,7 +555,7 @@ pub unsafe extern "C" fn corridor_window_decoder_missing_count(
     })
 }
 
-/// Innovative symbols that it takes to decode all of the window; 0 for null.
+/// Number of innovative symbols needed to decode the whole window; 0 for null.
 ///
 /// # Safety
 /// As above: the handle.
@@ -571,7 +570,7 @@ pub unsafe extern "C" fn corridor_window_decoder_deficit(
     })
 }
 
-/// Forgets everything; the window begins with `first`.
+/// Clears the decoder; the window begins with `first`.
 ///
 /// # Safety
 /// As above: the handle.

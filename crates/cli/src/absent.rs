@@ -1,4 +1,4 @@
-//! The verbs that a build of the daemon alone leaves out: each says what it takes to have it.
+//! Commands that a daemon-only build leaves out: each reports which feature it needs.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,47 +17,47 @@ pub struct Anything {
 
 fn refuse(verb: &str) -> ExitCode {
     eprintln!(
-        "error: corridor {verb}: this build has the daemon alone: \
-         expected one by `cargo build --release --package corridor --features lab`"
+        "error: corridor {verb}: not included in this daemon-only build; \
+         build with `cargo build --release --package corridor --features lab`"
     );
     Exit::Usage.into()
 }
 
-/// Stands for the demo.
+/// Replaces the demo.
 pub mod demo {
     pub use super::Anything as Arguments;
 
-    /// Says what is left out.
+    /// Reports what is left out.
     pub fn run(_: &Arguments) -> super::ExitCode {
         super::refuse("demo")
     }
 }
 
-/// Stands for the lab.
+/// Replaces the lab.
 pub mod lab {
     pub use super::Anything as LabArgs;
 
-    /// Says what is left out.
+    /// Reports what is left out.
     pub fn run(_: LabArgs) -> super::ExitCode {
         super::refuse("lab")
     }
 }
 
-/// Stands for what works on files of results.
+/// Replaces the commands for result files.
 pub mod results {
     pub use super::Anything as ResultsArgs;
 
-    /// Says what is left out.
+    /// Reports what is left out.
     pub fn run(_: &ResultsArgs) -> super::ExitCode {
         super::refuse("results")
     }
 }
 
-/// Stands for the simulator.
+/// Replaces the simulator.
 pub mod sim {
     pub use super::Anything as SimArgs;
 
-    /// Says what is left out.
+    /// Reports what is left out.
     pub fn run(_: SimArgs, _verbose: bool) -> super::ExitCode {
         super::refuse("sim")
     }

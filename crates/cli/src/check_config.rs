@@ -1,5 +1,5 @@
-//! `corridor check-config`: reads a configuration file, and does nothing else; or says what one
-//! may hold.
+//! `corridor check-config`: checks a configuration file, and does nothing else; or prints which
+//! keys one may contain.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,19 @@ use corridor_node::NodeConfig;
 
 use crate::exit::{Exit, print, report_node, warn};
 
-/// What stands before the keys in docs/configuration.md.
+/// Text before the keys in docs/configuration.md.
 const PREFACE: &str = "\
 # Configuration of a node
 
-`corridor up FILE` reads one TOML file; `corridor check-config FILE` says whether it is sound. This
-page is what `corridor check-config --keys` prints, and [corridor.schema.json](../share/corridor.schema.json)
-what `--schema` prints, for editors that complete and check TOML: both come from the types that read
-the file. [examples](../examples) has whole files.
+`corridor up FILE` reads one TOML file; `corridor check-config FILE` checks it and reports errors.
+This page is the output of `corridor check-config --keys`, and
+[corridor.schema.json](../share/corridor.schema.json) that of `--schema`, for editors that complete
+and check TOML. Both are generated from the types that parse the file. See
+[examples](../examples) for complete files.
 
-A file has `[station]`, `[security]`, `[underlay]`, one `[[peer]]` for each other station, and but
-for helpers `[tun]`; the rest can be left out. Rates are bits per second, as `10_000_000` or
-`\"10M\"`. Redundancy needs no tuning: it follows the losses.
+A file needs `[station]`, `[security]`, `[underlay]`, one `[[peer]]` per other station and, except
+for helpers, `[tun]`; everything else is optional. Rates are in bits per second, as `10_000_000` or
+`\"10M\"`. Redundancy needs no tuning: it adapts to the measured loss.
 ";
 
 /// Arguments of `corridor check-config`.
@@ -27,15 +28,15 @@ pub struct Arguments {
     /// Configuration file
     #[arg(required_unless_present_any = ["keys", "schema"])]
     file: Option<PathBuf>,
-    /// Print all keys that a file may have, and what they mean
+    /// Print a reference of all configuration keys
     #[arg(long, conflicts_with_all = ["file", "schema"])]
     keys: bool,
-    /// Print the JSON schema of configuration files, for editors
+    /// Print the JSON schema of configuration files, for use in editors
     #[arg(long, conflicts_with = "file")]
     schema: bool,
 }
 
-/// Says whether a configuration file is sound, or what one may hold.
+/// Checks a configuration file, or prints which keys one may contain.
 pub fn check_config(arguments: &Arguments) -> Exit {
     match &arguments.file {
         Some(file) => check(file),
@@ -59,6 +60,6 @@ fn check(file: &Path) -> Exit {
         format!("TUN device {} with an MTU of {mtu} bytes", tun.name)
     });
     let (id, role) = (config.id.0, config.role_name());
-    println!("{}: sound: station {id}, {role}, {tun}", file.display());
+    println!("{}: OK: station {id}, {role}, {tun}", file.display());
     Exit::Success
 }

@@ -1,34 +1,34 @@
-//! Runs side by side: as many at once as the processors bear.
+//! Runs in parallel: as many at once as the processors can take.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Runs at once for each processor, before it is known what they need. Measured:
-/// docs/decisions/0013-lab-gates.md.
+/// Parallel runs per processor at first, before it is known how much processor time they need.
+/// Measured: docs/decisions/0013-lab-gates.md.
 const FIRST_PER_PROCESSOR: usize = 2;
-/// Most for each processor, however little they need: each has namespaces and threads of its own.
+/// Maximum per processor, however little they need: each run has namespaces and threads of its own.
 const MOST_PER_PROCESSOR: usize = 4;
-/// Share of all processors that runs may need together, on average: the rest is for bursts, and for
-/// what else the machine does. Measured: docs/decisions/0013-lab-gates.md.
+/// Share of all processors that runs may need together, on average; the rest is for bursts, and for
+/// other programs on the machine. Measured: docs/decisions/0013-lab-gates.md.
 const BUSY_RATIO_MAX: f64 = 0.5;
 
-/// How many runs are under way at once.
+/// How many runs are made at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jobs {
-    /// So many.
+    /// A fixed number.
     Fixed(usize),
-    /// As many as fit, by what those that are over needed.
+    /// As many as fit, judged by what finished runs needed.
     Measured,
 }
 
 impl Jobs {
-    /// As an argument has it.
+    /// From the command line argument.
     pub fn of(given: Option<u16>) -> Self {
         given.map_or(Jobs::Measured, |jobs| Jobs::Fixed(usize::from(jobs)))
     }
 
-    /// How many there are at first.
+    /// The number at first.
     pub fn at_first(self) -> usize {
         match self {
             Jobs::Fixed(jobs) => jobs,
@@ -44,12 +44,12 @@ impl Jobs {
     }
 }
 
-/// Processors of this machine.
+/// Number of processors of this machine.
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Workers that make runs, and what they have learnt of these.
+/// Workers that make runs, and what they have learnt about them.
 #[derive(Debug)]
 pub struct Crew {
     jobs: Jobs,
@@ -60,12 +60,12 @@ pub struct Crew {
 #[derive(Debug, Default)]
 struct State {
     under_way: usize,
-    /// Processors that those under way need in sum.
+    /// Processors that current runs need in total.
     in_use: f64,
-    /// Runs that told what they needed, and processors that they needed in sum.
+    /// Number of runs that reported what they needed, and processors that they needed in total.
     told: usize,
     needed: f64,
-    /// What the run at a place needed when it was made last.
+    /// What the run with an index needed when it was last made.
     needs: BTreeMap<usize, f64>,
 }
 
@@ -74,10 +74,11 @@ impl Crew {
         Crew { jobs, state: Mutex::default(), left: Condvar::new() }
     }
 
-    /// Makes the runs at these places. `make` is told whether the run has no company, and says how
-    /// many processors it needed, if that is known. Returns when all are over.
+    /// Makes the runs with these indices. `make` is told whether the run is alone, and returns how
+    /// many processors it needed, if known. Returns when all runs have ended.
     ///
-    /// Nodes die with the thread that started them: each worker stays until it has no more.
+    /// Nodes die with the thread that started them, so each worker stays until it has no more of
+    /// them.
     pub fn work(&self, places: &[usize], make: impl Fn(usize, bool) -> Option<f64> + Sync) {
         let queue = Mutex::new(places.iter().copied().collect::<VecDeque<usize>>());
         let workers = self.jobs.at_most().min(places.len());
@@ -94,8 +95,8 @@ impl Crew {
         });
     }
 
-    /// Waits until there is room for one of the runs that are left, and takes the first of those:
-    /// its place, and the processors that it is expected to need. `None`: there are no more.
+    /// Waits until one of the remaining runs fits, and takes the first such run: its index, and the
+    /// processors that it is expected to need. `None`: there are no more.
     fn enter(&self, queue: &Mutex<VecDeque<usize>>) -> Option<(usize, f64)> {
         let queue = || queue.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = |state: &mut State| {
@@ -125,7 +126,7 @@ impl Crew {
         self.left.notify_all();
     }
 
-    /// Whether another run may be under way.
+    /// Whether another run fits.
     fn has_room(&self, state: &State, place: usize) -> bool {
         if self.jobs != Jobs::Measured {
             return state.under_way < self.jobs.at_first();
@@ -134,8 +135,8 @@ impl Crew {
         state.under_way == 0 || fits && state.under_way < self.jobs.at_most()
     }
 
-    /// Processors that the run at a place will need: as many as when it was made last, or as others
-    /// did on average. Of the first ones so many are made at once as a number of jobs says.
+    /// Processors that the run with an index will need: as when it was last made, or the average of
+    /// others. While the first runs have not ended: an equal part of the capacity.
     fn need(&self, state: &State, place: usize) -> f64 {
         if state.told < self.jobs.at_first() {
             return BUSY_RATIO_MAX * processors() as f64 / self.jobs.at_first() as f64;
@@ -154,7 +155,7 @@ impl Crew {
 mod tests {
     use super::*;
 
-    /// How many of these runs are begun before one is over, if all need so many processors as they
+    /// How many of these runs begin before one has ended, if all need as many processors as they
     /// did when they were made before.
     fn at_once(jobs: Jobs, needs: &[f64]) -> usize {
         let crew = Crew::new(jobs);
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(at_once(Jobs::Measured, &[0.19 * all; 8]), 2);
         assert_eq!(at_once(Jobs::Measured, &many), MOST_PER_PROCESSOR * processors());
         assert_eq!(at_once(Jobs::Fixed(3), &[9.0; 8]), 3);
-        // One that needs much leaves room for those that need little.
+        // A run that needs much leaves capacity for those that need little.
         assert_eq!(at_once(Jobs::Measured, &[0.3 * all, 0.3 * all, 0.05 * all, 0.04 * all]), 3);
         assert_eq!(at_once(Jobs::Measured, &[0.3 * all, 0.3 * all, 0.09 * all, 0.3 * all]), 2);
     }

@@ -1,5 +1,5 @@
-//! `corridor demo`: the medium of the FRANC paper, rebuilt, and what TCP and UDP make of it with
-//! and without coding. Ends with a table, the rows as JSON, and a picture.
+//! `corridor demo`: TCP and UDP with and without coding, over a medium like the FRANC paper's.
+//! Prints a table, and writes the rows as JSON and a plot.
 
 mod findings;
 mod picture;
@@ -31,34 +31,34 @@ const ROWS_NAME: &str = "demo.json";
 const QUICK_DURATION_S: f64 = 2.0;
 /// No run is repeated after this time, so that the demo ends within four minutes.
 const REPEAT_UNTIL: Duration = Duration::from_secs(210);
-/// Times that a run is made until the machine left it alone: once in company, then alone.
+/// Maximum number of attempts of a run that the machine disturbs: one in parallel, then alone.
 const ATTEMPTS: usize = 4;
 
 /// Arguments of `corridor demo`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where demo.json and demo.svg go; made if it is not there
+    /// Write demo.json and demo.svg to this directory, created if missing
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Runs of 2 s: rough numbers in half a minute
+    /// Use runs of 2 s, for rough figures in half a minute
     #[arg(long)]
     quick: bool,
-    /// Make so many runs at once; if not given, two for each processor at first, then as many as
-    /// fit by the processor time that they took
+    /// Make at most N runs in parallel [default: two per processor at first, then as many as their
+    /// measured CPU time allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
-    /// What carries the runs
+    /// Engine to run on
     #[arg(long, value_enum, default_value = "auto")]
     engine: Choice,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Choice {
-    /// The lab where the system permits it, else the simulator
+    /// The lab if permitted, otherwise the simulator
     Auto,
-    /// Real time: the kernel's own TCP and UDP in network namespaces
+    /// Real time: kernel TCP and UDP in network namespaces
     Lab,
-    /// Virtual time: UDP only, needs no rights
+    /// Virtual time: UDP only, needs no privileges
     Sim,
 }
 
@@ -71,7 +71,7 @@ enum Failure {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
-    #[error("{failed} of {runs} runs failed; the rest is in {}", out.display())]
+    #[error("{failed} of {runs} runs failed; the other results are in {}", out.display())]
     Runs { failed: usize, runs: usize, out: PathBuf },
     #[error(
         "{} after up to {ATTEMPTS} attempts each (see \"notes\" in {}): is this machine busy?",
@@ -90,8 +90,8 @@ impl Failure {
     }
 }
 
-/// Runs `corridor demo`. To be called before the process starts any thread: without root rights,
-/// the process moves into a user namespace.
+/// Runs `corridor demo`. Call this before the process starts any thread: without root rights, the
+/// process moves into a user namespace.
 pub fn run(args: &Arguments) -> ExitCode {
     match demo(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -106,7 +106,7 @@ fn demo(args: &Arguments) -> Result<(), Failure> {
     // Before the first thread: see `corridor_lab::prepare`.
     let engine = choose_engine(args.engine)?;
     let (scenario, runs) = plan(args.quick, engine);
-    // Found out now, and not after three minutes of runs.
+    // Checked now, not after three minutes of runs.
     prepare_directory(&args.out)?;
     let demo = Demo::new(&scenario, &runs, engine)?;
     let (rows, made) = demo.make_all(args.jobs);
@@ -137,8 +137,8 @@ fn choose_engine(choice: Choice) -> Result<Engine, EngineError> {
             Ok(Engine::Lab)
         }
         Err(refused @ LabError::NotPermitted { .. }) if choice == Choice::Auto => {
-            eprintln!("The kernel's own TCP needs network namespaces, but {refused}");
-            eprintln!("So this demo runs in virtual time, and shows UDP only.");
+            eprintln!("Kernel TCP needs network namespaces: {refused}");
+            eprintln!("Running in virtual time instead, with UDP only.");
             eprintln!();
             Ok(Engine::Sim)
         }
@@ -146,7 +146,7 @@ fn choose_engine(choice: Choice) -> Result<Engine, EngineError> {
     }
 }
 
-/// The scenario and its runs, as far as the engine carries them.
+/// The scenario and those of its runs that the engine supports.
 fn plan(quick: bool, engine: Engine) -> (Scenario, Vec<Run>) {
     let mut scenario = Scenario::parse(SCENARIO).expect("a test reads the demo's scenario");
     if quick {
@@ -159,7 +159,7 @@ fn plan(quick: bool, engine: Engine) -> (Scenario, Vec<Run>) {
     (scenario, runs)
 }
 
-/// The runs of a demo, being made.
+/// The runs of a demo, while they are made.
 struct Demo<'a> {
     scenario: &'a Scenario,
     runs: &'a [Run],
@@ -169,14 +169,14 @@ struct Demo<'a> {
     state: Mutex<Made>,
 }
 
-/// What came of them.
+/// Their results.
 #[derive(Default)]
 struct Made {
-    /// By their places.
+    /// By index.
     rows: BTreeMap<usize, Row>,
-    /// Those that are not valid, or failed, and are to be made again; why.
+    /// Runs that are not valid, or failed, and are to be repeated; the reason.
     again: BTreeMap<usize, String>,
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     interruption: Option<EngineError>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Demo<'a> {
     }
 
     /// Makes all runs, several at once; then those that are not valid again, one by one, as often
-    /// as there is time. Returns what there is, in the order of the runs.
+    /// as there is time. Returns the results in the order of the runs.
     fn make_all(self, jobs: Option<u16>) -> (Vec<Row>, Result<(), EngineError>) {
         let all: Vec<usize> = (0..self.runs.len()).collect();
         Crew::new(Jobs::of(jobs)).work(&all, |place, _| self.make(place, false));
@@ -200,7 +200,7 @@ impl<'a> Demo<'a> {
                 }
             }
         }
-        // What there was no time for stays as it is.
+        // Runs that there was no time to repeat stay as they are.
         let left: Vec<usize> = self.state().again.keys().copied().collect();
         for place in left {
             self.tell(place);
@@ -209,7 +209,7 @@ impl<'a> Demo<'a> {
         (made.rows.into_values().collect(), made.interruption.map_or(Ok(()), Err))
     }
 
-    /// Makes a run, unless somebody asked to stop. Returns the processors that it needed.
+    /// Makes a run, unless the user asked to stop. Returns the processors that it needed.
     fn make(&self, place: usize, is_last: bool) -> Option<f64> {
         if self.state().interruption.is_some() {
             return None;
@@ -230,7 +230,7 @@ impl<'a> Demo<'a> {
                 if let Some(before) = state.again.get(&place) {
                     row.notes.push(format!("made again; before: {before}"));
                 }
-                // Of attempts that are not valid, the one that is least spoilt is shown.
+                // Of several attempts that are not valid, the least disturbed one is shown.
                 let is_better = state.rows.get(&place).is_none_or(|before| {
                     row.valid || corridor_lab::spoilage(&row) < corridor_lab::spoilage(before)
                 });
@@ -246,7 +246,7 @@ impl<'a> Demo<'a> {
             Some(why) => {
                 self.progress.put_off(place);
                 if !is_last {
-                    self.progress.say(&format!("{}: to be made again: {why}", run.title()));
+                    self.progress.say(&format!("{}: will be repeated: {why}", run.title()));
                 }
                 state.again.insert(place, why);
                 return needed;
@@ -257,7 +257,7 @@ impl<'a> Demo<'a> {
         needed
     }
 
-    /// Says what came of a run in the end.
+    /// Reports the final result of a run.
     fn tell(&self, place: usize) {
         let (run, state) = (&self.runs[place], self.state());
         match (state.rows.get(&place), state.again.get(&place)) {
@@ -302,7 +302,7 @@ fn write_files(out: &Path, scenario: &Scenario, rows: &[Row]) -> Result<(), Fail
     Ok(())
 }
 
-/// Writes a file that is either complete or not there.
+/// Writes a file that is either complete or absent.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mut file = tempfile::Builder::new()

@@ -1,4 +1,4 @@
-//! What carries runs: the lab in real time, or the simulator in virtual time.
+//! What makes runs: the lab in real time, or the simulator in virtual time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use nix::sys::signal::{SigSet, Signal};
 
 use crate::exit::Exit;
 
-/// Why a run could not be made.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Not in real time.
+    /// In the lab.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Not in virtual time.
+    /// In the simulator.
     #[error(transparent)]
     Sim(#[from] SimError),
-    /// Another program was to have made it.
+    /// Another program was to make it.
     #[error("{} did not measure {what}", by.display())]
     NotMeasured {
         /// The other program.
@@ -33,7 +33,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// The exit code that it stands for.
+    /// The corresponding exit code.
     pub fn exit(&self) -> Exit {
         match self {
             EngineError::Lab(LabError::NotPermitted { .. }) => Exit::PermissionDenied,
@@ -42,7 +42,7 @@ impl EngineError {
         }
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether the user asked to stop.
     pub fn is_interruption(&self) -> bool {
         matches!(self, EngineError::Lab(LabError::Interrupted))
     }
@@ -56,10 +56,10 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// From here on, signals end a run, not the process. The lab is to be prepared before.
+    /// From here on, signals end a run, not the process. The lab must be prepared before.
     ///
     /// # Errors
-    /// The system does not tell which program this is.
+    /// The system does not reveal this program's path.
     pub fn new(engine: Engine) -> Result<Self, EngineError> {
         let lab = match engine {
             Engine::Lab => Some(Options::from_environment()?),
@@ -68,7 +68,7 @@ impl Maker {
         Ok(Maker { lab, stop: stop_on_signals() })
     }
 
-    /// Whether somebody asked to stop.
+    /// Checks whether the user asked to stop.
     ///
     /// # Errors
     /// [`LabError::Interrupted`] if so.
@@ -79,7 +79,7 @@ impl Maker {
         }
     }
 
-    /// About how long a run takes.
+    /// Approximate duration of a run.
     pub fn time_needed(&self, run: &Run) -> Duration {
         match self.lab {
             Some(_) => corridor_lab::time_needed(run),

@@ -1,4 +1,4 @@
-//! How a verb ends: what it prints of errors, and its exit code. The same for all verbs.
+//! How a command ends: its error messages, and its exit code; the same for all commands.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -7,27 +7,27 @@ use corridor_node::{Diagnostic, NodeError};
 #[cfg(feature = "lab")]
 use corridor_scenario::ScenarioError;
 
-/// How a verb ended. Arguments that cannot be read end with 2 as well.
+/// How a command ended. Invalid arguments also end with 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All went well.
+    /// Success.
     Success = 0,
     /// Something failed.
     Failure = 1,
-    /// The arguments, or a file that the command reads, cannot be.
+    /// Bad arguments, or a file that the command reads is invalid.
     Usage = 2,
-    /// There is no such node that could be asked.
+    /// The node to query does not run.
     NotRunning = 3,
     /// The system refused for lack of privileges.
     PermissionDenied = 77,
-    /// Somebody asked to stop, as shells have it.
+    /// The user asked to stop; the exit code is that of shells.
     Interrupted = 130,
 }
 
 /// The same for help and manual.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 all went well, 1 something failed, 2 the arguments or a file cannot be, \
-3 no such node is running, 77 the system refused for lack of privileges, 130 interrupted";
+Exit codes: 0 success, 1 failure, 2 bad arguments or input file, 3 no such node is running, \
+77 permission denied, 130 interrupted";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
@@ -60,17 +60,17 @@ fn unreadable(kind: ErrorKind) -> Exit {
     if kind == ErrorKind::PermissionDenied { Exit::PermissionDenied } else { Exit::Usage }
 }
 
-/// Tells an error of a node. How the verb ends.
+/// Prints an error of a node. Returns how the command ends.
 pub fn report_node(error: &NodeError) -> Exit {
     match error {
-        // Shows the line in question.
+        // Shows the line of the file.
         NodeError::Config(diagnostic) => eprintln!("{}", diagnostic.render()),
         error => eprintln!("error: {error}"),
     }
     error.into()
 }
 
-/// An error of a scenario or plan, with the line in question.
+/// An error of a scenario or plan, with its line.
 #[cfg(feature = "lab")]
 pub fn rendered(error: &ScenarioError) -> String {
     match error {
@@ -79,11 +79,11 @@ pub fn rendered(error: &ScenarioError) -> String {
     }
 }
 
-/// Prints a whole text. How the verb ends.
+/// Prints a whole text. Returns how the command ends.
 pub fn print(text: &str) -> Exit {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => Exit::Success,
-        // Who pipes into `head` has what they wanted.
+        // A closed pipe, as of `head`, is not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Success,
         Err(error) => {
             eprintln!("error: cannot write to standard output: {error}");
@@ -92,7 +92,7 @@ pub fn print(text: &str) -> Exit {
     }
 }
 
-/// Tells what in a file changes nothing.
+/// Prints warnings about what in a file has no effect.
 pub fn warn(warnings: &[Diagnostic]) {
     for warning in warnings {
         eprintln!("{}", warning.render());

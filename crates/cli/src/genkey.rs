@@ -1,4 +1,4 @@
-//! `corridor genkey`, `corridor pubkey`: keys of a station's own, as WireGuard's `wg` has them.
+//! `corridor genkey`, `corridor pubkey`: key pairs of a station, as with WireGuard's `wg`.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use zeroize::Zeroizing;
 use crate::exit::{Exit, print, report_node};
 use crate::genpsk::write_secret;
 
-/// Most that is read of the standard input, bytes: a key has 44, and white space may follow.
+/// Maximum number of bytes read from standard input: a key has 44, and white space may follow.
 const INPUT_LEN_MAX: usize = 1024;
 
 /// Arguments of `corridor genkey`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Write it to a new file that only its owner can read, not to standard output
+    /// Write the key to a new file, readable only by its owner, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Makes a private key.
+/// Generates a private key.
 pub fn genkey(arguments: &Arguments) -> Exit {
     match corridor_node::generate_key() {
         Ok(key) => write_secret(arguments.out.as_deref(), key.as_bytes()),
@@ -27,9 +27,10 @@ pub fn genkey(arguments: &Arguments) -> Exit {
     }
 }
 
-/// Reads a private key, and prints the public one.
+/// Reads a private key, and prints its public key.
 pub fn pubkey() -> Exit {
-    // All at once: what a string outgrows is freed with what was read in it.
+    // Reads everything at once: a string that grows would leave freed copies of its contents
+    // behind.
     let mut text = Zeroizing::new(String::with_capacity(INPUT_LEN_MAX));
     if let Err(error) = io::stdin().take(INPUT_LEN_MAX as u64).read_to_string(&mut text) {
         eprintln!("error: cannot read standard input: {error}");

@@ -1,4 +1,4 @@
-//! `corridor genpsk`: makes a key for a group.
+//! `corridor genpsk`: generates a key for a group.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -10,12 +10,12 @@ use crate::exit::{Exit, report_node};
 /// Arguments of `corridor genpsk`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Write it to a new file that only its owner can read, not to standard output
+    /// Write the key to a new file, readable only by its owner, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Makes a key of 32 random bytes, as 64 hexadecimal digits.
+/// Generates a key of 32 random bytes, as 64 hexadecimal digits.
 pub fn genpsk(arguments: &Arguments) -> Exit {
     match corridor_node::generate_psk() {
         Ok(key) => write_secret(arguments.out.as_deref(), key.as_bytes()),
@@ -23,7 +23,7 @@ pub fn genpsk(arguments: &Arguments) -> Exit {
     }
 }
 
-/// Writes a key, and a line's end, to a new file or to the standard output.
+/// Writes a key and a newline to a new file or to standard output.
 pub fn write_secret(out: Option<&Path>, key: &[u8]) -> Exit {
     let written = match out {
         Some(path) => create(path, key),
@@ -39,7 +39,7 @@ pub fn write_secret(out: Option<&Path>, key: &[u8]) -> Exit {
     }
 }
 
-/// A file that exists is somebody's key: it stays.
+/// An existing file is somebody's key, and is not overwritten.
 fn create(path: &Path, key: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(key)?;
@@ -51,7 +51,7 @@ fn print(key: &[u8]) -> io::Result<()> {
     stdout.write_all(key)?;
     stdout.write_all(b"\n")?;
     stdout.flush()?;
-    // A shell that redirected it made a file that `corridor up` would refuse.
+    // A shell redirection has created a file that `corridor up` would refuse.
     if let Ok(file) = std::fs::metadata("/proc/self/fd/1")
         && file.is_file()
         && file.mode() & 0o007 != 0

@@ -1,4 +1,4 @@
-//! The `corridor` command: reads its arguments, and leaves the rest to the verbs.
+//! The `corridor` command: parses arguments, and calls the commands' modules.
 #![forbid(unsafe_code)]
 
 #[cfg(not(feature = "lab"))]
@@ -41,10 +41,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Environment variable with a filter for the log, as `debug` or `corridor_node=trace`.
+/// Environment variable with a log filter, such as `debug` or `corridor_node=trace`.
 const LOG_VARIABLE: &str = "CORRIDOR_LOG";
 
-/// Carries IP traffic through lossy wireless links with network coding.
+/// Network coding tunnel for lossy wireless links.
 #[derive(Debug, Parser)]
 #[command(version = env!("CORRIDOR_VERSION"), propagate_version = true)]
 #[command(after_help = exit::EXIT_CODES)]
@@ -57,39 +57,39 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct LogArgs {
-    /// Tell more; twice: tell everything
+    /// More output: debug messages; repeat for trace messages
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
-    /// Tell only warnings; twice: only errors
+    /// Less output: warnings and errors only; repeat for errors only
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "verbose")]
     quiet: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show in minutes what coding does for TCP and UDP on a lossy radio
+    /// Compare TCP and UDP with and without coding on a lossy radio, in a few minutes
     Demo(demo::Arguments),
-    /// Run a node until SIGTERM or SIGINT
+    /// Run a node in the foreground until SIGTERM or SIGINT
     Up(up::Arguments),
-    /// Show how running nodes are: peers, losses, queue, counters
+    /// Show the status of running nodes: peers, loss, queue, counters
     Status(status::Arguments),
-    /// Say whether a configuration file is sound, and what is wrong with it
+    /// Check a configuration file and report errors
     CheckConfig(check_config::Arguments),
-    /// Make a secret for a group, or beside two keys: 64 hexadecimal digits
+    /// Generate a pre-shared key (64 hexadecimal digits), for a group or in addition to key pairs
     Genpsk(genpsk::Arguments),
-    /// Make a private key for a station, 44 characters of base64
+    /// Generate a station's private key (44 characters of base64)
     Genkey(genkey::Arguments),
-    /// Read a private key from standard input, and print the public key that others are to know
+    /// Read a private key from standard input and print its public key
     Pubkey,
-    /// Measure on an emulated radio between network namespaces, with the kernel's TCP and UDP
+    /// Measure kernel TCP and UDP over an emulated radio between network namespaces
     Lab(lab::LabArgs),
-    /// Simulate plans in virtual time: needs no rights, gives the same bytes every time
+    /// Simulate plans in virtual time; deterministic, needs no privileges
     Sim(sim::SimArgs),
-    /// Put together what parts of a plan have left
+    /// Work with result files of `corridor sim run`
     Results(results::ResultsArgs),
-    /// Print what a shell completes
+    /// Print a shell completion script
     Completions(manual::CompletionsArguments),
-    /// Print the manual page, or write all pages into a directory
+    /// Print the manual page, or write all manual pages to a directory
     Man(manual::ManArguments),
 }
 
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Logs to the standard error output; `CORRIDOR_LOG` goes before `-v` and `-q`.
+/// Logs to standard error; `CORRIDOR_LOG` overrides `-v` and `-q`.
 fn start_log(args: &LogArgs) {
     let level = match i16::from(args.verbose) - i16::from(args.quiet) {
         ..=-2 => "error",
@@ -122,7 +122,7 @@ fn start_log(args: &LogArgs) {
         1 => "debug",
         2.. => "trace",
     };
-    // Libraries below us are of interest only when everything is.
+    // Messages of libraries are shown only at the most verbose level.
     let default = match level {
         "debug" => "warn,corridor=debug,corridor_node=debug,corridor_lab=debug",
         level => level,
@@ -137,7 +137,7 @@ fn start_log(args: &LogArgs) {
         .with_ansi(colour)
         .with_target(false)
         .without_time()
-        // A terminal that is gone must not end a node.
+        // A closed terminal must not end a node.
         .log_internal_errors(false);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

@@ -1,5 +1,5 @@
-//! `corridor completions` and `corridor man`: what packages install beside the binary. Both come
-//! from the same description of the arguments as `--help`.
+//! `corridor completions` and `corridor man`: what packages install besides the binary. Both are
+//! generated from the same description of the arguments as `--help`.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,26 +17,26 @@ const NAME: &str = "corridor";
 /// Arguments of `corridor completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArguments {
-    /// For which shell
+    /// Shell to generate completions for
     shell: Shell,
 }
 
 /// Shells that complete.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Shell {
-    /// As /usr/share/bash-completion/completions/corridor
+    /// Install as /usr/share/bash-completion/completions/corridor
     Bash,
-    /// As /usr/share/zsh/site-functions/_corridor
+    /// Install as /usr/share/zsh/site-functions/_corridor
     Zsh,
-    /// As /usr/share/fish/vendor_completions.d/corridor.fish
+    /// Install as /usr/share/fish/vendor_completions.d/corridor.fish
     Fish,
 }
 
 /// Arguments of `corridor man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArguments {
-    /// Write a page for corridor and one for each verb into this directory, corridor.1,
-    /// corridor-up.1 and so on; without it the page of corridor goes to standard output
+    /// Write one page per command to this directory (corridor.1, corridor-up.1, ...) instead of
+    /// printing the main page to standard output
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -72,9 +72,9 @@ pub fn man(arguments: &ManArguments, command: Command) -> Exit {
     }
 }
 
-/// The page of the command itself, without those of its verbs.
+/// The page of the command itself, without those of its subcommands.
 fn page(command: Command) -> io::Result<String> {
-    // As the pages of a directory have it: `help` has none.
+    // As in the directory of pages, where `help` has none.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut text = Vec::new();

@@ -1,22 +1,22 @@
-//! Panels of pictures: a measure over the loss of frames, a curve for each contender.
+//! Panels of plots: a metric over frame loss, a curve for each contender.
 
 use crate::plot::{Anchor, Font, Picture, Scale, nice_max, spread};
 
 pub const INK: &str = "#1f2933";
 pub const FAINT_INK: &str = "#616e7c";
 const GRID: &str = "#e4e7eb";
-/// From the end of a curve to its label.
+/// Distance from the end of a curve to its label.
 const LEADER: &str = "#cbd2d9";
 const AXIS: &str = "#9aa5b1";
 
-/// Base lines of labels are this far apart at least.
+/// Minimum distance of labels' base lines.
 const LABEL_GAP: f64 = 19.0;
 
 pub const TITLE: Font = Font { size: 25.0, bold: true, colour: INK, anchor: Anchor::Start };
 pub const PANEL: Font = Font { size: 17.0, bold: true, colour: INK, anchor: Anchor::Start };
 pub const NOTE: Font = Font { size: 14.0, bold: false, colour: FAINT_INK, anchor: Anchor::Start };
 
-/// Where a panel's data goes: left, right, top and bottom edge. Titles need 70 above, the axis 74
+/// Area of a panel's data: left, right, top and bottom edge. Titles need 70 above, the axis 74
 /// below, the labels of the curves' ends 280 to the right.
 pub struct Frame {
     pub left: f64,
@@ -25,41 +25,41 @@ pub struct Frame {
     pub bottom: f64,
 }
 
-/// A line of a panel.
+/// A curve of a panel.
 pub struct Curve {
     pub label: String,
     pub colour: &'static str,
     pub width: f64,
     pub dash: &'static str,
-    /// Whether its points were measured, each with a dot of its own.
+    /// Whether its points were measured; each of these gets a dot.
     pub has_dots: bool,
     /// Ascending by loss.
     pub spots: Vec<Spot>,
-    /// Beyond the last of them.
+    /// The curve's end beyond the last point.
     pub beyond: Beyond,
 }
 
 /// A point of a curve.
 pub struct Spot {
-    /// Share of frames lost.
+    /// Frame loss ratio.
     pub loss: f64,
     pub value: f64,
     /// The value for people.
     pub words: String,
-    /// Whether it can be trusted; what cannot is drawn hollow.
+    /// Whether it is valid; invalid points are drawn hollow.
     pub valid: bool,
 }
 
-/// What a curve comes to when it ends before the last loss.
+/// Why a curve ends before the highest loss ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// Nothing was measured.
     Nothing,
-    /// There is something, but it says nothing.
+    /// There is a value, but it says nothing.
     Stalled,
 }
 
-/// Goodput in Mbit/s, from nothing up.
+/// Goodput in Mbit/s, from zero.
 pub fn draw_goodput(
     picture: &mut Picture,
     frame: &Frame,
@@ -134,7 +134,7 @@ fn draw_curves(picture: &mut Picture, frame: &Frame, losses: &[f64], y: &Scale, 
     draw_endings(picture, frame, &ends);
 }
 
-/// Where a line ends, and what is said there.
+/// The end of a curve, and its label.
 struct Ending<'a> {
     place: (f64, f64),
     label: &'a str,
@@ -142,7 +142,7 @@ struct Ending<'a> {
     words: String,
 }
 
-/// The value at the end of a curve, and what there is beyond it.
+/// The value at the end of a curve, and what is beyond it.
 fn words_of(curve: &Curve, last: &Spot, losses: &[f64]) -> String {
     let is_short = losses.last().is_some_and(|&loss| last.loss < loss);
     let then = match (is_short, curve.beyond) {

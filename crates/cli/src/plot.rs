@@ -1,11 +1,11 @@
-//! A small drawing kit for pictures as SVG text: scales, primitives, and labels that keep apart.
+//! A small drawing library for SVG plots: scales, primitives, and labels that do not overlap.
 
 use std::fmt::Write;
 
-/// Text is set in the first of these that there is.
+/// Text is set in the first of these fonts that is available.
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
 
-/// A linear or logarithmic map from values to places.
+/// A linear or logarithmic map from values to positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     from: (f64, f64),
@@ -19,12 +19,12 @@ impl Scale {
         Scale { from, to, log: false }
     }
 
-    /// The same for logarithms; both ends of `from` are positive.
+    /// The same with logarithms; both ends of `from` are positive.
     pub fn log(from: (f64, f64), to: (f64, f64)) -> Self {
         Scale { from: (from.0.ln(), from.1.ln()), to, log: true }
     }
 
-    /// The place of a value; values outside are placed at the end.
+    /// The position of a value; values outside are placed at the end.
     pub fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.max(f64::MIN_POSITIVE).ln() } else { value };
         let share = (value - self.from.0) / (self.from.1 - self.from.0);
@@ -32,7 +32,7 @@ impl Scale {
     }
 }
 
-/// The least of a few round numbers, times 10^k, that is not below `value`, with the step of its
+/// The smallest of a few round numbers, times 10^k, that is not below `value`, with the step of its
 /// axis.
 pub fn nice_max(value: f64) -> (f64, f64) {
     let decade = 10f64.powf(value.max(1e-9).log10().floor());
@@ -52,8 +52,8 @@ pub fn nice_max(value: f64) -> (f64, f64) {
     (max * decade, step * decade)
 }
 
-/// Moves places apart until neighbours are `gap` from each other, in their order, between `low`
-/// and `high` if there is room.
+/// Moves positions apart until neighbours are `gap` from each other, in their order, between `low`
+/// and `high` if that is possible.
 pub fn spread(places: &mut [f64], gap: f64, low: f64, high: f64) {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|&a, &b| places[a].total_cmp(&places[b]));
@@ -77,7 +77,7 @@ pub enum Anchor {
     End,
 }
 
-/// How a text looks.
+/// The style of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Font {
     pub size: f64,
@@ -86,7 +86,7 @@ pub struct Font {
     pub anchor: Anchor,
 }
 
-/// A picture being drawn; what comes later lies above.
+/// A plot being drawn; later elements are on top.
 pub struct Picture {
     width: f64,
     height: f64,
@@ -94,7 +94,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// An empty picture; `description` is read to those who do not see it.
+    /// An empty plot; screen readers read `description`.
     pub fn new(width: f64, height: f64, description: &str) -> Self {
         let mut picture = Picture { width, height, body: String::new() };
         picture.push(&format!("<title>{}</title>", escape(description)));
@@ -162,7 +162,7 @@ impl Picture {
         ));
     }
 
-    /// A rectangle of which there is only the edge.
+    /// The edge of a rectangle.
     pub fn frame(&mut self, at: (f64, f64), size: (f64, f64), radius: f64, colour: &str) {
         let ((x, y), (width, height)) = (at, size);
         self.push(&format!(

@@ -1,4 +1,5 @@
-//! Progress of a list of runs on standard error: a bar on a terminal, else a line for each run.
+//! Progress of a list of runs on standard error: a bar on a terminal, otherwise a line for each
+//! run.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,29 +10,29 @@ use std::time::Duration;
 use corridor_scenario::{Row, Run};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Titles of runs under way that are shown.
+/// Maximum number of titles of current runs that are shown.
 const SHOWN_MAX: usize = 2;
 
-/// How far a list of runs has come. Several may be under way at once.
+/// How far a list of runs has come. Several runs may be made at once.
 pub struct Progress {
     bar: Option<ProgressBar>,
     state: Mutex<State>,
 }
 
-/// What is known of the runs.
+/// The state of the runs.
 struct State {
-    /// Time that each run still needs, as it counts for the whole; none for those that are over.
+    /// Time that each run still needs, as its share of the total; none for finished runs.
     needed: Vec<Duration>,
-    /// Titles of the runs under way.
+    /// Titles of current runs.
     running: BTreeMap<usize, String>,
-    /// Runs that are over.
+    /// Number of finished runs.
     over: usize,
-    /// Runs that are not to be passed over.
+    /// Number of runs that are not skipped.
     count: usize,
 }
 
 impl State {
-    /// What is being done, and how long it takes.
+    /// The current runs, and the remaining time.
     fn message(&self) -> String {
         let titles: Vec<&str> = self.running.values().map(String::as_str).collect();
         let titles = match titles.len() {
@@ -42,7 +43,7 @@ impl State {
         format!("{titles}; about {} left", span(left))
     }
 
-    /// A run is over. Returns its number in the order of their ends.
+    /// A run has ended. Returns its number in the order of ends.
     fn end(&mut self, index: usize) -> usize {
         self.running.remove(&index);
         self.needed[index] = Duration::ZERO;
@@ -52,13 +53,13 @@ impl State {
 }
 
 impl Progress {
-    /// For these runs, each of which takes about as long as `needed` says.
+    /// For these runs, each of which takes about as long as `needed` returns.
     pub fn new(runs: &[Run], needed: impl Fn(&Run) -> Duration) -> Self {
         Self::of(runs.iter().map(needed).collect())
     }
 
-    /// For runs that make the whole take so much longer each: with several at once, less than they
-    /// take themselves.
+    /// For runs that lengthen the total by these times; with several at once, that is less than
+    /// they take themselves.
     pub fn of(needed: Vec<Duration>) -> Self {
         let count = needed.len();
         let bar = io::stderr().is_terminal().then(|| {
@@ -73,7 +74,7 @@ impl Progress {
         Progress { bar, state: Mutex::new(state) }
     }
 
-    /// More runs are to be made, which take about so long each. Returns the place of the first.
+    /// Adds runs that take about this long each. Returns the index of the first.
     pub fn add(&self, needed: impl Iterator<Item = Duration>) -> usize {
         let mut state = self.state();
         let first = state.needed.len();
@@ -85,7 +86,7 @@ impl Progress {
         first
     }
 
-    /// The run at this place begins.
+    /// The run with this index begins.
     pub fn begin(&self, index: usize, run: &Run) {
         self.begin_as(index, &run.title());
     }
@@ -97,7 +98,7 @@ impl Progress {
         self.show(&state);
     }
 
-    /// The run at this place has come to its result.
+    /// The run with this index has a result.
     pub fn finish(&self, index: usize, run: &Run, row: &Row) {
         self.finish_as(index, &run.title(), row);
     }
@@ -106,7 +107,7 @@ impl Progress {
     pub fn finish_as(&self, index: usize, title: &str, row: &Row) {
         let head = self.end(index, title);
         let trust = if row.valid { "" } else { ", not valid" };
-        // On a terminal the bar and the table say enough, unless there is something odd.
+        // On a terminal the bar and the table suffice, unless something is unusual.
         if self.bar.is_none() || !row.notes.is_empty() {
             self.say(&format!("{head}: {:.3} Mbit/s{trust}", row.goodput_bps / 1e6));
         }
@@ -115,20 +116,20 @@ impl Progress {
         }
     }
 
-    /// The run at this place has come to no result.
+    /// The run with this index has failed.
     pub fn fail(&self, index: usize, title: &str, why: &impl Display) {
         let head = self.end(index, title);
         self.say(&format!("{head}: {why}"));
     }
 
-    /// The run at this place has to be made again, later.
+    /// The run with this index has to be repeated later.
     pub fn put_off(&self, index: usize) {
         let mut state = self.state();
         state.running.remove(&index);
         self.show(&state);
     }
 
-    /// The run at this place is over without having been made.
+    /// The run with this index has ended without having been made.
     pub fn pass_over(&self, index: usize) {
         let mut state = self.state();
         state.needed[index] = Duration::ZERO;
@@ -138,7 +139,7 @@ impl Progress {
         }
     }
 
-    /// Writes a line, above the bar where there is one.
+    /// Writes a line, above the bar if there is one.
     pub fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -146,7 +147,7 @@ impl Progress {
         }
     }
 
-    /// Counts a run that is over. Returns how lines about it begin.
+    /// Counts a finished run. Returns the prefix of lines about it.
     fn end(&self, index: usize, title: &str) -> String {
         let mut state = self.state();
         let over = state.end(index);
@@ -164,7 +165,7 @@ impl Progress {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A thread that panics leaves it as it was before or after a run: both are consistent.
+        // A panicking thread leaves the state as before or after a run: both are consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

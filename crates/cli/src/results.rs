@@ -1,4 +1,4 @@
-//! `corridor results`: files of results that `corridor sim run` has left.
+//! `corridor results`: result files of `corridor sim run`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,23 +22,24 @@ pub struct ResultsArgs {
 
 #[derive(Debug, Subcommand)]
 enum ResultsVerb {
-    /// Put together what the parts of a plan have left, as `sim run --shard` makes them
+    /// Merge the results of a plan's shards, as written by `sim run --shard`
     Merge(MergeArguments),
-    /// Print all columns that results and their long tables may have, and what they mean
+    /// Print a reference of all columns of results and their long tables
     Columns,
 }
 
-/// What stands before the columns in docs/results.md.
+/// Text before the columns in docs/results.md.
 const PREFACE: &str = "\
 # Columns of results
 
-`corridor sim run PLAN --out DIR` leaves `DIR/results.parquet`, a row for each replication, and the
-long tables that the plan's `[output]` asks for, a file each. Rows go by `point` and `replication`
-everywhere. Which columns `results.parquet` has depends on the plan: its keys, a column for each
-swept path, and the parts below that apply; those of a flow come as `flow.0.NAME`, `flow.1.NAME` and
-so on, and are the columns of the table `flows`. Units and meanings are in the files, too.
+`corridor sim run PLAN --out DIR` writes `DIR/results.parquet`, one row per replication, and one file
+for each long table requested by the plan's `[output]`. Every table is keyed by `point` and
+`replication`. The columns of `results.parquet` depend on the plan: its keys, one column per swept
+path, and the sections below that apply. Per-flow columns are named `flow.0.NAME`, `flow.1.NAME` and
+so on; the table `flows` has the same columns without the prefix. Units and meanings are also stored
+in the files.
 
-This page is what `corridor results columns` prints.
+This page is the output of `corridor results columns`.
 ";
 
 /// The columns, as a page.
@@ -61,20 +62,20 @@ fn columns() -> String {
     page
 }
 
-/// Puts results of parts of a plan together.
+/// Merge the results of a plan's shards.
 ///
-/// The result is the same, byte for byte, as if the plan had been run at once. Parts that are
-/// missing are said to be: `corridor sim run PLAN --out DIR` runs what is left.
+/// The output is byte for byte the same as if the plan had been run in one go. If points are
+/// missing, that is reported; `corridor sim run PLAN --out DIR` runs them.
 #[derive(Debug, Args)]
 struct MergeArguments {
-    /// Directories that `corridor sim run --shard I/N --out DIR` has left
+    /// Output directories of `corridor sim run --shard I/N --out DIR`
     #[arg(value_name = "DIR", required = true)]
     parts: Vec<PathBuf>,
-    /// Leave results in this directory: results.parquet and the long tables,
-    /// plan.toml, journal.jsonl
+    /// Write results to this directory: results.parquet, the long tables, plan.toml and
+    /// journal.jsonl
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
-    /// Replace results that are there
+    /// Overwrite existing results
     #[arg(long)]
     force: bool,
 }
@@ -83,15 +84,15 @@ struct MergeArguments {
 enum Failure {
     #[error(transparent)]
     Results(#[from] ResultsError),
-    #[error("{}: is a part, expected another directory for all of them", path.display())]
+    #[error("{}: is one of the parts, expected a different output directory", path.display())]
     OutIsPart { path: PathBuf },
-    #[error("{}: holds results, expected none, or --force", path.display())]
+    #[error("{}: already has results, use --force to overwrite them", path.display())]
     OutHasResults { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
 }
 
-/// Opens a directory of results for a plan, and says what of it cannot be read.
+/// Opens a results directory for a plan, and reports what in it cannot be read.
 ///
 /// # Errors
 /// As [`Store::open`]; [`ResultsError::NoParquet`].
@@ -104,7 +105,7 @@ pub fn open(directory: &Path, plan: &Plan, force: bool) -> Result<Store, Results
     match store.spoilt() {
         0 => {}
         count => {
-            eprintln!("{}: {count} lines cannot be read, and are run again", directory.display());
+            eprintln!("{}: {count} unreadable lines will be run again", directory.display());
         }
     }
     Ok(store)
@@ -176,7 +177,7 @@ fn merge_parts(arguments: &MergeArguments) -> Result<(), Failure> {
     }
     let told = |name: &str| merged.metadata(name).unwrap_or_default().to_owned();
     let (points, complete) = (told("points"), told("complete_points"));
-    eprintln!("{} rows are in {}", merged.records.len(), path.display());
+    eprintln!("wrote {} rows to {}", merged.records.len(), path.display());
     if complete != points {
         eprintln!("{complete} of {points} points are complete");
     }

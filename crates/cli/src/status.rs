@@ -1,6 +1,7 @@
-//! `corridor status`: asks running nodes how they are.
+//! `corridor status`: queries running nodes.
 
 mod layout;
+mod prometheus;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read, Write};
@@ -9,19 +10,21 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corridor_node::{Answer, CONTROL_VERSION, Request, Status, control_directory, control_socket};
+use corridor_node::{
+    Answer, CONTROL_VERSION, Request, Since, Status, control_directory, control_socket,
+};
 use serde_json::Value;
 
 use crate::exit::Exit;
-use layout::{Layout, Traffic};
+use layout::Layout;
 
-/// Time between two looks.
+/// Refresh interval of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a node may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest answer that is read, bytes.
 const ANSWER_LEN_MAX: u64 = 1 << 20;
-/// Moves to the upper left corner; erases what is left of a line; erases what is below.
+/// Moves to the upper left corner; erases the rest of a line; erases everything below.
 const HOME: &str = "\x1b[H";
 const END_LINE: &str = "\x1b[K\n";
 const END_SCREEN: &str = "\x1b[J";
@@ -29,43 +32,48 @@ const END_SCREEN: &str = "\x1b[J";
 /// Arguments of `corridor status`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Name of a node: that of its configuration file without the extension [default: all that run]
+    /// Name of a node: its configuration file's name without the extension [default: all running
+    /// nodes]
     name: Option<String>,
-    /// Print JSON: an object for a node, an array without NAME; numbers in SI units
+    /// Print JSON, in SI units: an object with NAME, an array without
     #[arg(long)]
     json: bool,
-    /// Look again every second, until Ctrl-C; with --json a line each time
+    /// Refresh every second until Ctrl-C, showing rates and ratios of the last second beside
+    /// totals; with --json, print one line per refresh, the changes under `since`
     #[arg(long)]
     watch: bool,
-    /// Show all counters too, with what they count
+    /// Print metrics in the Prometheus text format, for node_exporter's textfile collector
+    #[arg(long, conflicts_with_all = ["json", "watch", "counters"])]
+    prometheus: bool,
+    /// Also show all counters with their descriptions
     #[arg(long, conflicts_with = "json")]
     counters: bool,
 }
 
-/// Why a node does not say how it is.
+/// Why a node's status is unknown.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(
-        "{name} is not running: nothing listens on {}{}",
+        "{name} is not running: no node listens on {}{}",
         control_socket(name).display(),
-        others.as_ref().map_or_else(String::new, |others| format!("; what runs is {others}"))
+        others.as_ref().map_or_else(String::new, |others| format!("; running: {others}"))
     )]
     NotRunning {
         name: String,
-        /// Names of nodes that run, if any does.
+        /// Names of running nodes, if there are any.
         others: Option<String>,
     },
-    #[error("no node is running: there is no control socket in {}", control_directory().display())]
+    #[error("no node is running: no control socket in {}", control_directory().display())]
     NoneRunning,
     #[error(
-        "no permission to ask {what}: only root and the group of the socket may",
+        "permission denied on {what}: only root and the socket's group have access",
         what = what.display()
     )]
     Permission { what: std::path::PathBuf },
-    #[error("{name} does not answer: {why}")]
+    #[error("{name} does not respond: {why}")]
     NoAnswer { name: String, why: String },
-    /// Nobody reads any more what is printed.
-    #[error("cannot print: {0}")]
+    /// Standard output was closed.
+    #[error("cannot write to standard output: {0}")]
     Print(io::Error),
 }
 
@@ -74,14 +82,14 @@ impl Trouble {
         match self {
             Trouble::NotRunning { .. } | Trouble::NoneRunning => Exit::NotRunning,
             Trouble::Permission { .. } => Exit::PermissionDenied,
-            // As `corridor status --watch | head` ends it.
+            // `corridor status --watch | head` ends like this.
             Trouble::Print(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Success,
             Trouble::NoAnswer { .. } | Trouble::Print(_) => Exit::Failure,
         }
     }
 }
 
-/// Shows how nodes are.
+/// Shows the status of nodes.
 pub fn status(arguments: &Arguments) -> Exit {
     let shown = if arguments.watch { watch(arguments) } else { show_once(arguments) };
     match shown {
@@ -99,10 +107,12 @@ pub fn status(arguments: &Arguments) -> Exit {
 fn show_once(arguments: &Arguments) -> Result<(), Trouble> {
     let answers = ask_all(arguments.name.as_deref())?;
     let text = if arguments.json {
-        let json = to_json(arguments, &answers);
+        let json = to_json(arguments, answers.into_iter().map(|(_, status)| status).collect());
         format!("{json:#}\n")
+    } else if arguments.prometheus {
+        prometheus::text(&parse_all(&answers)?)
     } else {
-        to_text(arguments, &answers, &[])?
+        to_text(arguments, &parse_all(&answers)?, &[])
     };
     print(&text)
 }
@@ -112,45 +122,47 @@ fn watch(arguments: &Arguments) -> Result<(), Trouble> {
     if screen && !arguments.json {
         print("\x1b[2J")?;
     }
-    let mut before: Vec<(Instant, Status)> = Vec::new();
+    let mut before: Vec<Status> = Vec::new();
     loop {
         let asked_at = Instant::now();
         let answers = ask_all(arguments.name.as_deref())?;
+        let nodes = parse_all(&answers)?;
         if arguments.json {
-            print(&format!("{}\n", to_json(arguments, &answers)))?;
+            let told = answers.into_iter().zip(&nodes).map(|((_, mut answer), status)| {
+                answer["since"] = serde_json::to_value(since(status, &before)).unwrap_or_default();
+                answer
+            });
+            print(&format!("{}\n", to_json(arguments, told.collect())))?;
         } else {
-            let text = to_text(arguments, &answers, &before)?;
+            let text = to_text(arguments, &nodes, &before);
             if screen {
                 print(&format!("{HOME}{}{END_SCREEN}", text.replace('\n', END_LINE)))?;
             } else {
                 print(&format!("{text}\n"))?;
             }
-            before = parse_all(&answers)?.into_iter().map(|status| (asked_at, status)).collect();
         }
+        before = nodes;
         sleep(INTERVAL.saturating_sub(asked_at.elapsed()));
     }
 }
 
-fn to_json(arguments: &Arguments, answers: &[(String, Value)]) -> Value {
-    match (&arguments.name, answers) {
-        (Some(_), [(_, status)]) => status.clone(),
-        _ => answers.iter().map(|(_, status)| status.clone()).collect(),
+/// What has changed since the same node answered `before`; none the first time.
+fn since(status: &Status, before: &[Status]) -> Option<Since> {
+    before.iter().find_map(|earlier| status.since(earlier))
+}
+
+fn to_json(arguments: &Arguments, mut statuses: Vec<Value>) -> Value {
+    match &arguments.name {
+        Some(_) if statuses.len() == 1 => statuses.remove(0),
+        _ => statuses.into(),
     }
 }
 
-/// The answers for people; `before`: what was answered when, when this was asked last.
-fn to_text(
-    arguments: &Arguments,
-    answers: &[(String, Value)],
-    before: &[(Instant, Status)],
-) -> Result<String, Trouble> {
+/// The answers for people; `before`: the previous answers.
+fn to_text(arguments: &Arguments, nodes: &[Status], before: &[Status]) -> String {
     let layout = Layout::for_stdout(arguments.counters);
-    let nodes = parse_all(answers)?;
-    let texts = nodes.iter().map(|status| {
-        let earlier = before.iter().find(|(_, earlier)| earlier.pid == status.pid);
-        layout.text(status, Traffic::of(status, earlier.map(|(_, status)| status)))
-    });
-    Ok(texts.collect::<Vec<_>>().join("\n"))
+    let texts = nodes.iter().map(|status| layout.text(status, since(status, before).as_ref()));
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn parse_all(answers: &[(String, Value)]) -> Result<Vec<Status>, Trouble> {
@@ -166,7 +178,8 @@ fn print(text: &str) -> Result<(), Trouble> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Trouble::Print)
 }
 
-/// Asks the node of this name, or all that run. Their names, and their statuses as they gave them.
+/// Queries the node with this name, or all running nodes. Returns their names and statuses. If one
+/// of all nodes does not answer, that is reported, and the others are shown.
 fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
     if let Some(name) = name {
         let status = ask(name).map_err(|trouble| match trouble {
@@ -175,19 +188,32 @@ fn ask_all(name: Option<&str>) -> Result<Vec<(String, Value)>, Trouble> {
         })?;
         return Ok(vec![(name.to_owned(), status)]);
     }
-    let mut answers = Vec::new();
+    let (mut answers, mut mute) = (Vec::new(), None);
     for name in names()? {
         match ask(&name) {
             Ok(status) => answers.push((name, status)),
-            // Left behind, or ended just now.
+            // Left behind, or just ended.
             Err(Trouble::NotRunning { .. }) => {}
+            Err(trouble @ Trouble::NoAnswer { .. }) => {
+                if let Some(before) = mute.replace(trouble) {
+                    eprintln!("corridor: {before}");
+                }
+            }
             Err(trouble) => return Err(trouble),
         }
     }
-    if answers.is_empty() { Err(Trouble::NoneRunning) } else { Ok(answers) }
+    match mute {
+        Some(trouble) if answers.is_empty() => Err(trouble),
+        None if answers.is_empty() => Err(Trouble::NoneRunning),
+        Some(trouble) => {
+            eprintln!("corridor: {trouble}");
+            Ok(answers)
+        }
+        None => Ok(answers),
+    }
 }
 
-/// Names of the nodes that run.
+/// Names of the running nodes.
 fn running() -> Option<String> {
     let mut names = names().ok()?;
     names.retain(|name| UnixStream::connect(control_socket(name)).is_ok());
@@ -210,7 +236,7 @@ fn names() -> Result<Vec<String>, Trouble> {
     Ok(names)
 }
 
-/// Asks a node for its status.
+/// Queries a node for its status.
 fn ask(name: &str) -> Result<Value, Trouble> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {

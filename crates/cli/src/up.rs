@@ -6,10 +6,10 @@ use corridor_node::{NodeConfig, RunOptions};
 
 use crate::exit::{Exit, report_node};
 
-/// What signals do, below the help and in the manual page.
+/// Effects of signals, below the help and in the manual page.
 const SIGNALS: &str = "\
-Signals: SIGTERM and SIGINT stop the node, after it has told its peers; SIGHUP reads the file again; \
-SIGUSR1 writes --stats-file";
+Signals: SIGTERM and SIGINT notify the peers and stop the node; SIGHUP reloads the configuration \
+file; SIGUSR1 writes --stats-file";
 
 /// Arguments of `corridor up`.
 #[derive(Debug, clap::Args)]
@@ -17,12 +17,12 @@ SIGUSR1 writes --stats-file";
 pub struct Arguments {
     /// Configuration file
     file: PathBuf,
-    /// Write statistics as JSON to this file, on SIGUSR1 and at the end
+    /// Write statistics as JSON to this file, on SIGUSR1 and on exit
     #[arg(long, value_name = "PATH")]
     stats_file: Option<PathBuf>,
 }
 
-/// Runs a node until it is told to stop.
+/// Runs a node until it is asked to stop.
 pub fn up(arguments: &Arguments) -> Exit {
     let options = RunOptions {
         stats_file: arguments.stats_file.clone(),

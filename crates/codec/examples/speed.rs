@@ -1,11 +1,11 @@
-//! Speed of the coders, beside what the registers alone could do, in one run:
+//! Speed of the coders, compared with the limit set by the registers alone, in one run:
 //!
 //!     taskset -c 1 cargo run --release -p corridor-codec --example speed [gf256] [gf16] [gf2] \
 //!         [g=COUNT] [run=NAME] [BYTES]
 //!
-//! Payload GB/s, the best of several passes and their median. `limit` is a loop of the
-//! multiply-accumulate of GF(2^8) on registers, in 10^9 bytes per second: a batch can encode no
-//! faster than `limit / g`.
+//! Payload GB/s: the best of several passes, and their median. `limit` is a loop of GF(2^8)
+//! multiply-accumulates on registers, in 10^9 bytes per second: a batch cannot encode faster than
+//! `limit / g`.
 #![allow(unsafe_code, clippy::disallowed_methods)]
 
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 
 const PASSES: usize = 101;
 
-/// Best and median GB/s of `run`, which handles `bytes`.
+/// Best and median GB/s of `run`, which processes `bytes`.
 fn rate(bytes: usize, mut run: impl FnMut()) -> (f64, f64) {
     run();
     let start = Instant::now();
@@ -44,12 +44,12 @@ fn register_limit() -> f64 {
         let mut x = [_mm512_set1_epi64(0x1234_5678); 4];
         let mut m = [_mm512_set1_epi64(0x0102_0408_1020_4081); 4];
         for m in &mut m {
-            // SAFETY: nothing happens, but the compiler does not know that.
+            // SAFETY: it does nothing, but the compiler does not know that.
             unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) * m) };
         }
         for _ in 0..rounds {
             for x in &mut x {
-                // SAFETY: nothing happens, but the compiler does not know that.
+                // SAFETY: it does nothing, but the compiler does not know that.
                 unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) * x) };
             }
             for i in 0..16 {
@@ -75,7 +75,7 @@ fn register_limit() -> f64 {
     f64::NAN
 }
 
-/// Room for payloads, each from the start of a cache line on.
+/// Buffers for payloads, each aligned to a cache line.
 struct Room(Vec<u8>);
 
 impl Room {
@@ -90,7 +90,7 @@ impl Room {
     }
 }
 
-/// Coefficients drawn beforehand, given out again and again: what draws them is not measured.
+/// Coefficients drawn in advance and replayed: drawing them is not measured.
 struct Replay {
     bytes: Vec<u8>,
     next: usize,
@@ -234,7 +234,8 @@ impl Bench {
         })
     }
 
-    /// A tenth of the source symbols lost: encoding of the repairs and decoding, in payload.
+    /// With a tenth of the source symbols lost: encoding of the repair symbols, and decoding, in
+    /// payload.
     fn decode_systematic(&mut self) -> (f64, f64) {
         let lost = self.count.div_ceil(10);
         let (vectors, payloads) = self.coded(lost + 12);
@@ -257,7 +258,7 @@ impl Bench {
 
 type Run = fn(&mut Bench) -> (f64, f64);
 
-/// What is measured, by name.
+/// The measurements, by name.
 const RUNS: &[(&str, Run)] = &[
     ("encode", Bench::encode_one),
     ("batch4", |bench| bench.encode_batch(4)),

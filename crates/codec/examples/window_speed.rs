@@ -1,13 +1,13 @@
-//! Speed of the window coder in steady state, beside what copying alone would take, in one run:
+//! Speed of the window coder in steady state, compared with copying alone, in one run:
 //!
 //!     taskset -c 1 cargo run --release -p corridor-codec --example window_speed [gf256] [gf16] \
 //!         [gf2]
 //!
-//! A sender keeps to its window, sends source symbols and in between as many coded symbols over
-//! all of the window as make up for the losses and a little more, and lets go of what it learns
-//! has been delivered, a quarter of a window later. What arrives is recorded first; then only the
-//! decoder works: nanoseconds for each source symbol that it delivers, the median and the best of
-//! several passes, and payload GB/s. At no loss all that is sent are source symbols.
+//! A sender sends source symbols, interleaved with enough coded symbols over the whole window to
+//! make up for the losses and a little more, and drops symbols from its window a quarter of a
+//! window after their delivery. The arrivals are recorded first; then only the decoder runs.
+//! Reported are nanoseconds per delivered source symbol, the median and the best of several passes,
+//! and payload GB/s. Without loss, only source symbols are sent.
 #![allow(clippy::disallowed_methods)]
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ const PASSES: usize = 31;
 const SYMBOL_SIZE: usize = 1450;
 const SYMBOLS: u64 = 4000;
 
-/// What a decoder is told.
+/// An input of the decoder.
 enum Event {
     Source(u64, Vec<u8>),
     Coded(u64, usize, Vec<u8>, Vec<u8>),
@@ -35,7 +35,7 @@ fn symbol(id: u64) -> Vec<u8> {
     symbol
 }
 
-/// Tells the decoder, checks nothing.
+/// Passes an event to the decoder, without checks.
 fn tell(decoder: &mut WindowDecoder, event: &Event) {
     match event {
         Event::Source(id, symbol) => {
@@ -50,8 +50,8 @@ fn tell(decoder: &mut WindowDecoder, event: &Event) {
     }
 }
 
-/// A transfer over a channel that loses each packet with that probability; all of it arrives. Also
-/// the number of coded symbols that came.
+/// Records a complete transfer over a channel that loses each packet with the given probability.
+/// Also returns the number of coded symbols received.
 fn record(field: Field, window_size: usize, loss: f64) -> (Vec<Event>, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut encoder = WindowEncoder::new(field, window_size, SYMBOL_SIZE).unwrap();
@@ -95,7 +95,7 @@ fn record(field: Field, window_size: usize, loss: f64) -> (Vec<Event>, usize) {
     (events, coded)
 }
 
-/// Median and best nanoseconds for each source symbol.
+/// Median and best nanoseconds per source symbol.
 fn passes(mut pass: impl FnMut()) -> (f64, f64) {
     pass();
     let mut times: Vec<f64> = (0..PASSES)
@@ -130,7 +130,7 @@ fn main() {
                     }
                     assert_eq!(decoder.in_order_end(), SYMBOLS);
                 });
-                // The same arrivals, copied to where a window would have them.
+                // The same arrivals, copied to their places in a window.
                 let mut ring = vec![0; window_size * SYMBOL_SIZE];
                 let (copy, _) = passes(|| {
                     for event in &events {

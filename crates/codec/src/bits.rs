@@ -1,16 +1,16 @@
-//! Elimination over GF(2) in blocks so small that a row is one word.
+//! Elimination over GF(2) for blocks so small that a row is one word.
 
 use crate::kernel::{Grid, RowList};
 
-/// Most symbols of such a block.
+/// Maximum size of such a block, symbols.
 pub(crate) const BLOCK_SIZE_MAX: usize = 64;
 
-/// Words are those that coding vectors begin with.
+/// The first word of a coding vector.
 pub(crate) fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Adds the rows whose numbers `numbers` has.
+/// Adds the rows whose numbers are set in `numbers`.
 pub(crate) fn reduce(grid: &Grid<'_>, mut numbers: u64, mut sum: u64) -> u64 {
     while numbers != 0 {
         sum ^= word(&grid.bytes[numbers.trailing_zeros() as usize * grid.stride..]);
@@ -19,9 +19,9 @@ pub(crate) fn reduce(grid: &Grid<'_>, mut numbers: u64, mut sum: u64) -> u64 {
     sum
 }
 
-/// Makes row `index` of `from`, and adds it to the active rows that have coefficient `index`, which
-/// they keep. Notes in `found` the places of rows that have nothing in common with `unheld`;
-/// returns how many.
+/// Turns `from` into row `index`, and adds it to the active rows that have coefficient `index`,
+/// which they keep. Writes to `found` the places of rows that have nothing in common with `unheld`,
+/// and returns their number.
 pub(crate) fn eliminate(
     grid: &mut Grid<'_>,
     list: &RowList,
@@ -38,7 +38,7 @@ pub(crate) fn eliminate(
         let row = word(bytes);
         let sum = row ^ (from & ((row >> index) & 1).wrapping_neg());
         bytes.copy_from_slice(&sum.to_le_bytes());
-        // Branches would be foretold wrongly.
+        // Branches would be mispredicted.
         if let Some(found) = found.get_mut(count) {
             *found = place;
         }

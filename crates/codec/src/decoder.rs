@@ -1,13 +1,13 @@
-//! Last coding step on the way of a packet: source and coded symbols in, source symbols out as
-//! soon as they are determined.
+//! Block decoder, the last coding step on a packet's path: it takes source and coded symbols, and
+//! gives out source symbols as soon as they are determined.
 //!
-//! 1. The coefficients of what arrived are eliminated, without its payload: see
-//!    [`tableau`](crate::tableau). Nothing left: the symbol is dependent, and its payload was never
-//!    touched.
-//! 2. An innovative payload is kept as it came.
-//! 3. Source symbols that have become determined by it are solved for, all at once: each is one
-//!    combination of payloads. When the last symbol of a dense block arrives that is all of them,
-//!    when a source symbol does it is none, and after the loss of `e` symbols it is the `e`.
+//! 1. The coefficients of an arriving symbol are eliminated, without its payload: see
+//!    [`tableau`](crate::tableau). If nothing is left, the symbol is dependent, and its payload is
+//!    never touched.
+//! 2. The payload of an innovative symbol is stored unchanged.
+//! 3. All source symbols that it determines are solved for together: each is one combination of
+//!    payloads. These are all symbols when the last symbol of a dense block arrives, none when a
+//!    source symbol does, and `e` after the loss of `e` symbols.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ use crate::storage::{Heap, Lent, Storage, Supply};
 use crate::tableau::{Tableau, VECTOR_LEN_MAX, VECTOR_LEN_SMALL};
 use crate::{Backend, CodecError, Field, Recoded};
 
-/// What an arriving symbol was worth.
+/// Effect of a received symbol.
 ///
 /// ```
 /// use corridor_codec::{BlockDecoder, Field, Outcome};
@@ -32,17 +32,17 @@ use crate::{Backend, CodecError, Field, Recoded};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It raised the rank by one.
+    /// Innovative: it raised the rank by one.
     Innovative,
-    /// It is a combination of what was there before, and is dropped.
+    /// Linearly dependent on the symbols already held; dropped.
     Dependent,
 }
 
-/// A progressive decoder of one block.
+/// Progressive decoder of one block.
 ///
-/// A symbol is decoded at the moment when the symbols received determine it, whether or not the
-/// block is complete (partial decoding). The payload of a coded symbol is taken at its word: an
-/// inconsistent one is not detected, and changes what is decoded.
+/// A source symbol is decoded as soon as the received symbols determine it, even if the block is
+/// not complete (partial decoding). The payload of a coded symbol is trusted: an inconsistent one
+/// goes undetected and corrupts decoded symbols.
 ///
 /// ```
 /// use corridor_codec::{BlockDecoder, Field};
@@ -60,9 +60,9 @@ pub enum Outcome {
 pub struct BlockDecoder<S: Storage = Vec<u8>> {
     shape: Shape,
     tableau: Tableau,
-    /// What came, by pivot.
+    /// Received payloads, by pivot.
     payloads: Payloads<S>,
-    /// Source symbols that did not come as such.
+    /// Source symbols solved for rather than received.
     solved: Payloads<S>,
     known_count: usize,
 }
@@ -70,9 +70,9 @@ pub struct BlockDecoder<S: Storage = Vec<u8>> {
 impl BlockDecoder {
     /// A decoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory is taken here: twice `block_size * symbol_size_max` bytes, two or three times
-    /// `block_size` coding vectors, and a little; payloads once more where symbols are interleaved
-    /// to be solved for (GFNI, GF(2) and GF(2^4)).
+    /// Allocates all memory: twice `block_size * symbol_size_max` bytes, two or three times
+    /// `block_size` coding vectors, and a little more; payloads once more if symbols are
+    /// interleaved for solving (GFNI, GF(2) and GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -85,7 +85,7 @@ impl BlockDecoder {
         Self::with_backend(field, block_size, symbol_size_max, Backend::detected())
     }
 
-    /// The same, with instructions of one's own choice.
+    /// Like [`new`](Self::new), with a given instruction set.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -99,11 +99,11 @@ impl BlockDecoder {
     }
 }
 
-/// In memory lent to it.
+/// In memory lent by the caller.
 impl<'a> BlockDecoder<&'a mut [u8]> {
-    /// A decoder that keeps payloads in `storage`, which is lent to it, and has instructions of
-    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
-    /// of it is not touched. Coding vectors and bookkeeping are its own. All else is as for
+    /// A decoder that stores payloads in the borrowed `storage` and uses a given instruction set.
+    /// The memory may have any contents and alignment; bytes that are not needed are not touched.
+    /// Coding vectors and bookkeeping are in memory of its own. Otherwise as
     /// [`with_backend`](BlockDecoder::with_backend).
     ///
     /// ```
@@ -133,7 +133,8 @@ impl<'a> BlockDecoder<&'a mut [u8]> {
         Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
     }
 
-    /// Bytes of storage that such a decoder takes.
+    /// Bytes of storage that [`with_storage`](Self::with_storage) needs; without a backend, the
+    /// most that any backend needs, on any machine.
     ///
     /// # Errors
     /// As [`new`](BlockDecoder::new).
@@ -141,10 +142,10 @@ impl<'a> BlockDecoder<&'a mut [u8]> {
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        Ok(layouts(&shape, backend).iter().map(Layout::storage_len).sum())
+        Ok(layouts(&shape, backend.into()).iter().map(Layout::storage_len).sum())
     }
 }
 
@@ -154,7 +155,7 @@ impl<S: Storage> BlockDecoder<S> {
         backend: Backend,
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
-        let [payloads, solved] = layouts(&shape, backend);
+        let [payloads, solved] = layouts(&shape, Some(backend));
         Ok(Self {
             shape,
             tableau: Tableau::new(&shape, backend, true),
@@ -164,8 +165,8 @@ impl<S: Storage> BlockDecoder<S> {
         })
     }
 
-    /// Takes in source symbol `index`. It is dependent if that symbol is decoded already, even if
-    /// what was decoded is longer by trailing zeros.
+    /// Adds source symbol `index`. It is dependent if that symbol is already decoded, even if the
+    /// decoded one is longer by trailing zeros.
     ///
     /// # Errors
     /// [`CodecError::IndexOutOfRange`] unless `index` is below the block size;
@@ -179,7 +180,7 @@ impl<S: Storage> BlockDecoder<S> {
         };
         self.keep(slot, symbol);
         if slot != index {
-            // It has its own length as it came.
+            // A received symbol keeps its own length.
             self.solved.set(index, symbol);
         }
         if self.tableau.has_fresh() {
@@ -190,9 +191,9 @@ impl<S: Storage> BlockDecoder<S> {
         Ok(Outcome::Innovative)
     }
 
-    /// Takes in a coded symbol: the combination `payload` of the first `count` symbols with coding
-    /// vector `vector`. A payload shorter than others stands for one padded with zeros; unused
-    /// bits of the vector's last byte are ignored; a vector that is all zero is dependent.
+    /// Adds a coded symbol: the combination `payload` of the first `count` symbols with coding
+    /// vector `vector`. A shorter payload counts as padded with zeros; unused bits of the vector's
+    /// last byte are ignored; an all-zero vector is dependent.
     ///
     /// # Errors
     /// [`CodecError::CountOutOfRange`] unless `count` is in 1..=block size;
@@ -221,12 +222,12 @@ impl<S: Storage> BlockDecoder<S> {
         Ok(Outcome::Innovative)
     }
 
-    /// Draws a combination of all rows held, uniform among those that are not zero, and writes its
-    /// coding vector over the first [`known_count`](Self::known_count) symbols and its payload.
+    /// Recodes: draws a combination of all rows held, uniformly from the nonzero ones, and writes
+    /// its coding vector over the first [`known_count`](Self::known_count) symbols and its payload.
     ///
-    /// `None` when no row is held, or when a buffer is too short:
-    /// [`vector_len_bytes`](Field::vector_len_bytes) of the block size and `symbol_size_max` are
-    /// always enough.
+    /// `None` if no row is held, or a buffer is too short:
+    /// [`vector_len_bytes`](Field::vector_len_bytes) of the block size and `symbol_size_max` always
+    /// suffice.
     pub fn recode(
         &self,
         rng: &mut (impl Rng + ?Sized),
@@ -241,11 +242,11 @@ impl<S: Storage> BlockDecoder<S> {
         Some(Recoded { count: self.known_count, len })
     }
 
-    /// Draws several combinations at once, faster than one by one: writes as many coding vectors
-    /// to `vectors_out`, one after the other, as there are `payloads_out`. All payloads of a batch
-    /// are as long as the longest of them.
+    /// Draws several combinations at once, faster than one by one: writes one coding vector per
+    /// entry of `payloads_out` to `vectors_out`, one after the other. All payloads of a batch are
+    /// as long as the longest of them.
     ///
-    /// `None` when no row is held, or when a buffer is too short.
+    /// `None` if no row is held, or a buffer is too short.
     pub fn recode_batch(
         &self,
         rng: &mut (impl Rng + ?Sized),
@@ -270,22 +271,22 @@ impl<S: Storage> BlockDecoder<S> {
                 self.recode_tile::<OUTPUTS_MAX>(rng, rows, outs)?;
             }
         }
-        // Every payload was written so far.
+        // Every payload has been written to this length.
         Some(Recoded { count, len: self.payloads.longest() })
     }
 
-    /// Number of innovative symbols received: rows held.
+    /// Rank: number of innovative symbols received.
     pub fn rank(&self) -> usize {
         self.tableau.rank()
     }
 
-    /// Whether all symbols of the block are decoded: the rank is the block size.
+    /// Whether all symbols of the block are decoded: the rank equals the block size.
     pub fn is_complete(&self) -> bool {
         self.rank() == self.shape.block_size
     }
 
-    /// One more than the highest symbol index referred to so far, by a source symbol or by the
-    /// count of a coded one, innovative or not; 0 at first.
+    /// One more than the highest symbol index seen so far, in a source symbol or in the count of a
+    /// coded one, innovative or not; initially 0.
     pub fn known_count(&self) -> usize {
         self.known_count
     }
@@ -295,29 +296,29 @@ impl<S: Storage> BlockDecoder<S> {
         self.tableau.determined_count()
     }
 
-    /// Whether symbol `index` is decoded; false for an index that the block does not have.
+    /// Whether symbol `index` is decoded; false for an index outside the block.
     pub fn is_decoded(&self, index: usize) -> bool {
         self.tableau.is_determined(index)
     }
 
-    /// Writes which symbols are decoded: bit `i % 8` (least significant first) of byte `i / 8` for
-    /// symbol `i`, as far as `out` reaches; bits beyond the block are zero.
+    /// Writes a bitmap of decoded symbols: bit `i % 8` (least significant first) of byte `i / 8`
+    /// for symbol `i`, as far as `out` reaches; bits beyond the block are zero.
     pub fn decoded_bitmap(&self, out: &mut [u8]) {
         self.tableau.write_determined(out);
     }
 
-    /// Symbol `index`, once decoded.
+    /// Symbol `index`, if it is decoded.
     ///
-    /// A symbol that came as a source symbol has its own length. One that was solved for is as
-    /// long as the longest payload that went into it: trailing zeros may be padding.
+    /// A symbol received as a source symbol keeps its own length. One that was solved for is as
+    /// long as the longest payload it was computed from: trailing zeros may be padding.
     pub fn symbol(&self, index: usize) -> Option<&[u8]> {
         let from = if self.tableau.is_source(index) { &self.payloads } else { &self.solved };
         self.is_decoded(index).then(|| from.payload(index))
     }
 
-    /// Shows the symbols held to `see`: coding vector over the first
-    /// [`known_count`](Self::known_count) symbols, and payload. A new decoder that takes them in
-    /// with that count has the rank of this one, and decodes what this one does.
+    /// Calls `see` with each symbol held: its coding vector over the first
+    /// [`known_count`](Self::known_count) symbols, and its payload. A new decoder that receives
+    /// them with that count reaches the same rank, and decodes the same symbols.
     pub fn each_held(&self, mut see: impl FnMut(&[u8], &[u8])) {
         let field = self.shape.field;
         let len = field.vector_len_bytes(self.known_count);
@@ -333,7 +334,7 @@ impl<S: Storage> BlockDecoder<S> {
         }
     }
 
-    /// Forgets the block, for the next one; the memory is kept.
+    /// Clears the block for the next one; keeps the memory.
     pub fn reset(&mut self) {
         self.tableau.reset();
         self.payloads.clear();
@@ -345,12 +346,12 @@ impl<S: Storage> BlockDecoder<S> {
         self.shape.field
     }
 
-    /// Symbols in the block.
+    /// Number of symbols in the block.
     pub fn block_size(&self) -> usize {
         self.shape.block_size
     }
 
-    /// Length of the longest symbol that the decoder takes, in bytes.
+    /// Maximum symbol size, in bytes.
     pub fn symbol_size_max(&self) -> usize {
         self.shape.symbol_size_max
     }
@@ -361,8 +362,8 @@ impl<S: Storage> BlockDecoder<S> {
         self.payloads.set(slot, payload);
     }
 
-    /// Stage 3 when nothing is left to come, for a few symbols: each is put in the place of the
-    /// payload that brought it, which is of no use any more. Returns whether it was done.
+    /// Stage 3 for a complete block and a few symbols: each replaces the payload that determined
+    /// it, which is no longer needed. Returns whether it did so.
     fn solve_in_place(&mut self, wanted: &IndexSet) -> bool {
         let (mut vectors, mut targets, mut outputs) = ([&[][..]; TILE], [0; TILE], 0);
         let Some(len) = self.payloads.common_len().filter(|_| wanted.len() <= TILE) else {
@@ -380,7 +381,7 @@ impl<S: Storage> BlockDecoder<S> {
         true
     }
 
-    /// Stage 3: source symbols that are determined by now, other than those that came as such.
+    /// Stage 3: solves for the source symbols determined by now, except those received as such.
     fn solve(&mut self, wanted: &IndexSet) {
         let wanted_count = wanted.len();
         if wanted_count == 0 {
@@ -415,14 +416,14 @@ impl<S: Storage> BlockDecoder<S> {
         }
     }
 
-    /// Up to `N` combinations; the buffers are long enough. Returns the length of the payloads.
+    /// Draws up to `N` combinations; the buffers are long enough. Returns the payload length.
     fn recode_tile<const N: usize>(
         &self,
         rng: &mut (impl Rng + ?Sized),
         vectors: &mut [&mut [u8]],
         outs: &mut [&mut [u8]],
     ) -> Option<usize> {
-        // Small blocks do not pay for the zeros of large ones.
+        // Small blocks need not zero the vectors of large ones.
         if self.shape.field.vector_len_bytes(self.shape.block_size) <= VECTOR_LEN_SMALL {
             self.recode_rows::<N, VECTOR_LEN_SMALL>(rng, vectors, outs)
         } else {
@@ -457,7 +458,7 @@ impl<S: Storage> BlockDecoder<S> {
     }
 }
 
-/// What came, and what is solved for.
-fn layouts(shape: &Shape, backend: Backend) -> [Layout; 2] {
+/// Layouts of the received payloads, and of the solved symbols.
+fn layouts(shape: &Shape, backend: Option<Backend>) -> [Layout; 2] {
     [true, false].map(|mirrored| Layout::of_payloads(shape, backend, mirrored))
 }

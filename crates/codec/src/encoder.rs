@@ -1,4 +1,5 @@
-//! First coding step on the way of a packet: source symbols in, coded symbols out.
+//! Block encoder, the first coding step on a packet's path: it takes source symbols, and makes
+//! coded symbols.
 
 use alloc::vec::Vec;
 
@@ -7,10 +8,10 @@ use crate::rows::{Layout, Payloads, Shape};
 use crate::storage::{Heap, Lent, Storage, Supply};
 use crate::{Backend, CodecError, Field};
 
-/// The source symbols of one block, and combinations of them.
+/// Encoder of one block: holds its source symbols, and combines them.
 ///
-/// Symbols keep their own lengths: none is padded, and a coded symbol is as long as the longest
-/// symbol in it.
+/// Symbols keep their own lengths, without padding; a coded symbol is as long as the longest symbol
+/// in it.
 ///
 /// ```
 /// use corridor_codec::{BlockEncoder, Field};
@@ -37,8 +38,8 @@ pub struct BlockEncoder<S: Storage = Vec<u8>> {
 impl BlockEncoder {
     /// An encoder of blocks of up to `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory (`block_size * symbol_size_max` bytes and a little, and
-    /// as much again where symbols are kept interleaved: GFNI, GF(2) and GF(2^4)) is taken here.
+    /// Allocates all memory: `block_size * symbol_size_max` bytes and a little more, and as much
+    /// again if symbols are stored interleaved (GFNI, GF(2) and GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -51,7 +52,7 @@ impl BlockEncoder {
         Self::with_backend(field, block_size, symbol_size_max, Backend::detected())
     }
 
-    /// The same, with instructions of one's own choice.
+    /// Like [`new`](Self::new), with a given instruction set.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -65,11 +66,11 @@ impl BlockEncoder {
     }
 }
 
-/// In memory lent to it.
+/// In memory lent by the caller.
 impl<'a> BlockEncoder<&'a mut [u8]> {
-    /// An encoder that keeps payloads in `storage`, which is lent to it, and has instructions of
-    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
-    /// of it is not touched. Only the symbols' lengths are elsewhere. All else is as for
+    /// An encoder that stores payloads in the borrowed `storage` and uses a given instruction set.
+    /// The memory may have any contents and alignment; bytes that are not needed are not touched.
+    /// Only the symbols' lengths are stored elsewhere. Otherwise as
     /// [`with_backend`](BlockEncoder::with_backend).
     ///
     /// ```
@@ -99,7 +100,8 @@ impl<'a> BlockEncoder<&'a mut [u8]> {
         Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
     }
 
-    /// Bytes of storage that such an encoder takes.
+    /// Bytes of storage that [`with_storage`](Self::with_storage) needs; without a backend, the
+    /// most that any backend needs, on any machine.
     ///
     /// # Errors
     /// As [`new`](BlockEncoder::new).
@@ -107,10 +109,10 @@ impl<'a> BlockEncoder<&'a mut [u8]> {
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        Ok(Layout::of_payloads(&shape, backend, true).storage_len())
+        Ok(Layout::of_payloads(&shape, backend.into(), true).storage_len())
     }
 }
 
@@ -120,7 +122,7 @@ impl<S: Storage> BlockEncoder<S> {
         backend: Backend,
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
-        let layout = Layout::of_payloads(&shape, backend, true);
+        let layout = Layout::of_payloads(&shape, Some(backend), true);
         let symbols = Payloads::new(&shape, backend, layout, supply);
         Ok(Self { shape, symbols, count: 0 })
     }
@@ -142,11 +144,11 @@ impl<S: Storage> BlockEncoder<S> {
         Ok(index)
     }
 
-    /// Writes to `out` the combination of the first `count` symbols whose coding vector is
-    /// `vector`, and returns its length in bytes: that of the longest symbol with a coefficient
-    /// that is not zero, hence 0 for a vector that is all zero.
+    /// Writes to `out` the combination of the first `count` symbols with coding vector `vector`,
+    /// and returns its length in bytes: that of the longest symbol with a nonzero coefficient, so 0
+    /// for an all-zero vector.
     ///
-    /// `out` must hold that many bytes; `symbol_size_max` are always enough. Unused bits of the
+    /// `out` must hold that many bytes; `symbol_size_max` bytes always suffice. Unused bits of the
     /// vector's last byte are ignored.
     ///
     /// # Errors
@@ -166,14 +168,14 @@ impl<S: Storage> BlockEncoder<S> {
     }
 
     /// Writes several coded symbols at once, faster than one by one: to `outs[i]` the combination
-    /// of the first `count` symbols whose coding vector is the `i`-th of `vectors`, which follow
-    /// each other. All symbols of a batch are as long as the longest of them, the others being
-    /// padded with zeros; that length is returned.
+    /// of the first `count` symbols with the `i`-th coding vector of `vectors`, which are
+    /// concatenated. All symbols of a batch are padded with zeros to the longest of them, whose
+    /// length is returned.
     ///
-    /// Four at a time are made best over GF(2^8), 8 or 16 over GF(2) and GF(2^4).
+    /// Batches of 4 are most efficient over GF(2^8), of 8 or 16 over GF(2) and GF(2^4).
     ///
     /// # Errors
-    /// As [`encode`](Self::encode); [`CodecError::VectorLength`] unless there is a vector for each
+    /// As [`encode`](Self::encode); [`CodecError::VectorLength`] unless there is one vector per
     /// output.
     pub fn encode_batch(
         &self,
@@ -209,7 +211,7 @@ impl<S: Storage> BlockEncoder<S> {
         Ok(len)
     }
 
-    /// Source symbols in the block so far.
+    /// Number of source symbols in the block so far.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -224,7 +226,7 @@ impl<S: Storage> BlockEncoder<S> {
         (index < self.count).then(|| self.symbols.payload(index))
     }
 
-    /// Empties the block for the next one; the memory is kept.
+    /// Clears the block for the next one; keeps the memory.
     pub fn clear(&mut self) {
         self.count = 0;
         self.symbols.clear();
@@ -235,12 +237,12 @@ impl<S: Storage> BlockEncoder<S> {
         self.shape.field
     }
 
-    /// Symbols that the block can have.
+    /// Capacity of the block, in symbols.
     pub fn block_size(&self) -> usize {
         self.shape.block_size
     }
 
-    /// Length of the longest symbol that the block takes, in bytes.
+    /// Maximum symbol size, in bytes.
     pub fn symbol_size_max(&self) -> usize {
         self.shape.symbol_size_max
     }

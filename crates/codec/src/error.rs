@@ -1,9 +1,9 @@
 use crate::{Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
 
-/// What a caller can do wrong. A lost, repeated or useless symbol is no error: see
+/// Errors of the caller. A lost, duplicate or non-innovative symbol is not an error: see
 /// [`Outcome`](crate::Outcome).
 ///
-/// After an error the coder is as it was before the call.
+/// An error leaves the coder's state unchanged.
 ///
 /// ```
 /// use corridor_codec::{CodecError, Field, WindowEncoder};
@@ -16,33 +16,33 @@ use crate::{Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// A block was to be made of no symbols, or of too many.
+    /// The block size is zero or too large.
     #[error("a block of {given} symbols: not in 1..={MAX_BLOCK_SIZE}")]
     BlockSize {
-        /// Symbols asked for.
+        /// Block or window size given.
         given: usize,
     },
-    /// The longest symbol was to be of no bytes, or of too many.
+    /// The maximum symbol size is zero or too large.
     #[error("symbols of up to {given} bytes: not in 1..={MAX_SYMBOL_SIZE}")]
     SymbolSizeMax {
-        /// Bytes asked for.
+        /// Size given, in bytes.
         given: usize,
     },
-    /// A symbol or payload is empty, or longer than the coder was made for.
+    /// A symbol or payload is empty, or longer than the coder's maximum.
     #[error("a symbol of {given} bytes: not in 1..={expected_max}")]
     SymbolLength {
-        /// The coder's longest symbol, in bytes.
+        /// The coder's maximum symbol size, in bytes.
         expected_max: usize,
         /// Length of the symbol given, in bytes.
         given: usize,
     },
-    /// The block has all its source symbols already.
+    /// The block already has all its source symbols.
     #[error("the block is full: it has its {block_size} symbols")]
     BlockFull {
-        /// Symbols in the block.
+        /// Block size, in symbols.
         block_size: usize,
     },
-    /// A source symbol names a place that the block does not have.
+    /// A source symbol's index is outside the block.
     #[error("symbol index {given}: not in 0..={expected_max}")]
     IndexOutOfRange {
         /// The last index of the block.
@@ -53,52 +53,52 @@ pub enum CodecError {
     /// A coding vector covers no symbols, or more than there are.
     #[error("a coding vector over {given} symbols: not in 1..={expected_max}")]
     CountOutOfRange {
-        /// Symbols there are.
+        /// Number of symbols available.
         expected_max: usize,
-        /// Symbols the vector is said to cover.
+        /// Number of symbols the vector is said to cover.
         given: usize,
     },
-    /// A coding vector is not as long as its count of symbols makes it.
+    /// The length of a coding vector does not match its number of symbols.
     #[error("a coding vector of {given} bytes: expected {expected}")]
     VectorLength {
-        /// Bytes of a vector over that many symbols.
+        /// Length of a vector over that many symbols, in bytes.
         expected: usize,
-        /// Bytes given.
+        /// Length given, in bytes.
         given: usize,
     },
-    /// The caller's buffer cannot take the result.
+    /// The caller's buffer is too short for the result.
     #[error("a buffer of {given} bytes: at least {expected} are needed")]
     BufferTooShort {
-        /// Bytes of the result.
+        /// Length of the result, in bytes.
         expected: usize,
-        /// Bytes given.
+        /// Length given, in bytes.
         given: usize,
     },
-    /// A window was to be of no symbols, or of too many.
+    /// The window size is zero or too large.
     #[error("a window of {given} symbols: not in 1..={MAX_WINDOW_SIZE}")]
     WindowSize {
-        /// Symbols asked for.
+        /// Block or window size given.
         given: usize,
     },
-    /// The encoding window is full: symbols have to be let go of first.
+    /// The encoding window is full: drop symbols first.
     #[error("the window is full: it has its {window_size} symbols")]
     WindowFull {
-        /// Symbols that the window can have.
+        /// Window size, in symbols.
         window_size: usize,
     },
-    /// Symbols were asked for that are not in the window, by now or yet.
+    /// The requested symbols are no longer in the window, or not yet.
     #[error("{count} symbols from {first} on: the window has {expected_first}..{expected_end}")]
     OutsideWindow {
         /// First symbol of the window.
         expected_first: u64,
         /// One more than the window's last symbol.
         expected_end: u64,
-        /// First symbol asked for.
+        /// First symbol requested.
         first: u64,
-        /// Number of symbols asked for.
+        /// Number of symbols requested.
         count: usize,
     },
-    /// Symbol ids end before `u64::MAX`.
+    /// Symbol ids must stay below `u64::MAX`.
     #[error("{count} symbols from {first} on: ids end before 2^64 - 1")]
     IdRange {
         /// First symbol named.
@@ -106,7 +106,7 @@ pub enum CodecError {
         /// Number of symbols named.
         count: usize,
     },
-    /// RFC 8681 has sixteen densities.
+    /// RFC 8681 defines sixteen density thresholds.
     #[error("density threshold {given}: not in 0..=15")]
     DensityThreshold {
         /// The threshold given.

@@ -1,4 +1,4 @@
-//! The finite fields, their coding vectors, and the one kernel everything else is made of:
+//! The finite fields, their coding vectors, and the operation that everything else is built from:
 //! adding a multiple of one run of symbols to another.
 
 use rand::{Rng, SeedableRng};
@@ -13,11 +13,11 @@ const POLYNOMIAL: u16 = 0x11D;
 /// x^4 + x + 1; x generates the field.
 const POLYNOMIAL_16: u8 = 0x13;
 
-/// Draws of an all-zero coding vector after which the generator is taken for broken and the first
-/// coefficient is set to 1. A working one gets here with probability 2^-64 at most.
+/// All-zero coding vectors drawn in a row after which the generator is considered broken and the
+/// first coefficient is set to 1. A working generator gets here with probability at most 2^-64.
 const ZERO_DRAWS_MAX: usize = 64;
 
-/// The finite field that coding coefficients are taken from.
+/// The finite field of the coding coefficients.
 ///
 /// ```
 /// use corridor_codec::Field;
@@ -65,7 +65,7 @@ impl Field {
         }
     }
 
-    /// Draws a coding vector over `count` symbols, uniform among those that are not all zero.
+    /// Draws a coding vector over `count` symbols, uniformly from the nonzero ones.
     ///
     /// Writes the first [`vector_len_bytes`](Self::vector_len_bytes) bytes of `out`; unused bits
     /// are zero.
@@ -95,14 +95,14 @@ impl Field {
         Ok(())
     }
 
-    /// Expands a seed sent in place of a coding vector over `count` symbols. Equal seeds give
-    /// equal vectors on every machine, and the vector is never all zero.
+    /// Expands a seed, sent in place of a coding vector over `count` symbols. Equal seeds give
+    /// equal, nonzero vectors on every machine.
     ///
-    /// The vector is [drawn](Self::draw_vector) from the keystream of ChaCha8 whose 256-bit key is
-    /// the seed, little endian, then zeros; nonce and counter start at zero; an all-zero draw is
-    /// followed by the next one, which starts at a multiple of four bytes. A generator that is not
-    /// linear over GF(2) is needed: vectors of an xorshift reach a rank no higher than its state
-    /// has bits.
+    /// The vector is [drawn](Self::draw_vector) from the ChaCha8 keystream whose 256-bit key is the
+    /// seed, little endian, then zeros; nonce and counter start at zero; an all-zero draw is
+    /// followed by the next one, which starts at a multiple of four bytes. The generator must not
+    /// be linear over GF(2): vectors drawn from an xorshift generator span at most as many
+    /// dimensions as its state has bits.
     ///
     /// # Errors
     /// [`CodecError::BufferTooShort`] when `out` has fewer bytes than the vector.
@@ -112,7 +112,7 @@ impl Field {
         self.draw_vector(count, &mut ChaCha8Rng::from_seed(key), out)
     }
 
-    /// Coefficient `index` of a vector that is long enough to have it.
+    /// Coefficient `index` of a vector long enough to have it.
     #[inline]
     pub(crate) fn coefficient(self, vector: &[u8], index: usize) -> u8 {
         match self {
@@ -157,7 +157,7 @@ impl Field {
         }
     }
 
-    /// Index of the first coefficient at or after `start` that is not zero.
+    /// Index of the first nonzero coefficient at or after `start`.
     #[inline]
     pub(crate) fn first_nonzero(self, vector: &[u8], start: usize) -> Option<usize> {
         match self {
@@ -183,7 +183,7 @@ impl Field {
         }
     }
 
-    /// Zeroes the bits of the last byte that belong to no symbol.
+    /// Clears the unused bits of the last byte.
     pub(crate) fn mask_unused(self, vector: &mut [u8], count: usize) {
         let (place, bits) = match self {
             Self::Gf2 => (count / 8, count % 8),
@@ -197,7 +197,7 @@ impl Field {
         }
     }
 
-    /// The inverse of an element that is not zero.
+    /// The inverse of a nonzero element.
     pub(crate) fn invert(self, element: u8) -> u8 {
         self.tables().inverses[element as usize]
     }
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::{Backend, naive};
 
-    /// A generator that gives one byte for ever.
+    /// A generator that always returns the same byte.
     struct Stuck(u8);
 
     impl TryRng for Stuck {

@@ -1,5 +1,5 @@
-//! What coders show of what they hold is enough to go on from: a coder that is given it does from
-//! then on what the first one does, symbol by symbol.
+//! The symbols a coder exposes are sufficient to continue from: a coder that receives them then
+//! behaves like the first one, symbol by symbol.
 
 use std::{vec, vec::Vec};
 
@@ -78,7 +78,7 @@ fn assert_same(one: &BlockDecoder, other: &BlockDecoder) {
         let (one, other) = (one.symbol(index), other.symbol(index));
         assert_eq!(one.is_some(), other.is_some(), "symbol {index}");
         let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
-        // A symbol that came as such has its own length; solved for, it may have zeros at its end.
+        // A received symbol keeps its own length; one solved for may have trailing zeros.
         let common = one.len().min(other.len());
         assert_eq!(one[..common], other[..common], "symbol {index}");
     }
@@ -166,7 +166,7 @@ fn a_window_goes_on_from_what_another_held() {
     }
 }
 
-/// As long as a symbol can be: what is restored has lengths of its own.
+/// With maximum-length symbols: restored ones have lengths of their own.
 fn combined(field: Field, vector: &[u8], symbols: &[Vec<u8>]) -> Vec<u8> {
     let mut encoder = BlockEncoder::new(field, symbols.len(), SYMBOL_SIZE_MAX).unwrap();
     for symbol in symbols {
@@ -183,7 +183,7 @@ fn restored(decoder: &WindowDecoder) -> WindowDecoder {
     copy.reset(base);
     let count = (end - base) as usize;
     if count > 0 {
-        // The window may reach beyond all that is held.
+        // The window may extend beyond all symbols held.
         let zeros = vec![0; field.vector_len_bytes(count)];
         copy.add_coded(base, count, Coefficients::Vector(&zeros), &[0]).unwrap();
     }

@@ -2,26 +2,27 @@
 //!
 //! *Source symbols* are byte strings of any length. A *coded symbol* is a linear combination of
 //! them over a finite [`Field`]; its *coding vector* lists the *coding coefficients*. Any set of
-//! symbols whose vectors have full *rank* gives the source symbols back. The names are those of
-//! RFC 8406. There are two codes:
+//! symbols whose vectors have full *rank* determines the source symbols. The terms are those of RFC
+//! 8406. There are two codes:
 //!
 //! - A *block* is a fixed sequence of source symbols. [`BlockEncoder`] makes coded symbols of it,
-//!   [`Recoder`] makes fresh ones of whatever it has overheard, without decoding, and
-//!   [`BlockDecoder`] takes source, coded and recoded symbols in any order.
+//!   [`Recoder`] makes new combinations of the symbols it has received, without decoding, and
+//!   [`BlockDecoder`] accepts source, coded and recoded symbols in any order.
 //! - A *window* slides over an endless stream of source symbols with consecutive ids.
 //!   [`WindowEncoder`] makes coded symbols over any run of it, and [`WindowDecoder`] decodes and
 //!   recodes. See [below](#a-sliding-window).
 //!
-//! Decoders give out each source symbol as soon as it is determined, whatever else is missing.
+//! Decoders release each source symbol as soon as it is determined, whatever else is missing.
 //!
-//! Symbols of different lengths combine as if padded with zeros at the end, but no padding is
-//! ever stored or sent: every result is as long as the longest symbol that went into it. A symbol
-//! that was solved for can therefore carry trailing zeros that its sender did not write; a
-//! protocol whose symbols do not tell their own length has to send it inside the symbol.
+//! Symbols of different lengths combine as if padded with zeros at the end, but no padding is ever
+//! stored or sent: every result is as long as the longest symbol in it. A symbol that was solved
+//! for can therefore have trailing zeros that its sender did not write; a protocol whose symbols do
+//! not reveal their own length must send it inside the symbol.
 //!
-//! A coder allocates when it is made, never afterwards ([memory](#memory)). It keeps no secrets and
-//! takes untrusted input: what is out of range is a [`CodecError`], and nothing panics. Whether a
-//! payload is what its vector says cannot be seen here, so it must be authenticated before.
+//! A coder allocates at construction, never afterwards ([memory](#memory)). It keeps no secrets and
+//! accepts untrusted input: out-of-range input gives a [`CodecError`], and nothing panics. The
+//! codec cannot check whether a payload matches its coding vector, so symbols must be authenticated
+//! before.
 //!
 //! ```
 //! use corridor_codec::{BlockDecoder, BlockEncoder, Field, Outcome};
@@ -50,18 +51,18 @@
 //!
 //! # A sliding window
 //!
-//! A block makes its first symbol wait for its last one. A stream that cannot wait is sent as it
-//! comes, with coded symbols in between, each over all that the receiver is not known to have: one
-//! of them repairs any one loss. Both sides let go of symbols that were delivered, or that are too
-//! late to be of use; the window is what both still hold, up to [`MAX_WINDOW_SIZE`] symbols.
+//! In a block, the first symbol may have to wait for the last one. A stream that cannot wait is
+//! sent as it comes, interleaved with coded symbols, each over everything that the receiver is not
+//! known to have: one of them repairs any single loss. Both sides drop symbols that were delivered,
+//! or that are too late to be of use; the window is what both still hold, up to [`MAX_WINDOW_SIZE`]
+//! symbols.
 //!
-//! Coefficients are sent as a vector, as a seed of 32 bits ([`Field::expand_seed`]), or as repair
-//! key and density of RFC 8681 ([`Field::expand_repair_key`]): see [`Coefficients`]. Ids have 64
-//! bits; [`widen_id`] makes them of 32 that were sent.
+//! Coefficients are sent as a vector, as a 32-bit seed ([`Field::expand_seed`]), or as repair key
+//! and density of RFC 8681 ([`Field::expand_repair_key`]): see [`Coefficients`]. Ids have 64 bits;
+//! [`widen_id`] restores them from the 32 bits sent.
 //!
-//! A source symbol that arrives costs a copy of it, and a coded one a copy and an elimination of
-//! coefficients. Payloads are combined when source symbols have become determined, several at a
-//! time.
+//! An arriving source symbol costs one copy, a coded one a copy and an elimination of coefficients.
+//! Payloads are combined once source symbols are determined, several at a time.
 //!
 //! ```
 //! use corridor_codec::{Coefficients, Field, WindowDecoder, WindowEncoder};
@@ -82,7 +83,7 @@
 //!         let len = encoder.encode(first, count, seed, &mut payload)?;
 //!         decoder.add_coded(first, count, seed, &payload[..len])?;
 //!     }
-//!     // What is decoded in order is delivered, and acknowledged: both sides let go of it.
+//!     // What is decoded in order is delivered and acknowledged, and dropped by both sides.
 //!     for id in decoder.base()..decoder.in_order_end() {
 //!         let packet = String::from_utf8_lossy(decoder.symbol(id).unwrap());
 //!         delivered.push(packet.trim_end_matches('\0').to_owned());
@@ -97,10 +98,10 @@
 //!
 //! # Memory
 //!
-//! What is given to a coder is copied once, to where it is aligned, padded and combined: the caller
-//! has its buffers back at once, and `symbol` reads the coder's. What a coder makes is written to
-//! the caller's buffers and nowhere else. The memory that symbols are copied to is the coder's own,
-//! or lent by the caller, be it static, of an arena, or reused by one coder after the other:
+//! A coder copies its input once, to memory where it is aligned, padded and combined: the caller's
+//! buffers are free at once, and `symbol` reads the coder's copy. A coder writes its output
+//! directly to the caller's buffers. The memory for the copies is the coder's own, or lent by the
+//! caller: static, from an arena, or reused by one coder after the other:
 //!
 //! ```
 //! use corridor_codec::{Backend, BlockDecoder, Field};
@@ -115,9 +116,9 @@
 //! # Ok::<(), corridor_codec::CodecError>(())
 //! ```
 //!
-//! Coding vectors and bookkeeping are always the coder's own, taken from the heap when it is made:
-//! a decoder's are up to three vectors and a few bytes to a symbol. [`Storage`] is the type
-//! parameter that tells both kinds of coder apart.
+//! Coding vectors and bookkeeping are always the coder's own, allocated from the heap at
+//! construction: for a decoder up to three vectors and a few bytes per symbol. The type parameter
+//! [`Storage`] distinguishes the two kinds of coders.
 //!
 //! # Fields and sizes
 //!
@@ -127,10 +128,10 @@
 //! | [`Field::Gf16`] | x^4 + x + 1 (0x13) | 4 | .071 |
 //! | [`Field::Gf256`] | x^8 + x^4 + x^3 + x^2 + 1 (0x11D) | 8 | .004 |
 //!
-//! In all of them the element x, 2, generates what is not zero. So many coded symbols are needed
-//! beyond as many as are missing, if those are many: the sum over j of 1 / (q^j - 1), over the
-//! field of order q. Blocks and windows have up to 1024 symbols, symbols 1 to 65,535 bytes; all
-//! lengths are in bytes, and all counts in symbols.
+//! In each field, the element x, 2, generates the multiplicative group. The last column is the
+//! expected number of coded symbols beyond the number missing, if many are missing: the sum over j
+//! of 1 / (q^j - 1), over the field of order q. Blocks and windows have up to 1024 symbols, symbols
+//! 1 to 65,535 bytes; all lengths are in bytes, and all counts in symbols.
 //!
 //! # Sources
 //!
@@ -179,8 +180,8 @@ pub use window::{
     Coefficients, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder, WindowOutcome, widen_id,
 };
 
-/// Most symbols that a block can have.
+/// Maximum number of symbols in a block.
 pub const MAX_BLOCK_SIZE: usize = 1024;
 
-/// Most bytes that a symbol can have: its length fits 16 bits.
+/// Maximum symbol size, in bytes: lengths fit in 16 bits.
 pub const MAX_SYMBOL_SIZE: usize = 65_535;

@@ -1,5 +1,5 @@
-//! The schoolbook twin of the coders: every received symbol is kept, padded to full length, and
-//! every question is answered by solving the whole system anew.
+//! The naive counterpart of the coders, for tests: it keeps every received symbol, padded to full
+//! length, and solves the whole system anew for every query.
 
 use std::{vec, vec::Vec};
 
@@ -49,7 +49,7 @@ pub fn unpack(field: Field, vector: &[u8], count: usize) -> Vec<u8> {
     }
 }
 
-/// The combination of `symbols`, as long as the longest with a coefficient that is not zero.
+/// The combination of `symbols`, as long as the longest with a nonzero coefficient.
 pub fn combine(field: Field, coefficients: &[u8], symbols: &[Vec<u8>]) -> Vec<u8> {
     let mut sum = vec![];
     for (&coefficient, symbol) in coefficients.iter().zip(symbols) {
@@ -64,7 +64,7 @@ pub fn combine(field: Field, coefficients: &[u8], symbols: &[Vec<u8>]) -> Vec<u8
     sum
 }
 
-/// A decoder that remembers everything it was given.
+/// A decoder that keeps everything it received.
 pub struct NaiveDecoder {
     field: Field,
     block_size: usize,
@@ -92,7 +92,7 @@ impl NaiveDecoder {
         self.solve().len()
     }
 
-    /// For each symbol its bytes, padded, if what was given determines it.
+    /// For each symbol its bytes, padded, if the input determines it.
     pub fn symbols(&self) -> Vec<Option<Vec<u8>>> {
         let mut symbols = vec![None; self.block_size];
         for row in self.solve() {
@@ -105,7 +105,7 @@ impl NaiveDecoder {
         symbols
     }
 
-    /// Gauss-Jordan elimination, column by column; the rows that are not zero.
+    /// Gauss-Jordan elimination, column by column; returns the nonzero rows.
     fn solve(&self) -> Vec<Vec<u8>> {
         let mut rows = self.rows.clone();
         let mut rank = 0;

@@ -1,9 +1,8 @@
-//! What a helper or relay holds of a block it does not have to read: overheard symbols in, fresh
-//! combinations of them out.
+//! Recoder for a helper or relay that need not decode a block: it takes overheard symbols, and
+//! makes new combinations of them.
 //!
-//! Only coefficients are eliminated, to tell what is innovative.
-//! Payloads stay as they came, so that an arriving symbol costs one copy of its payload, and a
-//! dependent one not even that.
+//! Only coefficients are eliminated, to find out what is innovative. Payloads are stored unchanged,
+//! so that an arriving symbol costs one copy of its payload, and a dependent one not even that.
 
 use alloc::vec::Vec;
 
@@ -18,13 +17,13 @@ use crate::{Backend, CodecError, Field, Outcome};
 /// The size of a recoded symbol, written to the caller's buffers: see [`Recoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recoded {
-    /// Symbols that the coding vector covers.
+    /// Number of symbols the coding vector covers.
     pub count: usize,
-    /// Length of the payload, in bytes: that of the longest payload combined.
+    /// Payload length, in bytes: that of the longest payload combined.
     pub len: usize,
 }
 
-/// The innovative symbols of one block, as they came.
+/// Recoder of one block: holds the innovative symbols, as received.
 ///
 /// ```
 /// use corridor_codec::{Field, Recoded, Recoder};
@@ -45,7 +44,7 @@ pub struct Recoded {
 #[derive(Clone, Debug)]
 pub struct Recoder<S: Storage = Vec<u8>> {
     shape: Shape,
-    /// Coding vectors in order of arrival, those of `payloads`.
+    /// Coding vectors of `payloads`, in order of arrival.
     vectors: Payloads,
     payloads: Payloads<S>,
     tableau: Tableau,
@@ -56,9 +55,9 @@ pub struct Recoder<S: Storage = Vec<u8>> {
 impl Recoder {
     /// A recoder of blocks of `block_size` symbols of up to `symbol_size_max` bytes.
     ///
-    /// All memory is taken here: `block_size * symbol_size_max` bytes, three times `block_size`
-    /// coding vectors, and a little; payloads once more where they are kept interleaved (GFNI,
-    /// GF(2) and GF(2^4)).
+    /// Allocates all memory: `block_size * symbol_size_max` bytes, three times `block_size` coding
+    /// vectors, and a little more; payloads once more if they are stored interleaved (GFNI, GF(2)
+    /// and GF(2^4)).
     ///
     /// # Errors
     /// [`CodecError::BlockSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -71,7 +70,7 @@ impl Recoder {
         Self::with_backend(field, block_size, symbol_size_max, Backend::detected())
     }
 
-    /// The same, with instructions of one's own choice.
+    /// Like [`new`](Self::new), with a given instruction set.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -85,11 +84,11 @@ impl Recoder {
     }
 }
 
-/// In memory lent to it.
+/// In memory lent by the caller.
 impl<'a> Recoder<&'a mut [u8]> {
-    /// A recoder that keeps payloads in `storage`, which is lent to it, and has instructions of
-    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
-    /// of it is not touched. Coding vectors and bookkeeping are its own. All else is as for
+    /// A recoder that stores payloads in the borrowed `storage` and uses a given instruction set.
+    /// The memory may have any contents and alignment; bytes that are not needed are not touched.
+    /// Coding vectors and bookkeeping are in memory of its own. Otherwise as
     /// [`with_backend`](Recoder::with_backend).
     ///
     /// ```
@@ -118,7 +117,8 @@ impl<'a> Recoder<&'a mut [u8]> {
         Self::build(Shape::new(field, block_size, symbol_size_max)?, backend, &mut lent)
     }
 
-    /// Bytes of storage that such a recoder takes.
+    /// Bytes of storage that [`with_storage`](Self::with_storage) needs; without a backend, the
+    /// most that any backend needs, on any machine.
     ///
     /// # Errors
     /// As [`new`](Recoder::new).
@@ -126,10 +126,10 @@ impl<'a> Recoder<&'a mut [u8]> {
         field: Field,
         block_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let shape = Shape::new(field, block_size, symbol_size_max)?;
-        Ok(Layout::of_payloads(&shape, backend, true).storage_len())
+        Ok(Layout::of_payloads(&shape, backend.into(), true).storage_len())
     }
 }
 
@@ -140,7 +140,7 @@ impl<S: Storage> Recoder<S> {
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
         let vectors = Layout::of_vectors(&shape, backend);
-        let payloads = Layout::of_payloads(&shape, backend, true);
+        let payloads = Layout::of_payloads(&shape, Some(backend), true);
         Ok(Self {
             shape,
             vectors: Payloads::new(&shape, backend, vectors, &mut Heap),
@@ -151,7 +151,7 @@ impl<S: Storage> Recoder<S> {
         })
     }
 
-    /// Takes in source symbol `index`.
+    /// Adds source symbol `index`.
     ///
     /// # Errors
     /// As [`BlockDecoder::add_source`](crate::BlockDecoder::add_source).
@@ -170,7 +170,7 @@ impl<S: Storage> Recoder<S> {
         Ok(Outcome::Innovative)
     }
 
-    /// Takes in a coded symbol: the combination `payload` of the first `count` symbols with coding
+    /// Adds a coded symbol: the combination `payload` of the first `count` symbols with coding
     /// vector `vector`.
     ///
     /// # Errors
@@ -195,13 +195,12 @@ impl<S: Storage> Recoder<S> {
         Ok(Outcome::Innovative)
     }
 
-    /// Draws a combination of all symbols held, uniform among those that are not zero, and writes
-    /// its coding vector over the first [`known_count`](Self::known_count) symbols and its
-    /// payload.
+    /// Draws a combination of all symbols held, uniformly from the nonzero ones, and writes its
+    /// coding vector over the first [`known_count`](Self::known_count) symbols and its payload.
     ///
-    /// `None` when nothing is held, or when a buffer is too short:
-    /// [`vector_len_bytes`](Field::vector_len_bytes) of the block size and `symbol_size_max` are
-    /// always enough.
+    /// `None` if nothing is held, or a buffer is too short:
+    /// [`vector_len_bytes`](Field::vector_len_bytes) of the block size and `symbol_size_max` always
+    /// suffice.
     pub fn recode(
         &self,
         rng: &mut (impl Rng + ?Sized),
@@ -216,11 +215,11 @@ impl<S: Storage> Recoder<S> {
         Some(Recoded { count: self.known_count, len })
     }
 
-    /// Draws several combinations at once, faster than one by one: writes as many coding vectors
-    /// to `vectors_out`, one after the other, as there are `payloads_out`. All payloads of a batch
-    /// are as long as the longest held.
+    /// Draws several combinations at once, faster than one by one: writes one coding vector per
+    /// entry of `payloads_out` to `vectors_out`, one after the other. All payloads of a batch are
+    /// as long as the longest held.
     ///
-    /// `None` when nothing is held, or when a buffer is too short.
+    /// `None` if nothing is held, or a buffer is too short.
     pub fn recode_batch(
         &self,
         rng: &mut (impl Rng + ?Sized),
@@ -245,20 +244,20 @@ impl<S: Storage> Recoder<S> {
         Some(Recoded { count, len: self.payload_len_max })
     }
 
-    /// Number of innovative symbols received: symbols held.
+    /// Rank: number of innovative symbols held.
     pub fn rank(&self) -> usize {
         self.tableau.rank()
     }
 
-    /// One more than the highest symbol index referred to so far, by a source symbol or by the
-    /// count of a coded one, innovative or not; 0 at first.
+    /// One more than the highest symbol index seen so far, in a source symbol or in the count of a
+    /// coded one, innovative or not; initially 0.
     pub fn known_count(&self) -> usize {
         self.known_count
     }
 
-    /// Shows the symbols held to `see`, in order of arrival: coding vector over the first
-    /// [`known_count`](Self::known_count) symbols, and payload. A new recoder that takes them in
-    /// with that count recodes as this one does.
+    /// Calls `see` with each symbol held, in order of arrival: its coding vector over the first
+    /// [`known_count`](Self::known_count) symbols, and its payload. A new recoder that receives
+    /// them with that count recodes like this one.
     pub fn each_held(&self, mut see: impl FnMut(&[u8], &[u8])) {
         let len = self.shape.field.vector_len_bytes(self.known_count);
         for place in 0..self.rank() {
@@ -269,7 +268,7 @@ impl<S: Storage> Recoder<S> {
         }
     }
 
-    /// Forgets the block, for the next one; the memory is kept.
+    /// Clears the block for the next one; keeps the memory.
     pub fn reset(&mut self) {
         self.tableau.reset();
         self.payloads.clear();
@@ -283,17 +282,17 @@ impl<S: Storage> Recoder<S> {
         self.shape.field
     }
 
-    /// Symbols in the block.
+    /// Number of symbols in the block.
     pub fn block_size(&self) -> usize {
         self.shape.block_size
     }
 
-    /// Length of the longest symbol that the recoder takes, in bytes.
+    /// Maximum symbol size, in bytes.
     pub fn symbol_size_max(&self) -> usize {
         self.shape.symbol_size_max
     }
 
-    /// Holds a vector and its payload.
+    /// Stores a vector and its payload.
     fn keep(&mut self, place: usize, vector: &[u8], payload: &[u8]) {
         self.vectors.set(place, vector);
         self.vectors.mirror_complete(place + 1);
@@ -302,8 +301,8 @@ impl<S: Storage> Recoder<S> {
         self.payload_len_max = self.payload_len_max.max(payload.len());
     }
 
-    /// Up to [`OUTPUTS_MAX`] combinations; the buffers are long enough. Returns the length of the
-    /// payloads: `len`, or that of the only one.
+    /// Draws up to [`OUTPUTS_MAX`] combinations; the buffers are long enough. Returns the payload
+    /// length: `len`, or that of the only one.
     fn recode_tile(
         &self,
         rng: &mut (impl Rng + ?Sized),
@@ -311,7 +310,7 @@ impl<S: Storage> Recoder<S> {
         outs: &mut [&mut [u8]],
         len: Option<usize>,
     ) -> Option<usize> {
-        // All of it is filled with zeros first: small blocks do not pay for large ones.
+        // The buffer is zeroed first: small blocks should not pay for large ones.
         match self.shape.field.vector_len_bytes(self.rank()) * outs.len() {
             ..=256 => self.recode_rows(rng, &mut [0; 256], vectors, outs, len),
             257..=1024 => self.recode_rows(rng, &mut [0; 1024], vectors, outs, len),
@@ -351,11 +350,10 @@ impl<S: Storage> Recoder<S> {
     }
 }
 
-/// Combinations over GF(2^8) that are made best at a time.
+/// Most efficient batch of combinations over GF(2^8).
 pub(crate) const TILE: usize = 4;
 
-/// Combinations that are made at a time: there is nothing to gain from more than four over the
-/// largest field.
+/// Combinations per batch: more than four gain nothing over the largest field.
 pub(crate) fn tile(field: Field) -> usize {
     if field == Field::Gf256 { TILE } else { OUTPUTS_MAX }
 }

@@ -1,13 +1,13 @@
-//! Flat storage for what the coders hold: numbered payloads, numbered coding vectors, and sets of
-//! numbers. All of it is allocated once, or lent ([`storage`](crate::storage)).
+//! Flat storage of the coders: numbered payloads, numbered coding vectors, and sets of numbers. All
+//! of it is allocated once, or lent ([`storage`](crate::storage)).
 
 use alloc::{vec, vec::Vec};
 
-use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows, RowsMut};
+use crate::kernel::{Backend, Grid, Mirror, PADDING, Rows, RowsMut, group_size_any};
 use crate::storage::{Aligned, Storage, Supply};
 use crate::{CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE};
 
-/// What the three coders are made for.
+/// Parameters shared by the three coders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub field: Field,
@@ -64,71 +64,73 @@ impl Shape {
     }
 }
 
-/// Bytes of a row that a batch goes through at a time.
+/// Bytes of a row that a batch processes at a time.
 const STRIP_LEN: usize = 4 * PADDING;
 
-/// The distance of rows of that length: whole cache lines, and an odd number of them, so that the
-/// rows' columns spread over the sets of a cache.
+/// The distance between rows of that length: an odd number of whole cache lines, so that the rows'
+/// columns spread over the sets of a cache.
 fn padded_stride(len: usize) -> usize {
     (len.div_ceil(PADDING) | 1) * PADDING
 }
 
-/// Of a slot, in bytes.
+/// Sizes of a slot, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Size {
     /// Length of the payload.
     len: u16,
-    /// From here on all is zero: the longest payload there has been.
+    /// All bytes from here on are zero: the longest payload there has been.
     used: u16,
 }
 
-/// How payloads lie, in bytes.
+/// Memory layout of payloads, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     stride: usize,
-    /// All slots; all groups.
+    /// Size of all slots; of all groups.
     slots_len: usize,
     mirror_len: usize,
 }
 
 impl Layout {
-    /// Slots for a whole block; `mirrored` ones can be interleaved.
-    pub fn of_payloads(shape: &Shape, backend: Backend, mirrored: bool) -> Self {
-        Self::with_stride(shape, backend, mirrored, padded_stride(shape.symbol_size_max))
+    /// Slots for a whole block; if `mirrored`, they can be interleaved. Without a backend, as a
+    /// backend that interleaves lays them out.
+    pub fn of_payloads(shape: &Shape, backend: Option<Backend>, mirrored: bool) -> Self {
+        let group = backend.map_or(group_size_any(shape.field), |it| it.group_size(shape.field));
+        let group = group.filter(|_| mirrored);
+        Self::with_stride(shape, group, padded_stride(shape.symbol_size_max))
     }
 
     /// Slots for the coding vectors of a whole block, to be set and combined. Short ones that are
-    /// never interleaved lie as close as they can, for the sake of the nearest cache; those that a
-    /// batch reads whole, a strip being as wide as they are, need not be spread over its sets.
+    /// never interleaved are packed, to save L1 cache; vectors that a batch reads whole, as wide as
+    /// a strip, need not spread over its sets.
     pub fn of_vectors(shape: &Shape, backend: Backend) -> Self {
         let size = shape.field.vector_len_bytes(shape.block_size);
-        let close = size <= PADDING && backend.group_size(shape.field).is_none();
+        let group = backend.group_size(shape.field);
+        let close = size <= PADDING && group.is_none();
         let stride = match size {
             _ if close => size.next_power_of_two(),
             ..=STRIP_LEN => size.next_multiple_of(PADDING),
             _ => padded_stride(size),
         };
-        Self::with_stride(shape, backend, true, stride)
+        Self::with_stride(shape, group, stride)
     }
 
-    fn with_stride(shape: &Shape, backend: Backend, mirrored: bool, stride: usize) -> Self {
-        let groups = match backend.group_size(shape.field) {
-            Some(size) if mirrored => shape.block_size.div_ceil(size) * size,
-            _ => 0,
-        };
-        // The last slot is read as if it had whole cache lines.
+    /// Slots of which groups of `group` are interleaved, if any.
+    fn with_stride(shape: &Shape, group: Option<usize>, stride: usize) -> Self {
+        let groups = group.map_or(0, |size| shape.block_size.next_multiple_of(size));
+        // The last slot is read in whole cache lines.
         let beyond = if stride.is_multiple_of(PADDING) { 0 } else { PADDING };
         let slots_len = (shape.block_size * stride).next_multiple_of(PADDING) + beyond;
         Self { stride, slots_len, mirror_len: groups * stride }
     }
 
-    /// Bytes of storage that all of it takes.
+    /// Bytes of storage needed in total.
     pub fn storage_len(&self) -> usize {
         [self.slots_len, self.mirror_len].map(Aligned::<Vec<u8>>::taken).iter().sum()
     }
 }
 
-/// Payloads, one to a slot, each with a length of its own, and followed by zeros.
+/// Payloads, one per slot, each with its own length, followed by zeros.
 #[derive(Clone, Debug)]
 pub(crate) struct Payloads<S: Storage = Vec<u8>> {
     field: Field,
@@ -139,13 +141,13 @@ pub(crate) struct Payloads<S: Storage = Vec<u8>> {
     /// Length of the shortest and of the longest payload since the last [`clear`](Self::clear).
     shortest: u16,
     longest: u16,
-    /// Groups of slots interleaved, for a backend and field that like them so.
+    /// Interleaved groups of slots, for a backend and field that use them.
     mirror: Aligned<S>,
     mirrored: usize,
 }
 
 impl<S: Storage> Payloads<S> {
-    /// Slots for a whole block, which lie as the layout for it says.
+    /// Slots for a whole block, with the given layout.
     pub fn new(
         shape: &Shape,
         backend: Backend,
@@ -175,7 +177,7 @@ impl<S: Storage> Payloads<S> {
         self.sizes[slot].len.into()
     }
 
-    /// Sets a slot to a payload, which is not longer than the shape says.
+    /// Sets a slot to a payload no longer than the shape allows.
     #[inline(always)]
     pub fn set(&mut self, slot: usize, payload: &[u8]) {
         let start = slot * self.stride;
@@ -183,7 +185,7 @@ impl<S: Storage> Payloads<S> {
         self.set_len(slot, payload.len());
     }
 
-    /// A slot changes: only groups before it are still as they were interleaved.
+    /// A slot changes: only groups before it remain validly interleaved.
     #[inline(always)]
     fn touch(&mut self, slot: usize) {
         if self.mirrored > 0 {
@@ -192,7 +194,7 @@ impl<S: Storage> Payloads<S> {
         }
     }
 
-    /// The payload of a slot has become so long; what is left of a longer one goes.
+    /// Sets the length of a slot's payload, and clears the rest of a longer one.
     #[inline(always)]
     fn set_len(&mut self, slot: usize, len: usize) {
         self.touch(slot);
@@ -201,14 +203,14 @@ impl<S: Storage> Payloads<S> {
         if len < used {
             self.bytes[slot * self.stride..][len..used].fill(0);
         }
-        // Most payloads are as long as all others: then there is nothing to be written.
+        // Most payloads have the same length: then there is nothing to write.
         if (self.shortest, self.longest) != (size.len, size.len) {
             self.shortest = self.shortest.min(size.len);
             self.longest = self.longest.max(size.len);
         }
     }
 
-    /// All slots are to be set anew.
+    /// Marks all slots as unset.
     pub fn clear(&mut self) {
         (self.shortest, self.longest, self.mirrored) = (u16::MAX, 0, 0);
     }
@@ -231,7 +233,7 @@ impl<S: Storage> Payloads<S> {
         self.sizes[to] = Size { len: to_len.max(from_len), used };
     }
 
-    /// The length that all payloads since the last [`clear`](Self::clear) have, if there is one.
+    /// The common length of all payloads since the last [`clear`](Self::clear), if there is one.
     #[inline]
     pub fn common_len(&self) -> Option<usize> {
         (self.shortest == self.longest).then(|| self.longest.into())
@@ -242,8 +244,8 @@ impl<S: Storage> Payloads<S> {
         self.longest.into()
     }
 
-    /// Length of a combination: that of the longest of the first `count` payloads with a
-    /// coefficient that is not zero.
+    /// Length of a combination: that of the longest of the first `count` payloads with a nonzero
+    /// coefficient.
     pub fn combined_len(&self, vector: &[u8], count: usize) -> usize {
         if self.shortest == self.longest {
             let first = self.field.first_nonzero(vector, 0);
@@ -260,8 +262,8 @@ impl<S: Storage> Payloads<S> {
         Rows { bytes: &self.bytes, stride: self.stride, count }
     }
 
-    /// Writes the first `len` bytes of combinations of the first `count` payloads: to `outs[i]`
-    /// that with coding vector `vectors[i]`.
+    /// Writes the first `len` bytes of combinations of the first `count` payloads: to `outs[i]` the
+    /// one with coding vector `vectors[i]`.
     pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
         let rows = self.rows(count);
         let (groups, groups_max) = (self.mirrored, self.mirror_groups());
@@ -271,7 +273,7 @@ impl<S: Storage> Payloads<S> {
     }
 
     /// Writes the combination of the first `count` payloads with coding vector `vector` to all of
-    /// `out`, and that of those `beside` to all of `beside_out`.
+    /// `out`, and that of the rows `beside` to all of `beside_out`.
     pub fn combine_beside(
         &self,
         beside: &Payloads,
@@ -288,9 +290,9 @@ impl<S: Storage> Payloads<S> {
         }
     }
 
-    /// Puts combinations of the first `count` payloads, all of `len` bytes, in the place of some of
-    /// them: in that of slot `targets[i]` the one with coding vector `vectors[i]`. Returns whether
-    /// it did: over GF(2^8), for one, two or four of them.
+    /// Replaces some of the first `count` payloads, all of `len` bytes, by combinations of them:
+    /// slot `targets[i]` by the one with coding vector `vectors[i]`. Returns whether it did so:
+    /// over GF(2^8), for one, two or four of them.
     pub fn combine_in_place(
         &mut self,
         vectors: &[&[u8]],
@@ -302,8 +304,8 @@ impl<S: Storage> Payloads<S> {
         self.field == Field::Gf256 && self.backend.combine_in_place(rows, vectors, targets, len)
     }
 
-    /// Interleaves what is not yet of the groups that the first `count` slots fill, all if they
-    /// are all there are.
+    /// Interleaves the remaining groups that the first `count` slots fill; all if these are all
+    /// slots.
     pub fn mirror_complete(&mut self, count: usize) {
         if count == self.sizes.len() {
             self.mirror_all();
@@ -314,7 +316,7 @@ impl<S: Storage> Payloads<S> {
         }
     }
 
-    /// Interleaves what is not yet of all slots.
+    /// Interleaves the remaining groups of all slots.
     pub fn mirror_all(&mut self) {
         if let Some(size) = self.backend.group_size(self.field) {
             while self.mirrored * size < self.sizes.len() && !self.mirror.is_empty() {
@@ -337,8 +339,8 @@ impl<S: Storage> Payloads<S> {
         self.mirrored += 1;
     }
 
-    /// The slots that `wanted` has, whole and to be written, in ascending order; the caller says
-    /// with [`set_written`](Self::set_written) how long they have become.
+    /// The slots in `wanted`, whole and writable, in ascending order; the caller reports their new
+    /// lengths with [`set_written`](Self::set_written).
     pub fn slots_mut(&mut self, wanted: &IndexSet) -> impl Iterator<Item = (usize, &mut [u8])> {
         let mut slots = self.bytes.chunks_exact_mut(self.stride);
         let mut next = 0;
@@ -348,15 +350,14 @@ impl<S: Storage> Payloads<S> {
         })
     }
 
-    /// A slot has been written, `written` bytes of it, of which `len` are the payload and the
-    /// rest zeros.
+    /// A slot has been written: `written` bytes, of which `len` are the payload and the rest zeros.
     pub fn set_written(&mut self, slot: usize, len: usize, written: usize) {
         self.sizes[slot].used = self.sizes[slot].used.max(written as u16);
         self.set_len(slot, len);
     }
 }
 
-/// Coding vectors over the whole block, one to a row.
+/// Coding vectors over the whole block, one per row.
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     field: Field,
@@ -364,7 +365,7 @@ pub(crate) struct Matrix {
     /// Length of rows, whole cache lines, and their distance.
     len: usize,
     stride: usize,
-    /// Bytes that rows have lost at the front.
+    /// Bytes removed from the front of rows.
     start: usize,
     bytes: Aligned,
 }
@@ -387,7 +388,8 @@ impl Matrix {
         &mut self.bytes[row * self.stride..][..self.len - self.start]
     }
 
-    /// Rows lose what is before byte `start`, a whole number of cache lines, and lie closer.
+    /// Removes the bytes before `start`, a whole number of cache lines, from all rows, and packs
+    /// them closer.
     pub fn narrow(&mut self, start: usize) {
         let (lost, len) = (start - self.start, self.len - start);
         let rows = self.bytes.len() / self.stride.max(1);
@@ -399,17 +401,17 @@ impl Matrix {
         (self.start, self.stride) = (start, stride);
     }
 
-    /// Rows are whole again; what they were is lost.
+    /// Restores the full row width; the contents are lost.
     pub fn widen(&mut self) {
         (self.start, self.stride) = (0, padded_stride(self.len));
     }
 
-    /// The first byte that rows have.
+    /// The first byte present in rows.
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// The number that the coefficient has in what there is of a row.
+    /// The index of a coefficient in the present part of a row.
     #[inline]
     fn place(&self, index: usize) -> usize {
         index - self.start * 8 / self.field.order().ilog2() as usize
@@ -439,14 +441,14 @@ impl Matrix {
         self.len
     }
 
-    /// All of it, for elimination.
+    /// The whole matrix, for elimination.
     #[inline]
     pub fn grid(&mut self) -> Grid<'_> {
         let Self { field, len, stride, start, .. } = *self;
         Grid { field, bytes: &mut self.bytes, stride, len, start }
     }
 
-    /// Sets a row from a vector as it came, over the first `count` symbols.
+    /// Sets a row from a received vector over the first `count` symbols.
     #[inline]
     pub fn set(&mut self, row: usize, vector: &[u8], count: usize) {
         let field = self.field;
@@ -491,15 +493,15 @@ impl Matrix {
         self.backend.add_scaled(self.field, out, coefficient, row);
     }
 
-    /// Writes combinations of the first `count` rows: to `outs[i]` the start of that with coding
-    /// vector `vectors[i]`, `len` bytes.
+    /// Writes combinations of the first `count` rows: to `outs[i]` the first `len` bytes of the one
+    /// with coding vector `vectors[i]`.
     pub fn combine(&self, vectors: &[&[u8]], count: usize, outs: &mut [&mut [u8]], len: usize) {
         let rows = Rows { bytes: &self.bytes, stride: self.stride, count };
         self.backend.combine(self.field, rows, None, vectors, outs, len);
     }
 }
 
-/// Two different rows of a flat buffer, the first of them to be written.
+/// Two different rows of a flat buffer, the first of them writable.
 fn pair(bytes: &mut [u8], stride: usize, to: usize, from: usize) -> (&mut [u8], &[u8]) {
     debug_assert_ne!(to, from);
     if to < from {
@@ -515,12 +517,12 @@ fn pair(bytes: &mut [u8], stride: usize, to: usize, from: usize) -> (&mut [u8], 
 #[derive(Clone, Debug)]
 pub(crate) struct IndexSet {
     words: [u64; MAX_BLOCK_SIZE / 64],
-    /// Words that there are indices for: small blocks do not pay for large ones.
+    /// Number of words in use: small blocks should not pay for large ones.
     used: usize,
 }
 
 impl IndexSet {
-    /// An empty set of indices of up to so many symbols.
+    /// An empty set of indices of up to `count` symbols.
     pub fn new(count: usize) -> Self {
         Self { words: [0; MAX_BLOCK_SIZE / 64], used: count.div_ceil(64) }
     }
@@ -534,13 +536,13 @@ impl IndexSet {
         self.words[index / 64] |= 1 << (index % 64);
     }
 
-    /// Whether the set has this index; any number may be asked for.
+    /// Whether the set has this index; any number is allowed.
     #[inline]
     pub fn contains(&self, index: usize) -> bool {
         self.words.get(index / 64).is_some_and(|word| (word >> (index % 64)) & 1 == 1)
     }
 
-    /// The first index from `start` on that is not in the set.
+    /// The first index at or after `start` that is not in the set.
     #[inline]
     pub fn absent_from(&self, start: usize) -> usize {
         let mut index = start;
@@ -565,11 +567,11 @@ impl IndexSet {
         self.words.get(..self.used).unwrap_or(&self.words)
     }
 
-    /// The set, which is empty from then on.
+    /// Takes the set, leaving it empty.
     #[inline]
     pub fn take(&mut self) -> Self {
         let mut taken = Self { words: [0; MAX_BLOCK_SIZE / 64], used: self.used };
-        // Word by word: what was written as words does not come back as vectors at once.
+        // Word by word: vector loads of recently written words would stall.
         for (to, from) in taken.words.iter_mut().zip(&mut self.words).take(self.used) {
             *to = core::mem::take(from);
         }
@@ -587,8 +589,8 @@ impl IndexSet {
         self.used_words().iter().enumerate().flat_map(|(place, &word)| indices_in(place, word))
     }
 
-    /// Writes the set but what is in `other` as a bitmap, least significant bit first, as far as
-    /// `out` reaches.
+    /// Writes the set without `other` as a bitmap, least significant bit first, as far as `out`
+    /// reaches.
     pub fn write_bitmap_without(&self, other: &Self, out: &mut [u8]) {
         out.fill(0);
         for (out, (word, other)) in out.chunks_mut(8).zip(self.words.iter().zip(&other.words)) {

@@ -1,4 +1,4 @@
-//! Where payloads are kept: memory of a coder's own, or memory that is lent to it.
+//! Storage of payloads: a coder's own memory, or memory lent to it.
 
 use alloc::{vec, vec::Vec};
 use core::ops::{Deref, DerefMut};
@@ -6,10 +6,10 @@ use core::ops::{Deref, DerefMut};
 use crate::CodecError;
 use crate::kernel::PADDING;
 
-/// Where a coder keeps payloads: a `Vec<u8>` of its own, or a `&mut [u8]` that is lent to it.
+/// Storage of a coder's payloads: a `Vec<u8>` of its own, or a `&mut [u8]` lent to it.
 ///
-/// It is the coders' type parameter, and the first is its default, so that `BlockDecoder` alone
-/// names a decoder that owns its memory. There are no other kinds.
+/// It is the coders' type parameter, with the former as default, so that `BlockDecoder` alone means
+/// a decoder that owns its memory. There are no other kinds.
 ///
 /// ```
 /// use corridor_codec::{BlockDecoder, Backend, Field, Storage};
@@ -63,7 +63,7 @@ mod sealed {
     }
 }
 
-/// Gives storage to those who are being made, so many zeros at a time.
+/// Supplies storage to new objects, zeroed, piece by piece.
 pub(crate) trait Supply {
     type Storage: Storage;
     fn take(&mut self, len: usize) -> Self::Storage;
@@ -79,11 +79,11 @@ impl Supply for Heap {
     }
 }
 
-/// What is left of the memory lent.
+/// The remainder of the lent memory.
 pub(crate) struct Lent<'a>(&'a mut [u8]);
 
 impl<'a> Lent<'a> {
-    /// Memory that has at least `expected` bytes, as many as will be taken.
+    /// Memory of at least `expected` bytes, as many as will be taken.
     pub fn new(storage: &'a mut [u8], expected: usize) -> Result<Self, CodecError> {
         let given = storage.len();
         if given < expected {
@@ -103,7 +103,7 @@ impl<'a> Supply for Lent<'a> {
     }
 }
 
-/// Bytes from the start of a cache line on, zeros at first.
+/// Bytes aligned to a cache line, initially zero.
 #[derive(Debug)]
 pub(crate) struct Aligned<S = Vec<u8>> {
     bytes: S,
@@ -112,7 +112,7 @@ pub(crate) struct Aligned<S = Vec<u8>> {
 }
 
 impl Aligned {
-    /// Of one's own.
+    /// Allocates owned memory.
     pub fn new(len: usize) -> Self {
         Self::from_supply(len, &mut Heap)
     }
@@ -125,22 +125,22 @@ impl<S: Storage> Aligned<S> {
         Self { bytes, start, len }
     }
 
-    /// How much is taken from the supply for that many bytes.
+    /// The amount taken from the supply for that many bytes.
     pub fn taken(len: usize) -> usize {
         len + PADDING
     }
 }
 
-/// Where the first cache line starts.
+/// Offset of the first cache line.
 fn line_start(bytes: &[u8]) -> usize {
-    // Without an answer it works as well, only slower.
+    // If alignment fails, it works as well, only slower.
     bytes.as_ptr().align_offset(PADDING).min(PADDING)
 }
 
 impl<S: Storage + Clone> Clone for Aligned<S> {
     fn clone(&self) -> Self {
         let (mut bytes, len) = (self.bytes.clone(), self.len);
-        // Cache lines start elsewhere in the copy.
+        // Cache lines start at another offset in the copy.
         let start = line_start(bytes.bytes());
         bytes.bytes_mut().copy_within(self.start..self.start + len, start);
         Self { bytes, start, len }

@@ -1,7 +1,8 @@
 //! The coefficients of a block's symbols, apart from their payloads.
 //!
-//! Each innovative symbol gets the number of a source symbol, its *pivot*, and its payload is kept
-//! as it came in the slot of that number. Source symbol `p` whose number is held is then
+//! Each innovative symbol is assigned the number of a source symbol, its *pivot*, and its payload
+//! is stored unchanged in the slot of that number. A number with a payload is *held*. Source symbol
+//! `p`, if its number is held, is then
 //!
 //! ```text
 //! x_p = sum of T[p][q] * payload q, over the numbers q that are held
@@ -9,19 +10,19 @@
 //! ```
 //!
 //! and one row of coefficients has room for both: this is Gauss-Jordan elimination in place, with
-//! the multipliers where the eliminated columns were. What that gives:
+//! the multipliers where the eliminated columns were. It follows that:
 //!
 //! - a symbol is dependent, or a source symbol determined, if nothing is left in the columns that
-//!   are not held: this is known without a look at any payload;
-//! - a payload is needed when a source symbol is wanted, and then as one combination of payloads;
-//! - a source symbol that arrives where nothing is held changes no coefficient at all: its column
+//!   are not held: this is known without touching any payload;
+//! - payloads are only needed when a source symbol is wanted, and then as one combination;
+//! - a source symbol that arrives at a number not held changes no coefficient at all: its column
 //!   counts as a multiplier from then on. Its own row stays unwritten.
 //!
-//! In large blocks the columns at the front, once all of them are held, decide nothing any more:
-//! they wait until several symbols have come. Meanwhile, instead of its payload `y`, a symbol is
-//! taken to have brought `y` less what the waiting columns make of it; `rows` has the columns
-//! that are left, up to date for such payloads. When that is settled, two products of matrices do
-//! all at once: the factors of the symbols times the waiting columns are their offsets, and the
+//! In large blocks, the front columns, once all of them are held, no longer decide anything:
+//! updates to them *wait* until several symbols have come. Meanwhile, instead of its payload `y`, a
+//! symbol is treated as if it had brought `y` minus its *offset*, its combination by the waiting
+//! columns; `rows` has the remaining columns, up to date for such payloads. Settling takes two
+//! matrix products: the factors of the symbols times the waiting columns are their offsets, and the
 //! multipliers of these payloads times the offsets are what each row's waiting columns lack.
 
 mod held;
@@ -39,25 +40,25 @@ use waiting::{WAITING_MAX, Waiting};
 /// Bytes of the longest coding vector, padded.
 pub(crate) const VECTOR_LEN_MAX: usize = MAX_BLOCK_SIZE;
 
-/// Bytes of a coding vector as most blocks have them, padded.
+/// Length of a typical block's coding vector, in bytes, padded.
 pub(crate) const VECTOR_LEN_SMALL: usize = 192;
 
-/// Bytes of rows from which on what is left of the columns that are all held waits.
+/// Minimum row length, in bytes, for which columns that are all held wait.
 const WAITING_LEN_MIN: usize = 512;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Tableau {
     shape: Shape,
     backend: Backend,
-    /// Rows, but the columns at the front that wait.
+    /// Rows, without the front columns that wait.
     rows: Matrix,
     waiting: Waiting,
-    /// The coding vectors that came, by pivot.
+    /// The received coding vectors, by pivot.
     arrived: Matrix,
-    /// Rows that are written; the active ones are those whose symbols are not determined.
+    /// Written rows; the active ones are those whose symbols are not determined.
     written: RowList,
-    /// What is arriving, and what is left of it.
+    /// The arriving vector, and its remainder.
     scratch: Matrix,
     /// Places in the list of rows that may be determined.
     found: Vec<u16>,
@@ -66,12 +67,11 @@ pub(crate) struct Tableau {
     /// As a row, all bits set for the coefficients of numbers that are not held, and of those whose
     /// payload is the source symbol.
     unsolved: Vec<u8>,
-    /// Those of them whose payload is not the source symbol itself, and those of these whose
+    /// Held numbers whose payload is not the source symbol itself, and among these those whose
     /// source symbol is not determined: the active rows.
     coded: IndexSet,
     open: IndexSet,
-    /// Numbers whose source symbol has been determined, not asked for yet, and is not there as
-    /// payload.
+    /// Numbers whose source symbol is determined, not yet taken, and not available as a payload.
     fresh: IndexSet,
     fresh_count: usize,
 }
@@ -80,14 +80,14 @@ const ARRIVING: usize = 0;
 const LEFT: usize = 1;
 
 impl Tableau {
-    /// For a decoder; a recoder asks for no multipliers.
+    /// For a decoder; a recoder needs no multipliers.
     pub fn new(shape: &Shape, backend: Backend, multiplying: bool) -> Self {
         let vector_len = shape.field.vector_len_bytes(shape.block_size);
         let waiting_max = if vector_len < WAITING_LEN_MIN { 0 } else { WAITING_MAX };
         Self::waiting(shape, backend, multiplying, waiting_max)
     }
 
-    /// With up to so many symbols that wait.
+    /// With up to `waiting_max` waiting symbols.
     fn waiting(shape: &Shape, backend: Backend, multiplying: bool, waiting_max: usize) -> Self {
         let rows = Matrix::with_backend(shape, backend, shape.block_size);
         let mut tableau = Self {
@@ -122,7 +122,7 @@ impl Tableau {
         self.unsolved.copy_from_slice(self.held.absent());
     }
 
-    /// Innovative symbols: numbers held.
+    /// Rank: number of numbers held.
     pub fn rank(&self) -> usize {
         self.held.count()
     }
@@ -132,31 +132,31 @@ impl Tableau {
         self.held.numbers()
     }
 
-    /// Whether the source symbol of that number is determined; any number may be asked for.
+    /// Whether the source symbol of that number is determined; any number is allowed.
     #[inline(always)]
     pub fn is_determined(&self, index: usize) -> bool {
         self.held.contains(index) && !self.open.contains(index)
     }
 
-    /// How many source symbols are determined.
+    /// Number of source symbols determined.
     pub fn determined_count(&self) -> usize {
         self.held.count() - self.written.active().len()
     }
 
-    /// Writes which source symbols are determined as a bitmap, least significant bit first, as far
-    /// as `out` reaches.
+    /// Writes the determined source symbols as a bitmap, least significant bit first, as far as
+    /// `out` reaches.
     pub fn write_determined(&self, out: &mut [u8]) {
         self.held.numbers().write_bitmap_without(&self.open, out);
     }
 
-    /// Whether source symbols were determined since they were last taken, other than those that
-    /// came as such.
+    /// Whether source symbols have been determined since they were last taken, other than those
+    /// received as such.
     #[inline]
     pub fn has_fresh(&self) -> bool {
         self.fresh_count > 0
     }
 
-    /// Takes these; their rows are as they should be from then on.
+    /// Takes these; their rows are up to date from then on.
     pub fn take_fresh(&mut self) -> IndexSet {
         self.settle();
         self.fresh_count = 0;
@@ -165,13 +165,13 @@ impl Tableau {
         fresh
     }
 
-    /// Whether the payload of that number, which is held, is the source symbol itself.
+    /// Whether the payload of that held number is the source symbol itself.
     #[inline(always)]
     pub fn is_source(&self, index: usize) -> bool {
         !self.coded.contains(index)
     }
 
-    /// The coding vector of the payload of that number, which is held and no source symbol.
+    /// The coding vector of the payload of that held number, which is not a source symbol.
     pub fn arrived(&self, index: usize) -> &[u8] {
         self.arrived.row(index)
     }
@@ -182,15 +182,15 @@ impl Tableau {
         if self.waiting.is_used() { self.waiting.row(index) } else { self.rows.row(index) }
     }
 
-    /// The payload of that number is the source symbol from now on, as all others are or their
-    /// source symbols have been asked for: no row matters any more.
+    /// The payload of that number becomes the source symbol; all others are source symbols, or have
+    /// been taken: no row matters any more.
     pub fn replace(&mut self, index: usize) {
         self.coded.remove(index);
         let ones = (self.shape.field.order() - 1) as u8;
         self.shape.field.set_coefficient(&mut self.unsolved, index, ones);
     }
 
-    /// Takes in a source symbol. Returns the slot for its payload if it is innovative.
+    /// Adds a source symbol. Returns the slot for its payload if it is innovative.
     #[inline]
     pub fn add_source(&mut self, index: usize) -> Option<usize> {
         if self.held.contains(index) {
@@ -204,7 +204,7 @@ impl Tableau {
         if self.written.active().is_empty() {
             return Some(index);
         }
-        // The column of a symbol that is known now: rows that had it may be complete.
+        // The column of a symbol known from now on: rows that had it may be complete.
         self.held.find_first_absent();
         for place in (0..self.written.active().len()).rev() {
             let row = self.written.active()[place].into();
@@ -215,15 +215,15 @@ impl Tableau {
         Some(index)
     }
 
-    /// Takes in a coded symbol with that vector over the first `count` symbols. Returns the slot
-    /// for its payload if it is innovative.
+    /// Adds a coded symbol with that vector over the first `count` symbols. Returns the slot for
+    /// its payload if it is innovative.
     pub fn add_coded(&mut self, vector: &[u8], count: usize) -> Option<usize> {
         self.scratch.set(ARRIVING, vector, count);
         self.add_arriving()
     }
 
-    /// Writes to `outs` the coding vectors of combinations of what is held: `factors[i]` has those
-    /// of the payloads, by their numbers.
+    /// Writes to `outs` the coding vectors of combinations of what is held: `factors[i]` has the
+    /// payloads' factors, by their numbers.
     pub fn recode<const N: usize, const L: usize>(
         &self,
         factors: &[[u8; L]; N],
@@ -264,7 +264,7 @@ impl Tableau {
             self.note_all();
             return Some(pivot);
         }
-        // From the last place on: what takes the place of a row has been looked at.
+        // From the last place down: a row that moves to a freed place has already been checked.
         self.note_if_determined(self.written.active().len() - 1, pivot);
         for found in (0..found).rev() {
             let place = self.found[found].into();
@@ -283,12 +283,12 @@ impl Tableau {
         self.shape.field.set_coefficient(&mut self.unsolved, pivot, 0);
     }
 
-    /// Whether a row is one cache line, and what arrives is dealt with at once.
+    /// Whether a row is one cache line, and arrivals are processed in one step.
     fn of_lines(&self) -> bool {
         self.shape.field != Field::Gf2 && self.arrived.len() == PADDING
     }
 
-    /// What arrives becomes a row, if there is anything left of it.
+    /// Turns the arriving vector into a row, if it has a remainder.
     fn arrive(&mut self) -> Option<Arrival> {
         let last_word = self.held.last_absent_word();
         let (arriving, left) = self.scratch.two_rows(ARRIVING, LEFT);
@@ -304,8 +304,8 @@ impl Tableau {
         self.shape.field == Field::Gf2 && self.shape.block_size <= bits::BLOCK_SIZE_MAX
     }
 
-    /// Puts the rows held in place of their symbols in what is arriving. Returns the first symbol
-    /// that is left.
+    /// Substitutes the held rows for their symbols in the arriving vector. Returns the first symbol
+    /// left.
     fn reduce(&mut self) -> Option<usize> {
         let (of_words, start) = (self.of_words(), self.held.first_absent_byte());
         let (unsolved, absent) = (&self.unsolved, self.held.absent());
@@ -326,8 +326,8 @@ impl Tableau {
         first_common(self.shape.field, left, absent, start)
     }
 
-    /// What is left of what arrived becomes the row of its first symbol that was not held; the
-    /// other rows have it in place of the symbol. Returns how many of them may be complete.
+    /// Turns the remainder of the arriving vector into the row of its first symbol that was not
+    /// held, and substitutes it in the other rows. Returns how many of them may be complete.
     fn eliminate(&mut self, index: usize) -> usize {
         let (field, of_words) = (self.shape.field, self.of_words());
         let last_word = self.held.last_absent_word();
@@ -337,8 +337,8 @@ impl Tableau {
             let (left, absent) = (bits::word(left), bits::word(absent));
             return bits::eliminate(&mut grid, &self.written, index, left, absent, found);
         }
-        // The payload itself has the factor that the symbol had. The other rows have a
-        // coefficient already where their multiplier of it shall be: hence one more.
+        // The payload itself has the factor that the symbol had. The other rows already have a
+        // coefficient where their multiplier of it belongs: hence one more.
         let own = field.coefficient(left, index);
         let inverse = field.invert(own);
         field.set_coefficient(left, index, own ^ 1);
@@ -351,7 +351,7 @@ impl Tableau {
         found
     }
 
-    /// The symbol that has become that row waits, if that is worth while.
+    /// Lets the symbol of that row wait, if worthwhile.
     fn wait(&mut self, row: usize) {
         self.arrived.row_mut(row).copy_from_slice(self.scratch.row(ARRIVING));
         if self.waiting.is_used() {
@@ -376,7 +376,7 @@ impl Tableau {
         }
     }
 
-    /// The symbol of a row is determined when all that is left in it is held.
+    /// A row's symbol is determined if all its remaining coefficients are held.
     fn note_if_determined(&mut self, place: usize, row: usize) {
         let (row_left, start) = (self.rows.row(row), self.rows.start());
         if !any_common(
@@ -412,8 +412,8 @@ fn any_common(a: &[u8], b: &[u8], start: usize) -> bool {
     a.iter().zip(b).any(|(a, b)| u64::from_ne_bytes(*a) & u64::from_ne_bytes(*b) != 0)
 }
 
-/// The first coefficient of `row` that is not zero where `mask` is set; there is none in the first
-/// `start` bytes.
+/// The first nonzero coefficient of `row` where `mask` is set; there is none in the first `start`
+/// bytes.
 fn first_common(field: Field, row: &[u8], mask: &[u8], start: usize) -> Option<usize> {
     let start = start / 8;
     let (row, mask) = (row.as_chunks::<8>().0, mask.as_chunks::<8>().0);
@@ -445,8 +445,7 @@ mod tests {
         vector
     }
 
-    /// What waits changes nothing: neither what is innovative or determined, nor any row once
-    /// they are settled.
+    /// Waiting changes nothing: neither what is innovative or determined, nor any row once settled.
     #[test]
     fn rows_that_wait_come_to_the_same() {
         let mut rng = ChaCha8Rng::seed_from_u64(12);

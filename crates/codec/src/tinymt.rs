@@ -1,5 +1,5 @@
-//! Coding coefficients as RFC 8681 makes them: TinyMT32 of RFC 8682 expands a 16-bit repair key,
-//! and a density threshold says how many coefficients are zero.
+//! Coding coefficients as generated in RFC 8681: TinyMT32 of RFC 8682 expands a 16-bit repair key,
+//! and a density threshold determines how many coefficients are zero.
 
 use crate::{CodecError, Field};
 
@@ -15,12 +15,12 @@ const PRE_LOOP: usize = 8;
 /// Highest density threshold of RFC 8681.
 const DENSITY_MAX: u8 = 15;
 
-/// The generator of 32-bit numbers of RFC 8682, for coefficients only: it is neither secret nor of
-/// a quality fit for anything else.
+/// The 32-bit generator of RFC 8682, for coefficients only: it is neither secret nor of sufficient
+/// quality for anything else.
 ///
-/// Its state is linear over GF(2) and has 127 bits. Drawn bit by bit, as RFC 8681 does for GF(2),
-/// vectors of one long-lived generator would not exceed that rank; each repair key starts a new
-/// one, and its output is not linear in the key.
+/// Its state is linear over GF(2) and has 127 bits. Vectors drawn bit by bit from one long-lived
+/// generator, as RFC 8681 does for GF(2), would not exceed that rank; but each repair key starts a
+/// new one, and its output is not linear in the key.
 ///
 /// ```
 /// use corridor_codec::TinyMt32;
@@ -111,8 +111,8 @@ impl Density {
 }
 
 impl Field {
-    /// Expands a repair key into a coding vector over `count` symbols, as
-    /// `generate_coding_coefficients` of RFC 8681 (section 3.6) does, over GF(2) or GF(2^8); the
+    /// Expands a repair key into a coding vector over `count` symbols, like
+    /// `generate_coding_coefficients` of RFC 8681 (section 3.6), over GF(2) or GF(2^8); the
     /// polynomial, 0x11D, is the same as well.
     ///
     /// Writes the first [`vector_len_bytes`](Self::vector_len_bytes) bytes of `out`, packed as

@@ -1,4 +1,4 @@
-//! The coders against their schoolbook twin, on random blocks, orders and losses.
+//! The coders compared with their naive counterpart, on random blocks, orders and losses.
 
 use std::{vec, vec::Vec};
 
@@ -13,18 +13,18 @@ use crate::{Backend, BlockDecoder, BlockEncoder, Field, Outcome, Recoder};
 
 const SYMBOL_SIZE_MAX: usize = 24;
 
-/// One symbol that the encoder, or a recoder, sends.
+/// A symbol sent by the encoder or a recoder.
 #[derive(Clone, Debug)]
 enum Sent {
     Source(Index),
-    /// Over as many symbols as the index says; the bytes are the vector, zeros and unused bits
-    /// included.
+    /// Over as many symbols as the index gives; the bytes are the vector, including zeros and
+    /// unused bits.
     Coded(Index, Vec<u8>),
     /// Few coefficients: rows stay entangled in small groups.
     Sparse(Vec<Index>),
-    /// From the recoder, if it has anything.
+    /// From the recoder, if it holds anything.
     Recoded,
-    /// A source symbol or coded symbol that only the recoder hears.
+    /// A source or coded symbol that only the recoder hears.
     Overheard(Index, Vec<u8>),
 }
 
@@ -42,27 +42,27 @@ fn field() -> impl Strategy<Value = Field> {
     prop_oneof![Just(Field::Gf2), Just(Field::Gf16), Just(Field::Gf256)]
 }
 
-/// One of the backends there are, each with all three coders; several seeds, all of them.
+/// One of the available backends, for all three coders; several seeds cover all of them.
 fn backend(seed: u64) -> Backend {
     let count = Backend::available().count();
     Backend::available().nth(seed as usize % count).unwrap()
 }
 
-/// Blocks within a byte of the coding vector, and some across its 64-bit words; symbols of any
-/// lengths, or all of one.
+/// Blocks within a byte of the coding vector, and some across its 64-bit words; symbols of varying
+/// lengths, or all of the same.
 fn block() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let symbol = || vec_of(any::<u8>(), 1..=SYMBOL_SIZE_MAX);
     let alike = (1..=SYMBOL_SIZE_MAX).prop_flat_map(|len| vec_of(vec_of(any::<u8>(), len), 1..=12));
     prop_oneof![4 => vec_of(symbol(), 1..=12), 2 => alike, 1 => vec_of(symbol(), 60..=70)]
 }
 
-/// What is sent over the air: a coding vector and a payload, or a source symbol.
+/// A frame on the air: a coding vector and a payload, or a source symbol.
 enum Frame {
     Source(usize, Vec<u8>),
     Coded(Vec<u8>, usize, Vec<u8>),
 }
 
-/// An encoder, a recoder and a decoder under test, with the twins of the latter two.
+/// An encoder, a recoder and a decoder under test, with naive counterparts of the latter two.
 struct Net {
     field: Field,
     symbols: Vec<Vec<u8>>,
@@ -72,7 +72,7 @@ struct Net {
     decoder: BlockDecoder,
     decoder_twin: NaiveDecoder,
     rng: ChaCha8Rng,
-    /// Longest payload that the decoder got.
+    /// Longest payload the decoder received.
     len_max: usize,
 }
 
@@ -206,7 +206,7 @@ impl Net {
         }
     }
 
-    /// A recoded symbol, checked to be what its vector says. It may be longer than that, by zeros.
+    /// A recoded symbol, checked against its vector. It may be longer, by trailing zeros.
     fn recode(&mut self) -> Option<Frame> {
         let mut vector = vec![0xEE; self.field.vector_len_bytes(self.symbols.len())];
         let mut payload = vec![0xEE; SYMBOL_SIZE_MAX];
@@ -263,7 +263,7 @@ impl Net {
         self.check_symbols();
     }
 
-    /// Decoded is exactly what is determined, and is what was encoded.
+    /// The decoded symbols are exactly the determined ones, and equal the encoded ones.
     fn check_symbols(&self) {
         let count = self.symbols.len();
         let expected = self.decoder_twin.symbols();
@@ -292,7 +292,7 @@ impl Net {
         assert_eq!(self.decoder.is_complete(), decoded_count == count);
     }
 
-    /// Empties everything but the buffers, which keep what the block left in them.
+    /// Clears everything but the buffers, which keep the block's data.
     fn reset(self, symbols: Vec<Vec<u8>>, seed: u64) -> Self {
         let mut next = Self::new(self.field, symbols, seed);
         next.encoder = self.encoder;
@@ -343,8 +343,8 @@ proptest! {
         }
     }
 
-    /// Encoder, then a chain of recoders, each with losses of its own, then the decoder, which
-    /// recodes as well. Every combination that leaves the chain is worth what its rank says.
+    /// An encoder, then a chain of recoders, each with its own losses, then the decoder, which
+    /// recodes as well. Every combination that leaves the chain is innovative if its rank says so.
     #[test]
     fn a_chain_of_recoders_delivers_the_block(
         field in field(),
@@ -404,7 +404,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes from the network, nothing panics, and an error changes nothing.
+    /// Whatever comes from the network, nothing panics, and an error leaves the state unchanged.
     #[test]
     fn arbitrary_input_does_no_harm(
         field in field(),
@@ -439,8 +439,8 @@ proptest! {
     }
 }
 
-/// Blocks whose payloads and vectors are combined together, and those around them: of any rank,
-/// with every backend, reset in between.
+/// Blocks whose payloads and vectors are combined together, and others around that limit: of any
+/// rank, with every backend, reset in between.
 #[test]
 fn recoded_symbols_of_full_size_are_what_their_vectors_say() {
     let (size, mut rng) = (1450, ChaCha8Rng::seed_from_u64(11));
@@ -477,8 +477,8 @@ fn recoded_symbols_of_full_size_are_what_their_vectors_say() {
     }
 }
 
-/// After a few losses the block is complete with the last symbol that arrives; what it is made of
-/// is there at once, and can be recoded.
+/// After a few losses, the block is complete with the last arriving symbol; its source symbols are
+/// available at once, and can be recoded.
 #[test]
 fn a_block_with_losses_is_whole_in_the_end() {
     let (size, count, mut rng) = (200, 16, ChaCha8Rng::seed_from_u64(17));
@@ -495,7 +495,7 @@ fn a_block_with_losses_is_whole_in_the_end() {
             }
             let mut heard = vec![0; field.vector_len_bytes(count)];
             while !decoder.is_complete() {
-                // The last to come is one that was taken for lost.
+                // The last to arrive is one that was assumed lost.
                 if late && decoder.rank() + 1 == count {
                     decoder.add_source(0, &symbols[0]).unwrap();
                 }

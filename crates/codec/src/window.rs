@@ -4,8 +4,8 @@
 //! them that both sides still hold. Its vector is relative to the run: coefficient `i` belongs to
 //! id `first + i`.
 //!
-//! Columns of coding vectors and slots of payloads are those of a ring: the id modulo a size fixed
-//! at construction. Moving the window therefore moves no memory.
+//! Columns of coding vectors and slots of payloads form a ring: their index is the id modulo a size
+//! fixed at construction. Moving the window therefore moves no memory.
 
 mod decoder;
 mod encoder;
@@ -19,11 +19,11 @@ use crate::rows::Shape;
 use crate::window::ring::Ring;
 use crate::{CodecError, Density, Field, MAX_BLOCK_SIZE};
 
-/// Most symbols that a window can have.
+/// Maximum number of symbols in a window.
 pub const MAX_WINDOW_SIZE: usize = MAX_BLOCK_SIZE;
 
-/// The coding coefficients of a coded symbol over a run of symbols: themselves, or what they are
-/// expanded from.
+/// The coding coefficients of a coded symbol over a run of symbols: the coefficients themselves, or
+/// what they are expanded from.
 ///
 /// ```
 /// use corridor_codec::{Coefficients, Density, Field, WindowEncoder};
@@ -83,7 +83,7 @@ impl Coefficients<'_> {
     }
 }
 
-/// What an arriving symbol was worth to a [`WindowDecoder`].
+/// Effect of a received symbol on a [`WindowDecoder`].
 ///
 /// ```
 /// use corridor_codec::{Field, WindowDecoder, WindowOutcome};
@@ -98,19 +98,19 @@ impl Coefficients<'_> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowOutcome {
-    /// It raised the rank by one.
+    /// Innovative: it raised the rank by one.
     Innovative,
-    /// It is a combination of what was there before, and is dropped.
+    /// Linearly dependent on the symbols already held; dropped.
     Dependent,
-    /// It is about a symbol before the window, and is dropped.
+    /// It covers a symbol before the window; dropped.
     Stale,
-    /// It reaches beyond the longest window, and is dropped: to take such, the window has to be
-    /// advanced first, which means giving up what is missing at its beginning.
+    /// It would make the window too long; dropped. The window must be advanced first, which gives
+    /// up the symbols missing at its beginning.
     Ahead,
 }
 
-/// The id whose lowest 32 bits were sent as `low_bits`: of all such ids the one nearest to `near`,
-/// any id that is known to be less than 2^31 away.
+/// Restores the id whose lowest 32 bits were sent as `low_bits`: of all such ids the one nearest to
+/// `near`, an id known to be less than 2^31 away.
 ///
 /// ```
 /// use corridor_codec::widen_id;
@@ -126,7 +126,7 @@ pub fn widen_id(low_bits: u32, near: u64) -> u64 {
     } else {
         near.checked_add(ahead.into())
     };
-    // At either end of all ids there is a nearest one on the other side only.
+    // At either end of the id range, the nearest one is on the other side only.
     id.unwrap_or((near & !u64::from(u32::MAX)) | u64::from(low_bits))
 }
 
@@ -148,7 +148,7 @@ fn end_of(first: u64, count: usize) -> Result<u64, CodecError> {
     first.checked_add(count as u64).ok_or(CodecError::IdRange { first, count })
 }
 
-/// Checks that a run is not empty, and lies in the window from `base` to before `end`.
+/// Checks that a run is not empty, and within the window from `base` to before `end`.
 fn check_run(first: u64, count: usize, base: u64, end: u64) -> Result<(), CodecError> {
     let run_end = end_of(first, count)?;
     if count == 0 || first < base || run_end > end {

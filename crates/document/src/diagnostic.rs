@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where: in one line, and with the line of the file.
+//! An error or warning about a file, with its place: one line, and the line of the file.
 
 use core::fmt;
 use core::ops::Range;
@@ -6,19 +6,19 @@ use core::ops::Range;
 /// Longest line of a file that is shown, characters.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// Whether a file can be used all the same.
+/// Whether a file can be used nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// It cannot.
     Error,
-    /// It can, but something in it is not as its author thinks.
+    /// It can, but something in it does not do what its author may expect.
     Warning,
 }
 
-/// What is wrong with a file, and where.
+/// An error or warning about a file, with its place.
 ///
-/// Displayed it is one line, `node.toml:3:8: message (help)`; [`render`](Self::render) adds the
-/// line of the file.
+/// Displayed as one line, `node.toml:3:8: message (help)`; [`render`](Self::render) adds the line
+/// of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
     severity: Severity,
@@ -32,13 +32,13 @@ pub struct Diagnostic {
 struct Place {
     line: usize,
     column: usize,
-    /// Characters from the column on that it is about, at least one.
+    /// Number of characters concerned, from the column on; at least one.
     len: usize,
     text: String,
 }
 
 impl Diagnostic {
-    /// `text` is that of the file, with its secrets blotted out; an empty span has no place.
+    /// `text` is that of the file, with its secrets masked; an empty span has no place.
     pub(crate) fn new(
         severity: Severity,
         file: &str,
@@ -51,7 +51,7 @@ impl Diagnostic {
         Diagnostic { severity, file: file.to_owned(), message, help, place }
     }
 
-    /// Whether the file can be used all the same.
+    /// Whether the file can be used nevertheless.
     pub fn severity(&self) -> Severity {
         self.severity
     }
@@ -61,7 +61,7 @@ impl Diagnostic {
         &self.file
     }
 
-    /// Line of the offending text, from 1; `None` when the fault has no place.
+    /// Line of the offending text, from 1; `None` if the error has no place.
     pub fn line(&self) -> Option<usize> {
         self.place.as_ref().map(|place| place.line)
     }
@@ -71,17 +71,17 @@ impl Diagnostic {
         self.place.as_ref().map(|place| place.column)
     }
 
-    /// What is wrong: the key, its value, and what was expected.
+    /// The message: the key, its value, and what was expected.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it.
+    /// How to correct it.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// Several lines: what is wrong, the line of the file, and what to do about it.
+    /// Several lines: the message, the line of the file, and how to correct it.
     pub fn render(&self) -> String {
         let severity = match self.severity {
             Severity::Error => "error",

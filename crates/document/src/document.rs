@@ -1,8 +1,7 @@
-//! Reads a file, and finds the place that an error is about.
+//! Reads a file, and finds the place that an error refers to.
 //!
-//! Everything is found by dotted path (`coding.block_size`, `peer.1.role`), so that serde's
-//! errors, the checks of the crates and those of the protocol speak of the same thing in the same
-//! way.
+//! Places are dotted paths (`coding.block_size`, `peer.1.role`), so that serde's errors, the
+//! crates' checks and those of the protocol refer to values in the same way.
 
 use core::ops::Range;
 
@@ -14,39 +13,39 @@ use zeroize::Zeroizing;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::{Key, Schema, Table};
 
-/// Names further apart than this are not what was meant.
+/// Maximum edit distance of a suggested name.
 const SIMILARITY_MIN: f64 = 0.5;
-/// A value longer than this is not repeated in a message.
+/// Longer values are not repeated in messages.
 const GIVEN_LEN_MAX: usize = 40;
-/// So many hexadecimal digits in a row may be a key.
+/// A run of at least this many hexadecimal digits may be a key.
 const DIGITS_SECRET: usize = 24;
-/// So many characters of base64 in a row may be a key.
+/// A run of at least this many base64 characters may be a key.
 const BASE64_SECRET: usize = 40;
 
-/// Something wrong, still without its place.
+/// An error that has not been located in the text yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Dotted path of the value, or of the table it is missing from.
+    /// Dotted path of the value, or of the table from which it is missing.
     pub path: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// How to correct it.
     pub help: Option<String>,
 }
 
 impl Problem {
-    /// A problem of what is at a dotted path.
+    /// An error about the value at a dotted path.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { path: path.into(), message: message.into(), help: None }
     }
 
-    /// The same, with what to do about it.
+    /// Adds how to correct it.
     pub fn with_help(self, help: impl Into<String>) -> Self {
         Problem { help: Some(help.into()), ..self }
     }
 }
 
-/// The text of a file; wiped when it is dropped, for it may hold a key.
+/// The text of a file; erased when dropped, because it may contain a key.
 #[derive(Clone, PartialEq)]
 pub struct Document {
     name: String,
@@ -54,19 +53,19 @@ pub struct Document {
 }
 
 impl core::fmt::Debug for Document {
-    /// Its name alone: the text may hold a key.
+    /// Only its name: the text may contain a key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Document({})", self.name)
     }
 }
 
 impl Document {
-    /// A file, by the name that its user gave it.
+    /// A file, under the name that its user gave.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Document { name: name.into(), text: Zeroizing::new(text.into()) }
     }
 
-    /// The same with every key in it blotted out, byte for byte: places stay where they are.
+    /// The document with every key in it masked, byte for byte, so that positions stay the same.
     pub fn without_secrets(&self) -> Self {
         Document { name: self.name.clone(), text: Zeroizing::new(redact(&self.text)) }
     }
@@ -76,16 +75,16 @@ impl Document {
         &self.text
     }
 
-    /// Reads the file as `T`; names that do not exist, and those that are missing, first.
+    /// Reads the file as `T`; unknown and missing names are reported first.
     ///
     /// # Errors
-    /// The first place that is no TOML, or is not what `T` takes.
+    /// The first place that is not TOML, or that `T` does not accept.
     pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Box<Diagnostic>> {
         self.read_as(&Schema::of::<T>(), true)
     }
 
-    /// Reads the file as `T`, a part of which may come from elsewhere: nothing is missing before
-    /// serde says so.
+    /// Reads the file as `T`, some of which may come from elsewhere: nothing counts as missing
+    /// unless serde says so.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -104,17 +103,18 @@ impl Document {
         toml::from_str(&self.text).map_err(|error| self.value(schema, table.get_ref(), &error))
     }
 
-    /// A problem of this file, at its place: at that of the table around it, if it is not there.
+    /// An error about this file, at its place: that of the surrounding table if the value is
+    /// absent.
     pub fn locate(&self, problem: Problem) -> Box<Diagnostic> {
         self.at(Severity::Error, problem)
     }
 
-    /// The same, of a file that can be used all the same.
+    /// A warning: the file can be used nevertheless.
     pub fn warn(&self, problem: Problem) -> Box<Diagnostic> {
         self.at(Severity::Warning, problem)
     }
 
-    /// The text of the value at a path, as the file spells it.
+    /// The text of the value at a path, as written in the file.
     pub fn given(&self, path: &str) -> Option<&str> {
         let table = DeTable::parse(&self.text).ok()?;
         self.text.get(lookup(table.get_ref(), path)?)
@@ -126,7 +126,8 @@ impl Document {
         self.diagnostic(severity, problem.message, span, problem.help)
     }
 
-    /// Where a path is in the text; for what is not there, the table it is missing from.
+    /// The position of a path in the text; of an absent value, that of the table from which it is
+    /// missing.
     fn span_of(&self, table: &DeTable<'_>, path: &str) -> Range<usize> {
         let mut path = path;
         loop {
@@ -167,7 +168,7 @@ impl Document {
         self.diagnostic(Severity::Error, message, span, help)
     }
 
-    /// A span of at least one byte, where there is any.
+    /// A span of at least one byte, if there is one.
     fn visible(&self, span: Range<usize>) -> Range<usize> {
         if !span.is_empty() {
             return span;
@@ -189,7 +190,7 @@ impl Document {
     }
 }
 
-/// Whether all names of a file exist, and whether all are there that must be.
+/// Checks that all names of a file exist, and that none is missing.
 struct Names<'a> {
     document: &'a Document,
     schema: &'a Schema,
@@ -244,7 +245,7 @@ impl Names<'_> {
         let help = match (nearest(name, names.clone()), elsewhere) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, Some(other)) => format!("`{name}` belongs to [{}]", other.path),
-            (None, None) => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
+            (None, None) => format!("known keys: {}", names.collect::<Vec<_>>().join(", ")),
         };
         let message = match table.path.as_str() {
             "" => format!("`{name}` is not known"),
@@ -254,7 +255,7 @@ impl Names<'_> {
     }
 }
 
-/// `path = given: expected ...`, without what is long, or secret.
+/// `path = given: expected ...`, without long or secret values.
 fn wrong(path: &str, given: &str, key: &Key) -> String {
     let is_secret = path.contains("psk") || path.contains("private_key");
     let is_shown = !is_secret && given.len() <= GIVEN_LEN_MAX && !given.contains('\n');
@@ -266,9 +267,9 @@ fn words(key: &Key) -> impl Iterator<Item = &str> {
     key.words.iter().map(|(word, _)| word.as_str())
 }
 
-/// The text with keys blotted out, byte for byte, so that no log ever shows them: whatever a line
-/// gives as `psk` or `private_key`, and any run of digits long enough to be one. Where the name of
-/// a file is expected, only what is a key by its looks.
+/// The text with keys masked, byte for byte, so that no log ever shows them: all values of `psk`
+/// and `private_key`, and any run of digits long enough to be a key. Where a file name is expected,
+/// only what looks like a key.
 fn redact(text: &str) -> String {
     let blot = |line: &str| {
         let secret = ["psk", "private_key"].iter().filter_map(|name| line.find(name)).min();
@@ -307,7 +308,7 @@ fn blot_digits(line: &str) -> String {
     String::from_utf8_lossy(&line).into_owned()
 }
 
-/// Of `names` the one that `given` is probably a slip of.
+/// The name of `names` of which `given` is probably a misspelling.
 fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .map(|name| (strsim::normalized_damerau_levenshtein(given, name), name))
@@ -326,7 +327,7 @@ pub fn without_indices(path: &str) -> String {
     path.split('.').filter(is_name).collect::<Vec<_>>().join(".")
 }
 
-/// Where the value at a path is. A name may have dots of its own: sweeps have such.
+/// The position of the value at a path. A name may contain dots itself, as those of sweeps do.
 fn lookup(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     if let Some(value) = table.get(path) {
         return Some(value.span());
@@ -352,7 +353,7 @@ fn lookup_value(value: &DeValue<'_>, span: Range<usize>, path: &str) -> Option<R
     }
 }
 
-/// The path of the innermost value around a place.
+/// The path of the innermost value around a position.
 fn path_of(table: &DeTable<'_>, place: &Range<usize>) -> String {
     for (name, value) in table.iter() {
         if let Some(path) = path_within(value.get_ref(), &value.span(), place) {
@@ -366,7 +367,7 @@ fn path_within(value: &DeValue<'_>, span: &Range<usize>, place: &Range<usize>) -
     match value {
         DeValue::Table(table) => {
             let inner = path_of(table, place);
-            // The table itself is at fault where a value was expected.
+            // If a value was expected, the error is about the table itself.
             let whole = span == place && !place.is_empty();
             if inner.is_empty() { whole.then(String::new) } else { Some(inner) }
         }
@@ -450,7 +451,7 @@ mod tests {
                 "rate_bps = 1\npath =",
                 "f.toml:5:1: `rate_bps` is not known in [run] (`rate_bps` belongs to [medium])",
             ),
-            ("path =", "zzzz =", "f.toml:5:1: `zzzz` is not known in [run] (known are path)"),
+            ("path =", "zzzz =", "f.toml:5:1: `zzzz` is not known in [run] (known keys: path)"),
             (
                 "'kernel'",
                 "'kernl'",
@@ -460,7 +461,7 @@ mod tests {
             (
                 "1000",
                 "'fast'",
-                "f.toml:3:12: medium.rate_bps = 'fast': expected bits per second, as 10000000, \
+                "f.toml:3:12: medium.rate_bps = 'fast': expected bits per second, such as 10000000, \
                  \"10M\", \"1.5G\" or \"500k\"",
             ),
             ("id = 7", "id = 256", "f.toml:1:6: id = 256: expected a whole number from 1 to 254"),
@@ -468,7 +469,7 @@ mod tests {
                 "rate_bps = 1000\n",
                 "",
                 "f.toml:2:1: medium.rate_bps is missing: expected bits per \
-                 second, as 10000000, \"10M\", \"1.5G\" or \"500k\"",
+                 second, such as 10000000, \"10M\", \"1.5G\" or \"500k\"",
             ),
             ("id = 7\n", "", "f.toml: id is missing: expected a whole number from 1 to 254"),
             (
@@ -480,7 +481,7 @@ mod tests {
             (
                 "rate_bps = 1000",
                 "rate_bps = 1000\nnames = [1]",
-                "f.toml:4:10: medium.names = 1: expected a list of values, each a text in quotes",
+                "f.toml:4:10: medium.names = 1: expected a list of values, each a string",
             ),
         ] {
             assert!(SOUND.contains(from), "{from}");

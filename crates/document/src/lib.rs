@@ -1,9 +1,9 @@
-//! TOML files that say where they are wrong, and what was expected: the one way in which daemon
-//! files, scenarios and plans are read.
+//! TOML files with errors that say where and what was expected. Daemon configurations, scenarios
+//! and plans are all read this way.
 //!
-//! What a file may hold is said once, by the Rust types that serde reads: their doc comments,
-//! ranges and words become a [`Schema`], and from it come the names an error proposes, what it
-//! says was expected, the reference for people and the JSON schema for editors.
+//! What a file may contain is defined once, by the Rust types that serde reads: their doc comments,
+//! ranges and words become a [`Schema`]. It provides the names that errors suggest, what they say
+//! was expected, the reference for people and the JSON schema for editors.
 #![forbid(unsafe_code)]
 
 mod diagnostic;

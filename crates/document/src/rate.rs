@@ -1,18 +1,18 @@
-//! Rates in bits per second, as files spell them: `10_000_000`, `1e7`, `"10M"`, `"1.5G"`, `"500k"`.
+//! Rates in bits per second, as written in files: `10_000_000`, `1e7`, `"10M"`, `"1.5G"`, `"500k"`.
 //!
-//! Sizes in bytes are spelled the same way: [`Bytes`].
+//! Sizes in bytes are written the same way: [`Bytes`].
 //!
-//! For serde's `deserialize_with`: [`whole`] and [`whole_option`] where a rate is an integer,
-//! [`real_option`] where it need not be; [`Rate`] within lists.
+//! For serde's `deserialize_with`: [`whole`] and [`whole_option`] if a rate must be an integer,
+//! else [`real_option`]; [`Rate`] within lists.
 
 use core::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// What a rate may be, in words that follow "expected".
-pub const EXPECTED: &str = "bits per second, as 10000000, \"10M\", \"1.5G\" or \"500k\"";
-/// Most significant digits that are read.
+/// A valid rate, in words that follow "expected".
+pub const EXPECTED: &str = "bits per second, such as 10000000, \"10M\", \"1.5G\" or \"500k\"";
+/// Maximum number of significant digits.
 const DIGITS_MAX: usize = 15;
 
 /// A rate in bits per second.
@@ -20,9 +20,9 @@ const DIGITS_MAX: usize = 15;
 pub struct Rate(pub f64);
 
 impl Rate {
-    /// Reads `10M`, `1.5G`, `500k` or `1200`; decimal multiples, as rates have them.
+    /// Reads `10M`, `1.5G`, `500k` or `1200`, with decimal multiples.
     ///
-    /// `None`: it is none of these.
+    /// `None`: it is invalid.
     pub fn parse(text: &str) -> Option<Rate> {
         let (number, exponent) = match text.char_indices().last()? {
             (at, 'k') => (&text[..at], 3),
@@ -110,7 +110,7 @@ pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
     Rate::deserialize(deserializer)?.whole()
 }
 
-/// The same where the key may be left out, with serde's `default`.
+/// As [`whole`], for an optional key with serde's `default`.
 ///
 /// # Errors
 /// It is no rate, or not whole.
@@ -118,7 +118,7 @@ pub fn whole_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     whole(deserializer).map(Some)
 }
 
-/// Reads a rate where the key may be left out, with serde's `default`.
+/// Reads the rate of an optional key, with serde's `default`.
 ///
 /// # Errors
 /// It is no rate.
@@ -126,10 +126,10 @@ pub fn real_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     Rate::deserialize(deserializer).map(|rate| Some(rate.0))
 }
 
-/// What a size may be, in words that follow "expected".
-pub const EXPECTED_BYTES: &str = "bytes, as 256000000, \"256M\" or \"1.5G\"";
+/// A valid size, in words that follow "expected".
+pub const EXPECTED_BYTES: &str = "bytes, such as 256000000, \"256M\" or \"1.5G\"";
 
-/// A size in bytes, spelled as rates are: decimal multiples.
+/// A size in bytes, written like a rate, with decimal multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 
@@ -204,7 +204,7 @@ mod tests {
         }
         for text in ["\"256MB\"", "1.5", "-1", "true"] {
             let said = read(text).expect_err(text).to_string();
-            assert!(said.contains("expected bytes, as 256000000, \"256M\""), "{text}: {said}");
+            assert!(said.contains("expected bytes, such as 256000000, \"256M\""), "{text}: {said}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The reference of a kind of file, for people: a section for each table, a line for each key.
+//! The reference of a kind of file, for people: a section per table, a line per key.
 
 use crate::schema::{Key, Schema, Table};
 
@@ -14,14 +14,14 @@ pub(crate) fn markdown(schema: &Schema) -> String {
     text
 }
 
-/// The section of a table, and those of the tables in it; keys of one type are listed once.
+/// The section of a table, and those of the tables in it; keys of the same type are listed once.
 fn describe<'a>(key: &'a Key, described: &mut Vec<&'a Table>, text: &mut String) {
     let Some(table) = &key.table else { return };
     *text += &section(table, key);
     let names = |table: &'a Table| table.keys.iter().map(|key| (&key.name, &key.description));
     let twin = described.iter().find(|other| names(other).eq(names(table)));
     if let Some(twin) = twin.filter(|_| !table.keys.is_empty()) {
-        *text += &format!("\nIts keys are those of `[{}]`.\n", twin.path);
+        *text += &format!("\nSame keys as `[{}]`.\n", twin.path);
         return;
     }
     *text += &lines(&table.keys.iter().collect::<Vec<_>>());
@@ -42,7 +42,7 @@ fn lines(keys: &[&Key]) -> String {
     if keys.is_empty() {
         return String::new();
     }
-    let mut text = "\n| key | value | left out | meaning |\n|---|---|---|---|\n".to_owned();
+    let mut text = "\n| key | value | default | meaning |\n|---|---|---|---|\n".to_owned();
     for key in keys {
         let left_out = match (&key.default, key.is_required) {
             (_, true) => "required".to_owned(),

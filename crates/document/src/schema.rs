@@ -1,13 +1,13 @@
-//! What a kind of file may hold, from the types that read it.
+//! What a kind of file may contain, from the types that read it.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Keyword of a schema for what a value should be, in words that follow "expected".
+/// Schema keyword for what a value should be, in words that follow "expected".
 const EXPECTED: &str = "x-expected";
 
-/// What a kind of file may hold.
+/// What a kind of file may contain.
 #[derive(Clone, Debug)]
 pub struct Schema {
     json: Value,
@@ -21,7 +21,7 @@ pub struct Table {
     pub path: String,
     /// Its keys, in the order of the type that reads it.
     pub keys: Vec<Key>,
-    /// Whether any other key may stand here too.
+    /// Whether any other key is allowed too.
     pub is_open: bool,
 }
 
@@ -30,24 +30,24 @@ pub struct Table {
 pub struct Key {
     /// Its name.
     pub name: String,
-    /// What it is, for people.
+    /// Its description, for people.
     pub description: String,
-    /// Whether the table must have it.
+    /// Whether it is required.
     pub is_required: bool,
     /// What its value should be, in words that follow "expected".
     pub expected: String,
-    /// The words it may be, where it is one of a few, and what they mean.
+    /// The words allowed, if it is one of a few, with their meanings.
     pub words: Vec<(String, String)>,
-    /// What holds when it is left out, as TOML spells it.
+    /// The default, in TOML.
     pub default: Option<String>,
-    /// Where the value is a table or a list of tables: what these may hold.
+    /// If the value is a table or a list of tables: what these may contain.
     pub table: Option<Table>,
-    /// Whether the value is a list of tables and nothing else.
+    /// Whether the value can only be a list of tables.
     pub is_list: bool,
 }
 
 impl Schema {
-    /// What files of this type may hold.
+    /// What files of this type may contain.
     pub fn of<T: JsonSchema>() -> Self {
         let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
         let mut json = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -71,12 +71,12 @@ impl Schema {
         &self.root
     }
 
-    /// The table of this dotted path, indices left out.
+    /// The table at this dotted path, without indices.
     pub fn table(&self, path: &str) -> Option<&Table> {
         if path.is_empty() { Some(&self.root) } else { self.key(path)?.table.as_ref() }
     }
 
-    /// The key of this dotted path, indices left out.
+    /// The key at this dotted path, without indices.
     pub fn key(&self, path: &str) -> Option<&Key> {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         let mut key = self.root.key(first)?;
@@ -95,14 +95,14 @@ impl Schema {
 }
 
 impl core::fmt::Display for Schema {
-    /// JSON in lines, for editors.
+    /// JSON with line breaks, for editors.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         writeln!(f, "{:#}", self.json)
     }
 }
 
 impl Table {
-    /// The table that a schema describes, if it does.
+    /// The table that a schema describes, if it describes one.
     fn new(path: &str, json: &Value) -> Option<Self> {
         let properties = json.get("properties").and_then(Value::as_object);
         let others = json.get("additionalProperties");
@@ -121,7 +121,7 @@ impl Table {
         })
     }
 
-    /// Its key of this name.
+    /// Its key with this name.
     pub fn key(&self, name: &str) -> Option<&Key> {
         self.keys.iter().find(|key| key.name == name)
     }
@@ -153,7 +153,7 @@ impl Key {
         };
         let told = json.get(EXPECTED).and_then(Value::as_str).map(str::to_owned);
         let expected = told.unwrap_or_else(|| match &table {
-            Some(table) if is_list => format!("a table for each: [[{}]]", table.path),
+            Some(table) if is_list => format!("an array of tables: [[{}]]", table.path),
             Some(table) => format!("a table: [{}]", table.path),
             None => expected(&shapes, &words),
         });
@@ -183,7 +183,7 @@ fn words_of_all(json: &Value) -> Vec<(String, String)> {
     shapes(json).into_iter().flat_map(words).collect()
 }
 
-/// The words that a schema allows, and what they mean.
+/// The words that a schema allows, with their meanings.
 fn words(json: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let described = json.get("oneOf").and_then(Value::as_array).into_iter().flatten();
@@ -210,11 +210,11 @@ fn expected(shapes: &[&Value], words: &[(String, String)]) -> String {
     listed(said)
 }
 
-/// What a value of one shape is.
+/// Describes a value of one type.
 fn expected_of(json: &Value) -> String {
     match json.get("type").and_then(Value::as_str) {
         Some("boolean") => "true or false".to_owned(),
-        Some("string") => "a text in quotes".to_owned(),
+        Some("string") => "a string".to_owned(),
         Some("array") => {
             let items = json.get("items").map(|items| expected(&self::shapes(items), &[]));
             format!("a list of values, each {}", items.unwrap_or_else(|| "a value".to_owned()))
@@ -241,7 +241,7 @@ fn listed(mut names: Vec<String>) -> String {
     }
 }
 
-/// TOML has no null: what may be left out is left out.
+/// TOML has no null: optional values are left out.
 fn drop_nulls(json: &mut Value) {
     match json {
         Value::Object(map) => {
@@ -276,7 +276,7 @@ fn drop_nulls(json: &mut Value) {
     }
 }
 
-/// A default as the file would spell it; tables and empty lists are nothing to read.
+/// A default as written in the file; tables and empty lists are not shown.
 fn toml_of(json: &Value) -> Option<String> {
     match json {
         Value::Null | Value::Object(_) => None,
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(key("kind").words[1], ("at-once".into(), "The other.".into()));
         assert_eq!(key("ratio").expected, "a number");
         assert_eq!(key("name").expected, "a name");
-        assert_eq!(key("link").expected, "a table for each: [[link]]");
+        assert_eq!(key("link").expected, "an array of tables: [[link]]");
         assert_eq!(key("link.up").expected, "true or false");
         assert!(!schema.root().is_open && !schema.table("link").unwrap().is_open);
         let names: Vec<_> = schema.root().keys.iter().map(|key| key.name.as_str()).collect();

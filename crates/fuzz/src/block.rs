@@ -7,13 +7,13 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::input::{Input, source};
 use crate::twin::{Twin, combine, unpack};
 
-/// Most operations of one input: the twin takes its time.
+/// Maximum number of operations of one input: the twin is slow.
 const OPERATIONS_MAX: usize = 200;
 
-/// Reads `data` as the sizes of a block and operations on it.
+/// Interprets `data` as the dimensions of a block and operations on it.
 ///
 /// # Panics
-/// When the coders do not do what their twins do.
+/// If the coders do not agree with their twins.
 pub fn block(data: &[u8]) {
     let mut input = Input::new(data);
     let mut net = Net::new(&mut input);
@@ -37,11 +37,11 @@ struct Net {
     recoder: Recoder,
     recoder_twin: Twin,
     rng: ChaCha8Rng,
-    /// Whether anything false was told to decoder or recoder.
+    /// Whether the decoder or recoder received anything false.
     is_poisoned: bool,
 }
 
-/// Who hears a symbol.
+/// Who receives a symbol.
 #[derive(Clone, Copy, PartialEq)]
 enum Ears {
     Decoder,
@@ -130,7 +130,7 @@ impl Net {
         }
     }
 
-    /// The decoder hears what the recoder makes of what it overheard.
+    /// The decoder receives what the recoder makes of overheard symbols.
     fn recode(&mut self) {
         let mut vector = vec![0xEE; self.field.vector_len_bytes(self.block_size)];
         let mut payload = vec![0xEE; self.symbol_size_max];
@@ -170,7 +170,7 @@ impl Net {
         }
     }
 
-    /// Sizes, indices and bytes that need not make sense.
+    /// Sizes, indices and bytes that may be invalid.
     fn send_garbage(&mut self, ears: Ears, input: &mut Input) {
         let len = input.below(self.symbol_size_max + 2);
         let payload = input.vec(len);

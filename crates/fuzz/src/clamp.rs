@@ -1,4 +1,4 @@
-//! Segments of two hosts through two stations in window mode, which clamp the windows of TCP.
+//! TCP segments of two hosts, sent through two stations in window mode that clamp TCP's windows.
 
 use core::time::Duration;
 
@@ -9,26 +9,26 @@ use corridor_proto::{
 
 use crate::input::Input;
 
-/// Most things that happen in one input.
+/// Maximum number of steps of one input.
 const OPERATIONS_MAX: usize = 300;
 /// Connections; those with odd numbers are IPv6.
 const CONNECTIONS: usize = 4;
-/// Packets that a station's ingress queue holds at most.
+/// Capacity of a station's ingress queue, packets.
 const INGRESS_PACKETS: usize = 40;
-/// Packets that an egress queue holds at most, in frames that come together.
+/// Capacity of an egress queue, packets, for frames that arrive together.
 const EGRESS_PACKETS_MAX: usize = 4_096;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Reads `data` as what two hosts send through a tunnel, and what becomes of its frames. Returns
-/// how many windows were written anew, and how many updates were made.
+/// Interprets `data` as what two hosts send through a tunnel, and what happens to its frames.
+/// Returns the number of windows that were reduced, and of window updates that were generated.
 ///
 /// # Panics
-/// When a host gets a packet that the other has not sent, but for a shorter window, marks of
-/// congestion and checksums, or but for updates that are as they have to be; when there are more
-/// updates than packets of whoever gets them; when a queue is longer than its bound.
+/// If a host receives a packet that the other has not sent, apart from a smaller window, congestion
+/// marks and checksums, and apart from correct window updates; if there are more updates than
+/// packets of the host that receives them; or if a queue exceeds its bound.
 pub fn clamp(data: &[u8]) -> (u64, u64) {
     let mut input = Input::new(data);
     let mut tunnel = Tunnel::new();
@@ -46,7 +46,7 @@ pub fn clamp(data: &[u8]) -> (u64, u64) {
     (sum(|station| station.stats().windows_clamped), sum(|s| s.stats().window_updates_sent))
 }
 
-/// A connection as both hosts see it: where their sequences are.
+/// A connection with both hosts' sequence numbers.
 #[derive(Clone, Copy, Default)]
 struct Connection {
     next: [u32; 2],
@@ -56,7 +56,7 @@ struct Connection {
 /// A host and its station.
 struct End {
     station: Station,
-    /// What the host has sent.
+    /// Packets that the host has sent.
     sent: Vec<Vec<u8>>,
     updates: usize,
     /// Messages that a packet is too long.
@@ -94,7 +94,7 @@ impl Tunnel {
     fn operate(&mut self, input: &mut Input<'_>) {
         let (host, flow) = (input.below(2), input.below(CONNECTIONS));
         match input.below(12) {
-            // A connection comes about.
+            // A connection is established.
             0 => {
                 for (host, flags) in [(host, SYN), (1 - host, SYN | ACK)] {
                     self.segment(host, flow, flags, 0, input);
@@ -121,7 +121,7 @@ impl Tunnel {
                     self.acknowledge(1 - host, flow, 0, input);
                 }
             }
-            // All that was sent is acknowledged, or a part.
+            // All that was sent is acknowledged, or a part of it.
             6 | 7 => {
                 let back = if input.below(3) == 0 { input.u32() % 3_000 } else { 0 };
                 self.acknowledge(host, flow, back, input);
@@ -132,7 +132,7 @@ impl Tunnel {
                 self.send(host, packet);
             }
             9 => {
-                // One that was sent, bent or not.
+                // A packet that was sent before, possibly modified.
                 let many = self.ends[host].sent.len().max(1);
                 let at = input.u32() as usize % many;
                 let Some(mut packet) = self.ends[host].sent.get(at).cloned() else { return };
@@ -148,7 +148,7 @@ impl Tunnel {
         }
     }
 
-    /// A host acknowledges what the other has sent, but for the last bytes.
+    /// A host acknowledges what the other has sent, possibly except for the last bytes.
     fn acknowledge(&mut self, host: usize, flow: usize, back: u32, input: &mut Input<'_>) {
         self.connections[flow].acked[host] =
             self.connections[flow].next[1 - host].wrapping_sub(back);
@@ -188,14 +188,14 @@ impl Tunnel {
         end.sent.push(packet);
     }
 
-    /// Milliseconds go by, in which frames pass as `arrives` says; hosts take what there is.
+    /// Milliseconds pass, in which frames arrive as `arrives` says; hosts take their packets.
     fn exchange(&mut self, steps: u64, arrives: impl Fn(usize) -> bool) {
         for step in 0..=steps {
             for from in 0..2 {
                 let mut frames = Vec::new();
                 let station = &mut self.ends[from].station;
                 station.handle_timeout(self.now);
-                // One frame a millisecond: queues come about.
+                // One frame per millisecond, so that queues build up.
                 frames.extend(station.poll_transmit(self.now).map(|sent| sent.frame.to_vec()));
                 for frame in frames.iter().filter(|_| arrives(step as usize + 7 * from)) {
                     self.ends[1 - from].station.handle_frame(self.now, frame);
@@ -230,13 +230,13 @@ impl Tunnel {
             assert!(view.egress_packets <= EGRESS_PACKETS_MAX, "{}", view.egress_packets);
             assert!(end.too_big as u64 <= stats.too_big_told, "{stats:?}");
             assert!(end.updates as u64 <= stats.window_updates_sent);
-            // When it leaves, and when its sender has put off the next.
+            // One when it is sent, and one when its sender has deferred the next.
             assert!(stats.window_updates_sent <= 2 * end.sent.len() as u64, "two for a packet");
         }
     }
 }
 
-/// Whether a packet is one that was sent, but for the window, marks, and checksums.
+/// Whether a packet was sent before, apart from window, marks and checksums.
 fn is_copy(sent: &[u8], came: &[u8]) -> bool {
     if sent.len() != came.len() {
         return false;
@@ -245,8 +245,8 @@ fn is_copy(sent: &[u8], came: &[u8]) -> bool {
     let differs = (0..sent.len()).filter(|&at| sent[at] != came[at]).filter(|at| !is_marking(at));
     let differs: Vec<usize> = differs.collect();
     let (Some(first), Some(last)) = (differs.first(), differs.last()) else { return true };
-    // The window stands right before the checksum, on an even number; it may begin with the first
-    // byte that differs, or before it.
+    // The window is right before the checksum, at an even offset; it may begin with the first byte
+    // that differs, or before it.
     let starts = (first.saturating_sub(3)..=*first).filter(|start| start % 2 == 0);
     let word = |packet: &[u8], at: usize| {
         let bytes = packet.get(at..at + 2).unwrap_or(&[0; 2]);
@@ -255,8 +255,8 @@ fn is_copy(sent: &[u8], came: &[u8]) -> bool {
     starts.into_iter().any(|start| *last < start + 4 && word(came, start) < word(sent, start))
 }
 
-/// Whether a packet says that one of those a host sent is too long: with ICMP or ICMPv6, to whom
-/// sent it, and quoting it.
+/// Whether a packet reports with ICMP or ICMPv6 that a packet of the host is too long: addressed to
+/// its sender, and quoting it.
 fn is_too_big(packet: &[u8], sent: &[Vec<u8>]) -> bool {
     let (is_told, quoted, back) = match packet[0] >> 4 {
         4 => (packet[9] == 1 && packet[20..22] == [3, 4], &packet[28..], &packet[16..20]),
@@ -268,7 +268,7 @@ fn is_too_big(packet: &[u8], sent: &[Vec<u8>]) -> bool {
     is_told && sent.iter().any(is_quoted)
 }
 
-/// Whether a packet for `host` tells of nothing but a window, and is right.
+/// Whether a packet for `host` is a pure window update, and correct.
 fn is_update(packet: &[u8], host: usize) -> bool {
     let (ip_len, protocol, to) = match packet[0] >> 4 {
         4 => (20, packet[9], packet[19]),

@@ -1,4 +1,4 @@
-//! A station behind its gate, one that it knows, and strangers under many addresses.
+//! A station behind its gate, a peer that it knows (its friend), and strangers at many addresses.
 
 use core::time::Duration;
 
@@ -10,9 +10,9 @@ use corridor_proto::{Admission, FrameOutcome, Gate, Station, StationId};
 
 use crate::input::{Input, keyed};
 
-/// Things that happen at most.
+/// Maximum number of steps.
 const STEPS_MAX: usize = 200;
-/// Addresses; the first is the friend's, whose name strangers take as well.
+/// Addresses; the first is the friend's, whose identity strangers claim too.
 const SOURCES: usize = 80;
 
 const HOST: StationId = StationId(1);
@@ -33,7 +33,7 @@ fn frames_of(station: &mut Station, now: Time) -> Vec<Vec<u8>> {
     frames
 }
 
-/// What the gate has let through of strangers, none of whom was heard from where they said.
+/// Frames of strangers that the gate has let through, none of which came from a verified address.
 struct Counted {
     of_source: [u32; SOURCES],
     of_all: u32,
@@ -60,9 +60,9 @@ struct World {
     friend: Station,
     stranger: Station,
     gate: Gate<usize>,
-    /// What the stranger asks without a cookie.
+    /// The stranger's request without a cookie.
     asked: Vec<u8>,
-    /// The address that its cookie is for.
+    /// The address for which its cookie was issued.
     cookie_of: Option<usize>,
     counted: Counted,
 }
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// What the gate makes of a frame: whether the host got it, and what goes back.
+    /// What the gate does with a frame: whether the host received it, and the answer.
     fn admit(&mut self, source: usize, frame: &[u8]) -> (Option<FrameOutcome>, Option<Vec<u8>>) {
         let host = &self.host;
         let expects = |frame: &[u8]| host.expects(frame);
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// The host and its friend say what they have to say, and hear cookies.
+    /// The host and its friend send what they have to send, and receive cookies.
     fn exchange(&mut self) {
         for frame in frames_of(&mut self.friend, self.now) {
             if let (_, Some(cookie)) = self.admit(0, &frame) {
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// The stranger asks from an address. The cookie for it, if it comes to that.
+    /// The stranger sends a request from an address. Returns the cookie for it, if it gets one.
     fn ask(&mut self, source: usize) -> Option<Vec<u8>> {
         let frame = self.asked.clone();
         self.ask_by(source, &frame)
@@ -128,13 +128,13 @@ impl World {
         cookie
     }
 
-    /// The stranger asks from one address with the cookie of another, which was overheard.
+    /// The stranger sends a request from one address with the overheard cookie of another.
     fn ask_from_elsewhere(&mut self, source: usize, heard_at: usize) {
         if let Some(cookie) = self.ask(heard_at) {
             self.stranger.handle_frame(self.now, &cookie);
             self.cookie_of = Some(heard_at);
         }
-        // Who is heard from there may ask more often.
+        // A verified address may send requests more often.
         if self.cookie_of == Some(source) {
             return;
         }
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// Nobody has made such a frame.
+    /// A frame that nobody has made.
     fn refuses(&mut self, source: usize, frame: &[u8]) {
         if let (Some(outcome), _) = self.admit(source, frame) {
             assert!(matches!(outcome, FrameOutcome::Rejected(_)), "{outcome:?}");
@@ -151,13 +151,12 @@ impl World {
     }
 }
 
-/// Reads `data` as what comes to a gate: a friend's frames, a stranger's under many addresses and
-/// in the friend's name, with cookies of others, changed, or made of whole cloth; time passes.
+/// Interprets `data` as the frames that reach a gate: a friend's, and a stranger's from many
+/// addresses and in the friend's name, with cookies of others, altered or invented; time passes.
 ///
 /// # Panics
-/// When the gate lets more through of those who have not shown where they are than it may, when it
-/// answers with more bytes than came, when a stranger gets a session, or when the friend gets none
-/// while strangers go on.
+/// If the gate lets through more from unverified addresses than allowed, answers with more bytes
+/// than arrived, if a stranger gets a session, or if the friend gets none while strangers continue.
 pub fn gate(data: &[u8]) {
     let mut input = Input::new(data);
     let mut world = World::new();

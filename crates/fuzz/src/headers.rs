@@ -1,5 +1,5 @@
-//! Packets that go through window mode's header compression, and what its receiver's twin makes of
-//! the same bytes.
+//! Packets sent through window mode's header compression, compared with the result of the
+//! receiver's twin for the same bytes.
 
 use corridor_proto::HeaderContexts;
 use corridor_proto::packet::PacketRef;
@@ -7,18 +7,18 @@ use corridor_torture::HeaderTwin;
 
 use crate::input::Input;
 
-/// Most packets of one input.
+/// Maximum number of packets of one input.
 const OPERATIONS_MAX: usize = 400;
 /// Connections; those with odd numbers are IPv6.
 const CONNECTIONS: usize = 5;
-/// Longest packet that a difference may become: longer than any here.
+/// Longest packet that a difference may expand to: longer than any here.
 const LEN_MAX: usize = 1_000;
 
-/// Reads `data` as packets of a host, and what happens to either end of the tunnel.
+/// Interprets `data` as packets of a host, and events at either end of the tunnel.
 ///
 /// # Panics
-/// When a packet comes out otherwise than it went in, or than its twin says; when one is missing
-/// although the receiver has seen all before it.
+/// If a packet comes out different from what went in, or from the twin's result; or if one is
+/// missing although the receiver has received all before it.
 pub fn headers(data: &[u8]) {
     let mut input = Input::new(data);
     let mut tunnel = Tunnel::default();
@@ -57,9 +57,9 @@ struct Tunnel {
     sender: HeaderContexts,
     receiver: HeaderContexts,
     twin: HeaderTwin,
-    /// The receiver may lack what the sender's differences are to.
+    /// The receiver may lack the packets that the sender's differences refer to.
     has_forgotten: bool,
-    /// It was told differences that the sender never made.
+    /// It received differences that the sender never made.
     is_poisoned: bool,
 }
 
@@ -78,7 +78,7 @@ impl Tunnel {
         self.twin.verbatim(packet, 0);
     }
 
-    /// The receiver hears a difference; `sent`: the packet that it stands for.
+    /// The receiver receives a difference; `sent`: the packet that it stands for.
     fn hear(&mut self, difference: &[u8], sent: Option<&[u8]>) {
         let mut made = b"rest of another".to_vec();
         let came = self.receiver.expand(difference, LEN_MAX, &mut made).map(|()| made);
@@ -94,7 +94,7 @@ impl Tunnel {
         }
     }
 
-    /// The receiver passed over a symbol.
+    /// The receiver skipped a symbol.
     fn forget(&mut self) {
         self.receiver.clear();
         self.twin = HeaderTwin::default();
@@ -103,7 +103,7 @@ impl Tunnel {
     }
 }
 
-/// The next segment of some connection, with fields that change or not.
+/// The next segment of some connection; each field may change.
 fn segment(connections: &mut [u32; CONNECTIONS], input: &mut Input) -> Vec<u8> {
     let flow = input.below(CONNECTIONS);
     let changes = input.byte();

@@ -1,4 +1,4 @@
-//! Arbitrary bytes, read as numbers and strings. Where they end, zeros follow.
+//! Arbitrary bytes interpreted as numbers and strings; zeros follow after their end.
 
 use corridor_codec::Field;
 use corridor_proto::{Role, StationConfig, StationId};
@@ -36,7 +36,7 @@ impl<'a> Input<'a> {
         (0..len).map(|_| self.byte()).collect()
     }
 
-    /// A small number of symbols, or sometimes one across the 64 bits of a word.
+    /// A small number of symbols, or sometimes one around a 64-bit word's boundary.
     pub fn size(&mut self) -> usize {
         match self.below(16) {
             0 => 61 + self.below(12),
@@ -49,7 +49,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What source symbol `id` contains: bytes and a length that follow from the id.
+/// The contents of source symbol `id`: bytes and a length derived from the id.
 pub fn source(id: u64, symbol_size_max: usize) -> Vec<u8> {
     let mut state = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66;
     let mut next = || {
@@ -60,8 +60,8 @@ pub fn source(id: u64, symbol_size_max: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// A plain forwarder, to the first of its peers, with keys of its own, which follow from its number
-/// as those of its peers do.
+/// A plain forwarder to the first of its peers, with a key pair derived from its number, as those
+/// of its peers are.
 pub fn keyed(id: StationId, peers: &[StationId]) -> StationConfig {
     let role = Role::Plain { peer: peers[0] };
     StationConfig {

@@ -1,4 +1,4 @@
-//! Two stations with keys of their own, or two ends and their helper, and what becomes of the
+//! Two stations with key pairs of their own, or two ends and their helper, and what happens to the
 //! frames between them.
 
 use core::time::Duration;
@@ -11,22 +11,22 @@ use corridor_testbed::{Air, Bed, Logged};
 
 use crate::input::{Input, keyed};
 
-/// Frames that are remembered, to be heard again.
+/// Frames that are remembered, for replay.
 const RECORDED_MAX: usize = 64;
-/// Things that happen at most: each may cost Diffie-Hellman.
+/// Maximum number of steps: each may cost a Diffie-Hellman exchange.
 const STEPS_MAX: usize = 48;
 
 const ENDS: [StationId; 2] = [StationId(1), StationId(2)];
 const HELPER: StationId = StationId(3);
 
-/// Stations that hear each other, so many as there are, and what they have said.
+/// Stations that hear each other, and the frames that they have sent.
 struct Cell {
     bed: Bed<Air>,
     recorded: Vec<Vec<u8>>,
     handouts: usize,
 }
 
-/// The station at `index` of so many.
+/// The station at `index` of `count`.
 fn station(index: usize, count: usize, run: u8, clock: u64, now: Time) -> Station {
     let ids = [ENDS[0], ENDS[1], HELPER];
     let peers: Vec<_> = (0..count).filter(|&at| at != index).map(|at| ids[at]).collect();
@@ -41,13 +41,13 @@ fn station(index: usize, count: usize, run: u8, clock: u64, now: Time) -> Statio
     Station::new(config, entropy, clocks(clock, now)).expect("a sound configuration")
 }
 
-/// Reads `data` as what happens to stations and to the frames between them: these arrive, get
-/// lost, come late, again, changed, or are made of whole cloth; time passes; stations restart. How
-/// many handouts were among the frames.
+/// Interprets `data` as events at stations and of the frames between them: these arrive, get lost,
+/// are delayed, replayed, altered or invented; time passes; stations restart. Returns how many
+/// secrets handed out by a station were among the frames.
 ///
 /// # Panics
-/// When a station takes a frame that no other has made as it is, when one says that another is
-/// there of which it has heard nothing, or when they do not find each other in the end.
+/// If a station accepts a frame that no other has made unaltered, if one reports another as present
+/// without having heard from it, or if they do not establish sessions in the end.
 pub fn keys(data: &[u8]) -> usize {
     let mut input = Input::new(data);
     let count = if input.below(4) == 0 { 3 } else { 2 };
@@ -89,7 +89,7 @@ pub fn keys(data: &[u8]) -> usize {
         }
         cell.check();
     }
-    // Nothing gets lost for as long as one waits who does not know that another has restarted.
+    // Nothing is lost for as long as a station waits that does not know of another's restart.
     for _ in 0..2_000 {
         cell.exchange(Duration::from_millis(10));
     }
@@ -98,7 +98,7 @@ pub fn keys(data: &[u8]) -> usize {
 }
 
 impl Cell {
-    /// Some time goes by, and what all have to say then arrives.
+    /// Time passes, and then all pending frames arrive.
     fn exchange(&mut self, span: Duration) {
         self.bed.world.log = Some(Vec::new());
         self.bed.tick(span);
@@ -111,14 +111,14 @@ impl Cell {
         }
     }
 
-    /// What one has to say gets lost.
+    /// A station's pending frames get lost.
     fn lose(&mut self, index: usize) {
         self.bed.world.passes = Box::new(|_| false);
         self.bed.settle(index);
         self.bed.world.passes = Box::new(|_| true);
     }
 
-    /// Nobody has made such a frame.
+    /// A frame that nobody has made.
     fn refuses(&mut self, index: usize, frame: &[u8]) {
         let outcome = self.bed.hear(index, frame);
         let len = frame.len();
@@ -126,8 +126,8 @@ impl Cell {
         self.bed[index].examine(frame);
     }
 
-    /// Who is there was heard; of a pair the secret is known, which a cell may have to ask for
-    /// again.
+    /// Whoever is reported as present has been heard. A pair knows its secret; in a cell it may
+    /// have to be requested again.
     fn check(&self) {
         for (index, station) in self.bed.stations().enumerate() {
             for peer in station.peers() {

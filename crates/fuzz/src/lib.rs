@@ -1,17 +1,18 @@
 //! Fuzz targets of the codec and of the wire format as plain functions.
 //!
-//! [`block`] and [`window`] read arbitrary bytes as a sequence of operations on coders, and check
-//! after each one that the decoder agrees with its [`Twin`], which solves the whole system anew.
-//! They panic when it does not. [`wire`] reads them as a frame's body, which has to be written as
-//! it was read; [`headers`] as packets, which have to come out of window mode's header compression
-//! as they went in; [`clamp`] as segments of two hosts, whose windows are clamped on the way and of
-//! which nothing else changes; [`relay`] as what happens to a relay, of which no packet comes that
-//! nobody has sent; [`sealed`] as what happens to the sealed frames of relays in a row; [`keys`] as
-//! what happens to the frames of stations that agree on secrets, or give them to each other;
-//! [`gate`] as what comes to a station from a friend and from strangers; [`tags`] as what becomes
-//! of symbols and packets of two ends that have tags which nobody between them can make; [`parts`]
-//! as what happens to symbols that come in parts. Three callers share them: `cargo fuzz` (in
-//! `crates/codec/fuzz`), the replay of the checked-in corpus, and property tests on random bytes.
+//! [`block`] and [`window`] interpret arbitrary bytes as a sequence of operations on coders, and
+//! check after each one that the decoder agrees with its [`Twin`], which solves the whole system
+//! anew; they panic if it does not. [`wire`] interprets them as a frame's body, which must be
+//! written as it was read; [`headers`] as packets, which must come out of window mode's header
+//! compression unchanged; [`clamp`] as segments of two hosts, whose windows are clamped in transit
+//! and which change in nothing else; [`relay`] as events at a relay, which must not deliver a
+//! packet that nobody sent; [`sealed`] as events of the encrypted frames of relays in a row;
+//! [`keys`] as events of the frames of stations that agree on secrets, or hand them to each other;
+//! [`gate`] as frames that reach a station from a friend and from strangers; [`tags`] as what
+//! happens to symbols and packets of two ends with tags that nobody between them can make;
+//! [`parts`] as events of symbols that are sent in parts. Three callers share them: `cargo fuzz`
+//! (in `crates/codec/fuzz`), the replay of the checked-in corpus, and property tests on random
+//! bytes.
 //!
 //! ```
 //! corridor_fuzz::window(b"any bytes at all");

@@ -1,6 +1,5 @@
-//! Chunks in parts: two plain forwarders between which the MTU changes, and what becomes of the
-//! frames between them. What comes out is held against a twin that puts parts together byte by
-//! byte.
+//! Chunks in parts: two plain forwarders between which the MTU changes, and what happens to the
+//! frames between them. What comes out is compared with a twin that assembles parts byte by byte.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -12,13 +11,14 @@ use corridor_proto::{FrameOutcome, Role, Station, StationConfig, StationId, Unse
 
 use crate::input::{Input, keyed, source};
 
-/// Things that happen at most.
+/// Maximum number of steps.
 const STEPS_MAX: usize = 200;
-/// Frames that are on their way at most.
+/// Maximum number of frames in transit.
 const FLYING_MAX: usize = 64;
-/// Lengths of wholes that are made up: those of which parts soon make one, and what is too long.
+/// Lengths of invented chunks: short ones whose parts are soon complete, and ones that are too
+/// long.
 const LENS: [u16; 9] = [1, 2, 4, 5, 9, 40, 300, WHOLE_LEN_MAX as u16, WHOLE_LEN_MAX as u16 + 1];
-/// Longest chunk of a sender whose frames may be as long as any.
+/// Longest chunk of a sender whose frames may have any length.
 const WHOLE_LEN_MAX: usize = FRAME_LEN_MAX - HEADER_LEN - TAG_LEN;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -32,7 +32,7 @@ fn station(id: StationId, peer: StationId) -> Station {
     Station::new(config, [id.0 as u8; 32], Time::ZERO).expect("a sound configuration")
 }
 
-/// What a receiver is to make of parts.
+/// What a receiver should make of parts.
 #[derive(Default)]
 struct Twin {
     wholes: [Option<Whole>; PARTS_WHOLES_MAX],
@@ -46,7 +46,7 @@ struct Whole {
 }
 
 impl Twin {
-    /// The packets that come of a frame's body.
+    /// The packets in a frame's body.
     fn hear(&mut self, body: &[u8]) -> Vec<Vec<u8>> {
         let mut came = Vec::new();
         for chunk in Chunks::new(body) {
@@ -67,7 +67,7 @@ impl Twin {
         came
     }
 
-    /// Takes a part. The whole, if this was what was lacking.
+    /// Takes a part. Returns the whole chunk if this part completes it.
     fn take(&mut self, part: &Part<'_>) -> Option<Vec<u8>> {
         let (len, at) = (usize::from(part.len.get()), usize::from(part.at));
         if len > WHOLE_LEN_MAX {
@@ -96,7 +96,7 @@ impl Twin {
     }
 }
 
-/// The packets of a body, up to the first length that is none, or to a difference.
+/// The packets of a body, up to the first invalid length, or to a difference.
 fn packets(mut body: &[u8]) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     while let Some((head, rest)) = body.split_first_chunk() {
@@ -115,13 +115,13 @@ struct World {
     now: Time,
     sender: Station,
     receiver: Station,
-    /// Frames of the sender's that have not arrived.
+    /// The sender's frames that have not arrived.
     flying: Vec<Vec<u8>>,
     twin: Twin,
     unsealer: Unsealer,
     /// Packets that came out.
     came: Vec<Vec<u8>>,
-    /// Somebody who has the secret has said what the sender has not.
+    /// Somebody who has the secret has sent what the sender has not.
     has_lied: bool,
 }
 
@@ -142,7 +142,7 @@ impl World {
         world
     }
 
-    /// So many hundredths of a second pass in which all that is sent arrives.
+    /// Hundredths of a second pass, in which all that is sent arrives.
     fn calm(&mut self, count: usize) {
         for _ in 0..count {
             self.now += Duration::from_millis(10);
@@ -175,7 +175,7 @@ impl World {
         (is_of_packets && !is_hello).then(|| body.to_vec())
     }
 
-    /// The receiver hears a frame, and makes of it what its twin does.
+    /// The receiver receives a frame, and must do with it what its twin does.
     fn arrives(&mut self, frame: &[u8]) -> FrameOutcome {
         let body = self.body(frame);
         let outcome = self.receiver.handle_frame(self.now, frame);
@@ -194,7 +194,7 @@ impl World {
         outcome
     }
 
-    /// The receiver hears a body that the sender has not sent, in place of one that it has.
+    /// The receiver receives an invented body in place of one of the sender's.
     fn lies(&mut self, frame: &[u8], body: &[u8]) {
         if let Some(lie) = self.unsealer.reseal(frame, body) {
             self.has_lied = true;
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// A frame of the sender's that nobody has heard, and that is to be another.
+    /// A frame of the sender's that nobody has received, to be replaced by another.
     fn unheard(&mut self) -> Option<Vec<u8>> {
         self.sender.handle_packet(self.now, &[1]);
         for _ in 0..8 {
@@ -215,14 +215,14 @@ impl World {
     }
 }
 
-/// Parts that are made up, of few wholes, one frame's.
+/// Invented parts of a few chunks that claim to be of one frame.
 fn made_up(input: &mut Input<'_>, base: u16) -> Vec<u8> {
     let mut body = Vec::new();
     let count = 1 + input.below(3);
     for at in 1..=count {
         let whole = base.wrapping_add(input.below(12) as u16);
         let len = LENS[input.below(LENS.len())];
-        // A packet that takes all of it, more often than not.
+        // A packet that fills the whole body, more often than not.
         let mut bytes = vec![Kind::Plain.code()];
         bytes.extend_from_slice(&len.saturating_sub(3).to_be_bytes());
         bytes.extend(source(whole.into(), 64).iter().cycle().take(len.into()));
@@ -248,14 +248,14 @@ fn made_up(input: &mut Input<'_>, base: u16) -> Vec<u8> {
     body
 }
 
-/// Reads `data` as what happens between two stations: a host sends, the MTU falls and rises, frames
-/// arrive, get lost, come again and in any order, changed or made up by who has the secret. How
-/// many symbols came together of their parts before the end.
+/// Interprets `data` as events between two stations: a host sends, the MTU falls and rises, frames
+/// arrive in any order, get lost, are replayed, altered, or invented by somebody who has the
+/// secret. Returns how many chunks were assembled from their parts before the end.
 ///
 /// # Panics
-/// When the receiver gives out other packets than its twin, keeps more or less than that, or takes
-/// a frame twice; or when a packet that waits while the MTU falls does not cross in the end,
-/// although nobody has lied.
+/// If the receiver delivers other packets than its twin, keeps more or less than it, or accepts a
+/// frame twice; or if a packet that waits while the MTU falls does not cross in the end, although
+/// nothing was invented.
 pub fn parts(data: &[u8]) -> u64 {
     let mut input = Input::new(data);
     let (mut world, mut base) = (World::new(), 0);
@@ -299,7 +299,7 @@ pub fn parts(data: &[u8]) -> u64 {
                 let frame = world.flying.swap_remove(input.below(world.flying.len()));
                 let (place, by) = (usize::from(input.byte()), 1 + input.byte() % 255);
                 if let Some(mut body) = world.body(&frame).filter(|body| body.len() > 1) {
-                    // What kind it is stays as it is.
+                    // Its kind stays the same.
                     let place = 1 + place % (body.len() - 1);
                     body[place] ^= by;
                     world.lies(&frame, &body);
@@ -314,7 +314,7 @@ pub fn parts(data: &[u8]) -> u64 {
     joined
 }
 
-/// In the end all arrives.
+/// In the end all frames arrive.
 fn end(mut world: World) {
     world.sender.limit_frames(world.now, FRAME_LEN_MAX);
     world.calm(300);

@@ -1,5 +1,5 @@
-//! Relays on frames that anybody may have made: whatever comes, they count it, and no packet comes
-//! out that was not put in.
+//! Relays that receive frames that anybody may have made: they must count whatever arrives, and
+//! must not deliver a packet that nobody sent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use corridor_relay::{NodeId, Relay, RelayConfig};
 
 use crate::input::Input;
 
-/// Most steps of a run.
+/// Maximum number of steps.
 const STEPS_MAX: usize = 200;
 
-/// Reads `data` as what happens to a relay: packets of its own and of others, coded frames for it
-/// that are right or changed in one place, arbitrary frames, outcomes of the MAC, time.
+/// Interprets `data` as events at a relay: packets of its own and of others, coded frames for it
+/// that are correct or altered in one place, arbitrary frames, MAC results, time.
 ///
 /// # Panics
-/// When the relay does, or gives out a packet that nobody has sent, or a frame that nobody can
-/// take apart, or counts less than came; or a packet is lost that waits to be in order.
+/// If the relay panics, delivers a packet that nobody sent, sends a frame that nobody can decode,
+/// or counts fewer frames than arrived; or if a packet that waits to be in order is lost.
 pub fn relay(data: &[u8]) {
     let mut input = Input::new(data);
     let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::paper_adaptive()];
@@ -70,7 +70,7 @@ pub fn relay(data: &[u8]) {
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= by;
                 }
-                // Of another kind, what stands behind the head is a packet.
+                // In other kinds, a packet follows the head.
                 if let Some(Frame::Plain { packet, .. }) = Frame::parse(&bytes) {
                     sent.insert(packet.to_vec());
                 }
@@ -102,7 +102,7 @@ pub fn relay(data: &[u8]) {
                 packet.is_empty(),
             ),
             6 => {
-                // Any bytes: what is solved for must still be a packet that was sent.
+                // Arbitrary bytes: what is solved for must still be a packet that was sent.
                 let bits = u32::from_be_bytes([input.byte(), input.byte(), 0, input.byte() | 1]);
                 let covered = Frames { newest: input.byte().into(), bits };
                 let combined = [&packet[..], &[0; 13]].concat();
@@ -152,13 +152,13 @@ pub fn relay(data: &[u8]) {
         let stats = relay.stats();
         let undecoded = stats.undecodable + stats.decode_mismatches;
         let counted = received + stats.duplicates + stats.overheard + stats.malformed + undecoded;
-        // The rest are announcements, and repairs, out of which any number may come.
+        // The rest are announcements, and repairs, of which there may be any number.
         assert!(counted <= heard + stats.repaired, "{stats:?}");
         assert!(stats.decoded + stats.repaired <= received + stats.duplicates, "{stats:?}");
     }
 }
 
-/// What came for the host, and its places in the order in which it left.
+/// Packets for the host, and their positions in the order of departure.
 #[derive(Default)]
 struct Order {
     came: Vec<Option<Segment<u8>>>,
@@ -166,8 +166,8 @@ struct Order {
 }
 
 impl Order {
-    /// A packet leaves: not behind one of a higher number that left since it came. Numbers that are
-    /// far away wait for nothing, and mean nothing to others.
+    /// A packet is delivered: not after one with a higher number that was delivered since it
+    /// arrived. Numbers that are far off wait for nothing, and do not affect others.
     fn leaves(&mut self, place: usize) {
         if let Some(segment) = self.came[place] {
             let since = self.left.iter().filter(|&&other| other > place);
@@ -181,7 +181,7 @@ impl Order {
     }
 }
 
-/// What a packet of a byte, so and so often, is of TCP.
+/// The TCP segment that a packet's first byte and the time stand for.
 fn segment(now: Time, packet: &[u8]) -> Option<Segment<u8>> {
     let &first = packet.first()?;
     let kind = match first % 16 {
@@ -189,14 +189,14 @@ fn segment(now: Time, packet: &[u8]) -> Option<Segment<u8>> {
         1 => SegmentKind::Breaks,
         _ => SegmentKind::Brings,
     };
-    // Those of a connection follow each other, overlap, or are far away.
+    // Segments of a connection follow each other, overlap, or are far apart.
     let begin = if first > 250 { u32::from(first) << 24 } else { u32::from(first) * 32 };
     let end = begin.wrapping_add(packet.len() as u32);
     let stamp = (first % 5 > 0).then(|| (now.as_nanos() / 1_000_000) as u32 ^ u32::from(first % 7));
     (first % 11 > 0).then_some(Segment { flow: first % 3, kind, begin, end, stamp })
 }
 
-/// The frame, now and then behind a report of what came of the relay's frames.
+/// The frame, sometimes preceded by a report about the relay's frames.
 fn reported(input: &mut Input<'_>, frame: Vec<u8>) -> Vec<u8> {
     if !input.byte().is_multiple_of(3) {
         return frame;

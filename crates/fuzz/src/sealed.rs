@@ -1,6 +1,6 @@
-//! Relays in a row, and what becomes of the sealed frames between them: however they come, nothing
-//! reaches a relay but what a neighbour has sealed for the first time, and no packet comes out that
-//! was not put in. Neighbours may seal bodies that lie.
+//! Relays in a row, and events of the encrypted frames between them: in whatever order frames
+//! arrive, a relay accepts only what a neighbour has encrypted, and only once; and no packet is
+//! delivered that nobody sent. Neighbours may encrypt false bodies.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ use corridor_proto::{
 
 use crate::input::Input;
 
-/// Frames that are remembered, to be heard again.
+/// Frames that are remembered, for replay.
 const RECORDED_MAX: usize = 64;
-/// Things that happen at most.
+/// Maximum number of steps.
 const STEPS_MAX: usize = 64;
-/// Relays in a row; each hears the next ones.
+/// Relays in a row; each hears its neighbours.
 const COUNT: usize = 3;
-/// Time in which they find each other, milliseconds.
+/// Time in which they establish sessions, milliseconds.
 const MEETING_MS: u64 = 1_500;
 
 fn address(at: usize) -> [u8; 4] {
@@ -57,7 +57,7 @@ fn station(at: usize, run: u8, relay: RelayConfig, now: Time) -> RelayStation {
     RelayStation::new(config, entropy, now).expect("a sound configuration")
 }
 
-/// A packet of IPv4 from one station to another, without what its own hosts would check.
+/// An IPv4 packet from one station to another, without what only hosts would check.
 fn packet(from: usize, to: usize, payload: &[u8]) -> Vec<u8> {
     let len = (20 + payload.len()) as u16;
     let mut packet = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, 0, 0x40, 0, 60, 17, 0, 0];
@@ -67,19 +67,19 @@ fn packet(from: usize, to: usize, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The row, and what is known of it.
+/// The row, and what is known about it.
 struct Row {
     now: Time,
     stations: Vec<RelayStation>,
     recorded: Vec<Vec<u8>>,
-    /// Addresses and payloads of packets that were put in: headers change on the way.
+    /// Addresses and payloads of packets that were sent: headers change in transit.
     sent: BTreeSet<Vec<u8>>,
-    /// What a station has that lies.
+    /// What a lying station has claimed.
     unsealer: Unsealer,
 }
 
 impl Row {
-    /// A millisecond passes, and all that is sent arrives, but what `loses` says.
+    /// A millisecond passes, and everything sent arrives, except for what `loses` selects.
     fn step(&mut self, mut loses: impl FnMut() -> bool) {
         self.now += Duration::from_millis(1);
         for at in 0..COUNT {
@@ -107,8 +107,8 @@ impl Row {
         }
     }
 
-    /// The next frame of a station goes out with a body that was changed, cut, or made of whole
-    /// cloth; what it says then may come out somewhere.
+    /// The next frame of a station is sent with a body that was altered, truncated or invented;
+    /// what it contains may then be delivered somewhere.
     fn lie(&mut self, at: usize, input: &mut Input) {
         let Some(transmit) = self.stations[at].poll_transmit(self.now) else { return };
         let (frame, mut clear) = (transmit.frame.to_vec(), Vec::new());
@@ -142,7 +142,7 @@ impl Row {
         {
             self.sent.extend(packet.get(12..).map(<[u8]>::to_vec));
         }
-        // Of a station that has restarted no greeting may have been heard.
+        // A restarted station's HELLO may not have been received.
         let Some(lie) = self.unsealer.reseal(&frame, &body) else { return };
         for near in [at.checked_sub(1), Some(at + 1)].into_iter().flatten() {
             if near < COUNT {
@@ -152,12 +152,12 @@ impl Row {
         }
     }
 
-    /// Nobody has made such a frame now: nothing but a counter of what is refused changes.
+    /// A frame that nobody has made now: it changes nothing but a counter of refused frames.
     fn refuses(&mut self, at: usize, frame: &[u8]) {
         let (counters, view) =
             (self.stations[at].relay_counters(), self.stations[at].view(self.now));
         let outcome = self.stations[at].handle_frame(self.now, frame);
-        // The HELLO of a station that has restarted since opens still, and is answered.
+        // The HELLO of a station that has restarted since can still be opened, and is answered.
         let is_hello = matches!(outcome, FrameOutcome::Handshake { .. });
         assert!(is_hello || matches!(outcome, FrameOutcome::Rejected(_)), "{outcome:?}");
         assert_eq!(self.stations[at].relay_counters(), counters);
@@ -166,13 +166,13 @@ impl Row {
     }
 }
 
-/// Reads `data` as what happens to relays and to the frames between them: these arrive, get lost,
-/// come again, changed, cut, or are made of whole cloth; hosts send; relays restart; interfaces
-/// take frames of another length.
+/// Interprets `data` as events at relays and of the frames between them: these arrive, get lost,
+/// are replayed, altered, truncated or invented; hosts send; relays restart; interfaces change the
+/// length of frames that they accept.
 ///
 /// # Panics
-/// When a relay takes a frame that no neighbour has sealed for it as it is, or for the second time;
-/// gives out a packet that nobody has sent; or when packets do not cross in the end.
+/// If a relay accepts a frame that no neighbour has encrypted for it unaltered, or accepts one
+/// twice; delivers a packet that nobody sent; or if packets do not cross in the end.
 pub fn sealed(data: &[u8]) {
     let mut input = Input::new(data);
     let presets = [RelayConfig::default(), RelayConfig::paper(), RelayConfig::plain()];
@@ -205,7 +205,7 @@ pub fn sealed(data: &[u8]) {
             4 if run % 8 == 0 => row.stations[at] = station(at, run, relay, row.now),
             5 if !row.recorded.is_empty() => {
                 let frame = row.recorded[input.below(row.recorded.len())].clone();
-                // All near have heard it, or lost it: to those it may be new.
+                // All stations in range have received or lost it: to the latter it may be new.
                 row.stations[at].handle_frame(row.now, &frame);
                 row.take(at);
                 row.refuses(at, &frame);

@@ -1,6 +1,6 @@
-//! Two ends and a helper with keys of their own, and somebody who has all that the helper seals and
-//! opens with, and changes symbols on their way; or two ends across relays, and somebody who has
-//! what is sealed under between them.
+//! Two ends and a helper with key pairs of their own, and an attacker who has all keys of the
+//! helper and alters symbols in transit; or two ends across relays, and an attacker who has the
+//! keys of the hops between them.
 
 use core::time::Duration;
 
@@ -18,25 +18,24 @@ use crate::input::{Input, keyed};
 
 const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const HELPER: usize = 2;
-/// Things that happen at most.
+/// Maximum number of steps.
 const STEPS_MAX: usize = 120;
-/// Between two looks at the stations.
+/// Time between two polls of the stations.
 const STEP: Duration = Duration::from_millis(10);
 /// Bytes of the longest packet.
 const PACKET_LEN_MAX: usize = 60;
 
-/// What lies between the three, and what becomes of symbols there.
+/// The topology between the ends, and what happens to symbols there.
 struct Middle<'a> {
     opened: [Unsealer; 3],
     input: Input<'a>,
 }
 
-/// Reads `data` as packets that the first end's host sends, and as what becomes of the frames with
-/// symbols, or with packets: they arrive, get lost, or somebody changes them who can seal them
-/// again.
+/// Interprets `data` as packets that the first end's host sends, and as what happens to the frames
+/// with symbols or packets: they arrive, get lost, or the attacker alters and encrypts them again.
 ///
 /// # Panics
-/// When the second end's host gets what the first one's has not sent, or not in that order.
+/// If the second end's host receives what the first one's has not sent, or in another order.
 pub fn tags(data: &[u8]) {
     let mut input = Input::new(data);
     if input.below(4) == 1 {
@@ -70,7 +69,7 @@ pub fn tags(data: &[u8]) {
             break;
         }
         if cell.world.input.below(2) == 0 {
-            // No other like it.
+            // Each one is unique.
             let mut packet = vec![0x5a; 2 + cell.world.input.below(PACKET_LEN_MAX)];
             packet[..2].copy_from_slice(&(sent.len() as u16 + 1).to_be_bytes());
             cell.put(0, &packet);
@@ -79,7 +78,7 @@ pub fn tags(data: &[u8]) {
         cell.tick(STEP);
         check(&mut cell, &sent, &mut passed);
     }
-    // What waited for repair comes out.
+    // What waited for repair is delivered.
     cell.world.input = Input::new(&[]);
     for _ in 0..60 {
         cell.tick(STEP);
@@ -87,7 +86,7 @@ pub fn tags(data: &[u8]) {
     }
 }
 
-/// What came out was sent, behind what was delivered before, or passed over.
+/// What was delivered was sent, and follows what was delivered before, or what was skipped.
 fn check(cell: &mut Bed<Middle<'_>>, sent: &[Vec<u8>], passed: &mut usize) {
     assert!(cell.delivered[0].is_empty() && cell.delivered[2].is_empty(), "one way alone");
     for packet in cell.delivered[1].drain(..) {
@@ -109,7 +108,7 @@ impl World for Middle<'_> {
 }
 
 impl Middle<'_> {
-    /// What becomes of a frame on its way to one station. Frames without symbols arrive.
+    /// What happens to a frame on its way to one station. Frames without symbols always arrive.
     fn passage(&mut self, from: usize, frame: &[u8]) -> Option<Vec<u8>> {
         let mut clear = Vec::new();
         let is_data = Header::parse(frame).is_some_and(|header| !header.is_hello);
@@ -142,7 +141,7 @@ fn address(index: usize) -> [u8; 4] {
     [10, 9, 0, 1 + index as u8]
 }
 
-/// A relay that has the other one as its neighbour and end.
+/// A relay that has the other one as neighbour and end.
 fn relay(index: usize) -> RelayStation {
     let other = 1 - index;
     let mut station = keyed(IDS[index], &[IDS[other]]);
@@ -160,7 +159,7 @@ fn relay(index: usize) -> RelayStation {
     RelayStation::new(config, [index as u8; 32], Time::ZERO).expect("a sound configuration")
 }
 
-/// A packet of IPv4 from the first end to the second, no other like it.
+/// A unique IPv4 packet from the first end to the second.
 fn packet(number: u16, len: usize) -> Vec<u8> {
     let mut packet = vec![0x5a; 22 + len];
     let total = packet.len() as u16;
@@ -173,7 +172,7 @@ fn packet(number: u16, len: usize) -> Vec<u8> {
     packet
 }
 
-/// The same for what crosses relays: what stands between the two has the keys of the hop.
+/// The same across relays: the attacker between the two has the keys of the hop.
 fn across_relays(input: &mut Input<'_>) {
     let (mut stations, mut now) = ([relay(0), relay(1)], Time::ZERO);
     let mut opened = Unsealer::new([0; 32]);
@@ -201,7 +200,7 @@ fn across_relays(input: &mut Input<'_>) {
         }
         while let Some(packet) = stations[1].poll_packet() {
             let packet = packet.bytes();
-            // But for the hops, and the checksum over them.
+            // Apart from the TTL, and the checksum over it.
             let is_it = |sent: &Vec<u8>| sent[12..] == packet[12..] && sent[..8] == packet[..8];
             let at = sent.iter().position(is_it).expect("delivered what was not sent");
             assert!(!core::mem::replace(&mut came[at], true), "delivered twice");
@@ -209,7 +208,7 @@ fn across_relays(input: &mut Input<'_>) {
     }
 }
 
-/// What somebody makes of a frame with one packet, if it is changed.
+/// What the attacker makes of a frame with one packet, if it is altered.
 fn bent(
     opened: &mut Unsealer,
     frame: &[u8],

@@ -1,12 +1,12 @@
-//! The schoolbook twin of the decoders: it keeps what was innovative, padded to full length, and
-//! answers every question by Gauss-Jordan elimination from scratch.
+//! The decoders' twin, a textbook implementation: it keeps innovative symbols, padded to full
+//! length, and answers every question by Gauss-Jordan elimination from scratch.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use corridor_codec::Field;
 
-/// A decoder of the symbols from an id on, with no bound on how many.
+/// A decoder of the symbols from an id on, without a limit on their number.
 pub struct Twin {
     field: Field,
     symbol_size_max: usize,
@@ -18,7 +18,7 @@ pub struct Twin {
 struct Row {
     /// Coefficients of the ids from the base on, without trailing zeros.
     coefficients: Vec<u8>,
-    /// As long as the longest symbol can be.
+    /// Length of the longest possible symbol.
     payload: Vec<u8>,
 }
 
@@ -29,13 +29,13 @@ impl Row {
 }
 
 impl Twin {
-    /// A twin that knows nothing, of the symbols from `base` on.
+    /// A twin without any symbols, starting at `base`.
     pub fn new(field: Field, symbol_size_max: usize, base: u64) -> Self {
         Self { field, symbol_size_max, base, rows: vec![] }
     }
 
-    /// Takes in a combination of the symbols from `first` on, one byte to a coefficient, and says
-    /// whether it was innovative. None of those before the base has a coefficient.
+    /// Takes a combination of the symbols from `first` on, with one byte per coefficient, and
+    /// returns whether it was innovative. Coefficients of symbols before the base must be zero.
     pub fn add(&mut self, first: u64, coefficients: &[u8], payload: &[u8]) -> bool {
         let mut row = Row { coefficients: vec![], payload: payload.to_vec() };
         row.payload.resize(self.symbol_size_max, 0);
@@ -55,14 +55,14 @@ impl Twin {
         self.rows.len() > rank
     }
 
-    /// Forgets the symbols before `id`, and whatever cannot be told without them.
+    /// Forgets the symbols before `id`, and everything that cannot be determined without them.
     pub fn advance_to(&mut self, id: u64) {
         let Some(distance) = id.checked_sub(self.base) else {
             return;
         };
         let distance = usize::try_from(distance).unwrap_or(usize::MAX);
         self.rows = self.solve();
-        // Echelon form: a row that has no column before is in the span of such rows.
+        // Echelon form: a row without earlier columns is in the span of such rows.
         self.rows.retain(|row| row.coefficients.iter().take(distance).all(|&c| c == 0));
         for row in &mut self.rows {
             row.coefficients.drain(..distance);
@@ -87,15 +87,15 @@ impl Twin {
         units.collect()
     }
 
-    /// The symbols that a combination of what is held begins with: those that are seen.
+    /// The leading symbols of the reduced rows: those that are seen.
     pub fn seen(&self) -> BTreeSet<u64> {
         let first = |row: Row| row.coefficients.iter().position(|&coefficient| coefficient != 0);
         let columns = self.solve().into_iter().filter_map(first);
         columns.map(|column| self.base + column as u64).collect()
     }
 
-    /// Whether all rows held are combinations of the symbols from `first` to before `end` once
-    /// solved; the number of those that are.
+    /// Whether all rows held, once solved, are combinations of the symbols from `first` to before
+    /// `end`; and the number of those that are.
     pub fn rank_within(&self, first: u64, end: u64) -> usize {
         let rows = self.solve();
         let within = |row: &Row| {
@@ -106,7 +106,7 @@ impl Twin {
         rows.iter().filter(|row| within(row)).count()
     }
 
-    /// Reduced row echelon form, column by column; the rows that are not zero.
+    /// Reduced row echelon form, column by column; returns the rows that are not zero.
     fn solve(&self) -> Vec<Row> {
         let mut rows = self.rows.clone();
         let columns = rows.iter().map(|row| row.coefficients.len()).max().unwrap_or(0);
@@ -149,7 +149,7 @@ fn add_scaled(field: Field, to: &mut Row, factor: u8, from: &Row) {
     }
 }
 
-/// The combination of `symbols`, as long as the longest with a coefficient that is not zero.
+/// The combination of `symbols`, as long as the longest one with a non-zero coefficient.
 pub fn combine<'a>(
     field: Field,
     coefficients: &[u8],
@@ -168,20 +168,20 @@ pub fn combine<'a>(
     sum
 }
 
-/// The coefficients of a packed vector, one byte each.
+/// The coefficients of a packed vector, one per byte.
 pub fn unpack(field: Field, vector: &[u8], count: usize) -> Vec<u8> {
     let bits = field.order().ilog2() as usize;
     let at = |i: usize| (vector[i * bits / 8] >> (i * bits % 8)) & (0xFF >> (8 - bits));
     (0..count).map(at).collect()
 }
 
-/// The inverse in the field, by trying all.
+/// The inverse in the field, by trial of all elements.
 fn invert(field: Field, element: u8) -> u8 {
     let inverse = (1..=255).find(|&other| multiply_elements(field, element, other) == 1);
     inverse.expect("every element but 0 has an inverse")
 }
 
-/// A coefficient times all the elements that a byte of a symbol has.
+/// A coefficient times all the elements in a byte of a symbol.
 fn multiply_byte(field: Field, coefficient: u8, byte: u8) -> u8 {
     match field {
         Field::Gf2 => coefficient * byte,

@@ -1,4 +1,4 @@
-//! Operations on a window encoder, a decoder, and a second decoder that hears what the first one
+//! Operations on a window encoder, a decoder, and a second decoder that receives what the first one
 //! recodes.
 
 use std::collections::BTreeSet;
@@ -12,16 +12,16 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::input::{Input, source};
 use crate::twin::{Twin, combine, unpack};
 
-/// Where windows begin: at the bottom, across 32 bits, and near the top of all ids.
+/// First ids of windows: zero, around 32 bits, and near the maximum.
 const FIRST_IDS: [u64; 4] = [0, (1 << 32) - 9, u64::MAX - 1000, u64::MAX - 90];
 
-/// Most operations of one input: the twin takes its time.
+/// Maximum number of operations of one input: the twin is slow.
 const OPERATIONS_MAX: usize = 200;
 
-/// Reads `data` as the sizes of a window and operations on it.
+/// Interprets `data` as the dimensions of a window and operations on it.
 ///
 /// # Panics
-/// When the coders do not do what their twins do.
+/// If the coders do not agree with their twins.
 pub fn window(data: &[u8]) {
     let mut input = Input::new(data);
     let mut net = Net::new(&mut input);
@@ -30,7 +30,7 @@ pub fn window(data: &[u8]) {
             return;
         }
         net.operate(&mut input);
-        // Not after each: what was decoded can be let go of untold.
+        // Not after each: decoded symbols may be released without having been reported.
         let is_polled = number % 3 == 0;
         net.decoder.check(is_polled);
         net.peer.check(is_polled);
@@ -45,7 +45,7 @@ struct Net {
     decoder: Checked,
     peer: Checked,
     rng: ChaCha8Rng,
-    /// Whether anything false was told to the decoder.
+    /// Whether the decoder received anything false.
     is_poisoned: bool,
 }
 
@@ -128,7 +128,7 @@ impl Net {
                 Coefficients::Vector(&vector)
             }
             3..6 => {
-                // Few coefficients: rows stay entangled in small groups.
+                // Few coefficients, so that rows stay entangled in small groups.
                 let bits = self.field.order().ilog2() as usize;
                 for _ in 0..2 {
                     let bit = input.below(count) * bits;
@@ -173,18 +173,18 @@ impl Net {
         }
     }
 
-    /// A recoded symbol is what its vector says, and the peer hears it.
+    /// A recoded symbol matches its vector, and the peer receives it.
     fn recode(&mut self, input: &mut Input) {
         let (base, end) = (self.decoder.real.base(), self.decoder.real.end());
         let held = (end - base) as usize;
         if held == 0 {
             return;
         }
-        // All of the window, mostly.
+        // The whole window, mostly.
         let skipped = if input.below(3) > 0 { 0 } else { input.below(held) };
         let count = if skipped == 0 { held } else { 1 + input.below(held - skipped) };
         let first = base + skipped as u64;
-        // Alone, or in a batch of few or of many.
+        // Alone, or in a small or large batch.
         let batch = [1, 3, 7][count % 3];
         let size = self.field.vector_len_bytes(count);
         let (mut vectors, mut payloads) =
@@ -223,7 +223,7 @@ impl Net {
         self.peer.add_coded(first, count, given, &coefficients, payload);
     }
 
-    /// Sizes, ids and bytes that need not make sense.
+    /// Sizes, ids and bytes that may be invalid.
     fn send_garbage(&mut self, input: &mut Input) {
         let base = self.decoder.real.base();
         let id = match input.below(6) {
@@ -250,7 +250,7 @@ impl Net {
         }
     }
 
-    /// Everything starts anew, far away.
+    /// Everything restarts at distant ids.
     fn jump(&mut self, input: &mut Input) {
         let first = FIRST_IDS[input.below(FIRST_IDS.len())].saturating_add(input.byte().into());
         self.encoder.reset(first);
@@ -266,7 +266,7 @@ struct Checked {
     twin: Twin,
     /// Ids that the decoder said it had decoded, and that are in the window.
     told: BTreeSet<u64>,
-    /// The end as it should be.
+    /// The expected end.
     end: u64,
 }
 
@@ -311,7 +311,7 @@ impl Checked {
         assert_eq!(outcome, Ok(self.expected(first, count, coefficients, payload)));
     }
 
-    /// What a symbol should be worth; the twin takes it in.
+    /// The expected value of a symbol; the twin takes it.
     fn expected(
         &mut self,
         first: u64,
@@ -357,7 +357,7 @@ impl Checked {
         self.end = first;
     }
 
-    /// Everything that can be asked, against the twin.
+    /// Compares every query with the twin.
     fn check(&mut self, is_polled: bool) {
         let symbols = self.twin.symbols();
         let determined: BTreeSet<u64> = symbols.iter().map(|&(id, _)| id).collect();

@@ -1,4 +1,4 @@
-//! The parsers of the wire format: whatever they take is written as it was read.
+//! The parsers of the wire format: whatever they accept is written as it was read.
 
 use corridor_proto::wire::{
     Ack, Chunk, Chunks, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, Part, Relayed, Report,
@@ -7,10 +7,10 @@ use corridor_proto::wire::{
 };
 use corridor_proto::{Field, StationId};
 
-/// Reads `data` as a kind of body, and that body.
+/// Interprets `data` as a kind of body, and that body.
 ///
 /// # Panics
-/// When a parser does, or when what it read is not what is read again after it was written.
+/// If a parser panics, or if what it read is not what is read again after it was written.
 pub fn wire(data: &[u8]) {
     let Some((&kind, body)) = data.split_first() else { return };
     match kind % 8 {
@@ -25,7 +25,7 @@ pub fn wire(data: &[u8]) {
     }
 }
 
-/// What chunks say they are, written again, takes no other room than it took.
+/// Chunks written again have the same length as before.
 fn chunks(bytes: &[u8]) {
     let (mut written, mut len) = (Vec::new(), 0);
     let mut chunks = Chunks::new(bytes).map_while(|chunk| chunk).peekable();
@@ -51,7 +51,7 @@ fn chunks(bytes: &[u8]) {
         assert!(again[0] == kind.code() && body.starts_with(&again[1..]));
     }
     assert!(written.len() <= len);
-    // The last that can be read is the last one now.
+    // The last readable chunk is now the last one.
     let read = |bytes| {
         let read = Chunks::new(bytes).map_while(|chunk| chunk);
         read.map(|Chunk { kind, body, .. }| (kind, body.to_vec())).collect::<Vec<_>>()
@@ -90,7 +90,7 @@ fn hello(bytes: &[u8]) {
 }
 
 fn enc(bytes: &[u8]) {
-    // The field is the flow's: here, each has its own.
+    // The field is the flow's; here, each has its own.
     let fields = [Field::Gf2, Field::Gf16, Field::Gf256];
     let field = |flow: StationId| fields.get(usize::from(flow.0 % 4)).copied();
     let Some(enc) = Enc::parse(bytes, field) else { return };

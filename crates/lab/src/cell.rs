@@ -1,12 +1,12 @@
-//! A plan's network in real time, with the plan's flows as the kernels' own TCP and UDP. Of links
-//! it is what `cell/wires.rs` says. Of radios, it has a namespace for each node, whose interface is
-//! a radio with a MAC of a standard:
+//! A plan's network in real time, with the plan's flows carried by the kernels' own TCP and UDP.
+//! `cell/wires.rs` runs networks of links. In a network of radios, each node has a namespace whose
+//! interface is a radio with a standard's MAC:
 //!
-//! 1. The plan is understood: which flows kernels have, who leads to whom.
-//! 2. A namespace for each node; the kernels forward, or relays do (`[network.relay]`).
-//! 3. The emulator lets the radios run through their events, each at its own virtual time; what was
-//!    received is handed over when the clock has come there.
-//! 4. The load is measured, and becomes the measures that a simulation of the plan has.
+//! 1. The plan is checked and resolved: the kernels' flows, and the next hops.
+//! 2. Each node gets a namespace; the kernels forward, or relays do (`[network.relay]`).
+//! 3. The emulator runs the radios' events, each at its own virtual time, and hands over a received
+//!    frame when the clock reaches its time.
+//! 4. The load is measured, and gives the metrics that a simulation of the plan has.
 
 mod host;
 mod order;
@@ -38,30 +38,30 @@ use routes::Routes;
 
 /// Most nodes of a network in the lab: each is a namespace, and with relays a process.
 pub const NETWORK_NODES_MAX: usize = 8;
-/// Frames of a relay that its MAC has: one on the air and one behind it, as in the simulator. What
-/// waits longer waits in the relay, where it may still get a partner.
+/// Frames of a relay that its MAC has: one on the air and one behind it, as in the simulator. The
+/// others wait in the relay, where they may still find a partner.
 const RELAY_MAC_FRAMES: usize = 2;
-/// Names of nodes, for people.
+/// Names of nodes, for display.
 const NAMES: [&str; NETWORK_NODES_MAX] = ["N0", "N1", "N2", "N3", "N4", "N5", "N6", "N7"];
 
 /// What a replication of a network measured in the lab.
 #[derive(Clone, Debug)]
 pub struct NetworkRun {
-    /// In the columns of a simulation of the same plan; those that only a simulator knows are
+    /// In the columns of a simulation of the same plan; those that only a simulator can know are
     /// absent.
     pub measures: Measures,
     /// How late the medium handed frames over, 99th percentile, seconds.
     pub lateness_p99_s: Option<f64>,
-    /// Nothing speaks against the measures.
+    /// Whether nothing speaks against the metrics.
     pub valid: bool,
-    /// What there is to say about it.
+    /// Remarks about the run.
     pub notes: Vec<String>,
 }
 
-/// Whether the lab can run a plan's network.
+/// Checks that the lab can run a plan's network.
 ///
 /// # Errors
-/// [`LabError::Plan`] with what it does not do.
+/// [`LabError::Plan`] with the setting that the lab does not support.
 pub fn check_network(network: &Network) -> Result<(), LabError> {
     let duration_s = network.duration.as_secs_f64();
     if duration_s > DURATION_S_MAX {
@@ -101,14 +101,13 @@ fn radio_of(network: &Network) -> Result<&RadioMediumConfig, LabError> {
     }
 }
 
-/// About how long a replication takes, for people who wait.
+/// Estimate of how long a replication takes, for display.
 pub fn network_time_needed(network: &Network) -> Duration {
     network.duration + load::DRAIN_MAX + Duration::from_secs(1)
 }
 
-/// Runs a replication of a plan's network in real time. The process must have been prepared with
-/// [`crate::prepare`], and the calling thread must stay: relays die with it. Ends early when `stop`
-/// is set.
+/// Runs a replication of a plan's network in real time. Call [`crate::prepare`] first. The calling
+/// thread must stay alive, since relays die with it. Ends early when `stop` is set.
 ///
 /// # Errors
 /// See [`LabError`], and [`check_network`].
@@ -129,7 +128,7 @@ pub fn run_network(
     (config.radio.seed, config.radio.replication) = (seed, replication);
     if network.relay.is_some() {
         config.queue_frames = RELAY_MAC_FRAMES;
-        // Relays overhear.
+        // Relays have to overhear.
         config.radio.stations.iter_mut().for_each(|station| station.promiscuous = true);
     }
     let medium = RadioMedium::<Arc<[u8]>>::new(&config)?;
@@ -188,7 +187,7 @@ pub fn run_network(
     Ok(run)
 }
 
-/// The files in which relays read what became of their frames.
+/// The files from which relays read the outcomes of their frames.
 fn outcome_files(
     scratch: &Scratch,
     stations: usize,
@@ -199,7 +198,7 @@ fn outcome_files(
     Ok((paths, files.what("make files for what became of frames")?))
 }
 
-/// The interval that counts.
+/// Length of the measured interval.
 fn measured(network: &Network) -> Duration {
     network.duration.saturating_sub(network.warm_up)
 }
@@ -265,7 +264,7 @@ impl NetworkRun {
         }
     }
 
-    /// As for runs of scenarios: what waits for processors is not what the medium does to it.
+    /// As for runs of scenarios: time spent waiting for processors is not caused by the medium.
     fn describe_processors(&mut self, outcome: &Outcome, measured: Duration) {
         let most = WAIT_RATIO_MAX * measured.as_secs_f64();
         for (name, spent) in outcome.spent.iter().filter(|(name, _)| **name != AIR) {
@@ -278,7 +277,7 @@ impl NetworkRun {
         }
     }
 
-    /// Counters of all relays, since they were started.
+    /// Counters of all relays since they were started.
     fn describe_relays(&mut self, reports: &[NodeReport]) {
         for report in reports.iter().filter(|report| report.relay.is_none()) {
             self.distrust(format!("node {} left no counters ({})", report.name, report.ending));

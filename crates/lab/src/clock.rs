@@ -1,4 +1,4 @@
-//! The one clock of the lab: CLOCK_MONOTONIC, the same in all namespaces.
+//! The lab's only clock: CLOCK_MONOTONIC, the same in all namespaces.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whether the two ends of a path hear each other: a packet that goes there and back.
+//! Tests whether the two ends of a path reach each other, by a packet that goes there and back.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -10,23 +10,23 @@ use crate::clock;
 use crate::error::{Context, LabError};
 use crate::netns::{Inside, Namespace};
 
-/// Port on which D answers while a tunnel comes up.
+/// Port on which D answers while a tunnel is coming up.
 const PORT: u16 = 7699;
-/// How often waiting looks.
+/// Polling interval while waiting.
 const TICK: Duration = Duration::from_millis(20);
-/// Time a connection through a proxy has to bring its answer back.
+/// Time limit for an answer through a proxy's connection.
 const PROXY_ANSWER_MAX: Duration = Duration::from_millis(500);
-/// What is sent and has to come back.
+/// What is sent and has to return.
 const WORD: &[u8] = b"corridor";
 
-/// A search for the other end: one thread at S asks until D's answer comes back.
+/// A running test: a thread at S asks until D's answer arrives.
 pub(crate) struct Echo {
     found: Arc<AtomicBool>,
     threads: [Inside<()>; 2],
 }
 
 impl Echo {
-    /// Datagrams from S to this address of D.
+    /// Tests with datagrams from S to this address of D.
     pub(crate) fn datagrams(
         source: &Namespace,
         destination: &Namespace,
@@ -36,7 +36,7 @@ impl Echo {
         Self::start(source, destination, answer, move |found| ask(to, found))
     }
 
-    /// Connections of S to a proxy that hands them on to this port of D.
+    /// Tests with connections from S to a proxy that forwards them to this port of D.
     pub(crate) fn connections(
         source: &Namespace,
         destination: &Namespace,
@@ -62,19 +62,19 @@ impl Echo {
         Ok(Echo { found, threads })
     }
 
-    /// Whether something went there and back.
+    /// Whether an answer has arrived.
     pub(crate) fn has_crossed(&self) -> bool {
         self.found.load(Ordering::Relaxed)
     }
 
-    /// Ends the search.
+    /// Ends the test.
     pub(crate) fn finish(self) -> Result<(), LabError> {
         self.found.store(true, Ordering::Relaxed);
         self.threads.into_iter().try_for_each(Inside::join)
     }
 }
 
-/// Sends datagrams back to where they come from.
+/// Returns datagrams to their senders.
 fn answer(found: &AtomicBool) -> Result<(), LabError> {
     let socket = udp_socket(PORT)?;
     let mut buffer = [0; 64];
@@ -86,12 +86,12 @@ fn answer(found: &AtomicBool) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Sends datagrams to D until one comes back.
+/// Sends datagrams to D until one returns.
 fn ask(to: SocketAddrV4, found: &AtomicBool) -> Result<(), LabError> {
     let socket = udp_socket(0)?;
     let mut buffer = [0; 64];
     while !found.load(Ordering::Relaxed) {
-        // Before there is an interface there is no way to D, and this fails.
+        // Fails while there is no interface, and so no route to D.
         if socket.send_to(WORD, to).is_err() {
             clock::sleep_until(clock::now() + TICK);
         } else if socket.recv_from(&mut buffer).is_ok() {
@@ -109,7 +109,7 @@ pub(crate) fn udp_socket(port: u16) -> Result<UdpSocket, LabError> {
     Ok(socket)
 }
 
-/// Sends back what comes on connections.
+/// Returns what arrives on connections.
 fn accept(port: u16, found: &AtomicBool) -> Result<(), LabError> {
     let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
     let listener = TcpListener::bind(address).what("listen for TCP")?;
@@ -133,8 +133,7 @@ fn send_back(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(&word)
 }
 
-/// Connects to the proxy until D's answer comes back: a proxy may accept before its other half is
-/// there.
+/// Connects to the proxy until D's answer arrives: a proxy may accept before its other half is up.
 fn connect(proxy: SocketAddrV4, found: &AtomicBool) -> Result<(), LabError> {
     let attempt = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&proxy.into(), PROXY_ANSWER_MAX)?;

@@ -1,10 +1,12 @@
-//! The medium, or a line, in real time: one thread between the radios of all stations.
+//! The emulator: runs the medium or a line in real time, in one thread between all stations'
+//! radios.
 //!
-//! 1. What is due on the medium happens, each at its own virtual time, however late the thread is.
-//! 2. What was heard is written to the hearing stations' radios.
-//! 3. Frames are fetched from the radios of stations that have room on the medium; the others wait
-//!    in the kernel, whose full ring pushes the senders back.
-//! 4. The thread sleeps until the next event, or the next frame.
+//! 1. Handle what is due on the medium, each event at its own virtual time, however late the thread
+//!    is.
+//! 2. Write frames that were heard to the radios of the stations that heard them.
+//! 3. Fetch frames from radios of stations that have room on the medium; the others wait in the
+//!    kernel, whose full ring pushes the senders back.
+//! 4. Sleep until the next event or the next frame.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -33,15 +35,15 @@ use crate::outcomes::Outcomes;
 use crate::priority;
 use crate::station::station_of;
 
-/// Longest frame that is carried: an Ethernet header and the largest IP packet.
+/// Longest frame carried: an Ethernet header and the largest IP packet.
 const FRAME_LEN_MAX: usize = ETHERNET_LEN + 65_535;
 /// Bytes of Ethernet's header.
 const ETHERNET_LEN: usize = 14;
-/// Frames that are taken from one radio before the others have their turn, and before it is looked
-/// whether to stop: a kernel may fill a radio's ring as fast as it is read. Two rings.
+/// Most frames taken from one radio before the others have their turn and the thread checks whether
+/// to stop: a kernel may fill a radio's ring as fast as it is read. Two rings' worth.
 const FETCH_MAX: usize = 64;
 
-/// What the emulator is told while it runs. Times are [`clock::now`]'s nanoseconds.
+/// Requests to the running emulator. Times are [`clock::now`]'s nanoseconds.
 struct Control {
     stop: AtomicBool,
     begin: AtomicU64,
@@ -59,19 +61,19 @@ pub(crate) struct Emulator {
 
 /// What happened on the air in the measured interval.
 pub(crate) struct Report {
-    /// Counters of each station at the interval's beginning and end.
+    /// Counters of each station at the beginning and the end of the interval.
     stations: Vec<(StationStats, StationStats)>,
-    /// The same of each MAC, on radios that have one.
+    /// The same for each MAC, on radios that have one.
     macs: Vec<(MacStats, MacStats)>,
-    /// Length of the interval as it was caught.
+    /// Actual length of the interval.
     span: Duration,
-    /// All share one channel.
+    /// Whether all stations share one channel.
     half_duplex: bool,
     /// How late frames were written to the radios that heard them.
     pub(crate) lateness: Histogram<u64>,
-    /// Real-time scheduling was allowed.
+    /// Whether real-time scheduling was permitted.
     pub(crate) realtime: bool,
-    /// Frames that a radio did not take; the kernel refuses only without memory.
+    /// Frames that a radio refused, which the kernel only does when out of memory.
     pub(crate) refused: u64,
 }
 
@@ -80,27 +82,27 @@ impl Report {
         self.stations.iter().map(|(from, until)| field(until) - field(from)).sum()
     }
 
-    /// Transmissions.
+    /// Number of transmissions.
     pub(crate) fn frames(&self) -> u64 {
         self.sum(|station| station.sent_frames)
     }
 
-    /// Frames that full queues dropped, or policers.
+    /// Frames dropped by full queues or policers.
     pub(crate) fn dropped(&self) -> u64 {
         self.sum(|station| station.dropped)
     }
 
-    /// Frames that were lost on their way.
+    /// Frames lost on the medium.
     pub(crate) fn undelivered(&self) -> u64 {
         self.sum(|station| station.undelivered)
     }
 
-    /// Bytes in them.
+    /// Bytes of all transmissions.
     pub(crate) fn bytes(&self) -> u64 {
         self.sum(|station| station.sent_bytes)
     }
 
-    /// Share of the frames that a full queue dropped; of the stations the highest.
+    /// Share of the frames dropped by a full queue: the highest of all stations.
     pub(crate) fn drop_ratio(&self) -> Option<f64> {
         let ratios = self.stations.iter().filter_map(|(from, until)| {
             let (offered, dropped) = (until.offered - from.offered, until.dropped - from.dropped);
@@ -115,17 +117,17 @@ impl Report {
         OnAir::of_macs(self.macs.iter().map(|(_, until)| *until)).since(before)
     }
 
-    /// Frames that found the queues of these MACs full.
+    /// Frames that found these MACs' queues full.
     pub(crate) fn refused_by_macs(&self) -> u64 {
         self.macs.iter().map(|(from, until)| until.refused - from.refused).sum()
     }
 
-    /// Length of the interval as it was caught.
+    /// Actual length of the interval.
     pub(crate) fn span(&self) -> Duration {
         self.span
     }
 
-    /// Share of the time that the channel was busy; the busiest channel's.
+    /// Share of the time that the channel was busy; of several channels, the busiest.
     pub(crate) fn utilisation(&self) -> f64 {
         let shares = self
             .stations
@@ -137,21 +139,22 @@ impl Report {
 }
 
 impl Emulator {
-    /// Starts carrying frames between the radios, which are numbered as in the medium.
+    /// Starts to carry frames between the radios, which are numbered as in the medium.
     pub(crate) fn start(config: MediumConfig, radios: Vec<File>) -> Result<Self, LabError> {
         let half_duplex = config.mode == corridor_air::Duplex::Half;
         Emulator::carry(Air::Medium(Box::new(Medium::new(config)?)), radios, half_duplex)
     }
 
-    /// The same over a line, between two radios.
+    /// Like [`start`](Self::start), over a line between two radios.
     pub(crate) fn start_line(config: &LineConfig, radios: Vec<File>) -> Result<Self, LabError> {
         let mut line = Line::new(config).map_err(|source| LabError::Pipe { source })?;
-        // The clock has been running for days.
+        // The clock did not start at zero, so the rates have to begin now.
         line.restart_rates(clock::now());
         Emulator::carry(Air::Line(Box::new(line)), radios, false)
     }
 
-    /// The same over a network of pipes; each radio is the host at a node of it.
+    /// Like [`start`](Self::start), over a network of pipes; each radio is the host at one of its
+    /// nodes.
     pub(crate) fn start_links(
         config: &LinksConfig,
         hosts: Vec<usize>,
@@ -162,7 +165,7 @@ impl Emulator {
         Emulator::carry(Air::Links { links: Box::new(links), hosts }, radios, false)
     }
 
-    /// The same between radios with a MAC of a standard.
+    /// Like [`start`](Self::start), between radios with a standard's MAC.
     pub(crate) fn start_cell(cell: Cell, radios: Vec<File>) -> Result<Self, LabError> {
         Emulator::carry(Air::Cell(Box::new(cell)), radios, true)
     }
@@ -179,7 +182,7 @@ impl Emulator {
         let worker = Worker::new(medium, radios, Arc::clone(&control), half_duplex);
         let (tell, told) = mpsc::sync_channel(1);
         let work = move || {
-            // Nobody waits for it when the thread could not be started.
+            // The receiver is gone if the thread could not be started.
             let _ = tell.send(gettid());
             worker.work()
         };
@@ -190,13 +193,12 @@ impl Emulator {
         Ok(Emulator { control, thread: Some(thread), thread_id })
     }
 
-    /// The kernel's number of its thread.
+    /// The kernel's thread ID.
     pub(crate) fn thread_id(&self) -> Pid {
         self.thread_id
     }
 
-    /// Names when the load begins, and the rates of a line with it, and the interval that is
-    /// reported on.
+    /// Sets when the load begins, and a line's rates with it, and the interval to report on.
     pub(crate) fn measure(&self, begin: Time, from: Time, until: Time) {
         self.control.begin.store(begin.as_nanos(), Ordering::Relaxed);
         self.control.from.store(from.as_nanos(), Ordering::Relaxed);
@@ -204,7 +206,7 @@ impl Emulator {
         self.wake();
     }
 
-    /// Ends it.
+    /// Stops the emulator.
     pub(crate) fn finish(mut self) -> Result<Report, LabError> {
         self.halt();
         match self.thread.take().map(JoinHandle::join) {
@@ -220,7 +222,7 @@ impl Emulator {
     }
 
     fn wake(&self) {
-        // It fails only when it has been woken 2^64 times in vain.
+        // Fails only after 2^64 unread wake-ups.
         let _ = self.control.wake.write(1);
     }
 }
@@ -234,7 +236,7 @@ impl Drop for Emulator {
     }
 }
 
-/// A frame of Ethernet's, of which a line counts the packet alone.
+/// An Ethernet frame, of which a line only counts the packet.
 #[derive(Clone)]
 struct Packet(Arc<[u8]>);
 
@@ -244,14 +246,14 @@ impl Carried for Packet {
     }
 }
 
-/// Radios with a MAC of a standard. Frames on the air are as long as their packets, and what the
-/// MAC has around them: Ethernet's header is none of it.
+/// Radios with a standard's MAC. On the air, a frame has the length of its packet and the MAC's own
+/// headers; the Ethernet header does not count.
 pub(crate) struct Cell {
     pub(crate) medium: RadioMedium<Arc<[u8]>>,
-    /// What finds a MAC's queue full is dropped, as a driver does that takes all; else it waits in
-    /// the station's kernel, which pushes the sender back.
+    /// Whether frames that find a MAC's queue full are dropped, as a driver does that accepts all.
+    /// Otherwise they wait in the station's kernel, which pushes the sender back.
     pub(crate) drops: bool,
-    /// Where stations read what became of their frames.
+    /// Where stations read the outcomes of their frames.
     pub(crate) outcomes: Outcomes,
 }
 
@@ -290,11 +292,11 @@ impl Cell {
     }
 }
 
-/// What is between the radios.
+/// What joins the radios.
 enum Air {
     Medium(Box<Medium>),
     Line(Box<Line<Packet>>),
-    /// Pipes, and at which nodes the hosts are.
+    /// Pipes, and the nodes at which the hosts are.
     Links {
         links: Box<Links<Packet>>,
         hosts: Vec<usize>,
@@ -321,7 +323,7 @@ impl Air {
         }
     }
 
-    /// The next frame that has arrived: when, where, and its bytes.
+    /// The next frame that has arrived: time, station, and bytes.
     fn poll_delivery(&mut self) -> Option<(Time, usize, Arc<[u8]>)> {
         match self {
             Air::Medium(medium) => medium.poll_delivery().map(|it| (it.at, it.to, it.frame)),
@@ -339,13 +341,13 @@ impl Air {
         match self {
             Air::Medium(medium) => medium.has_room(station),
             Air::Line(line) => line.has_room(station),
-            // Nothing pushes a host back.
+            // Links have no back-pressure.
             Air::Links { .. } => true,
             Air::Cell(cell) => cell.has_room(station),
         }
     }
 
-    /// Puts a frame into a station's queue; whether there was room.
+    /// Puts a frame into a station's queue; returns whether there was room.
     fn offer(&mut self, now: Time, from: usize, to: Address, frame: &[u8]) -> bool {
         match self {
             Air::Medium(medium) => medium.offer(now, from, to, frame).is_ok(),
@@ -367,15 +369,15 @@ impl Air {
         }
     }
 
-    /// Tells stations what became of their frames, where they are told. Nobody is woken for it: a
-    /// channel on which nothing happens has no news.
+    /// Reports frames' outcomes to stations that read them. Does not wake any of them: a channel
+    /// without traffic has no news.
     fn tell(&mut self, now: Time) {
         if let Air::Cell(cell) = self {
             cell.outcomes.write(now);
         }
     }
 
-    /// Counters of all stations; of links, of every pipe.
+    /// Counters of all stations; for links, of every pipe.
     fn stats(&self) -> Vec<StationStats> {
         match self {
             Air::Medium(medium) => (0..medium.stations()).map(|at| medium.stats(at)).collect(),
@@ -398,7 +400,7 @@ impl Air {
     }
 }
 
-/// Counters at one moment.
+/// Counters at one point in time.
 struct Snapshot {
     at: Time,
     stations: Vec<StationStats>,
@@ -412,7 +414,7 @@ struct Worker {
     buffer: Vec<u8>,
     /// Whether the load has begun.
     begun: bool,
-    /// Counters at the beginning and end of the interval.
+    /// Counters at the beginning and the end of the interval.
     from: Option<Snapshot>,
     until: Option<Snapshot>,
     report: Report,
@@ -420,7 +422,7 @@ struct Worker {
 
 impl Worker {
     fn new(medium: Air, radios: Vec<File>, control: Arc<Control>, half_duplex: bool) -> Self {
-        // Up to 60 s, with three digits; the bounds are valid ones, so this cannot fail.
+        // Up to 60 s, to three digits; these bounds are valid, so this cannot fail.
         let lateness = Histogram::new_with_bounds(1, 60_000_000_000, 3)
             .unwrap_or_else(|_| unreachable!("the bounds are constants"));
         Worker {
@@ -452,7 +454,7 @@ impl Worker {
             self.take_snapshots(now);
             self.advance(now);
             let fetched = self.fetch()?;
-            // Also while there is always another frame.
+            // Needed here too, for when there is always another frame.
             self.medium.tell(now);
             if !fetched {
                 self.wait()?;
@@ -471,7 +473,7 @@ impl Worker {
         self.report
     }
 
-    /// Lets the medium do what it does until `now`.
+    /// Handles the medium's events until `now`.
     fn advance(&mut self, now: Time) {
         while let Some(at) = self.medium.poll_timeout().filter(|&at| at <= now) {
             self.medium.handle_timeout(at);
@@ -479,7 +481,7 @@ impl Worker {
         }
     }
 
-    /// Writes what was heard by now to the radios.
+    /// Writes frames that have been heard by now to the radios.
     fn deliver(&mut self) {
         while let Some((at, to, frame)) = self.medium.poll_delivery() {
             let Some(radio) = self.radios.get_mut(to) else { continue };
@@ -493,8 +495,8 @@ impl Worker {
         }
     }
 
-    /// Takes frames from the radios of all stations that have room, [`FETCH_MAX`] of each at most.
-    /// Returns whether the medium took one.
+    /// Takes at most [`FETCH_MAX`] frames from the radio of each station that has room. Returns
+    /// whether the medium accepted any.
     fn fetch(&mut self) -> Result<bool, LabError> {
         let mut fetched = false;
         for index in 0..self.radios.len() {
@@ -508,8 +510,8 @@ impl Worker {
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                     Err(error) => return Err(error).what("read from a radio"),
                 };
-                // It may have come after the clock was read last, if the processor was taken away
-                // meanwhile, and must not be on the air before it came.
+                // If the thread lost its processor, the frame may have arrived after the clock was
+                // last read, and it must not be on the air before it arrived.
                 let now = clock::now();
                 self.advance(now);
                 let frame = &self.buffer[..len];

@@ -1,20 +1,20 @@
-//! What can go wrong in a lab.
+//! The lab's errors.
 
 use std::io;
 use std::path::PathBuf;
 
 use corridor_air::AirError;
 
-/// Why a run could not be made. Losses, connections that never come about and late frames are
-/// results, not errors.
+/// Why a run failed. Losses, connections that are never established and late frames are results,
+/// not errors.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The system does not let this process make network namespaces.
+    /// The system does not permit this process to create network namespaces.
     #[error("{what} is not permitted: {source}\n{help}")]
     NotPermitted {
         /// What was tried.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
         /// How to allow it.
         help: &'static str,
@@ -24,32 +24,32 @@ pub enum LabError {
     System {
         /// What was tried.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A request to the kernel's network configuration failed.
+    /// A netlink request to the kernel failed.
     #[error("{what}: {message}")]
     Netlink {
-        /// What was asked for.
+        /// What was requested.
         what: String,
-        /// What the kernel says.
+        /// The kernel's message.
         message: String,
     },
-    /// The medium refused its configuration.
+    /// An invalid configuration of the medium.
     #[error("medium: {0}")]
     Medium(#[from] AirError),
-    /// A pipe refused its configuration.
+    /// An invalid configuration of a pipe.
     #[error("pipe: {source}")]
     Pipe {
-        /// What it says.
+        /// What is wrong with it.
         source: corridor_air::PipeError,
     },
-    /// The program that is to run as a node could not be started.
+    /// The program that has to run as a node could not be started.
     #[error("cannot start a node: {}: {source}", path.display())]
     Spawn {
         /// The program.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A node ended while it was needed.
@@ -59,28 +59,28 @@ pub enum LabError {
         station: &'static str,
         /// How it ended.
         status: String,
-        /// The end of its standard error.
+        /// The end of its standard error output.
         stderr: String,
     },
-    /// The nodes run, but do not hear each other.
+    /// The nodes run, but do not reach each other.
     #[error("no tunnel after {seconds} s ({missing}); its ends said:\n{stderr}")]
     NoTunnel {
-        /// How long it was waited for, seconds.
+        /// How long the lab waited, seconds.
         seconds: u64,
         /// What is missing.
         missing: String,
-        /// The end of what they said.
+        /// The end of their standard error output.
         stderr: String,
     },
-    /// An external tunnel is for TCP connections only.
+    /// An external tunnel that only carries TCP connections.
     #[error("{name} is a proxy for TCP connections: it does not carry {load}")]
     Tunnel {
-        /// What it is called.
+        /// Its name.
         name: String,
-        /// What it was to carry.
+        /// The load that it cannot carry.
         load: &'static str,
     },
-    /// UDP datagrams of this size do not fit into a packet on this path.
+    /// Datagrams of this size do not fit into a packet on this path.
     #[error(
         "datagram_bytes = {given}: expected at most {max}, what the path carries in one packet"
     )]
@@ -90,25 +90,25 @@ pub enum LabError {
         /// Most bytes.
         max: usize,
     },
-    /// A plan says what the lab does not do.
+    /// A plan has a setting that the lab does not support.
     #[error("{field} = {given}: expected {expected} in the lab")]
     Plan {
         /// Where in the plan.
         field: String,
-        /// What it says.
+        /// The value given.
         given: String,
-        /// What it could say.
+        /// Supported values.
         expected: String,
     },
-    /// Radios refused their configuration.
+    /// An invalid configuration of the radios.
     #[error("radios: {0}")]
     Radio(#[from] corridor_air::radio::RadioError),
-    /// The run was asked to stop.
+    /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Says what was tried when the system refuses.
+/// Adds what was tried to an error of the system.
 pub(crate) trait Context<T> {
     fn what(self, what: impl Into<String>) -> Result<T, LabError>;
 }

@@ -1,8 +1,8 @@
-//! A tunnel that is not ours: a command of the user's, started in the namespaces of S and D.
+//! External tunnels: a command of the user's, started in the namespaces of S and D.
 //!
-//! Each side's command is the first process of a process namespace of its own. When it is killed,
-//! or its lab dies, the kernel kills all that it has started, daemons included. Each side has a
-//! `/run` of its own too: two machines would not share control sockets and locks.
+//! Each side's command is the first process of a PID namespace of its own. When it is killed, or
+//! its lab dies, the kernel kills everything that it has started, including daemons. Each side also
+//! has a `/run` of its own, as control sockets and locks are not shared between two machines.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -34,21 +34,21 @@ use crate::station::{self, NAMES, RADIO, Station};
 use crate::sys;
 use crate::template::{Place, Template};
 
-/// Time in which an external tunnel has to come up.
+/// Time limit for an external tunnel to come up.
 const UP_MAX: Duration = Duration::from_secs(30);
-/// How often waiting looks.
+/// Polling interval while waiting.
 const TICK: Duration = Duration::from_millis(20);
-/// Name of the interface that a tunnel is asked to make.
+/// Name of the interface that a tunnel has to create.
 const TUN: &str = "tun0";
-/// Where S hands its connection to a proxy.
+/// Where S connects to a proxy.
 const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7790);
-/// What runs each side. A command that puts itself into the background and ends well leaves its
-/// namespace standing; one that fails takes it down.
+/// The shell command that runs each side. If the command goes into the background and its parent
+/// exits successfully, the namespace remains; if it fails, the namespace ends.
 const INIT: &str = "sh -c \"$1\" || exit; while :; do sleep 3600; done";
-/// Where programs put control sockets, process numbers and locks.
+/// Where programs put control sockets, PID files and locks.
 const RUN: &str = "/run";
 
-/// An external tunnel: its name, and the command of both sides.
+/// An external tunnel: its name, and the command for both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tunnel {
     name: String,
@@ -80,12 +80,12 @@ impl Tunnel {
         Ok(Tunnel { name: name.trim().to_owned(), template: Template::parse(command)? })
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it carries TCP connections, and no packets.
+    /// Whether it carries only TCP connections, not packets.
     pub fn is_proxy(&self) -> bool {
         self.template.names(Place::Proxy)
     }
@@ -95,7 +95,7 @@ impl Tunnel {
         self.is_proxy().then_some(PROXY)
     }
 
-    /// The command of one side.
+    /// The command for one side.
     fn command(&self, station: &Station, scratch: &Scratch, key: &str) -> String {
         let index = station.index;
         let other = if index == SOURCE { DESTINATION } else { SOURCE };
@@ -119,21 +119,21 @@ impl Tunnel {
     }
 }
 
-/// A tunnel at work. Dropped, it is killed, with all that it has started.
+/// A running tunnel. When dropped, it is killed with everything that it has started.
 pub(crate) struct Running {
     sides: Vec<Side>,
-    /// The lab gives the tunnel's interface its address.
+    /// Whether the lab gives the tunnel's interface its address, and to which sides it has.
     addressed: Option<[bool; 2]>,
     proxy: Option<SocketAddrV4>,
     _scratch: Scratch,
 }
 
-/// One side: a thread that is its process's parent.
+/// One side: a thread that is the parent of its process.
 struct Side {
     name: &'static str,
     log: PathBuf,
     stop: Arc<AtomicBool>,
-    /// How it ended, if it did so by itself.
+    /// How it ended, if it ended by itself.
     ended: Arc<Mutex<Option<String>>>,
     thread: Option<Inside<()>>,
 }
@@ -147,7 +147,7 @@ impl Running {
             let shared = scratch.directory().to_owned();
             Side::start(station, tunnel.command(station, &scratch, &key), log, shared)
         });
-        // A command that says how the interface is to be addressed does it itself.
+        // A command that names the address sets it itself.
         let addressed = tunnel.template.names(Place::Tun)
             && !tunnel.template.names(Place::Address)
             && !tunnel.is_proxy();
@@ -159,7 +159,7 @@ impl Running {
         })
     }
 
-    /// Waits until something crosses it.
+    /// Waits until a packet crosses it.
     pub(crate) fn wait_until_up(
         &mut self,
         stations: &[Station],
@@ -190,7 +190,7 @@ impl Running {
         result
     }
 
-    /// Gives the interfaces their addresses when they are there.
+    /// Gives the interfaces their addresses once they exist.
     fn give_addresses(&mut self, stations: &[Station]) -> Result<(), LabError> {
         let Some(addressed) = &mut self.addressed else { return Ok(()) };
         for (station, done) in stations.iter().zip(addressed) {
@@ -201,7 +201,7 @@ impl Running {
         Ok(())
     }
 
-    /// Finds sides that ended although they were not told to.
+    /// Checks that no side has ended by itself.
     pub(crate) fn check_alive(&self) -> Result<(), LabError> {
         for side in &self.sides {
             let ended = side.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,12 +248,12 @@ impl Side {
 impl Drop for Side {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // What it could say is of no use any more.
+        // Its result is no longer needed.
         let _ = self.thread.take().map(Inside::join);
     }
 }
 
-/// Runs a command as the first process of a process namespace until it ends, or is to stop. Returns
+/// Runs a command as the first process of a PID namespace until it ends, or has to stop. Returns
 /// how it ended by itself. The kernel kills it when this thread dies.
 fn look_after(
     command: &str,
@@ -263,8 +263,8 @@ fn look_after(
 ) -> Result<Option<String>, LabError> {
     unshare(CloneFlags::CLONE_NEWPID).what("make a process namespace")?;
     let mut out = File::create(log).what("make a file for a tunnel's messages")?;
-    // Where that is forbidden, tunnels that need no /run of their own work all the same; it is
-    // shown with those that fail.
+    // Where this is forbidden, tunnels that need no /run of their own still work; the errors of
+    // failing tunnels show it.
     if let Err(error) = own_run(shared) {
         let _ = writeln!(out, "(the lab could not give this side a {RUN} of its own: {error})");
     }
@@ -281,7 +281,7 @@ fn look_after(
         }
         if stop.load(Ordering::Relaxed) {
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
-            // It is reaped when all of its namespace is gone.
+            // It can be reaped once its whole namespace is gone.
             while let Ok(None) = sys::try_wait(child.id()) {
                 clock::sleep_until(clock::now() + Duration::from_millis(1));
             }
@@ -291,8 +291,8 @@ fn look_after(
     }
 }
 
-/// Gives the calling thread and its children an empty `/run`, but for the links at its top, which
-/// some systems find their programs by, and the directory that both sides share.
+/// Gives the calling thread and its children an empty `/run`, except for its top-level symbolic
+/// links, by which some systems find their programs, and the directory that both sides share.
 fn own_run(shared: &Path) -> io::Result<()> {
     const NONE: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS)?;

@@ -1,5 +1,5 @@
-//! Hosts between S and D on a path of several hops: a namespace with two radios, between which the
-//! kernel forwards IP as it does anywhere.
+//! Hosts between S and D on a path of several hops: namespaces with two radios, between which the
+//! kernel forwards IP.
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,10 +18,10 @@ use crate::sys;
 
 /// Names of the radios towards S and towards D.
 const RADIOS: [&str; 2] = ["radio0", "radio1"];
-/// To whom they lead.
+/// The stations that they lead to.
 const STATIONS: [usize; 2] = [SOURCE, DESTINATION];
 
-/// A host that forwards.
+/// A forwarding host.
 pub(crate) struct Forwarder {
     /// Its namespace, which holds its interfaces.
     _namespace: Namespace,
@@ -30,8 +30,8 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// The host between hop `index` and the next one, hops counted from 0; it has ends 2 index + 1
-    /// and 2 index + 2 of the medium.
+    /// The host between hop `index` and the next one, counted from 0; it has ends 2 index + 1 and 2
+    /// index + 2 of the medium.
     pub(crate) fn new(index: usize, radio: RadioConfig) -> Result<Self, LabError> {
         let namespace = Namespace::new()?;
         let taps = namespace.run(move || {
@@ -56,7 +56,7 @@ impl Forwarder {
     }
 }
 
-/// Lets what is for a station leave by an interface, to the other end of its link.
+/// Routes packets for a station to the other end of an interface's link.
 async fn lead(
     handle: &Handle,
     interface: &str,

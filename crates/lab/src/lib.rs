@@ -1,21 +1,21 @@
-//! The emulated radio in real time: network namespaces, a TAP interface in each, and
+//! The emulated radio in real time: network namespaces, each with a TAP interface, and a
 //! [`corridor_air::Medium`] between them, so that real kernel TCP crosses it.
 //!
-//! # The way of a run
+//! # Stages of a run
 //!
-//! 1. [`prepare`] gets the rights, once for the process.
-//! 2. `station`: a namespace and a TAP for each station, set up by netlink; on a path of several
-//!    hops `forwarder`: one with two TAPs for each host between them.
+//! 1. [`prepare`] obtains the necessary rights, once for the process.
+//! 2. `station`: a namespace with a TAP for each station, set up by netlink; on a path of several
+//!    hops, `forwarder`: one with two TAPs for each host in between.
 //! 3. `emulator`: one thread carries frames between the TAPs through the medium.
 //! 4. `node`: for paths with Corridor nodes, a child process for each station; or `external`: a
 //!    command of the user's for each.
 //! 5. `load`: UDP or TCP sockets in the namespaces of S and D send, receive and measure.
-//! 6. `run`: nodes are stopped, their counters read, and all of it becomes a row.
+//! 6. `run`: stops the nodes, reads their counters, and makes a row of everything.
 //!
-//! Loads of others have `stage`: steps 2 to 4, and threads of their own in the namespaces.
+//! Other loads use `stage`: steps 2 to 4, and threads of their own in the namespaces.
 //!
-//! Nothing has a name outside of the process: namespaces are held by file descriptors only, and
-//! child processes die with their parent. However the lab ends, nothing is left behind.
+//! Nothing has a name outside of the process: only file descriptors hold the namespaces, and child
+//! processes die with their parent. However the lab ends, nothing is left behind.
 #![deny(unsafe_code)]
 
 mod cell;
@@ -53,6 +53,6 @@ pub use run::{
 };
 pub use stage::{Guest, Side, Stage, StageReport};
 
-/// What results depend on beside their plan and the kernel: it changes with the code of radios,
-/// stations and nodes.
+/// Identifies the code that results depend on, beside their plan and the kernel: changes with the
+/// code of radios, stations and nodes.
 pub const CODE_VERSION: &str = env!("CORRIDOR_CODE_VERSION");

@@ -1,11 +1,12 @@
 //! Point-to-point links in real time: the simulator's own [`Pipe`], one each way, between the
-//! kernels of two hosts, and a TCP connection of these kernels across them.
+//! kernels of two hosts, with a TCP connection of these kernels across them.
 //!
-//! 1. Two stations, S and D, whose interfaces hand one segment at a time over (no GSO).
-//! 2. A thread takes frames from either interface at once, puts them into the pipe of that way, and
-//!    writes those that have arrived to the other interface. A full pipe drops: nothing pushes
-//!    back.
-//! 3. S writes without end; D reads all. What D has read when the time is over counts.
+//! 1. Two stations, S and D, whose interfaces hand over single segments (no GSO).
+//! 2. A thread takes frames from either interface at once, puts them into the pipe of that
+//!    direction, and writes those that have arrived to the other interface. A full pipe drops;
+//!    there is no back-pressure.
+//! 3. S writes without end, D reads everything. The result is what D has read when the time is
+//!    over.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -34,57 +35,57 @@ use crate::sys::{self, TcpInfo};
 
 /// Bytes of Ethernet's header, which pipes do not carry.
 const ETHERNET_LEN: usize = 14;
-/// Frames in the ring of an interface, from which all are taken at once.
+/// Frames in an interface's ring, from which all are taken at once.
 const RING_FRAMES: usize = 4_096;
 /// Port of D.
 const PORT: u16 = 7700;
-/// Bytes that are written, and read, at once.
+/// Bytes per read and write.
 const CHUNK_BYTES: usize = 1 << 16;
-/// Most bytes that a socket of S holds, so that congestion control alone limits it.
+/// Largest send buffer of S, so large that only congestion control limits it.
 const SEND_BUFFER_BYTES_MAX: usize = 1 << 27;
-/// How often threads look whether it is over.
+/// How often threads check whether to end.
 const TICK: Duration = Duration::from_millis(20);
-/// Longest time until a connection is there, or a run is given up.
+/// Time limit until a connection is established.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
 
-/// A run of the kernel's TCP across two pipes.
+/// A run of the kernel's TCP over two pipes.
 #[derive(Clone, Debug)]
 pub struct LineRun {
     /// From S to D.
     pub forth: PipeConfig,
     /// From D to S.
     pub back: PipeConfig,
-    /// Names the random streams of what the pipes lose, with `replication`.
+    /// Seed of the pipes' losses.
     pub seed: u64,
-    /// The same.
+    /// Replication of the pipes' losses.
     pub replication: u64,
     /// Congestion control of S, by the kernel's name.
     pub congestion: String,
-    /// How long S sends, from the end of the handshake.
+    /// How long S sends after the handshake.
     pub duration: Duration,
 }
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct LineReport {
     /// Bytes that D's application has read.
     pub delivered_bytes: u64,
-    /// Segments with data that S has sent, each time counted.
+    /// Data segments that S has sent, including retransmissions.
     pub segments_sent: u64,
-    /// Of these, segments sent again.
+    /// Of these, retransmissions.
     pub retransmitted: u64,
-    /// What S knew of the round trip at the end.
+    /// Round-trip time estimated by S at the end.
     pub rtt: Duration,
-    /// What the pipes did: from S to D, from D to S.
+    /// Counters of the pipes: from S to D, from D to S.
     pub pipes: [PipeStats; 2],
-    /// Lateness of 99 % of the frames, at most.
+    /// Upper bound of the lateness of 99 % of the frames.
     pub late_p99: Duration,
 }
 
-/// Makes a run. The process must have been prepared with [`crate::prepare`].
+/// Makes a run. Call [`crate::prepare`] first.
 ///
 /// # Errors
-/// See [`LabError`]; [`LabError::Interrupted`] where no connection came about.
+/// See [`LabError`]; [`LabError::Interrupted`] if no connection was established.
 pub fn run_line(run: &LineRun) -> Result<LineReport, LabError> {
     let _raised = priority::raise_stations(Wire::Radio);
     let radio = RadioConfig {
@@ -125,7 +126,8 @@ pub fn run_line(run: &LineRun) -> Result<LineReport, LabError> {
     })
 }
 
-/// A connection and its load; what S's kernel knew at the end, and how many bytes D had read.
+/// Makes a connection and loads it; returns TCP's state at S at the end, and the bytes that D has
+/// read.
 fn transfer(run: &LineRun, stations: &[Station; 2]) -> Result<(TcpInfo, u64), LabError> {
     let [source, sink] = stations;
     let to = SocketAddr::from((address(INNER_SUBNET, DESTINATION), PORT));
@@ -139,10 +141,10 @@ fn transfer(run: &LineRun, stations: &[Station; 2]) -> Result<(TcpInfo, u64), La
         socket.set_tcp_congestion(congestion.as_bytes()).what(what)?;
         socket.set_write_timeout(Some(TICK)).what("set a time limit")?;
         socket.connect_timeout(&to.into(), CONNECT_MAX).what("connect to D")?;
-        // The connection is reset at the end: what is under way is of no use to anybody.
+        // The connection is reset at the end: data in flight no longer matters.
         socket.set_linger(Some(Duration::ZERO)).what("set SO_LINGER")?;
         let begin = clock::now();
-        // Where nobody waits for it, the receiver has failed and says why.
+        // If the receiver has failed and is gone, its own error says why.
         let _ = tell.send(begin);
         write_until(&socket.into(), begin + duration)
     })?;
@@ -156,7 +158,7 @@ fn transfer(run: &LineRun, stations: &[Station; 2]) -> Result<(TcpInfo, u64), La
     Ok((sent?, read?))
 }
 
-/// Waits for a connection.
+/// Accepts a connection.
 fn accept(listener: &TcpListener) -> Result<TcpStream, LabError> {
     listener.set_nonblocking(true).what("make a listener non-blocking")?;
     let until = clock::now() + CONNECT_MAX;
@@ -173,7 +175,7 @@ fn accept(listener: &TcpListener) -> Result<TcpStream, LabError> {
     }
 }
 
-/// Writes what it can.
+/// Writes as much as possible.
 fn write_until(mut stream: &TcpStream, end: Time) -> Result<TcpInfo, LabError> {
     let chunk = vec![0x5a; CHUNK_BYTES];
     while clock::now() < end {
@@ -186,7 +188,7 @@ fn write_until(mut stream: &TcpStream, end: Time) -> Result<TcpInfo, LabError> {
     sys::tcp_info(stream).what("ask for TCP_INFO")
 }
 
-/// Reads all that comes; how many bytes there were.
+/// Reads all that arrives; returns the number of bytes.
 fn read_until(mut stream: &TcpStream, end: Time) -> Result<u64, LabError> {
     let mut buffer = vec![0; 4 * CHUNK_BYTES];
     let mut bytes = 0;
@@ -234,7 +236,7 @@ impl Carrier {
 
     fn work(mut self) -> Result<Self, LabError> {
         let _ = set_timerslack(1);
-        // Where that is not permitted, its lateness tells.
+        // If this is not permitted, the measured lateness shows it.
         let _ = priority::EMULATOR.apply();
         let mut buffer = vec![0; ETHERNET_LEN + usize::from(u16::MAX)];
         while !self.stop.load(Ordering::Relaxed) {
@@ -248,14 +250,14 @@ impl Carrier {
         Ok(self)
     }
 
-    /// Takes all that waits at an interface.
+    /// Takes all frames that wait at an interface.
     fn take(&mut self, way: usize, buffer: &mut [u8]) -> Result<(), LabError> {
         loop {
             match self.taps[way].read(buffer) {
                 Ok(len) => {
                     let len_bytes = len.saturating_sub(ETHERNET_LEN) as u32;
                     let frame = Box::from(&buffer[..len]);
-                    // What it loses or refuses, it counts.
+                    // The pipe counts what it loses or refuses.
                     let _ = self.pipes[way].offer(clock::now(), len_bytes, frame);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -265,14 +267,14 @@ impl Carrier {
         }
     }
 
-    /// Writes what has arrived to the interface at the other end.
+    /// Writes arrived frames to the interface at the other end.
     fn deliver(&mut self) {
         for way in 0..2 {
             loop {
                 let now = clock::now();
                 let Some(due) = self.pipes[way].poll_timeout() else { break };
                 let Some(frame) = self.pipes[way].poll_delivery(now) else { break };
-                // It refuses only without memory, which is a loss as any.
+                // A write fails only without memory, which is a loss like any other.
                 let _ = self.taps[1 - way].write(&frame);
                 let late = clock::now().since(due).as_nanos();
                 self.lateness.saturating_record(u64::try_from(late).unwrap_or(u64::MAX));
@@ -280,7 +282,7 @@ impl Carrier {
         }
     }
 
-    /// Sleeps until something arrives, at an interface or at the end of a pipe.
+    /// Sleeps until a frame arrives at an interface or at the end of a pipe.
     fn wait(&self) -> Result<(), LabError> {
         let next = self.pipes.iter().filter_map(Pipe::poll_timeout).min();
         let sleep = next.map_or(TICK, |at| at.since(clock::now()).min(TICK));

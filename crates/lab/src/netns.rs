@@ -1,4 +1,4 @@
-//! Network namespaces without a name: a file descriptor is all that holds them.
+//! Network namespaces without a name, held only by file descriptors.
 
 use std::fs::File;
 use std::io;
@@ -11,15 +11,16 @@ use nix::unistd::{Pid, gettid};
 
 use crate::error::{Context, LabError};
 
-/// A network namespace; it is gone when the last copy, the last process and the last socket in it
-/// are.
+/// A network namespace; it ends with the last copy of this, the last process and the last socket in
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct Namespace(Arc<File>);
 
 impl Namespace {
-    /// A new, empty one.
+    /// A new, empty namespace.
     pub(crate) fn new() -> Result<Self, LabError> {
-        // The thread that makes it lives in it, so it is one of its own, and ends at once.
+        // The thread that creates the namespace is in it, so it is a separate one, and ends at
+        // once.
         let made = thread::spawn(|| -> io::Result<File> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             File::open("/proc/thread-self/ns/net")
@@ -28,17 +29,17 @@ impl Namespace {
         Ok(Namespace(Arc::new(file.what("make a network namespace")?)))
     }
 
-    /// A descriptor of its own, for a child process.
+    /// A duplicate descriptor, for a child process.
     pub(crate) fn descriptor(&self) -> Result<OwnedFd, LabError> {
         self.0.as_fd().try_clone_to_owned().what("keep a network namespace")
     }
 
-    /// A path that leads to it as long as this process lives, for programs that take one.
+    /// A path to it for programs that need one, valid as long as this process lives.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// Runs something in a thread inside of it. Sockets made there stay there.
+    /// Runs a closure in a thread inside it. Sockets created there remain in it.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         name: &str,
@@ -47,7 +48,7 @@ impl Namespace {
         let file = Arc::clone(&self.0);
         let (tell, told) = mpsc::sync_channel(1);
         let inside = move || {
-            // Nobody waits for it when the thread could not be started.
+            // The receiver is gone if the thread could not be started.
             let _ = tell.send(gettid());
             setns(file.as_fd(), CloneFlags::CLONE_NEWNET).what("enter a network namespace")?;
             work()
@@ -58,7 +59,7 @@ impl Namespace {
         Ok(Inside { handle, id })
     }
 
-    /// The same, and waits for it.
+    /// Like [`spawn`](Self::spawn), and waits for the result.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LabError> + Send + 'static,
@@ -67,14 +68,14 @@ impl Namespace {
     }
 }
 
-/// A thread inside of a namespace.
+/// A thread inside a namespace.
 pub(crate) struct Inside<T> {
     handle: JoinHandle<Result<T, LabError>>,
     id: Pid,
 }
 
 impl<T> Inside<T> {
-    /// The kernel's number of it.
+    /// The kernel's thread ID.
     pub(crate) fn id(&self) -> Pid {
         self.id
     }

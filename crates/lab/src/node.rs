@@ -26,7 +26,7 @@ use crate::station::{self, RADIO, Station};
 use crate::sys;
 use crate::waiting::Watched;
 
-/// First bytes of the addresses inside of the tunnel (for the kernel path: of the radios).
+/// First bytes of the addresses inside the tunnel (for the kernel path: of the radios).
 pub(crate) const INNER_SUBNET: [u8; 3] = [10, 77, 0];
 /// First bytes of the radios' own addresses, for nodes that send UDP.
 pub(crate) const OUTER_SUBNET: [u8; 3] = [10, 66, 0];
@@ -35,18 +35,18 @@ const NODE_PORT: u16 = 4242;
 /// IPv6 is not carried below this MTU (RFC 8200, Section 5), with room for the tunnel's headers.
 const SYMBOL_SIZE_MIN_IPV6: u16 = 1_320;
 
-/// Time in which the nodes have to find each other without losses.
+/// Time limit for the nodes to establish sessions without losses.
 const TUNNEL_UP_MAX: Duration = Duration::from_secs(15);
-/// The same at any losses.
+/// The same for any losses.
 const TUNNEL_UP_MAX_LOSSY: Duration = Duration::from_secs(90);
-/// Time a node has to stop, before it is killed.
+/// Time for a node to stop before it is killed.
 const STOP_MAX: Duration = Duration::from_secs(3);
-/// How often waiting looks.
+/// Polling interval while waiting.
 const TICK: Duration = Duration::from_millis(20);
-/// How often a node is asked for its counters, while it is waited for.
+/// How often to ask a node for its counters while waiting for it.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A node's file, as the lab writes it.
+/// A node's configuration file, as the lab writes it.
 #[derive(Serialize)]
 struct NodeFile<'a> {
     station: StationTable,
@@ -67,7 +67,7 @@ struct NodeFile<'a> {
     synthetic_loss: Option<SyntheticLossTable>,
 }
 
-/// Losses at reception, for wires that lose nothing themselves.
+/// Synthetic losses at the receiver, for wires that lose nothing themselves.
 #[derive(Serialize)]
 struct SyntheticLossTable {
     seed: u64,
@@ -121,7 +121,7 @@ struct PeerTable {
     mac: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoint: Option<String>,
-    /// Of a relay's neighbour: what it leads to.
+    /// For a relay's neighbour: the addresses that it leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     allowed: Option<Vec<String>>,
 }
@@ -136,10 +136,10 @@ struct LimitsTable {
     ingress_packets: usize,
 }
 
-/// What station `index` loses of what the other one sends.
+/// The share of the other station's frames that station `index` has to lose.
 fn synthetic_loss(run: &Run, seed: u64, index: usize) -> SyntheticLossTable {
     let other = if index == SOURCE { DESTINATION } else { SOURCE };
-    // TOML has integers up to 2^63.
+    // TOML integers end at 2^63 - 1.
     let seed = seed.wrapping_add(run.replication) & i64::MAX as u64;
     let link = SyntheticLinkTable { from: other + 1, ratio: run.erasures.e3 };
     SyntheticLossTable { seed, link: vec![link] }
@@ -166,7 +166,7 @@ fn behind(run: &Run, index: usize, neighbour: usize) -> Vec<String> {
     there.iter().flat_map(both).collect()
 }
 
-/// The text of the file of station `index`.
+/// The configuration file of station `index`.
 fn node_file(
     run: &Run,
     (ingress_packets, seed): (usize, u64),
@@ -193,7 +193,7 @@ fn node_file(
         _ => other != index,
     };
     let mut addresses = vec![format!("{}/24", station::address(INNER_SUBNET, index))];
-    // 0 stands for what fills the frames.
+    // 0 stands for the size that fills the frames.
     let symbol_size = run.coding_params().symbol_size;
     if !run.path.is_coded() || symbol_size == 0 || symbol_size >= SYMBOL_SIZE_MIN_IPV6 {
         addresses.push(format!("fd77::{}/64", index + 1));
@@ -223,22 +223,23 @@ fn node_file(
     toml::to_string(&file).map_err(std::io::Error::other).what("write a node's configuration")
 }
 
-/// A relay of a network, and what it knows of its neighbours.
+/// A relay of a network, and its neighbours.
 pub(crate) struct RelayNode<'a> {
-    /// Its station, by whose number its addresses are.
+    /// Its station, whose number determines its addresses.
     pub(crate) station: &'a Station,
-    /// What it is called.
+    /// Its name.
     pub(crate) name: &'static str,
     /// What it combines.
     pub(crate) table: &'a RelayTable,
-    /// Its neighbours, and the stations that each leads to.
+    /// Its neighbours, each with the stations that it leads to.
     pub(crate) neighbours: Vec<(usize, Vec<usize>)>,
     /// Longest packet of the tunnel, bytes.
     pub(crate) mtu: usize,
 }
 
 impl RelayNode<'_> {
-    /// The text of its file; `outcomes` is where it reads what became of its frames.
+    /// Its configuration file; `outcomes` is the file from which it reads the outcomes of its
+    /// frames.
     fn file(&self, psk: &str, outcomes: &Path) -> Result<String, LabError> {
         let of = |station: &usize| format!("{}/32", station::address(INNER_SUBNET, *station));
         let peer = |(other, leads_to): &(usize, Vec<usize>)| PeerTable {
@@ -273,12 +274,12 @@ impl RelayNode<'_> {
     }
 }
 
-/// The nodes of a run. Dropped, they are killed.
+/// The nodes of a run. When dropped, they are killed.
 pub(crate) struct Nodes {
     children: Vec<Child>,
-    /// Time in which they have to find each other.
+    /// Time limit for them to establish sessions.
     patience: Duration,
-    /// They are relays.
+    /// Whether they are relays.
     relays: bool,
     scratch: Scratch,
 }
@@ -291,17 +292,17 @@ struct Child {
     ended: Option<sys::Exit>,
 }
 
-/// What a node leaves.
+/// What a node leaves when it ends.
 pub(crate) struct NodeReport {
     pub(crate) name: &'static str,
     /// Its counters; `None` if it left none.
     pub(crate) counts: Option<CodingCounts>,
-    /// All of them, as it wrote them.
+    /// All counters, as it wrote them.
     pub(crate) stats: Option<serde_json::Value>,
-    /// What it counted as a relay; `None` if it is none.
+    /// Its counters as a relay; `None` if it is not one.
     pub(crate) relay: Option<RelayCounters>,
     pub(crate) cpu: Duration,
-    /// How it ended, and the last that it said.
+    /// How it ended, and its last messages.
     pub(crate) ending: String,
 }
 
@@ -311,32 +312,33 @@ struct StatsFile<T> {
     stats: T,
 }
 
-/// The part of a node's counters that says whether it has met the others.
+/// The part of a node's counters that says whether it has sessions with the others.
 #[derive(Deserialize)]
 struct Sessions {
     sessions_accepted: u64,
 }
 
-/// A part of a node's counters; `None` while there is no complete file.
+/// Reads a part of a node's counters; `None` while there is no complete file.
 fn read_stats<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     let text = fs::read_to_string(path).ok()?;
     serde_json::from_str::<StatsFile<T>>(&text).ok().map(|file| file.stats)
 }
 
-/// The part of that file that a relay writes besides.
+/// The part of that file that only a relay writes.
 #[derive(Deserialize)]
 struct RelayFile {
     relay: RelayCounters,
 }
 
-/// What a relay counted; `None` if there is no complete file of one.
+/// Reads a relay's counters; `None` if there is no complete file of one.
 fn read_relay(path: &Path) -> Option<RelayCounters> {
     let text = fs::read_to_string(path).ok()?;
     serde_json::from_str::<RelayFile>(&text).ok().map(|file| file.relay)
 }
 
 impl Nodes {
-    /// Starts a node in every station. The calling thread must outlive them: they die with it.
+    /// Starts a node in every station. The calling thread must outlive the nodes, since they die
+    /// with it.
     pub(crate) fn start(
         binary: &Path,
         run: &Run,
@@ -344,8 +346,8 @@ impl Nodes {
         stations: &[Station],
     ) -> Result<Self, LabError> {
         let psk = random_key()?;
-        // Handshakes get lost like all else; every one that comes through took 1 / (1 - e3), by the
-        // worse direction.
+        // Handshakes are lost like other frames; on average one in 1 / (1 - e3) attempts succeeds,
+        // with the worse direction's e3.
         let lost_ratio = run.e3_back.map_or(run.erasures.e3, |back| back.max(run.erasures.e3));
         let heard_ratio = (1.0 - lost_ratio).max(1e-3);
         let patience = TUNNEL_UP_MAX.div_f64(heard_ratio).min(TUNNEL_UP_MAX_LOSSY);
@@ -362,8 +364,8 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Starts a relay in every station of a network, in their order. Each reads what became of its
-    /// frames from the file of its station, of `outcomes`.
+    /// Starts a relay in every station of a network, in their order. Each reads the outcomes of its
+    /// frames from its station's file in `outcomes`.
     pub(crate) fn start_relays(
         binary: &Path,
         (scratch, outcomes): (Scratch, &[PathBuf]),
@@ -421,9 +423,9 @@ impl Nodes {
         let mut command = Command::new(binary);
         command.arg("up").arg(&config).arg("--stats-file").arg(&stats);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // Control sockets of runs side by side would have the same names.
+        // Otherwise control sockets of concurrent runs would have the same names.
         command.env("RUNTIME_DIRECTORY", config.parent().unwrap_or(Path::new("/")));
-        // A Ctrl-C of the terminal is for the lab, which stops its nodes itself.
+        // A Ctrl-C in the terminal is for the lab, which stops its nodes itself.
         command.process_group(0);
         sys::confine(&mut command, station.namespace.descriptor()?);
         let spawned = command.spawn();
@@ -432,7 +434,7 @@ impl Nodes {
         Ok(Child { name, pid: child.id(), stderr, stats, ended: None })
     }
 
-    /// Waits until packets cross the tunnel and a helper knows both ends.
+    /// Waits until packets cross the tunnel and a helper has sessions with both ends.
     pub(crate) fn wait_until_up(
         &mut self,
         stations: &[Station],
@@ -442,7 +444,7 @@ impl Nodes {
         let (from, to) = (&stations[SOURCE].namespace, &stations[DESTINATION].namespace);
         let echo = Echo::datagrams(from, to, station::address(INNER_SUBNET, DESTINATION))?;
         let mut asked = clock::now();
-        // What has crossed relays, all of them know.
+        // A packet that has crossed the relays shows that all of them have sessions.
         let mut knows_all = vec![self.relays; self.children.len()];
         let result = loop {
             if stop.load(Ordering::Relaxed) {
@@ -451,7 +453,7 @@ impl Nodes {
             if let Err(error) = self.check_alive() {
                 break Err(error);
             }
-            // S and D are up when a packet went both ways; a helper has to tell.
+            // S and D are up once a packet has crossed both ways; a helper has to report.
             let crossed = echo.has_crossed();
             if crossed && knows_all[DESTINATION + 1..].iter().all(|&knows| knows) {
                 break Ok(());
@@ -486,7 +488,7 @@ impl Nodes {
         }
     }
 
-    /// Finds nodes that ended although they were not told to.
+    /// Checks that no node has ended by itself.
     pub(crate) fn check_alive(&mut self) -> Result<(), LabError> {
         for child in &mut self.children {
             if child.ended.is_none() {
@@ -503,7 +505,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Their threads.
+    /// The nodes' threads.
     pub(crate) fn watched(&self) -> Watched {
         let mut watched = Watched::default();
         for child in &self.children {
@@ -545,7 +547,7 @@ impl Drop for Nodes {
     fn drop(&mut self) {
         for child in self.children.iter_mut().filter(|child| child.ended.is_none()) {
             let _ = kill(Pid::from_raw(child.pid as i32), Signal::SIGKILL);
-            // A killed process ends soon; it is reaped so that no zombie stays.
+            // A killed process ends soon; reaping it leaves no zombie.
             while let Ok(None) = sys::try_wait(child.pid) {
                 clock::sleep_until(clock::now() + Duration::from_millis(1));
             }
@@ -577,7 +579,7 @@ impl Child {
     }
 }
 
-/// Whether a process blocks or handles a signal. One that is still starting would die of it.
+/// Whether a process blocks or handles a signal. One that is still starting would be killed by it.
 fn minds(pid: u32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| {
@@ -587,7 +589,7 @@ fn minds(pid: u32, signal: Signal) -> bool {
     })
 }
 
-/// 32 random bytes in hexadecimal digits.
+/// 32 random bytes as hexadecimal digits.
 pub(crate) fn random_key() -> Result<String, LabError> {
     let mut key = [0; 32];
     let random = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut key));
@@ -595,7 +597,7 @@ pub(crate) fn random_key() -> Result<String, LabError> {
     Ok(key.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A file that only its owner can read: it holds a key.
+/// Writes a file that only its owner can read, since it contains a key.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())

@@ -1,10 +1,11 @@
-//! What became of stations' frames on the medium, in files that their nodes read: what a driver of
-//! a real radio tells of each neighbour (`tx packets`, `tx retries`, `tx failed` of `iw station
+//! Outcomes of stations' frames on the medium, in files that their nodes read: what a real radio's
+//! driver reports for each neighbour (`tx packets`, `tx retries`, `tx failed` of `iw station
 //! dump`).
 //!
-//! Each file is rewritten in place, a line for each neighbour, at most every [`WRITE_INTERVAL`].
-//! All its counters are of one width, so that its length never changes; its first and last line
-//! have the number of the writing, and a reader that finds two of them reads again.
+//! Each file is rewritten in place, with a line for each neighbour, at most every
+//! [`WRITE_INTERVAL`]. All counters have a fixed width, so the file's length never changes. Its
+//! first and last lines hold the number of the update, and a reader that finds two different ones
+//! reads again.
 
 use core::fmt::Write as _;
 use core::time::Duration;
@@ -17,32 +18,33 @@ use corridor_base::Time;
 
 use crate::station::mac;
 
-/// How often a file is written at most: several times in the second in which retries are counted.
+/// Shortest interval between updates of a file: several within the second over which retries are
+/// counted.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What became of a station's frames to one neighbour.
+/// Outcomes of a station's frames to one neighbour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ToNeighbour {
-    /// Frames that the MAC is through with, given up or not.
+    /// Frames that the MAC has finished with, given up or not.
     frames: u64,
-    /// Transmissions of these beyond the first.
+    /// Retries of these.
     retries: u64,
     /// Of the frames, those given up.
     failed: u64,
 }
 
-/// A station's file, and what is in it.
+/// A station's file, and its contents.
 struct Book {
     file: File,
     /// By the neighbour's number.
     counters: Vec<ToNeighbour>,
     writings: u64,
     written_at: Time,
-    /// There is something new.
+    /// Whether counters have changed since the last update.
     is_stale: bool,
 }
 
-/// The files of all stations; none where nobody reads them.
+/// The files of all stations; empty if none is read.
 #[derive(Default)]
 pub(crate) struct Outcomes(Vec<Book>);
 
@@ -62,7 +64,7 @@ impl Outcomes {
         outcomes
     }
 
-    /// A station's MAC is through with a frame. Frames to all are not acknowledged, and not
+    /// A station's MAC has finished with a frame. Broadcasts have no acknowledgment and are not
     /// counted.
     pub(crate) fn count(
         &mut self,
@@ -81,7 +83,7 @@ impl Outcomes {
         }
     }
 
-    /// Writes what is new, where that is due.
+    /// Writes changed counters, where an update is due.
     pub(crate) fn write(&mut self, now: Time) {
         for book in &mut self.0 {
             if book.is_stale && now.since(book.written_at) >= WRITE_INTERVAL {
@@ -95,7 +97,7 @@ impl Book {
     fn write(&mut self, now: Time) {
         self.writings += 1;
         (self.written_at, self.is_stale) = (now, false);
-        // What cannot be written to memory is not written: the reader sees that nothing changes.
+        // If the write fails, the reader sees that nothing changes.
         let _ = self.file.write_all_at(self.text().as_bytes(), 0);
     }
 
@@ -104,7 +106,7 @@ impl Book {
         for (station, counters) in self.counters.iter().enumerate() {
             let ToNeighbour { frames, retries, failed } = counters;
             let address = mac(station).map(|byte| format!("{byte:02x}")).join(":");
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{address} {frames:020} {retries:020} {failed:020}");
         }
         let _ = writeln!(text, "{:020}", self.writings);

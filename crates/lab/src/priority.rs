@@ -1,16 +1,15 @@
-//! Who goes first on a busy machine: the medium, then what sends and receives over it, then all
-//! other work.
+//! Scheduling priorities on a busy machine: the medium first, then what sends and receives over it,
+//! then all other work.
 //!
-//! The emulator has a real-time priority of its own, and above that of the nodes and of the load:
-//! an emulator in time does not help where a node waits for a processor with a frame in its hands.
-//! Nodes and load inherit theirs from the thread that makes a run. They share it in turns
-//! (SCHED_RR), so that one that never waits does not keep the others out. Memory is locked: a page
-//! that has to be fetched, or a mapping that another thread changes, would stop the emulator
-//! whatever its priority.
+//! The emulator has a real-time priority of its own, above that of the nodes and the load: it alone
+//! would not help where a node waits for a processor while it holds a frame. Nodes and load inherit
+//! their priority from the thread that makes a run. They share it in turns (SCHED_RR), so that one
+//! that never waits does not starve the others. Memory is locked: a page fault, or another thread's
+//! change of a mapping, would stop the emulator whatever its priority.
 //!
-//! Runs whose measure is what processors can do have none of this: with it they would take all of
-//! them, and the kernel would stop them for 5 % of every second (sched(7), "Limiting the CPU usage
-//! of real-time processes").
+//! Runs that measure what the processors can do have no such priority: they would take all
+//! processors, and the kernel would stop them for 5 % of every second (sched(7), "Limiting the CPU
+//! usage of real-time processes").
 
 use std::fs;
 use std::io;
@@ -23,26 +22,26 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use crate::rights;
 use crate::sys::{self, Schedule};
 
-/// The medium: below the kernel's own threads, which begin at 50.
+/// The medium's: below the kernel's own threads, which begin at 50.
 pub(crate) const EMULATOR: Schedule = Schedule::fifo(PRIORITY_MAX);
-/// Nodes, external tunnels, load.
+/// That of nodes, external tunnels and load.
 const STATIONS: Schedule = Schedule::round_robin(PRIORITY_MAX - 1);
 const PRIORITY_MAX: i32 = 20;
 
-/// The schedule that the calling thread had; it has it again when this is dropped.
+/// The calling thread's previous schedule, which is restored when this is dropped.
 pub(crate) struct Raised(Option<Schedule>);
 
 impl Drop for Raised {
     fn drop(&mut self) {
         if let Some(before) = self.0 {
-            // Going back down is always permitted.
+            // Lowering the priority is always permitted.
             let _ = before.apply();
         }
     }
 }
 
-/// Gives the calling thread, and what it starts from here on, the priority that stations have on
-/// this wire. Without the right to, nothing changes; [`missing_rights`] says so.
+/// Gives the calling thread, and what it starts from now on, the stations' priority on this wire.
+/// Without the right to do so nothing changes; [`missing_rights`] reports it.
 pub(crate) fn raise_stations(wire: Wire) -> Raised {
     if wire == Wire::Veth {
         return Raised(None);
@@ -54,7 +53,7 @@ pub(crate) fn raise_stations(wire: Wire) -> Raised {
 pub(crate) fn lock_memory() -> &'static Result<(), String> {
     static LOCKED: OnceLock<Result<(), String>> = OnceLock::new();
     LOCKED.get_or_init(|| {
-        // With a limit, a later allocation would fail instead of this.
+        // With a limit, later allocations would fail instead of this call.
         if !may_lock_all() {
             return Err("there is a limit to what this process may lock".to_owned());
         }
@@ -68,8 +67,8 @@ fn may_lock_all() -> bool {
     is_unlimited || rights::has_capability_of_machine(rights::CAP_IPC_LOCK)
 }
 
-/// What this process lacks to keep the lab in time on a machine that does other work, for people:
-/// why, what follows, and what to change. Empty where nothing is missing.
+/// Rights that this process lacks to keep the lab on time on a machine with other work, as text for
+/// the user: why, the consequence, and what to change. Empty if none is missing.
 pub fn missing_rights() -> Vec<String> {
     let realtime = may_be_realtime().map_err(|error| lacks_realtime(&error));
     let memory = lock_memory().as_ref().map_err(|why| lacks_memory(why));
@@ -105,8 +104,8 @@ fn lacks_memory(why: &str) -> String {
     )
 }
 
-/// Whether the processor controller of control groups, version 1, has put this process into a
-/// group other than the root's.
+/// Whether the CPU controller of control groups version 1 has put this process into a group other
+/// than the root.
 fn has_group_of_processor(groups: &str) -> bool {
     groups.lines().any(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -125,7 +124,7 @@ mod tests {
         let raised = raise_stations(Wire::Radio);
         let expected = if may_be_realtime().is_ok() { STATIONS } else { own };
         assert_eq!(Schedule::current().unwrap(), expected);
-        // What is started inherits it.
+        // Threads inherit it.
         assert_eq!(thread::spawn(|| Schedule::current().unwrap()).join().unwrap(), expected);
         drop(raised);
         assert_eq!(Schedule::current().unwrap(), own);

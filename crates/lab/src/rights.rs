@@ -1,4 +1,4 @@
-//! The right to make network namespaces: root's, or that of a user namespace.
+//! The right to create network namespaces: root's, or that of a user namespace.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use crate::netns::Namespace;
 use crate::priority;
 use crate::sys;
 
-/// Bits of the capabilities that are needed, as in `linux/capability.h`.
+/// Numbers of the capabilities needed, as in `linux/capability.h`.
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_NET_RAW: u32 = 13;
 const CAP_SYS_ADMIN: u32 = 21;
@@ -26,10 +26,10 @@ const HELP_TAP: &str = "TAP interfaces need the tun module (modprobe tun), and a
     that this user may read and write (chmod 666 /dev/net/tun; in a container: --device \
     /dev/net/tun). The simulator needs no rights.";
 
-/// Makes sure that this process may make network namespaces and TAP interfaces, and locks its
-/// memory where it may.
+/// Makes sure that this process may create network namespaces and TAP interfaces, and locks its
+/// memory if it may.
 ///
-/// A process without the capabilities moves into a user namespace where it has them; that must
+/// A process without the capabilities moves into a user namespace where it has them. That must
 /// happen before it starts its first thread, so a program calls this first.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ pub fn prepare() -> Result<(), LabError> {
             .map_err(|source| LabError::System { what: "make a TAP interface".into(), source })
     });
     probe.map_err(|error| not_permitted(error, HELP_TAP))?;
-    // What is refused here spoils nothing by itself; `missing_rights` tells of it.
+    // A failure is harmless by itself; `missing_rights` reports it.
     let _ = priority::lock_memory();
     Ok(())
 }
@@ -66,25 +66,25 @@ fn not_permitted(error: LabError, help: &'static str) -> LabError {
 
 fn is_capable() -> bool {
     let needed = 1u64 << CAP_NET_ADMIN | 1 << CAP_NET_RAW | 1 << CAP_SYS_ADMIN;
-    // Without /proc there is nothing to go by; trying tells.
+    // Without /proc this is unknown; trying will tell.
     effective().is_none_or(|mask| mask & needed == needed)
 }
 
-/// The capabilities in effect, a bit for each; `None` without `/proc`.
+/// Bitmap of the effective capabilities; `None` without `/proc`.
 fn effective() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// Whether a capability is in effect, and one of the machine's: that of a user namespace of its own
+/// Whether a capability is effective for the whole machine: that of a user namespace of its own
 /// does not reach beyond the namespace.
 pub(crate) fn has_capability_of_machine(capability: u32) -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     effective().is_some_and(|mask| mask >> capability & 1 == 1) && is_whole(&map)
 }
 
-/// Whether a map of users is that of the first namespace: all to themselves.
+/// Whether a user ID map is the initial namespace's: the identity.
 fn is_whole(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -98,7 +98,7 @@ fn enter_user_namespace() -> Result<(), LabError> {
     let (uid, gid) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)
         .map_err(|errno| refused(errno.into()))?;
-    // A user may map itself only, and its group only after giving up setgroups.
+    // An ordinary user may only map itself, and its group only after giving up setgroups.
     fs::write("/proc/self/setgroups", "deny").map_err(refused)?;
     fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(refused)?;
     fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(refused)

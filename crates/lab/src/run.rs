@@ -1,4 +1,4 @@
-//! One run of a scenario, from its stations to its row.
+//! A run of a scenario, from its stations to its row.
 
 use core::sync::atomic::AtomicBool;
 use core::time::Duration;
@@ -20,34 +20,33 @@ use crate::priority;
 use crate::station::{self, NAMES, QueueSplit, RADIO, RadioConfig, Station};
 use crate::waiting::Watched;
 
-/// A run whose emulator is later than this at the 99th percentile is not valid.
+/// A run is invalid if the 99th percentile of the emulator's lateness is above this.
 pub const LATENESS_MAX: Duration = Duration::from_millis(1);
-/// Nodes and load that waited for processors for a larger share of the measured interval than this
-/// make a run not valid: about as long as they ran (docs/decisions/0013-lab-gates.md).
+/// A run is invalid if nodes and load waited for processors for a larger share of the measured
+/// interval than this: about as long as they ran (docs/decisions/0013-lab-gates.md).
 pub const WAIT_RATIO_MAX: f64 = 0.1;
-/// From this share on, what a hypervisor takes of the processors explains why a run was late.
+/// From this share on, the processor time taken by a hypervisor explains why a run was late.
 const STOLEN_RATIO_TOLD: f64 = 0.005;
-/// What the emulator's thread is called where processor time is counted.
+/// Name of the emulator's thread in the accounts of processor time.
 pub(crate) const AIR: &str = "air";
 /// Environment variable that names another program to run as a node.
 const BINARY_VARIABLE: &str = "CORRIDOR_BIN";
 
-/// How much the machine spoilt a run: how late the medium was, or how long a station waited for a
-/// processor, over what is allowed. More than 1 is not valid.
+/// How much the machine disturbed a run: the medium's lateness, or a station's wait for a
+/// processor, relative to what is allowed. A run above 1 is invalid.
 pub fn spoilage(row: &Row) -> f64 {
-    // Without a medium processors are the measure, and waiting for them is part of it.
+    // Without a medium, processors are what is measured, and waiting for them is part of it.
     let Some(late_s) = row.lateness_p99_s else { return 0.0 };
     let wait_s = row.wait_s.values().copied().fold(0.0, f64::max);
     (late_s / LATENESS_MAX.as_secs_f64()).max(wait_s / (WAIT_RATIO_MAX * row.duration_s))
 }
 
-/// Whether a run did not get its processors in time, so that it may come right when it is made
-/// again.
+/// Whether a run did not get its processors in time, so that repeating it may help.
 pub fn is_spoilt(row: &Row) -> bool {
     spoilage(row) > 1.0
 }
 
-/// How runs are made.
+/// Options of runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `corridor` program, started as `corridor up` in every station.
@@ -60,10 +59,10 @@ impl Options {
         std::env::var_os(BINARY_VARIABLE).map(PathBuf::from)
     }
 
-    /// This very program, or the one named by the environment variable `CORRIDOR_BIN`.
+    /// This program itself, or the one named by the environment variable `CORRIDOR_BIN`.
     ///
     /// # Errors
-    /// [`LabError::System`] if the system does not tell which program this is.
+    /// [`LabError::System`] if the system does not say which program this is.
     pub fn from_environment() -> Result<Self, LabError> {
         let binary = match Options::other_binary() {
             Some(path) => path,
@@ -73,18 +72,18 @@ impl Options {
     }
 }
 
-/// About how long a run takes, for people who wait.
+/// Estimate of how long a run takes, for display.
 pub fn time_needed(run: &Run) -> Duration {
     let nodes = if run.path == Path::Kernel { 0.1 } else { 0.6 };
     let drain = if run.transport == Transport::Udp { load::DRAIN_MAX } else { Duration::ZERO };
     run.lab.warm_up + drain + Duration::from_secs_f64(run.duration_s + nodes)
 }
 
-/// Makes one run. The process must have been prepared with [`crate::prepare`], and the calling
-/// thread must stay: the nodes die with it. Ends early when `stop` is set.
+/// Makes one run. Call [`crate::prepare`] first. The calling thread must stay alive, since the
+/// nodes die with it. Ends early when `stop` is set.
 ///
 /// # Errors
-/// See [`LabError`]. Losses, connections that never come about and late frames are no errors.
+/// See [`LabError`]. Losses, connections that are never established and late frames are not errors.
 pub fn run(
     scenario: &Scenario,
     run: &Run,
@@ -94,11 +93,11 @@ pub fn run(
     carry(scenario, run, Way::Own(options), stop)
 }
 
-/// Makes one run through an external tunnel, with the load and the radio of a run whose path is the
-/// kernel's.
+/// Makes one run through an external tunnel, with the load and the radio of a run over the kernel
+/// path.
 ///
 /// # Errors
-/// See [`run`]; and [`LabError::Tunnel`] for a load that the tunnel does not carry.
+/// See [`run`]; also [`LabError::Tunnel`] for a load that the tunnel does not carry.
 pub fn run_tunnel(
     scenario: &Scenario,
     run: &Run,
@@ -122,7 +121,7 @@ pub fn run_tunnel(
     Ok(row)
 }
 
-/// How packets cross.
+/// How packets cross the medium.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     /// As the run says.
@@ -148,7 +147,7 @@ fn carry(scenario: &Scenario, run: &Run, way: Way<'_>, stop: &AtomicBool) -> Res
     };
     let stations = make_stations(run, radio)?;
     if matches!(way, Way::Own(_)) && run.path == Path::Kernel && scenario.pipes().is_some() {
-        // As the simulator's TCP sends on lines: two segments at once would be another pace.
+        // As the simulator's TCP sends on lines: two segments at once would change the pacing.
         let bare = |station: &Station| station.namespace.run(|| station::without_gso(RADIO));
         stations.iter().try_for_each(bare)?;
     }
@@ -233,7 +232,7 @@ pub(crate) fn make_stations(run: &Run, radio: RadioConfig) -> Result<Vec<Station
     Ok(stations)
 }
 
-/// The lab's ends of all radios, in the order of the medium: on several hops from S to D.
+/// The lab's ends of all radios, in the order of the medium: on several hops, from S to D.
 pub(crate) fn radios(
     stations: &[Station],
     forwarders: &[Forwarder],
@@ -245,7 +244,7 @@ pub(crate) fn radios(
     taps.into_iter().map(File::try_clone).collect::<Result<_, _>>().what("keep radios")
 }
 
-/// The radio between stations that have one.
+/// Starts the emulator between stations that have a radio.
 pub(crate) fn start_emulator(
     scenario: &Scenario,
     run: &Run,
@@ -273,7 +272,7 @@ fn describe_load(row: &mut Row, outcome: &Outcome) {
     }
 }
 
-/// Who had, and who waited for, processors.
+/// Which threads had processors, and which waited for them.
 fn describe_processors(row: &mut Row, run: &Run, outcome: &Outcome) {
     let seconds = |time: Duration| time.as_secs_f64();
     let ran: f64 = outcome.spent.values().map(|spent| seconds(spent.ran)).sum();
@@ -282,7 +281,7 @@ fn describe_processors(row: &mut Row, run: &Run, outcome: &Outcome) {
     row.wait_s =
         stations.map(|(name, spent)| ((*name).to_owned(), seconds(spent.waited))).collect();
     row.stolen_ratio = outcome.stolen_ratio;
-    // Where processors are the measure, those who wait for each other are part of it.
+    // Where processors are what is measured, threads that wait for each other are part of it.
     let most = row.wait_s.iter().max_by(|a, b| a.1.total_cmp(b.1));
     if let Some((name, wait_s)) = most
         && run.lab.wire == Wire::Radio
@@ -366,7 +365,7 @@ mod tests {
         let run = expand(&scenario).unwrap().remove(0);
         let mut row = Row::new(&scenario, &run, Engine::Lab);
         row.wait_s.insert("S".to_owned(), 2.0);
-        // There was no medium: waiting is part of what is measured.
+        // Without a medium, waiting is part of what is measured.
         assert_eq!(spoilage(&row), 0.0);
         row.lateness_p99_s = Some(0.000_5);
         assert!((spoilage(&row) - 2.5).abs() < 1e-9 && is_spoilt(&row));

@@ -1,9 +1,9 @@
-//! What a child process said: the end of a file of its messages, for an error to show.
+//! The last messages of a child process, from a file, for an error message.
 
 use std::fs;
 use std::path::Path;
 
-/// Bytes of it that are shown.
+/// Bytes to show.
 const TAIL_BYTES: usize = 2_000;
 
 /// The end of a file, as text without colours.
@@ -14,7 +14,8 @@ pub(crate) fn tail(path: &Path) -> String {
     if text.trim().is_empty() { "(nothing)".to_owned() } else { text.trim_end().to_owned() }
 }
 
-/// A text without what sets a terminal's colours: an escape and a bracket, up to a letter.
+/// A text without escape sequences for a terminal's colours: an escape and a bracket, up to a
+/// letter.
 fn plain(text: &str) -> String {
     let mut pieces = text.split("\x1b[");
     let first = pieces.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! The private directory of a run's node files. It is removed with the run; what a killed lab left
-//! is removed by the next one.
+//! The private directory of a run's node files. It is removed with the run; the next lab removes
+//! those of killed labs.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,9 +10,9 @@ use tempfile::TempDir;
 
 use crate::error::{Context, LabError};
 
-/// Begins the names of all such directories.
+/// Prefix of the names of all such directories.
 const PREFIX: &str = "corridor-lab-";
-/// File in the directory that its lab holds locked as long as it lives.
+/// File in the directory that its lab keeps locked as long as it lives.
 const LOCK: &str = "lock";
 
 /// A directory that only this user can read, removed when dropped.
@@ -29,14 +29,14 @@ impl Scratch {
     fn new_in(parent: &Path) -> io::Result<Self> {
         remove_abandoned(parent);
         let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-        // It gets its name when it is locked: before that, nobody takes it for abandoned.
+        // It gets its name once it is locked, so that no other lab takes it for abandoned before.
         let unnamed = directory.path().join("lock.new");
         let lock = try_lock(File::create(&unnamed)?)?;
         fs::rename(unnamed, directory.path().join(LOCK))?;
         Ok(Scratch { directory, _lock: lock })
     }
 
-    /// Itself.
+    /// Its path.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -51,11 +51,11 @@ fn try_lock(file: File) -> io::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno.into())
 }
 
-/// Removes directories whose labs are gone: nobody holds their locks. Failing is no matter.
+/// Removes directories whose labs are gone: their locks are free. Failures do not matter.
 fn remove_abandoned(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries.filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX)) {
-        // Never through a symbolic link that somebody put there.
+        // Never follows a symbolic link.
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
         if is_directory && try_lock(lock).is_ok() {

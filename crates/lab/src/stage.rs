@@ -1,4 +1,4 @@
-//! Stations, what is between them, and their nodes, for loads that are not the lab's own.
+//! Stations, the medium between them and their nodes, for loads other than the lab's own.
 
 use core::sync::atomic::AtomicBool;
 use core::time::Duration;
@@ -24,8 +24,8 @@ pub enum Side {
     Destination,
 }
 
-/// Two stations on one hop, ready for a load. The thread that made it must stay: the nodes die
-/// with it.
+/// Two stations on one hop, ready for a load. The thread that created it must stay alive, since the
+/// nodes die with it.
 pub struct Stage {
     stations: Vec<Station>,
     emulator: Option<Emulator>,
@@ -33,7 +33,7 @@ pub struct Stage {
     _raised: Raised,
 }
 
-/// What is left when a stage is taken down.
+/// What remains when a stage is taken down.
 #[derive(Clone, Debug, Default)]
 pub struct StageReport {
     /// How late the medium was at the 99th percentile, seconds.
@@ -42,22 +42,22 @@ pub struct StageReport {
     pub stats: Vec<serde_json::Value>,
 }
 
-/// Work within a station's network.
+/// A thread inside a station's network.
 pub struct Guest<T>(Inside<T>);
 
 impl<T> Guest<T> {
-    /// Waits for what it returns.
+    /// Waits for its result.
     ///
     /// # Errors
-    /// Where the station's network could not be entered.
+    /// If the station's network could not be entered.
     pub fn join(self) -> Result<T, LabError> {
         self.0.join()
     }
 }
 
 impl Stage {
-    /// Sets up what a run says, on one hop and a medium, and waits until its tunnel is up. The
-    /// process must have been prepared with [`crate::prepare`].
+    /// Sets up a run's stations on one hop with a medium, and waits until the tunnel is up. Call
+    /// [`crate::prepare`] first.
     ///
     /// # Errors
     /// See [`LabError`].
@@ -92,12 +92,12 @@ impl Stage {
         Ok(Stage { stations, emulator, nodes, _raised: raised })
     }
 
-    /// The address of an end, as loads see it.
+    /// The address of an end, as the load uses it.
     pub fn address(&self, side: Side) -> Ipv4Addr {
         station::address(INNER_SUBNET, index(side))
     }
 
-    /// Starts work in a thread within an end's network: sockets that it makes are there.
+    /// Starts a thread inside an end's network, where its sockets then are.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -110,7 +110,7 @@ impl Stage {
         self.stations[index(side)].namespace.spawn(name, move || Ok(work())).map(Guest)
     }
 
-    /// Says that the load begins now, and what of it is measured.
+    /// Says that the load begins now, and how much of it to measure.
     pub fn measure(&self, warm_up: Duration, span: Duration) {
         let begin = clock::now();
         if let Some(emulator) = &self.emulator {
@@ -118,10 +118,10 @@ impl Stage {
         }
     }
 
-    /// Takes all down.
+    /// Takes the stage down.
     ///
     /// # Errors
-    /// Where a node ended by itself.
+    /// If a node ended by itself.
     pub fn finish(self) -> Result<StageReport, LabError> {
         let reports = self.nodes.map(Nodes::stop).transpose()?.unwrap_or_default();
         let report = self.emulator.map(Emulator::finish).transpose()?;

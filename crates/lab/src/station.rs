@@ -1,4 +1,4 @@
-//! A station: a network namespace with a TAP interface in it, which is its radio.
+//! A station: a network namespace with a TAP interface, which is its radio.
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr};
@@ -34,16 +34,17 @@ pub(crate) fn name_of(run: &Run, index: usize) -> &'static str {
     }
 }
 
-/// The kernel's ring behind a TAP hands freed places back one by one up to this length, and in
-/// lots of 16 beyond: a longer ring would hold anything from its length less 15.
+/// Longest ring whose places the kernel frees one by one; beyond this length it frees them in
+/// batches of 16, so a longer ring would hold anything from its length less 15.
 const RING_FRAMES_MAX: usize = 31;
 
-/// How the frames that an interface holds are split between the TAP's ring and the medium.
+/// How an interface's queue is split between the TAP's ring and the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSplit {
-    /// In the kernel: when these are taken, the next sender is told that there is no room.
+    /// In the kernel: when the ring is full, the next sender is told that there is no room.
     pub(crate) ring: usize,
-    /// In the medium; 2 or more, so that the air has no gap while the emulator fetches a frame.
+    /// In the medium: 2 or more, so that the channel is not idle while the emulator fetches a
+    /// frame.
     pub(crate) medium: usize,
 }
 
@@ -51,7 +52,7 @@ impl QueueSplit {
     pub(crate) fn of(table: &MediumTable) -> Self {
         let queue_frames = table.queue_frames;
         if table.drops_when_full {
-            // The medium takes all at once, and keeps the whole queue itself.
+            // The medium accepts all frames at once, and holds the whole queue itself.
             return QueueSplit { ring: RING_FRAMES_MAX, medium: queue_frames };
         }
         let ring = queue_frames.saturating_sub(2).clamp(1, RING_FRAMES_MAX);
@@ -63,38 +64,38 @@ impl QueueSplit {
 pub(crate) struct Station {
     pub(crate) index: usize,
     pub(crate) namespace: Namespace,
-    /// `None` where the other station holds the other end.
+    /// `None` if another station holds the other end.
     pub(crate) tap: Option<File>,
 }
 
-/// What a station's radio is to be.
+/// Configuration of a station's radio.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RadioConfig {
     /// Frames in the kernel's ring.
     pub(crate) ring_frames: usize,
-    /// Bytes of a packet.
+    /// MTU, bytes.
     pub(crate) mtu: usize,
     /// Stations on the medium.
     pub(crate) stations: usize,
     /// Links in a row between S and D.
     pub(crate) hops: usize,
-    /// First three bytes of the IPv4 address that the interface itself has; `None`: no address.
+    /// First three bytes of the interface's IPv4 address; `None`: no address.
     pub(crate) subnet: Option<[u8; 3]>,
 }
 
-/// The hardware address of an end of the medium, which on one hop is a station's.
+/// The hardware address of an end of the medium; on one hop each station has one end.
 pub(crate) fn mac(index: usize) -> [u8; 6] {
     [2, 0, 0, 0, 0, index as u8 + 1]
 }
 
 impl RadioConfig {
-    /// The end of the medium that is a station's: on several hops S has the first, D the last.
+    /// A station's end of the medium: on several hops S has the first, D the last.
     fn place(&self, station: usize) -> usize {
         if self.hops > 1 && station == DESTINATION { 2 * self.hops - 1 } else { station }
     }
 
-    /// To whose hardware address frames for another station go: on several hops to the other end
-    /// of the first link.
+    /// The hardware address to which frames for another station are sent: on several hops, the
+    /// other end of the first link.
     fn next_mac(&self, station: usize, other: usize) -> [u8; 6] {
         mac(if self.hops > 1 { self.place(station) ^ 1 } else { other })
     }
@@ -137,14 +138,14 @@ impl Station {
         Ok(namespaces.map(station))
     }
 
-    /// Lets the station's kernel use ECN for connections that it makes and accepts (RFC 3168).
+    /// Enables ECN in the station's kernel for connections that it opens and accepts (RFC 3168).
     pub(crate) fn enable_ecn(&self) -> Result<(), LabError> {
         self.namespace
             .run(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").what("set net.ipv4.tcp_ecn"))
     }
 
-    /// Gives an interface the station's address in a subnet and brings it up. Returns whether it is
-    /// there.
+    /// Gives an interface the station's address in a subnet and brings it up. Returns whether the
+    /// interface exists.
     pub(crate) fn give_address(
         &self,
         interface: &'static str,
@@ -155,7 +156,7 @@ impl Station {
             let Ok(number) = nix::net::if_::if_nametoindex(interface) else { return Ok(false) };
             with_netlink(async |handle| {
                 let own = IpAddr::V4(address(subnet, index));
-                // It may have the address already: then the way is what is missing.
+                // It may have the address already: then only the route is missing.
                 let _ = handle.address().add(number, own, 24).execute().await;
                 let up = LinkUnspec::new_with_index(number).up().build();
                 handle.link().set(up).execute().await.map_err(failed("bring a tunnel up"))
@@ -164,12 +165,12 @@ impl Station {
         })
     }
 
-    /// Name, for people, where there are no relays.
+    /// Name for display, where there are no relays.
     pub(crate) fn name(&self) -> &'static str {
         NAMES[self.index]
     }
 
-    /// Frames that the station's kernel could not hand to the radio since the beginning.
+    /// Frames that the station's kernel could not pass to the radio since the beginning.
     pub(crate) fn radio_drops(&self) -> Result<u64, LabError> {
         self.namespace.run(|| {
             let table = fs::read_to_string("/proc/thread-self/net/dev").what("read net/dev")?;
@@ -178,7 +179,7 @@ impl Station {
     }
 }
 
-/// The column of dropped outgoing packets in the table of `/proc/net/dev`.
+/// The column of dropped outgoing packets in `/proc/net/dev`.
 fn sent_drops(table: &str, interface: &str) -> Option<u64> {
     let line = table.lines().find_map(|line| {
         let (name, counters) = line.split_once(':')?;
@@ -188,10 +189,10 @@ fn sent_drops(table: &str, interface: &str) -> Option<u64> {
     line.split_whitespace().nth(11)?.parse().ok()
 }
 
-/// Sets up the station's interface, which is there. To be called in its namespace.
+/// Sets up the station's existing interface. To be called in its namespace.
 fn set_up(index: usize, radio: RadioConfig) -> Result<(), LabError> {
     // Router solicitations and the like would take airtime. Where /proc/sys cannot be written they
-    // do: a few frames in the first seconds, no error.
+    // do, which means a few frames in the first seconds, not an error.
     disable_ipv6(RADIO);
     with_netlink(async |handle| {
         bring_up(&handle, RADIO, radio.place(index), radio).await?;
@@ -202,12 +203,12 @@ fn set_up(index: usize, radio: RadioConfig) -> Result<(), LabError> {
     })
 }
 
-/// Has no effect where `/proc/sys` cannot be written.
+/// Has no effect if `/proc/sys` cannot be written.
 pub(crate) fn disable_ipv6(interface: &str) {
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1");
 }
 
-/// Talks to the kernel of the calling thread's namespace.
+/// Opens a netlink connection to the kernel in the calling thread's namespace.
 pub(crate) fn with_netlink<T>(
     work: impl AsyncFnOnce(Handle) -> Result<T, LabError>,
 ) -> Result<T, LabError> {
@@ -219,7 +220,7 @@ pub(crate) fn with_netlink<T>(
     })
 }
 
-/// A pair of virtual interfaces, one here and one in another namespace.
+/// Makes a veth pair, one end here and one in another namespace.
 async fn make_pair(handle: &Handle, far: &OwnedFd) -> Result<(), LabError> {
     let mut link = LinkVeth::new(RADIO, RADIO).build();
     let peer = LinkUnspec::new_with_name(RADIO);
@@ -257,7 +258,7 @@ pub(crate) async fn bring_up(
     set(LinkUnspec::new_with_index(interface).up().build(), "bring the radio up").await
 }
 
-/// Lets an interface take one segment at a time: TCP then makes no larger ones for it to be cut.
+/// Turns off GSO on an interface, so that TCP makes no super-packets for it.
 pub(crate) fn without_gso(interface: &'static str) -> Result<(), LabError> {
     let link = LinkUnspec::new_with_index(number_of(interface)?)
         .append_extra_attribute(LinkAttribute::GsoMaxSegs(1));
@@ -267,13 +268,13 @@ pub(crate) fn without_gso(interface: &'static str) -> Result<(), LabError> {
     })
 }
 
-/// The kernel's number of an interface.
+/// The kernel's interface index.
 pub(crate) fn number_of(interface: &str) -> Result<u32, LabError> {
     nix::net::if_::if_nametoindex(interface).what("find the radio")
 }
 
-/// Takes the queueing discipline in front of the ring away: with one, a full ring would lose the
-/// packet silently; without, the sender is told (ENOBUFS), and that is the radio's back-pressure.
+/// Removes the queueing discipline in front of the ring: with one, a full ring would drop the
+/// packet silently; without, the sender gets ENOBUFS, which is the radio's back-pressure.
 async fn set_noqueue(mut handle: Handle, interface: u32) -> Result<(), LabError> {
     const WHAT: &str = "take the radio's queueing discipline away";
     let mut message = TcMessage::with_index(interface as i32);
@@ -292,7 +293,7 @@ async fn set_noqueue(mut handle: Handle, interface: u32) -> Result<(), LabError>
     Ok(())
 }
 
-/// An address, and the neighbours' hardware addresses, so that no resolution gets lost.
+/// Sets an address, and the neighbours' hardware addresses, so that no address resolution is lost.
 async fn set_addresses(
     handle: &Handle,
     index: usize,
@@ -310,7 +311,7 @@ async fn set_addresses(
     Ok(())
 }
 
-/// Says once for all where frames for an address go.
+/// Adds a permanent neighbour entry for an address.
 pub(crate) async fn add_neighbour(
     handle: &Handle,
     interface: u32,
@@ -345,9 +346,9 @@ mod tests {
             assert_eq!(ring + medium, queue_frames);
             assert!(ring <= RING_FRAMES_MAX && medium >= 2);
         }
-        // The least that works: one in the ring, two in the medium.
+        // The smallest that works: one in the ring, two in the medium.
         assert_eq!(of(1, false), QueueSplit { ring: 1, medium: 2 });
-        // What is dropped is dropped by the medium.
+        // The medium does the dropping.
         assert_eq!(of(3, true), QueueSplit { ring: RING_FRAMES_MAX, medium: 3 });
     }
 

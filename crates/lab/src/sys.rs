@@ -1,4 +1,4 @@
-//! System calls that have no safe wrapper. The only file of the crate with `unsafe` in it.
+//! System calls without a safe wrapper; the crate's only file with `unsafe` code.
 #![allow(unsafe_code)]
 
 use core::mem::{MaybeUninit, size_of};
@@ -10,9 +10,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Makes a TAP interface in the network namespace of the calling thread. It lives as long as the
-/// file returned. Frames carry no extra header, and there are no offloads: every frame on the file
-/// is one frame on the air.
+/// Creates a TAP interface in the calling thread's network namespace. It lives as long as the file
+/// returned. Frames have no extra header, and there are no offloads: every frame on the file is one
+/// frame on the air.
 pub(crate) fn make_tap(name: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
@@ -31,7 +31,7 @@ pub(crate) fn make_tap(name: &str) -> io::Result<File> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
 }
 
-/// How a thread is scheduled: a policy of the kernel's, and the priority within it.
+/// How a thread is scheduled: a kernel scheduling policy, and a priority within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Schedule {
     policy: libc::c_int,
@@ -39,17 +39,17 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Until it waits, before all of a lower real-time priority (SCHED_FIFO).
+    /// Runs until it waits, before all of a lower real-time priority (SCHED_FIFO).
     pub(crate) const fn fifo(priority: i32) -> Self {
         Schedule { policy: libc::SCHED_FIFO, priority }
     }
 
-    /// The same, in turns with others of its priority (SCHED_RR).
+    /// Like [`fifo`](Self::fifo), in turns with others of the same priority (SCHED_RR).
     pub(crate) const fn round_robin(priority: i32) -> Self {
         Schedule { policy: libc::SCHED_RR, priority }
     }
 
-    /// That of the calling thread.
+    /// The calling thread's schedule.
     pub(crate) fn current() -> io::Result<Self> {
         let mut parameter = libc::sched_param { sched_priority: 0 };
         // SAFETY: the parameter is alive and of the right type; 0 is the calling thread.
@@ -65,7 +65,7 @@ impl Schedule {
         }
     }
 
-    /// Gives it to the calling thread. Threads and processes that this starts inherit it.
+    /// Applies it to the calling thread. Threads and processes started by it inherit the schedule.
     pub(crate) fn apply(self) -> io::Result<()> {
         let parameter = libc::sched_param { sched_priority: self.priority };
         // SAFETY: the parameter outlives the call; 0 is the calling thread.
@@ -76,7 +76,7 @@ impl Schedule {
     }
 }
 
-/// Keeps all memory of this process where it is, also what it gets later.
+/// Locks all present and future memory of this process.
 pub(crate) fn lock_memory() -> io::Result<()> {
     // SAFETY: the call takes no pointers.
     match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {
@@ -85,7 +85,7 @@ pub(crate) fn lock_memory() -> io::Result<()> {
     }
 }
 
-/// Lets a command run in another network namespace, and die when the calling thread dies.
+/// Makes a command run in another network namespace, and die when the calling thread dies.
 pub(crate) fn confine(command: &mut Command, namespace: OwnedFd) {
     let parent = std::process::id();
     let enter = move || {
@@ -97,7 +97,7 @@ pub(crate) fn confine(command: &mut Command, namespace: OwnedFd) {
             {
                 return Err(io::Error::last_os_error());
             }
-            // The parent may have died before the signal was asked for.
+            // The parent may have died before the signal was requested.
             if libc::getppid() as u32 != parent {
                 libc::_exit(1);
             }
@@ -108,8 +108,8 @@ pub(crate) fn confine(command: &mut Command, namespace: OwnedFd) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Lets a command die when the calling thread dies. For the first process of a process namespace,
-/// which does not see its parent, and so cannot tell whether that has died before.
+/// Makes a command die when the calling thread dies. For the first process of a PID namespace,
+/// which cannot see its parent and so cannot tell whether it has died already.
 pub(crate) fn die_with_parent(command: &mut Command) {
     let ask = || {
         // SAFETY: the call takes no pointers, and is async-signal-safe as system calls are.
@@ -168,26 +168,26 @@ pub(crate) fn set_notsent_lowat(socket: impl AsFd, bytes: u32) -> io::Result<()>
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// What the kernel knows of a TCP connection.
+/// The kernel's state of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TcpInfo {
-    /// Segments with data sent since the connection began, each time counted.
+    /// Data segments sent since the connection began, including retransmissions.
     pub(crate) segments_sent: u64,
-    /// Segments sent again, since the connection began.
+    /// Retransmissions since the connection began.
     pub(crate) retransmits: u64,
     /// Smoothed round-trip time.
     pub(crate) rtt: Duration,
     /// Congestion window, packets.
     pub(crate) cwnd_packets: u32,
-    /// Time with data under way, since the connection began.
+    /// Time with data in flight since the connection began.
     pub(crate) busy: Duration,
-    /// Part of it in which the receiver's window kept more from going.
+    /// Part of it in which the receiver's window limited sending.
     pub(crate) window_limited: Duration,
-    /// Part of it in which the sender's buffer did.
+    /// Part of it in which the send buffer limited sending.
     pub(crate) buffer_limited: Duration,
 }
 
-/// Asks the kernel what it knows of a TCP connection.
+/// Reads the kernel's state of a TCP connection.
 pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;

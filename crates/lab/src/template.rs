@@ -39,7 +39,7 @@ const NAMES: [(&str, Place); 14] = [
     ("target", Place::Target),
 ];
 
-/// A command with places in it that are filled for each side.
+/// A command with placeholders that are filled for each side.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(Vec<Piece>);
 
@@ -50,8 +50,8 @@ enum Piece {
 }
 
 impl Template {
-    /// Reads a template. `{name}` is a place, `{{` and `}}` are braces; what a shell has braces
-    /// for, as `${variable}` and `{ command; }`, is left as it is.
+    /// Parses a template. `{name}` is a placeholder, `{{` and `}}` are braces; braces of the shell,
+    /// as in `${variable}` and `{ command; }`, are left as they are.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = vec![Piece::Text(String::new())];
         let mut rest = text;
@@ -79,12 +79,12 @@ impl Template {
         Ok(Template(pieces))
     }
 
-    /// Whether it has this place.
+    /// Whether it has this placeholder.
     pub(crate) fn names(&self, place: Place) -> bool {
         self.0.contains(&Piece::Place(place))
     }
 
-    /// The command, its places filled.
+    /// The command with its placeholders filled.
     pub(crate) fn fill(&self, value: impl Fn(Place) -> String) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -94,7 +94,7 @@ impl Template {
     }
 }
 
-/// The name in braces at the beginning of a text: small letters only.
+/// The name in braces at the beginning of a text: lower-case letters only.
 fn name_at(text: &str) -> Option<&str> {
     let (name, _) = text.strip_prefix('{')?.split_once('}')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());

@@ -1,9 +1,9 @@
-//! How long threads had a processor, and how long they waited for one with something to do.
+//! How long threads had a processor, and how long they were runnable and waited for one.
 //!
 //! The kernel counts both for every thread (`/proc/PID/task/TID/schedstat`, first and second field;
-//! see Documentation/scheduler/sched-stats.rst). An emulator in time says nothing of this: what
-//! a node or the load waits, they wait with frames in their hands, and goodput and delay are then
-//! those of a busy machine, and not of the path.
+//! see Documentation/scheduler/sched-stats.rst). An emulator on time says nothing about this: while
+//! a node or the load waits, frames wait with it, and goodput and delay are then those of a busy
+//! machine rather than of the path.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::Pid;
 
-/// Threads that are watched, each under a name; several may share one.
+/// Threads to watch, each under a name; several may share one.
 #[derive(Debug, Default)]
 pub(crate) struct Watched(Vec<(&'static str, PathBuf)>);
 
@@ -28,7 +28,7 @@ impl Watched {
         self.0.push((name, format!("/proc/self/task/{thread}/schedstat").into()));
     }
 
-    /// What they have had by now.
+    /// Their times so far.
     pub(crate) fn read(&self) -> Times {
         Times(self.0.iter().map(|(name, path)| (*name, spent(path))).collect())
     }
@@ -41,16 +41,16 @@ pub(crate) struct Spent {
     pub(crate) waited: Duration,
 }
 
-/// What watched threads have had since they began; `None` of those that are gone.
+/// Times of watched threads since they began; `None` for threads that are gone.
 #[derive(Debug)]
 pub(crate) struct Times(Vec<(&'static str, Option<Spent>)>);
 
 impl Times {
-    /// What they had since an earlier look at the same threads, by name.
+    /// Times since an earlier reading of the same threads, by name.
     pub(crate) fn since(&self, earlier: &Times) -> BTreeMap<&'static str, Spent> {
         let mut sums = BTreeMap::new();
         for ((name, now), (_, before)) in self.0.iter().zip(&earlier.0) {
-            // A kernel that does not count has no such files: then nothing is said of it.
+            // A kernel without these counters has no such files: then nothing is reported.
             if let (Some(now), Some(before)) = (now, before) {
                 let sum: &mut Spent = sums.entry(*name).or_default();
                 sum.ran += now.ran.saturating_sub(before.ran);
@@ -67,7 +67,7 @@ fn spent(path: &Path) -> Option<Spent> {
     Some(Spent { ran: fields.next()?.ok()?, waited: fields.next()?.ok()? })
 }
 
-/// Time of all processors, and what of it a hypervisor gave to others, in the kernel's ticks.
+/// Time of all processors, and how much of it a hypervisor gave to others, in kernel ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
     all: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Since it was started (`/proc/stat`, see proc_stat(5)).
+    /// Since the machine started (`/proc/stat`, see proc_stat(5)).
     pub(crate) fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -87,7 +87,7 @@ impl Machine {
         Some(Machine { all: ticks.iter().sum(), stolen: *ticks.get(7)? })
     }
 
-    /// Share that was stolen since an earlier look; `None` if no time has passed.
+    /// Share stolen since an earlier reading; `None` if no time has passed.
     pub(crate) fn stolen_since(self, earlier: Machine) -> Option<f64> {
         let all = self.all.saturating_sub(earlier.all);
         (all > 0).then(|| self.stolen.saturating_sub(earlier.stolen) as f64 / all as f64)

@@ -1,8 +1,8 @@
 //! The configuration file of a node.
 //!
-//! Three steps: names are checked against those that `file.rs` has, serde reads the values, and
-//! `check` finds what cannot be although every value is of its type. All errors point at the place
-//! in the file.
+//! Three steps: names are checked against those in `file.rs`, serde reads the values, and `check`
+//! finds values that are invalid although their types are right. All errors point to their place in
+//! the file.
 
 mod check;
 mod ends;
@@ -23,6 +23,7 @@ use std::str::FromStr;
 
 use corridor_base::Time;
 use corridor_document::{Diagnostic, Document, Problem, Schema};
+use corridor_proto::bounds::MEMORY_DEFAULT;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{
     AnyStation, Clocks, CodingParams, ConfigError, Hub, HubConfig, LinkErrors, PeerKey, RelayEnd,
@@ -35,49 +36,50 @@ use crate::names::Endpoint;
 use file::File;
 pub use secret::{generate_key, generate_psk, public_key};
 
-/// Protocol number of our frames: the first of the two that IEEE 802 leaves for local experiments.
+/// Protocol number of our frames: the first of the two that IEEE 802 reserves for local
+/// experiments.
 pub const ETHERTYPE_DEFAULT: u16 = 0x88B5;
-/// Longest IP packet of an underlay of which nothing is known, bytes.
+/// Longest IP packet of an underlay whose MTU is unknown, bytes.
 pub const UNDERLAY_MTU_DEFAULT: usize = 1500;
 /// IPv6 header without extensions, and UDP header, bytes.
 pub(crate) const UDP_HEADERS: usize = 40 + 8;
-/// Shortest payload of an Ethernet frame; shorter ones are padded on the way, bytes.
+/// Shortest payload of an Ethernet frame, bytes; shorter ones are padded in transit.
 pub const ETHERNET_PAYLOAD_MIN: usize = 46;
-/// Least MTU with which IPv6 works, bytes (RFC 8200, Section 5).
+/// Smallest MTU with which IPv6 works, bytes (RFC 8200, Section 5).
 const IPV6_MTU_MIN: usize = 1280;
-/// Least MTU of a TUN device, bytes (RFC 791, Section 3.2).
+/// Smallest MTU of a TUN device, bytes (RFC 791, Section 3.2).
 const IPV4_MTU_MIN: usize = 68;
 
-/// A configuration that was read and found sound.
+/// A configuration that was read and is valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeConfig {
     /// This station.
     pub id: StationId,
-    /// What it does.
+    /// Its role.
     pub role: Role,
     pub(crate) security: Security,
     /// Coding parameters.
     pub coding: CodingParams,
-    /// Where the erasure ratios come from.
+    /// Where erasure ratios come from.
     pub link_errors: LinkErrors,
-    /// Of a relay: what is combined, and what waits for it.
+    /// Of a relay: what it combines, and limits of what waits.
     pub relay: Option<RelayConfig>,
-    /// Of a relay: other ends, with whom packets have tags.
+    /// Of a relay: other ends, with which packets carry tags.
     pub ends: Vec<RelayEnd>,
     /// Bounds.
     pub limits: LimitsConfig,
     /// The TUN device; a helper has none.
     pub tun: Option<TunConfig>,
-    /// What carries the frames.
+    /// The underlay.
     pub underlay: UnderlayConfig,
-    /// The stations around, in the file's order.
+    /// The peers, in the file's order.
     pub peers: Vec<PeerConfig>,
-    /// Losses made at reception, for experiments.
+    /// Losses generated on reception, for experiments.
     pub synthetic_loss: SyntheticLossConfig,
-    /// Name of the group that may ask how the node is, beside root; `None`: `corridor`, if there is
-    /// such a group.
+    /// Name of the group that may query the node, besides root; `None`: `corridor`, if that group
+    /// exists.
     pub control_group: Option<String>,
-    /// What is no error, but should be looked at.
+    /// Warnings: no errors, but worth a look.
     pub warnings: Vec<Diagnostic>,
     document: Document,
 }
@@ -85,10 +87,11 @@ pub struct NodeConfig {
 /// Bounds of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitsConfig {
-    /// Packets the ingress queue holds.
+    /// Maximum number of packets in the ingress queue.
     pub ingress_packets: usize,
-    /// Bytes that ingress queues and windows, or what stands for them, may hold together.
-    pub memory_bytes: usize,
+    /// Maximum number of bytes in ingress queues and windows, or what corresponds to them,
+    /// together; `None`: as [`StationConfig::memory_default`] defines.
+    pub memory_bytes: Option<usize>,
 }
 
 /// The TUN device of a node.
@@ -98,22 +101,30 @@ pub struct TunConfig {
     pub name: String,
     /// Its addresses.
     pub addresses: Vec<IpNet>,
-    /// Networks to be reached through it.
+    /// Networks routed through it.
     pub routes: Vec<IpNet>,
-    /// An MTU below what the station could carry, bytes.
+    /// An MTU lower than the station could carry, bytes.
     pub mtu: Option<usize>,
-    /// Let the kernel hand over super-packets and take them: faster, and nothing else changes.
+    /// Exchange super-packets with the kernel: faster, with no other effect.
     pub offload: bool,
 }
 
 impl TunConfig {
-    /// Those of its routes that lead everything, or everything but those.
+    /// Its default routes, or all of its other routes.
     pub(crate) fn routes_of(&self, default: bool) -> Vec<IpNet> {
         let wanted = |route: &&IpNet| (route.prefix_len() == 0) == default;
         self.routes.iter().filter(wanted).copied().collect()
     }
 
-    /// Where in the file IPv6 comes in, if it does.
+    /// Whether one of its addresses is link-local.
+    pub(crate) fn has_link(&self) -> bool {
+        self.addresses.iter().any(|of| match of.addr() {
+            IpAddr::V4(v4) => v4.is_link_local(),
+            IpAddr::V6(v6) => v6.is_unicast_link_local(),
+        })
+    }
+
+    /// Where in the file IPv6 is used, if it is.
     fn first_ipv6(&self) -> Option<String> {
         let find = |networks: &[IpNet]| networks.iter().position(|net| net.addr().is_ipv6());
         let address = find(&self.addresses).map(|at| format!("tun.addresses.{at}"));
@@ -121,19 +132,19 @@ impl TunConfig {
     }
 }
 
-/// What carries the frames.
+/// An underlay: what carries the frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnderlayConfig {
-    /// Of which kind.
+    /// Its kind.
     pub kind: UnderlayKind,
-    /// Longest IP packet (UDP) or payload (Ethernet) to send, bytes; else what the system says.
+    /// Longest IP packet (UDP) or payload (Ethernet) to send, bytes; if absent, the system's.
     pub mtu: Option<usize>,
-    /// Pace, bits per second.
+    /// Pacing rate, bits per second.
     pub rate_bps: Option<u64>,
 }
 
 impl UnderlayConfig {
-    /// Who tells how often which interface sends again, if anybody does.
+    /// Source of the counts of the interface's retransmissions, and that interface, if any.
     pub(crate) fn retries(&self) -> Option<(&RetriesSource, &str)> {
         match &self.kind {
             UnderlayKind::Ethernet { retries, interface, .. } => {
@@ -147,45 +158,45 @@ impl UnderlayConfig {
 /// The kinds of underlays.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UnderlayKind {
-    /// Frames of our own protocol number on an interface.
+    /// Frames with our own protocol number on an interface.
     Ethernet {
         /// Name of the interface.
         interface: String,
         /// The protocol number.
         ethertype: u16,
-        /// Whether to go past the queue of the interface, so that a full driver shows at once.
+        /// Whether to bypass the interface's queue, so that a full driver is noticed at once.
         qdisc_bypass: bool,
-        /// Whether a relay's frames are addressed to all stations in reach.
+        /// Whether a relay's frames are broadcast.
         broadcast: bool,
-        /// Of a relay: who tells how often the interface sends again.
+        /// Of a relay: source of the counts of the interface's retransmissions.
         retries: Option<RetriesSource>,
     },
-    /// Datagrams.
+    /// UDP datagrams.
     Udp {
-        /// Where to listen; port 0 is any port.
+        /// Address to listen on; port 0 is any port.
         listen: SocketAddr,
     },
 }
 
-/// A station this node speaks with.
+/// A station with which this node communicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerConfig {
     /// Its number.
     pub id: StationId,
-    /// Its Ethernet address, if it was told.
+    /// Its Ethernet address, if configured.
     pub mac: Option<Mac>,
-    /// Where it is to be found over UDP, if it was told.
+    /// Its UDP endpoint, if configured.
     pub endpoint: Option<Endpoint>,
-    /// Networks that it has; `None`: everything.
+    /// The networks behind it; `None`: all.
     pub allowed: Option<Vec<IpNet>>,
 }
 
-/// Losses made at reception.
+/// Losses generated on reception.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyntheticLossConfig {
     /// Seed of the losses.
     pub seed: u64,
-    /// From whom, and which share of the frames is lost, 0 to 1.
+    /// From which station, and the share of its frames that is lost, 0 to 1.
     pub links: Vec<(StationId, f64)>,
 }
 
@@ -193,7 +204,7 @@ impl NodeConfig {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// The file, or one with a key that it names, cannot be read; or what it says cannot be.
+    /// The file, or a key file that it names, cannot be read; or its contents are invalid.
     pub fn load(path: &Path) -> Result<Self, NodeError> {
         let document = secret::read(path)?;
         let file: File = document.read()?;
@@ -204,9 +215,9 @@ impl NodeConfig {
         Ok(NodeConfig { ends, ..config })
     }
 
-    /// What the station is told, on an underlay with these lengths of frames in bytes.
+    /// The station's configuration, on an underlay with these frame lengths in bytes.
     fn station_config(&self, frame_len_max: usize, frame_len_min: usize) -> StationConfig {
-        StationConfig {
+        let config = StationConfig {
             id: self.id,
             role: self.role,
             security: self.security.clone(),
@@ -215,15 +226,22 @@ impl NodeConfig {
             ingress_packets: self.limits.ingress_packets,
             frame_len_max,
             frame_len_min,
-            memory_bytes: self.limits.memory_bytes,
+            memory_bytes: self.limits.memory_bytes.unwrap_or(MEMORY_DEFAULT),
             rate_bps: self.underlay.rate_bps,
+        };
+        match self.limits.memory_bytes {
+            Some(_) => config,
+            None => {
+                let peers = self.networks().map_or(1, |networks| networks.len());
+                StationConfig { memory_bytes: config.memory_default(peers), ..config }
+            }
         }
     }
 
-    /// A station of this configuration, and the MTU of its TUN device in bytes (0 for a helper).
+    /// A station with this configuration, and the MTU of its TUN device in bytes (0 for a helper).
     ///
     /// # Errors
-    /// A value that cannot be, at its place in the file.
+    /// An invalid value, at its place in the file.
     pub fn station(
         &self,
         frame_len_max: usize,
@@ -259,16 +277,16 @@ impl NodeConfig {
         Ok((station, mtu))
     }
 
-    /// What a hub is told.
+    /// A hub's configuration of its peers.
     fn hub(&self, station: StationConfig, neighbours: Vec<(StationId, Vec<IpNet>)>) -> HubConfig {
         let one_channel = matches!(self.underlay.kind, UnderlayKind::Ethernet { .. });
         HubConfig { station, neighbours, own: self.own_addresses(), one_channel }
     }
 
-    /// Tells a hub that runs who its peers are. Whether the station is one.
+    /// Replaces the peers of a running hub. Returns whether the station is one.
     ///
     /// # Errors
-    /// A value that cannot be, at its place in the file; nothing has changed then.
+    /// An invalid value, at its place in the file; nothing has changed then.
     pub(crate) fn set_neighbours(
         &self,
         hub: &mut AnyStation,
@@ -282,17 +300,17 @@ impl NodeConfig {
             .map_err(|error| locate(&self.document, &error))
     }
 
-    /// Whether the configuration holds on an underlay with frames of this length, bytes. The MTU
-    /// of its TUN device, bytes.
+    /// Checks that the configuration is valid on an underlay with frames of this length, in bytes.
+    /// Returns the MTU of its TUN device, in bytes.
     ///
     /// # Errors
-    /// A value that cannot be, at its place in the file.
+    /// An invalid value, at its place in the file.
     pub fn check(&self, frame_len_max: usize) -> Result<usize, Box<Diagnostic>> {
-        // This station never runs, so nothing it seals is ever sent.
+        // This station never runs, so nothing that it encrypts is ever sent.
         self.station(frame_len_max, 0, [0; 32], Time::ZERO).map(|(_, mtu)| mtu)
     }
 
-    /// The networks of each peer, if packets are told apart by them.
+    /// The networks of each peer, if packets are assigned to peers by them.
     pub(crate) fn networks(&self) -> Option<Vec<(StationId, Vec<IpNet>)>> {
         self.peers.iter().map(|peer| Some((peer.id, peer.allowed.clone()?))).collect()
     }
@@ -302,7 +320,7 @@ impl NodeConfig {
         self.peers.iter().any(|peer| peer.id == id)
     }
 
-    /// Addresses of this host inside the tunnel.
+    /// Addresses of this host in the tunnel.
     pub(crate) fn own_addresses(&self) -> Vec<IpAddr> {
         let addresses = self.tun.iter().flat_map(|tun| &tun.addresses);
         let mut addresses: Vec<_> = addresses.map(IpNet::addr).collect();
@@ -311,8 +329,8 @@ impl NodeConfig {
         addresses
     }
 
-    /// Whether another configuration has the same keys: the secret of the group, or the station's
-    /// own key and those of the peers that both have.
+    /// Whether another configuration has the same keys: the group's secret, or the station's own
+    /// key and those of the peers that both configurations have.
     pub(crate) fn has_keys_of(&self, other: &NodeConfig) -> bool {
         let (Security::Keys(own), Security::Keys(others)) = (&self.security, &other.security)
         else {
@@ -325,27 +343,27 @@ impl NodeConfig {
         own.private == others.private && own.peers.iter().all(is_same)
     }
 
-    /// The same with the peers, and their keys, of another configuration.
+    /// The same configuration with the peers of another one, and their keys.
     pub(crate) fn with_peers_of(&self, other: &NodeConfig) -> NodeConfig {
         let NodeConfig { peers, security, role, document, .. } = other.clone();
         NodeConfig { peers, security, role, document, ..self.clone() }
     }
 
-    /// The MTU to give the TUN device when the station carries packets of so many bytes. IPv6 is
-    /// not to be had with less than it needs: then longer packets are refused one by one.
+    /// The MTU to set on the TUN device if the station carries packets of `most` bytes. IPv6 needs
+    /// a minimum: below it, longer packets are refused one by one.
     pub(crate) fn device_mtu(&self, carried: usize) -> usize {
         let Some(tun) = &self.tun else { return 0 };
         let mtu = tun.mtu.unwrap_or(carried).min(carried);
         if tun.first_ipv6().is_some() { mtu.max(IPV6_MTU_MIN) } else { mtu }
     }
 
-    /// Shortest frame that carries what the TUN device must be able to carry, bytes.
+    /// Shortest frame that carries what the TUN device has to carry, bytes.
     pub(crate) fn frame_len_needed(&self, station: &AnyStation) -> usize {
         let v6 = self.tun.as_ref().and_then(TunConfig::first_ipv6);
         v6.and_then(|_| station.frame_len_for(IPV6_MTU_MIN)).unwrap_or(0)
     }
 
-    /// Name of the role, as the file spells it.
+    /// Name of the role as in the file.
     pub fn role_name(&self) -> &'static str {
         match self.role {
             Role::Endpoint { .. } => "endpoint",
@@ -355,21 +373,21 @@ impl NodeConfig {
         }
     }
 
-    /// The MTU of the TUN device when the station could carry `most` bytes.
+    /// The MTU of the TUN device if the station could carry `most` bytes.
     fn tunnel_mtu(&self, most: usize) -> Result<usize, Box<Diagnostic>> {
         let Some(tun) = &self.tun else { return Ok(0) };
         let mtu = tun.mtu.unwrap_or(most);
         let problem = if mtu > most || mtu < IPV4_MTU_MIN {
             let path = if tun.mtu.is_some() { "tun.mtu" } else { "coding.symbol_size" };
             Problem::new(path, format!("tun.mtu = {mtu}: expected {IPV4_MTU_MIN} to {most} bytes"))
-                .with_help("coding.symbol_size and the underlay's MTU decide the most there can be")
+                .with_help("coding.symbol_size and the underlay's MTU determine the maximum")
         } else if let Some(path) = tun.first_ipv6()
             && mtu < IPV6_MTU_MIN
         {
             let message =
                 format!("IPv6 needs an MTU of {IPV6_MTU_MIN} bytes, the tunnel has {mtu}");
             Problem::new(path, message)
-                .with_help("raise tun.mtu or coding.symbol_size, or leave IPv6 out")
+                .with_help("raise tun.mtu or coding.symbol_size, or remove IPv6")
         } else {
             return Ok(mtu);
         };
@@ -382,7 +400,7 @@ impl NodeConfig {
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// All stations in reach.
+    /// The broadcast address.
     pub const BROADCAST: Mac = Mac([0xFF; 6]);
 }
 
@@ -403,7 +421,7 @@ impl FromStr for Mac {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected an Ethernet address of one station";
+        const EXPECTED: &str = "expected a unicast MAC address";
         let mut mac = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut mac {
@@ -415,16 +433,16 @@ impl FromStr for Mac {
     }
 }
 
-/// Who tells how often an interface had to send again.
+/// Where the number of an interface's retransmissions comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetriesSource {
-    /// The kernel, of a radio's driver.
+    /// The kernel, for a radio's driver.
     Nl80211,
-    /// A file that is rewritten all the time.
+    /// A file that is continuously rewritten.
     File(PathBuf),
 }
 
-/// What a configuration file may hold, as the types that read it say.
+/// The schema of a configuration file, from the types that read it.
 pub fn schema() -> Schema {
     Schema::of::<File>()
 }
@@ -432,7 +450,7 @@ pub fn schema() -> Schema {
 /// An error of the station's own check, at its place.
 fn locate(document: &Document, error: &ConfigError) -> Box<Diagnostic> {
     let path = match error.field {
-        // Of two peers with one number the second is the one that is wrong.
+        // If two peers have the same number, the second is reported.
         "peer.id" => (0..)
             .map(|index| format!("peer.{index}.id"))
             .take_while(|path| document.given(path).is_some())

@@ -1,11 +1,11 @@
-//! The control socket: other processes of this machine ask a running node how it is.
+//! The control socket: other processes on this machine query the status of a running node.
 //!
-//! A client connects, sends one line of JSON, `{"version": 1, "request": "status"}`, gets one
-//! line of JSON, `{"version": 1, "status": {...}}` or `{"version": 1, "error": "..."}`, and the
-//! connection ends. File permissions say who may connect: root and one group.
+//! A client connects, sends one line of JSON, `{"version": 1, "request": "status"}`, and gets one
+//! line of JSON, `{"version": 1, "status": {...}}` or `{"version": 1, "error": "..."}`; then the
+//! connection is closed. File permissions determine who may connect: root and one group.
 //!
-//! Nothing here waits: all sockets are non-blocking, requests and clients are bounded, and what a
-//! client does not take stays in its buffer until it does, or until its place is needed.
+//! Nothing here blocks: all sockets are non-blocking, and requests and clients are bounded. An
+//! answer stays buffered until its client reads it, or until the client's place is needed.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,43 +22,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
 
-/// Version of what is spoken on the socket.
+/// Version of the socket's protocol.
 pub const CONTROL_VERSION: u32 = 1;
-/// Where sockets are unless the environment says otherwise.
+/// Directory of the sockets unless the environment names another.
 const DIRECTORY: &str = "/run/corridor";
-/// Names that directory, as systemd does for `RuntimeDirectory=`.
+/// Environment variable with that directory, as systemd sets it for `RuntimeDirectory=`.
 const DIRECTORY_VARIABLE: &str = "RUNTIME_DIRECTORY";
-/// The group that may ask if the configuration names none, and there is such a group.
+/// The group that may connect if the configuration names none, and this group exists.
 const GROUP_DEFAULT: &str = "corridor";
-/// Clients at once.
+/// Clients at a time.
 pub(crate) const CLIENTS_MAX: usize = 8;
-/// Bytes of a request.
+/// Longest request in bytes.
 const REQUEST_LEN_MAX: usize = 1024;
 
-/// What a client asks.
+/// A client's request.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Request {
     /// [`CONTROL_VERSION`].
     pub version: u32,
-    /// What for: `"status"`.
+    /// The request: `"status"`.
     pub request: String,
 }
 
-/// What it is answered.
+/// The answer to a request.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Answer {
     /// [`CONTROL_VERSION`].
     pub version: u32,
-    /// How the node is.
+    /// The node's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// Why there is no answer.
+    /// Why there is no status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The directory of control sockets: the first that `RUNTIME_DIRECTORY` names, else
-/// `/run/corridor`.
+/// The directory of control sockets: the first that `RUNTIME_DIRECTORY` names, or `/run/corridor`.
 pub fn control_directory() -> PathBuf {
     let named = std::env::var(DIRECTORY_VARIABLE).unwrap_or_default();
     match named.split(':').find(|name| !name.is_empty()) {
@@ -67,29 +66,29 @@ pub fn control_directory() -> PathBuf {
     }
 }
 
-/// The control socket of the node of this name.
+/// The control socket of the node with this name.
 pub fn control_socket(name: &str) -> PathBuf {
     control_directory().join(format!("{name}.sock"))
 }
 
-/// A node's end of its control socket, which vanishes with this value.
+/// A node's end of its control socket, which is removed when this value is dropped.
 pub(crate) struct Control {
     listener: UnixListener,
     path: PathBuf,
-    /// The socket's own file: another may have taken its name.
+    /// The inode of the socket's file, since another socket may have taken over its name.
     inode: (u64, u64),
-    /// The oldest first.
+    /// Oldest first.
     clients: Vec<Client>,
 }
 
 struct Client {
     stream: UnixStream,
     request: Vec<u8>,
-    /// What is still to be sent, once the request was read.
+    /// The rest of the answer, once the request was read.
     answer: Option<Vec<u8>>,
 }
 
-/// What became of a client.
+/// The state of a client.
 #[derive(PartialEq, Eq)]
 enum State {
     Waits,
@@ -97,10 +96,10 @@ enum State {
 }
 
 impl Control {
-    /// Listens on the socket of a node of this name. `group`: who may ask beside root, by name.
+    /// Listens on the socket of a node. `group`: name of the group that may connect besides root.
     ///
     /// # Errors
-    /// In words: why there is no socket.
+    /// A description of why there is no socket.
     pub(crate) fn open(path: &Path, group: Option<&str>) -> Result<Self, String> {
         let told = |source: io::Error| format!("{}: {source}", path.display());
         let group = group_id(group)?;
@@ -109,9 +108,9 @@ impl Control {
         }
         if path.exists() {
             if UnixStream::connect(path).is_ok() {
-                return Err(format!("{}: another node of this name runs", path.display()));
+                return Err(format!("{}: another node with this name is running", path.display()));
             }
-            // Its node is gone, and could not take it along.
+            // Left behind by a node that is gone.
             fs::remove_file(path).map_err(told)?;
         }
         let listener = bind_unheard(path).map_err(told)?;
@@ -122,20 +121,20 @@ impl Control {
             chown(path, None, Some(group)).map_err(told)?;
         }
         fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(told)?;
-        // Nobody could connect until it was known who may.
+        // Listening begins only once the permissions are set.
         let backlog = Backlog::new(CLIENTS_MAX as i32).map_err(|errno| told(errno.into()))?;
         listen(&control.listener, backlog).map_err(|errno| told(errno.into()))?;
         Ok(control)
     }
 
-    /// What to wait on, and whether it is to be read from, or else written to.
+    /// File descriptors to wait on, and whether each is for reading (or else writing).
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
         let clients = self.clients.iter();
         std::iter::once((self.listener.as_fd(), true))
             .chain(clients.map(|client| (client.stream.as_fd(), client.answer.is_none())))
     }
 
-    /// Serves who can be served at once. `status` is made only when somebody asks for it.
+    /// Serves the clients that are ready. `status` is called only if a client asks for it.
     pub(crate) fn serve(&mut self, status: impl Fn() -> Status) {
         self.clients.retain_mut(|client| client.serve(&status) == State::Waits);
         for _ in 0..CLIENTS_MAX {
@@ -186,7 +185,7 @@ impl Client {
         State::Done
     }
 
-    /// Reads what there is of the request, which ends with a line.
+    /// Reads what there is of the request, which ends with a newline.
     fn read(&mut self) -> State {
         let mut buffer = [0; REQUEST_LEN_MAX];
         loop {
@@ -209,7 +208,7 @@ impl Client {
     }
 }
 
-/// A socket of that name that does not listen yet.
+/// Binds a socket of that name, without listening.
 fn bind_unheard(path: &Path) -> io::Result<UnixListener> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -220,7 +219,7 @@ fn bind_unheard(path: &Path) -> io::Result<UnixListener> {
 fn answer(request: &[u8], status: impl Fn() -> Status) -> Vec<u8> {
     let request: Request = match serde_json::from_slice(request) {
         Ok(request) => request,
-        Err(error) => return refusal(format!("the request cannot be read: {error}")),
+        Err(error) => return refusal(format!("cannot parse the request: {error}")),
     };
     if request.version != CONTROL_VERSION {
         return refusal(format!("version {}: expected {CONTROL_VERSION}", request.version));
@@ -236,19 +235,19 @@ fn refusal(error: String) -> Vec<u8> {
 }
 
 fn line(answer: &Answer) -> Vec<u8> {
-    // Only a map with keys that are no strings, or a failing writer, could make this fail.
+    // This could fail only for a map with keys that are not strings, or a failing writer.
     let mut bytes = serde_json::to_vec(answer).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-/// The group to give the socket to, if there is one.
+/// The group to own the socket, if there is one.
 fn group_id(configured: Option<&str>) -> Result<Option<u32>, String> {
     let name = configured.unwrap_or(GROUP_DEFAULT);
     match (Group::from_name(name), configured) {
         (Ok(Some(group)), _) => Ok(Some(group.gid.as_raw())),
         (Ok(None), None) => Ok(None),
-        (Ok(None), Some(name)) => Err(format!("control.group = {name:?}: there is no such group")),
+        (Ok(None), Some(name)) => Err(format!("control.group = {name:?}: no such group")),
         (Err(errno), _) => Err(format!("cannot look up the group {name}: {}", errno.desc())),
     }
 }
@@ -272,7 +271,7 @@ mod tests {
         stream
     }
 
-    /// What is answered to this.
+    /// The answer to this request.
     fn ask(control: &mut Control, request: &str) -> String {
         let mut client = connect(control);
         client.write_all(request.as_bytes()).unwrap();
@@ -299,7 +298,7 @@ mod tests {
         for (request, words) in [
             ("{\"version\": 2, \"request\": \"status\"}\n", "version 2: expected 1"),
             ("{\"version\": 1, \"request\": \"halt\"}\n", r#"request \"halt\": expected"#),
-            ("no json\n", "the request cannot be read"),
+            ("no json\n", "cannot parse the request"),
             (&"x".repeat(REQUEST_LEN_MAX + 1), "a line of at most 1024 bytes"),
         ] {
             let answer = ask(&mut control, request);
@@ -325,7 +324,7 @@ mod tests {
         drop(mute);
         control.serve(Status::default);
         assert!(control.clients.is_empty());
-        // An answer that nobody reads waits.
+        // An answer that nobody reads stays buffered.
         let client = connect(&control);
         (&client).write_all(b"{\"version\": 1, \"request\": \"status\"}\n").unwrap();
         let long = || Status { name: "x".repeat(10_000_000), ..Status::default() };
@@ -338,7 +337,7 @@ mod tests {
         let (_place, control) = control("left");
         let path = control.path.clone();
         let error = Control::open(&path, None).err().unwrap();
-        assert!(error.contains("another node of this name runs"), "{error}");
+        assert!(error.contains("another node with this name is running"), "{error}");
         let left = path.with_file_name("left.sock");
         drop(UnixListener::bind(&left).unwrap());
         assert!(left.exists() && Control::open(&left, None).is_ok());
@@ -351,6 +350,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("node.sock");
         let error = Control::open(&path, Some("no-such-group")).err().unwrap();
-        assert_eq!(error, "control.group = \"no-such-group\": there is no such group");
+        assert_eq!(error, "control.group = \"no-such-group\": no such group");
     }
 }

@@ -1,13 +1,15 @@
-//! A default route through the tunnel, while the tunnel's own frames keep to the routes that were
-//! there before. It is done as `wg-quick` does it:
+//! A default route through the tunnel, while the tunnel's own frames use the earlier routes. Done
+//! as by `wg-quick`:
 //!
-//! 1. The default route stands in a table of its own.
-//! 2. A rule leads everything there that does not bear the mark of the tunnel's own datagrams.
-//! 3. A rule before it lets all other routes of the main table, as those to neighbours, go first.
+//! 1. The default route is in a table of its own.
+//! 2. A rule sends everything to that table that does not carry the mark of the tunnel's own
+//!    datagrams.
+//! 3. An earlier rule gives precedence to all other routes of the main table, such as those to
+//!    neighbours.
 //!
-//! Rules do not vanish with the device as routes do. They bear a protocol number of ours and the
-//! table of the device's name, so that those of a daemon that was killed are found at the next
-//! start.
+//! Unlike routes, rules do not vanish with the device. They have a protocol number of ours and the
+//! table number of the device's name, so that rules left by a killed daemon can be found at the
+//! next start.
 
 use std::net::IpAddr;
 
@@ -17,13 +19,13 @@ use crate::config::TunConfig;
 use crate::error::NodeError;
 use crate::netlink::{self, Rule};
 
-/// Tables, and marks of the same number, are numbered from here on, by the device's name: "Co".
+/// Tables, and marks with the same number, are numbered from here, by the device's name: "Co".
 const TABLES: u32 = 0x436f_0000;
-/// Before the rule of the main table, 32766, and those of others that go by the main table.
+/// Before the rule for the main table, 32766, and those of others that refer to the main table.
 const PRIORITY_MAIN: u32 = 5_300;
 const PRIORITY_TUNNEL: u32 = 5_301;
 
-/// The mark of the tunnel's own datagrams, which is the number of its table too.
+/// The mark of the tunnel's own datagrams, which is also the number of its table.
 pub(crate) fn mark(tun: &TunConfig) -> Option<u32> {
     (!tun.routes_of(true).is_empty()).then(|| table(&tun.name))
 }
@@ -36,15 +38,15 @@ fn table(name: &str) -> u32 {
     TABLES | (hash >> 16 ^ hash & 0xffff)
 }
 
-/// Rules that are there as long as this value.
+/// Rules that exist as long as this value.
 pub(crate) struct DefaultRoute {
     name: String,
     table: u32,
 }
 
 impl DefaultRoute {
-    /// Makes the default routes of a device; `None` if there are none. What a daemon before left
-    /// behind goes in any case.
+    /// Adds the default routes of a device; `None` if there are none. In any case removes what an
+    /// earlier daemon left behind.
     pub(crate) fn add(
         index: u32,
         name: &str,
@@ -54,7 +56,7 @@ impl DefaultRoute {
         let mut added = None;
         remove(name, table);
         for route in routes {
-            // From here on they are taken away again, whatever happens.
+            // From now on, dropping it removes them, whatever happens.
             added.get_or_insert_with(|| DefaultRoute { name: name.into(), table });
             let is_v6 = matches!(route.addr(), IpAddr::V6(_));
             netlink::add_route_to(index, name, route, table)?;
@@ -65,6 +67,12 @@ impl DefaultRoute {
             warn_of_strict_filters();
         }
         Ok(added)
+    }
+
+    /// Adds one of the routes again after the device was set down, which removes routes but not
+    /// rules.
+    pub(crate) fn add_again(&self, index: u32, route: IpNet) -> Result<(), NodeError> {
+        netlink::add_route_to(index, &self.name, route, self.table)
     }
 }
 
@@ -78,15 +86,15 @@ fn remove(name: &str, table: u32) {
     for is_v6 in [false, true] {
         match netlink::delete_rules(table, is_v6) {
             Ok(0) => {}
-            Ok(count) => tracing::debug!("{count} rules of the default route through {name} went"),
-            // A kernel without IPv6, most likely.
+            Ok(count) => tracing::debug!("removed {count} default route rules for {name}"),
+            // Most likely a kernel without IPv6.
             Err(error) => tracing::debug!("{error}"),
         }
     }
 }
 
-/// A strict filter of sources drops what comes from the peer, because the way back to it, which it
-/// looks up without the mark, is the tunnel.
+/// Strict reverse-path filtering drops what comes from the peer, because it looks up the way back
+/// without the mark, and that way is the tunnel.
 fn warn_of_strict_filters() {
     let Ok(interfaces) = std::fs::read_dir("/proc/sys/net/ipv4/conf") else { return };
     for interface in interfaces.flatten() {
@@ -94,8 +102,8 @@ fn warn_of_strict_filters() {
         if setting.is_ok_and(|value| value.trim() == "1") {
             let name = interface.file_name().display().to_string();
             tracing::warn!(
-                "net.ipv4.conf.{name}.rp_filter = 1 may drop what comes from the peer, now that the \
-                 default route is the tunnel: set it to 2"
+                "net.ipv4.conf.{name}.rp_filter = 1 may drop frames from the peer now that the \
+                 default route is the tunnel; set it to 2"
             );
         }
     }

@@ -1,5 +1,5 @@
-//! What the driver sees of a network through which nothing gets: told to the protocol's
-//! [`Watch`], whose lines go to the log.
+//! Reports to the protocol's [`Watch`] what the driver sees of a network through which nothing
+//! gets, and logs the watch's lines.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::config::NodeConfig;
 use crate::syscalls::Sender;
 use crate::underlay::{Address, Underlay};
 
-/// Rejected frames that are looked at in each [`CHECK_INTERVAL`]: a look at a HELLO costs as much
-/// as to derive a key, and anybody can send them.
+/// Most rejected frames examined per [`CHECK_INTERVAL`]: examining a HELLO costs a key derivation,
+/// and anybody can send one.
 const LOOKS_MAX: u32 = 32;
-/// Pairs of who forges and in whose name that are kept in mind.
+/// Pairs of forger and claimed sender that are remembered.
 const FORGERS_MAX: usize = 256;
-/// How often what is known is gone through.
+/// How often the watch is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Finds out why a peer cannot be reached, and says so.
+/// Finds out why a peer is unreachable, and logs it.
 pub(crate) struct Diagnosis {
     watch: Watch<Address>,
-    /// What was said last of each peer that is out of reach.
+    /// The last line about each unreachable peer.
     problems: Vec<(StationId, String)>,
     looks: u32,
     check_at: Time,
-    /// Who has sent frames in whose name.
+    /// Which peer has sent frames in the name of which other.
     forgers: Vec<(StationId, StationId)>,
 }
 
@@ -44,7 +44,7 @@ impl Diagnosis {
         }
     }
 
-    /// A frame was rejected. While all peers are in reach nobody asks why.
+    /// A frame was rejected. While all peers are reachable, it is ignored.
     pub(crate) fn note_rejected(
         &mut self,
         station: &AnyStation,
@@ -69,9 +69,9 @@ impl Diagnosis {
         self.watch.note_rejected(at, station.examine(frame), expected);
     }
 
-    /// Says that frames in one peer's name come from the address of another, once for each two, as
-    /// often as the daemon starts. A peer that is looked for at an address because a recording came
-    /// from there is not named, and the address may be forged all the same.
+    /// Logs that frames in one peer's name come from the address of another, once per pair and run
+    /// of the daemon. A peer that is only assumed to be at an address because of a possible replay
+    /// is not named; and even a proven address may be forged.
     fn name_forger(
         &mut self,
         station: &AnyStation,
@@ -86,18 +86,18 @@ impl Diagnosis {
             self.forgers.push((from, claimed));
             let (from, claimed, at) = (from.0, claimed.0, Address::from(sender));
             tracing::warn!(
-                "frames in the name of station {claimed} come from the address of station {from}, \
-                 {at}, which may be forged: they are dropped"
+                "dropping forged frames: they claim to be from station {claimed} but come from \
+                 {at}, the (possibly spoofed) address of station {from}"
             );
         }
     }
 
-    /// Something has changed that is to be said soon.
+    /// Something has changed that should be logged soon.
     pub(crate) fn hurry(&mut self) {
         self.check_at = Time::ZERO;
     }
 
-    /// Says what is to be said now.
+    /// Logs what is due.
     pub(crate) fn check(&mut self, now: Time, station: &AnyStation, underlay: &mut Underlay) {
         if now < self.check_at {
             return;
@@ -122,7 +122,7 @@ impl Diagnosis {
         }
     }
 
-    /// Why a peer cannot be reached, as it was said last; none while it can be.
+    /// Why a peer is unreachable, as last logged; `None` if it is reachable.
     pub(crate) fn problem(&self, peer: StationId) -> Option<String> {
         self.problems.iter().find(|&&(of, _)| of == peer).map(|(_, line)| line.clone())
     }
@@ -133,7 +133,7 @@ impl Diagnosis {
     }
 }
 
-/// What an error of a socket says about the frames that were sent through it.
+/// What a socket error says about the frames that were sent.
 fn refusal(errno: Errno) -> Refusal {
     match errno {
         Errno::ENETUNREACH => Refusal::NoRoute,

@@ -1,4 +1,4 @@
-//! What ends a node, or keeps it from starting.
+//! Errors that end a node, or keep it from starting.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use corridor_document::Diagnostic;
 /// Why a node does not start, or stopped on its own.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The configuration file, or a file it names, cannot be read.
+    /// The configuration file, or a file named in it, cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     ReadConfig {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The configuration says something that cannot be; points at the line.
+    /// The configuration has an invalid value; points at its line.
     #[error("{0}")]
     Config(Box<Diagnostic>),
-    /// The statistics file lies where no file can be made.
+    /// The statistics file is in a place where no file can be created.
     #[error("--stats-file {}: {} is not a directory", path.display(), directory.display())]
     StatsDirectory {
         /// The statistics file.
         path: PathBuf,
-        /// Where it should lie.
+        /// The directory in which it should be.
         directory: PathBuf,
     },
     /// The statistics could not be written.
@@ -32,39 +32,39 @@ pub enum NodeError {
     StatsFile {
         /// The statistics file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refused for lack of privileges.
-    #[error("no permission to {action}: run as root, or give the program {capability}")]
+    /// The system refused because of missing privileges.
+    #[error("no permission to {action}: run as root or with {capability}")]
     Permission {
-        /// What was tried.
+        /// What was attempted.
         action: String,
         /// The capability that allows it.
         capability: &'static str,
     },
     /// The kernel offers no TUN devices.
     #[error(
-        "/dev/net/tun is missing: load the kernel's tun module (modprobe tun), or pass the device \
-         into the container"
+        "/dev/net/tun is missing: load the tun kernel module (modprobe tun), or pass the device \
+         to the container"
     )]
     TunMissing,
-    /// Another network interface has the name of the TUN device.
-    #[error("an interface named {name} exists already: choose another tun.name, or stop its owner")]
+    /// Another network interface already has the TUN device's name.
+    #[error("interface {name} already exists: choose another tun.name, or stop its owner")]
     TunNameTaken {
         /// The name.
         name: String,
     },
-    /// The TUN device was taken away while the node ran.
-    #[error("the TUN device {name} has vanished: {source}")]
+    /// The TUN device was removed while the node ran.
+    #[error("TUN device {name} has disappeared: {source}")]
     TunGone {
         /// Its name.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The interface to send on is not an Ethernet one.
-    #[error("the interface {name} has no Ethernet address: the ethernet underlay needs one")]
+    /// The interface to send on is not an Ethernet interface.
+    #[error("interface {name} has no Ethernet address, which the ethernet underlay requires")]
     InterfaceNotEthernet {
         /// The name.
         name: String,
@@ -72,23 +72,23 @@ pub enum NodeError {
     /// The kernel refused to change an address, a route or a link.
     #[error("cannot {action}: {reason}")]
     Netlink {
-        /// What was tried.
+        /// What was attempted.
         action: String,
-        /// What the kernel says.
-        reason: String,
+        /// The kernel's error.
+        reason: io::Error,
     },
-    /// Another call to the system failed.
+    /// Another system call failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         action: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl NodeError {
-    /// What a failed call means: a lack of privileges is told apart from the rest.
+    /// The meaning of a failed call: distinguishes missing privileges from other errors.
     pub(crate) fn system(
         action: impl Into<String>,
         capability: &'static str,
@@ -99,6 +99,12 @@ impl NodeError {
             io::ErrorKind::PermissionDenied => NodeError::Permission { action, capability },
             _ => NodeError::System { action, source },
         }
+    }
+
+    /// Whether the object to be created already exists.
+    pub(crate) fn is_there_already(&self) -> bool {
+        matches!(self, NodeError::Netlink { reason, .. }
+            if reason.kind() == io::ErrorKind::AlreadyExists)
     }
 }
 

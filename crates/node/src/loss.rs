@@ -1,5 +1,5 @@
-//! Losses made at reception, so that a lossy link can be had on a table: the frame was on the air,
-//! and this station did not hear it.
+//! Synthetic losses at reception, to test a lossy link on the bench: the frame was sent, and this
+//! station ignores it.
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
@@ -7,7 +7,7 @@ use corridor_proto::StationId;
 
 use crate::config::SyntheticLossConfig;
 
-/// Decides frame by frame, each link from a stream of its own.
+/// Decides about each frame, with a random stream per link.
 pub(crate) struct SyntheticLoss {
     links: Vec<(StationId, f64, Stream)>,
 }
@@ -24,7 +24,7 @@ impl SyntheticLoss {
         SyntheticLoss { links: config.links.iter().map(link).collect() }
     }
 
-    /// Whether there is any loss at all.
+    /// Whether there are no losses at all.
     pub(crate) fn is_idle(&self) -> bool {
         self.links.is_empty()
     }
@@ -34,7 +34,7 @@ impl SyntheticLoss {
         let Some((_, ratio, stream)) = self.links.iter_mut().find(|(id, ..)| *id == from) else {
             return false;
         };
-        // 53 bits, as many as a float holds: uniform in [0, 1).
+        // 53 bits, as many as a float has: uniform in [0, 1).
         let draw = (stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         draw < *ratio
     }

@@ -1,8 +1,8 @@
-//! Names of peers: looked up at the start, and again while a peer is silent.
+//! Resolves the names of peers: at the start, and again while a peer is silent.
 //!
-//! A lookup may take half a minute, so a thread of its own does it, one name at a time; the run
-//! loop asks and comes back for the answer. Frames never wait for it: the last address that was
-//! good serves on, and what is found is tried beside it.
+//! A lookup may take half a minute, so a separate thread does them, one at a time; the run loop
+//! asks, and fetches the answer later. Frames never wait for it: the last good address remains in
+//! use, and new ones are tried in addition.
 
 mod dns;
 
@@ -16,14 +16,14 @@ use std::time::Duration;
 use corridor_base::Time;
 use corridor_proto::StationId;
 
-/// Between two lookups of a name whose peer is silent, at first and at last. A peer that is there
-/// says something every five seconds.
+/// First and longest interval between lookups of a silent peer's name. A peer that is up sends
+/// something every five seconds.
 const LOOKUP_FIRST: Duration = Duration::from_secs(7);
 /// See [`LOOKUP_FIRST`].
 const LOOKUP_MAX: Duration = Duration::from_secs(60);
-/// How soon a name that could not be looked up is looked up again.
+/// First interval after a failed lookup.
 const FAILED_FIRST: Duration = Duration::from_secs(1);
-/// How often an answer is looked for while there is none.
+/// How often to check for an answer.
 const ANSWER_POLL: Duration = Duration::from_millis(20);
 /// Longest name (RFC 1035, Section 2.3.4).
 const NAME_LEN_MAX: usize = 253;
@@ -33,17 +33,17 @@ const NAME_LEN_MAX: usize = 253;
 pub enum Endpoint {
     /// At an address.
     Address(SocketAddr),
-    /// Wherever a name leads.
+    /// At the addresses of a name.
     Name {
         /// The name of a host.
         host: String,
-        /// The port there.
+        /// The UDP port.
         port: u16,
     },
 }
 
 impl Endpoint {
-    /// The address, if it was told.
+    /// The address, if one is configured.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Endpoint::Address(address) => Some(*address),
@@ -65,7 +65,7 @@ impl FromStr for Endpoint {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected an address or name, and a port";
+        const EXPECTED: &str = "expected an address or host name with a port";
         if let Ok(address) = text.parse() {
             return Ok(Endpoint::Address(address));
         }
@@ -76,7 +76,7 @@ impl FromStr for Endpoint {
             (1..=63).contains(&label.len()) && label.bytes().all(plain)
         };
         let name = host.strip_suffix('.').unwrap_or(host);
-        // What ends in a number is meant to be an address (RFC 1123, Section 2.1).
+        // A name that ends in a number is meant as an address (RFC 1123, Section 2.1).
         let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
         let sound = name.len() <= NAME_LEN_MAX
             && name.split('.').all(is_label)
@@ -86,10 +86,10 @@ impl FromStr for Endpoint {
     }
 }
 
-/// How a name is looked up: host and port to addresses.
+/// A lookup: from host and port to addresses.
 pub(crate) type Lookup = Box<dyn FnMut(&str, u16) -> io::Result<Vec<SocketAddr>> + Send>;
 
-/// Looks names up as the system does for any program; with a mark, over sockets that bear it.
+/// The system's lookup, as for any program; with a mark, over sockets that carry it.
 pub(crate) fn lookup(mark: Option<u32>) -> Lookup {
     match mark {
         Some(mark) => dns::marked_lookup(mark),
@@ -97,7 +97,7 @@ pub(crate) fn lookup(mark: Option<u32>) -> Lookup {
     }
 }
 
-/// The peers that have names.
+/// The peers with names.
 pub(crate) struct Names {
     names: Vec<Name>,
     thread: Thread,
@@ -108,7 +108,7 @@ pub(crate) struct Names {
     family: Family,
 }
 
-/// What looks names up; it begins with the first name.
+/// The thread for lookups, which starts with the first name.
 enum Thread {
     Idle(Lookup),
     Runs { questions: SyncSender<(String, u16)>, answers: Receiver<Answer> },
@@ -142,11 +142,11 @@ struct Name {
     due: Time,
     pause: Duration,
     heard: bool,
-    /// What was found last.
+    /// The result of the last lookup.
     found: Vec<SocketAddr>,
-    /// Which of those was tried last.
+    /// Index of the address that was tried last.
     turn: usize,
-    /// That it cannot be found was told.
+    /// A failed lookup was logged.
     told: bool,
 }
 
@@ -156,7 +156,7 @@ impl Names {
         Names { names: Vec::new(), thread, asked: None, asked_at: Time::ZERO, family }
     }
 
-    /// Where a peer is to be found from here on.
+    /// Changes where a peer is to be found.
     pub(crate) fn set(&mut self, now: Time, station: StationId, endpoint: Option<Endpoint>) {
         self.names.retain(|name| name.station != station);
         let Some(Endpoint::Name { host, port }) = endpoint else { return };
@@ -173,7 +173,7 @@ impl Names {
         });
     }
 
-    /// A peer was heard: its address is good.
+    /// A peer was heard, so its address is good.
     pub(crate) fn note_heard(&mut self, station: StationId) {
         if let Some(name) = self.names.iter_mut().find(|name| name.station == station) {
             name.heard = true;
@@ -189,7 +189,8 @@ impl Names {
         }
     }
 
-    /// Asks what is due. An address to try for a station, if there is an answer.
+    /// Asks for a lookup if one is due. Returns an address to try for a station, if there is an
+    /// answer.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> Option<(StationId, SocketAddr)> {
         if let (Some(_), Thread::Runs { answers, .. }) = (&self.asked, &self.thread) {
             self.asked_at = now;
@@ -197,7 +198,7 @@ impl Names {
                 Ok(answer) => self.take_answer(now, answer),
                 Err(TryRecvError::Empty) => None,
                 Err(TryRecvError::Disconnected) => {
-                    tracing::error!("names are not looked up any more");
+                    tracing::error!("host name lookups have stopped");
                     self.thread = Thread::Gone;
                     None
                 }
@@ -219,7 +220,7 @@ impl Names {
 
     fn take_answer(&mut self, now: Time, answer: Answer) -> Option<(StationId, SocketAddr)> {
         let (station, host) = self.asked.take()?;
-        // The peer may have been given another one since, or none.
+        // The peer may have been given another name meanwhile, or none.
         let is_asked = |name: &&mut Name| name.station == station && name.host == host;
         let name = self.names.iter_mut().find(is_asked)?;
         let reachable = |address: &SocketAddr| self.family.has(address.ip());
@@ -227,7 +228,7 @@ impl Names {
             Ok(found) => {
                 let found: Vec<_> = found.into_iter().filter(reachable).collect();
                 if !found.is_empty() {
-                    // The next of several, each time: not all that is found is alive.
+                    // With several addresses, the next each time: not all of them may be alive.
                     name.turn = if found == name.found { name.turn + 1 } else { 0 };
                     let address = found[name.turn % found.len()];
                     name.found = found;
@@ -237,14 +238,14 @@ impl Names {
                     tracing::debug!("{} is {address}", name.host);
                     return Some((name.station, address));
                 }
-                "it has no address that underlay.listen can reach".to_owned()
+                "no address of the same family as underlay.listen".to_owned()
             }
             Err(error) => error.to_string(),
         };
         if !name.told {
             name.told = true;
             let host = &name.host;
-            tracing::warn!("the address of {host} cannot be found, and is looked for on: {why}");
+            tracing::warn!("cannot resolve {host}, will keep trying: {why}");
         }
         name.pause = (2 * name.pause).min(LOOKUP_MAX);
         name.due = now + name.pause;
@@ -253,7 +254,7 @@ impl Names {
 }
 
 impl Thread {
-    /// Asks for a name; nothing else was asked, or it was answered.
+    /// Asks for a name; only called when no other question is pending.
     fn ask(&mut self, question: (String, u16)) {
         *self = match std::mem::replace(self, Thread::Gone) {
             Thread::Idle(lookup) => Thread::start(lookup),
@@ -267,7 +268,7 @@ impl Thread {
     }
 
     fn start(mut lookup: Lookup) -> Self {
-        // One question and one answer: nothing piles up.
+        // One question and one answer: nothing accumulates.
         let (questions, asked) = sync_channel::<(String, u16)>(1);
         let (answer, answers) = sync_channel(1);
         let work = move || {
@@ -281,7 +282,7 @@ impl Thread {
         match std::thread::Builder::new().name("names".into()).spawn(work) {
             Ok(_) => Thread::Runs { questions, answers },
             Err(error) => {
-                tracing::error!("names cannot be looked up: {error}");
+                tracing::error!("cannot look up host names: {error}");
                 Thread::Gone
             }
         }
@@ -325,7 +326,7 @@ mod tests {
 
     type Answers = Arc<Mutex<Vec<Answer>>>;
 
-    /// Names with one peer, and what lookups will say, last first.
+    /// Names with one peer, and the results of lookups, last first.
     fn names(answers: &Answers, family: Family) -> Names {
         let answers = answers.clone();
         let lookup: Lookup = Box::new(move |_, _| answers.lock().unwrap().pop().unwrap());
@@ -335,7 +336,7 @@ mod tests {
         names
     }
 
-    /// Lets time pass until something is found, but no later than this.
+    /// Advances time until something is found, at most until `latest`.
     fn until_found(names: &mut Names, now: &mut Time, latest: Time) -> Option<SocketAddr> {
         while let Some(due) = names.poll_timeout().filter(|&due| due <= latest) {
             *now = due.max(*now);
@@ -344,7 +345,7 @@ mod tests {
                 return Some(address);
             }
             if names.asked.is_some() {
-                // The other thread has all the time it wants: virtual time stands still.
+                // The other thread may take as long as it likes: virtual time stands still.
                 std::thread::sleep(Duration::from_millis(1));
                 names.asked_at = Time::from_nanos(now.as_nanos().saturating_sub(20_000_000));
             }
@@ -365,7 +366,7 @@ mod tests {
         let latest = end(now, 10);
         assert_eq!(until_found(&mut names, &mut now, latest), Some(a));
         assert!(now >= Time::from_millis(2_000), "asked in a hurry: {now:?}");
-        // While the peer is heard nobody asks.
+        // While the peer is heard there are no lookups.
         let quiet = end(now, 100);
         while now < quiet {
             now += Duration::from_secs(5);
@@ -376,7 +377,7 @@ mod tests {
         let latest = end(now, 60);
         assert_eq!(until_found(&mut names, &mut now, latest), Some(b));
         assert!(answers.lock().unwrap().is_empty());
-        // With an address instead there is nothing to look up.
+        // With an address instead of a name there is nothing to look up.
         names.set(now, StationId(2), Some(Endpoint::Address(a)));
         assert_eq!(names.poll_timeout(), None);
     }

@@ -1,7 +1,8 @@
 //! Links, addresses and routes over netlink.
 //!
-//! Netlink is spoken before the first packet, after the last one, and while an interface is gone,
-//! so each call runs on a runtime of its own that ends with it; the run loop never sees it.
+//! Used only before the first packet, after the last one, and while an interface is missing or has
+//! just changed. So each call uses a runtime of its own, which the run loop never sees.
+//! Notifications from the kernel are read in [`links`](crate::links).
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use futures_util::TryStreamExt;
 use ipnet::IpNet;
 use rtnetlink::packet_route::address::AddressHeaderFlags;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
+use rtnetlink::packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkLayerType,
+};
 use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
 use rtnetlink::{Handle, IpVersion, LinkUnspec, RouteMessageBuilder};
@@ -20,9 +23,9 @@ use crate::error::{CAP_NET_ADMIN, NodeError};
 /// A network interface.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Link {
-    /// Its number.
+    /// Its index.
     pub(crate) index: u32,
-    /// Longest payload, bytes.
+    /// MTU in bytes.
     pub(crate) mtu: usize,
     /// Its Ethernet address, if it is an Ethernet interface.
     pub(crate) mac: Option<Mac>,
@@ -30,7 +33,7 @@ pub(crate) struct Link {
     pub(crate) up: bool,
 }
 
-/// The interface of this name, if there is one.
+/// The interface with this name, if there is one.
 pub(crate) fn link(name: &str) -> Result<Option<Link>, NodeError> {
     let action = format!("look up the interface {name}");
     run(&action, async |handle| {
@@ -62,29 +65,41 @@ pub(crate) fn link(name: &str) -> Result<Option<Link>, NodeError> {
     })
 }
 
-/// Gives an interface its MTU in bytes and sets it up. Super-packets that the kernel hands over
-/// hold at most `segments` packets.
+/// Sets an interface's MTU in bytes, and sets it up. Super-packets from the kernel contain at most
+/// `segments` packets.
 pub(crate) fn set_up(index: u32, name: &str, mtu: usize, segments: u32) -> Result<(), NodeError> {
     let gso = LinkAttribute::GsoMaxSegs(segments);
     let limit = LinkUnspec::new_with_index(index).append_extra_attribute(gso).build();
-    let limited = run(&format!("limit the segments of {name}"), async |handle| {
+    let limited = run(&format!("set the segmentation limit of {name}"), async |handle| {
         handle.link().set(limit.clone()).execute().await
     });
     if let Err(error) = limited {
-        // Kernels before 5.19 cannot; then a super-packet of very small packets may be lost.
+        // Kernels before 5.19 cannot do that; then a super-packet of very small packets may be
+        // lost.
         tracing::debug!("{error}");
     }
     let mtu = u32::try_from(mtu).unwrap_or(u32::MAX);
     let message = LinkUnspec::new_with_index(index).mtu(mtu).up().build();
-    run(&format!("set up {name} with an MTU of {mtu}"), async |handle| {
+    run(&format!("set {name} up with MTU {mtu}"), async |handle| {
+        handle.link().set(message.clone()).execute().await
+    })
+}
+
+/// Keeps the kernel from giving an interface a link-local address by itself, and so from soliciting
+/// routers there.
+pub(crate) fn make_no_link_local(index: u32, name: &str) -> Result<(), NodeError> {
+    let none = AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)]);
+    let attribute = LinkAttribute::AfSpecUnspec(vec![none]);
+    let message = LinkUnspec::new_with_index(index).append_extra_attribute(attribute).build();
+    run(&format!("disable link-local addresses on {name}"), async |handle| {
         handle.link().set(message.clone()).execute().await
     })
 }
 
 /// Adds an address to an interface that leads to one neighbour.
 ///
-/// Duplicate address detection (RFC 4862, section 5.4) has nobody to ask there, and as long as the
-/// kernel has it under way, programs cannot bind to the address.
+/// Duplicate address detection (RFC 4862, Section 5.4) has nobody to ask there, and while the
+/// kernel performs it, programs cannot bind to the address.
 pub(crate) fn add_address(index: u32, name: &str, address: IpNet) -> Result<(), NodeError> {
     run(&format!("add the address {address} to {name}"), async |handle| {
         let mut request = handle.address().add(index, address.addr(), address.prefix_len());
@@ -102,14 +117,14 @@ pub(crate) fn add_route(index: u32, name: &str, network: IpNet) -> Result<(), No
     })
 }
 
-/// Takes a route through an interface down.
+/// Deletes a route through an interface.
 pub(crate) fn delete_route(index: u32, name: &str, network: IpNet) -> Result<(), NodeError> {
     run(&format!("delete the route {network} through {name}"), async |handle| {
         handle.route().del(route(index, network)).execute().await
     })
 }
 
-/// Adds a route through an interface to a table of its own.
+/// Adds a route through an interface, in a table of its own.
 pub(crate) fn add_route_to(
     index: u32,
     name: &str,
@@ -124,24 +139,24 @@ pub(crate) fn add_route_to(
     })
 }
 
-/// Whose rules are ours: "C". Numbers that others use are in `/etc/iproute2/rt_protos`.
+/// Identifies our rules: "C". Numbers used by others are in `/etc/iproute2/rt_protos`.
 const RULE_PROTOCOL: u8 = 67;
 
-/// A rule about where routes are looked up.
+/// A routing rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rule {
-    /// What does not bear the mark of this number: in the table of this number.
+    /// Packets without the mark of this number: in the table of this number.
     ToTunnel {
         /// The table, and the mark.
         table: u32,
-        /// Rules with lower numbers go first.
+        /// Rules with lower numbers come first.
         priority: u32,
     },
     /// In the main table, except for its default route.
     MainFirst {
-        /// The table that it goes before, which tells whose rule it is.
+        /// The table whose rule this one precedes; identifies the device.
         table: u32,
-        /// Rules with lower numbers go first.
+        /// Rules with lower numbers come first.
         priority: u32,
     },
 }
@@ -159,7 +174,8 @@ pub(crate) fn add_rule(rule: Rule, is_v6: bool) -> Result<(), NodeError> {
                 request.message_mut().header.flags |= RuleFlags::Invert;
                 request = request.priority(priority).fw_mark(table).table_id(table);
             }
-            // The mark says nothing here, as no bit of it is looked at, but whose rule it is.
+            // The mark is not matched here, as no bit of it is in the mask; it identifies the
+            // device.
             Rule::MainFirst { table, priority } => {
                 let more = [RuleAttribute::SuppressPrefixLen(0), RuleAttribute::FwMask(0)];
                 request.message_mut().attributes.extend(more);
@@ -170,7 +186,7 @@ pub(crate) fn add_rule(rule: Rule, is_v6: bool) -> Result<(), NodeError> {
     })
 }
 
-/// Deletes the rules that were added for this table. How many there were.
+/// Deletes the rules for this table; returns how many there were.
 pub(crate) fn delete_rules(table: u32, is_v6: bool) -> Result<usize, NodeError> {
     run("delete the rules of the default route", async |handle| {
         let version = if is_v6 { IpVersion::V6 } else { IpVersion::V4 };
@@ -204,7 +220,7 @@ fn route(index: u32, network: IpNet) -> RouteMessage {
     }
 }
 
-/// Runs one exchange with the kernel, in the network namespace of the calling thread.
+/// Runs one exchange with the kernel, in the calling thread's network namespace.
 fn run<T, F>(action: &str, exchange: impl FnOnce(Handle) -> F) -> Result<T, NodeError>
 where
     F: Future<Output = Result<T, rtnetlink::Error>>,
@@ -228,8 +244,11 @@ fn refusal(action: &str, error: &rtnetlink::Error) -> NodeError {
         Some(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
             NodeError::system(action, CAP_NET_ADMIN, source)
         }
-        Some(source) => NodeError::Netlink { action: action.into(), reason: source.to_string() },
-        None => NodeError::Netlink { action: action.into(), reason: error.to_string() },
+        Some(source) => NodeError::Netlink { action: action.into(), reason: source },
+        None => {
+            let reason = std::io::Error::other(error.to_string());
+            NodeError::Netlink { action: action.into(), reason }
+        }
     }
 }
 

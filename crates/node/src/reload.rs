@@ -1,42 +1,42 @@
-//! Which changes of a configuration a running node takes over, and which need a restart.
+//! Which configuration changes a running node applies, and which need a restart.
 
 use crate::config::{NodeConfig, TunConfig};
 
-/// What a node makes of a configuration that was read again.
+/// The effect of a configuration that was read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Names of what has changed and can be taken over while the node runs.
+    /// Names of changes that can be applied while the node runs.
     pub(crate) live: Vec<&'static str>,
-    /// Names of what has changed and stays as it was until the node is restarted.
+    /// Names of changes that have no effect until the node is restarted.
     pub(crate) restart: Vec<&'static str>,
 }
 
-/// Where peers are over UDP.
+/// UDP addresses of peers.
 pub(crate) const ENDPOINTS: &str = "peer.endpoint";
-/// Where peers are over Ethernet.
+/// Ethernet addresses of peers.
 pub(crate) const MACS: &str = "peer.mac";
-/// Who the peers of a hub are.
+/// The peers of a hub.
 pub(crate) const PEERS: &str = "peer";
 /// Networks of the peers of a hub.
 pub(crate) const NETWORKS: &str = "peer.allowed";
 /// Networks reached through the tunnel.
 pub(crate) const ROUTES: &str = "tun.routes";
-/// The configured pace.
+/// The configured rate.
 pub(crate) const RATE: &str = "underlay.rate_bps";
-/// Who may ask how the node is.
+/// Who may query the node's status.
 pub(crate) const CONTROL: &str = "control";
-/// Losses made on purpose.
+/// Synthetic losses.
 pub(crate) const LOSS: &str = "synthetic_loss";
 
 impl Changes {
-    /// From the configuration in force to one that was read again.
+    /// The changes from the configuration in force to another one.
     ///
-    /// A session, its coding state and the lengths of its frames hang on all of the rest, and both
-    /// ends would have to change it at the same moment.
+    /// Sessions, their coding state and their frame lengths depend on all other settings, and both
+    /// ends would have to change these at the same moment.
     pub(crate) fn between(old: &NodeConfig, new: &NodeConfig) -> Self {
         let tun =
             |config: &NodeConfig, part: fn(&TunConfig) -> TunConfig| config.tun.as_ref().map(part);
-        // What goes outside a default route is marked from the start.
+        // Datagrams that bypass a default route are marked from the start.
         let without_routes =
             |config| tun(config, |tun| TunConfig { routes: tun.routes_of(true), ..tun.clone() });
         // Their order does not matter, and is not kept.
@@ -56,8 +56,8 @@ impl Changes {
         let (was, is) = (&old.underlay, &new.underlay);
         let same_peers = peers(old) == peers(new);
         let same_kind = is_hub(old) == is_hub(new);
-        // Each peer of a hub has a station of its own, and so may come and go; with keys and a role
-        // that the others do not have it would be of another group.
+        // Each peer of a hub has a station of its own, and so may come and go; but a peer with
+        // another kind of keys or another role than the others would belong to another group.
         let are_hubs = |config: &NodeConfig| is_hub(config) && config.relay.is_none();
         let kind = |config: &NodeConfig| (config.id, config.role_name());
         let is_same_hub = old.has_keys_of(new) && kind(old) == kind(new);

@@ -1,8 +1,8 @@
-//! What the MAC of an interface did for each neighbour: how often it had to send again.
+//! What an interface's MAC did for each neighbour: how often it retransmitted.
 //!
-//! The driver of a real radio tells the kernel, which tells of it over nl80211; the lab, whose
-//! radios are none of the kernel's, writes a file. Either way they are counters since the
-//! beginning, and a relay wants to know what was added.
+//! A real radio's driver reports this to the kernel, which provides it over nl80211. The lab's
+//! radios are unknown to the kernel, so the lab writes a file. Both provide counters since the
+//! start, and a relay needs the increments.
 
 mod file;
 mod nl80211;
@@ -17,30 +17,31 @@ use crate::config::{Mac, RetriesSource};
 use file::File;
 use nl80211::Stations;
 
-/// How often it is looked: several times in the second in which retries are counted.
+/// Interval of reading the counters: several times per second, since retries are counted per
+/// second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a MAC has done for each neighbour since the beginning.
+/// A MAC's counters for each neighbour, since the start.
 type Counters = BTreeMap<Mac, Sent>;
 
-/// The counters of an interface, looked at from time to time.
+/// The counters of an interface, read periodically.
 pub(crate) struct Retries {
     source: Source,
     look_at: Time,
-    /// What there was when it was looked last, of those that there were then.
+    /// The counters at the last look, for the neighbours that existed then.
     known: Counters,
-    /// Whether it was told that there is nothing.
+    /// The lack of counters was logged.
     is_told: bool,
 }
 
-/// Who tells.
+/// The source of the counters.
 enum Source {
     File(File),
     Nl80211(Stations),
 }
 
 impl Source {
-    /// The counters as they are; `None` if there are none yet.
+    /// The present counters; `None` if there are none yet.
     fn look(&mut self, now: Time) -> Result<Option<Counters>, String> {
         match self {
             Source::File(file) => file.look(now),
@@ -57,8 +58,8 @@ impl Source {
 }
 
 impl Retries {
-    /// Those that the configuration names, of an interface in the network namespace of the calling
-    /// thread.
+    /// The counters that the configuration names, for an interface in the calling thread's network
+    /// namespace.
     pub(crate) fn new(source: &RetriesSource, interface: &str, now: Time) -> Self {
         let source = match source {
             RetriesSource::File(path) => Source::File(File::new(path)),
@@ -72,8 +73,8 @@ impl Retries {
         self.look_at
     }
 
-    /// What has been added since the last look, for each neighbour. Why there is nothing is told
-    /// once.
+    /// The increments since the last look, per neighbour. If there are no counters, the reason is
+    /// logged once.
     pub(crate) fn look(&mut self, now: Time) -> Vec<(Mac, Sent)> {
         self.look_at = now + LOOK_INTERVAL;
         match self.source.look(now) {
@@ -86,7 +87,7 @@ impl Retries {
                 if !core::mem::replace(&mut self.is_told, true) {
                     let name = self.source.name();
                     tracing::warn!(
-                        "no retries of the interface from {name}: underlay.retries: {why}"
+                        "cannot read retry counters from {name} (underlay.retries): {why}"
                     );
                 }
                 Vec::new()
@@ -94,8 +95,8 @@ impl Retries {
         }
     }
 
-    /// What is new in the counters. A neighbour's first ones say how long the interface has been
-    /// up, and not what it does now.
+    /// Increments of counters. A new neighbour's first counters include everything since the
+    /// interface came up, and so say nothing about now.
     fn added(&mut self, counters: Counters) -> Vec<(Mac, Sent)> {
         let before = core::mem::replace(&mut self.known, counters);
         let since = |(mac, sent): (&Mac, &Sent)| Some((*mac, since(*sent, *before.get(mac)?)));
@@ -104,8 +105,8 @@ impl Retries {
     }
 }
 
-/// What was added. Where all counters went back, or stayed nothing, they began anew; where one did,
-/// it has 32 bits, as those of nl80211, and has begun again.
+/// An increment. If all counters decreased, or stayed at 0, they were reset; if only one decreased,
+/// it has 32 bits, like those of nl80211, and has wrapped.
 fn since(now: Sent, before: Sent) -> Sent {
     let pairs =
         [(now.frames, before.frames), (now.retries, before.retries), (now.failed, before.failed)];
@@ -142,15 +143,15 @@ mod tests {
             retries.look(Time::ZERO).into_iter().map(|(_, sent)| sent).collect::<Vec<_>>()
         };
         let sent = |frames, retries, failed| vec![Sent { frames, retries, failed }];
-        // All that was before it was looked.
+        // Everything before the first look.
         assert_eq!(look(&mut retries, text(1, 10, 4, 1)), vec![]);
         assert_eq!(look(&mut retries, text(1, 10, 4, 1)), vec![]);
         assert_eq!(look(&mut retries, text(2, 15, 5, 1)), sent(5, 1, 0));
-        // The interface was made anew.
+        // The interface was recreated.
         assert_eq!(look(&mut retries, text(3, 2, 1, 0)), sent(2, 1, 0));
-        // It is being written.
+        // The file is being written.
         assert_eq!(look(&mut retries, "4\n02:00:00:00:00:02 9 9 9\n3\n".to_owned()), vec![]);
-        // Who left and comes again is new, and who left is forgotten.
+        // A neighbour that left and returns counts as new; one that left is forgotten.
         assert_eq!(look(&mut retries, "5\n5\n".to_owned()), vec![]);
         assert!(retries.known.is_empty());
         assert_eq!(look(&mut retries, text(6, 20, 8, 1)), vec![]);
@@ -168,13 +169,13 @@ mod tests {
         assert_eq!(retries.source.look(at(0)), Ok(None));
         assert_eq!(retries.source.look(at(900)), Ok(None));
         let why = retries.source.look(at(1_000)).unwrap_err();
-        assert_eq!(why, "for 1 s its first and last line differ: expected the same line");
+        assert_eq!(why, "first and last line have differed for 1 s, expected the same line");
         assert!(retries.look(at(1_100)).is_empty() && retries.is_told);
-        // Told is told, until there is something.
+        // It is logged once, until there are counters.
         assert!(retries.look(at(1_200)).is_empty() && retries.is_told);
         std::fs::write(&path, text(2, 1, 0, 0)).unwrap();
         assert!(retries.look(at(1_300)).is_empty() && !retries.is_told);
-        // It is written now and then: no second in a row.
+        // Torn now and then, but never for a whole second.
         std::fs::write(&path, "3\n").unwrap();
         assert_eq!(retries.source.look(at(1_400)), Ok(None));
         assert_eq!(retries.source.look(at(2_300)), Ok(None));

@@ -1,82 +1,84 @@
 //! The run loop: one thread, which waits for the host, the underlay, a signal, a client of the
-//! control socket, or time.
+//! control socket, or a timer.
 //!
-//! 1. Fire what is due.
-//! 2. Hand decoded packets to the host, tell events.
+//! 1. Fire timers that are due.
+//! 2. Hand decoded packets to the host, log events.
 //! 3. Make frames, as long as the underlay takes them.
 //! 4. Wait.
-//! 5. Take packets of the host and frames of the underlay, a batch of each; back to 1.
+//! 5. Take a batch of packets from the host and of frames from the underlay; back to 1.
 //!
-//! Frames are made only when the underlay has room for them, and handed over as soon as there are
-//! no more to make or a batch is full. When there is no room, what is left of the batch waits and
-//! is offered again; the station is not asked for more, so that its queue stays where it can be
-//! seen and managed. A batch is of one frame where that happens (`underlay/outbox.rs`).
+//! Frames are made only while the underlay has room for them, and handed over once there are no
+//! more to make or a batch is full. If there is no room, the rest of the batch waits and is offered
+//! again; the station is not asked for more frames meanwhile, so that packets stay in its queue,
+//! where it can manage them. If that happens, a batch has one frame (`underlay/outbox.rs`).
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::{
-    Admission, AnyStation, Certainty, Clocks, Event, FrameLens, FrameOutcome, Gate, RelayStation,
-    StationId,
+    Admission, AnyStation, Certainty, Event, FrameLens, FrameOutcome, Gate, PacketOutcome,
+    RelayStation, StationId,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::time::{TimeSpec, TimeValLike};
-use nix::time::{ClockId, clock_gettime};
+use nix::sys::signal::Signal;
+use nix::sys::time::TimeSpec;
 
+use crate::clock::{Clock, processor_time};
 use crate::config::NodeConfig;
 use crate::control::{CLIENTS_MAX, Control, control_socket};
 use crate::diagnosis::Diagnosis;
 use crate::error::NodeError;
 use crate::events;
+use crate::links::LinkWatch;
 use crate::loss::SyntheticLoss;
+use crate::memory;
 use crate::reload::{self, Changes};
 use crate::retries::Retries;
+use crate::signals::Signals;
 use crate::stats_file::{self, IoStats, PeerReport, Report};
 use crate::status::{Sources, Status};
 use crate::tun::Tun;
 use crate::underlay::{Address, Busy, News, Source, Underlay, random};
+use crate::verbose::{self, Verbose};
 
-/// Frames made in a row before what came in is looked at.
+/// Frames made in a row before input is processed.
 const TRANSMIT_BATCH: usize = 64;
-/// Packets taken from the host before what came from the underlay is looked at: feedback that
-/// waits behind many of them is old news.
+/// Packets taken from the host before input from the underlay is processed: feedback must not wait
+/// behind many packets.
 const PACKETS_IN_A_ROW: usize = 128;
-/// Reads from the host in a row; each brings a packet or a super-packet.
+/// Reads from the host in a row; each returns a packet or a super-packet.
 const TUN_READS: usize = 8;
 
-/// How long an underlay that takes no frames may hold up the end.
+/// How long an underlay that takes no frames may delay the end.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Descriptors that are always waited on, signals first.
-const FDS_FIXED: usize = 3;
-/// The same with those of the control socket.
+const FDS_FIXED: usize = 4;
+/// The same, including those of the control socket.
 const FDS_MAX: usize = FDS_FIXED + 1 + CLIENTS_MAX;
 
-/// What a run is told beside its configuration.
+/// Options of a run besides the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Where to write statistics on SIGUSR1 and at the end.
     pub stats_file: Option<PathBuf>,
-    /// The file that the configuration was read from: SIGHUP reads it again, and its stem names
-    /// the control socket. `None`: there is neither.
+    /// The file from which the configuration was read: SIGHUP reads it again, and its stem is the
+    /// name of the control socket. `None`: there is neither.
     pub config_file: Option<PathBuf>,
 }
 
-/// Runs a node until SIGTERM or SIGINT; a second one ends the process at once. SIGHUP reads the
-/// configuration again, and never ends it.
+/// Runs a node until SIGTERM or SIGINT; a second signal ends the process at once. SIGHUP reads the
+/// configuration again, and never ends the process.
 ///
 /// The calling thread must be the only one, or the others must have these signals and SIGUSR1
 /// blocked.
 ///
 /// # Errors
-/// The node could not start, its interface or TUN device was taken away, or the statistics could
-/// not be written.
+/// The node could not start, its interface or TUN device was removed, or the statistics could not
+/// be written.
 pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
     if let Some(path) = &options.stats_file {
         stats_file::check_place(path)?;
@@ -84,7 +86,7 @@ pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    // From here on a signal waits until the loop looks at it.
+    // From now on signals wait until the loop reads them.
     let signals = Signals::block()?;
     let mut driver = Driver::start(config.clone(), options)?;
     let ended = driver.run(&signals, options);
@@ -98,12 +100,12 @@ pub fn run(config: &NodeConfig, options: &RunOptions) -> Result<(), NodeError> {
 
 /// A station, and what it is connected to.
 struct Driver {
-    /// What is in force: as it was read first, and what was taken over since.
+    /// The configuration in force: as first read, with the changes applied since.
     config: NodeConfig,
     /// Stem of the configuration file's name.
     name: String,
     control: Option<Control>,
-    /// The MTU of the TUN device, bytes.
+    /// The TUN device's MTU in bytes.
     mtu: usize,
     station: AnyStation,
     underlay: Underlay,
@@ -111,12 +113,20 @@ struct Driver {
     loss: SyntheticLoss,
     clock: Clock,
     diagnosis: Diagnosis,
-    /// Of a relay: how often its interface sends again, where somebody tells.
+    /// Of a relay: the retry counters of its interface, if available.
     retries: Option<Retries>,
     gate: Gate<Source>,
+    watch: Watch,
     /// The underlay had no room for a frame.
     waiting: Option<Waiting>,
     io: IoStats,
+}
+
+/// What is observed besides packets and frames.
+struct Watch {
+    /// The kernel's notifications about interfaces; `None`: unavailable.
+    links: Option<LinkWatch>,
+    verbose: Verbose,
 }
 
 #[derive(Clone, Copy)]
@@ -125,17 +135,21 @@ struct Waiting {
     wakes: bool,
 }
 
-/// What a wait ended with.
+/// The result of a wait.
 struct Ready {
     signal: bool,
     tun: bool,
     underlay: bool,
     control: bool,
+    links: bool,
 }
 
 impl Driver {
     fn start(config: NodeConfig, options: &RunOptions) -> Result<Self, NodeError> {
         let clock = Clock::start()?;
+        // Before the first look at an interface, so that no change is missed.
+        let links = LinkWatch::open()
+            .inspect_err(|error| tracing::debug!("cannot monitor interfaces: {error}"));
         let underlay = Underlay::open(&config, clock.now())?;
         let entropy = random()?;
         let (longest, shortest) = (underlay.frame_len_max(), underlay.frame_len_min());
@@ -150,22 +164,24 @@ impl Driver {
         }
         let mtu = config.device_mtu(station.tunnel_mtu());
         let tun = config.tun.as_ref().map(|tun| Tun::open(tun, mtu, mtu_max)).transpose()?;
-        // Without this the kernel may wake us 50 us late, to save power.
+        // Otherwise the kernel may wake us 50 us late, to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
         tracing::info!(
             "station {} is up: {}, {}, frames of up to {longest} bytes, {}",
             config.id.0,
             config.role_name(),
             config.tun.as_ref().map_or("no TUN device".into(), |tun| {
-                format!("{} with an MTU of {mtu} bytes", tun.name)
+                format!("{} with MTU {mtu} bytes", tun.name)
             }),
             underlay.describe(),
         );
+        memory::lines(&config, &station, |_| true).iter().for_each(|it| tracing::info!("{it}"));
         let name = options.config_file.as_deref().and_then(Path::file_stem);
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
         let gate = Gate::new(config.id, &config.security, random()?, clock.now())
             .with_networks(Source::network);
         Ok(Driver {
+            watch: Watch { links: links.ok(), verbose: Verbose::default() },
             control: open_control(&name, &config),
             diagnosis: Diagnosis::new(&config, &station, clock.now()),
             loss: SyntheticLoss::new(&config.synthetic_loss, config.id),
@@ -200,8 +216,9 @@ impl Driver {
             self.deliver()?;
             self.tell_events()?;
             self.diagnosis.check(now, &self.station, &mut self.underlay);
+            self.watch.verbose.look(now, &self.station, &self.io);
             let more = self.transmit()?;
-            // What has left may be news for the host's TCP.
+            // Frames that have left may have produced packets for the host's TCP.
             self.deliver()?;
             let ready = self.wait(signals, more, None)?;
             if ready.signal {
@@ -224,14 +241,33 @@ impl Driver {
             if ready.control {
                 self.serve();
             }
+            if ready.links {
+                self.hear_of_links();
+            }
         }
     }
 
-    /// Tells the peers that the station ends, until they have heard it, it was said often enough,
-    /// or another signal comes.
+    /// Processes the kernel's notifications about interfaces.
+    fn hear_of_links(&mut self) {
+        let Some(links) = &mut self.watch.links else { return };
+        let (now, heard) = (self.clock.now(), links.read());
+        let mut tun = self.tun.as_mut().zip(self.config.tun.as_ref());
+        for link in heard.states {
+            match &mut tun {
+                Some((tun, config)) if tun.is(link.index) => tun.note_link(link.up, config),
+                _ => self.underlay.note_link(now, &link),
+            }
+        }
+        if let Some((tun, config)) = tun.filter(|_| heard.missed) {
+            tun.note_missed(config);
+        }
+    }
+
+    /// Says goodbye to the peers, until they have confirmed it, it was repeated often enough, or
+    /// another signal comes.
     fn say_goodbye(&mut self, signals: &Signals) -> Result<(), NodeError> {
         self.station.close(self.clock.now());
-        // Nothing of the host is taken any more, and nothing waited for.
+        // Nothing is taken from the host any more, and nothing waited for.
         if let Some(tun) = self.tun.take() {
             tun.close();
         }
@@ -242,26 +278,29 @@ impl Driver {
             self.look_at_retries(now);
             self.diagnosis.check(now, &self.station, &mut self.underlay);
             let more = self.transmit()?;
-            // Asked after frames were made: with the last of them nothing is left to wait for.
+            // Checked after making frames: after the last of them nothing is left to wait for.
             if self.station.is_closed() || now >= end {
                 return Ok(());
             }
             let ready = self.wait(signals, more, Some(end))?;
-            // Taken, so that it does not end the program before the statistics are written.
+            // Read, so that it does not end the program before the statistics are written.
             if ready.signal && !matches!(signals.next()?, None | Some(Signal::SIGUSR1)) {
                 return Ok(());
             }
             if ready.underlay {
                 self.receive()?;
             }
-            // A client that is not served would have the wait end at once.
+            // A client that is not served would end the wait at once.
             if ready.control {
                 self.serve();
+            }
+            if ready.links {
+                self.hear_of_links();
             }
         }
     }
 
-    /// Tells a relay how often its interface had to send again.
+    /// Reports to a relay how often its interface retransmitted.
     fn look_at_retries(&mut self, now: Time) {
         let Some(retries) = self.retries.as_mut().filter(|it| it.poll_timeout() <= now) else {
             return;
@@ -287,9 +326,10 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells the station what the underlay has found out about the path.
+    /// Reports to the station what the underlay has found out about the path.
     fn hear_news(&mut self, now: Time) {
         while let Some(news) = self.underlay.news() {
+            verbose::path_news(&news);
             match news {
                 News::Limit(len) => self.station.limit_frames(now, len),
                 News::TooLong => self.station.note_too_long(now),
@@ -298,7 +338,7 @@ impl Driver {
         }
     }
 
-    /// Gives the device the MTU of the paths that there are.
+    /// Sets the device's MTU to that of the paths.
     fn fit_device(&mut self) -> Result<(), NodeError> {
         let Some(device) = &self.tun else { return Ok(()) };
         let mtu = self.config.device_mtu(self.station.tunnel_mtu());
@@ -309,7 +349,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets the TUN device follow what the path carries.
+    /// Adapts the TUN device to what the path carries.
     fn follow_path(
         &mut self,
         peer: StationId,
@@ -319,13 +359,13 @@ impl Driver {
         let (Some(tun), Some(device)) = (&self.config.tun, &self.tun) else { return Ok(()) };
         let (mtu, name) = (self.config.device_mtu(tunnel_mtu), &tun.name);
         tracing::info!(
-            "the path to station {} carries frames of {frame_len} bytes: {name} has an MTU of {mtu}",
+            "the path to station {} carries frames of {frame_len} bytes: {name} MTU set to {mtu} bytes",
             peer.0
         );
         if mtu > tunnel_mtu {
             tracing::warn!(
-                "{name} keeps an MTU of {mtu} bytes, which IPv6 needs: longer packets than \
-                 {tunnel_mtu} bytes do not cross"
+                "{name} keeps an MTU of {mtu} bytes, the minimum for IPv6, but packets longer than \
+                 {tunnel_mtu} bytes are dropped"
             );
         }
         device.set_mtu(mtu)?;
@@ -346,7 +386,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes frames as long as the underlay takes them. Whether there may be more at once.
+    /// Makes frames as long as the underlay takes them; returns whether more may follow at once.
     fn transmit(&mut self) -> Result<bool, NodeError> {
         let now = self.clock.now();
         if self.waiting.is_some() && !self.flush(now)? {
@@ -355,6 +395,11 @@ impl Driver {
         while let Some(asked) = self.underlay.poll_challenge(now, |peer| self.station.is_up(peer))
             && let Some(frame) = self.station.challenge(asked.station, asked.token)
         {
+            tracing::debug!(
+                "sending an address challenge for station {} to {}",
+                asked.station.0,
+                asked.address
+            );
             self.underlay.push_to(asked.address, frame);
         }
         for _ in 0..TRANSMIT_BATCH {
@@ -362,7 +407,14 @@ impl Driver {
                 self.flush(now)?;
                 return Ok(false);
             };
-            self.underlay.push(&transmit);
+            if transmit.probes {
+                tracing::trace!(
+                    "sending an MTU probe of {} bytes to {:?}",
+                    transmit.frame.len(),
+                    transmit.to
+                );
+            }
+            self.underlay.push(now, &transmit);
             if self.underlay.is_full() && !self.flush(now)? {
                 return Ok(false);
             }
@@ -370,7 +422,7 @@ impl Driver {
         self.flush(now)
     }
 
-    /// Hands over what was made. Whether all of it was taken.
+    /// Hands over the frames made; returns whether all were taken.
     fn flush(&mut self, now: Time) -> Result<bool, NodeError> {
         let flushed = self.underlay.flush(now)?;
         self.io.frames_refused += flushed.lost;
@@ -380,8 +432,8 @@ impl Driver {
         Ok(flushed.busy.is_none())
     }
 
-    /// Waits until something can be done, and no longer than to `end`. While a frame waits for the
-    /// underlay, what is due in the station waits with it.
+    /// Waits until something can be done, but at most until `end`. While a frame waits for the
+    /// underlay, the station's timers wait too.
     fn wait(
         &mut self,
         signals: &Signals,
@@ -412,6 +464,10 @@ impl Driver {
             std::array::from_fn(|_| PollFd::new(signal_fd, PollFlags::POLLIN));
         fds[1] = PollFd::new(self.underlay.fd().unwrap_or(signal_fd), underlay);
         fds[2] = PollFd::new(self.tun.as_ref().map_or(signal_fd, Tun::fd), PollFlags::POLLIN);
+        fds[3] = PollFd::new(
+            self.watch.links.as_ref().map_or(signal_fd, LinkWatch::fd),
+            PollFlags::POLLIN,
+        );
         let mut count = FDS_FIXED;
         for (fd, reads) in self.control.iter().flat_map(Control::fds) {
             let flags = if reads { PollFlags::POLLIN } else { PollFlags::POLLOUT };
@@ -424,7 +480,7 @@ impl Driver {
                 return Err(NodeError::System { action: "wait".into(), source: errno.into() });
             }
         }
-        // Errors of a descriptor are told by the call that reads it.
+        // Errors of a descriptor are reported by the call that reads it.
         let ready = |index: usize| {
             let events = fds[index].revents().unwrap_or(PollFlags::empty());
             !(events - PollFlags::POLLOUT).is_empty()
@@ -434,10 +490,11 @@ impl Driver {
             .any(|fd| fd.revents().is_some_and(|events| !events.is_empty()));
         let tun = self.tun.is_some() && ready(2);
         let underlay = self.underlay.fd().is_some() && ready(1);
-        Ok(Ready { signal: ready(0), underlay, tun, control })
+        let links = self.watch.links.is_some() && ready(3);
+        Ok(Ready { signal: ready(0), underlay, tun, control, links })
     }
 
-    /// Takes a batch of frames of the underlay. If more wait, feedback goes first.
+    /// Takes a batch of frames from the underlay. If more wait, feedback goes first.
     fn receive(&mut self) -> Result<(), NodeError> {
         let now = self.clock.now();
         let count = self.underlay.receive(now)?;
@@ -463,6 +520,7 @@ impl Driver {
         let frame = match self.gate.admit(now, from, frame, expects) {
             Admission::Pass(frame) => frame,
             Admission::Refuse => {
+                tracing::trace!("rate limit: ignored a handshake message from {address}");
                 self.io.key_exchanges_refused += 1;
                 return;
             }
@@ -474,10 +532,12 @@ impl Driver {
                 return;
             }
         };
-        match self.station.handle_frame(now, frame) {
+        let outcome = self.station.handle_frame(now, frame);
+        verbose::frame(&outcome, address, len_bytes);
+        match outcome {
             FrameOutcome::Accepted { from } => {
                 self.underlay.learn(now, (from, sender), Certainty::Session, len_bytes);
-                // It asks nobody where they are.
+                // A relay challenges nobody.
                 if self.station.relay().is_some() {
                     self.underlay.believe(from, address);
                 }
@@ -499,10 +559,10 @@ impl Driver {
         }
     }
 
-    /// Takes packets of the host. What the station does not want it counts itself.
+    /// Takes packets from the host. The station counts those that it refuses.
     ///
-    /// Frames are made after each super-packet: a few of those are longer than the ingress queue,
-    /// which would drop what the underlay has room for.
+    /// Frames are made after each super-packet: a few of these are longer than the ingress queue,
+    /// which would drop packets that the underlay has room for.
     fn take_packets(&mut self) -> Result<(), NodeError> {
         let mut taken = 0;
         for _ in 0..TUN_READS {
@@ -511,7 +571,15 @@ impl Driver {
             taken += count;
             let now = self.clock.now();
             for index in 0..count {
-                self.station.handle_packet(now, tun.packet(index));
+                let packet = tun.packet(index);
+                if tun.is_of_own_link(packet) {
+                    self.io.packets_of_own_link += 1;
+                    continue;
+                }
+                let outcome = self.station.handle_packet(now, packet);
+                if outcome != PacketOutcome::Accepted {
+                    verbose::packet_dropped(packet.len(), outcome);
+                }
             }
             if count == 0 {
                 return Ok(());
@@ -526,9 +594,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Answers on the control socket.
+    /// Serves the control socket.
     fn serve(&mut self) {
-        // Apart from the rest while its clients look at the rest.
+        // Taken out, because its clients read the rest of the driver.
         let Some(mut control) = self.control.take() else { return };
         control.serve(|| self.status());
         self.control = Some(control);
@@ -548,11 +616,11 @@ impl Driver {
         sources.status()
     }
 
-    /// Reads the configuration again and takes over what can be. Whatever is wrong with it is told,
-    /// and the node goes on.
+    /// Reads the configuration again and applies what can be applied. Errors in it are logged, and
+    /// the node goes on.
     fn reload(&mut self, options: &RunOptions) {
         let Some(path) = &options.config_file else {
-            return tracing::warn!("SIGHUP: there is no configuration file to read again");
+            return tracing::warn!("SIGHUP: no configuration file to reload");
         };
         let frame_len_max = self.underlay.frame_len_max();
         let read = NodeConfig::load(path).and_then(|new| {
@@ -563,7 +631,7 @@ impl Driver {
         let new = match read {
             Ok(new) => new,
             Err(error) => {
-                return tracing::error!("SIGHUP: {error}; the configuration stays as it was");
+                return tracing::error!("SIGHUP: {error}; keeping the current configuration");
             }
         };
         for warning in &new.warnings {
@@ -573,18 +641,18 @@ impl Driver {
         let mut taken: Vec<_> = changes.live.clone();
         taken.retain(|name| self.take_over(name, &new));
         if !taken.is_empty() {
-            tracing::info!("SIGHUP: {file} was read again, taken over: {}", taken.join(", "));
+            tracing::info!("SIGHUP: reloaded {file}, applied: {}", taken.join(", "));
         }
         if !changes.restart.is_empty() {
             let restart = changes.restart.join(", ");
-            tracing::warn!("SIGHUP: {file}: a restart is needed for changes in: {restart}");
+            tracing::warn!("SIGHUP: {file}: restart to apply changes in: {restart}");
         }
         if changes == Changes::default() {
-            tracing::info!("SIGHUP: {file} was read again, nothing has changed");
+            tracing::info!("SIGHUP: reloaded {file}, nothing changed");
         }
     }
 
-    /// Takes over one part of another configuration. Whether all of it could be.
+    /// Applies one part of another configuration; returns whether all of it could be applied.
     fn take_over(&mut self, part: &str, new: &NodeConfig) -> bool {
         match part {
             reload::ENDPOINTS | reload::MACS => {
@@ -600,7 +668,7 @@ impl Driver {
                 let taken = self.station.set_networks(&networks, &self.config.own_addresses());
                 match &taken {
                     Err(error) => {
-                        tracing::error!("SIGHUP: {error}; the networks stay as they were");
+                        tracing::error!("SIGHUP: {error}; keeping the current networks");
                     }
                     Ok(_) => self.config.peers.clone_from(&new.peers),
                 }
@@ -635,12 +703,12 @@ impl Driver {
         }
     }
 
-    /// Takes over who the peers of a hub are. Sessions of those that stay go on.
+    /// Applies a hub's new list of peers. Sessions of peers that stay go on.
     fn take_over_peers(&mut self, new: &NodeConfig) -> bool {
         let now = self.clock.now();
         let mut entropy = [0; 32];
         if let Err(error) = getrandom::fill(&mut entropy) {
-            tracing::error!("SIGHUP: get random bytes: {error}; the peers stay as they were");
+            tracing::error!("SIGHUP: cannot get random bytes: {error}; keeping the current peers");
             return false;
         }
         let config = self.config.with_peers_of(new);
@@ -649,28 +717,30 @@ impl Driver {
             Ok(true) => {}
             Ok(false) => return false,
             Err(error) => {
-                tracing::error!("SIGHUP: {error}; the peers stay as they were");
+                tracing::error!("SIGHUP: {error}; keeping the current peers");
                 return false;
             }
         }
         for peer in self.config.peers.iter().filter(|peer| !config.has_peer(peer.id)) {
-            tracing::info!("station {} is no peer any more", peer.id.0);
+            tracing::info!("removed peer station {}", peer.id.0);
         }
         for peer in config.peers.iter().filter(|peer| !self.config.has_peer(peer.id)) {
-            tracing::info!("station {} is a peer from now on", peer.id.0);
+            tracing::info!("added peer station {}", peer.id.0);
         }
+        let is_new = |id: StationId| config.has_peer(id) && !self.config.has_peer(id);
+        memory::lines(&config, &self.station, is_new).iter().for_each(|it| tracing::info!("{it}"));
         self.underlay.configure(now, &self.config.peers, &config.peers);
         self.diagnosis = Diagnosis::new(&config, &self.station, now);
         self.config = config;
-        // Some may be somewhere else, and the shortest path may be gone.
+        // Some may have moved, and the smallest MTU may be different.
         self.station.greet(now);
         self.fit_device().inspect_err(|error| tracing::error!("SIGHUP: {error}")).is_ok()
     }
 
-    /// Writes the statistics while running: what goes wrong is told, and the node goes on.
+    /// Writes the statistics while running: errors are logged, and the node goes on.
     fn report_stats(&self, options: &RunOptions) {
         match &options.stats_file {
-            None => tracing::warn!("SIGUSR1: no --stats-file was given"),
+            None => tracing::warn!("SIGUSR1: ignored, no --stats-file given"),
             Some(path) => match self.write_stats(path, false) {
                 Ok(()) => tracing::debug!("statistics written to {}", path.display()),
                 Err(error) => tracing::error!("{error}"),
@@ -701,94 +771,12 @@ impl Driver {
     }
 }
 
-/// The control socket of a node of this name. A node does its work without one as well.
+/// The control socket of a node with this name. A node also works without one.
 fn open_control(name: &str, config: &NodeConfig) -> Option<Control> {
     if name.is_empty() {
         return None;
     }
     Control::open(&control_socket(name), config.control_group.as_deref())
-        .inspect_err(|error| tracing::warn!("no control socket, so no corridor status: {error}"))
+        .inspect_err(|error| tracing::warn!("no control socket for corridor status: {error}"))
         .ok()
-}
-
-/// Time since the start of the run, from a clock that nobody sets.
-struct Clock {
-    start_ns: u64,
-}
-
-impl Clock {
-    fn start() -> Result<Self, NodeError> {
-        let source = |errno: Errno| NodeError::System {
-            action: "read the clock".into(),
-            source: errno.into(),
-        };
-        Ok(Clock { start_ns: monotonic_ns().map_err(source)? })
-    }
-
-    fn now(&self) -> Time {
-        // It could be read at the start, so it can be read now.
-        let now_ns = monotonic_ns().unwrap_or(self.start_ns);
-        Time::from_nanos(now_ns.saturating_sub(self.start_ns))
-    }
-
-    /// This one, and the one that may be set.
-    fn both(&self) -> Clocks {
-        Clocks { now: self.now(), wall_ns: wall_clock_ns() }
-    }
-}
-
-fn monotonic_ns() -> nix::Result<u64> {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
-    Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
-}
-
-/// Nanoseconds since 1970, by a clock that may be set: 0 before.
-fn wall_clock_ns() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Processor time of this process, in user and kernel mode.
-fn processor_time() -> Duration {
-    getrusage(UsageWho::RUSAGE_SELF).map_or(Duration::ZERO, |usage| {
-        let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-    })
-}
-
-/// The signals that the loop looks at, as a descriptor.
-struct Signals(SignalFd);
-
-impl Signals {
-    fn block() -> Result<Self, NodeError> {
-        let source = |errno: Errno| NodeError::System {
-            action: "catch signals".into(),
-            source: errno.into(),
-        };
-        let mut set = SigSet::empty();
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1, Signal::SIGHUP] {
-            set.add(signal);
-        }
-        set.thread_block().map_err(source)?;
-        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        SignalFd::with_flags(&set, flags).map(Signals).map_err(source)
-    }
-
-    /// A signal that came, if any.
-    fn next(&self) -> Result<Option<Signal>, NodeError> {
-        let read = self.0.read_signal().map_err(|errno| NodeError::System {
-            action: "read a signal".into(),
-            source: errno.into(),
-        })?;
-        let number = read.and_then(|info| i32::try_from(info.ssi_signo).ok());
-        Ok(number.and_then(|number| Signal::try_from(number).ok()))
-    }
-
-    /// From here on SIGTERM and SIGINT do what they do to any process: end it.
-    fn unblock(&self) {
-        let mut set = SigSet::empty();
-        set.add(Signal::SIGTERM);
-        set.add(Signal::SIGINT);
-        let _ = set.thread_unblock();
-    }
 }

@@ -1,4 +1,4 @@
-//! The statistics file: written whole or not at all.
+//! The statistics file, which is always written completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,45 +10,45 @@ use serde::Serialize;
 
 use crate::error::NodeError;
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     /// Number of the station.
     pub(crate) station: u16,
-    /// Its role, as the configuration spells it.
+    /// Its role, as spelled in the configuration.
     pub(crate) role: &'a str,
-    /// Processor time of the process since its start, seconds.
+    /// Processor time of the process since its start, in seconds.
     pub(crate) cpu_s: f64,
-    /// Time since the run loop began, seconds.
+    /// Time since the run loop began, in seconds.
     pub(crate) wall_s: f64,
-    /// How packets cross here: "block", "window", "tcp-nc" or "plain".
+    /// How this station carries packets: "block", "window", "tcp-nc" or "plain".
     pub(crate) mode: String,
     /// The configured peers.
     pub(crate) peers: Vec<PeerReport>,
-    /// What the station counted; of a hub, those for all peers together.
+    /// The station's counters; for a hub, summed over all peers.
     pub(crate) stats: &'a Stats,
-    /// What a hub counted beside that.
+    /// A hub's additional counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<&'a HubStats>,
-    /// What a relay counted beside that.
+    /// A relay's additional counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) relay: Option<RelayCounters>,
-    /// What the driver around it counted.
+    /// The driver's counters.
     pub(crate) io: IoStats,
 }
 
-/// A peer, as it is known.
+/// What is known about a peer.
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerReport {
-    /// Number of the station.
+    /// Its station number.
     pub(crate) station: u16,
     /// Frames can be exchanged with it.
     pub(crate) up: bool,
-    /// How packets cross there; none before it has said so.
+    /// How it carries packets; `None` before it has announced that.
     pub(crate) mode: Option<String>,
-    /// Otherwise than here: nothing crosses.
+    /// Differs from this station: nothing gets through.
     pub(crate) mode_differs: bool,
-    /// Of a hub: what the station for this peer counted.
+    /// For a hub: counters of the station for this peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stats: Option<Stats>,
 }
@@ -72,25 +72,30 @@ corridor_proto::counters! {
     /// What happened between the station and the kernel.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub(crate) struct IoStats {
-        /// Times the underlay had no room for a frame; it was offered again.
+        /// Times the underlay had no room for a frame, which was then retried.
         pub(crate) underlay_busy: u64,
-        /// Frames that the underlay refused for good.
+        /// Frames dropped because the underlay refused them.
         pub(crate) frames_refused: u64,
-        /// Messages of key exchanges, and HELLOs of unknown sessions, that were one too many from
-        /// their address.
+        /// Key exchange messages, and HELLOs of unknown sessions, dropped by the rate limit of
+        /// their source address.
         pub(crate) key_exchanges_refused: u64,
-        /// The same that were answered by a cookie, since there were many.
+        /// Key exchange messages, and HELLOs of unknown sessions, answered with a cookie under
+        /// load.
         pub(crate) cookies_sent: u64,
-        /// Frames lost on purpose (`[synthetic_loss]`).
+        /// Frames dropped on purpose (`[synthetic_loss]`).
         pub(crate) frames_lost_synthetic: u64,
-        /// Batches of packets of which the host did not take all.
+        /// Batches of packets that the host did not accept completely.
         pub(crate) packets_untaken: u64,
-        /// Waits for something to happen.
+        /// Link-scope packets of the host's kernel not sent through the tunnel: router
+        /// solicitations, neighbour discovery, multicast listener reports. They are sent if
+        /// `tun.addresses` has a link-local address.
+        pub(crate) packets_of_own_link: u64,
+        /// Wake-ups of the event loop.
         pub(crate) wakeups: u64,
     }
 }
 
-/// Finds out before the start whether the file could be written at all.
+/// Checks before the start whether the file can be written at all.
 pub(crate) fn check_place(path: &Path) -> Result<(), NodeError> {
     let directory = directory(path);
     if directory.is_dir() && path.file_name().is_some() {
@@ -99,8 +104,8 @@ pub(crate) fn check_place(path: &Path) -> Result<(), NodeError> {
     Err(NodeError::StatsDirectory { path: path.into(), directory })
 }
 
-/// Writes the file under another name beside it, then renames: a reader sees the old one or the
-/// new one. `lasting` waits until the disk has it, which may take long.
+/// Writes the file under a temporary name in the same directory, then renames it: a reader sees the
+/// old one or the new one. `lasting` waits until it is on disk, which may take long.
 pub(crate) fn write(path: &Path, report: &Report<'_>, lasting: bool) -> Result<(), NodeError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));

@@ -1,12 +1,15 @@
-//! How a node is, for those who ask: the counters of its station, and what follows from them.
+//! The status of a node: the counters of its station, and values derived from them.
 //!
 //! All values are in SI units, with the unit at the end of the name; ratios are from 0 to 1.
+
+mod since;
 
 use std::time::Duration;
 
 use corridor_base::Time;
 use corridor_proto::inspect::{PeerView, QueueView};
 use corridor_proto::relay::Hold;
+use corridor_proto::stats::Described;
 use corridor_proto::{
     AnyStation, HubStats, MemoryView, RelayCounters, RelayStation, RelayView, Role, Station,
     StationId, Stats,
@@ -14,86 +17,92 @@ use corridor_proto::{
 use serde::{Deserialize, Serialize};
 
 use crate::config::NodeConfig;
+use crate::memory;
 use crate::stats_file::IoStats;
 use crate::underlay::Underlay;
+pub use since::{PeerSince, Since};
 
-/// Packets that a relay has forwarded, before it says that nobody overhears them.
+/// Packets that a relay has to have forwarded before it reports that nobody overhears them.
 const FORWARDED_MIN: u64 = 100;
 
-/// How a node is. Flat but for its groups (queue, repair, overhead, relay, peers), as is the JSON
-/// that scripts read.
+/// The status of a node. Flat except for its groups (queue, repair, overhead, relay, peers), like
+/// the JSON that scripts read.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Status {
     /// Stem of its configuration file's name.
     pub name: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// Time since it started, seconds.
+    /// Time since it started, in seconds.
     pub uptime_s: f64,
-    /// Number of its station.
+    /// Its station number.
     pub station: u16,
-    /// Role of its station: "endpoint", "helper", "plain" or "relay".
+    /// Its station's role: "endpoint", "helper", "plain" or "relay".
     pub role: String,
-    /// How packets cross: "block", "window", "tcp-nc", "plain" or "relay".
+    /// How it carries packets: "block", "window", "tcp-nc", "plain" or "relay".
     pub mode: String,
     /// Its TUN device; a helper has none.
     pub interface: Option<String>,
-    /// The MTU of that device, bytes.
+    /// The MTU of that device in bytes.
     pub mtu_bytes: Option<usize>,
-    /// What carries the frames, in words.
+    /// A description of the underlay.
     pub underlay: String,
-    /// Longest frame, bytes.
+    /// Longest frame in bytes.
     pub frame_len_max_bytes: usize,
-    /// Pace of the frames, bits per second of frame bytes: as configured, or as window mode found
-    /// out; none: as fast as the underlay takes them.
+    /// Rate in bits of frames per second, as configured or as measured by window mode; `None`: as
+    /// fast as the underlay takes frames.
     pub rate_bps: Option<u64>,
-    /// Both directions share the channel, as configured or found out (window mode).
+    /// The channel is shared, as configured or detected (window mode).
     pub half_duplex: bool,
-    /// Packets of the host that wait.
+    /// Packets of the host waiting to be sent.
     pub queue: QueueStatus,
-    /// What queues and windows may hold, of all peers together.
+    /// What queues and windows may hold, summed over all peers.
     #[serde(default)]
     pub memory: MemoryStatus,
-    /// Losses repaired, and losses that were not.
+    /// Where peers take more than the default at least, and the file does not say how much there
+    /// is: what there is for it, bytes.
+    #[serde(default)]
+    pub memory_grown_bytes: Option<usize>,
+    /// Losses repaired, and losses not repaired.
     pub repair: RepairStatus,
-    /// What is sent beyond the packets themselves.
+    /// What is sent in addition to the packets themselves.
     pub overhead: OverheadStatus,
-    /// Where a helper recodes what this station sends: bytes of the tag in each source symbol that
-    /// only the two ends can make; 0 with a shared secret, which the helper has as well.
+    /// Where a helper recodes what this station sends: bytes of the ends' tag in each source
+    /// symbol; 0 with a shared secret, because the helper has that too.
     #[serde(default)]
     pub tag_bytes: Option<usize>,
-    /// Of a relay: what it combines.
+    /// For a relay: coding and its results.
     #[serde(default)]
     pub relay: Option<RelayStatus>,
     /// The configured peers.
     pub peers: Vec<PeerStatus>,
-    /// All counters, with what they count.
+    /// All counters, with descriptions.
     pub counters: Vec<Counter>,
 }
 
 /// The ingress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct QueueStatus {
-    /// Packets that wait.
+    /// Packets waiting.
     pub packets: usize,
     /// Packets that may wait.
     pub packets_max: usize,
-    /// Bytes that wait.
+    /// Bytes waiting.
     pub bytes: usize,
-    /// How long the one has waited that waits longest, seconds.
+    /// How long the oldest packet has waited, in seconds.
     pub delay_s: f64,
 }
 
-/// Memory of queues and windows, in bytes: what they may hold at most.
+/// Limits of the memory of queues and windows, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct MemoryStatus {
-    /// All that there is for it.
+    /// The total.
     pub share_bytes: usize,
     /// Of that, for ingress queues.
     pub queue_bytes_max: usize,
-    /// For windows that are sent.
+    /// For symbols sent.
     pub sent_bytes_max: usize,
-    /// For windows that are received.
+    /// For symbols received.
     pub received_bytes_max: usize,
 }
 
@@ -102,155 +111,161 @@ pub struct MemoryStatus {
 pub struct RepairStatus {
     /// Received: losses repaired.
     pub repaired_symbols: u64,
-    /// Received: losses that were not repaired in time.
+    /// Received: losses not repaired in time.
     pub given_up_symbols: u64,
-    /// Sent: repair symbols, coded or copied.
+    /// Sent: repair symbols, coded or copies.
     pub sent_symbols: u64,
-    /// Sent: those that the receiver reported as spurious (window mode).
+    /// Sent: repair symbols that the receiver reported as spurious (window mode).
     pub spurious_symbols: u64,
-    /// Sent: packets that were given up before they were acknowledged.
+    /// Sent: packets given up before they were acknowledged.
     pub given_up_packets: u64,
 }
 
-/// What is sent beyond the packets themselves, since the start; none before any packet was sent.
+/// What is sent in addition to the packets themselves, since the start; `None` before any packet
+/// was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct OverheadStatus {
-    /// In the air: share of the frames that are not a source symbol sent for the first time.
+    /// In the air: share of frames that are not a source symbol sent for the first time.
     pub frames_ratio: Option<f64>,
-    /// In bytes: bytes of all frames over bytes of the packets of the host, less 1. Below 0 where
-    /// compressed headers save more than coding costs.
+    /// In bytes: bytes of all frames over bytes of the host's packets, less 1. Below 0 where header
+    /// compression saves more than coding costs.
     pub bytes_ratio: Option<f64>,
 }
 
 /// A peer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct PeerStatus {
-    /// Number of the station.
+    /// Its station number.
     pub station: u16,
     /// Frames can be exchanged with it.
     pub up: bool,
-    /// Where it is taken to be: a UDP address, or an Ethernet one.
+    /// Its assumed address: UDP or Ethernet.
     pub endpoint: Option<String>,
-    /// How long ago it was heard, seconds.
+    /// How long ago it was last heard, in seconds.
     pub last_heard_s: Option<f64>,
-    /// How packets cross there; none before it has said so.
+    /// How it carries packets; `None` before it has announced that.
     pub mode: Option<String>,
-    /// Round trip through the tunnel, smoothed, seconds; only the peer at the other end has one.
+    /// Smoothed round-trip time through the tunnel, in seconds; only the peer at the other end has
+    /// one.
     pub round_trip_s: Option<f64>,
-    /// Share of the frames to it that get lost, as it reports.
+    /// Loss ratio of frames to it, as it reports.
     pub loss_ratio_to: Option<f64>,
-    /// Share of its frames that get lost on their way here.
+    /// Loss ratio of its frames to this node.
     pub loss_ratio_from: Option<f64>,
-    /// Its public key, where stations have keys of their own.
+    /// Its public key, if stations have key pairs.
     #[serde(default)]
     pub public_key: Option<String>,
-    /// How long ago the secret in use was agreed on with it, seconds; none before, and where a
-    /// group shares one.
+    /// How long ago the secret in use was agreed on with it, in seconds; `None` before that, and
+    /// where a group shares a secret.
     #[serde(default)]
     pub agreed_s: Option<f64>,
-    /// Of a helper: how long it is left out yet, since what it had sent was not made of what its
-    /// encoder sends, seconds; none if it is not.
+    /// For a helper: for how long it will still be ignored, in seconds, because what it sent did
+    /// not derive from its encoder's symbols; `None` if it is not.
     #[serde(default)]
     pub left_out_s: Option<f64>,
-    /// Why nothing crosses, as the log has it; none if something does.
+    /// Why nothing gets through, as in the log; `None` if something does.
     pub problem: Option<String>,
-    /// Of a peer of a hub: what it has for itself.
+    /// For a peer of a hub: its own queue, memory and counters.
     #[serde(default)]
     pub own: Option<OwnStatus>,
-    /// Of a neighbour of a relay: who of them overhears whom.
+    /// For a neighbour of a relay: who overhears whom.
     #[serde(default)]
     pub overhearing: Option<OverhearingStatus>,
 }
 
-/// What a relay combines.
+/// Coding at a relay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct RelayStatus {
-    /// Packets are combined, where that pays.
+    /// Packets are combined where that pays.
     pub coding: bool,
-    /// Longest that a packet of others is held for a partner, seconds; 0: nothing is held.
+    /// Longest time that a packet of others is held for a partner, in seconds; 0: packets are not
+    /// held.
     pub hold_s: f64,
-    /// It may be held for less, by what was learned of arrivals or of waits.
+    /// It may be held for less, as learned from arrivals or from waits.
     pub hold_learned: bool,
-    /// Packets that are held now.
+    /// Packets held now.
     pub held_packets: usize,
-    /// Share of the coded frames for this node that it could not decode; none before the first.
+    /// Share of coded frames for this node that it could not decode; `None` before the first.
     pub failed_ratio: Option<f64>,
     /// Frames sent with two packets.
     pub coded_frames: u64,
-    /// Frames sent with one.
+    /// Frames sent with one packet.
     pub plain_frames: u64,
-    /// Packets out of coded frames.
+    /// Packets decoded from coded frames.
     pub decoded_packets: u64,
-    /// Other ends with whom packets have tags that no relay between can make.
+    /// Other ends with which packets have tags that no relay in between can make.
     #[serde(default)]
     pub ends: usize,
-    /// Packets of these that were dropped, since they are not what their end has sent.
+    /// Packets from these that were dropped because they were forged.
     #[serde(default)]
     pub forged_packets: u64,
-    /// The same, since they had come before.
+    /// Packets from these that were dropped because they were received before.
     #[serde(default)]
     pub replayed_packets: u64,
-    /// Packets that were delivered with a tag that nobody has looked at: no end has their source.
+    /// Packets delivered with an unchecked tag, because their source is not a configured end.
     #[serde(default)]
     pub unnamed_packets: u64,
-    /// Why nothing is combined, though it might be; none if it can be.
+    /// Why nothing is combined, although it is enabled; `None` if something can be.
     pub idle: Option<String>,
 }
 
-/// Who overhears whom, at a neighbour of a relay. Shares are of frames to others.
+/// Who overhears whom, for a neighbour of a relay. Shares are of frames to others.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct OverhearingStatus {
-    /// Share of its frames that this node overhears; none before it has sent enough of them.
+    /// Share of its frames that this node overhears; `None` before it has sent enough of them.
     pub here_ratio: Option<f64>,
-    /// Whom it overhears, and the share of their frames, as it announces.
+    /// Whom it overhears, and which share of their frames, as it announces.
     pub there: Vec<(u16, f64)>,
     /// It hears and decodes enough to be sent coded frames.
     pub takes_coded: bool,
 }
 
-/// What each peer of a hub has for itself.
+/// What each peer of a hub has of its own.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct OwnStatus {
     /// Its networks.
     pub allowed: Vec<String>,
-    /// Packets for it that wait.
+    /// Packets waiting for it.
     pub queue: QueueStatus,
-    /// What its queue and windows may hold.
+    /// Limits of its queue and windows.
     #[serde(default)]
     pub memory: MemoryStatus,
-    /// Pace of the frames to it, as [`Status::rate_bps`].
+    /// Rate of frames to it, as [`Status::rate_bps`].
     pub rate_bps: Option<u64>,
-    /// Longest packet that crosses to it, bytes.
+    /// Longest packet that can be sent to it, in bytes.
     pub mtu_bytes: usize,
-    /// Bytes of the packets that it has sent here.
+    /// Bytes of packets received from it.
     pub received_bytes: u64,
-    /// Bytes of the packets for it, of the host and of other peers.
+    /// Bytes of packets sent to it, from the host and from other peers.
     pub sent_bytes: u64,
-    /// Packets of it that were dropped because their source is not in its networks.
+    /// Packets from it that were dropped because their source is not in its networks.
     pub wrong_source_packets: u64,
 }
 
-/// A counter, or a value that was measured last.
+/// A counter, or the latest value of a measurement.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Counter {
     /// Its name.
     pub name: String,
     /// Its value.
     pub value: serde_json::Value,
-    /// What it counts.
+    /// Its description.
     pub description: String,
+    /// It counts since the start, and never decreases; otherwise it is a measurement.
+    #[serde(default)]
+    pub is_count: bool,
 }
 
-/// What a status is made of.
+/// The sources of a status.
 pub(crate) struct Sources<'a> {
     pub(crate) name: &'a str,
     pub(crate) config: &'a NodeConfig,
     pub(crate) station: &'a AnyStation,
     pub(crate) underlay: &'a Underlay,
-    /// The MTU of the TUN device, bytes.
+    /// The TUN device's MTU in bytes.
     pub(crate) mtu: usize,
     pub(crate) io: &'a IoStats,
-    /// Why a peer cannot be reached, if that is so.
+    /// Why a peer is unreachable, if it is.
     pub(crate) problem: &'a dyn Fn(StationId) -> Option<String>,
     pub(crate) now: Time,
 }
@@ -261,9 +276,6 @@ impl Sources<'_> {
         let stats = &station.stats();
         let queue = self.queue();
         let tun = config.tun.as_ref();
-        let hub_counters = station.hub_stats().map(|stats| counters(stats, HubStats::DESCRIPTIONS));
-        let relay_counters = station.relay().map(RelayStation::relay_counters);
-        let relay_counters = relay_counters.map(|it| counters(it, RelayCounters::DESCRIPTIONS));
         Status {
             name: self.name.to_owned(),
             pid: std::process::id(),
@@ -279,20 +291,17 @@ impl Sources<'_> {
             half_duplex: stats.half_duplex,
             queue,
             memory: self.memory(),
+            memory_grown_bytes: memory::grown_ceiling(config, station),
             repair: RepairStatus::of(stats),
             overhead: OverheadStatus::of(stats, station.relay().is_some()),
             tag_bytes: self.tag_bytes(),
             relay: station.relay().map(|relay| RelayStatus::of(relay, self.now)),
             peers: station.peers().iter().map(|peer| self.peer(peer)).collect(),
-            counters: counters(stats, Stats::DESCRIPTIONS)
-                .chain(hub_counters.into_iter().flatten())
-                .chain(relay_counters.into_iter().flatten())
-                .chain(counters(self.io, IoStats::DESCRIPTIONS))
-                .collect(),
+            counters: counters_of(station, self.io),
         }
     }
 
-    /// The queue to the only peer, or those to all peers together.
+    /// The queue to the only peer, or the sum over all peers.
     fn queue(&self) -> QueueStatus {
         if let Some(relay) = self.station.relay() {
             return QueueStatus::of(relay.view(self.now).queue);
@@ -310,7 +319,7 @@ impl Sources<'_> {
         QueueStatus::of(station.path(self.now).queue)
     }
 
-    /// What the ceiling of the file comes to, for all flows together; nothing where there is none.
+    /// What the memory limit comes to, summed over all stations; all 0 without any (a relay).
     fn memory(&self) -> MemoryStatus {
         let flows = self.station.stations().map(|station| MemoryStatus::of(station.memory()));
         flows.fold(MemoryStatus::default(), |all, one| MemoryStatus {
@@ -321,7 +330,7 @@ impl Sources<'_> {
         })
     }
 
-    /// What a peer of a hub has for itself.
+    /// What a peer of a hub has of its own.
     fn own(&self, id: StationId) -> Option<OwnStatus> {
         let hub = self.station.hub()?;
         let station = hub.station(id)?;
@@ -343,7 +352,7 @@ impl Sources<'_> {
         let station = self.station.station(peer.id);
         let stats = station.map(Station::stats).cloned().unwrap_or_default();
         let round_trip = self.station.round_trip(self.now, peer.id).filter(|_| peer.is_up);
-        // Feedback brings the round trip, and the losses with it.
+        // Feedback brings both the round-trip time and the losses.
         let measured = |ratio: f64| round_trip.map(|_| ratio);
         let role = station.map_or(self.config.role, |station| station.config().role);
         let (is_other_end, loss_ratio_to) = match role {
@@ -371,7 +380,7 @@ impl Sources<'_> {
         }
     }
 
-    /// Bytes of the tags from end to end, where a helper recodes.
+    /// Bytes of the ends' tags, where a helper recodes.
     fn tag_bytes(&self) -> Option<usize> {
         let is_helped = |station: &&Station| {
             matches!(station.config().role, Role::Endpoint { helper: Some(_), .. })
@@ -379,7 +388,7 @@ impl Sources<'_> {
         self.station.stations().find(is_helped).map(Station::tag_len)
     }
 
-    /// For how long a helper is left out yet.
+    /// For how long a helper will still be ignored.
     fn left_out_s(&self, id: StationId) -> Option<f64> {
         let station = self.station.station(id)?;
         let is_helper =
@@ -388,7 +397,7 @@ impl Sources<'_> {
         Some(rest.as_secs_f64())
     }
 
-    /// Who overhears whom, at a neighbour of a relay.
+    /// Who overhears whom, for a neighbour of a relay.
     fn overhearing(&self, id: StationId) -> Option<OverhearingStatus> {
         let neighbours = self.station.relay()?.view(self.now).neighbours;
         let neighbour = neighbours.into_iter().find(|neighbour| neighbour.id == id)?;
@@ -450,24 +459,30 @@ impl RelayStatus {
     }
 }
 
-/// Why a relay combines nothing, though it might.
+/// Why a relay combines nothing, although it is enabled.
 fn idle(view: &RelayView, counters: &RelayCounters) -> Option<String> {
     let takes = view.neighbours.iter().filter(|neighbour| neighbour.takes_coded).count();
-    // An end forwards nothing, and of few packets nobody can tell whether they were overheard.
+    // An end forwards nothing, and few packets are no evidence of whether they were overheard.
     if !view.coding || takes > 0 || counters.relay_packets_forwarded < FORWARDED_MIN {
         return None;
     }
     let here = match counters.relay_frames_overheard {
-        0 => "frames to others are never overheard here",
-        _ => "frames to others are overheard here",
+        0 => "this node never overhears frames to others",
+        _ => "this node overhears frames to others",
     };
     Some(format!(
-        "no neighbour announces to overhear enough of this node's frames to others, and {here}; \
-         most Wi-Fi interfaces pass such frames on in monitor mode only"
+        "no neighbour reports overhearing enough of this node's frames to others, and {here}; most \
+         Wi-Fi interfaces receive such frames only in monitor mode"
     ))
 }
 
 impl RepairStatus {
+    /// Share of repair sent that the receiver reported as spurious; `None` if none was sent.
+    pub fn spurious_ratio(&self) -> Option<f64> {
+        let (spurious, sent) = (self.spurious_symbols as f64, self.sent_symbols as f64);
+        (self.sent_symbols > 0).then(|| (spurious / sent).min(1.0))
+    }
+
     fn of(stats: &Stats) -> Self {
         let coded = stats.coded_frames_sent + stats.recoded_frames_sent + stats.copies_sent;
         RepairStatus {
@@ -495,22 +510,43 @@ impl OverheadStatus {
     }
 }
 
-/// Frames that would do without losses: one for each source symbol. Where all symbols are coded,
-/// each stands for one all the same.
+/// Frames that would suffice without losses: one per source symbol. Where all symbols are coded,
+/// each of them counts as one too.
 fn needed(stats: &Stats) -> u64 {
     stats.source_frames_sent.max(stats.symbols_added)
 }
 
-/// The counters of a struct with its descriptions.
-fn counters(
-    values: impl Serialize,
-    descriptions: &[(&str, &str)],
-) -> impl Iterator<Item = Counter> {
+/// All counters of a node.
+pub(crate) fn counters_of(station: &AnyStation, io: &IoStats) -> Vec<Counter> {
+    let hub = station.hub_stats().map(|stats| counters(stats, HubStats::DESCRIPTIONS));
+    let relay = station.relay().map(RelayStation::relay_counters);
+    let relay = relay.map(|it| counters(it, RelayCounters::DESCRIPTIONS));
+    counters(&*station.stats(), Stats::DESCRIPTIONS)
+        .chain(hub.into_iter().flatten())
+        .chain(relay.into_iter().flatten())
+        .chain(counters(io, IoStats::DESCRIPTIONS))
+        .collect()
+}
+
+/// All counters of all kinds of nodes, without values, to list them.
+pub fn counters_of_all_kinds() -> Vec<Counter> {
+    let tables = [
+        Stats::DESCRIPTIONS,
+        HubStats::DESCRIPTIONS,
+        RelayCounters::DESCRIPTIONS,
+        IoStats::DESCRIPTIONS,
+    ];
+    tables.into_iter().flat_map(|table| counters((), table)).collect()
+}
+
+/// The counters of a struct, with their descriptions.
+fn counters(values: impl Serialize, descriptions: &[Described]) -> impl Iterator<Item = Counter> {
     let values = serde_json::to_value(values).unwrap_or_default();
-    descriptions.iter().map(move |&(name, description)| Counter {
+    descriptions.iter().map(move |&Described { name, text, is_count }| Counter {
         name: name.to_owned(),
         value: values.get(name).cloned().unwrap_or_default(),
-        description: description.to_owned(),
+        description: text.to_owned(),
+        is_count,
     })
 }
 
@@ -537,7 +573,7 @@ mod tests {
     fn overhead_is_told_once_something_was_sent() {
         let nothing = Stats { frames_sent: 9, bytes_sent: 900, ..Stats::default() };
         assert_eq!(OverheadStatus::of(&nothing, false), OverheadStatus::default());
-        // Without a session: all frames, and nearly as many bytes less as there are packets.
+        // Without a session, all frames would be overhead, and few bytes were sent per byte taken.
         let waiting = Stats { packets_accepted: 20, bytes_accepted: 12_000, ..nothing };
         assert_eq!(OverheadStatus::of(&waiting, false), OverheadStatus::default());
         let stats = Stats {
@@ -583,7 +619,7 @@ mod tests {
             ..RelayCounters::default()
         };
         let why = idle(&view(true, false), &counters(500)).unwrap();
-        assert!(why.contains("frames to others are never overheard here"), "{why}");
+        assert!(why.contains("this node never overhears frames to others"), "{why}");
         assert_eq!(idle(&view(true, true), &counters(500)), None);
         assert_eq!(idle(&view(false, false), &counters(500)), None, "it is not asked to");
         assert_eq!(idle(&view(true, false), &counters(5)), None, "nobody can tell yet");

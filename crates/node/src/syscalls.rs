@@ -1,5 +1,5 @@
-//! The calls to the system that no library wraps safely: packet sockets, socket options, and
-//! sending and receiving in batches. All `unsafe` of this crate is here.
+//! System calls that no library wraps safely: packet sockets, socket options, and sending and
+//! receiving in batches. All `unsafe` code of this crate is here.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,11 +13,11 @@ use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 
 use crate::config::Mac;
 
-/// Messages taken from the kernel at once, and handed to it.
+/// Messages per call, received or sent.
 const BATCH: usize = 32;
-/// The same where each may be many frames.
+/// The same where each message may consist of many frames.
 const JOINED_BATCH: usize = 8;
-/// Room for the kernel's word on how a message was joined: a header and a number.
+/// Room for the kernel's information on how a message was joined: a header and a number.
 const CONTROL_WORDS: usize = 4;
 
 /// Binds a packet socket to an interface and a protocol number.
@@ -37,7 +37,7 @@ pub(crate) fn bind_packet(socket: &impl AsFd, index: u32, ethertype: u16) -> io:
     })
 }
 
-/// Lets a packet socket hear what is addressed to others.
+/// Lets a packet socket receive what is addressed to others.
 pub(crate) fn join_promiscuous(socket: &impl AsFd, index: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: index.cast_signed(),
@@ -48,7 +48,7 @@ pub(crate) fn join_promiscuous(socket: &impl AsFd, index: u32) -> io::Result<()>
     set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Sets a socket option that is a number.
+/// Sets a numeric socket option.
 pub(crate) fn set_number(
     socket: &impl AsFd,
     level: c_int,
@@ -71,7 +71,7 @@ fn set_option<T>(socket: &impl AsFd, level: c_int, name: c_int, value: &T) -> io
     })
 }
 
-/// Reads a socket option that is a number.
+/// Reads a numeric socket option.
 pub(crate) fn number(socket: &impl AsFd, level: c_int, name: c_int) -> io::Result<c_int> {
     let mut value: c_int = 0;
     let mut len = mem::size_of::<c_int>() as socklen_t;
@@ -106,22 +106,22 @@ struct Received {
     bytes: Range<usize>,
 }
 
-/// Whom the kernel names as the sender of a frame.
+/// The sender of a frame, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sender {
     /// A station on the Ethernet.
     Packet {
         /// Its address.
         mac: Mac,
-        /// To whom it sent: `PACKET_HOST`, `PACKET_BROADCAST`, `PACKET_OTHERHOST`...
+        /// The kind of receiver: `PACKET_HOST`, `PACKET_BROADCAST`, `PACKET_OTHERHOST`...
         kind: u8,
     },
-    /// A host on the Internet; an IPv4 address is one, however the socket spells it.
+    /// A host on the Internet. IPv4-mapped addresses are converted to IPv4.
     Internet(SocketAddr),
 }
 
 impl ReceiveBatch {
-    /// Buffers for frames of up to `len_max` bytes; where the kernel joins frames that came
+    /// Buffers for frames of up to `len_max` bytes; where the kernel joins frames that arrived
     /// together, for messages of up to `joined_len_max` bytes.
     pub(crate) fn new(joined_len_max: Option<usize>, len_max: usize) -> Self {
         let count = if joined_len_max.is_some() { JOINED_BATCH } else { BATCH };
@@ -139,8 +139,8 @@ impl ReceiveBatch {
         Some((received.sender, &self.buffers[received.buffer][received.bytes.clone()]))
     }
 
-    /// Takes frames that wait in the kernel. How many there were, without those that are longer
-    /// than any of ours, or whose sender is of no kind that we know.
+    /// Receives frames that wait in the kernel; returns their number, without those that are longer
+    /// than any of ours, or whose sender is of an unknown kind.
     pub(crate) fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         self.frames.clear();
         // SAFETY: all of them are plain data, for which all zeros is a value.
@@ -186,7 +186,7 @@ impl ReceiveBatch {
         Ok(self.frames.len())
     }
 
-    /// Notes the frames of a message of `len` bytes, which was joined from `segment_len` each.
+    /// Records the frames of a message of `len` bytes, joined from frames of `segment_len` each.
     fn take(&mut self, sender: Sender, buffer: usize, len: usize, segment_len: Option<usize>) {
         let len = len.min(self.buffers[buffer].len());
         let step = segment_len.filter(|&step| step > 0).unwrap_or(len.max(1));
@@ -200,7 +200,7 @@ impl ReceiveBatch {
     }
 }
 
-/// Of how many bytes each the datagrams were from which the kernel joined this message (UDP_GRO).
+/// Length in bytes of the datagrams from which the kernel joined this message (UDP_GRO).
 ///
 /// # Safety
 /// The header was filled in by the kernel, and its control buffer is alive.
@@ -222,8 +222,8 @@ unsafe fn segment_len(header: &libc::msghdr) -> Option<usize> {
     }
 }
 
-/// Hands frames to the kernel, each a message of its own, to the address beside it if there is
-/// one. How many of them it took: one at least, or else the error tells why not the first.
+/// Hands frames to the kernel, each as a message of its own, to the given address if there is one.
+/// Returns how many it took, at least one; otherwise the error for the first.
 pub(crate) fn send_batch<'a>(
     socket: &impl AsFd,
     frames: impl Iterator<Item = (Option<SockaddrStorage>, &'a [u8])>,
@@ -262,7 +262,7 @@ pub(crate) fn send_batch<'a>(
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// What an address of `len` bytes says.
+/// Converts an address of `len` bytes.
 fn sender(address: &sockaddr_storage, len: socklen_t) -> Option<Sender> {
     match c_int::from(address.ss_family) {
         libc::AF_PACKET => {
@@ -289,7 +289,7 @@ fn sender(address: &sockaddr_storage, len: socklen_t) -> Option<Sender> {
     }
 }
 
-/// The address as the kind its family says it is, if it is long enough for that.
+/// The address as the type for its family, if it is long enough for that.
 fn view<T: Copy>(address: &sockaddr_storage, len: socklen_t) -> Option<T> {
     const { assert!(mem::size_of::<T>() <= mem::size_of::<sockaddr_storage>()) };
     const { assert!(mem::align_of::<T>() <= mem::align_of::<sockaddr_storage>()) };
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(frames(&batch), bytes.chunks(100).map(<[u8]>::to_vec).collect::<Vec<_>>());
         let (sender, _) = batch.frame(10).unwrap();
         assert_eq!(sender, Sender::Internet(from.local_addr().unwrap()));
-        // A lone one says nothing of segments.
+        // A single one has no information about segments.
         from.send_to(b"alone", to.local_addr().unwrap()).unwrap();
         assert_eq!(batch.receive(&to).unwrap(), 1);
         assert_eq!(frames(&batch), [b"alone".to_vec()]);

@@ -1,4 +1,4 @@
-//! What carries the frames: an Ethernet interface, or UDP.
+//! The underlay, which carries frames: an Ethernet interface, or UDP.
 
 mod ethernet;
 mod outbox;
@@ -17,34 +17,35 @@ use nix::errno::Errno;
 
 use crate::config::{Mac, NodeConfig, PeerConfig, UnderlayKind};
 use crate::error::NodeError;
+use crate::links::LinkState;
 use crate::netlink;
 use crate::syscalls::Sender;
 pub(crate) use ethernet::Ethernet;
 pub(crate) use udp::Udp;
 
-/// Frames the kernel may hold for us, not yet on the air: enough to keep the interface busy while
-/// this process sleeps, few enough that a frame is made shortly before it goes.
+/// Frames that the kernel may hold for us before they are sent: enough to keep the interface busy
+/// while this process sleeps, and few enough that a frame is made shortly before it is sent.
 const SEND_BUFFER_FRAMES: usize = 6;
-/// Bytes the kernel counts for a frame beside its own.
+/// Bytes that the kernel counts per frame in addition to its length.
 const SEND_BUFFER_OVERHEAD: usize = 1024;
-/// Bytes the kernel keeps of frames that came while this process slept.
+/// Receive buffer in the kernel, for frames that arrive while this process sleeps.
 const RECEIVE_BUFFER_BYTES: usize = 2 << 20;
 
-/// Frames that wait before strangers are not answered any more.
+/// Waiting frames from which strangers are no longer answered.
 const ANSWERS_MAX: usize = 64;
 
-/// Refusals of different frames that are kept in mind.
+/// Different refusals that are remembered.
 const REFUSALS_MAX: usize = 16;
 
-/// Of refused frames the first is told, and then one of so many.
+/// The first refused frame is logged, and then every `TELL_EVERY`-th.
 const TELL_EVERY: u64 = 1000;
 
-/// What became of the frames of a batch.
+/// The result of flushing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flushed {
-    /// Frames that were refused for a reason that the next need not meet. They are lost.
+    /// Frames refused for a reason that need not apply to the next. They are lost.
     pub(crate) lost: u64,
-    /// The underlay is full, and the other frames wait.
+    /// The underlay is full, and the remaining frames wait.
     pub(crate) busy: Option<Busy>,
 }
 
@@ -53,23 +54,22 @@ pub(crate) struct Flushed {
 pub(crate) struct Busy {
     /// Whether the descriptor becomes writable when there is room.
     pub(crate) wakes: bool,
-    /// How long to wait before the same frame is offered again.
+    /// How long to wait before offering the same frame again.
     pub(crate) retry: Duration,
 }
 
-/// What the underlay has found out about the path by itself.
+/// What the underlay itself has found out about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// The interface takes frames up to this many bytes, and refuses longer ones.
+    /// The interface accepts frames up to this many bytes, and refuses longer ones.
     Limit(usize),
-    /// A router says that frames are too long. Anyone can say so.
+    /// A router reports that frames are too long. Anyone can claim that.
     TooLong,
-    /// Frames to this peer take another path from here on; `None`: to all of them.
+    /// Frames to this peer use another path from now on; `None`: to all peers.
     Path(Option<StationId>),
 }
 
-/// News that wait to be told. Each replaces an older one of its kind; of paths there is one for
-/// each peer.
+/// Pending news. Each replaces older news of its kind; there is one path change per peer.
 #[derive(Debug, Default)]
 struct Newsbox {
     limit: Cell<Option<usize>>,
@@ -101,31 +101,31 @@ impl Newsbox {
     }
 }
 
-/// What became of a frame handed to the kernel.
+/// What happened to a frame handed to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     /// It was taken.
     Taken,
-    /// It was refused for a reason that the next frame need not meet. It is lost.
+    /// It was refused for a reason that need not apply to the next frame. It is lost.
     Lost,
-    /// There is no room. The same frame is to be offered again.
+    /// There is no room. The same frame has to be offered again.
     Busy {
         /// See [`Busy::wakes`].
         wakes: bool,
     },
 }
 
-/// An address on an underlay of either kind.
+/// An address on either kind of underlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// Of an Ethernet interface.
+    /// An Ethernet address.
     Mac(Mac),
-    /// Of a UDP socket.
+    /// A UDP address.
     Internet(SocketAddr),
 }
 
 impl Address {
-    /// What tells it from all others.
+    /// Unique bytes of the address.
     pub(crate) fn bytes(&self) -> [u8; 18] {
         let mut bytes = [0; 18];
         match self {
@@ -161,16 +161,16 @@ impl From<Sender> for Address {
     }
 }
 
-/// What somebody who sends under many addresses has one of.
+/// A source: what a sender with many addresses has only one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A station on the Ethernet.
     Mac(Mac),
     /// A host with an IPv4 address.
     V4(Ipv4Addr),
-    /// A network of IPv6, as a host has: the first 64 bits.
+    /// An IPv6 network of a host: the first 64 bits.
     V6(u64),
-    /// A network of IPv6, as a site has: the first 48 bits, in the place of 64.
+    /// An IPv6 network of a site: the first 48 bits, in the place of 64.
     V6Site(u64),
 }
 
@@ -185,7 +185,7 @@ impl Source {
         }
     }
 
-    /// The network of a source, where who has a network has many sources.
+    /// The network of a source, if a sender with a network has many sources.
     pub(crate) fn network(&self) -> Option<Source> {
         match self {
             Source::V6(net) => Some(Source::V6Site(net >> 16 << 16)),
@@ -197,11 +197,11 @@ impl Source {
 /// Frames to one address that this host refused, or that the network could not deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// Where they were to go; `None`: wherever the interface leads.
+    /// Their destination; `None`: wherever the interface leads.
     pub(crate) to: Option<Address>,
     /// Why.
     pub(crate) why: Errno,
-    /// How many.
+    /// Number of frames.
     pub(crate) frames: u64,
 }
 
@@ -214,7 +214,7 @@ pub(crate) enum Underlay {
 }
 
 impl Underlay {
-    /// Opens what the configuration asks for.
+    /// Opens the configured underlay.
     pub(crate) fn open(config: &NodeConfig, now: Time) -> Result<Self, NodeError> {
         match &config.underlay.kind {
             UnderlayKind::Ethernet { .. } => Ethernet::open(config, now).map(Underlay::Ethernet),
@@ -222,8 +222,8 @@ impl Underlay {
         }
     }
 
-    /// Longest frame in bytes that the underlay would carry if it was opened now, as far as can
-    /// be told without opening it.
+    /// Longest frame in bytes that the underlay would carry if it were opened now, as far as this
+    /// is known.
     pub(crate) fn frame_len_max_expected(config: &NodeConfig) -> usize {
         match &config.underlay.kind {
             UnderlayKind::Ethernet { interface, .. } => {
@@ -234,7 +234,7 @@ impl Underlay {
         }
     }
 
-    /// What it has found out since this was asked last.
+    /// The next news, if there is any.
     pub(crate) fn news(&self) -> Option<News> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.news.take(),
@@ -242,7 +242,15 @@ impl Underlay {
         }
     }
 
-    /// Does what is due: looks for an interface that is gone, or for the address of a name.
+    /// The kernel reports the state of an interface.
+    pub(crate) fn note_link(&mut self, now: Time, link: &LinkState) {
+        match self {
+            Underlay::Ethernet(ethernet) => ethernet.note_link(link),
+            Underlay::Udp(udp) => udp.note_link(now, link),
+        }
+    }
+
+    /// Does what is due: looks for a missing interface, or for the address of a name.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), NodeError> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.handle_timeout(now),
@@ -267,8 +275,7 @@ impl Underlay {
         }
     }
 
-    /// Lengths of frames between which the longest that passes is to be found. Headers are taken to
-    /// be those of IPv6.
+    /// The range of frame lengths for the path MTU search. Assumes IPv6 headers.
     pub(crate) fn frame_lens(&self) -> FrameLens {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.frame_lens(),
@@ -276,12 +283,12 @@ impl Underlay {
         }
     }
 
-    /// Whether addresses have to be proven, so that few bytes go to a stranger's.
+    /// Whether addresses have to be proven, so that few bytes are sent to a stranger's.
     pub(crate) fn has_strangers(&self) -> bool {
         matches!(self, Underlay::Udp(_))
     }
 
-    /// Longest frame, bytes.
+    /// Longest frame in bytes.
     pub(crate) fn frame_len_max(&self) -> usize {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.frame_len_max(),
@@ -289,7 +296,7 @@ impl Underlay {
         }
     }
 
-    /// Shortest frame that is not padded on the way, bytes.
+    /// Shortest frame that is not padded in transit, in bytes.
     pub(crate) fn frame_len_min(&self) -> usize {
         match self {
             Underlay::Ethernet(_) => crate::config::ETHERNET_PAYLOAD_MIN,
@@ -297,18 +304,18 @@ impl Underlay {
         }
     }
 
-    /// Puts a frame into the batch, which has room for it ([`Underlay::is_full`]).
-    pub(crate) fn push(&mut self, transmit: &Transmit<'_>) {
+    /// Adds a frame to the batch, which has to have room for it ([`Underlay::is_full`]).
+    pub(crate) fn push(&mut self, now: Time, transmit: &Transmit<'_>) {
         let Transmit { to, frame, probes } = *transmit;
         match self {
-            Underlay::Ethernet(ethernet) => ethernet.push(to, frame),
-            // As a segment of a longer datagram a probe would show nothing: virtual interfaces pass
-            // such a datagram on as a whole, whatever their MTU.
+            Underlay::Ethernet(ethernet) => ethernet.push(now, to, frame, probes),
+            // A probe must not be a segment of a longer datagram: virtual interfaces forward such
+            // datagrams whole, whatever their MTU.
             Underlay::Udp(udp) => udp.push(to, frame, probes),
         }
     }
 
-    /// Whether the batch is to be flushed before another frame is made.
+    /// Whether the batch has to be flushed before another frame is made.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.is_full(),
@@ -316,7 +323,8 @@ impl Underlay {
         }
     }
 
-    /// Whether the batch has room for an answer to a stranger, which is nothing to wait for.
+    /// Whether the batch has room for an answer to a stranger, which is dropped rather than
+    /// waiting.
     pub(crate) fn may_answer(&self) -> bool {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.waiting() < ANSWERS_MAX,
@@ -324,7 +332,7 @@ impl Underlay {
         }
     }
 
-    /// Hands the batch to the kernel. What there is no room for waits, and goes first next time.
+    /// Hands the batch to the kernel. Frames without room wait, and go first next time.
     pub(crate) fn flush(&mut self, now: Time) -> Result<Flushed, NodeError> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.flush(now),
@@ -332,7 +340,7 @@ impl Underlay {
         }
     }
 
-    /// Takes a batch of frames from the kernel. How many there are.
+    /// Receives a batch of frames from the kernel; returns their number.
     pub(crate) fn receive(&mut self, now: Time) -> Result<usize, NodeError> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.receive(now),
@@ -340,7 +348,7 @@ impl Underlay {
         }
     }
 
-    /// The frame at `index` of the last batch, and where it came from; none if it is not for us.
+    /// The frame at `index` of the last batch, and its sender; `None` if it is not for us.
     pub(crate) fn frame(&self, index: usize) -> Option<(Sender, &[u8])> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.frame(index),
@@ -348,7 +356,7 @@ impl Underlay {
         }
     }
 
-    /// The station known to be at an address on an Ethernet.
+    /// The station known to be at an Ethernet address.
     pub(crate) fn station_at(&self, mac: Mac) -> Option<StationId> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.peers.station(mac),
@@ -367,7 +375,7 @@ impl Underlay {
         }
     }
 
-    /// The station that has shown that it is at an address, or is there by the configuration.
+    /// The station that has proved to be at an address, or is configured there.
     pub(crate) fn proven_station(&self, at: Sender) -> Option<StationId> {
         match (self, at) {
             (Underlay::Ethernet(ethernet), Sender::Packet { mac, .. }) => {
@@ -378,7 +386,7 @@ impl Underlay {
         }
     }
 
-    /// Notes that a frame of this station, of so many bytes, came from this address.
+    /// Records that a frame of this station, of `len_bytes` bytes, came from this address.
     pub(crate) fn learn(
         &mut self,
         now: Time,
@@ -397,7 +405,7 @@ impl Underlay {
         }
     }
 
-    /// A station is where it has spoken from, although it cannot be asked there.
+    /// A station is at the address that it has sent from, although it cannot be challenged there.
     pub(crate) fn believe(&mut self, station: StationId, at: Address) {
         match (self, at) {
             (Underlay::Ethernet(ethernet), Address::Mac(mac)) => ethernet.believe(station, mac),
@@ -406,7 +414,7 @@ impl Underlay {
         }
     }
 
-    /// The next challenge to be sent, while the batch has room for it.
+    /// The next challenge to be sent, if the batch has room for it.
     pub(crate) fn poll_challenge(
         &mut self,
         now: Time,
@@ -425,7 +433,7 @@ impl Underlay {
         }
     }
 
-    /// Puts a frame for one address into the batch, which has room for it.
+    /// Adds a frame for one address to the batch, which has to have room for it.
     pub(crate) fn push_to(&mut self, to: Address, frame: &[u8]) {
         match (self, to) {
             (Underlay::Ethernet(ethernet), Address::Mac(mac)) => ethernet.push_to(mac, frame),
@@ -434,7 +442,7 @@ impl Underlay {
         }
     }
 
-    /// Where a station is taken to be.
+    /// The assumed address of a station.
     pub(crate) fn address(&self, station: StationId) -> Option<Address> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.peers.address(station).map(Address::Mac),
@@ -442,8 +450,7 @@ impl Underlay {
         }
     }
 
-    /// Takes over who the peers are, and where the configuration says that they are, of those of
-    /// which it says something else than before.
+    /// Applies a new list of peers, and the configured addresses that have changed.
     pub(crate) fn configure(&mut self, now: Time, before: &[PeerConfig], peers: &[PeerConfig]) {
         for was in before.iter().filter(|was| peers.iter().all(|is| is.id != was.id)) {
             match self {
@@ -464,7 +471,8 @@ impl Underlay {
         }
     }
 
-    /// Frames that came to nothing since this was asked last, of the first reasons and addresses.
+    /// Frames that were refused or undeliverable since the last call, for the first few reasons and
+    /// addresses.
     pub(crate) fn take_refused(&mut self) -> Vec<Refused> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.refusals.take(),
@@ -472,7 +480,7 @@ impl Underlay {
         }
     }
 
-    /// What to wait on; nothing while the interface is not there.
+    /// The file descriptor to wait on; `None` while the interface is missing.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.fd(),
@@ -480,7 +488,7 @@ impl Underlay {
         }
     }
 
-    /// Where frames go, in a few words for the log.
+    /// A short description of where frames go, for the log.
     pub(crate) fn describe(&self) -> String {
         match self {
             Underlay::Ethernet(ethernet) => ethernet.describe(),
@@ -489,12 +497,12 @@ impl Underlay {
     }
 }
 
-/// A challenge, with its address among those of all underlays.
+/// A challenge, with its address converted.
 fn challenge<A>(it: Challenge<A>, address: impl FnOnce(A) -> Address) -> Challenge<Address> {
     Challenge { station: it.station, address: address(it.address), token: it.token }
 }
 
-/// Says where a station is from now on.
+/// Logs where a station is from now on.
 fn tell_place(learned: Learned, station: StationId, at: &impl Display) {
     match learned {
         Learned::Moved => tracing::info!("station {} has moved to {at}", station.0),
@@ -503,7 +511,7 @@ fn tell_place(learned: Learned, station: StationId, at: &impl Display) {
     }
 }
 
-/// The addresses that the configuration has, or none of them.
+/// The configured addresses, if any.
 fn peer_book<A: Copy + PartialEq>(
     configured: impl IntoIterator<Item = (StationId, Option<A>)>,
     may_move: bool,
@@ -523,22 +531,22 @@ pub(crate) fn random() -> Result<[u8; 32], NodeError> {
 
 /// Bytes for `SO_SNDBUF` so that about [`SEND_BUFFER_FRAMES`] frames fit.
 fn send_buffer_bytes(frame_len_max: usize) -> usize {
-    // The kernel doubles what it is told, to make up for its own overhead.
+    // The kernel doubles the value, for its own overhead.
     SEND_BUFFER_FRAMES * (frame_len_max + SEND_BUFFER_OVERHEAD) / 2
 }
 
-/// Frames that were refused for good. A network that refuses one mostly refuses all that follow,
-/// and a line for each would fill the log.
+/// Frames that were refused for good. A network that refuses one frame usually refuses all that
+/// follow, and a line for each would fill the log.
 #[derive(Default)]
 struct Refusals {
-    /// How many there were.
+    /// Total number.
     count: Cell<u64>,
-    /// What nobody has asked for yet.
+    /// Refusals not yet fetched.
     noted: RefCell<Vec<Refused>>,
 }
 
 impl Refusals {
-    /// Frames to an address came to nothing.
+    /// Frames to an address were refused or could not be delivered.
     fn note(&self, to: Option<Address>, why: Errno) {
         self.note_many(to, why, 1);
     }
@@ -561,14 +569,14 @@ impl Refusals {
         let before = self.count.replace(self.count.get() + 1);
         if before.is_multiple_of(TELL_EVERY) {
             let told = why.desc();
-            // Probes of the path's MTU are meant to find out what is refused.
+            // Path MTU probes are meant to find out what is refused.
             if why == Errno::EMSGSIZE {
-                tracing::debug!("a frame of {len} bytes to {to} was refused: {told}");
+                tracing::debug!("cannot send a frame of {len} bytes to {to}: {told}");
             } else if before == 0 {
-                tracing::warn!("a frame of {len} bytes to {to} was refused: {told}");
+                tracing::warn!("cannot send a frame of {len} bytes to {to}: {told}");
             } else {
                 tracing::warn!(
-                    "a frame of {len} bytes to {to} was refused: {told} ({before} before)"
+                    "cannot send a frame of {len} bytes to {to}: {told} ({before} earlier failures)"
                 );
             }
         }

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-/// The checksum over `bytes`, in which that of a header counts as zero.
+/// The checksum over `bytes`, with its own field counted as zero.
 #[inline]
 pub fn of(bytes: &[u8]) -> u16 {
     !fold(sum(bytes))
 }
 
-/// The sum of the 16-bit words, not yet folded: two words at a time, of which the first counts 2^16
-/// times, which is once when it is folded.
+/// The sum of the 16-bit words, not yet folded: two words at a time, the first of them times 2^16,
+/// which folds to 1.
 #[inline]
 pub fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
@@ -19,7 +19,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
     words.iter().map(number).sum::<u64>() + number(&last)
 }
 
-/// Such a sum in 16 bits; 0xffff over what has a right checksum in it.
+/// Folds such a sum to 16 bits; 0xffff over data that includes a correct checksum.
 #[inline]
 pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xFFFF {
@@ -28,7 +28,7 @@ pub fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The sum over the pseudo-header of `len` bytes that IP carries (RFC 9293, Section 3.1; RFC 8200,
+/// The sum over the pseudo-header for `len` bytes of IP payload (RFC 9293, Section 3.1; RFC 8200,
 /// Section 8.1).
 pub fn pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, len: usize) -> u64 {
     let address = |end| match end {
@@ -38,8 +38,8 @@ pub fn pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, len: usize) -> u64 
     address(from) + address(to) + u64::from(protocol) + len as u64
 }
 
-/// The checksum after what it covers has changed, given what the changed words added up to before
-/// and do now. One that was wrong stays wrong (RFC 1624, Eq. 3).
+/// The updated checksum after a change, given the sum of the changed words before and after. A
+/// wrong checksum stays wrong (RFC 1624, Eq. 3).
 #[inline]
 pub(crate) fn updated(checksum: u16, before: u16, after: u16) -> u16 {
     !fold(u64::from(!checksum) + u64::from(!before) + u64::from(after))

@@ -1,4 +1,4 @@
-//! Which packets belong together, and which to the other direction.
+//! Identifies the flow of a packet, and the reverse flow.
 
 use std::net::IpAddr;
 
@@ -6,15 +6,15 @@ use crate::tcp::addresses;
 use crate::{Ip, PacketRef, protocol};
 
 impl<'a> PacketRef<'a> {
-    /// A number that all packets of one flow share: over addresses, protocol, and ports if there
-    /// are. What is no IP packet belongs to one flow. Fragments have no ports to rely on.
+    /// A hash shared by all packets of one flow: over addresses, protocol, and ports if present.
+    /// All non-IP packets belong to one flow. Fragments have no reliable ports.
     #[inline]
     pub fn flow_hash(&self, seed: u64) -> u64 {
         let (addresses, ports) = self.flow_key();
         fold(seed, addresses.iter().chain(ports))
     }
 
-    /// The number of the flow that goes the other way.
+    /// The hash of the reverse flow.
     #[inline]
     pub fn flow_hash_back(&self, seed: u64) -> u64 {
         let (addresses, ports) = self.flow_key();
@@ -23,8 +23,8 @@ impl<'a> PacketRef<'a> {
         fold(seed, to.iter().chain(from).chain(to_port).chain(from_port))
     }
 
-    /// What tells flows apart, as it stands in the packet: addresses, and ports, or the protocol
-    /// where there are none; nothing of what is cut before them.
+    /// The fields that identify a flow, as in the packet: addresses, and ports, or the protocol if
+    /// there are none; nothing if the packet is cut before them.
     #[inline]
     pub fn flow_key(&self) -> (&'a [u8], &'a [u8]) {
         self.addresses_and_ports().unwrap_or_default()
@@ -47,7 +47,7 @@ impl<'a> PacketRef<'a> {
         Some((packet.get(addresses)?, packet.get(ports)?))
     }
 
-    /// From whom and to whom it is.
+    /// Source and destination address.
     pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         addresses(self.view(), self.bytes())
     }

@@ -1,13 +1,14 @@
-//! Packets of IP, TCP and UDP: what of them is looked at, what is changed, and what is made.
+//! IP, TCP and UDP packets: reading, modifying and writing them.
 //!
-//! A packet is read once, where it comes in, to a [`PacketView`]: where its headers begin and end,
-//! whose it is, and what it says. The view goes with the bytes from there on, as a [`PacketRef`]
-//! or a [`PacketBuf`], and what needs a field asks it. All that is written of such
-//! packets is written here too.
+//! A packet is parsed once, on arrival, into a [`PacketView`]: where its headers begin and end, its
+//! flow, and its fields. From there on the view accompanies the bytes, as a [`PacketRef`] or a
+//! [`PacketBuf`], and code that needs a field asks the view. This crate also makes all
+//! modifications to such packets.
 #![forbid(unsafe_code)]
 
 pub mod checksum;
 mod flow;
+mod link;
 pub mod sequence;
 mod tcp;
 pub mod tcp_header;
@@ -16,6 +17,7 @@ mod tests;
 mod view;
 mod write;
 
+pub use link::{concerns_link, is_of_link};
 pub use tcp::{End, Options, PureAck, TcpView};
 #[cfg(feature = "count")]
 pub use view::read_count;
@@ -25,7 +27,7 @@ pub use view::{
 };
 pub use write::{set_identification, set_ip_len, set_traffic_class, write_ip};
 
-/// IP's numbers of what it carries.
+/// IP protocol numbers.
 pub mod protocol {
     /// ICMP (RFC 792).
     pub const ICMP: u8 = 1;
@@ -37,11 +39,11 @@ pub mod protocol {
     pub const ICMPV6: u8 = 58;
 }
 
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options, bytes.
 pub const IPV4_LEN: usize = 20;
-/// Bytes of an IPv6 header, the longer of the two that are made here.
+/// Length of an IPv6 header, bytes, the longer of the two written here.
 pub const IPV6_LEN: usize = 40;
-/// Bytes of a TCP header without options.
+/// Length of a TCP header without options, bytes.
 pub const TCP_LEN: usize = 20;
-/// Bytes of a UDP header.
+/// Length of a UDP header, bytes.
 pub const UDP_LEN: usize = 8;

@@ -1,6 +1,6 @@
-//! Sequence numbers of TCP, which wrap (RFC 9293, Section 3.4).
+//! TCP sequence numbers, which wrap (RFC 9293, Section 3.4).
 
-/// How far a sequence number is beyond another; zero if it is not.
+/// Distance from one sequence number forward to another; zero if the latter is not beyond.
 pub fn distance(from: u32, to: u32) -> u32 {
     if is_after(to, from) { to.wrapping_sub(from) } else { 0 }
 }
@@ -10,7 +10,7 @@ pub fn is_after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
-/// The one that is beyond the other.
+/// The later of two sequence numbers.
 pub fn later(a: u32, b: u32) -> u32 {
     if is_after(a, b) { a } else { b }
 }

@@ -1,4 +1,4 @@
-//! Segments of TCP: what the layers want to know of them, and what they write.
+//! TCP segments: the fields the other layers need, and their modifications.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::tcp_header::{ACK_AT, CHECKSUM_AT, FLAGS_AT, SEQUENCE_AT, WINDOW_AT};
 use crate::write::write_ip;
 use crate::{Ip, PacketView, TCP_LEN};
 
-/// What a SYN has that asks for AccECN (RFC 9768): one bit before the flags, and two of them.
+/// Flags of a SYN that asks for AccECN (RFC 9768): one bit before the flags byte, and two in it.
 const FLAGS_BEFORE: u8 = 0x01;
 const ECE_CWR: u8 = ECE | CWR;
 
@@ -20,8 +20,8 @@ const OPTION_MSS: u8 = 2;
 const OPTION_SCALE: u8 = 3;
 const OPTION_SACK_PERMITTED: u8 = 4;
 const OPTION_TIMESTAMPS: u8 = 8;
-/// What forbids to write another window: signatures over the header (RFC 2385, RFC 5925), and
-/// multipath TCP, whose windows are of the whole connection (RFC 8684).
+/// Options that forbid changing the window: signatures over the header (RFC 2385, RFC 5925), and
+/// multipath TCP, whose windows cover the whole connection (RFC 8684).
 const OPTION_MD5: u8 = 19;
 const OPTION_AUTHENTICATION: u8 = 29;
 const OPTION_MULTIPATH: u8 = 30;
@@ -29,43 +29,43 @@ const OPTION_MULTIPATH: u8 = 30;
 /// One end of a connection.
 pub type End = (IpAddr, u16);
 
-/// A packet with a whole TCP segment.
+/// A packet with a complete TCP segment.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpView {
-    /// Who sends it.
+    /// Its sender.
     pub from: End,
-    /// To whom it goes.
+    /// Its destination.
     pub to: End,
-    /// Where TCP's header begins, where data begins, and where the packet ends.
+    /// Offsets of the TCP header, of the data, and of the packet's end.
     tcp: usize,
     data: usize,
     end: usize,
-    /// Number of its first byte.
+    /// Sequence number of its first byte.
     pub sequence: u32,
-    /// Number after the last byte that its sender has.
+    /// Acknowledgment number: the number after the last byte that its sender has received.
     pub ack: u32,
-    /// The window, as it is written.
+    /// The window field, unscaled.
     pub window: u16,
-    /// And the byte before them.
+    /// Flags, with the preceding byte.
     flags: [u8; 2],
     options: Options,
 }
 
-/// What the layers want to know of TCP's options.
+/// The TCP options that other layers need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Bits by which the sender shifts its windows, at most 14.
+    /// Window scale of the sender, at most 14.
     pub scale: Option<u8>,
-    /// Longest segment that the sender of this takes, bytes.
+    /// Maximum segment size the sender accepts, bytes.
     pub mss: Option<u16>,
     /// The sender's timestamp, and the one that it echoes.
     pub timestamps: Option<(u32, u32)>,
-    /// The window is not to be touched.
+    /// Whether the window must not be changed.
     pub is_protected: bool,
 }
 
 impl TcpView {
-    /// Looks at a segment whose header is whole, and within the packet.
+    /// Parses a segment whose header is complete and within the packet.
     #[inline]
     pub(crate) fn read(view: &PacketView, packet: &[u8]) -> Option<TcpView> {
         let (tcp, data, end) = (view.transport(), view.payload()?, view.end());
@@ -88,63 +88,63 @@ impl TcpView {
         })
     }
 
-    /// It sets up the connection.
+    /// Whether it is a SYN.
     pub fn is_syn(&self) -> bool {
         self.flags[0] & SYN != 0
     }
 
-    /// Its sender sends nothing after it.
+    /// Whether it is a FIN.
     pub fn is_fin(&self) -> bool {
         self.flags[0] & FIN != 0
     }
 
-    /// It ends the connection at once.
+    /// Whether it is a RST.
     pub fn is_rst(&self) -> bool {
         self.flags[0] & RST != 0
     }
 
-    /// It acknowledges something.
+    /// Whether its acknowledgment number is valid.
     pub fn is_ack(&self) -> bool {
         self.flags[0] & ACK != 0
     }
 
-    /// Whether this opens a connection whose acknowledgements shall count marks of congestion.
+    /// Whether it opens a connection whose acknowledgments shall count congestion marks.
     pub fn asks_for_accurate_ecn(&self) -> bool {
         let [flags, before] = self.flags;
         flags & (SYN | ACK | ECE_CWR) == SYN | ECE_CWR && before & FLAGS_BEFORE != 0
     }
 
-    /// Bytes of data.
+    /// Length of the data, bytes.
     pub fn data_len(&self) -> usize {
         self.end - self.data
     }
 
-    /// Where its header begins, where data begin, and where the packet ends.
+    /// Offsets of its header, of the data, and of the packet's end.
     #[cfg(test)]
     pub(crate) fn places(&self) -> [usize; 3] {
         [self.tcp, self.data, self.end]
     }
 
-    /// What its options say.
+    /// Its options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Writes another window. A checksum that was wrong stays wrong (RFC 1624, Eq. 3).
+    /// Changes the window. A wrong checksum stays wrong (RFC 1624, Eq. 3).
     pub(crate) fn set_window(&self, packet: &mut [u8], window: u16) {
         let at = self.tcp + WINDOW_AT;
         packet[at..at + 2].copy_from_slice(&window.to_be_bytes());
         self.update_checksum(packet, self.window, window);
     }
 
-    /// Number after the last byte that this takes of the sequence.
+    /// Sequence number after the last one this segment occupies.
     pub fn sequence_end(&self) -> u32 {
         let flags = u32::from(self.is_syn()) + u32::from(self.is_fin());
         self.sequence.wrapping_add(self.data_len() as u32 + flags)
     }
 
-    /// Of a SYN: takes out the permission of selective acknowledgements, and lowers the longest
-    /// segment to `mss_max`. A checksum that was wrong stays wrong (RFC 1624, Eq. 3).
+    /// Changes a SYN: removes the SACK-permitted option, and lowers the maximum segment size to
+    /// `mss_max`. A wrong checksum stays wrong (RFC 1624, Eq. 3).
     pub(crate) fn restrict_syn(&self, packet: &mut [u8], mss_max: u16) {
         let options = self.tcp + TCP_LEN..self.data;
         let before = checksum::fold(checksum::sum(&packet[options.clone()]));
@@ -176,7 +176,7 @@ impl TcpView {
         self.update_checksum(packet, before, after);
     }
 
-    /// Lets the checksum follow a change of what these words add up to (RFC 1624, Eq. 3).
+    /// Updates the checksum after a change in the sum of these words (RFC 1624, Eq. 3).
     fn update_checksum(&self, packet: &mut [u8], before: u16, after: u16) {
         let at = self.tcp + CHECKSUM_AT;
         let checksum = u16::from_be_bytes([packet[at], packet[at + 1]]);
@@ -185,7 +185,7 @@ impl TcpView {
     }
 }
 
-/// From whom and to whom a packet is.
+/// Source and destination address of a packet.
 #[inline]
 pub(crate) fn addresses(view: &PacketView, packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     match view.ip() {
@@ -227,7 +227,7 @@ impl Options {
         match (kind, body) {
             (OPTION_MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),
             (OPTION_MD5 | OPTION_AUTHENTICATION | OPTION_MULTIPATH, _) => self.is_protected = true,
-            // RFC 7323, Section 2.3: no more than 14.
+            // RFC 7323, Section 2.3: at most 14.
             (OPTION_SCALE, &[scale]) => self.scale = Some(scale.min(14)),
             (OPTION_TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
                 let stamps = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
@@ -238,18 +238,18 @@ impl Options {
     }
 }
 
-/// A pure acknowledgement (RFC 3168, Section 6.1.4): it has no data.
+/// A pure acknowledgment (RFC 3168, Section 6.1.4): it has no data.
 #[derive(Clone, Copy, Debug)]
 pub struct PureAck {
-    /// Who sends it.
+    /// Its sender.
     pub from: End,
-    /// To whom it goes.
+    /// Its destination.
     pub to: End,
-    /// Number of its first byte.
+    /// Sequence number of its first byte.
     pub sequence: u32,
-    /// Number after the last byte that its sender has.
+    /// Acknowledgment number: the number after the last byte that its sender has received.
     pub ack: u32,
-    /// The window, as it is written.
+    /// The window field, unscaled.
     pub window: u16,
     /// The sender's timestamp, and the one that it echoes.
     pub timestamps: Option<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! Views beside etherparse, and beside readers that each look at the bytes for one thing.
+//! Views compared with etherparse, and with readers that each parse one field.
 
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
@@ -8,11 +8,11 @@ use crate::{End, Fragment, PacketBuf, PacketRef, PacketView, PureAck, protocol};
 
 const FRAGMENT: u16 = 0x3fff;
 
-/// Readers of one thing each, without a view.
+/// Readers of one field each, without a view.
 mod twin {
     use super::{FRAGMENT, protocol};
 
-    /// What IP carries, and its bytes; `None` for fragments.
+    /// The transport protocol and its bytes; `None` for fragments.
     pub fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
         match packet.first()? >> 4 {
             4 if packet.len() >= 20 && packet[0] & 0xf >= 5 => {
@@ -35,7 +35,7 @@ mod twin {
         matches!(transport(packet), Some((1 | 17 | 58, _))) || is_pure_ack(packet)
     }
 
-    /// Where data of TCP or UDP begin behind a whole header.
+    /// Offset of TCP or UDP data after a complete header.
     pub fn payload(packet: &[u8]) -> Option<usize> {
         let (number, segment) = transport(packet)?;
         let start = packet.len() - segment.len();
@@ -49,7 +49,7 @@ mod twin {
     }
 }
 
-/// Addresses, ports, where TCP and its data begin, and where the packet ends.
+/// Addresses, ports, and offsets of TCP, its data, and the packet's end.
 type Read = (End, End, [usize; 3]);
 
 fn by_etherparse(packet: &[u8]) -> Option<Read> {
@@ -199,7 +199,7 @@ proptest! {
             twin::is_pure_ack(&packet)
         );
         prop_assert_eq!(read.view().tolerates_reordering(), twin::tolerates_reordering(&packet));
-        // Headers before TCP's are not looked for; a length of zero has no meaning.
+        // Extension headers before TCP's are not parsed; a length of zero has no meaning.
         let is_tcp = packet.get(6) == Some(&protocol::TCP) && packet.get(4..6) != Some(&[0, 0]);
         prop_assume!(!v6 || is_tcp);
         let places = read.tcp().map(|view| (view.from, view.to, view.places()));
@@ -224,7 +224,7 @@ proptest! {
             packet.restrict_syn(&tcp, 500);
         }
         prop_assert_eq!(packet.len(), bytes.len());
-        // What is written keeps the view true.
+        // Modifications keep the view valid.
         prop_assert_eq!(packet.packet(), PacketRef::read(&packet));
     }
 

@@ -1,4 +1,4 @@
-//! The one place where headers are read.
+//! Header parsing, all in one place.
 
 use core::ops::Deref;
 
@@ -9,13 +9,13 @@ use crate::{IPV4_LEN, IPV6_LEN, TCP_LEN, TcpView, UDP_LEN, protocol};
 /// Fragment offset of IPv4, and "more fragments".
 const OFFSET: u16 = 0x1fff;
 const MORE: u16 = 0x2000;
-/// "Don't fragment", in the byte where these bits begin.
+/// "Don't fragment", in the first byte of these bits.
 pub(crate) const DONT_FRAGMENT: u8 = 0x40;
 
-/// Which IP a packet is of.
+/// IP version of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ip {
-    /// Neither: what has no whole header of either.
+    /// Neither: there is no complete header of either.
     #[default]
     None,
     /// IPv4 (RFC 791).
@@ -24,7 +24,7 @@ pub enum Ip {
     V6,
 }
 
-/// Where the hops stand that are left to a packet (RFC 791; RFC 8200).
+/// Offset of the hop limit or TTL (RFC 791; RFC 8200).
 pub(crate) fn hops_at(ip: Ip) -> Option<usize> {
     match ip {
         Ip::V4 => Some(8),
@@ -33,40 +33,40 @@ pub(crate) fn hops_at(ip: Ip) -> Option<usize> {
     }
 }
 
-/// Which part of a packet of IPv4 this is.
+/// Fragment position of an IPv4 packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
-    /// All of it.
+    /// Not fragmented.
     #[default]
     Whole,
-    /// The first one.
+    /// The first fragment.
     First,
-    /// One without the headers of what IP carries.
+    /// A later fragment, without a transport header.
     Later,
 }
 
-/// What there is to know of a packet, read once. It speaks of the bytes that it was read of; only
-/// what this crate writes into them may change. Lengths are in bytes.
+/// The parsed headers of a packet. A view describes the bytes it was read from; only this crate may
+/// modify them. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketView {
     pub(crate) ip: Ip,
     pub(crate) fragment: Fragment,
     pub(crate) protocol: u8,
     pub(crate) class: u8,
-    /// TCP's flags; zero where there is no whole header of it.
+    /// TCP flags; zero without a complete TCP header.
     flags: u8,
-    /// Where the header behind IP's begins; that is behind the end of a packet that was cut.
+    /// Offset of the transport header; beyond the end of a truncated packet.
     transport: u16,
-    /// Where data begin behind a whole header of TCP or UDP; zero where there is none.
+    /// Offset of the data after a complete TCP or UDP header; zero if there is none.
     payload: u16,
-    /// Where IP says that the packet ends, and where it does.
+    /// The packet's end according to IP, and its actual end.
     end: u32,
     len: u32,
 }
 
 impl PacketView {
-    /// Reads a packet. Whatever is not IP, or has no whole header of it, has a view that says so.
-    /// Of IPv6, headers before TCP's or UDP's are not looked behind.
+    /// Parses a packet. A packet that is not IP, or lacks a complete IP header, has a view that
+    /// says so. IPv6 extension headers before TCP's or UDP's are not parsed.
     #[inline]
     pub fn read(packet: &[u8]) -> Self {
         #[cfg(feature = "count")]
@@ -92,7 +92,7 @@ impl PacketView {
         view
     }
 
-    /// Reads as much of TCP's or UDP's header as says where it ends.
+    /// Parses the TCP or UDP header as far as needed to find its end.
     #[inline]
     fn read_transport(&mut self, packet: &[u8]) {
         let Some(segment) = packet.get(self.transport()..).filter(|_| self.is_whole()) else {
@@ -110,75 +110,73 @@ impl PacketView {
         }
     }
 
-    /// Which IP it is of.
+    /// IP version.
     pub fn ip(&self) -> Ip {
         self.ip
     }
 
-    /// Which part of a packet it is.
+    /// Fragment position.
     pub fn fragment(&self) -> Fragment {
         self.fragment
     }
 
-    /// It is no fragment.
+    /// Whether it is unfragmented.
     pub fn is_whole(&self) -> bool {
         self.fragment == Fragment::Whole
     }
 
-    /// What IP carries: its number, as in [`protocol`]; 0 of what is not IP.
+    /// IP protocol number, as in [`protocol`]; 0 if it is not IP.
     pub fn protocol(&self) -> u8 {
         self.protocol
     }
 
-    /// The codepoint for differentiated services (RFC 2474), 0..64.
+    /// DSCP, the differentiated services codepoint (RFC 2474), 0..64.
     pub fn dscp(&self) -> u8 {
         self.class >> 2
     }
 
-    /// The codepoint for congestion (RFC 3168), 0..4; 0: its sender does not understand marks.
+    /// ECN codepoint (RFC 3168), 0..4; 0: not ECN-capable.
     pub fn ecn(&self) -> u8 {
         self.class & 3
     }
 
-    /// Where the header behind IP's begins; beyond the bytes of a packet that was cut.
+    /// Offset of the transport header; beyond the bytes of a truncated packet.
     pub fn transport(&self) -> usize {
         usize::from(self.transport)
     }
 
-    /// Where data begin behind a whole header of TCP or UDP.
+    /// Offset of the data after a complete TCP or UDP header.
     pub fn payload(&self) -> Option<usize> {
         (self.payload > 0).then_some(usize::from(self.payload))
     }
 
-    /// Where IP says that the packet ends.
+    /// The packet's end according to IP.
     pub fn end(&self) -> usize {
         self.end as usize
     }
 
-    /// Whether it ends where IP says so.
+    /// Whether it ends where IP says.
     pub fn is_exact(&self) -> bool {
         self.end == self.len
     }
 
-    /// Whether it sets up a connection of TCP.
+    /// Whether it is a TCP SYN.
     pub fn is_syn(&self) -> bool {
         self.flags & SYN != 0
     }
 
-    /// TCP's flags; 0 where there is no whole header of it.
+    /// TCP flags; 0 without a complete TCP header.
     pub fn tcp_flags(&self) -> u8 {
         self.flags
     }
 
-    /// Whether it is a pure acknowledgement of TCP, which says nothing but how far the other side
-    /// has come.
+    /// Whether it is a pure TCP acknowledgment, which carries no other information.
     #[inline]
     pub fn is_pure_ack(&self) -> bool {
         u32::from(self.payload) == self.len && self.flags & !(PSH | ECE | CWR) == ACK
     }
 
-    /// Whether nothing in it minds being overtaken: pure acknowledgements of TCP, datagrams, and
-    /// echoes of the network.
+    /// Whether it may be reordered: pure TCP acknowledgments, UDP datagrams, and ICMP.
     #[inline]
     pub fn tolerates_reordering(&self) -> bool {
         let is_loose = matches!(self.protocol, protocol::ICMP | protocol::UDP | protocol::ICMPV6);
@@ -186,7 +184,7 @@ impl PacketView {
         (is_loose && is_there) || self.is_pure_ack()
     }
 
-    /// A closer look at a segment of TCP; `None` where it is not there as a whole.
+    /// A detailed view of a TCP segment; `None` if it is not complete.
     #[inline]
     pub fn tcp(&self, packet: &[u8]) -> Option<TcpView> {
         let is_tcp = self.protocol == protocol::TCP && self.payload > 0;
@@ -195,7 +193,8 @@ impl PacketView {
     }
 }
 
-/// What the header of IPv4 says; where the next one begins is too near if that makes no sense.
+/// Parses an IPv4 header; an invalid header length gives too small an offset of the transport
+/// header.
 fn read_ipv4(header: &[u8; IPV4_LEN]) -> PacketView {
     let fragment = u16::from_be_bytes([header[6], header[7]]) & (OFFSET | MORE);
     PacketView {
@@ -227,13 +226,13 @@ fn read_ipv6(header: &[u8; IPV6_LEN]) -> PacketView {
 /// IPv4's type of service, or IPv6's traffic class.
 ///
 /// # Panics
-/// If the header is not whole.
+/// If the header is incomplete.
 #[inline]
 pub fn traffic_class(header: &[u8]) -> u8 {
     if header[0] >> 4 == 4 { header[1] } else { header[0] << 4 | header[1] >> 4 }
 }
 
-/// Whether a packet is a whole datagram of UDP, without reading the rest of it.
+/// Whether a packet is a complete UDP datagram, without parsing the rest.
 #[inline]
 pub fn is_datagram(packet: &[u8]) -> bool {
     let view = match packet.first().map_or(0, |first| first >> 4) {
@@ -247,22 +246,22 @@ pub fn is_datagram(packet: &[u8]) -> bool {
 /// The identification in a header of IPv4 (RFC 6864).
 ///
 /// # Panics
-/// If the header is not whole.
+/// If the header is incomplete.
 #[inline]
 pub fn identification(header: &[u8]) -> u16 {
     u16::from_be_bytes([header[4], header[5]])
 }
 
-/// Whether routers may cut a packet of IPv4 in fragments.
+/// Whether routers may fragment an IPv4 packet.
 ///
 /// # Panics
-/// If the header is not whole.
+/// If the header is incomplete.
 #[inline]
 pub fn may_be_fragmented(header: &[u8]) -> bool {
     header[6] & DONT_FRAGMENT == 0
 }
 
-/// A packet and what was read of it.
+/// A packet and its view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRef<'a> {
     view: PacketView,
@@ -270,13 +269,13 @@ pub struct PacketRef<'a> {
 }
 
 impl<'a> PacketRef<'a> {
-    /// Reads a packet.
+    /// Parses a packet.
     #[inline]
     pub fn read(bytes: &'a [u8]) -> Self {
         PacketRef { view: PacketView::read(bytes), bytes }
     }
 
-    /// What was read of it.
+    /// Its view.
     pub fn view(&self) -> &PacketView {
         &self.view
     }
@@ -286,25 +285,25 @@ impl<'a> PacketRef<'a> {
         self.bytes
     }
 
-    /// A closer look at a segment of TCP.
+    /// A detailed view of a TCP segment.
     #[inline]
     pub fn tcp(&self) -> Option<TcpView> {
         self.view.tcp(self.bytes)
     }
 
-    /// How many hops it may still make: IPv4's time to live, IPv6's hop limit.
+    /// Remaining hops: IPv4's TTL, IPv6's hop limit.
     pub fn hops(&self) -> Option<u8> {
         hops_at(self.view.ip).map(|at| self.bytes[at])
     }
 
-    /// The packet in a buffer of its own.
+    /// Copies the packet into its own buffer.
     pub fn to_buf(self) -> PacketBuf {
         PacketBuf { view: self.view, bytes: self.bytes.to_vec() }
     }
 
-    /// The same without what follows the IP packet.
+    /// The same without bytes after the IP packet.
     pub fn trimmed(mut self) -> Self {
-        // A length that leaves out the headers themselves says nothing.
+        // A length that excludes the headers themselves is invalid.
         let end = self.view.end();
         if end < self.view.transport() {
             return self;
@@ -325,7 +324,7 @@ impl Deref for PacketRef<'_> {
     }
 }
 
-/// A packet in a buffer of its own, and what was read of it.
+/// A packet in its own buffer, and its view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketBuf {
     pub(crate) view: PacketView,
@@ -333,17 +332,17 @@ pub struct PacketBuf {
 }
 
 impl PacketBuf {
-    /// Reads a packet.
+    /// Parses a packet.
     #[inline]
     pub fn read(bytes: Vec<u8>) -> Self {
         PacketBuf { view: PacketView::read(&bytes), bytes }
     }
 
-    /// Copies a packet into a buffer, whatever was in it.
+    /// Copies a packet into a buffer, replacing its contents.
     #[inline]
     pub fn copy(packet: PacketRef<'_>, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
-        // No more than it takes: many of them are kept.
+        // No more than needed: many of them are kept.
         buffer.reserve_exact(packet.bytes.len());
         buffer.extend_from_slice(packet.bytes);
         PacketBuf { view: packet.view, bytes: buffer }
@@ -355,7 +354,7 @@ impl PacketBuf {
         PacketRef { view: self.view, bytes: &self.bytes }
     }
 
-    /// Bytes that the buffer has room for.
+    /// Capacity of the buffer, bytes.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
@@ -379,7 +378,7 @@ std::thread_local! {
     static READS: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
-/// Packets read on this thread so far.
+/// Packets parsed on this thread so far.
 #[cfg(feature = "count")]
 pub fn read_count() -> u64 {
     READS.get()

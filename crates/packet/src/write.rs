@@ -1,13 +1,13 @@
-//! Headers and checksums that are written, and what is changed in packets that pass.
+//! Writes headers and checksums, and modifies packets in transit.
 
 use std::net::IpAddr;
 
 use crate::view::{DONT_FRAGMENT, Ip, PacketBuf, hops_at};
 use crate::{IPV4_LEN, IPV6_LEN, checksum};
 
-/// Hops of packets made here.
+/// Hop limit of packets created here.
 const HOP_LIMIT: u8 = 64;
-/// Both bits that tell of congestion (RFC 3168).
+/// The ECN codepoint CE, both bits set (RFC 3168).
 const CONGESTED: u8 = 3;
 
 /// Appends an IP header; both addresses are of the same version.
@@ -18,7 +18,7 @@ pub fn write_ip(from: IpAddr, to: IpAddr, protocol: u8, payload_len: usize, out:
             let total = (IPV4_LEN + payload_len) as u16;
             out.extend_from_slice(&[0x45, 0]);
             out.extend_from_slice(&total.to_be_bytes());
-            // Not to be fragmented, so that it needs no number.
+            // "Don't fragment", so that it needs no identification.
             out.extend_from_slice(&[0, 0, DONT_FRAGMENT, 0, HOP_LIMIT, protocol, 0, 0]);
             out.extend_from_slice(&from.octets());
             out.extend_from_slice(&to.octets());
@@ -39,11 +39,11 @@ pub fn write_ip(from: IpAddr, to: IpAddr, protocol: u8, payload_len: usize, out:
     }
 }
 
-/// Writes into an IP header, which may stand alone, how long the packet is; and the header's
-/// checksum if it is of IPv4, so that this comes last.
+/// Writes the packet's length into an IP header, which may stand alone, and IPv4's header checksum,
+/// so this must come last.
 ///
 /// # Panics
-/// If the header is not whole.
+/// If the header is incomplete.
 #[inline]
 pub fn set_ip_len(header: &mut [u8], packet_len: usize) {
     if is_v4(header) {
@@ -57,11 +57,11 @@ pub fn set_ip_len(header: &mut [u8], packet_len: usize) {
     }
 }
 
-/// Writes the identification into a header of IPv4 (RFC 6864). Its checksum is wrong until
+/// Writes the identification of an IPv4 header (RFC 6864). Its checksum is wrong until
 /// [`set_ip_len`].
 ///
 /// # Panics
-/// If the header is not whole.
+/// If the header is incomplete.
 #[inline]
 pub fn set_identification(header: &mut [u8], identification: u16) {
     header[4..6].copy_from_slice(&identification.to_be_bytes());
@@ -71,7 +71,7 @@ pub fn set_identification(header: &mut [u8], identification: u16) {
 /// [`set_ip_len`].
 ///
 /// # Panics
-/// If the header is not whole.
+/// If the header is incomplete.
 #[inline]
 pub fn set_traffic_class(header: &mut [u8], class: u8) {
     if is_v4(header) {
@@ -88,8 +88,8 @@ fn is_v4(header: &[u8]) -> bool {
 }
 
 impl PacketBuf {
-    /// Marks the packet as having met congestion (RFC 3168), if its sender understands that.
-    /// Returns whether it does.
+    /// Marks the packet as having met congestion (RFC 3168), if it is ECN-capable. Returns whether
+    /// it is.
     pub fn mark_congestion(&mut self) -> bool {
         if self.view.ecn() == 0 {
             return false;
@@ -105,8 +105,8 @@ impl PacketBuf {
         true
     }
 
-    /// Takes one hop off the packet, as each router does (RFC 1812, Section 5.3.1; RFC 8200,
-    /// Section 3). Returns whether any is left: without one it goes no further, and is unchanged.
+    /// Decrements the hop limit or TTL, as each router does (RFC 1812, Section 5.3.1; RFC 8200,
+    /// Section 3). Returns whether the packet may go on: otherwise it is unchanged.
     pub fn take_hop(&mut self) -> bool {
         let Some(at) = hops_at(self.view.ip) else { return false };
         if self.bytes[at] <= 1 {
@@ -120,8 +120,8 @@ impl PacketBuf {
         true
     }
 
-    /// Writes how many hops are left to the packet, where its bytes crossed others unchanged. It
-    /// never gets more of them than it has; what is not IP has none.
+    /// Sets the remaining hops of a packet whose bytes crossed other hops unchanged. They never
+    /// increase; a non-IP packet has none.
     pub fn limit_hops(&mut self, hops: u8) {
         let Some(at) = hops_at(self.view.ip).filter(|&at| hops < self.bytes[at]) else { return };
         if self.view.ip == Ip::V4 {
@@ -131,19 +131,19 @@ impl PacketBuf {
         }
     }
 
-    /// Writes another window into a segment of TCP, of which `tcp` is the closer look.
+    /// Changes the window of a TCP segment, of which `tcp` is the view.
     pub fn set_window(&mut self, tcp: &crate::TcpView, window: u16) {
         tcp.set_window(&mut self.bytes, window);
     }
 
-    /// Of a SYN of TCP, of which `tcp` is the closer look: takes out the permission of selective
-    /// acknowledgements, and lowers the longest segment to `mss_max` bytes.
+    /// Changes a TCP SYN, of which `tcp` is the view: removes the SACK-permitted option, and lowers
+    /// the maximum segment size to `mss_max` bytes.
     pub fn restrict_syn(&mut self, tcp: &crate::TcpView, mss_max: u16) {
         tcp.restrict_syn(&mut self.bytes, mss_max);
     }
 }
 
-/// Changes a word of IPv4's header, and the header's checksum with it (RFC 1624, Eq. 3).
+/// Changes a word of an IPv4 header, and updates its checksum (RFC 1624, Eq. 3).
 fn change_word(packet: &mut [u8], at: usize, change: impl FnOnce([u8; 2]) -> [u8; 2]) {
     let before = [packet[at], packet[at + 1]];
     let after = change(before);

@@ -1,5 +1,5 @@
-//! What window mode's header compression costs: time for each segment of a bulk transfer, at either
-//! end, the copy of its data included.
+//! What window mode's header compression costs: time per segment of a bulk transfer, at either end,
+//! including the copy of its data.
 //!
 //! ```text
 //! cargo run --release -p corridor-proto --example header_cost

@@ -1,5 +1,5 @@
-//! What packets of TCP cost on their way through two stations in window mode, without losses: a
-//! bulk transfer one way and its acknowledgements the other, windows clamped, headers compressed.
+//! What TCP packets cost in two stations in window mode, without losses: a bulk transfer in one
+//! direction and its acknowledgments in the other, with clamped windows and compressed headers.
 //!
 //! ```text
 //! cargo build --release -p corridor-proto --example packet_cost
@@ -80,7 +80,7 @@ fn main() {
         at = step(&mut stations);
     }
     let len = INGRESS_QUANTUM as usize - 300;
-    // Made before, so that what is counted is the stations' work: numbers go round.
+    // Created in advance, so that only the stations' work is counted: numbers wrap around.
     let rounds = 4_096;
     let data: Vec<_> = (0..rounds).map(|n| segment(0, ACK, 1 + n * len as u32, 1, len)).collect();
     let acks: Vec<_> = (0..rounds).map(|n| segment(1, ACK, 1, 1 + n * len as u32, 0)).collect();

@@ -1,5 +1,5 @@
-//! What a tag from end to end costs, beside what else could make it: keyed BLAKE3 (which does),
-//! HMAC-SHA256, and AES-128-GCM, which seals each frame anyway.
+//! What an end-to-end tag costs, compared with alternatives: keyed BLAKE3 (the one in use),
+//! HMAC-SHA256, and AES-128-GCM, which encrypts each frame anyway.
 //!
 //!     cargo run --release --package corridor-proto --example tag_cost
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hmac;
 
-/// Tags made in a row, of which the fastest row of several counts.
+/// Tags made in a row; the fastest of several rows counts.
 const ROW: u32 = 20_000;
 
 fn fastest_ns(mut make: impl FnMut()) -> f64 {

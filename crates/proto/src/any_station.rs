@@ -1,8 +1,6 @@
-//! What a driver holds: a station with one neighbour, a hub with many, or a relay, behind one
-//! trait.
+//! What a driver uses: a station with one neighbour, a hub with many, or a relay, behind one trait.
 //!
-//! A station by itself is driven exactly as if there were no hubs: nothing stands between it and
-//! the driver.
+//! A station with one neighbour is driven directly, exactly as if there were no hubs.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -27,8 +25,8 @@ use crate::station::{Event, FrameOutcome, PacketOutcome, Station, Transmit};
 use crate::stats::Stats;
 use crate::wire::ChallengeToken;
 
-/// What a driver does with a station, whatever kind it is. What has a body here holds for most
-/// kinds, or does nothing where a kind knows nothing of it.
+/// What a driver does with a station of any kind. Default implementations hold for most kinds, or
+/// do nothing.
 pub trait Driven: Send {
     /// See [`Station::handle_packet`].
     fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome;
@@ -51,10 +49,10 @@ pub trait Driven: Send {
     /// See [`Station::poll_timeout`].
     fn poll_timeout(&self) -> Option<Time>;
 
-    // ---- what an operator changes, and the path -----------------------------------------------
+    // ---- what an operator sets, and the path --------------------------------------------------
 
-    /// See [`Station::find_path_mtu`]. Hops of relays are links, whose interfaces say what they
-    /// take.
+    /// See [`Station::find_path_mtu`]. Not for relays: their hops are links, whose interfaces have
+    /// a known MTU.
     fn find_path_mtu(&mut self, _now: Time, _lens: FrameLens) {}
 
     /// See [`Station::limit_frames`].
@@ -63,7 +61,7 @@ pub trait Driven: Send {
     /// See [`Station::note_path_changed`]: the path to one peer, or to all of them.
     fn note_path_changed(&mut self, now: Time, peer: Option<StationId>);
 
-    /// See [`RelayStation::handle_retries`]; of no use to others than relays.
+    /// See [`RelayStation::handle_retries`]; only relays use it.
     fn handle_retries(&mut self, _now: Time, _to: StationId, _sent: Sent) {}
 
     /// See [`Station::set_clock`].
@@ -78,7 +76,7 @@ pub trait Driven: Send {
     /// See [`Station::greet`].
     fn greet(&mut self, now: Time);
 
-    /// See [`Station::reach_out`]: these peers are called.
+    /// See [`Station::reach_out`]: the `called` peers are called.
     fn reach_out(&mut self, _now: Time, _called: &[StationId]) {}
 
     /// See [`Station::set_rekey_interval`].
@@ -87,17 +85,17 @@ pub trait Driven: Send {
     /// See [`Station::set_session_frames`].
     fn set_session_frames(&mut self, frames: u32);
 
-    /// See [`Station::expects`]. A relay expects all: its hops are links.
+    /// See [`Station::expects`]. A relay expects everything: its hops are links.
     fn expects(&self, _frame: &[u8]) -> bool {
         true
     }
 
-    /// See [`Station::challenge`]; a relay, whose hops are links, asks nobody.
+    /// See [`Station::challenge`]. A relay, whose hops are links, challenges nobody.
     fn challenge(&mut self, _peer: StationId, _token: ChallengeToken) -> Option<&[u8]> {
         None
     }
 
-    /// See [`Station::close`]. A relay just ends.
+    /// See [`Station::close`]. A relay ends without goodbye.
     fn close(&mut self, _now: Time) {}
 
     /// See [`Station::is_closed`].
@@ -105,7 +103,8 @@ pub trait Driven: Send {
         true
     }
 
-    /// Takes over which networks neighbours have, of a hub or relay. Whether it is one.
+    /// Replaces the networks of neighbours, of a hub or relay. Returns whether the station is one
+    /// of these.
     ///
     /// # Errors
     /// As [`Hub::set_networks`].
@@ -117,7 +116,8 @@ pub trait Driven: Send {
         Ok(false)
     }
 
-    /// Of a hub: as [`Hub::set_neighbours`]. Whether the station is one.
+    /// Replaces the neighbours of a hub, as [`Hub::set_neighbours`]. Returns whether the station is
+    /// a hub.
     ///
     /// # Errors
     /// As [`Hub::set_neighbours`].
@@ -130,9 +130,9 @@ pub trait Driven: Send {
         Ok(false)
     }
 
-    // ---- what others know ---------------------------------------------------------------------
+    // ---- what others read ---------------------------------------------------------------------
 
-    /// The station at a place: there is one, one for each neighbour, or none in a relay.
+    /// The station at an index: a station has one, a hub one per neighbour, a relay none.
     fn station_at(&self, place: usize) -> Option<&Station>;
 
     /// See [`Station::tunnel_mtu`].
@@ -143,7 +143,7 @@ pub trait Driven: Send {
         self.station_at(0)?.frame_len_for(packet_len)
     }
 
-    /// Longest frame, bytes.
+    /// Longest frame in bytes.
     fn frame_len(&self) -> usize {
         stations(self).map(Station::frame_len).max().unwrap_or_default()
     }
@@ -151,8 +151,13 @@ pub trait Driven: Send {
     /// See [`Station::examine`].
     fn examine(&self, frame: &[u8]) -> Unopened;
 
-    /// What it was told, as far as it is the same for all peers.
+    /// The configuration, as far as it is the same for all peers.
     fn config(&self) -> &StationConfig;
+
+    /// Bytes that the queues and windows of all peers may hold together; 0 of a relay.
+    fn memory_bytes(&self) -> usize {
+        self.station_at(0).map_or(0, |station| station.memory().share)
+    }
 
     /// The peers, in the order of the configuration.
     fn peers(&self) -> Vec<PeerView> {
@@ -164,7 +169,7 @@ pub trait Driven: Send {
         stations(self).any(|station| station.is_up(peer))
     }
 
-    /// Counters since the start, of all stations in it together.
+    /// Counters since the start, summed over all stations in it.
     fn stats(&self) -> Cow<'_, Stats>;
 
     /// The hub, if it is one.
@@ -211,7 +216,7 @@ impl AnyStation {
         stations(&**self)
     }
 
-    /// The station that speaks with a peer.
+    /// The station that exchanges frames with a peer.
     pub fn station(&self, peer: StationId) -> Option<&Station> {
         match self.hub() {
             Some(hub) => hub.station(peer),
@@ -224,18 +229,18 @@ impl AnyStation {
         self.stations().find_map(|station| station.claimed(frame))
     }
 
-    /// Counters of a hub; none of a station with one neighbour.
+    /// Counters of a hub; `None` for other kinds.
     pub fn hub_stats(&self) -> Option<&HubStats> {
         self.hub().map(Hub::stats)
     }
 
-    /// The round trip to a peer, smoothed; none before it was measured.
+    /// The smoothed round-trip time to a peer; `None` before it was measured.
     pub fn round_trip(&self, now: Time, peer: StationId) -> Option<Duration> {
         self.station(peer)?.path(now).round_trip
     }
 }
 
-/// What all kinds do themselves, under the same names.
+/// Methods that each kind implements under the same name.
 macro_rules! by_itself {
     () => {
         fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
@@ -300,7 +305,7 @@ macro_rules! by_itself {
     };
 }
 
-/// The same of those whose peers are somewhere behind a path.
+/// The same for kinds whose peers are at the end of a path.
 macro_rules! over_paths {
     () => {
         fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
@@ -389,6 +394,10 @@ impl Driven for Hub {
 
     fn config(&self) -> &StationConfig {
         self.first().config()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory_bytes()
     }
 
     fn stats(&self) -> Cow<'_, Stats> {

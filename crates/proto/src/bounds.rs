@@ -1,360 +1,377 @@
-//! Every bound of the protocol, named, in one place. What a specification fixes is said so; the
-//! rest is our own tuning.
+//! Every bound of the protocol, with a name, in one place. Comments cite a specification if it
+//! fixes the value; all other values are our own tuning.
 
 use core::time::Duration;
 
-/// Blocks an encoder may have unacknowledged at once (the paper: 1).
+/// Blocks that an encoder may have unacknowledged at once (the paper: 1).
 pub const BLOCKS_IN_FLIGHT_MAX: u16 = 16;
-/// Most of a ceiling on repair, as a share of what is carried: what nine in ten lost frames take.
+/// Largest ceiling on repair, as a ratio to the payload: enough for a loss ratio of 90 %.
 pub const MAX_OVERHEAD_MAX: f64 = 10.0;
 /// Finished blocks whose outcome a decoder remembers, to answer late frames.
 pub const FINISHED_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
-/// Blocks a helper keeps per flow; the oldest goes first.
+/// Blocks that a helper keeps per flow; the oldest is dropped first.
 pub const HELPER_BLOCKS_MAX: usize = 16;
-/// Frames of a block, of the encoder and of its own each, whose fate a helper keeps in mind.
+/// Frames in flight that a helper remembers per block: of the encoder, and of its own.
 pub const HELPER_IN_FLIGHT_MAX: usize = 256;
-/// Blocks listed in one acknowledgement: all that can be in flight, and as many just given up.
+/// Blocks listed in one acknowledgment: all that can be in flight, and as many recently given up.
 pub const ACK_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
-/// Transmissions of a block whose fate an encoder keeps in mind; the oldest is forgotten first.
+/// Transmissions of a block that an encoder remembers until feedback covers them; the oldest is
+/// dropped first.
 pub const SENT_LOG_MAX: usize = 4_096;
-/// The same of a window's lane that has fewer symbols than the longest: so many of each symbol, and
-/// [`SENT_LOG_MIN`] at least.
+/// The same for a lane of a window with fewer symbols than the longest: this many per symbol, and
+/// at least [`SENT_LOG_MIN`].
 pub const SENT_LOG_PER_SYMBOL: usize = SENT_LOG_MAX / corridor_codec::MAX_WINDOW_SIZE;
 /// See [`SENT_LOG_PER_SYMBOL`].
 pub const SENT_LOG_MIN: usize = 512;
-/// Frames whose fate is kept in mind of a lane of so many symbols.
+/// Frames in flight that are remembered for a lane of this size.
 pub(crate) fn sent_log_max(lane_size: usize) -> usize {
     (lane_size * SENT_LOG_PER_SYMBOL).clamp(SENT_LOG_MIN, SENT_LOG_MAX)
 }
-/// Packets an ingress queue may be told to hold.
+/// Largest configurable limit of an ingress queue, in packets.
 pub const INGRESS_PACKETS_MAX: usize = 65_536;
-/// Packets that it holds at most for each lane of a window: flows that waited for repair send all
-/// they may at once, which on a long path is a long window.
+/// Packets that it holds at most per lane of a window: flows that waited for repair send everything
+/// allowed at once, which on a long path is a long window.
 pub const INGRESS_PACKETS_LANE: usize = 1_000;
-/// Queues of a fair ingress queue: flows beyond so many share some.
+/// Maximum age of packets that waited for a session, once there is one: a resolver asks again after
+/// 5 s (resolv.conf(5)), TCP has repeated its SYN twice by then (RFC 6298, Section 2.1), and a host
+/// that resolves a neighbour's address keeps packets for 3 s.
+pub const INGRESS_AGE_MAX: Duration = Duration::from_secs(5);
+/// Queues in a fair ingress queue: beyond this number, flows share queues.
 pub const INGRESS_FLOWS: usize = 256;
 /// Bytes that a flow may send in its turn (RFC 8290: the MTU).
 pub const INGRESS_QUANTUM: i64 = 1_514;
-/// How long a packet of a flow that heeds neither drops nor marks may stay in a fair ingress queue.
+/// How long a packet of a flow that ignores drops and marks may wait in a fair ingress queue.
 pub const INGRESS_STAY_MAX: Duration = Duration::from_millis(150);
-/// How long a datagram that goes in order may stay where the queue stands, and is no burst that a
-/// repair has let go: it may be held at the other end besides.
+/// How long a datagram that is delivered in order may wait in a standing queue, as opposed to a
+/// burst that a repair has released: it may have to wait again at the other end.
 pub const ORDER_STAY_MAX: Duration = Duration::from_millis(100);
-/// The same in packets of a flow, where these leave seldom.
+/// The same in packets of a flow, where these leave rarely.
 pub const INGRESS_STAY_PACKETS: f64 = 3.0;
-/// Acknowledgements of TCP that wait for each other where both directions share the channel.
+/// TCP acknowledgments that are held back for each other on a shared channel.
 pub const INGRESS_HELD_MAX: usize = 16;
-/// Flows of UDP of which it is known whether they need order: sets by their hash, and places in a
-/// set; the one that was silent longest makes room.
+/// Sets, by hash, of UDP flows tracked for order by need, and flows per set; in a full set the flow
+/// that was silent the longest is replaced.
 pub const ORDER_SETS: usize = 128;
 /// See [`ORDER_SETS`].
 pub const ORDER_FLOWS_PER_SET: usize = 4;
-/// How long a datagram that goes in order waits at most for those before it, in round trips with
-/// their margin (RFC 6298): what is repaired comes after one, what is repaired twice after two.
+/// How long a datagram that is delivered in order waits at most for earlier ones, in round trips
+/// including their margin (RFC 6298): a repair arrives after one, a second repair after two.
 pub const ORDER_HOLD_ROUND_TRIPS: u32 = 2;
-/// How much longer: QUIC waits for an acknowledgement for as long as its peer may hold that back,
-/// beyond a round trip with its margin (RFC 9002, Section 6.2.1).
+/// And this much longer: QUIC waits for an acknowledgment a round trip with its margin, plus the
+/// time for which its peer may delay that (RFC 9002, Section 6.2.1).
 pub const ORDER_HOLD_MARGIN: Duration = Duration::from_millis(25);
-/// How long it waits where no round trip is known: QUIC's own guess is a third of a second.
+/// How long it waits if no round-trip time is known: QUIC's initial estimate is a third of a
+/// second.
 pub const ORDER_HOLD_UNMEASURED: Duration = Duration::from_millis(250);
-/// Share of the rate that may go to copies ahead of need, of short symbols of real-time and sparse
-/// flows.
+/// Share of the rate for copies ahead of need, of short symbols of real-time and sparse flows.
 pub const AHEAD_RATE_SHARE: f64 = 0.02;
-/// How long that share may be saved up.
+/// How much of that share can be saved up, as a time.
 pub const AHEAD_BURST: Duration = Duration::from_millis(250);
-/// Symbols of which such a copy is still to go.
+/// Symbols that wait for such a copy.
 pub const AHEAD_SYMBOLS_MAX: usize = 32;
-/// Connections of TCP whose windows may be clamped, where there is memory for so many; and those of
-/// a set of them by their hash.
+/// TCP connections whose windows may be clamped, if there is memory for that many; and connections
+/// per set, by hash.
 pub const CLAMPS_MAX: usize = 1_024;
 /// See [`CLAMPS_MAX`].
 pub const CLAMPS_PER_SET: usize = 4;
-/// TCP/NC: segments of a coding buffer at most: half of the receiver's window, so that segments
-/// acknowledged and not yet decoded have as much room as those that are not acknowledged.
+/// TCP/NC: most segments in a coding buffer: half of the receiver's window, so that segments
+/// acknowledged and not yet decoded have as much room as unacknowledged ones.
 pub const TCP_NC_SEGMENTS_MAX: u16 = (corridor_codec::MAX_WINDOW_SIZE / 2) as u16;
-/// TCP/NC: transmissions whose fate an adaptive sender keeps in mind; the oldest is taken for lost.
+/// TCP/NC: transmissions that an adaptive sender remembers until feedback covers them; the oldest
+/// counts as lost.
 pub const TCP_NC_IN_FLIGHT_MAX: usize = 4_096;
 /// TCP/NC: most connections at once; others pass uncoded.
 pub const TCP_NC_CONNECTIONS_MAX: usize = 32;
-/// Buffers that are kept for packets to the host: more than the packets that a driver's batch of
-/// frames releases.
+/// Buffers kept for packets to the host: more than the packets that a driver's batch of frames
+/// releases.
 pub const EGRESS_SPARE_MAX: usize = 256;
 /// Places for such packets that an empty queue keeps.
 pub const EGRESS_PLACES_KEPT: usize = 1_024;
-/// Events waiting to be taken by the driver; the oldest is dropped.
+/// Events that wait for the driver; the oldest is dropped.
 pub const EVENTS_MAX: usize = 64;
 /// Stations in a group: an endpoint, its peer and a helper, or the neighbours of a relay.
 pub const PEERS_MAX: usize = 8;
-/// Neighbours of a relay: its HELLO has room for the session that it accepts of each, and for
-/// another one that knocks, as when the neighbour has restarted. Where frames are shorter than 509
-/// bytes they take turns.
+/// Neighbours of a relay: its HELLO has room for the accepted session of each, and for one pending
+/// session of each, as after a restart. Where frames are shorter than 509 bytes, these take turns.
 pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
-/// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds that
-/// hold for one pair of stations, and within its share of [`MEMORY_DEFAULT`].
+/// Neighbours of a hub. Each has queues, windows and a session of its own, within the bounds for a
+/// pair of stations and within its share of [`MEMORY_DEFAULT`].
 pub const HUB_NEIGHBOURS_MAX: usize = 256;
-/// Bytes that a node may hold of what its peers and its host send, where nobody says how many:
-/// ingress queues, and windows, blocks or TCP/NC's buffers. A pair in window mode with frames of
-/// 1500 bytes takes 209 million at most.
+/// Default limit in bytes for what a node holds of its peers' and its host's data: ingress queues,
+/// and windows, blocks or TCP/NC's buffers. A pair in window mode with frames of 1500 bytes takes
+/// at most 209 million.
 pub const MEMORY_DEFAULT: usize = 256_000_000;
-/// Of those, what is kept free for each peer, for what a station holds in any case beside queue and
-/// windows: what it knows of flows and of the path, and buffers of frames. `station/beside.rs` has
-/// the sum.
+/// The part of it reserved per peer for what a station holds besides its queue and windows: what it
+/// knows about flows and the path, and frame buffers. `station/beside.rs` has the sum.
 pub const MEMORY_BESIDE: usize = 384_000;
-/// Packets that the queue to a peer has room for at least, if that many are configured.
+/// Packets that the queue to a peer has at least room for, if that many are configured.
 pub const MEMORY_QUEUE_PACKETS_MIN: usize = 32;
-/// Blocks that a decoder holds at least: the one that is delivered next always has its place, and
-/// another one shows that it is lacking.
+/// Blocks that a decoder holds at least: the one to be delivered next always has its place, and a
+/// second one shows that the first is missing symbols.
 pub const MEMORY_DECODER_BLOCKS_MIN: usize = 2;
-/// TCP/NC: segments that a coding buffer has room for at least; longer ones are multiples of it.
+/// TCP/NC: segments that a coding buffer has at least room for; larger buffers are multiples of it.
 pub const MEMORY_TCP_NC_SEGMENTS_MIN: u16 = 8;
-/// Symbols that a window has room for at least, each way, if that many are configured.
+/// Symbols that a window has at least room for in each direction, if that many are configured.
 pub const MEMORY_WINDOW_SYMBOLS_MIN: usize = 32;
 /// Networks in a hub's table.
 pub const HUB_NETWORKS_MAX: usize = 16_384;
-/// Messages for a hub's or relay's own host that wait for the driver; further ones are not made.
+/// Messages for a hub's or relay's own host that wait for the driver; further ones are not written.
 pub const HUB_MESSAGES_MAX: usize = 16;
-/// Bytes that a neighbour of a hub may send in its turn: a full frame of Ethernet.
+/// Bytes that a neighbour of a hub may send in its turn: a full Ethernet frame.
 pub const HUB_QUANTUM: i64 = 1_514;
 /// How long the underlay counts as full after it had no room for a hub's next frame.
 pub const HUB_CROWDED: Duration = Duration::from_millis(50);
-/// What a neighbour may send of packets that a hub forwards, before these leave: what leaves in so
-/// long, and in so many round trips to the neighbour, for what is lost is reported after one, comes
-/// once more after two, and may be lost again.
+/// Credit: what a neighbour may send ahead of what leaves a hub's queue. As much as leaves in this
+/// time and in this many round trips to the neighbour, since a loss is reported after one, repaired
+/// after two, and the repair may be lost again.
 pub const CREDIT_QUEUE: Duration = Duration::from_millis(10);
 /// See [`CREDIT_QUEUE`].
 pub const CREDIT_ROUND_TRIPS: u32 = 3;
-/// The same in packets at least: of a rate that is not known yet, a queue shows what it can be.
+/// The minimum credit in packets: while the rate is unknown, the queue has to show it.
 pub const CREDIT_PACKETS_MIN: usize = 16;
-/// Packets that a symbol is taken to bring, where they are so short that it brings several: the
-/// queue that they go to has room for so many.
+/// Packets that a symbol is assumed to contain if they are so short that it contains several: the
+/// queue reserves room for this many.
 pub const CREDIT_SYMBOL_PACKETS: usize = 4;
 /// How long a neighbour of a hub counts as one that sends to another.
 pub const CREDIT_MEMORY: Duration = Duration::from_secs(1);
-/// A queue of a hub that nothing has left for so long holds nobody back any more: who it is for is
-/// slow or gone, and others are not to wait for them.
+/// A hub's queue that nothing has left for this long holds nobody back: its receiver is slow or
+/// gone, and others must not wait for it.
 pub const CREDIT_STUCK: Duration = Duration::from_millis(250);
-/// Chunks of a frame: about twice as many as a station has to say at once, so that a frame of a
-/// station that means ill costs no more than a few.
+/// Chunks in a frame: about twice as many as a station ever has to send at once, so that a
+/// malicious station's frame costs no more than a few.
 pub const CHUNKS_MAX: usize = 8;
-/// Chunks of a peer of which parts have come, and that are kept: as many as losses and reordering
-/// leave open at once, where the parts of each go one behind the other.
+/// Incomplete chunks kept per peer: as many as losses and reordering leave open at once, if the
+/// parts of each are sent in sequence.
 pub const PARTS_WHOLES_MAX: usize = 8;
-/// Parts of a chunk: those of the longest in the shortest frames, and some.
+/// Parts of a chunk: those of the longest chunk in the shortest frames, with some margin.
 pub const PARTS_MAX: usize = 48;
-/// Sessions of one station that wait to answer a challenge.
+/// Sessions of one station that have not yet answered a challenge.
 pub const PENDING_SESSIONS_MAX: usize = 4;
-/// Sessions an [`Unsealer`](crate::Unsealer) remembers; what greeted longest ago goes first.
+/// Sessions that an [`Unsealer`](crate::Unsealer) remembers; the least recently used is dropped
+/// first.
 pub const UNSEALER_SESSIONS_MAX: usize = 64;
-/// A session that has not answered its challenge is forgotten when it was not heard for so long: a
-/// recording of a dead one must not keep two stations greeting each other for ever.
+/// A session that has not answered its challenge is forgotten after this silence: a replay of an
+/// old session must not keep two stations exchanging HELLOs forever.
 pub const PENDING_SESSION_AGE_MAX: Duration = Duration::from_secs(5);
 /// Frames behind the newest that the replay window still accepts: those of the longest window that
 /// a path can reorder.
 pub const REPLAY_WINDOW: u32 = WINDOW_SYMBOLS_MAX as u32;
-/// Keys of one's own: how long two stations use a secret before they agree on the next (WireGuard's
+/// Key pairs: how long two stations use a secret before they agree on the next (WireGuard's
 /// REKEY_AFTER_TIME).
 pub const REKEY_AFTER_TIME: Duration = Duration::from_secs(120);
-/// How much longer the one waits who did not begin the last time: KEEPALIVE_TIMEOUT and
-/// REKEY_TIMEOUT of WireGuard.
+/// How much longer the previous responder waits before it initiates: WireGuard's KEEPALIVE_TIMEOUT
+/// plus REKEY_TIMEOUT.
 pub const REKEY_WAIT: Duration = Duration::from_secs(15);
-/// Frames that a station seals under a secret before it wants the next: the limit for AES-128-GCM
-/// (RFC 9001, Section 6.6).
+/// Frames that a station seals under a secret before it requests the next: the limit for
+/// AES-128-GCM (RFC 9001, Section 6.6).
 pub const REKEY_AFTER_FRAMES: u32 = 1 << 23;
-/// How long a secret is used at most (WireGuard's REJECT_AFTER_TIME).
+/// Maximum time of use of a secret (WireGuard's REJECT_AFTER_TIME).
 pub const REJECT_AFTER_TIME: Duration = Duration::from_secs(180);
-/// How long frames under the secret before are still opened, when the peer has used the new one.
+/// How long frames under the previous secret are still opened once the peer has used the new one.
 pub const FORMER_SECRET_AGE_MAX: Duration = Duration::from_secs(3);
-/// For how many of its HELLOs a peer may be silent before a new secret is looked for: it may have
-/// restarted, and wait for this station to call. Usually that is [`REKEY_WAIT`].
+/// For how many of its HELLOs a peer may be silent before a new secret is sought: it may have
+/// restarted, and wait for this station's initiation. Usually this equals [`REKEY_WAIT`].
 pub const REKEY_SILENCE_HELLOS: u32 = 3;
-/// How often a neighbour is asked for the secrets that it seals under because frames in its name do
-/// not open, which anybody can send.
+/// Least time between requests for a neighbour's secrets because frames in its name do not open,
+/// which anybody can send.
 pub const SECRETS_ASKED_INTERVAL: Duration = Duration::from_secs(1);
-/// How long an initiation is repeated before another takes its place (WireGuard's REKEY_TIMEOUT).
+/// How long an initiation is repeated before another replaces it (WireGuard's REKEY_TIMEOUT).
 pub const INITIATION_AGE_MAX: Duration = Duration::from_secs(5);
 /// How long a response is repeated after the initiation was last heard.
 pub const RESPONSE_AGE_MAX: Duration = HELLO_TALKING;
-/// How long the station whose key exchange counts, of two that crossed, waits for the other one to
-/// use its secret.
+/// When two key exchanges have crossed, how long the station whose exchange counts waits for the
+/// other one to use its secret.
 pub const KEY_EXCHANGE_CROSSING_MAX: Duration = Duration::from_secs(2);
-/// Messages of key exchanges that a station computes Diffie-Hellman for, for each peer: at once,
-/// and on average per second (WireGuard's for an address: 20 a second).
+/// Key exchange messages per peer for which a station computes a Diffie-Hellman: as a burst, and
+/// per second on average (WireGuard's limit per address: 20 per second).
 pub const KEY_EXCHANGES_PER_SECOND: u32 = 20;
-/// Messages of either step that are looked into of one source, on average per second: half of a
-/// peer's, so that no single source takes all of them.
+/// Messages of either step examined per source and second on average: half of a peer's limit, so
+/// that no single source uses up all of it.
 pub const SOURCE_MESSAGES_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
-/// The same at once: the initiations of a station that begins are 10 in its first second.
+/// The same as a burst: a station that starts sends 10 initiations in its first second.
 pub const SOURCE_MESSAGES_BURST: u32 = 2 * SOURCE_MESSAGES_PER_SECOND;
-/// Sources of key exchanges and HELLOs of unknown sessions that are told apart, of either. Where as
-/// many have used of their budgets just now, no other is looked into: that is the bound of all.
+/// Sources of key exchanges, and of HELLOs of unknown sessions, that are distinguished. If all of
+/// them have recently used up some of their budgets, no other is examined, which bounds the total.
 pub const SOURCES_MAX: usize = 64;
-/// What a network may send whose sources are heard from, in budgets of a source: a site has a
-/// network of 48 bits of IPv6, and so 65,536 sources.
+/// Limit for a network of sources that have proved their addresses, in budgets of a source: a site
+/// has an IPv6 network of 48 bits, and so 65,536 sources.
 pub const NETWORK_SOURCES: u32 = 4;
-/// Messages that a cookie may answer which a station keeps in mind: of a second, where it says
-/// HELLO as often as behind losses ([`HELLO_INTERVAL_TALKING_MAX`]).
+/// Recent messages that a cookie may answer and that a station remembers: those of a second, if it
+/// sends HELLOs at [`HELLO_INTERVAL_TALKING_MAX`].
 pub const COOKIES_ASKED_MAX: usize = 32;
-/// Time between two cookies that let a station say at once what it has to say again.
+/// Time between two cookies that make a station repeat its message at once.
 pub const COOKIE_HURRY_INTERVAL: Duration = Duration::from_secs(1);
-/// HELLOs of unknown sessions that are looked into, at once and on average per second, whose
-/// addresses have not shown that they are heard from: 50 greet as often while a handshake is under
-/// way ([`HELLO_INTERVAL_FAST`]).
+/// HELLOs of unknown sessions from unproven addresses that are examined, as a burst and per second
+/// on average: 50 stations send this many while a handshake is in progress
+/// ([`HELLO_INTERVAL_FAST`]).
 pub const UNPROVEN_HELLOS_PER_SECOND: u32 = 100;
-/// The same of initiations: half of a peer's, so that those who have shown it have the rest.
+/// The same for initiations: half of a peer's limit; the rest is for proven addresses.
 pub const UNPROVEN_INITIATIONS_PER_SECOND: u32 = KEY_EXCHANGES_PER_SECOND / 2;
-/// How long a station makes the same cookies; those of the time before are taken as well
-/// (WireGuard's COOKIE_SECRET_MAX_AGE).
+/// How long a cookie key is used; the previous one is accepted too (WireGuard's
+/// COOKIE_SECRET_MAX_AGE).
 pub const COOKIE_KEY_AGE_MAX: Duration = Duration::from_secs(120);
 /// Shortest HELLO or initiation to a peer that is called, where any receiver may answer with no
-/// more bytes than came: four answers of one entry, since at 90 % loss one answer in ten arrives.
+/// more bytes than it received: four answers with one entry, because at 90 % loss one answer in ten
+/// arrives.
 pub const HELLO_OUTREACH_LEN: usize = 472;
-/// The same at any other time, of who looks for a peer: one answer of one entry.
+/// The same later on, while a peer is looked for: one answer with one entry.
 pub const HELLO_SEEKING_LEN: usize = HELLO_OUTREACH_LEN / 4;
-/// Largest interval between what looks for a peer then: 25 a second.
+/// Longest interval between such frames: 25 per second.
 pub const HELLO_INTERVAL_OUTREACH: Duration = Duration::from_millis(40);
-/// How long that goes so often and is so long.
+/// How long they are sent this often and are this long.
 pub const HELLO_OUTREACH: Duration = Duration::from_secs(10);
-/// Frames a session seals before a new one takes over; below 2^32, so that no nonce repeats.
+/// Frames that a session seals before a new one replaces it; below 2^32, so that no nonce repeats.
 pub const SESSION_FRAMES_MAX: u32 = u32::MAX - (1 << 20);
-/// Addresses from which a peer has spoken and that are asked whether it is there; what was quiet
-/// for longest goes first.
+/// Addresses of a peer that are being challenged; the least recently heard is dropped first.
 pub const CHALLENGED_ADDRESSES_MAX: usize = 2;
-/// How often such an address is asked.
+/// Interval of challenges to such an address.
 pub const CHALLENGE_INTERVAL: Duration = HELLO_INTERVAL_TALKING_MAX;
-/// Challenges that what else goes to such an address leaves room for: of a peer with nothing to
-/// send a HELLO comes every 5 seconds, and allows for so many.
+/// Challenges for which other frames to such an address leave room: a peer with nothing to send
+/// only sends a HELLO every 5 seconds, which allows for this many.
 pub const CHALLENGES_KEPT: usize = 3;
-/// How long after a fresh frame from there.
+/// How long after the last fresh frame from there an address is challenged.
 pub const CHALLENGE_AGE_MAX: Duration = HELLO_TALKING;
-/// Longest pause before addresses are asked again, after the peer has answered from where it was
-/// taken to be: who was heard once meanwhile is asked still.
+/// Longest pause before other addresses are challenged again after the peer has answered from its
+/// present one: short enough that an address heard once meanwhile is still challenged.
 pub const CHALLENGE_PAUSE_MAX: Duration = CHALLENGE_AGE_MAX.checked_div(2).unwrap();
-/// How long a peer that answers from another address must not have answered from the one before,
-/// at least: eight challenges. Where a third of them come to nothing, all do once in 6,561 times.
+/// How long a peer that answers from another address must at least have failed to answer from its
+/// present one: eight challenges. If a third of them fail, all of them do once in 6,561 times.
 pub const MOVE_WAIT_MIN: Duration = Duration::from_millis(240);
-/// Challenges that wait to be answered; the oldest is forgotten first.
+/// How long ago the last frame of its session may have come from a peer's address, where others
+/// hear what is sent to all: as long as it takes until a peer counts as silent. After that, frames
+/// for it are sent to all.
+pub const PLACE_ALONE_AGE_MAX: Duration =
+    Duration::from_secs(PEER_SILENT_HELLOS as u64 * HELLO_INTERVAL_SLOW.as_secs());
+/// Challenges that wait to be answered; the oldest is dropped first.
 pub const PATH_ANSWERS_MAX: usize = 4;
-/// Times that a station says goodbye, unless its peers have heard it before.
+/// How often a station says goodbye, unless its peers confirm it earlier.
 pub const GOODBYES_MAX: u8 = 3;
 /// Time between two of them.
 pub const GOODBYE_INTERVAL: Duration = Duration::from_millis(100);
-/// Shortest bound a source symbol may have; no frame is padded beyond it.
+/// Smallest configurable limit of source symbols; no frame is padded beyond it.
 pub const SYMBOL_SIZE_MIN: usize = 64;
-/// Longest frame any underlay is allowed to carry.
+/// Longest frame that any underlay may carry.
 pub const FRAME_LEN_MAX: usize = 9_216;
-/// Shortest frame that an interface is asked to carry, whatever it says of its MTU.
+/// Shortest frame limit assumed of an interface, whatever its MTU.
 pub const FRAME_LEN_MIN: usize = 256;
 
-/// Interval between two handshake frames when the search for a peer begins; an answer to one may
-/// come after a quarter of it.
+/// Interval between handshake frames when the search for a peer begins; an answer may come after a
+/// quarter of it.
 pub const HELLO_INTERVAL_FAST: Duration = Duration::from_millis(20);
-/// Time between two handshake frames once all peers answered.
+/// Interval between handshake frames once all peers have answered.
 pub const HELLO_INTERVAL_SLOW: Duration = Duration::from_secs(5);
-/// Largest interval while a handshake is under way: it takes five frames in turn, and each may
-/// get lost.
+/// Longest interval while a handshake is in progress: a handshake takes five frames in turn, each
+/// of which may be lost.
 pub const HELLO_INTERVAL_TALKING_MAX: Duration = Duration::from_millis(30);
-/// How long after a sign of life a handshake counts as under way.
+/// How long after a sign of life a handshake counts as in progress.
 pub const HELLO_TALKING: Duration = Duration::from_secs(2);
-/// Largest interval the search for a missing peer backs off to.
+/// Longest interval that the search for a missing peer backs off to.
 pub const HELLO_INTERVAL_SEARCH_MAX: Duration = Duration::from_millis(250);
-/// Shortest and longest time between two HELLOs that a peer may say of itself.
+/// Shortest and longest interval between HELLOs that a peer may announce.
 pub const HELLO_INTERVAL_TOLD_MIN: Duration = Duration::from_secs(1);
 /// See [`HELLO_INTERVAL_TOLD_MIN`].
 pub const HELLO_INTERVAL_TOLD_MAX: Duration = Duration::from_secs(60);
-/// A peer unheard for so many of its HELLOs is told to its neighbours as gone.
+/// A peer that is not heard for this many of its HELLOs is reported as gone.
 pub const PEER_SILENT_HELLOS: u32 = 4;
-/// Longest that feedback may wait, and longest that a peer may say that its does.
+/// Longest time that feedback may wait, and that a peer may announce for its feedback.
 pub const FEEDBACK_INTERVAL_MAX: Duration = Duration::from_secs(60);
-/// Time between two reports of a helper.
+/// Interval between reports of a helper.
 pub const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a helper waits at least for further symbols before it sends what it holds back for
-/// them; at most it waits for half of the encoder's timeout.
+/// them; at most it waits half of the encoder's timeout.
 pub const HELPER_SILENCE_MIN: Duration = Duration::from_millis(5);
-/// Silence, in usual intervals between two symbols overheard, that ends the wait.
+/// Silence that ends this wait, in usual intervals between overheard symbols.
 pub const HELPER_SILENCE_INTERVALS: u32 = 3;
-/// Weight of the newest interval among the usual ones, one part in so many.
+/// The newest interval has this fraction of weight in the usual one.
 pub const HELPER_INTERVAL_PARTS: u32 = 8;
-/// Least time between two acknowledgements that complete a block.
+/// Least time between two acknowledgments that complete a block.
 pub const ACK_INTERVAL_MIN: Duration = Duration::from_millis(2);
-/// A helper that has not reported for so many of its intervals is not counted on.
+/// A helper that has not reported for this many of its intervals is not counted on.
 pub const REPORT_STALE_INTERVALS: u32 = 10;
-/// A helper that has not heard an encoder for so many of its HELLOs, and [`HELLO_TALKING`], takes
-/// the link from it for broken. An encoder with nothing to send still says HELLO.
+/// A helper that has not heard an encoder for this many of its HELLOs, and for [`HELLO_TALKING`],
+/// assumes that the link from it is broken. An encoder with nothing to send still sends HELLOs.
 pub const E1_STALE_HELLOS: u32 = 2;
-/// How far a paced sender may run ahead after a pause.
+/// How far a paced sender may be ahead after a pause.
 pub const PACE_BURST: Duration = Duration::from_millis(2);
-/// How long frames that are not held back, as feedback, may hold back others, however many of them
-/// go on.
+/// How long frames that are not held back, such as feedback, may hold back others, however many of
+/// them are sent.
 pub const PACE_DEBT_MAX: Duration = Duration::from_millis(200);
-/// Window mode: shortest and longest wait for feedback before what is on its way counts as lost.
+/// Window mode: shortest and longest wait for feedback before frames in flight count as lost.
 pub const WINDOW_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// See [`WINDOW_TIMEOUT_MIN`].
 pub const WINDOW_TIMEOUT_MAX: Duration = Duration::from_secs(2);
-/// Window mode: longest that a sender keeps a symbol which nobody acknowledges.
+/// Window mode: longest time for which a sender keeps an unacknowledged symbol.
 pub const WINDOW_SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Window mode: symbols of the longest window, in as many lanes as there can be.
+/// Window mode: symbols of the longest window, in the maximum number of lanes.
 pub const WINDOW_SYMBOLS_MAX: usize = 16 * corridor_codec::MAX_WINDOW_SIZE;
-/// Window mode: times that symbols may be dealt to other lanes while those before drain, at either
-/// end: what is held is the lanes of so many.
+/// Window mode: stretches at either end, since symbols may be dealt to other lanes while earlier
+/// ones drain; bounds the lanes held.
 pub const WINDOW_STRETCHES_MAX: usize = 2;
-/// Window mode: frames whose fate a sender keeps in mind, of the link; the oldest is forgotten
-/// first. Of a lane, [`SENT_LOG_MAX`].
+/// Window mode: frames in flight that a sender remembers per link; the oldest is dropped first. Per
+/// lane: [`SENT_LOG_MAX`].
 pub const WINDOW_SENT_LOG_MAX: usize = 2 * WINDOW_SYMBOLS_MAX;
-/// Window mode: round trips that a deadline takes at least. After an outage feedback reports the
-/// loss in one, what was lost is sent again in as many as it is long, three, arrives in one, and
-/// some of it gets lost again.
+/// Window mode: round trips of the shortest deadline. After an outage, feedback reports the loss
+/// within one; what was lost is sent again in as many as the window is long, three, and arrives in
+/// one; and some of it is lost again.
 pub const WINDOW_DEADLINE_ROUND_TRIPS: u32 = 8;
-/// The longest of them.
+/// Longest round-trip time that counts for this.
 pub const WINDOW_DEADLINE_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
-/// Window mode: frames of a burst of losses that is waited for: of 50 in the mean, 19 of 20 are
-/// shorter. On slow paths they take seconds.
+/// Window mode: frames of a burst of losses that is waited for: if bursts have 50 frames on
+/// average, 19 in 20 are shorter. On slow paths this takes seconds.
 pub const WINDOW_BURST_FRAMES: u32 = 150;
-/// The longest that such a burst is waited for; a sender keeps its symbols twice as long.
+/// Longest time that such a burst is waited for; a sender keeps its symbols twice as long.
 pub const WINDOW_BURST_MAX: Duration = Duration::from_secs(30);
-/// How long a burst of losses may last where a frame takes so long. It is counted in frames: on a
-/// slow path it takes long, and ends the sooner the more are sent.
+/// How long a burst of losses may last if a frame takes `frame`. Bursts are counted in frames: on a
+/// slow path they take long, and they end the sooner the more frames are sent.
 pub(crate) fn burst_time(frame: Duration) -> Duration {
     frame.saturating_mul(WINDOW_BURST_FRAMES).min(WINDOW_BURST_MAX)
 }
 /// Window mode: how long a window has to have been longer than needed before it gets fewer lanes.
 pub const WINDOW_NARROW_AFTER: Duration = Duration::from_secs(10);
-/// Window mode: times of arrival that a receiver remembers, one for each symbol of the longest
-/// window. What is known of one lane tells of the others' beginning but for a symbol of each.
+/// Window mode: arrival times that a receiver remembers: one per symbol of the longest window. When
+/// lanes begin, what is known of one shows the others' beginning to within a symbol each.
 pub const WINDOW_GAPS_MAX: usize = WINDOW_SYMBOLS_MAX + 16;
-/// Window mode: least time between two acknowledgements.
+/// Window mode: least time between two acknowledgments.
 pub const WINDOW_ACK_INTERVAL_MIN: Duration = Duration::from_micros(500);
-/// Window mode: delays that a rate controller remembers for their minimum.
+/// Window mode: delays that a rate control remembers for their minimum.
 pub const WINDOW_DELAYS_MAX: usize = 1_024;
-/// Path MTU: lengths tried in one round, beside the one that is known to pass.
+/// Path MTU: lengths tried in one round, besides the control.
 pub const MTU_CANDIDATES_MAX: usize = 3;
-/// Path MTU: rounds whose echoes may still come.
+/// Path MTU: rounds that may still be echoed.
 pub const MTU_ROUNDS_KEPT: usize = 8;
-/// Path MTU: probes that wait to be echoed; the oldest is forgotten first.
+/// Path MTU: probes that wait to be echoed; the oldest is dropped first.
 pub const MTU_ECHOES_MAX: usize = 8;
-/// Path MTU: shortest and longest time of a round.
+/// Path MTU: shortest and longest duration of a round.
 pub const MTU_ROUND_MIN: Duration = Duration::from_millis(10);
 /// See [`MTU_ROUND_MIN`].
 pub const MTU_ROUND_MAX: Duration = Duration::from_secs(30);
-/// Path MTU: how often the length in use is confirmed.
+/// Path MTU: interval at which the length in use is confirmed.
 pub const MTU_CONFIRM_INTERVAL: Duration = Duration::from_secs(15);
-/// Path MTU: how often a longer one is looked for (RFC 8899, Section 5.1.1: 600 s).
+/// Path MTU: for how long the length in use has to be missed before it is given up. Meanwhile
+/// chunks of that length are sent in parts.
+pub const MTU_DOUBT_SPAN: Duration = Duration::from_millis(500);
+/// Path MTU: how soon after the length in use became shorter a longer one is searched for; after
+/// that, the interval doubles each time.
+pub const MTU_RAISE_FIRST: Duration = MTU_CONFIRM_INTERVAL;
+/// Path MTU: the final interval of these searches (RFC 8899, Section 5.1.1: 600 s).
 pub const MTU_RAISE_INTERVAL: Duration = Duration::from_secs(600);
-/// Path MTU: how often a router's word that the path is shorter is looked into.
+/// Path MTU: least time between checks because a router reports a smaller MTU.
 pub const MTU_HINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Least time between two messages to the host that a packet is too long.
 pub const TOO_BIG_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A helper whose rows made tags fail is left out for so many of the decoder's deadlines: as it
-/// keeps a decoder waiting for one at most when it comes back, that is a hundredth of the time.
+/// A helper whose rows made tags fail is ignored for this many of the decoder's deadlines: when it
+/// is heard again it delays a decoder by at most one deadline, a hundredth of the time.
 pub const LEFT_OUT_DEADLINES: u32 = 100;
-/// Longest that it is left out, when it fails each time that it comes back: an operator who has
-/// mended it waits no longer for it, unless deadlines are longer than half a minute.
+/// Longest time for which it is ignored, if it fails each time that it is heard again: after
+/// repairing it, an operator waits no longer than this, unless deadlines are longer than half a
+/// minute.
 pub const LEFT_OUT_MAX: Duration = Duration::from_secs(3_600);
-/// Time between two lines of the log about what somebody forges, and nobody can be named for.
+/// Time between log lines about forgeries by unknown stations.
 pub const FORGED_TOLD: Duration = Duration::from_secs(60);
-/// A wall clock that has gained so much on ours was set, and numbers of packets between ends follow
-/// it: packets that are overtaken then are lost. Less is a clock that is being disciplined, by 500
-/// ppm at most (RFC 5905): a second of it in half an hour.
+/// A wall clock that has gained this much on our own clock was set, and packet numbers between ends
+/// jump to it; packets overtaken at that moment are lost. A smaller gain is a clock being
+/// disciplined, by at most 500 ppm (RFC 5905): a second in half an hour.
 pub const CLOCK_STEP: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

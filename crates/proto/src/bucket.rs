@@ -1,13 +1,13 @@
-//! So many a second, and so many at once.
+//! A token bucket.
 
 use core::time::Duration;
 
 use corridor_base::Time;
 
-/// Lets so many through per second, and so many at once.
+/// Lets `per_second` items per second pass, and a burst of up to `burst`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
-    /// When all that were let through would have been at an even pace.
+    /// When all items so far would have passed at an even pace.
     even_at: Time,
 }
 
@@ -16,17 +16,17 @@ impl Bucket {
         Bucket { even_at: now }
     }
 
-    /// Whether all that were let through would have been by now at an even pace.
+    /// Whether the bucket is full: at an even pace all items would have passed by now.
     pub(crate) fn is_full(&self, now: Time) -> bool {
         self.even_at <= now
     }
 
-    /// Whether one more may pass, which does not count as one.
+    /// Whether one more item may pass; does not count it.
     pub(crate) fn has_room(&self, now: Time, per_second: u32, burst: u32) -> bool {
         self.even_at.max(now) - now < Duration::from_secs(1) / per_second * burst
     }
 
-    /// Whether one more may pass.
+    /// Whether one more item may pass; if so, counts it.
     pub(crate) fn take(&mut self, now: Time, per_second: u32, burst: u32) -> bool {
         let interval = Duration::from_secs(1) / per_second;
         let even_at = self.even_at.max(now);

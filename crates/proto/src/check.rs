@@ -1,4 +1,4 @@
-//! What a configuration may say.
+//! Checks configurations.
 
 use core::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::error::ConfigError;
 use crate::wire;
 
 impl StationConfig {
-    /// Finds values that cannot be.
+    /// Checks that all values are allowed.
     ///
     /// # Errors
-    /// The first field that is out of its range, with its value and what was expected.
+    /// The first field out of its range, with its value and what was expected.
     pub fn check(&self) -> Result<(), ConfigError> {
         check(self)
     }
@@ -62,7 +62,7 @@ fn check_stations(config: &StationConfig) -> Result<(), ConfigError> {
         }
         Role::Helper { between: (a, b) } => ids.extend([("peer.id", a.0), ("peer.id", b.0)]),
         Role::Plain { peer } => ids.push(("peer.id", peer.0)),
-        // Whose neighbours its own configuration has.
+        // A relay's neighbours are in a configuration of their own.
         Role::Relay => {}
     }
     for (index, &(field, id)) in ids.iter().enumerate() {

@@ -1,40 +1,41 @@
-//! The two clocks of a driver: its own, which nobody sets and all timers go by, and the wall clock,
-//! by which others tell what a station says from what it said in runs before.
+//! The two clocks of a driver: its own monotonic clock, which all timers use, and the wall clock,
+//! by which others distinguish what a station sends from replays of earlier runs.
 
 use corridor_base::Time;
 
 use crate::bounds::CLOCK_STEP;
 
-/// What both clocks of a driver read at once.
+/// A simultaneous reading of both clocks of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// The driver's own.
+    /// The driver's own clock.
     pub now: Time,
-    /// The wall clock: nanoseconds since 1970, as far as it knows. It may be set while a station
+    /// The wall clock, in nanoseconds since 1970. It may be wrong, and may be set while a station
     /// runs.
     pub wall_ns: u64,
 }
 
-/// Of a driver whose own clock outlives its stations, as that of a simulation: there is no other.
+/// For a driver whose own clock outlives its stations, such as a simulation, and which has no
+/// other.
 impl From<Time> for Clocks {
     fn from(now: Time) -> Self {
         Clocks { now, wall_ns: now.as_nanos() }
     }
 }
 
-/// The wall clock as it was read last: where it stood when the driver's own was zero.
+/// The wall clock as last read: its value when the driver's own clock was zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WallClock {
     zero_ns: u64,
 }
 
 impl WallClock {
-    /// What it shows then, nanoseconds since 1970.
+    /// Its value at `now`, in nanoseconds since 1970.
     pub(crate) fn at(self, now: Time) -> u64 {
         self.zero_ns.saturating_add(now.as_nanos())
     }
 
-    /// What both clocks show then.
+    /// The values of both clocks at `now`.
     pub(crate) fn clocks(self, now: Time) -> Clocks {
         Clocks { now, wall_ns: self.at(now) }
     }
@@ -76,7 +77,7 @@ mod tests {
             (101 * second, true, true),
             (99 * second + 1, false, false),
             (99 * second, false, true),
-            // Before 1970 there is nothing, and the own clock may have run for longer.
+            // Not before 1970, though the own clock may have run for longer.
             (0, false, true),
             (u64::MAX, true, true),
         ] {

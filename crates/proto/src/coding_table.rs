@@ -1,4 +1,4 @@
-//! The `[coding]` table as files spell it: a preset, and what differs from it.
+//! The `[coding]` table of configuration files: a preset, and what differs from it.
 
 use core::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::bounds::{BLOCKS_IN_FLIGHT_MAX, WINDOW_SYMBOLS_MAX};
 use crate::config::{CodingParams, Delivery, Goal, Order, Policy, Redundancy, UdpDelivery};
 
 /// The `[coding]` table of a configuration or scenario file. The preset gives the rest.
-// Flat, as the table of a file is: in groups its keys could not be told from unknown ones.
+// Flat, like the table in a file: serde could not reject unknown keys beside flattened groups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodingTable {
-    /// Where to start from, the same at both ends. Left out: `window` for two ends without a
+    /// Set of default parameters; must be the same at both ends. Default: `window` without a
     /// helper, `block` with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
@@ -24,54 +24,55 @@ pub struct CodingTable {
     /// Blocks: the order in which symbols leave the encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderName>,
-    /// TCP/NC: combinations for each segment of TCP's; adaptive: the most of them, in the long run.
+    /// TCP/NC: linear combinations sent per TCP segment; with `adaptive`, their long-term maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10))]
     pub redundancy: Option<f64>,
-    /// TCP/NC: send as many combinations as are missing, not a fixed factor.
+    /// TCP/NC: send as many combinations as the receiver is missing instead of a fixed factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adaptive: Option<bool>,
-    /// Blocks: source symbols in a block.
+    /// Blocks: source symbols per block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_BLOCK_SIZE))]
     pub block_size: Option<u16>,
-    /// Window mode: most symbols in flight, sent and not acknowledged; the window uses as many of
-    /// them as the path needs. Of what the peer sends it bounds the number of lanes only.
+    /// Window mode: maximum number of symbols in flight (sent and not acknowledged); the window
+    /// uses as many of them as the path needs. For the receiving direction it only limits the
+    /// number of lanes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = WINDOW_SYMBOLS_MAX))]
     pub window_size: Option<u16>,
-    /// Window mode: what matters more.
+    /// Window mode: optimization goal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<GoalName>,
-    /// Window mode: most bytes of repair symbols for each byte of source symbols, over about a
-    /// window. Losses that cannot be repaired within it are given up.
+    /// Window mode: maximum bytes of repair symbols per byte of source symbols, over about one
+    /// window. Losses that cannot be repaired within this limit are given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-expected" = "a ratio above 0, at most 10"))]
     pub max_overhead: Option<f64>,
-    /// Window mode: which packets wait for those before them. in-order has to be set at both ends:
-    /// the sender says which go in order, the receiver how long they wait.
+    /// Window mode: which packets are delivered in order, waiting for earlier ones. Set in-order at
+    /// both ends: the sender marks the packets, the receiver decides how long they wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryName>,
-    /// Window mode, delivery auto: the same of UDP's flows, by what they are.
+    /// Window mode, delivery auto: delivery of UDP flows by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_udp: Option<UdpDeliveryTable>,
     /// Window mode: whether the channel is half-duplex, shared by both directions as on Wi-Fi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-expected" = "true, false or \"auto\", which finds out"))]
+    #[schemars(extend("x-expected" = "true, false or \"auto\""))]
     pub half_duplex: Option<HalfDuplex>,
-    /// Window mode: reduce the receive windows that TCP advertises, instead of letting a queue
-    /// build up.
+    /// Window mode: reduce the receive windows that TCP advertises instead of building up a queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clamp_windows: Option<bool>,
-    /// Longest source symbol, bytes; 0 for what the underlay fits. It bounds the tunnel's MTU.
+    /// Maximum length of a source symbol, bytes; 0: as large as fits the underlay. It limits the
+    /// tunnel's MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-expected" = "a number of bytes, or 0 for what the underlay fits"))]
+    #[schemars(extend("x-expected" = "a number of bytes, or 0 for as large as fits the underlay"))]
     pub symbol_size: Option<u16>,
-    /// Blocks: wait for an acknowledgement, milliseconds.
+    /// Blocks: acknowledgement timeout of the encoder, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub encoder_timeout_ms: Option<f64>,
-    /// Blocks, policy playncool: factor on the helper's maximum.
+    /// Blocks, policy playncool: factor on the helper's maximum budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10))]
     pub helper_overshoot: Option<f64>,
@@ -79,26 +80,27 @@ pub struct CodingTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10))]
     pub overshoot: Option<f64>,
-    /// Blocks: which budgets.
+    /// Blocks: how many coded symbols the encoder and the helper send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyName>,
-    /// Blocks, policy playncool: repair with a margin, so that one round is mostly enough.
+    /// Blocks, policy playncool: repair with a margin, so that one round usually suffices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_margin: Option<bool>,
-    /// Blocks: several packets to a source symbol.
+    /// Blocks: put several packets into one source symbol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<bool>,
-    /// Blocks: how many may be unacknowledged at once.
+    /// Blocks: maximum number of unacknowledged blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = BLOCKS_IN_FLIGHT_MAX))]
     pub blocks_in_flight: Option<u16>,
-    /// Blocks and window mode: bound of in-order delivery, milliseconds. Where a second or more is
-    /// told, or the window has several lanes: no less than 8 round trips, of a second at most, and
-    /// than 150 frames take, 30 s at most.
+    /// Blocks and window mode: maximum time that in-order delivery waits for missing packets,
+    /// milliseconds. If set to a second or more, or if the window has several lanes, it is raised
+    /// to at least 8 round trips (each counted as at most 1 s) and the time of 150 frames, up to 30
+    /// s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub delivery_deadline_ms: Option<f64>,
-    /// Blocks and window mode: least time between two acknowledgements that complete nothing,
+    /// Blocks and window mode: minimum time between two acknowledgements that complete nothing,
     /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
@@ -109,15 +111,15 @@ pub struct CodingTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// A sliding window between two ends: low delay, any loss, no parameter to set.
+    /// Sliding window between two ends: low delay, handles any loss, needs no tuning.
     Window,
-    /// Blocks over GF(2^8), systematic, several in flight; a helper can recode them.
+    /// Systematic blocks over GF(2^8), several in flight; a helper can recode them.
     // The name it had while it was the default.
     #[serde(alias = "default")]
     Block,
     /// Blocks with the parameters of the FRANC paper's tests.
     Paper,
-    /// TCP/NC, under each TCP connection by itself.
+    /// TCP/NC, below each TCP connection separately.
     TcpNc,
 }
 
@@ -147,7 +149,7 @@ pub enum HalfDuplex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Auto {
-    /// It is found out.
+    /// Detected automatically.
     Auto,
 }
 
@@ -155,11 +157,11 @@ pub enum Auto {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GoalName {
-    /// Nearly all of the capacity carries packets; losses are repaired once they are known.
+    /// Nearly all capacity carries packets; losses are repaired once they are reported.
     Throughput,
-    /// A share of the capacity goes into repair symbols ahead of need.
+    /// Part of the capacity carries repair symbols before any loss is reported.
     LowDelay,
-    /// Nearly no repair symbol is spurious, for who pays by the byte.
+    /// Almost no spurious repair symbols, for links charged by volume.
     Bulk,
 }
 
@@ -167,11 +169,11 @@ pub enum GoalName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeliveryName {
-    /// By need: TCP in order, UDP's bulk too, real-time and sparse flows at once.
+    /// By flow: TCP and bulk UDP in order, real-time and sparse flows immediately.
     Auto,
     /// All packets in order.
     InOrder,
-    /// Each packet as soon as it is there.
+    /// Each packet as soon as it is received or decoded.
     Immediate,
 }
 
@@ -189,17 +191,17 @@ impl From<DeliveryName> for Delivery {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UdpDeliveryTable {
-    /// QUIC; auto: in order while it carries bulk.
+    /// QUIC; auto: in order during bulk transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<DeliveryName>,
-    /// Unknown flows that fill their packets and keep a queue standing; auto: in order, unless they
-    /// heed no drops.
+    /// Unknown flows that send full packets and build a standing queue; auto: in order, unless they
+    /// do not react to drops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<DeliveryName>,
-    /// RTP, and what DSCP marks as real-time; auto: at once.
+    /// RTP, and packets whose DSCP marks them as real-time; auto: immediate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_time: Option<DeliveryName>,
-    /// All other flows, not what is bulk; auto: at once.
+    /// All other flows except bulk; auto: immediate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<DeliveryName>,
 }
@@ -242,11 +244,11 @@ impl From<FieldName> for Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderName {
-    /// Source symbols uncoded as they are added, then coded symbols.
+    /// Uncoded source symbols as they are added, then coded symbols.
     Systematic,
-    /// Coded symbols only, over the whole block.
+    /// Only coded symbols, over the whole block.
     Dense,
-    /// Coded symbols only, each over what has been added so far.
+    /// Only coded symbols, each over the source symbols added so far.
     OnTheFly,
 }
 
@@ -254,9 +256,9 @@ pub enum OrderName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyName {
-    /// The budgets of PlayNCool, as the FRANC paper uses them.
+    /// Budgets of PlayNCool, as used in the FRANC paper.
     Playncool,
-    /// Credits from the transmission optimum, repair as feedback shows what is missing.
+    /// Credits from the optimal number of transmissions, then repair by feedback.
     Credit,
 }
 

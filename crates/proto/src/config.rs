@@ -1,4 +1,4 @@
-//! What a station is told before it starts. [`StationConfig::check`] finds what is wrong.
+//! The configuration of a station. [`StationConfig::check`] validates it.
 
 use core::time::Duration;
 
@@ -13,20 +13,20 @@ use crate::bounds::{
 };
 use crate::keys::Security;
 
-/// Bound of the ingress queue where nothing but the bound keeps it short.
+/// Default bound of the ingress queue where only this bound keeps it short.
 const INGRESS_PACKETS_BLOCK: usize = 100;
-/// The same in front of a window, where CoDel keeps it short: what all lanes may need.
+/// The same in front of a window, where CoDel keeps it short: enough for all lanes.
 const INGRESS_PACKETS_WINDOW: usize = 16 * INGRESS_PACKETS_LANE;
-/// Unacknowledged symbols in window mode, as long as no path needs more than a lane: 100 ms of 100
+/// Unacknowledged symbols in window mode, unless a path needs more than one lane: 100 ms at 100
 /// Mbit/s.
 const LANE_SIZE: u16 = MAX_WINDOW_SIZE as u16;
-/// How long missing symbols keep others waiting if nobody says otherwise, on most paths.
+/// Default of how long missing symbols may delay later ones, on most paths.
 const DEADLINE_DEFAULT: Duration = Duration::from_secs(1);
 
 /// What a station does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Encodes what its own host sends, decodes what its peer sends: both ends of a coded link.
+    /// Encodes what its own host sends, decodes what its peer sends: an end of a coded link.
     Endpoint {
         /// The station at the other end.
         peer: StationId,
@@ -38,17 +38,18 @@ pub enum Role {
         /// The two endpoints that it helps.
         between: (StationId, StationId),
     },
-    /// The paper's unreliable forwarder (Section III): one packet a frame, no coding, no feedback.
+    /// The paper's unreliable forwarder (Section III): one packet per frame, no coding, no
+    /// feedback.
     Plain {
         /// The station at the other end.
         peer: StationId,
     },
-    /// Forwards packets between neighbours, and sends two of different flows as one frame where
-    /// both receivers can take them apart: a [`crate::RelayStation`], and no [`crate::Station`].
+    /// Forwards packets between neighbours, and sends two of different flows as one frame if both
+    /// receivers can decode it: a [`crate::RelayStation`], not a [`crate::Station`].
     Relay,
 }
 
-/// What symbols are combined with.
+/// Which symbols are coded together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Blocks, as in the FRANC paper; a helper can recode them.
@@ -57,7 +58,7 @@ pub enum Mode {
     Window,
 }
 
-/// How a station's packets cross. Two ends have to agree.
+/// How a station carries packets. Both ends have to agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     /// Coded in blocks.
@@ -66,14 +67,14 @@ pub enum Crossing {
     Window,
     /// Coded between TCP and IP.
     TcpNc,
-    /// As they are: the unreliable forwarder.
+    /// Uncoded: the unreliable forwarder.
     Plain,
-    /// From relay to relay, two of different flows in a frame where that pays.
+    /// From relay to relay, with two packets of different flows in a frame where that pays.
     Relay,
 }
 
 impl core::fmt::Display for Crossing {
-    /// The words that configurations have for it.
+    /// As spelled in configurations.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.pad(match self {
             Crossing::Block => "block",
@@ -97,41 +98,42 @@ impl From<Mode> for Crossing {
 /// What window mode does with the last few per cent of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// Nearly all of it carries packets; what is lost is repaired once that is known.
+    /// Nearly all of it carries packets; losses are repaired once they are known.
     Throughput,
-    /// A share of it goes into repair symbols ahead of need.
+    /// A share of it is used for repair symbols ahead of need.
     LowDelay,
-    /// All of it carries packets: nearly no repair symbol is spurious, for who pays by the byte.
+    /// All of it carries packets: nearly no repair symbol is spurious. For links where bytes cost
+    /// money.
     Bulk,
 }
 
-/// Whether window mode keeps packets in the order in which they were sent.
+/// Whether window mode delivers packets in the order in which they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// By need. TCP and what is not known: in order. UDP: as [`UdpDelivery`] says. ICMP: at once.
+    /// By need. TCP and unknown protocols: in order. UDP: as in [`UdpDelivery`]. ICMP: at once.
     Auto,
     /// All packets in order.
     InOrder,
-    /// Each packet as soon as it is there.
+    /// Each packet as soon as it has arrived.
     Immediate,
 }
 
-/// How flows of UDP are delivered under [`Delivery::Auto`], by what they are.
+/// How UDP flows are delivered under [`Delivery::Auto`], by their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDelivery {
-    /// QUIC. [`Delivery::Auto`]: in order while it carries bulk.
+    /// QUIC. [`Delivery::Auto`]: in order while it carries bulk data.
     pub quic: Delivery,
-    /// What is not known, fills its packets and keeps a queue standing. [`Delivery::Auto`]: in
-    /// order, unless it heeds no drops. [`Delivery::InOrder`]: then too.
+    /// Unknown flows of full packets that keep a queue standing. [`Delivery::Auto`]: in order,
+    /// unless they ignore drops. [`Delivery::InOrder`]: even then.
     pub bulk: Delivery,
-    /// RTP, and what is marked as real-time. [`Delivery::Auto`]: at once.
+    /// RTP, and packets marked as real-time. [`Delivery::Auto`]: at once.
     pub real_time: Delivery,
-    /// All else; not what is `bulk`. [`Delivery::Auto`]: at once.
+    /// All other flows that are not `bulk`. [`Delivery::Auto`]: at once.
     pub other: Delivery,
 }
 
 impl UdpDelivery {
-    /// All of them by need.
+    /// All kinds by need.
     pub const AUTO: Self = UdpDelivery {
         quic: Delivery::Auto,
         bulk: Delivery::Auto,
@@ -140,10 +142,10 @@ impl UdpDelivery {
     };
 }
 
-/// In which order symbols leave the encoder.
+/// In which order the encoder sends symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Source symbols uncoded as they are added, coded symbols for redundancy and repair.
+    /// Source symbols uncoded as they are added, then coded symbols for redundancy and repair.
     Systematic,
     /// Coded symbols only, over the whole block: nothing is sent before the block is full.
     Dense,
@@ -151,81 +153,80 @@ pub enum Order {
     OnTheFly,
 }
 
-/// How many transmissions the encoder and the helper allow themselves.
+/// How many transmissions the encoder and the helper may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The budgets of PlayNCool as the 2014 paper uses them (see [`crate::budget`]).
+    /// PlayNCool's budgets, as the 2014 paper uses them (see [`crate::budget`]).
     PlayNCool,
     /// Credits from the transmission optimum, repair as soon as feedback shows what is missing.
     Credit,
 }
 
-/// The coding parameters: FRANC's five (Section II-B), and ours. Flat, as presets and tests change
-/// some of them with `..`; which of them a mode uses stands at `mode`.
+/// The coding parameters: FRANC's five (Section II-B), and ours. Flat, because presets and tests
+/// override some of them with `..`; `mode` lists which of them it uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodingParams {
-    /// Code each TCP connection by itself, between TCP and IP: with [`crate::tcpnc`], and with
-    /// how much redundancy. Of what follows only `field` is used then.
+    /// Code each TCP connection by itself, between TCP and IP, with [`crate::tcpnc`] and this
+    /// redundancy. Of the following fields, only `field` is used then.
     pub tcp_nc: Option<Redundancy>,
-    /// Blocks or a sliding window. Of what follows, window mode uses `field`, `symbol_size`,
-    /// `window_size`, `goal`, `max_overhead`, `delivery`, `delivery_udp`, `half_duplex`,
-    /// `clamp_windows`, `delivery_deadline` and `ack_interval`.
+    /// Blocks or a sliding window. Of the following fields, window mode uses `field`,
+    /// `symbol_size`, `window_size`, `goal`, `max_overhead`, `delivery`, `delivery_udp`,
+    /// `half_duplex`, `clamp_windows`, `delivery_deadline` and `ack_interval`.
     pub mode: Mode,
     /// Field of the coding coefficients.
     pub field: Field,
-    /// Order in which symbols leave the encoder.
+    /// Order in which the encoder sends symbols.
     pub order: Order,
     /// Source symbols in a block, 1 to [`corridor_codec::MAX_BLOCK_SIZE`].
     pub block_size: u16,
-    /// Symbols the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]. Of what the peer
-    /// sends it bounds the number of lanes only: as many as these take.
+    /// Symbols that the sender may have unacknowledged, 1 to [`WINDOW_SYMBOLS_MAX`]. For what the
+    /// peer sends, it only limits the number of lanes, to those that hold this many symbols.
     pub window_size: u16,
-    /// Symbols that are coded together at most, 1 to [`MAX_WINDOW_SIZE`]: where the window needs
-    /// more, they are dealt to several lanes.
+    /// Most symbols that are coded together, 1 to [`MAX_WINDOW_SIZE`]: if the window needs more,
+    /// they are dealt to several lanes.
     pub window_lane: u16,
-    /// What matters more.
+    /// What matters most.
     pub goal: Goal,
-    /// Bytes of repair symbols to a byte of source symbols at most, over about a window of them;
-    /// `None`: as many as it takes. What cannot be repaired within it is given up when its
-    /// deadline has passed.
+    /// Most bytes of repair symbols per byte of source symbols, over about a window; `None`: no
+    /// limit. What cannot be repaired within it is given up after its deadline.
     pub max_overhead: Option<f64>,
-    /// Which packets wait for those before them.
+    /// Which packets wait for earlier ones.
     pub delivery: Delivery,
-    /// Which of UDP's do, where that is by need.
+    /// Which UDP packets do, if that is by need.
     pub delivery_udp: UdpDelivery,
-    /// The channel is half-duplex, as on Wi-Fi: what is not sent here the other station may send,
-    /// and feedback takes air from what it is about. `None`: it is found out.
+    /// The channel is half-duplex, as on Wi-Fi: airtime that this station leaves can be used by the
+    /// other, and feedback takes airtime from data. `None`: to be detected.
     pub half_duplex: Option<bool>,
-    /// The windows that TCP's receivers offer are made shorter where more would only stand in the
+    /// Reduce the receive windows that TCP advertises where more data would only stand in the
     /// ingress queue.
     pub clamp_windows: bool,
-    /// Longest source symbol in bytes; bounds the MTU of the tunnel. 0: what the underlay fits.
+    /// Longest source symbol in bytes; limits the tunnel's MTU. 0: as long as fits the underlay.
     pub symbol_size: u16,
-    /// How long the encoder waits for an acknowledgement before it sends more.
+    /// How long the encoder waits for an acknowledgment before it sends more.
     pub encoder_timeout: Duration,
     /// Factor on the encoder's budget, 1 or more (the paper: 1.05).
     pub overshoot: f64,
-    /// PlayNCool: factor on the most that the helper sends for a block, 1 or more (the paper: 1).
+    /// PlayNCool: factor on the helper's maximum for a block, 1 or more (the paper: 1).
     pub helper_overshoot: f64,
     /// Which budgets.
     pub policy: Policy,
-    /// PlayNCool: repair sends a margin of one standard deviation of the losses, and over GF(2) two
-    /// symbols, beyond what is missing on average ([`crate::budget::repair_at_once`]).
+    /// PlayNCool: repair adds a margin to what is missing on average: one standard deviation of the
+    /// losses, and over GF(2) two symbols ([`crate::budget::repair_at_once`]).
     pub repair_margin: bool,
-    /// Several packets share a source symbol where they fit; otherwise each has its own.
+    /// Several packets share a source symbol if they fit; otherwise each has its own.
     pub bundle: bool,
-    /// Blocks the encoder may have unacknowledged at once, 1 (the paper) to
+    /// Blocks that the encoder may have unacknowledged at once, 1 (the paper) to
     /// [`crate::bounds::BLOCKS_IN_FLIGHT_MAX`].
     pub blocks_in_flight: u16,
-    /// How long the decoder holds later packets back for a block that is not complete, and the
-    /// encoder keeps repairing one.
+    /// How long an incomplete block may delay later packets at the decoder, and how long the
+    /// encoder goes on repairing it.
     pub delivery_deadline: Duration,
-    /// Least time between two acknowledgements that do not complete a block.
+    /// Least time between two acknowledgments that do not complete a block.
     pub ack_interval: Duration,
 }
 
 impl CodingParams {
-    /// Packets that the ingress queue holds where nobody says how many.
+    /// Default of the packets that the ingress queue holds.
     pub fn ingress_packets_default(&self) -> usize {
         match self.mode {
             Mode::Block => INGRESS_PACKETS_BLOCK,
@@ -263,15 +264,15 @@ impl CodingParams {
         }
     }
 
-    /// Symbols of a lane of the window: all, if those are few.
+    /// Symbols per lane of the window: all, if they fit one lane.
     pub(crate) fn lane_size(&self) -> u16 {
         self.window_lane.min(self.window_size)
     }
 
-    /// How long missing symbols may keep others waiting, of a window of so many lanes, where a
-    /// round trip and a frame take so long: as told, but as long as repair takes, and bursts of
-    /// losses, where that is longer. What an operator wants sooner than usual is given up sooner,
-    /// as long as one lane is enough.
+    /// How long missing symbols may delay later ones, for a window with this many lanes, and this
+    /// round-trip time and time of a frame: as configured, but at least as long as repair and
+    /// bursts of losses take. A configured deadline shorter than usual is kept as long as one lane
+    /// is enough.
     pub(crate) fn deadline(
         told: Duration,
         lanes: usize,
@@ -289,7 +290,7 @@ impl CodingParams {
         CodingParams { tcp_nc: Some(Redundancy::Fixed { factor: 1.15 }), ..CodingParams::default() }
     }
 
-    /// A sliding window: the mode for use between two endpoints.
+    /// A sliding window: the mode for two endpoints.
     pub fn window() -> Self {
         CodingParams {
             mode: Mode::Window,
@@ -300,7 +301,7 @@ impl CodingParams {
 }
 
 impl Default for CodingParams {
-    /// Our own choice for block mode: GF(2^8), systematic, small blocks, several in flight.
+    /// Our defaults for block mode: GF(2^8), systematic, small blocks, several in flight.
     fn default() -> Self {
         CodingParams {
             tcp_nc: None,
@@ -346,35 +347,35 @@ pub struct ErasureRatios {
 pub enum LinkErrors {
     /// Counted from gaps in the sequence of frames, and reported to the encoder.
     Measured,
-    /// Told once and for all, as in the paper's tests.
+    /// Configured, as in the paper's tests.
     Fixed(ErasureRatios),
 }
 
-/// Everything a [`crate::Station`] is told before it starts.
+/// Configuration of a [`crate::Station`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StationConfig {
-    /// This station.
+    /// This station's number.
     pub id: StationId,
     /// What it does.
     pub role: Role,
-    /// The secret of the group, or keys of each station's own.
+    /// The secret of the group, or key pairs.
     pub security: Security,
     /// Coding parameters; all stations of a group must have the same field, block and symbol size.
     pub coding: CodingParams,
     /// Erasure ratios.
     pub link_errors: LinkErrors,
-    /// Packets the ingress queue holds before it drops. In window mode, where this is
-    /// [`CodingParams::ingress_packets_default`], no more than [`INGRESS_PACKETS_LANE`] for each
-    /// lane that the path needs.
+    /// Packets that the ingress queue holds before it drops. In window mode, if this is
+    /// [`CodingParams::ingress_packets_default`], at most [`INGRESS_PACKETS_LANE`] per lane that
+    /// the path needs.
     pub ingress_packets: usize,
-    /// Longest frame the underlay carries, in bytes (Ethernet: its MTU).
+    /// Longest frame that the underlay carries, in bytes (Ethernet: its MTU).
     pub frame_len_max: usize,
-    /// Shortest frame the underlay carries without padding of its own (Ethernet: 46, UDP: 0).
+    /// Shortest frame that the underlay carries without padding, in bytes (Ethernet: 46, UDP: 0).
     pub frame_len_min: usize,
     /// Bytes that the ingress queue and the windows, blocks or TCP/NC's buffers may hold together:
-    /// they become as short, and blocks as few, as that takes.
+    /// their lengths, and the number of blocks, are reduced accordingly.
     pub memory_bytes: usize,
-    /// Pace of the frames, bits per second of frame bytes; `None`: as fast as the underlay takes.
+    /// Rate of frames, in bits of frames per second; `None`: as fast as the underlay takes them.
     pub rate_bps: Option<u64>,
 }
 
@@ -385,34 +386,34 @@ impl Role {
     }
 }
 
-/// How many combinations leave for each of TCP's segments.
+/// How many combinations are sent per TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Redundancy {
-    /// The paper's: R for each segment that TCP sends, the fraction carried along.
+    /// The paper's scheme: R per segment that TCP sends, with the fraction carried over.
     Fixed {
         /// R, from 1 to [`REDUNDANCY_MAX`](crate::tcpnc::REDUNDANCY_MAX).
         factor: f64,
     },
-    /// As coded TCP does: as long as it is not likely that as many combinations arrive as degrees
-    /// of freedom are missing. Needs [`Feedback`](crate::tcpnc::wire::Feedback).
+    /// Coded TCP's scheme: as many as needed for the number of missing degrees of freedom to be
+    /// likely to arrive. Needs [`Feedback`](crate::tcpnc::wire::Feedback).
     Adaptive {
-        /// Share of packets lost, from 0, below 1: where the estimate begins.
+        /// Initial estimate of the loss ratio, from 0, below 1.
         loss_ratio: f64,
-        /// Most combinations for each segment, in the long run. Losses beyond `1 - 1/factor_max`
-        /// are left to TCP, which takes them for congestion.
+        /// Most combinations per segment in the long run. Losses beyond `1 - 1/factor_max` are left
+        /// to TCP, which takes them for congestion.
         factor_max: f64,
     },
 }
 
 impl Redundancy {
-    /// Whether the sender has to be told more than TCP's acknowledgements do.
+    /// Whether the sender needs more feedback than TCP's acknowledgments.
     pub fn needs_feedback(self) -> bool {
         matches!(self, Redundancy::Adaptive { .. })
     }
 }
 
 impl StationConfig {
-    /// How packets cross here.
+    /// How this station carries packets.
     pub fn crossing(&self) -> Crossing {
         match self.role {
             Role::Plain { .. } => Crossing::Plain,

@@ -1,13 +1,13 @@
-//! Why nothing crosses: what is known of a peer that cannot be spoken with, and what it most likely
-//! means.
+//! Diagnoses why nothing gets through: what is known about an unreachable peer, and its most likely
+//! cause.
 //!
-//! A driver tells a [`Watch`] what it sees of the network: frames that were rejected, by the
-//! address they came from, and frames of its own that were refused. From this and from what the
-//! station knows of its peers, the watch makes one line for each peer that has been out of reach
-//! for [`PATIENCE`], and again every [`REPEAT`], each about what was seen since the line before.
+//! A driver reports to a [`Watch`] what it sees of the network: rejected frames with their
+//! addresses, and frames of its own that were refused. From this, and from what the station knows
+//! about its peers, the watch makes one line for each peer that has been unreachable for
+//! [`PATIENCE`], and again every [`REPEAT`]; each line is about what was seen since the one before.
 //!
-//! Addresses are the driver's: anything that can be compared and shown. Nothing that strangers send
-//! makes the watch grow, or say more.
+//! Addresses are those of the driver: anything that can be compared and shown. Nothing that
+//! strangers send makes the watch grow, or report more.
 
 use core::fmt::{self, Display, Formatter};
 use core::time::Duration;
@@ -20,96 +20,96 @@ use crate::inspect::PeerView;
 use crate::keys::PublicKey;
 use crate::wire::VERSION;
 
-/// How long a peer may be out of reach before anything is said.
+/// How long a peer has to be unreachable before this is reported.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// How long until it is said again.
+/// How long until it is reported again.
 pub const REPEAT: Duration = Duration::from_secs(60);
 /// Least time between two lines about a peer that comes and goes.
 pub const REST: Duration = Duration::from_secs(20);
-/// Addresses and what came from them, and refusals, that are kept in mind.
+/// Most addresses with rejected frames, and most refusals, that are remembered.
 pub const SIGHTS_MAX: usize = 16;
-/// Share of this station's frames that must have been refused to be what is wrong, one part in so
-/// many: single ones are, of which nothing follows.
+/// At least this fraction of this station's frames has to be refused to count as the cause: single
+/// refusals are normal.
 const REFUSED_PARTS: u64 = 2;
 
-/// What a frame shows that was rejected.
+/// What a rejected frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unopened {
-    /// A HELLO under this station's key, of a station that is no configured peer: another one, or
-    /// one with this station's own number.
+    /// A HELLO under this station's key, from a station that is not a configured peer: another one,
+    /// or one with this station's own number.
     Stranger {
-        /// The number that it gives itself.
+        /// The number that it claims.
         id: StationId,
     },
-    /// A frame that this station sent itself.
+    /// A frame of this station itself.
     Own,
-    /// Long enough for a frame, of another wire version.
+    /// Long enough for a frame, but of another wire version.
     Version(u8),
     /// A HELLO under another key.
     OtherKey {
-        /// The station that it names as its sender, in clear.
+        /// The sender that it claims, in clear.
         names: StationId,
     },
-    /// A HELLO under a secret that this station, which has keys of its own, has not agreed on.
+    /// A HELLO under a secret that this station, which has a key pair, has not agreed on.
     OtherSecret {
-        /// The station that it names as its sender, in clear.
+        /// The sender that it claims, in clear.
         names: StationId,
     },
-    /// A message of a key exchange, and this station has a shared secret.
+    /// A key exchange message, while this station has a shared secret.
     HasKeys {
-        /// The station that it names as its sender, in clear.
+        /// The sender that it claims, in clear.
         names: StationId,
     },
-    /// A message of a key exchange with a station of another public key than this one's.
+    /// A key exchange message for another public key than this station's.
     NotOurPublicKey {
-        /// The station that it names as its sender, in clear.
+        /// The sender that it claims, in clear.
         names: StationId,
     },
-    /// A message of a key exchange by a station of another public key than the peer's.
+    /// A key exchange message from a station with another public key than the peer's.
     OtherPublicKey {
-        /// The station that it names as its sender.
+        /// The sender that it claims.
         names: StationId,
-        /// Its key, to which it has the private one.
+        /// Its public key; it has the private one.
         public: PublicKey,
     },
-    /// A response to this station's own initiation, made with another secret beside the keys.
+    /// A response to this station's own initiation, with another pre-shared key.
     OtherPsk {
-        /// The station that it names as its sender.
+        /// The sender that it claims.
         names: StationId,
     },
-    /// An answer to this station's own initiation, of the kind that does not belong to its role: a
-    /// helper or a relay is told otherwise than one end tells the other.
+    /// An answer to this station's own initiation, of a kind that does not fit its role: a handout
+    /// answers where several stations open what one seals, a response elsewhere.
     OtherStep {
-        /// The station that it names as its sender.
+        /// The sender that it claims.
         names: StationId,
     },
-    /// A frame of this wire version, under a session or key that is not known here.
+    /// A frame of this wire version, under an unknown session or key.
     Sealed,
-    /// No frame of Corridor.
+    /// Not a Corridor frame.
     Foreign,
 }
 
-/// Why frames of this station did not go, or came to nothing.
+/// Why frames of this station were not sent, or did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no route to the address.
     NoRoute,
-    /// Longer than the interface or the path takes.
+    /// Longer than the interface or the path carries.
     TooLong,
     /// A rule of this host forbids it.
     Forbidden,
     /// The interface is down, or gone.
     InterfaceDown,
-    /// The network says that no host answers there.
+    /// The network reports that no host answers there.
     NoHost,
-    /// The host there says that nothing listens on that port.
+    /// The host there reports that nothing listens on that port.
     NoListener,
-    /// Something else, in the system's words.
+    /// Another reason, in the system's words.
     Other(&'static str),
 }
 
 impl Refusal {
-    /// Whether this host itself refused the frame, rather than the network.
+    /// Whether this host itself refused the frame, and not the network.
     fn is_local(self) -> bool {
         !matches!(self, Refusal::NoHost | Refusal::NoListener)
     }
@@ -118,80 +118,80 @@ impl Refusal {
 impl Display for Refusal {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::NoRoute => "no route leads there",
-            Refusal::TooLong => "they are longer than it takes; lower underlay.mtu",
-            Refusal::Forbidden => "a firewall of this host forbids it",
+            Refusal::NoRoute => "no route to host",
+            Refusal::TooLong => "frames exceed the interface MTU; lower underlay.mtu",
+            Refusal::Forbidden => "blocked by a local firewall",
             Refusal::InterfaceDown => "the interface is down",
-            Refusal::NoHost => "no host answers at that address",
-            Refusal::NoListener => "nothing listens on that port",
+            Refusal::NoHost => "host unreachable",
+            Refusal::NoListener => "port unreachable, no process listens on it",
             Refusal::Other(why) => why,
         })
     }
 }
 
-/// What is most likely wrong. The causes are in the order in which they are believed: first what
-/// only a holder of the key can say, then what this host knows itself, then what anybody could have
-/// sent, and in the end that nothing came at all.
+/// The most likely cause. Ordered by how reliable the evidence is: first what only a holder of the
+/// key can show, then what this host itself knows, then what anybody could have sent, and finally
+/// that nothing was received at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cause<A> {
-    /// Sessions are up, but packets cross otherwise there than here.
+    /// Sessions are up, but the peer carries packets in another way than this station.
     ModesDiffer {
-        /// How they cross there.
+        /// The peer's way.
         theirs: Crossing,
-        /// And here.
+        /// This station's way.
         ours: Crossing,
     },
     /// This host refuses frames to the peer.
     Refused {
-        /// Where they were to go.
+        /// The destination.
         to: Option<A>,
         /// Why.
         why: Refusal,
-        /// How many.
+        /// Frames refused.
         frames: u64,
-        /// Of so many.
+        /// Frames sent.
         sent: u64,
     },
     /// The peer has this station's number.
     SameId {
-        /// Where it is.
+        /// Its address.
         at: A,
-        /// HELLOs that say so.
+        /// HELLOs that show this.
         frames: u64,
     },
-    /// A station is there that has the key, and another number than the peer's.
+    /// A station with the key is at the peer's address, but with another number.
     OtherId {
-        /// Where it is.
+        /// Its address.
         at: A,
-        /// The number that it gives itself.
+        /// The number that it claims.
         id: StationId,
-        /// HELLOs that say so.
+        /// HELLOs that show this.
         frames: u64,
     },
-    /// The peer is heard, and does not hear this station.
+    /// The peer is heard, but does not hear this station.
     OneWay {
-        /// Where it is.
+        /// Its address.
         at: Option<A>,
         /// HELLOs heard from it.
         hellos: u64,
-        /// What the network says of frames to it.
+        /// What the network reports about frames to it.
         refusal: Option<Refusal>,
     },
-    /// Both hear each other, but too little of it arrives to agree on a session.
+    /// Both hear each other, but too little arrives from the peer to agree on a session.
     Unfinished {
         /// HELLOs heard from it.
         hellos: u64,
     },
-    /// What this station sends comes back.
+    /// Frames of this station come back.
     Loop {
-        /// From there.
+        /// From this address.
         at: A,
-        /// How many frames.
+        /// Frames that came back.
         frames: u64,
     },
-    /// The peer speaks another wire version.
+    /// The peer uses another wire version.
     OtherVersion {
-        /// Where it is.
+        /// Its address.
         at: A,
         /// The version.
         version: u8,
@@ -202,43 +202,43 @@ pub enum Cause<A> {
     OtherKey {
         /// Where its frames come from.
         at: A,
-        /// Where the peer was taken to be, if that is elsewhere.
+        /// Where the peer is assumed to be, if that is elsewhere.
         expected: Option<A>,
         /// Frames that do not open.
         frames: u64,
     },
-    /// The keys of the two, or what they are instead, do not go together.
+    /// The keys of the two, or one's key pair and the other's shared secret, do not match.
     Keys {
         /// Where the messages come from.
         at: A,
         /// What they show.
         what: KeyTrouble,
-        /// How many.
+        /// Number of messages.
         frames: u64,
     },
-    /// Something else than Corridor sends from there.
+    /// Something other than Corridor sends from there.
     Foreign {
-        /// Where it is.
+        /// Its address.
         at: A,
         /// Datagrams or frames.
         frames: u64,
     },
-    /// The network says that frames to the peer cannot arrive.
+    /// The network reports that frames to the peer cannot arrive.
     Unreachable {
-        /// Where they were to go.
+        /// The destination.
         to: Option<A>,
         /// Why.
         why: Refusal,
-        /// How often it said so.
+        /// How often it was reported.
         times: u64,
     },
-    /// Nothing at all was heard.
+    /// Nothing was heard at all.
     Silence {
-        /// Where the peer is taken to be.
+        /// Where the peer is assumed to be.
         at: Option<A>,
         /// Frames sent meanwhile.
         sent: u64,
-        /// Stations have keys of their own: one whose key is not known gets no answer.
+        /// Stations have key pairs: one whose key is not known gets no answer.
         has_keys: bool,
     },
 }
@@ -249,107 +249,125 @@ impl<A: Display> Display for Cause<A> {
         match self {
             Cause::ModesDiffer { theirs, ours } => write!(
                 f,
-                "it has {theirs} and this one {ours}; expected the same coding.preset and roles on \
-                 both"
+                "it uses {theirs}, this station {ours}; set the same coding.preset and matching \
+                 roles on both"
             ),
             Cause::Refused { to, why, frames, sent } => {
-                write!(f, "this host refuses frames to {} ({frames} of {sent}): {why}", there(to))
+                write!(f, "cannot send frames to {} ({frames} of {sent} failed): {why}", there(to))
             }
             Cause::SameId { at, frames } => write!(
                 f,
-                "the station at {at} has this one's number ({frames} HELLOs): expected another \
-                 station.id on one of both"
+                "the station at {at} has the same station.id as this one ({}); change one of them",
+                Count(*frames, "HELLO")
             ),
             Cause::OtherId { at, id, frames } => write!(
                 f,
-                "the station at {at} has the key, and says it is station {} ({frames} HELLOs): \
-                 expected its station.id as peer.id here",
-                id.0
+                "the station at {at} has the right key but identifies as station {} ({}); set \
+                 peer.id here to its station.id",
+                id.0,
+                Count(*frames, "HELLO")
             ),
             Cause::OneWay { at, hellos, refusal } => {
                 write!(
                     f,
-                    "{} is heard ({hellos} HELLOs), but does not hear this one: ",
-                    there(at)
+                    "receiving from {} ({}), but it does not receive from this station: ",
+                    there(at),
+                    Count(*hellos, "HELLO")
                 )?;
                 match refusal {
                     Some(why) => write!(f, "{why}"),
                     None => f.write_str(
-                        "a firewall or another address on the path there, or its peer.id is not \
-                         this station.id",
+                        "a firewall or address translation on the path, or its peer.id is not this \
+                         station's station.id",
                     ),
                 }
             }
             Cause::Unfinished { hellos } => write!(
                 f,
-                "it hears this one, but {hellos} HELLOs did not bring the handshake to its end: \
-                 too many frames get lost"
+                "both stations receive, but {} did not complete the handshake: too many frames \
+                 are lost",
+                Count(*hellos, "HELLO")
             ),
             Cause::Loop { at, frames } => write!(
                 f,
-                "this station's own frames come back from {at} ({frames} of them): expected \
-                 another station's address as peer.endpoint"
+                "this station's own frames come back from {at} ({}); peer.endpoint must be the \
+                 address of another station",
+                Count(*frames, "frame")
             ),
             Cause::OtherVersion { at, version, frames } => write!(
                 f,
-                "{at} speaks wire version {version}, and this one {VERSION} ({frames} frames): \
-                 expected the same release on both"
+                "{at} uses wire version {version}, this station {VERSION} ({}); install the same \
+                 release on both",
+                Count(*frames, "frame")
             ),
             Cause::OtherKey { at, expected, frames } => {
-                write!(f, "{frames} frames from {at} do not open: expected the same key on both")?;
+                let frames = Count(*frames, "frame");
+                write!(f, "{frames} from {at} failed authentication: the keys differ")?;
                 match expected {
-                    Some(expected) => write!(f, " (and the peer at {expected})"),
+                    Some(expected) => write!(f, ", or it is not the peer (expected at {expected})"),
                     None => Ok(()),
                 }
             }
             Cause::Keys { at, what, frames } => {
-                write!(f, "{frames} messages from {at}: {what}")
+                write!(f, "{} from {at}: {what}", Count(*frames, "message"))
             }
             Cause::Foreign { at, frames } => write!(
                 f,
-                "what {at} sends is not of Corridor ({frames} times): expected another address or \
-                 port"
+                "{at} sends something other than Corridor frames ({}); check address and port",
+                Count(*frames, "packet")
             ),
             Cause::Unreachable { to, why, times } => {
-                write!(f, "the network says of {}: {why} ({times} times)", there(to))
+                let times = Count(*times, "error");
+                write!(f, "network error for {}: {why} ({times})", there(to))
             }
             Cause::Silence { at: Some(at), sent, has_keys } => {
                 write!(
                     f,
-                    "nothing is heard from {at}, {sent} frames were sent there: a wrong address, a \
-                     firewall on the path, or nothing runs there"
+                    "no answer from {at} to {}: wrong address, firewall on the path, or no node \
+                     running there",
+                    Count(*sent, "frame")
                 )?;
-                let unknown =
-                    ", or it does not answer since peer.public_key is another there or here";
+                let unknown = ", or a wrong peer.public_key on either side";
                 f.write_str(if *has_keys { unknown } else { "" })
             }
             Cause::Silence { at: None, .. } => f.write_str(
-                "nothing is heard of it, and its address is not known: it has to speak first, and \
-                 a firewall here may keep it out",
+                "nothing received from it, and its address is not known: it must contact this \
+                 station first; check for a firewall here",
             ),
         }
     }
 }
 
-/// What keeps two stations apart of which at least one has a key of its own.
+/// A number of things, in words.
+struct Count(u64, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Count(count, what) = self;
+        write!(f, "{count} {what}{}", if *count == 1 { "" } else { "s" })
+    }
+}
+
+/// Why the keys of two stations do not match, of which at least one has a key pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyTrouble {
-    /// The peer speaks under a secret that this station has not agreed on.
+    /// The peer uses a secret that this station has not agreed on.
     TheyShare,
-    /// The peer has a key of its own, and this station a shared secret.
+    /// The peer has a key pair, and this station a shared secret.
     TheyHaveKeys,
     /// The peer has another public key for this station.
     NotOurPublicKey,
-    /// The peer has another private key than the public one here.
+    /// The peer has another key than the public key configured here.
     OtherPublicKey(PublicKey),
-    /// The secrets beside the keys differ.
+    /// The pre-shared keys differ.
     OtherPsk,
-    /// One of the two has a helper, or is a helper or a relay, and the other knows nothing of that.
+    /// One of the two has a helper, or is a helper or a relay, and the other is not configured for
+    /// that.
     OtherRoles,
 }
 
 impl KeyTrouble {
-    /// Of a station, and what one of its messages shows.
+    /// From a message of the peer.
     fn of(peer: StationId, what: Unopened) -> Option<Self> {
         let (names, trouble) = match what {
             Unopened::OtherSecret { names } => (names, KeyTrouble::TheyShare),
@@ -370,47 +388,46 @@ impl Display for KeyTrouble {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             KeyTrouble::TheyShare => f.write_str(
-                "it speaks under a secret that was not agreed on: it has a shared secret, and this \
-                 station a key of its own, or it does not hear this one",
+                "it uses an unknown session secret: either it is configured with a pre-shared key \
+                 and this station with a private key, or it does not receive from this station",
             ),
             KeyTrouble::TheyHaveKeys => f.write_str(
-                "it has a key of its own, and this station a shared secret: expected the same kind \
-                 of security on both",
+                "it is configured with a private key and this station with a pre-shared key; \
+                 configure both alike",
             ),
             KeyTrouble::NotOurPublicKey => f.write_str(
-                "it calls a station of another public key: expected this one's as peer.public_key \
-                 there",
+                "it expects a different public key; set peer.public_key there to this station's \
+                 public key",
             ),
             KeyTrouble::OtherPublicKey(public) => write!(
                 f,
-                "it has the public key {public}: expected that as peer.public_key here, if it is \
-                 the peer"
+                "its public key is {public}; if it is the peer, set peer.public_key here to that"
             ),
             KeyTrouble::OtherPsk => f.write_str(
-                "its answers do not open, although the keys are right: expected the same secret in \
+                "its answers fail authentication although the public keys match; use the same \
                  peer.psk_file on both, or none",
             ),
             KeyTrouble::OtherRoles => f.write_str(
-                "its answers are of another role, although the keys are right: expected the same \
-                 helper in the files of both, or relays at both",
+                "its answers are for another role although the keys match; configure the same \
+                 helper on both, or relays on both",
             ),
         }
     }
 }
 
-/// One line.
+/// A line of the report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Line<A> {
-    /// A peer has been out of reach for some time.
+    /// A peer has been unreachable for some time.
     Unreached {
         /// The peer.
         peer: StationId,
         /// For how long.
         since: Duration,
-        /// Most likely why.
+        /// The most likely cause.
         cause: Cause<A>,
     },
-    /// After such a line: it is in reach again.
+    /// The peer of an earlier line is reachable again.
     Reached {
         /// The peer.
         peer: StationId,
@@ -423,7 +440,7 @@ impl<A: Display> Display for Line<A> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Line::Unreached { peer, cause: cause @ Cause::ModesDiffer { .. }, .. } => {
-                write!(f, "nothing crosses to station {}: {cause}", peer.0)
+                write!(f, "cannot exchange packets with station {}: {cause}", peer.0)
             }
             Line::Unreached { peer, since, cause } => {
                 let (peer, since) = (peer.0, since.as_secs());
@@ -431,13 +448,13 @@ impl<A: Display> Display for Line<A> {
             }
             Line::Reached { peer, since } => {
                 let (peer, since) = (peer.0, since.as_secs());
-                write!(f, "station {peer} is in reach again, after {since} s")
+                write!(f, "station {peer} is reachable again after {since} s")
             }
         }
     }
 }
 
-/// Watches over the peers of a station.
+/// Watches the peers of a station.
 #[derive(Clone, Debug)]
 pub struct Watch<A> {
     me: StationId,
@@ -447,7 +464,7 @@ pub struct Watch<A> {
     refused: ArrayVec<Refused<A>, SIGHTS_MAX>,
 }
 
-/// A peer; what is counted is counted from its last line, or from when it was lost.
+/// A peer. Counts are since its last line, or since it was lost.
 #[derive(Clone, Debug)]
 struct PeerWatch {
     id: StationId,
@@ -457,20 +474,20 @@ struct PeerWatch {
     sent_before: u64,
 }
 
-/// A peer is out of reach.
+/// The outage of a peer.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     /// Since when.
     since: Time,
-    /// When that was noticed.
+    /// When it was noticed.
     noticed: Time,
     /// A line was written about it.
     told: bool,
-    /// It needs no patience: the cause is known for certain.
+    /// It is reported without delay: the cause is certain.
     is_certain: bool,
 }
 
-/// Frames of one sort from one address.
+/// Frames of one kind from one address.
 #[derive(Clone, Copy, Debug)]
 struct Seen<A> {
     at: A,
@@ -484,12 +501,12 @@ struct Refused<A> {
     to: Option<A>,
     why: Refusal,
     frames: u64,
-    /// When the last of them was.
+    /// When the last of them was refused.
     last: Time,
 }
 
 impl<A: Copy + PartialEq> Watch<A> {
-    /// Watches over the peers of the station `me` from now on, all of which are still to be found.
+    /// Watches the peers of station `me`, none of which has been found yet.
     pub fn new(
         (me, ours): (StationId, Crossing),
         peers: impl IntoIterator<Item = StationId>,
@@ -507,13 +524,14 @@ impl<A: Copy + PartialEq> Watch<A> {
         Watch { me, ours, peers, seen: ArrayVec::new(), refused: ArrayVec::new() }
     }
 
-    /// Whether a peer is out of reach, so that what is seen matters.
+    /// Whether a peer is unreachable, so that observations matter.
     pub fn is_needed(&self) -> bool {
         self.peers.iter().any(|peer| peer.outage.is_some())
     }
 
-    /// A rejected frame came from this address; `expected`: a peer is taken to be there. Where
-    /// there is no room, what was seen least goes, of addresses without a peer first.
+    /// Records a rejected frame from this address; `expected`: whether a peer is assumed to be
+    /// there. If there is no room, the rarest observation is dropped, addresses without a peer
+    /// first.
     pub fn note_rejected(&mut self, at: A, what: Unopened, expected: impl Fn(A) -> bool) {
         let same = |seen: &&mut Seen<A>| (seen.at, seen.what) == (at, what);
         if let Some(seen) = self.seen.iter_mut().find(same) {
@@ -528,7 +546,7 @@ impl<A: Copy + PartialEq> Watch<A> {
         self.seen.push(Seen { at, what, frames: 1 });
     }
 
-    /// So many frames were refused until now. Where there is no room, the oldest is forgotten.
+    /// Records refused frames. If there is no room, the oldest record is dropped.
     pub fn note_refused(&mut self, now: Time, to: Option<A>, why: Refusal, frames: u64) {
         let same = |refused: &&mut Refused<A>| (refused.to, refused.why) == (to, why);
         if let Some(refused) = self.refused.iter_mut().find(same) {
@@ -542,8 +560,8 @@ impl<A: Copy + PartialEq> Watch<A> {
         self.refused.push(Refused { to, why, frames, last: now });
     }
 
-    /// What is to be said now, at most a line for each peer. `views`: [`crate::Station::peers`];
-    /// `sent`: frames that this station has sent so far; `address`: where a peer is taken to be.
+    /// Returns what to report now, at most one line per peer. `views`: [`crate::Station::peers`];
+    /// `sent`: frames that this station has sent so far; `address`: where a peer is assumed to be.
     pub fn check(
         &mut self,
         now: Time,
@@ -565,7 +583,7 @@ impl<A: Copy + PartialEq> Watch<A> {
                 lines.push(self.tell(now, at, (view, sent), address(id)));
             }
         }
-        // The next lines are about what comes from here on.
+        // The next lines are about later observations.
         if lines.iter().any(|line| matches!(line, Line::Unreached { .. })) {
             self.seen.clear();
             self.refused.clear();
@@ -573,12 +591,12 @@ impl<A: Copy + PartialEq> Watch<A> {
         lines
     }
 
-    /// When to [`check`](Self::check) next, if nothing becomes known before.
+    /// When to call [`check`](Self::check) next, if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Time> {
         (0..self.peers.len()).filter_map(|at| self.due_at(at)).min()
     }
 
-    /// Notes whether the peer is in reach.
+    /// Records whether the peer is reachable.
     fn follow(&mut self, now: Time, at: usize, view: &PeerView, sent: u64) -> Option<Line<A>> {
         let differs = view.crossing.is_some_and(|theirs| theirs != self.ours);
         let is_heard = view.is_up && !view.is_silent;
@@ -625,7 +643,7 @@ impl<A: Copy + PartialEq> Watch<A> {
         Line::Unreached { peer: peer.id, since: now - since, cause }
     }
 
-    /// The first cause, in the order of [`Cause`], that something speaks for.
+    /// The first cause, in the order of [`Cause`], for which there is evidence.
     fn cause(
         &self,
         now: Time,
@@ -655,7 +673,8 @@ impl<A: Copy + PartialEq> Watch<A> {
             .or_else(|| self.unopened(peer.id, address))
             .or_else(|| {
                 let Refused { to, why, frames: times, last } = self.refusal(address, false)?;
-                // What the network said of a peer that was not there yet is no cause any more.
+                // What the network reported early on, perhaps before the peer ran, is no longer
+                // evidence.
                 let from = peer.told_at.map_or(since, |told_at| told_at.max(since));
                 if last < from + (now - from) / 2 {
                     return None;
@@ -685,7 +704,7 @@ impl<A: Copy + PartialEq> Watch<A> {
         self.refused.iter().filter(fits).max_by_key(|refused| refused.frames).copied()
     }
 
-    /// A station that has the key and is no peer, while nothing is heard of the peer itself.
+    /// A station that has the key and is not a peer, while nothing is heard from the peer itself.
     fn stranger(&self, address: Option<A>, hellos: u64) -> Option<Cause<A>> {
         let me = self.me;
         let found = self.seen.iter().filter_map(|&Seen { at, what, frames }| match what {
@@ -698,8 +717,8 @@ impl<A: Copy + PartialEq> Watch<A> {
         found.filter(|_| hellos == 0).max_by_key(|&(frames, _)| frames).map(|(_, cause)| cause)
     }
 
-    /// What messages that name the peer show of its keys. One with which it calls this station says
-    /// more than that it still speaks under a secret of before.
+    /// What messages that name the peer show about its keys. A key exchange message says more than
+    /// a frame under an old secret.
     fn keys(&self, peer: StationId) -> Option<Cause<A>> {
         let found = self.seen.iter().filter_map(|&Seen { at, what, frames }| {
             let what = KeyTrouble::of(peer, what)?;
@@ -708,8 +727,8 @@ impl<A: Copy + PartialEq> Watch<A> {
         found.max_by_key(|&(rank, _)| rank).map(|(_, cause)| cause)
     }
 
-    /// What frames without a valid seal speak for: those from the peer's address, or else those
-    /// that name it, and where its address is not known, any.
+    /// What unauthenticated frames are evidence for: those from the peer's address; or else those
+    /// that name it; or, if its address is not known, any.
     fn unopened(&self, peer: StationId, address: Option<A>) -> Option<Cause<A>> {
         let here = |seen: &&Seen<A>| Some(seen.at) == address;
         let names = |seen: &&Seen<A>| seen.what == Unopened::OtherKey { names: peer };
@@ -730,7 +749,7 @@ impl<A: Copy + PartialEq> Watch<A> {
         let mut versions = self.seen.iter().filter(|seen| seen.at == at).filter_map(|seen| {
             if let Unopened::Version(version) = seen.what { Some(version) } else { None }
         });
-        // What is not of Corridor begins with any number.
+        // The first bits of a frame that is not Corridor's can be any version.
         let version = versions.next().filter(|_| versions.next().is_none());
         let candidates = [
             (own, Cause::Loop { at, frames: own }),

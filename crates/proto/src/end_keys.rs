@@ -1,5 +1,6 @@
-//! Keys of the two ends of a flow: made of their static keys, so that nobody between them has them,
-//! though it opens and seals what they send each other. docs/decisions/0032-end-to-end-tags.md.
+//! Keys of the two ends of a flow. They are derived from the static keys, so that stations in
+//! between do not have them, although these open and seal the frames. See
+//! docs/decisions/0032-end-to-end-tags.md.
 //!
 //! ```text
 //! X25519 of the two static keys, secret of the pair or 32 zeros -> HKDF-SHA256 -> a key for each
@@ -17,10 +18,10 @@ use crate::wire::{END_TAG_LEN, Random128};
 
 const SALT: &[u8] = b"corridor ends 1";
 
-/// What a key is for.
+/// The purpose of a key.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
-    /// Answers to challenges of sessions.
+    /// Answers to session challenges.
     Answers,
     /// Source symbols of blocks.
     Symbols,
@@ -38,18 +39,18 @@ impl Purpose {
     }
 }
 
-/// The keys that a station has with one other.
+/// The keys that a station shares with one other.
 #[derive(Clone)]
 pub(crate) struct EndKeys {
-    /// Of what this station answers to the other one's challenges, and the reverse.
+    /// For this station's answers to the other one's challenges, and the reverse.
     answers: Directions,
-    /// Of this station's symbols, and of the other one's.
+    /// For this station's symbols, and the other one's.
     symbols: Directions,
-    /// The same of packets across relays.
+    /// For packets across relays, likewise.
     packets: Directions,
 }
 
-/// A key for each direction.
+/// One key per direction.
 #[derive(Clone)]
 struct Directions {
     to_peer: MacKey,
@@ -66,27 +67,28 @@ impl EndKeys {
         }
     }
 
-    /// The key of the symbols that this station sends the other one.
+    /// The key for symbols from this station to the other.
     pub(crate) fn own_symbols(&self) -> MacKey {
         self.symbols.to_peer.clone()
     }
 
-    /// The key of the symbols that the other one sends this station.
+    /// The key for symbols from the other station to this one.
     pub(crate) fn peer_symbols(&self) -> MacKey {
         self.symbols.from_peer.clone()
     }
 
-    /// The key of the packets that this station sends the other one across relays.
+    /// The key for packets from this station to the other, across relays.
     pub(crate) fn own_packets(&self) -> MacKey {
         self.packets.to_peer.clone()
     }
 
-    /// The key of the packets that the other one sends this station across relays.
+    /// The key for packets from the other station to this one, across relays.
     pub(crate) fn peer_packets(&self) -> MacKey {
         self.packets.from_peer.clone()
     }
 
-    /// What this station answers to a challenge: with what it says of itself under its session.
+    /// This station's answer to a challenge; also authenticates what it announces about its
+    /// session.
     pub(crate) fn answer(
         &self,
         challenge: &Random128,
@@ -96,7 +98,7 @@ impl EndKeys {
         self.answers.to_peer.mac(&[challenge, session, said])
     }
 
-    /// What the other one has to answer.
+    /// The answer that the other station owes.
     pub(crate) fn expected(
         &self,
         challenge: &Random128,
@@ -107,7 +109,7 @@ impl EndKeys {
     }
 }
 
-/// What two stations have in common, before it is told apart by direction and purpose.
+/// The common input of the keys, before direction and purpose are mixed in.
 struct Both {
     prk: Prk,
     own: PublicKey,
@@ -145,12 +147,12 @@ impl Both {
     }
 }
 
-/// A key of MACs for one direction and purpose. Wiped when it is dropped.
+/// A MAC key for one direction and purpose. Wiped when dropped.
 #[derive(Clone)]
 pub(crate) struct MacKey(Zeroizing<[u8; KEY_LEN]>);
 
 impl MacKey {
-    /// The MAC of these parts, one behind the other: all but the last are as long as ever.
+    /// The MAC of the concatenation of these parts, all but the last of which have fixed lengths.
     fn mac<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         parts.iter().for_each(|part| {
@@ -161,20 +163,20 @@ impl MacKey {
         mac
     }
 
-    /// The tag of a text under a context that is as long as ever.
+    /// The tag of a text in a context, which has a fixed length.
     pub(crate) fn tag(&self, context: &[u8], text: &[u8]) -> [u8; END_TAG_LEN] {
         self.mac(&[context, text])
     }
 
-    /// Whether it is this text's tag; in a time that says nothing of which byte is another.
+    /// Whether this is the text's tag, in constant time.
     pub(crate) fn is_tag(&self, tag: &[u8; END_TAG_LEN], context: &[u8], text: &[u8]) -> bool {
         is_same(&self.tag(context, text), tag)
     }
 }
 
-/// Whether two MACs are one, in a time that does not tell how much of them is.
+/// Whether two MACs are equal, in constant time.
 pub(crate) fn is_same<const N: usize>(one: &[u8; N], other: &[u8; N]) -> bool {
-    // Or the compiler could leave off at the first byte that differs.
+    // Otherwise the compiler could stop at the first byte that differs.
     one.iter().zip(other).fold(0, |all: u8, (a, b)| black_box(all | (a ^ b))) == 0
 }
 
@@ -204,7 +206,7 @@ mod tests {
         })
     }
 
-    /// Of an implementation in Python, which shares nothing with this one: `end_tags.py` beside it.
+    /// From an independent implementation in Python: `end_tags.py` in the same directory.
     #[test]
     fn tags_and_answers_are_those_of_an_independent_implementation() {
         let (mut symbols, mut packets, mut answers) = (0, 0, 0);
@@ -270,7 +272,7 @@ mod tests {
                 let mut other = mac;
                 other[bit / 8] ^= 1 << (bit % 8);
                 assert!(!is_same(&mac, &other) && !is_same(&other, &mac), "bit {bit} of {N} bytes");
-                // Nor do two differences make up for each other.
+                // Nor do two differences cancel out.
                 other[N - 1 - bit / 8] ^= 1 << (bit % 8);
                 assert!(!is_same(&mac, &other), "bit {bit} at both ends of {N} bytes");
             }

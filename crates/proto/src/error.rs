@@ -1,10 +1,10 @@
-//! What can be wrong with a configuration.
+//! Configuration errors.
 
-/// A field of a [`StationConfig`](crate::StationConfig) that cannot be what it is.
+/// An invalid field of a [`StationConfig`](crate::StationConfig).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{field} = {given}: expected {expected}")]
 pub struct ConfigError {
-    /// The field, as the configuration file spells it (`coding.block_size`).
+    /// The field, as spelled in configuration files (`coding.block_size`).
     pub field: &'static str,
     /// The value that was given.
     pub given: String,
@@ -17,7 +17,7 @@ impl ConfigError {
         ConfigError { field, given: given.to_string(), expected: expected.to_string() }
     }
 
-    /// What the check let through and the codec refuses; only sizes can be.
+    /// An error of the codec that the check missed; only sizes can cause one.
     pub(crate) fn codec(error: corridor_codec::CodecError) -> Self {
         ConfigError::new("coding.window_size", error, "sizes that the codec takes")
     }

@@ -1,5 +1,5 @@
-//! Flows, from source to sink: packets become symbols, get lost, are repaired, and become packets
-//! again. There is one room for each way to code.
+//! Flows from source to sink: packets become symbols, symbols get lost and are repaired, and become
+//! packets again. There is one submodule per coding mode.
 
 pub mod block;
 pub(crate) mod symbol;

@@ -1,14 +1,14 @@
-//! Who is looked into. A HELLO of an unknown session costs a key derivation and a place among those
-//! that wait, a message of a key exchange costs Diffie-Hellman, and anybody can send either, from
-//! any address. So the driver asks here first:
+//! Decides which messages of strangers are examined. A HELLO of an unknown session costs a key
+//! derivation and a place among pending sessions, a key exchange message costs a Diffie-Hellman,
+//! and anybody can send either from any address. So the driver asks here first:
 //!
-//! 1. What belongs to a session that is known, or is a frame of data, passes: nothing that
-//!    strangers send takes a share from it. A response passes if the station waits for it.
-//! 2. Of the rest a few pass, from each source and in all. That is all there is in peace.
-//! 3. Where there are more, a message is answered by a cookie, a MAC of the address it came from:
-//!    36 bytes, fewer than the message has, and nothing is remembered of it. Who repeats the
-//!    message with a MAC under that cookie has shown that it is heard from there, and is looked
-//!    into within the budget of its source.
+//! 1. What belongs to a known session, or is a data frame, passes: nothing that strangers send
+//!    takes capacity from it. A response passes if the station waits for it.
+//! 2. Of the rest a few pass, from each source and in total. Without an attack this suffices.
+//! 3. If there are more, a message is answered by a cookie, a MAC of its address: 36 bytes, fewer
+//!    than the message has, and no state is kept. A sender that repeats the message with a MAC
+//!    under that cookie has proved that it receives at its address, and is examined within its
+//!    source's budget.
 
 use arrayvec::ArrayVec;
 use corridor_base::rand::{Rng, SeedableRng};
@@ -26,9 +26,9 @@ use crate::link::mac::{CookieKey, MacKey, cookie_mac};
 use crate::wire::cookie::{self, COOKIE_LEN, CookieReply};
 use crate::wire::{Header, KeyExchange, Random128, Step};
 
-/// What each of some sources may send of one kind, which is so many times what a single source may.
-/// One that may send all of it again makes room for another: where none may, no other is taken, or
-/// many sources would have no bound together.
+/// What each of some sources may send of one kind, as a multiple of a single source's budget. A
+/// source whose budget is full again can be replaced by another. If there is none, no other is
+/// accepted, because otherwise the total over many sources would be unbounded.
 #[derive(Clone, Debug)]
 struct Sources<A> {
     seen: ArrayVec<(A, Bucket), SOURCES_MAX>,
@@ -38,15 +38,15 @@ struct Sources<A> {
 /// Whether a frame goes on to the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission<'a> {
-    /// This does.
+    /// It passes: hand this to the station.
     Pass(&'a [u8]),
-    /// It does not: one too many of its source.
+    /// It is dropped: its source has sent too many.
     Refuse,
-    /// It does not: this frame is to go back to where it came from.
+    /// It is dropped: send this frame back to where it came from.
     Answer([u8; COOKIE_LEN]),
 }
 
-/// What costs something.
+/// Messages that are costly to examine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Costly {
     Hello,
@@ -54,26 +54,26 @@ enum Costly {
     Response,
 }
 
-/// Budgets of what costs something, HELLOs or initiations.
+/// Budgets of costly messages, for HELLOs or initiations.
 struct Budgets<A> {
-    /// Of all that have shown nothing, so many per second and at once.
+    /// For all sources that have proved nothing, per second and as a burst.
     unproven_all: (Bucket, u32),
-    /// Of each of them.
+    /// For each of them.
     unproven: Sources<A>,
-    /// Of each that has shown that it is heard from, and of its network.
+    /// For each source that has proved to receive at its address, and for its network.
     proven: Sources<A>,
     proven_networks: Sources<A>,
 }
 
-/// Decides who is looked into. Sources are the driver's: whatever somebody who sends under many
-/// addresses has one of.
+/// Decides which messages are examined. Sources are those of the driver: whatever a sender with
+/// many addresses has only one of.
 pub struct Gate<A> {
     me: StationId,
-    /// What shows that a message is for this station; none where there are no key exchanges.
+    /// Shows that a message is for this station; `None` where there are no key exchanges.
     mac: Option<MacKey>,
     cookies: [CookieKey; 2],
     renew_at: Time,
-    /// In which network a source is, where somebody has many sources who has one network.
+    /// The network of a source, where a sender with one network has many sources.
     network_of: fn(&A) -> Option<A>,
     hellos: Budgets<A>,
     initiations: Budgets<A>,
@@ -82,7 +82,7 @@ pub struct Gate<A> {
 }
 
 impl<A: Copy + PartialEq> Gate<A> {
-    /// Of a station with these keys. `entropy` is 32 bytes of fresh randomness.
+    /// For a station with these keys. `entropy` is 32 bytes of fresh randomness.
     pub fn new(me: StationId, security: &Security, entropy: [u8; 32], now: Time) -> Self {
         let mac = match security {
             Security::Shared(_) => None,
@@ -102,20 +102,20 @@ impl<A: Copy + PartialEq> Gate<A> {
         }
     }
 
-    /// Holds back networks as well, of which this tells that of a source: who has one of IPv6 has
-    /// as many sources as they like.
+    /// Also limits networks; `network_of` returns that of a source. A sender with an IPv6 network
+    /// has as many sources as it likes.
     #[must_use]
     pub fn with_networks(self, network_of: fn(&A) -> Option<A>) -> Self {
         Gate { network_of, ..self }
     }
 
-    /// What becomes of a frame from a source, and from an address of it. `expects` tells whether a
-    /// message is a HELLO of a session that the station knows, or a response to what it has asked
+    /// Decides about a frame from a source, and from an address of it. `expects`: whether a message
+    /// is a HELLO of a known session, or a response to an initiation of the station
     /// ([`crate::Driven::expects`]).
     ///
-    /// What has no MAC for this station is not counted, or anybody could use up what is left to a
-    /// source by messages that name it: the station refuses it at no greater cost. Nor is a
-    /// response that nobody has asked for: it goes no further.
+    /// A message without a MAC for this station is not counted, because otherwise anybody could use
+    /// up a source's budget with messages in its name; the station rejects it at no greater cost.
+    /// Nor is a response to nothing counted: it is dropped.
     pub fn admit<'a>(
         &mut self,
         now: Time,
@@ -165,7 +165,7 @@ impl<A: Copy + PartialEq> Gate<A> {
         })
     }
 
-    /// Makes other cookies from time to time, whoever sends what.
+    /// Changes the cookie key from time to time, whatever is sent.
     fn renew_cookies(&mut self, now: Time) {
         if now < self.renew_at {
             return;
@@ -173,14 +173,14 @@ impl<A: Copy + PartialEq> Gate<A> {
         self.cookies.swap(0, 1);
         self.cookies[0] = cookie_key(&mut self.rng);
         if now >= self.renew_at + COOKIE_KEY_AGE_MAX {
-            // Nothing came for so long that those before are too old as well.
+            // Nothing came for so long that the previous key is too old as well.
             self.cookies[1] = cookie_key(&mut self.rng);
         }
         self.renew_at = now + COOKIE_KEY_AGE_MAX;
     }
 }
 
-/// Whether a message was made by who knows the cookie of the address it came from.
+/// Whether a message's sender knows the cookie of the address that it came from.
 fn is_of_cookie(keys: &[CookieKey], address: &[u8], message: &[u8], mac: &Random128) -> bool {
     keys.iter().any(|key| is_same(&cookie_mac(&key.cookie(address), message), mac))
 }
@@ -195,19 +195,19 @@ impl<A: Copy + PartialEq> Budgets<A> {
         }
     }
 
-    /// Whether one more may pass of a source that anybody may have named.
+    /// Whether one more may pass from a source that may be forged.
     fn take_unproven(&mut self, now: Time, source: A) -> bool {
         let (all, rate) = (&mut self.unproven_all.0, self.unproven_all.1);
-        // Where there are too many of all, no source is charged, or remembered.
+        // If the total is exceeded, no source is charged or remembered.
         all.has_room(now, rate, rate)
             && self.unproven.take(now, source)
             && all.take(now, rate, rate)
     }
 
-    /// Whether one more may pass of a source that is heard from there.
+    /// Whether one more may pass from a source that is proven.
     fn take_proven(&mut self, now: Time, source: A, network: Option<A>) -> bool {
         let Some(network) = network else { return self.proven.take(now, source) };
-        // A network that has sent too many gets no place for further sources of its, and one of its
+        // A network that has sent too many gets no place for further sources, and one of its
         // sources that has sent too many takes nothing from the others.
         self.proven_networks.has_room(now, network)
             && self.proven.take(now, source)
@@ -220,13 +220,13 @@ impl<A: Copy + PartialEq> Sources<A> {
         Sources { seen: ArrayVec::new(), times }
     }
 
-    /// Messages per second, and at once.
+    /// Messages per second, and as a burst.
     fn budget(&self) -> (u32, u32) {
         (SOURCE_MESSAGES_PER_SECOND * self.times, SOURCE_MESSAGES_BURST * self.times)
     }
 
-    /// Whether one more of a source may pass: [`SOURCE_MESSAGES_BURST`] at once,
-    /// [`SOURCE_MESSAGES_PER_SECOND`] in the long run.
+    /// Whether one more may pass from a source: [`SOURCE_MESSAGES_BURST`] at once,
+    /// [`SOURCE_MESSAGES_PER_SECOND`] in the long run. If so, counts it.
     fn take(&mut self, now: Time, from: A) -> bool {
         let (per_second, burst) = self.budget();
         match self.bucket(now, from) {
@@ -235,13 +235,13 @@ impl<A: Copy + PartialEq> Sources<A> {
         }
     }
 
-    /// Whether one more of a source may pass, which does not count as one.
+    /// Whether one more may pass from a source; does not count it.
     fn has_room(&mut self, now: Time, from: A) -> bool {
         let (per_second, burst) = self.budget();
         self.bucket(now, from).is_some_and(|bucket| bucket.has_room(now, per_second, burst))
     }
 
-    /// What a source may send still; none if there is no place for another.
+    /// The budget of a source; `None` if there is no place for another one.
     fn bucket(&mut self, now: Time, from: A) -> Option<&mut Bucket> {
         let seen = &mut self.seen;
         let at = match seen.iter().position(|(other, _)| *other == from) {
@@ -278,7 +278,7 @@ mod tests {
         PrivateKey::from_random([byte; 32])
     }
 
-    /// A message to the station with such a private key.
+    /// A message to the station with this private key.
     fn message(to: u8, step: Step, len: usize) -> Vec<u8> {
         let mut frame = Vec::new();
         KeyExchange::write_head(StationId(1), step, [0; 4], &mut frame);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     fn admit<'a>(gate: &mut Gate<usize>, now: Time, from: usize, frame: &'a [u8]) -> Admission<'a> {
-        // It waits for a response.
+        // The station waits for a response.
         let expects = |message: &[u8]| KeyExchange::parse(message).is_some();
         gate.admit(now, (from, &from.to_be_bytes()), frame, expects)
     }
@@ -315,7 +315,7 @@ mod tests {
         matches!(admit(gate, now, from, frame), Admission::Pass(_))
     }
 
-    /// The message again, with what was answered to it.
+    /// The message again, with the MAC of the cookie that it got.
     fn with_cookie(gate: &mut Gate<usize>, now: Time, from: usize, message: &[u8]) -> Vec<u8> {
         let Admission::Answer(reply) = admit(gate, now, from, message) else { panic!("no cookie") };
         let reply = CookieReply::parse(&reply).unwrap();
@@ -368,7 +368,8 @@ mod tests {
             assert!(passed <= UNPROVEN_HELLOS_PER_SECOND, "{passed}");
             let wrapped = with_cookie(&mut gate, Time::ZERO, 7, &message);
             assert_eq!(admit(&mut gate, Time::ZERO, 7, &wrapped), Admission::Pass(&message));
-            // From elsewhere it is worth nothing, and within its budget only from there.
+            // From another address it is useless, and from its own it passes only within the
+            // budget.
             assert!(matches!(admit(&mut gate, Time::ZERO, 8, &wrapped), Admission::Answer(_)));
             for _ in 1..SOURCE_MESSAGES_BURST {
                 assert!(passes(&mut gate, Time::ZERO, 7, &wrapped));
@@ -377,7 +378,7 @@ mod tests {
         }
     }
 
-    /// As many come, from as many sources, as are looked into.
+    /// As many messages, from as many sources, as are examined.
     fn crowd(gate: &mut Gate<usize>, now: Time, message: &[u8]) {
         let turned_away = (1_000..).find(|&from| !passes(gate, now, from, message));
         assert!(turned_away.is_some());
@@ -423,7 +424,7 @@ mod tests {
         }
     }
 
-    /// Entries that made room for others had their budgets again when they came back.
+    /// Sources that were replaced had their full budgets again when they came back.
     #[test]
     fn many_sources_that_are_heard_from_have_a_bound_together() {
         let (mut gate, message) = (gate(), hello(5));
@@ -444,7 +445,7 @@ mod tests {
         assert_eq!(gate.hellos.proven.seen.len(), SOURCES_MAX);
     }
 
-    /// Sources are `network * 1_000 + source` here.
+    /// Sources are numbered `network * 1_000 + source` here.
     #[test]
     fn a_network_of_many_sources_does_not_keep_another_out() {
         let mut gate = gate().with_networks(|source| Some(source / 1_000));
@@ -460,7 +461,7 @@ mod tests {
             for (from, wrapped) in of_one.iter().skip(ms as usize % 4).step_by(4) {
                 passed += u32::from(passes(&mut gate, now, *from, wrapped));
             }
-            // As often as one may in the long run.
+            // As often as allowed in the long run.
             let may = ms % (1_000 / u64::from(SOURCE_MESSAGES_PER_SECOND)) == 0;
             of_other += u32::from(may && passes(&mut gate, now, 8_000, &other));
         }
@@ -469,7 +470,7 @@ mod tests {
         assert!(of_other >= SOURCE_MESSAGES_PER_SECOND - 1, "{of_other}");
     }
 
-    /// A MAC for this station takes no more than its public key, and a source can be forged.
+    /// A MAC for this station takes only its public key, and a source can be forged.
     #[test]
     fn responses_that_nobody_has_asked_for_take_nothing_from_the_one_that_was() {
         let (mut gate, mut passed) = (gate(), 0);
@@ -503,15 +504,15 @@ mod tests {
             let (mut gate, message) = (gate(), hello(5));
             crowd(&mut gate, Time::ZERO, &message);
             let wrapped = with_cookie(&mut gate, Time::ZERO, 7, &message);
-            // The first message for so long is the one that shows the cookie.
+            // After a long time, the first message is the one with the cookie's MAC.
             let now = Time::from_millis(1_000 * seconds);
             assert!(passes(&mut gate, now, 7, &wrapped));
             assert_eq!(gate.hellos.proven.seen.is_empty(), !holds, "{seconds}");
         }
     }
 
-    /// What was taken apart once by the gate was taken apart again by the station, which looked
-    /// into all of it.
+    /// What the gate had unwrapped once was unwrapped again by the station, which then examined all
+    /// of it.
     #[test]
     fn what_is_wrapped_twice_is_nothing_that_a_station_looks_into() {
         let mut gate = gate();
@@ -525,7 +526,7 @@ mod tests {
                 let (_, taken) = cookie::unwrap(passed);
                 let is_looked_into = Header::parse(taken).is_some_and(|it| it.is_hello)
                     || KeyExchange::parse(taken).is_some();
-                // Of the first time the gate has taken account.
+                // The gate has counted the first wrapping.
                 let is_counted = passed.len() == message.len();
                 assert!(is_counted || !is_looked_into);
             }

@@ -1,4 +1,4 @@
-//! What is the host's: packets on their way between it and the station, which know of no frames.
+//! The host's side of a station: queues and transformations of packets, before they become frames.
 //!
 //! ```text
 //! from the host -> queue (fair, codel, codel_target) -> compression -> flow

@@ -1,17 +1,17 @@
-//! Many neighbours: one pairwise station for each, a table of who has which addresses, and turns in
-//! which they send.
+//! A station with many neighbours: a pairwise station for each, a table of which neighbour has
+//! which addresses, and turns in which they send.
 //!
 //! ```text
 //! host -> table of networks -> station of a neighbour -> turns -> underlay
 //! host <- is it for us? <- is the source its own? <- station of a neighbour <- whose frame? <-
-//!              `-> hop taken off -> station of another neighbour
+//!              `-> decrement hop limit -> station of another neighbour
 //! ```
-//! A neighbour has a session, queues, a window and a rate of its own: one that is slow or gone
-//! takes nothing from another but its own turns. To itself each neighbour is one of two ends, and
-//! need not know that it speaks to a hub.
+//! Each neighbour has a session, queues, a window and a rate of its own: one that is slow or gone
+//! takes nothing from another except its own turns. From its own point of view, each neighbour is
+//! one of two ends, and need not know that the other is a hub.
 //!
-//! A hub has the verbs of a [`Station`], and is driven in the same way. It says HELLO to each
-//! neighbour by itself, since each has a session of its own.
+//! A hub has the methods of a [`Station`], and is driven in the same way. It sends a HELLO of its
+//! own to each neighbour, since each has a session of its own.
 
 mod backpressure;
 mod change;
@@ -20,6 +20,7 @@ mod credit;
 pub(crate) mod icmp;
 mod networks;
 mod turns;
+mod wakes;
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -27,7 +28,7 @@ use std::net::IpAddr;
 
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
-use corridor_packet::{PacketBuf, PacketRef};
+use corridor_packet::{PacketBuf, PacketRef, is_of_link};
 use ipnet::IpNet;
 
 pub use networks::{NetworkError, Networks, Place};
@@ -53,19 +54,19 @@ use credit::{Credits, Onward};
 use icmp::IcmpErrors;
 use turns::Turns;
 
-/// What a hub is told before it starts.
+/// Configuration of a hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HubConfig {
-    /// What it is to each of its neighbours. Of the role only its kind counts: an endpoint without
-    /// a helper, or plain. The rate bounds all that is sent together, and of the memory each
-    /// neighbour has an equal part.
+    /// Its configuration towards each neighbour. Of the role only the kind counts: an endpoint
+    /// without a helper, or plain. The rate limits everything that is sent together, and each
+    /// neighbour gets an equal share of the memory.
     pub station: StationConfig,
-    /// The neighbours, and the networks that each has.
+    /// The neighbours, and the networks of each.
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
     /// Addresses of its own host.
     pub own: Vec<IpAddr>,
-    /// All neighbours are on one channel, and the driver shows when it is full: raw Ethernet frames
-    /// on a radio. Over other networks each has a path of its own behind the first hop.
+    /// All neighbours are on one channel, and the driver signals when it is full: raw Ethernet
+    /// frames on a radio. Over other networks each has a path of its own beyond the first hop.
     pub one_channel: bool,
 }
 
@@ -73,21 +74,24 @@ crate::counters! {
     /// Counters of a hub since it started, beside those of the stations in it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
     pub struct HubStats {
-        /// Packets of the host for an address that is in no peer's networks.
+        /// Packets from the host to an address in no peer's networks.
         pub packets_unrouted: u64,
         /// Packets dropped because their source is not in the networks of the peer that sent them.
         pub packets_wrong_source: u64,
-        /// Packets that went from one peer to another.
+        /// Packets from peers dropped because their source is link-local (and not in the peer's
+        /// networks) or unspecified; such packets are not forwarded.
+        pub packets_link_local: u64,
+        /// Packets forwarded from one peer to another.
         pub packets_forwarded: u64,
-        /// Bytes of the packets that went from one peer to another.
+        /// Bytes of the packets forwarded from one peer to another.
         pub bytes_forwarded: u64,
-        /// Packets between peers dropped because they had crossed as many routers as they may.
+        /// Packets between peers dropped because their TTL or hop limit expired.
         pub packets_expired: u64,
-        /// Packets dropped because they would have gone back to the peer that sent them.
+        /// Packets dropped because they would have been sent back to the peer they came from.
         pub packets_turned_back: u64,
-        /// Packets between peers that the queue to the second one refused.
+        /// Packets between peers refused by the queue to the second peer.
         pub packets_not_forwarded: u64,
-        /// Frames that name no peer, or are none of ours.
+        /// Frames that belong to no configured peer or are not Corridor frames.
         pub frames_of_nobody: u64,
     }
 }
@@ -99,26 +103,28 @@ pub struct Hub {
     networks: Networks,
     icmp_errors: IcmpErrors,
     turns: Turns,
-    /// Holds all of them together back to the configured rate.
+    /// Limits what all of them send together to the configured rate.
     pacer: Pacer,
     /// Neighbours that may have packets for us.
     speaking: VecDeque<usize>,
     events: VecDeque<Event>,
-    /// The packet that is forwarded.
+    /// The packet being forwarded.
     buffer: Vec<u8>,
     backpressure: Backpressure,
     channel: Channel,
     credits: Credits,
     stats: HubStats,
-    /// Counters of neighbours that are gone.
+    /// Counters of neighbours that have left.
     gone: Stats,
     told: Told,
 }
 
-/// What the driver told of the path and of sessions, for neighbours that come later.
+/// What the driver has set about the path and sessions, for neighbours that come later.
 #[derive(Default)]
 struct Told {
     clock: WallClock,
+    /// What stations for neighbours have parts of.
+    memory_bytes: usize,
     path_lens: Option<FrameLens>,
     frames_limit: Option<usize>,
     reaches_out: bool,
@@ -130,14 +136,12 @@ struct Told {
 struct Neighbour {
     id: StationId,
     station: Station,
-    /// When it wants to be woken, as of when it had nothing to send.
-    timeout: Option<Time>,
     speaks: bool,
     wrong_sources: u64,
 }
 
 impl Neighbour {
-    /// One that has so much of the memory.
+    /// A neighbour with this share of the memory.
     fn new(
         config: &StationConfig,
         (id, memory_bytes): (StationId, usize),
@@ -145,12 +149,11 @@ impl Neighbour {
         clocks: Clocks,
     ) -> Result<Self, ConfigError> {
         let station = Station::new(pairwise(config, id, memory_bytes)?, entropy, clocks)?;
-        let timeout = station.poll_timeout();
-        Ok(Neighbour { id, station, timeout, speaks: false, wrong_sources: 0 })
+        Ok(Neighbour { id, station, speaks: false, wrong_sources: 0 })
     }
 }
 
-/// What becomes of a packet that came from a neighbour.
+/// What to do with a packet from a neighbour.
 enum Verdict {
     Deliver,
     Forward(usize),
@@ -158,10 +161,10 @@ enum Verdict {
 }
 
 impl Hub {
-    /// A hub that starts now. `entropy` is 32 bytes of fresh randomness, as for [`Station::new`].
+    /// Starts a hub. `entropy` is 32 bytes of fresh randomness, as for [`Station::new`].
     ///
     /// # Errors
-    /// As [`StationConfig::check`], of the station for each neighbour; a role that a hub cannot
+    /// As [`StationConfig::check`], for the station of each neighbour; a role that a hub cannot
     /// have; too many neighbours; or one network for two of them.
     pub fn new(
         config: HubConfig,
@@ -197,14 +200,18 @@ impl Hub {
             credits: Credits::new(count, config.one_channel, now),
             stats: HubStats::default(),
             gone: Stats::default(),
-            told: Told { clock: clocks.into(), ..Told::default() },
+            told: Told {
+                clock: clocks.into(),
+                memory_bytes: config.station.memory_bytes,
+                ..Told::default()
+            },
         })
     }
 
-    /// Takes over who has which addresses. Those of the neighbours that are not named have none.
+    /// Replaces the networks of all neighbours. Neighbours that are not named have none.
     ///
     /// # Errors
-    /// As [`new`](Self::new) of the networks; nothing has changed then.
+    /// As [`new`](Self::new) for the networks; nothing has changed then.
     pub fn set_networks(
         &mut self,
         neighbours: &[(StationId, Vec<IpNet>)],
@@ -215,7 +222,7 @@ impl Hub {
         Ok(())
     }
 
-    // ---- what comes in ------------------------------------------------------------------------
+    // ---- input --------------------------------------------------------------------------------
 
     /// Takes an IP packet from the host.
     pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
@@ -246,14 +253,14 @@ impl Hub {
         };
         let outcome = self.neighbours[place].station.handle_frame(now, frame);
         if let FrameOutcome::Accepted { .. } = outcome {
-            self.channel.note_came(); // What strangers send says nothing of the neighbours.
+            self.channel.note_came(); // What strangers send says nothing about the neighbours.
         }
         self.touch(place);
         outcome
     }
 
-    /// The neighbour that a frame is from, as far as it says so: opening it is for the station.
-    /// What a forger writes there costs no more than one frame that does not open.
+    /// The neighbour that a frame claims to be from; its station opens the frame. A forger can
+    /// cause at most one frame that does not open.
     fn addressee(&self, frame: &[u8]) -> Result<usize, Rejection> {
         let place = |id| self.place_of(id).ok_or(Rejection::NotAuthentic);
         let Some(header) = Header::parse(frame) else {
@@ -270,7 +277,7 @@ impl Hub {
         if candidates.next().is_none() {
             return Ok(first);
         }
-        // Two sessions with one tag: one in 2^16 pairs of them.
+        // Two sessions with the same tag: this happens for one in 2^16 pairs.
         let opens = |&place: &usize| self.neighbours[place].station.is_authentic(&header, frame);
         (first..self.neighbours.len()).find(opens).ok_or(Rejection::NotAuthentic)
     }
@@ -279,9 +286,8 @@ impl Hub {
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         for place in 0..self.neighbours.len() {
-            let Neighbour { station, timeout, .. } = &mut self.neighbours[place];
-            // What was kept is of when it had nothing to send.
-            let due = if self.turns.waits(place) { station.poll_timeout() } else { *timeout };
+            let station = &mut self.neighbours[place].station;
+            let due = self.turns.wakes.of(place, || station.poll_timeout());
             if due.is_some_and(|due| due <= now) {
                 station.handle_timeout(now);
                 self.touch(place);
@@ -289,9 +295,10 @@ impl Hub {
         }
     }
 
-    /// Something has happened to a neighbour's station: there may be something to take from it.
+    /// Something has happened to a neighbour's station: it may have output.
     fn touch(&mut self, place: usize) {
         self.turns.enter(place);
+        self.turns.wakes.forget(place);
         let neighbour = &mut self.neighbours[place];
         if !neighbour.speaks {
             neighbour.speaks = true;
@@ -304,7 +311,7 @@ impl Hub {
                 }
                 event => event,
             };
-            // Neighbours may have become fewer since.
+            // There may be fewer neighbours by now.
             while self.events.len() >= EVENTS_MAX * self.neighbours.len() {
                 self.events.pop_front();
             }
@@ -312,10 +319,9 @@ impl Hub {
         }
     }
 
-    // ---- what goes out ------------------------------------------------------------------------
+    // ---- output -------------------------------------------------------------------------------
 
-    /// The next frame, made now, of the neighbour whose turn it is; as
-    /// [`Station::poll_transmit`].
+    /// The next frame, made now, of the neighbour whose turn it is; as [`Station::poll_transmit`].
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         self.now = now;
         self.pacer.begin_poll();
@@ -329,7 +335,7 @@ impl Hub {
                 return None;
             }
             let neighbour = &mut self.neighbours[place];
-            // A rate that was found out from what came through would keep to whatever each has got
+            // A rate measured from what came through would perpetuate whatever share each has had
             // of a full channel so far: turns divide it equally.
             let waiting = neighbour.station.kept_bytes();
             if is_divided {
@@ -339,9 +345,7 @@ impl Hub {
             let made = made.map(|made| (made.to, made.frame.len(), made.probes));
             self.note_left(place, waiting);
             self.touch(place);
-            let neighbour = &mut self.neighbours[place];
             let Some((to, len_bytes, probes)) = made else {
-                neighbour.timeout = neighbour.station.poll_timeout();
                 self.turns.leave();
                 continue;
             };
@@ -351,7 +355,7 @@ impl Hub {
             self.pacer.note_sent(now, len_bytes);
             // Its session is for one neighbour, even if others hear it.
             let to = match to {
-                Destination::All => Destination::Search(neighbour.id),
+                Destination::All => Destination::Search(self.neighbours[place].id),
                 to => to,
             };
             let frame = self.neighbours[place].station.frame();
@@ -361,7 +365,7 @@ impl Hub {
         None
     }
 
-    /// Looks whether all share one channel. What the hub finds out, its neighbours hear of.
+    /// Checks whether all share one channel, and tells the neighbours' stations.
     fn look_at_channel(&mut self, now: Time) {
         if !self.credits.one_channel() || !self.channel.look(now) {
             return;
@@ -369,14 +373,16 @@ impl Hub {
         let is_shared = self.channel.is_shared();
         let stations = self.neighbours.iter_mut().map(|neighbour| &mut neighbour.station);
         stations.for_each(|station| station.set_air_shared(is_shared));
+        self.turns.wakes.forget_all();
     }
 
-    /// The next packet for the host, valid until the next call. Packets for other neighbours go on
-    /// to them on the way.
+    /// The next packet for the host, valid until the next call. Forwards packets for other
+    /// neighbours on the way.
     pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
         while !self.icmp_errors.has_queued()
             && let Some(&place) = self.speaking.front()
         {
+            self.turns.wakes.forget(place);
             if !self.neighbours[place].station.advance_packet() {
                 self.neighbours[place].speaks = false;
                 self.speaking.pop_front();
@@ -395,12 +401,17 @@ impl Hub {
         self.icmp_errors.pop()
     }
 
-    /// What becomes of the packet that the station of a neighbour has just handed out. What a
-    /// station makes itself, as messages that a packet is too long, has a source of its neighbour.
+    /// What to do with the packet that a neighbour's station has just returned. Packets that a
+    /// station itself makes, such as messages that a packet is too long, have a source of its
+    /// neighbour.
     fn judge(&mut self, place: usize) -> Verdict {
         let neighbour = &mut self.neighbours[place];
         let from_and_to = neighbour.station.packet().addresses();
         let is_own = |from| self.networks.place(from) == Some(Place::Neighbour(neighbour.id));
+        if from_and_to.is_some_and(|(from, _)| !is_own(from) && is_of_link(from, from)) {
+            self.stats.packets_link_local += 1;
+            return Verdict::Drop;
+        }
         let Some((_, to)) = from_and_to.filter(|&(from, _)| is_own(from)) else {
             neighbour.wrong_sources += 1;
             self.stats.packets_wrong_source += 1;
@@ -416,7 +427,7 @@ impl Hub {
         }
     }
 
-    /// Hands the packet that one neighbour's station has just handed out to another's.
+    /// Hands the packet that one neighbour's station has just returned to another's.
     fn forward(&mut self, from: usize, to: usize) {
         let buffer = core::mem::take(&mut self.buffer);
         let mut packet = PacketBuf::copy(self.neighbours[from].station.packet(), buffer);
@@ -452,7 +463,8 @@ impl Hub {
 
     // ---- credit between hops ------------------------------------------------------------------
 
-    /// A neighbour's station was asked for a frame, before which so many bytes of others waited.
+    /// A neighbour's station was asked for a frame; before that, `waiting` bytes of others waited
+    /// in it.
     fn note_left(&mut self, to: usize, waiting: usize) {
         if self.neighbours[to].station.kept_bytes() >= waiting {
             return;
@@ -462,8 +474,8 @@ impl Hub {
         feeders.into_iter().for_each(|from| self.give_credit(from));
     }
 
-    /// Tells a neighbour how much there is room for in the queues to those whom it sends to; each
-    /// of those who send to one has an equal part.
+    /// Tells a neighbour how much room there is in the queues to those whom it sends to; all that
+    /// send to the same neighbour get equal shares.
     fn give_credit(&mut self, from: usize) {
         let (now, credits) = (self.now, &self.credits);
         let round_trip = self.neighbours[from].station.round_trip().unwrap_or_default();
@@ -472,6 +484,7 @@ impl Hub {
             Some(room / credits.feeders(now, to).count().max(1))
         });
         let symbols = room.min().map(|room| u16::try_from(room).unwrap_or(u16::MAX));
+        self.turns.wakes.forget(from);
         if self.neighbours[from].station.set_credit(now, symbols) {
             self.touch(from);
         }
@@ -485,27 +498,29 @@ impl Hub {
     /// When to call [`handle_timeout`](Self::handle_timeout) and
     /// [`poll_transmit`](Self::poll_transmit) next, if nothing comes in before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        (0..self.neighbours.len()).filter_map(|place| self.timeout_of(place)).min()
+        let pace = self.pacer.poll_timeout();
+        (0..self.neighbours.len()).filter_map(|place| self.timeout_of(place, pace)).min()
     }
 
-    fn timeout_of(&self, place: usize) -> Option<Time> {
-        let Neighbour { station, timeout, .. } = &self.neighbours[place];
-        match self.pacer.poll_timeout() {
-            _ if !self.turns.waits(place) => *timeout,
+    /// The same of one neighbour, where no frame may leave before `pace`.
+    fn timeout_of(&self, place: usize, pace: Option<Time>) -> Option<Time> {
+        let wake = || self.turns.wakes.of(place, || self.neighbours[place].station.poll_timeout());
+        match pace {
+            _ if !self.turns.waits(place) => wake(),
             // Nobody has asked it yet whether it has something to send.
             None => Some(self.now),
-            // It may send nothing before that, and have something to give to the host.
+            // It may send nothing before that, but may have something for the host.
             Some(pace) => {
-                let sooner = station.poll_timeout().filter(|&due| due > self.now);
+                let sooner = wake().filter(|&due| due > self.now);
                 Some(sooner.map_or(pace, |due| due.min(pace)))
             }
         }
     }
 
-    // ---- what others know ---------------------------------------------------------------------
+    // ---- what others read ---------------------------------------------------------------------
 
-    /// The MTU to set on the TUN device, in bytes: the least of those of the neighbours to which
-    /// it is known. The host hears of a neighbour to which it is less when a packet is too long.
+    /// The MTU to set on the TUN device, in bytes: the minimum over the neighbours for which it is
+    /// known. The host learns of a neighbour with a smaller one when a packet is too long.
     pub fn tunnel_mtu(&self) -> usize {
         let known = self.stations().filter(|station| station.is_path_known());
         let least = known.map(Station::tunnel_mtu).min();
@@ -513,37 +528,42 @@ impl Hub {
         least.unwrap_or_else(all)
     }
 
-    /// The stations for the neighbours, in the order of the configuration.
+    /// The stations of the neighbours, in the order of the configuration.
     pub fn stations(&self) -> impl Iterator<Item = &Station> {
         self.neighbours.iter().map(|neighbour| &neighbour.station)
     }
 
-    /// The station for the neighbour at a place.
+    /// The station of the neighbour at an index.
     pub(crate) fn station_at(&self, place: usize) -> Option<&Station> {
         self.neighbours.get(place).map(|neighbour| &neighbour.station)
     }
 
-    /// Counters of the stations for neighbours that are gone.
+    /// Bytes that the queues and windows of all neighbours may hold, those that may come included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.told.memory_bytes
+    }
+
+    /// Counters of the stations of neighbours that have left.
     pub(crate) fn gone(&self) -> &Stats {
         &self.gone
     }
 
-    /// That of the first neighbour: what all of them were told alike.
+    /// The station of the first neighbour: for settings that all have in common.
     pub(crate) fn first(&self) -> &Station {
         &self.neighbours[0].station
     }
 
-    /// The station for a neighbour.
+    /// The station of a neighbour.
     pub fn station(&self, neighbour: StationId) -> Option<&Station> {
         self.place_of(neighbour).map(|place| &self.neighbours[place].station)
     }
 
-    /// Counters since the start, beside those of the stations.
+    /// Counters since the start, in addition to those of the stations.
     pub fn stats(&self) -> &HubStats {
         &self.stats
     }
 
-    /// Packets of a neighbour that were dropped because of their source.
+    /// Packets from a neighbour that were dropped because of their source.
     pub fn wrong_sources(&self, neighbour: StationId) -> u64 {
         self.place_of(neighbour).map_or(0, |place| self.neighbours[place].wrong_sources)
     }
@@ -573,7 +593,7 @@ impl Hub {
         self.each(now, |station| station.limit_frames(now, len));
     }
 
-    /// As [`Station::note_path_changed`]: to one neighbour, or to all of them.
+    /// As [`Station::note_path_changed`]: for one neighbour, or for all of them.
     pub fn note_path_changed(&mut self, now: Time, neighbour: Option<StationId>) {
         let is_meant = |id| neighbour.is_none_or(|neighbour| neighbour == id);
         self.each(now, |station| {
@@ -588,18 +608,18 @@ impl Hub {
         self.each(now, |station| station.note_too_long(now));
     }
 
-    /// As [`Station::set_rate_bps`]: for all that is sent together.
+    /// As [`Station::set_rate_bps`]: for everything that is sent together.
     pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
         self.pacer.set_configured(rate_bps);
         self.each(self.now, |station| station.set_rate_bps(rate_bps));
     }
 
-    /// As [`Station::greet`], of each neighbour.
+    /// As [`Station::greet`], for each neighbour.
     pub fn greet(&mut self, now: Time) {
         self.each(now, |station| station.greet(now));
     }
 
-    /// As [`Station::reach_out`], for each neighbour: these are called.
+    /// As [`Station::reach_out`], for each neighbour: `called` ones are called.
     pub fn reach_out(&mut self, now: Time, called: &[StationId]) {
         self.told.reaches_out = true;
         self.each(now, |station| {
@@ -608,8 +628,8 @@ impl Hub {
         });
     }
 
-    /// As [`Station::set_clock`], for each neighbour, and for those that come. Costs next to
-    /// nothing as long as nobody sets the clock.
+    /// As [`Station::set_clock`], for present and future neighbours. Costs hardly anything as long
+    /// as nobody sets the clock.
     pub fn set_clock(&mut self, clocks: Clocks) {
         let clock = WallClock::from(clocks);
         if clock.was_set_since(self.told.clock) {
@@ -618,19 +638,19 @@ impl Hub {
         }
     }
 
-    /// As [`Station::set_rekey_interval`], for each neighbour, and for those that come.
+    /// As [`Station::set_rekey_interval`], for present and future neighbours.
     pub fn set_rekey_interval(&mut self, interval: Duration) {
         self.told.rekey_interval = Some(interval);
         self.each(self.now, |station| station.set_rekey_interval(interval));
     }
 
-    /// As [`Station::set_session_frames`], for each neighbour, and for those that come.
+    /// As [`Station::set_session_frames`], for present and future neighbours.
     pub fn set_session_frames(&mut self, frames: u32) {
         self.told.session_frames = Some(frames);
         self.each(self.now, |station| station.set_session_frames(frames));
     }
 
-    /// As [`Station::expects`], of the neighbour that it names.
+    /// As [`Station::expects`], for the neighbour that the frame names.
     pub fn expects(&self, frame: &[u8]) -> bool {
         let named = self.addressee(frame).ok();
         named.is_some_and(|place| self.neighbours[place].station.expects(frame))
@@ -645,7 +665,7 @@ impl Hub {
         Some(self.neighbours[place].station.frame())
     }
 
-    /// As [`Station::close`], of each neighbour.
+    /// As [`Station::close`], for each neighbour.
     pub fn close(&mut self, now: Time) {
         self.each(now, |station| station.close(now));
     }
@@ -668,7 +688,7 @@ impl Hub {
     }
 }
 
-/// How many neighbours there are, and that no two have one number.
+/// Checks the number of neighbours, and that no two have the same number.
 fn check_ids(config: &HubConfig) -> Result<(), ConfigError> {
     let count = config.neighbours.len();
     if !(1..=HUB_NEIGHBOURS_MAX).contains(&count) {
@@ -684,7 +704,7 @@ fn check_ids(config: &HubConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// What the station for a neighbour is told, which has so much of the memory.
+/// The configuration of a neighbour's station, with its share of the memory.
 fn pairwise(
     config: &StationConfig,
     peer: StationId,
@@ -706,7 +726,7 @@ fn networks(config: &HubConfig) -> Result<Networks, ConfigError> {
     table(&config.neighbours, &config.own)
 }
 
-/// Who has which addresses.
+/// Builds the table of networks.
 pub(crate) fn table(
     neighbours: &[(StationId, Vec<IpNet>)],
     own: &[IpAddr],

@@ -1,7 +1,7 @@
-//! What is inside a station, for those who watch over its bounds: read-only, made when asked for.
+//! The internal state of a station, for checks of its bounds: read-only, made on demand.
 //!
-//! The state machines never look at it. The simulator's torture checks after every event that what
-//! it sees here keeps to [`crate::bounds`].
+//! The state machines never use it. The simulator's torture test checks after every event that
+//! everything here is within [`crate::bounds`].
 
 use core::time::Duration;
 
@@ -10,22 +10,22 @@ use corridor_base::Time;
 use crate::config::{Crossing, StationId};
 use crate::keys::PublicKey;
 
-/// The state of a station at one moment.
+/// A snapshot of a station.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inspection {
-    /// Random per start of the station, as its HELLOs tell it.
+    /// Random per start of the station, as in its HELLOs.
     pub instance: u64,
     /// Configured neighbours.
     pub peers: Vec<PeerView>,
     /// Packets in the ingress queue.
     pub ingress_packets: usize,
-    /// Packets that wait for the driver in the egress queue.
+    /// Packets in the egress queue, waiting for the driver.
     pub egress_packets: usize,
-    /// Events that wait for the driver.
+    /// Events waiting for the driver.
     pub events: usize,
-    /// What is kept of chunks of which parts have come, by whose they are.
+    /// Chunks received in parts, by sender.
     pub parts: Vec<PartsView>,
-    /// Bytes of what there is a share of the memory for.
+    /// Bytes held, for each share of the memory.
     pub held: HeldView,
     /// The encoder of an endpoint.
     pub encoder: Option<EncoderView>,
@@ -38,34 +38,34 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Bytes that are kept of chunks of which parts have come.
+    /// Bytes of chunks received in parts.
     pub fn parts_bytes(&self) -> usize {
         self.parts.iter().map(|of| of.bytes).sum()
     }
 }
 
-/// What is kept of a peer's chunks of which parts have come.
+/// The chunks received in parts from one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartsView {
     /// The peer.
     pub peer: StationId,
     /// Bytes of all of them.
     pub bytes: usize,
-    /// Bytes of the longest chunk that it sends, by what it says of its symbols.
+    /// Bytes of the longest chunk that it sends, according to its announced symbol size.
     pub chunk_len_max: usize,
 }
 
-/// Bytes that a station holds, of each kind that it has a share for: no more than
-/// [`MemoryView`](crate::MemoryView) says.
+/// Bytes that a station holds for each share of its memory: at most those in
+/// [`MemoryView`](crate::MemoryView).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldView {
     /// Of the ingress queue.
     pub queue: usize,
-    /// Of what is sent, and may be needed once more.
+    /// Of symbols sent that may have to be repaired.
     pub sent: usize,
-    /// Of what was received, and is not all there.
+    /// Of symbols received and not yet complete.
     pub received: usize,
-    /// Of buffers that are used again, and connections whose windows are clamped.
+    /// Of buffers kept for reuse, and the table of clamped connections.
     pub spare: usize,
 }
 
@@ -76,61 +76,63 @@ pub struct PeerView {
     pub id: StationId,
     /// The instance of its accepted session, if there is one.
     pub instance: Option<u64>,
-    /// How packets cross there, as it says; `None` before it has.
+    /// How it carries packets, as announced; `None` before it has.
     pub crossing: Option<Crossing>,
-    /// Sessions of it that have not answered their challenge.
+    /// Its sessions that have not answered their challenge.
     pub pending_sessions: usize,
     /// Both sides have accepted each other.
     pub is_up: bool,
     /// It has not been heard for [`crate::bounds::PEER_SILENT_HELLOS`] of its HELLOs.
     pub is_silent: bool,
-    /// Authentic HELLOs heard from it.
+    /// Authentic HELLOs received from it.
     pub hellos: u64,
-    /// When one of those last spoke to this station, which it had to hear first.
+    /// When one of those last had an entry for this station, which the peer has to have heard
+    /// first.
     pub answered_at: Option<Time>,
-    /// When it was last heard, with an authentic HELLO or under an accepted session.
+    /// When it last sent an authentic HELLO, or a frame under an accepted session.
     pub last_heard: Option<Time>,
-    /// Share of its frames that get lost on their way here, 0 to 1, once there is a session.
+    /// Loss ratio of its frames to this station, 0 to 1, once there is a session.
     pub loss_ratio: Option<f64>,
-    /// Its public key, where stations have keys of their own.
+    /// Its public key, if stations have key pairs.
     pub public_key: Option<PublicKey>,
-    /// When the secret that is sealed under was agreed on with it, where they have.
+    /// When the secret to seal under was agreed on with it, if stations have key pairs.
     pub agreed_at: Option<Time>,
 }
 
-/// What an operator asks about a station beside its counters and its peers.
+/// State that operators ask for, besides counters and peers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
     /// The ingress queue.
     pub queue: QueueView,
-    /// The round trip through the tunnel, smoothed as in RFC 6298; none before it was measured,
+    /// Smoothed round-trip time through the tunnel as in RFC 6298; `None` before it was measured,
     /// or where nothing measures it (TCP/NC, plain, a helper).
     pub round_trip: Option<Duration>,
 }
 
-/// An ingress queue at one moment.
+/// A snapshot of an ingress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueView {
-    /// Packets that wait.
+    /// Packets waiting.
     pub packets: usize,
     /// Packets that may wait.
     pub packets_max: usize,
-    /// Bytes that wait.
+    /// Bytes waiting.
     pub bytes: usize,
-    /// How long the one has waited that waits longest.
+    /// How long the oldest packet has waited.
     pub delay: Duration,
 }
 
 /// An encoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncoderView {
-    /// Number of the block that is opened next.
+    /// Number of the next block.
     pub next_block: u16,
     /// Blocks in flight, oldest first.
     pub blocks: Vec<EncoderBlockView>,
-    /// Empty blocks kept for use again.
+    /// Empty blocks kept for reuse.
     pub spare_blocks: usize,
-    /// Bytes of several packets, with their prefixes, that a source symbol is made of now, at most.
+    /// Most bytes of packets, with their length prefixes, in a source symbol of several packets
+    /// now.
     pub packets_len_max: usize,
 }
 
@@ -143,9 +145,9 @@ pub struct EncoderBlockView {
     pub symbols: usize,
     /// Packets in them.
     pub packets: u64,
-    /// The decoder's rank as last told.
+    /// The decoder's rank as last reported.
     pub rank: usize,
-    /// Transmissions whose fate is kept in mind.
+    /// Transmissions not yet covered by feedback.
     pub in_flight: usize,
     /// Transmissions allowed and not yet made.
     pub budget: f64,
@@ -162,7 +164,7 @@ pub struct DecoderView {
     pub blocks: Vec<Option<DecoderBlockView>>,
     /// Blocks given up whose outcome is remembered.
     pub finished_blocks: usize,
-    /// Empty blocks kept for use again.
+    /// Empty blocks kept for reuse.
     pub spare_blocks: usize,
 }
 
@@ -180,15 +182,15 @@ pub struct DecoderBlockView {
 pub struct WindowView {
     /// Source symbols that the sender holds.
     pub held: usize,
-    /// Frames whose fate the sender keeps in mind: of the link, and of the lane with most.
+    /// Frames in flight that the sender remembers: for the link, and for the lane with most.
     pub in_flight: usize,
     /// See [`in_flight`](Self::in_flight).
     pub in_flight_lane: usize,
-    /// Id of the first symbol that the receiver has not passed; `None` before the peer joined.
+    /// Id of the first symbol not delivered or skipped; `None` before the peer joined.
     pub next: Option<u64>,
     /// Symbols from there on that the receiver knows of.
     pub span: usize,
-    /// Times of arrival that the receiver remembers.
+    /// Arrival times that the receiver remembers.
     pub noted: usize,
 }
 
@@ -199,7 +201,7 @@ pub struct FlowView {
     pub flow: StationId,
     /// Blocks kept, oldest first.
     pub blocks: Vec<HelperBlockView>,
-    /// Empty blocks kept for use again.
+    /// Empty blocks kept for reuse.
     pub spare_blocks: usize,
 }
 
@@ -210,10 +212,11 @@ pub struct HelperBlockView {
     pub block: u16,
     /// Innovative symbols overheard.
     pub rank: usize,
-    /// Transmissions earned and granted for repair.
+    /// Transmissions earned, and granted for repair.
     pub allowed: f64,
     /// Transmissions made.
     pub sent: u32,
-    /// Frames, of the encoder and of its own, whose fate is kept in mind; the longer list counts.
+    /// Frames in flight that the helper remembers, the encoder's or its own: the longer of the two
+    /// lists.
     pub in_flight: usize,
 }

@@ -1,4 +1,4 @@
-//! Keys of a station's own, as WireGuard has them: X25519, written in base64.
+//! Key pairs of stations, as in WireGuard: X25519, written in base64.
 
 use core::fmt::{self, Display, Formatter};
 use core::str::FromStr;
@@ -13,19 +13,19 @@ use crate::error::ConfigError;
 use crate::id::StationId;
 use crate::psk::Psk;
 
-/// Length of a private or public key, bytes (RFC 7748).
+/// Length of a private or public key in bytes (RFC 7748).
 pub const KEY_LEN: usize = 32;
 /// Length of a key in base64, characters.
 pub const KEY_TEXT_LEN: usize = 44;
-/// What a key that was written otherwise is told.
+/// The error for a malformed key.
 const EXPECTED: &str = "expected 44 characters of base64";
 
-/// The private key of a station. Wiped when it is dropped; never shown.
+/// The private key of a station. Wiped when dropped; never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PrivateKey([u8; KEY_LEN]);
 
 impl PrivateKey {
-    /// A key made of so many random bytes. Clamped, as `wg genkey` does.
+    /// A key from random bytes, clamped as by `wg genkey`.
     pub fn from_random(mut bytes: [u8; KEY_LEN]) -> Self {
         bytes[0] &= 0b1111_1000;
         bytes[KEY_LEN - 1] = bytes[KEY_LEN - 1] & 0b0111_1111 | 0b0100_0000;
@@ -39,7 +39,7 @@ impl PrivateKey {
         &self.0
     }
 
-    /// The key that others are to know.
+    /// The corresponding public key.
     pub fn public(&self) -> PublicKey {
         let mut own = x25519();
         own.set(&self.0);
@@ -49,7 +49,7 @@ impl PrivateKey {
         PublicKey(public)
     }
 
-    /// What this key and that of another make, and nobody else can (RFC 7748, Section 6.1).
+    /// The shared secret of this key and another station's (RFC 7748, Section 6.1).
     pub(crate) fn shared(&self, public: &PublicKey) -> Zeroizing<[u8; KEY_LEN]> {
         let mut own = x25519();
         own.set(&self.0);
@@ -102,8 +102,9 @@ impl PublicKey {
         &self.0
     }
 
-    /// Whether it makes a secret with a private key. With one of the few points of small order
-    /// everybody's is the same, all zero (RFC 7748, Section 6.1), so that anybody is its owner.
+    /// Whether it makes a secret with a private key. With one of the few points of small order, the
+    /// shared secret is all zeros for everybody (RFC 7748, Section 6.1), so anybody could be its
+    /// owner.
     pub fn makes_secrets(&self) -> bool {
         let mut any = x25519();
         any.set(&[1; KEY_LEN]);
@@ -138,7 +139,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// White space around a key is allowed, and nothing else beside it.
+/// White space around a key is allowed.
 fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, &'static str> {
     let text = text.trim();
     let mut bytes = Zeroizing::new([0; KEY_LEN]);
@@ -149,12 +150,12 @@ fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, &'static str> {
     if decoded.len() == KEY_LEN { Ok(bytes) } else { Err(EXPECTED) }
 }
 
-/// By what stations know each other.
+/// How stations authenticate each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Security {
     /// A secret that all stations of the group have.
     Shared(Psk),
-    /// A key of each station's own. Only the two ends of a pair can open what goes between them.
+    /// A key pair per station. Only the two ends of a pair can open what they send each other.
     Keys(Box<Keys>),
 }
 
@@ -170,7 +171,7 @@ impl Security {
     /// The same with the keys of these peers only.
     ///
     /// # Errors
-    /// There is not one key of each peer, or one under which anybody would be that peer.
+    /// A peer without exactly one key, or with a key under which anybody could be that peer.
     pub(crate) fn for_peers(&self, stations: &[StationId]) -> Result<Self, ConfigError> {
         let Security::Keys(keys) = self else { return Ok(self.clone()) };
         let mut peers = Vec::with_capacity(stations.len());
@@ -203,12 +204,12 @@ impl From<[u8; crate::psk::PSK_LEN]> for Security {
     }
 }
 
-/// A station's own key, and those of its peers.
+/// A station's private key, and the public keys of its peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// Its own.
+    /// This station's private key.
     pub private: PrivateKey,
-    /// Those of its peers, one of each.
+    /// The keys of its peers, one each.
     pub peers: Vec<PeerKey>,
 }
 
@@ -219,8 +220,8 @@ pub struct PeerKey {
     pub station: StationId,
     /// Its public key.
     pub public: PublicKey,
-    /// A secret that the two have beside their keys, if they have one: it holds where X25519 does
-    /// not any more.
+    /// A pre-shared key of the two in addition to their key pairs, if they have one: it still
+    /// protects if X25519 is broken.
     pub psk: Option<Psk>,
 }
 
@@ -248,8 +249,8 @@ mod tests {
         assert_eq!(PrivateKey::from_random(BOB.0).public(), PublicKey(BOB.1));
     }
 
-    /// The points of small order, as the encoding of them is listed at
-    /// <https://cr.yp.to/ecdh.html#validate>, those that are not reduced among them.
+    /// The points of small order in all their encodings, including those that are not reduced, as
+    /// listed at <https://cr.yp.to/ecdh.html#validate>.
     const SMALL_ORDER: [&str; 7] = [
         "0000000000000000000000000000000000000000000000000000000000000000",
         "0100000000000000000000000000000000000000000000000000000000000000",

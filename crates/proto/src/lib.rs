@@ -1,17 +1,19 @@
-//! Corridor's protocols as state machines without I/O: no clocks, sockets, threads, or randomness
-//! of the operating system. The daemon, the simulator and the tests drive the same ones.
+//! Corridor's protocols as sans-IO state machines: they read no clock, open no socket, start no
+//! thread and draw no randomness from the operating system. The daemon, the simulator and the tests
+//! all run this code.
 //!
-//! The way of a packet, and where to read about each step:
+//! A packet's way through a station, and where each step is documented:
 //!
 //! ```text
 //! host -> queue -> encoder -> link/seal ~~~ air ~~~ link/seal -> decoder -> egress -> host
 //!          (1)       (2)         (3)      helper      (4)         (5)        (6)
 //! ```
-//! Four rooms: `host` has packets and knows of no frames, `flow` has symbols and how they are
-//! repaired, `link` has frames, their keys, losses and rate, and `wire` their bytes. [`Station`]
-//! holds them together for each role; `station/endpoint.rs` is the place where packets become
-//! frames and frames packets. Feedback goes the other way: `decoder` -> [`wire::Ack`] -> `encoder`.
-//! [`budget`] is the only home of FRANC's formulas, [`bounds`] of every limit.
+//! The crate has four parts: `host` handles packets and knows nothing of frames; `flow` handles
+//! symbols and their repair; `link` handles frames, their keys, losses and rate; `wire` encodes and
+//! decodes frames. [`Station`] combines them for each role; in `station/endpoint.rs` packets become
+//! frames and frames become packets. Feedback travels the other way: `decoder` -> [`wire::Ack`] ->
+//! `encoder`. [`budget`] is the only place with FRANC's formulas, [`bounds`] the only place with
+//! limits.
 //!
 //! # Example
 //! Two endpoints that hand each other their frames directly:
@@ -106,7 +108,7 @@ pub use host::compression::Contexts as HeaderContexts;
 pub use hub::{Hub, HubConfig, HubStats};
 pub use keys::{KEY_LEN, Keys, PeerKey, PrivateKey, PublicKey, Security};
 pub use link::mtu::FrameLens;
-pub use memory::MemoryView;
+pub use memory::{Counted, MemoryView, Shortage};
 pub use places::{Certainty, Challenge, Learned, PeerBook};
 pub use psk::{PSK_LEN, Psk};
 pub use relay_station::{

@@ -1,5 +1,5 @@
-//! Links, from a station to a neighbour: handshake, key exchange, sealing and replay; what gets
-//! lost, how long frames take and may be, and how fast they may go.
+//! Links from a station to a neighbour: handshake, key exchange, sealing and replay protection;
+//! losses, round-trip time, path MTU and rate.
 
 pub(crate) mod arrivals;
 pub(crate) mod exchange;

@@ -1,31 +1,33 @@
-//! What the queues and windows of a node may hold, in bytes.
+//! Bounds what the queues and windows of a node hold, in bytes.
 //!
-//! A node has one ceiling for all of them. The peer of a pair has all of it; the peers of a hub
-//! have equal parts of seven eighths, and those that come while it runs each an eighth of what is
-//! free. Such a *share* is divided by one rule:
+//! A node has one limit for all of them: the configured one, by default [`MEMORY_DEFAULT`], or more
+//! if its peers need more. The peer of a pair has all of it. The peers that a hub starts with have
+//! equal parts of seven eighths; each peer that is added later gets an eighth of what is free. Such
+//! a *share* is divided as follows:
 //!
-//! 1. First comes what a station takes beside: what it knows of flows and of the path, and buffers
-//!    of frames, [`MEMORY_BESIDE`] bytes; and a sixteenth of the share, or less if that is enough,
-//!    for what it does better with more of ([`Spare`]): connections whose windows are clamped, and
-//!    buffers that are used again.
+//! 1. [`MEMORY_BESIDE`] bytes are for the rest of a station: its state of flows and of the path,
+//!    and frame buffers. Up to a sixteenth of the share is for things that improve with more memory
+//!    ([`Spare`]): connections whose windows are clamped, and buffers that are reused.
 //! 2. A quarter of the rest is for the ingress queue: as many packets of the longest frame as fit,
-//!    and no more than are configured.
-//! 3. What is left is for the windows, both ways: the longest window that fits twice, once to be
-//!    sent, with the log of its frames, and once to be received, with chunks of which parts have
-//!    come; with symbols of the longest frame, and no longer than is configured.
-//! 4. What the window that is sent does not take is for the one that is received. A peer may have
-//!    longer symbols; it is told in the HELLO how many lanes and symbols of a lane are taken.
+//!    but no more than configured.
+//! 3. What is left is for the windows of both directions: the longest window, no longer than
+//!    configured, that fits twice with symbols of the longest frame. It is counted once for
+//!    sending, with the log of its frames, and once for receiving, with partly received chunks.
+//! 4. What the sent window does not need is for the received one. A peer may have longer symbols;
+//!    the HELLO tells it how many lanes, and symbols per lane, this station accepts.
 //!
-//! A window of several lanes counts twice: those before drain while symbols are dealt to others.
-//! Blocks and TCP/NC's buffers have the same room (`memory/coders.rs`).
+//! A share is divided alike on any machine, so that a configuration is valid on all of them or on
+//! none: the layout assumes the codec backend that needs most, and sizes of structures are
+//! constants here, which are checked against the real ones at compile time (`station/beside.rs`).
+//!
+//! A window of several lanes counts twice, since earlier lanes drain while symbols are dealt to
+//! others. Blocks and TCP/NC's buffers use the same memory as windows (`memory/coders.rs`).
 
 mod coders;
-
-use corridor_codec::{Backend, Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
-use corridor_packet::PacketBuf;
+mod shortage;
 
 use crate::bounds::{
-    CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE,
+    CLAMPS_MAX, EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX, FRAME_LEN_MAX, MEMORY_BESIDE, MEMORY_DEFAULT,
     MEMORY_QUEUE_PACKETS_MIN, MEMORY_TCP_NC_SEGMENTS_MIN, MEMORY_WINDOW_SYMBOLS_MIN,
     PARTS_WHOLES_MAX, TCP_NC_CONNECTIONS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
     sent_log_max,
@@ -33,48 +35,59 @@ use crate::bounds::{
 use crate::config::{Mode, Role, StationConfig};
 use crate::error::ConfigError;
 use crate::wire::Lanes;
-pub(crate) use coders::{BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES};
+pub(crate) use shortage::Shortages;
+pub use shortage::{Counted, Shortage};
 
-/// Bytes that a packet takes in a queue beside its own.
+pub(crate) use coders::{
+    BLOCK_LOGGED_BYTES, BlockShape, DECODER_BLOCKS_MAX, PROOF_ROW_BYTES, TIME_BYTES,
+};
+use corridor_codec::{Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
+
+/// Bytes of a queued packet besides its own.
 pub(crate) const QUEUED_BYTES: usize = 160;
-/// Places that are made at once for packets that wait, however few may.
+/// Queue entries allocated at once, however few packets may wait.
 pub(crate) const QUEUE_PLACES_MIN: usize = 8;
-/// Bytes of a frame whose fate is kept in mind.
+/// Bytes of a frame in the log of frames in flight.
 pub(crate) const LOGGED_BYTES: usize = 40;
-/// Bytes of a chunk of which parts have come, beside those of its symbol: what stands before it.
+/// Bytes of a partly received chunk besides those of its symbol: what precedes the symbol.
 const CHUNK_BYTES: usize = 16;
 /// Bytes of a connection whose window is clamped.
 pub(crate) const CLAMP_BYTES: usize = 416;
-/// Bytes of a source symbol in a window beside its own, at either end: its place, its fate, its
-/// length.
+/// Bytes of a source symbol in a window besides its own, at either end: its entry, fate and length.
 const SYMBOL_BYTES: usize = 128;
-/// Part of what is left that is for the queue, one in so many.
+/// Bytes of an empty buffer, and of a packet with its view.
+pub(crate) const VEC_BYTES: usize = 24;
+/// See [`VEC_BYTES`].
+pub(crate) const PACKET_BUF_BYTES: usize = 48;
+/// The queue gets one of this many parts of what is left.
 const QUEUE_PARTS: usize = 4;
-/// Part of a share that is for [`Spare`], one in so many.
+/// [`Spare`] gets one of this many parts of a share.
 const SPARE_PARTS: usize = 16;
-/// A hub keeps one of so many parts of its memory free for peers that come while it runs.
+/// A hub keeps one of this many parts of its memory free for peers that are added later.
 const HUB_FREE_PARTS: usize = 8;
-/// Such a peer gets one of so many parts of what is free, or what it needs at least.
+/// A peer that is added later gets one of this many parts of what is free, or of more parts if more
+/// peers are added with it, but at least what it needs.
 const NEWCOMER_PARTS: usize = 8;
-/// Steps in which a window of one lane is tried: a coding vector goes around its slots in bytes.
+/// Step between candidate lengths of a window of one lane: a coding vector wraps around its slots
+/// in whole bytes.
 const WINDOW_STEP: usize = 8;
 
-/// How a share is divided. Bytes are of what may be held at most, not of what is.
+/// How a share is divided. Bytes are upper limits, not what is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryView {
     /// Bytes of the share.
     pub share: usize,
-    /// Of those, what the ingress queue may hold.
+    /// The limit of the ingress queue.
     pub queue: usize,
-    /// What the window that is sent may hold; blocks, or TCP/NC's coding buffers.
+    /// The limit of the sent window, of blocks, or of TCP/NC's coding buffers.
     pub sent: usize,
-    /// What the window that is received may hold, or what stands for it.
+    /// The limit of the received window, or what corresponds to it.
     pub received: usize,
-    /// What may be held of what a station does better with more of.
+    /// The limit of [`Spare`].
     pub spare: usize,
 }
 
-/// A window: lanes, and symbols of each.
+/// A window: lanes, and symbols per lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowShape {
     pub(crate) lanes: Lanes,
@@ -82,7 +95,7 @@ pub(crate) struct WindowShape {
 }
 
 impl WindowShape {
-    /// The shortest one.
+    /// The shortest window.
     pub(crate) const LEAST: Self = WindowShape { lanes: Lanes::ONE, lane_size: 1 };
 
     /// Lanes that may be held at once.
@@ -93,23 +106,21 @@ impl WindowShape {
         }
     }
 
-    /// Bytes of the symbols of a lane that is sent.
+    /// Bytes of the symbols of a sent lane.
     pub(crate) fn payload_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
-        let backend = Backend::detected();
-        let payloads = WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        let payloads = WindowEncoder::storage_len_bytes(field, lane_size, symbol_size, None);
         payloads.unwrap_or(usize::MAX)
     }
 
     /// Bytes of a lane's decoder: payloads, and coefficients twice.
     pub(crate) fn decoder_bytes(field: Field, lane_size: usize, symbol_size: usize) -> usize {
-        let backend = Backend::detected();
-        let payloads = WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, backend);
+        let payloads = WindowDecoder::storage_len_bytes(field, lane_size, symbol_size, None);
         let slots = lane_size.next_multiple_of(WINDOW_STEP);
         let row = field.vector_len_bytes(slots).next_multiple_of(VECTOR_ALIGN);
         payloads.unwrap_or(usize::MAX).saturating_add(2 * slots * row)
     }
 
-    /// Bytes of the window that is sent, with symbols of so many bytes.
+    /// Bytes of the sent window, with symbols of `symbol_size` bytes.
     fn sent_bytes(self, field: Field, symbol_size: usize) -> usize {
         let lane_size = usize::from(self.lane_size);
         Self::payload_bytes(field, lane_size, symbol_size)
@@ -118,8 +129,8 @@ impl WindowShape {
             .saturating_add(self.logged_bytes())
     }
 
-    /// Bytes of the logs of its frames: that of the link, and of each lane where there are several.
-    /// Frames of lanes that drain are in the link's as well.
+    /// Bytes of the logs of its frames: one for the link, and with several lanes one per lane.
+    /// Frames of draining lanes are in the link's log as well.
     fn logged_bytes(self) -> usize {
         let of_lane = sent_log_max(self.lane_size.into()).next_power_of_two();
         let of_lanes = if self.lanes == Lanes::ONE { 0 } else { self.held_lanes() * of_lane };
@@ -127,7 +138,7 @@ impl WindowShape {
         (of_link + of_lanes) * LOGGED_BYTES
     }
 
-    /// Bytes of the window that is received: its decoders, and what has come of chunks in parts.
+    /// Bytes of the received window: its decoders, and partly received chunks.
     fn received_bytes(self, field: Field, symbol_size: usize) -> usize {
         let lane_size = usize::from(self.lane_size);
         let beside = lane_size.next_multiple_of(WINDOW_STEP) * SYMBOL_BYTES;
@@ -140,8 +151,8 @@ impl WindowShape {
 /// Rows of coefficients begin at multiples of this.
 const VECTOR_ALIGN: usize = 64;
 
-/// The longest window of at most so many symbols, in lanes of at most so many, for which `bytes_of`
-/// says no more than there are; `None` if there is none.
+/// The longest window for which `bytes_of` returns at most `bytes`, with at most `symbols` symbols
+/// in lanes of at most `lane_size`; `None` if there is none.
 fn longest(
     (symbols, lane_size): (usize, u16),
     bytes: usize,
@@ -158,8 +169,8 @@ fn longest(
     several.chain(one).find(fits)
 }
 
-/// Lanes and symbols of each that a station takes of a peer with such symbols, where the window
-/// that is received may hold so many bytes, and lanes are no more than these.
+/// The lanes, and symbols per lane, that a station accepts from a peer with such symbols, if the
+/// received window is limited to `bytes` bytes and `lanes_max` lanes.
 pub(crate) fn taken(
     lanes_max: Lanes,
     bytes: usize,
@@ -168,19 +179,19 @@ pub(crate) fn taken(
     let lane_size = MAX_WINDOW_SIZE as u16;
     let symbols = lanes_max.count() * MAX_WINDOW_SIZE;
     let bytes_of = |shape: WindowShape| shape.received_bytes(field, symbol_size.into());
-    // A share has room for some symbols of the longest frame there is: `fit` sees to that.
+    // `fit` ensures that a share has room for some symbols of the longest possible frame.
     longest((symbols, lane_size), bytes, bytes_of).unwrap_or(WindowShape::LEAST)
 }
 
-/// What a station codes with.
+/// What a station uses for coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coders {
     Windows,
     Blocks,
-    /// Blocks of two flows that others encode and decode.
+    /// A helper's blocks of two flows that others encode and decode.
     Helped,
     Connections,
-    /// It forwards packets.
+    /// None: it forwards packets.
     None,
 }
 
@@ -200,16 +211,16 @@ fn packet_bytes(config: &StationConfig) -> usize {
     config.frame_len_max + QUEUED_BYTES
 }
 
-/// Bytes of an ingress queue of so many packets.
+/// Bytes of an ingress queue of `packets` packets.
 fn queue_bytes(config: &StationConfig, packets: usize) -> usize {
     QUEUE_PLACES_MIN * QUEUED_BYTES + packets * packet_bytes(config)
 }
 
-/// What a station does better with more of.
+/// What improves with more memory.
 pub(crate) struct Spare {
-    /// Connections of TCP whose windows may be clamped.
+    /// TCP connections whose windows may be clamped.
     pub(crate) clamps: usize,
-    /// Bytes of buffers that are used again for packets to the host.
+    /// Bytes of reused buffers for packets to the host.
     pub(crate) egress_bytes: usize,
 }
 
@@ -219,13 +230,13 @@ impl Spare {
     }
 }
 
-/// What a station has of that: half of it each, and no more than it can use.
+/// A station's [`Spare`]: half of the memory for each, but no more than it can use.
 pub(crate) fn spare(config: &StationConfig) -> Spare {
     let half = config.memory_bytes / SPARE_PARTS / 2;
     let has_window = Coders::of(config) == Coders::Windows;
     let clamps = if has_window { CLAMPS_MAX } else { 0 };
-    let listed = config.frame_len_max + 2 * size_of::<Vec<u8>>();
-    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * size_of::<PacketBuf>();
+    let listed = config.frame_len_max + 2 * VEC_BYTES;
+    let egress = EGRESS_SPARE_MAX * listed + EGRESS_PLACES_KEPT * PACKET_BUF_BYTES;
     Spare { clamps: (half / CLAMP_BYTES).min(clamps), egress_bytes: half.min(egress) }
 }
 
@@ -234,14 +245,14 @@ fn beside(config: &StationConfig) -> usize {
     MEMORY_BESIDE + spare(config).bytes()
 }
 
-/// The least share of which so many bytes are left for queue and windows.
+/// The smallest share that leaves `left` bytes for queue and windows.
 fn share_with(config: &StationConfig, left: usize) -> usize {
     let most = StationConfig { memory_bytes: usize::MAX, ..config.clone() };
     let by_part = (MEMORY_BESIDE + left).div_ceil(SPARE_PARTS - 1) * SPARE_PARTS;
     by_part.min(beside(&most) + left)
 }
 
-/// What a sound configuration's share comes to.
+/// How the share of a valid configuration is divided.
 pub(crate) fn divided(config: &StationConfig) -> MemoryView {
     let share = config.memory_bytes;
     let queue = queue_bytes(config, config.ingress_packets);
@@ -266,10 +277,10 @@ pub(crate) fn divided(config: &StationConfig) -> MemoryView {
     MemoryView { share, queue, sent, received, spare: spare(config).bytes() }
 }
 
-/// Coding buffers and windows of receivers, one of each for a connection.
+/// Coding buffers and receivers' windows, one of each per connection.
 const MOST_CONNECTIONS: (usize, usize) = (TCP_NC_CONNECTIONS_MAX, TCP_NC_CONNECTIONS_MAX);
 
-/// Bytes that so many coding buffers of TCP/NC take, and so many windows of its receivers.
+/// Bytes of `senders` coding buffers of TCP/NC, and of the windows of `receivers` receivers.
 pub(crate) fn connections_bytes(
     config: &StationConfig,
     (senders, receivers): (usize, usize),
@@ -285,22 +296,38 @@ pub(crate) fn segments(config: &StationConfig) -> u16 {
 }
 
 impl StationConfig {
-    /// The least [`memory_bytes`](Self::memory_bytes) that a station takes, where nothing else is
-    /// wrong.
+    /// The smallest [`memory_bytes`](Self::memory_bytes) with which a station works, if the
+    /// configuration is otherwise valid.
     pub fn memory_min(&self) -> usize {
         least(self)
     }
+
+    /// Default of [`memory_bytes`](Self::memory_bytes), for a hub with `peers` peers, or for any
+    /// other station with one: [`MEMORY_DEFAULT`], or the minimum that these need if that is more.
+    pub fn memory_default(&self, peers: usize) -> usize {
+        // Any error is reported when a station is created from it.
+        let least = if self.check().is_ok() { least(self) } else { 0 };
+        MEMORY_DEFAULT.max(least_of_all(least, peers))
+    }
 }
 
-/// Makes queue and window of a station, or its blocks, as short and few as its share takes.
+/// The minimum of a hub with `peers` peers, each of which needs `least` bytes.
+fn least_of_all(least: usize, peers: usize) -> usize {
+    let shares = least.saturating_mul(peers).div_ceil(HUB_FREE_PARTS - 1);
+    shares.saturating_mul(HUB_FREE_PARTS)
+}
+
+/// Limits queue and window of a station, or its blocks, to what its share holds. Returns what is
+/// then less than configured.
 ///
 /// # Errors
 /// The share is too small for [`MEMORY_QUEUE_PACKETS_MIN`] packets and
-/// [`MEMORY_WINDOW_SYMBOLS_MIN`] symbols; for a block to send and two of a peer's that are like it;
-/// for a block of either flow that is helped; or for TCP/NC's connections with
+/// [`MEMORY_WINDOW_SYMBOLS_MIN`] symbols, for one block to send and two similar ones of the peer,
+/// for a helper's block of either flow, or for TCP/NC's connections with
 /// [`MEMORY_TCP_NC_SEGMENTS_MIN`] segments each; or as [`StationConfig::check`].
-pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
+pub(crate) fn fit(config: &mut StationConfig) -> Result<Shortages, ConfigError> {
     config.check()?;
+    let told = config.clone();
     let least = least(config);
     if config.memory_bytes < least {
         let expected = format!("{least} bytes or more");
@@ -319,7 +346,7 @@ pub(crate) fn fit(config: &mut StationConfig) -> Result<(), ConfigError> {
         }
         Coders::Helped | Coders::Connections | Coders::None => {}
     }
-    Ok(())
+    Ok(shortage::shortages(&told, config))
 }
 
 fn fit_window(config: &mut StationConfig, rest: usize) {
@@ -334,28 +361,32 @@ fn fit_window(config: &mut StationConfig, rest: usize) {
     config.coding.window_size = config.coding.window_size.min(symbols as u16);
 }
 
-/// The share of each of so many peers that a hub begins with: what it keeps free is for those that
-/// come while it runs.
+/// The share of each of the `peers` peers that a hub starts with; the hub keeps the rest free for
+/// peers that are added later.
 ///
 /// # Errors
-/// As [`fit`], about the memory of all of them.
+/// As [`fit`], about the memory of all peers.
 pub(crate) fn share(config: &StationConfig, peers: usize) -> Result<usize, ConfigError> {
     config.check()?;
     let share = config.memory_bytes / HUB_FREE_PARTS * (HUB_FREE_PARTS - 1) / peers;
     let least = least(config);
     if share < least {
-        let all = (least * peers).div_ceil(HUB_FREE_PARTS - 1) * HUB_FREE_PARTS;
+        let all = least_of_all(least, peers);
         let expected = format!("{all} bytes or more, for {peers} peers");
         return Err(ConfigError::new("limits.memory", config.memory_bytes, expected));
     }
     Ok(share)
 }
 
-/// The share of one more peer, of what is free.
+/// The share of the next of `coming` further peers, out of the free bytes.
 ///
 /// # Errors
-/// What is free is less than a peer needs.
-pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize, ConfigError> {
+/// Fewer bytes are free than a peer needs.
+pub(crate) fn share_of_free(
+    config: &StationConfig,
+    free: usize,
+    coming: usize,
+) -> Result<usize, ConfigError> {
     let least = least(config);
     if free < least {
         let given = format!("{} ({free} bytes of it are free)", config.memory_bytes);
@@ -363,16 +394,16 @@ pub(crate) fn share_of_free(config: &StationConfig, free: usize) -> Result<usize
             format!("{least} bytes free for another peer, or a restart to divide it anew");
         return Err(ConfigError::new("limits.memory", given, expected));
     }
-    Ok((free / NEWCOMER_PARTS).max(least))
+    Ok((free / coming.max(NEWCOMER_PARTS)).max(least))
 }
 
-/// Bytes of the least window with the longest symbols there are, parts of some included: whatever a
-/// peer announces, so many are taken of it.
+/// Bytes of the shortest window with the longest possible symbols, including partly received ones:
+/// whatever a peer announces, this much of it is accepted.
 fn longest_received(field: Field) -> usize {
     WindowShape::LEAST.received_bytes(field, FRAME_LEN_MAX)
 }
 
-/// Bytes of the least share.
+/// Bytes of the smallest share.
 fn least(config: &StationConfig) -> usize {
     let packets = config.ingress_packets.min(MEMORY_QUEUE_PACKETS_MIN);
     let queue = QUEUE_PARTS * queue_bytes(config, packets);
@@ -383,11 +414,11 @@ fn least(config: &StationConfig) -> usize {
         Coders::Connections => coders::connections_bytes(config, MEMORY_TCP_NC_SEGMENTS_MIN),
         Coders::None => 0,
     };
-    // A quarter of what is left is the queue's, or less.
+    // The queue gets at most a quarter of what is left.
     share_with(config, queue.max((coders * QUEUE_PARTS).div_ceil(QUEUE_PARTS - 1)))
 }
 
-/// Bytes of the least windows, both ways.
+/// Bytes of the shortest windows, both directions.
 fn least_windows(config: &StationConfig) -> usize {
     let (field, symbol_size) = (config.coding.field, usize::from(config.symbol_size()));
     let symbols = usize::from(config.coding.window_size).min(MEMORY_WINDOW_SYMBOLS_MIN);
@@ -400,7 +431,6 @@ fn least_windows(config: &StationConfig) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::MEMORY_DEFAULT;
     use crate::config::{CodingParams, LinkErrors, StationId};
 
     fn config(memory_bytes: usize) -> StationConfig {
@@ -444,7 +474,7 @@ mod tests {
             let view = divided(&fitted);
             let all = beside(&fitted) + view.queue + view.sent + view.received;
             assert!(all <= view.share, "{view:?}");
-            // What is received fits, whatever the peer says of its symbols.
+            // The received window fits, whatever symbols the peer announces.
             for symbol_size in [64, 1_477, FRAME_LEN_MAX as u16] {
                 let lanes = fitted.coding.lanes_max();
                 let shape = taken(lanes, view.received, (Field::Gf256, symbol_size));
@@ -465,9 +495,10 @@ mod tests {
         assert_eq!(share(&config(8 * least), 7), Ok(least));
         let error = share(&config(8 * least - 8), 7).unwrap_err();
         assert_eq!(error.expected, format!("{} bytes or more, for 7 peers", 8 * least));
-        assert_eq!(share_of_free(&config(0), 800 * least), Ok(100 * least));
-        assert_eq!(share_of_free(&config(0), 2 * least), Ok(least));
-        assert!(share_of_free(&config(0), least - 1).is_err());
+        assert_eq!(share_of_free(&config(0), 800 * least, 1), Ok(100 * least));
+        assert_eq!(share_of_free(&config(0), 800 * least, 80), Ok(10 * least));
+        assert_eq!(share_of_free(&config(0), 2 * least, 1), Ok(least));
+        assert!(share_of_free(&config(0), least - 1, 1).is_err());
     }
 
     #[test]

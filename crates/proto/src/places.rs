@@ -1,14 +1,14 @@
-//! Where peers are: told by the configuration, or learned from what they send. Addresses are the
-//! driver's, of whatever kind.
+//! The addresses of peers, configured or learned from what they send. Addresses are those of the
+//! driver, of any kind.
 //!
-//! A peer may speak from somewhere else at any time. That alone moves nothing: who copies a frame
-//! on its way and delivers it first, from an address of their own, would have what is meant for the
-//! peer. So the new address is challenged, by eight random bytes that go there and nowhere else,
-//! and so is the old one. Frames go on to the old one until the peer has repeated what the new one
-//! was told, from there, and for as long as it answers from the old one as well: who copies answers
-//! too has not got the peer away from where it was (RFC 9000, Sections 8.2 and 9.3.3). And no
-//! address gets more bytes than came from it before it has answered, so that nobody is flooded in
-//! another's name.
+//! A peer may send from another address at any time. That alone changes nothing: an attacker that
+//! copies a frame in transit and delivers it first, from its own address, would receive what is
+//! meant for the peer. So the new address is challenged, with eight random bytes that are sent
+//! there only, and so is the old one. Frames keep going to the old address until the peer has
+//! answered the new address's challenge from there, and as long as it still answers from the old
+//! one: an attacker that also copies answers cannot move a peer (RFC 9000, Sections 8.2 and 9.3.3).
+//! And until it has answered, no address is sent more bytes than came from it, so that nobody can
+//! be flooded in another's name.
 
 mod standing;
 
@@ -20,19 +20,20 @@ use corridor_base::{Stream, Time};
 
 use crate::bounds::{
     CHALLENGE_AGE_MAX, CHALLENGE_INTERVAL, CHALLENGE_PAUSE_MAX, CHALLENGED_ADDRESSES_MAX,
-    CHALLENGES_KEPT, MOVE_WAIT_MIN,
+    CHALLENGES_KEPT, MOVE_WAIT_MIN, PLACE_ALONE_AGE_MAX,
 };
 use crate::config::StationId;
 use crate::wire::{ChallengeToken, PATH_CHALLENGE_LEN};
 use standing::{Act, Standing};
 
-/// Addresses of peers.
+/// The addresses of peers.
 pub struct PeerBook<A> {
     peers: Vec<Peer<A>>,
     may_move: bool,
-    /// Shortest frame that is not padded on the way, bytes.
+    /// Minimum frame length of the underlay, in bytes; shorter frames are padded.
     frame_len_min: usize,
-    /// Others hear what goes to one address: who answers a HELLO need not be where it went.
+    /// Other stations hear what is sent to one address, so a station that answers a HELLO need not
+    /// be where it was sent.
     is_overheard: bool,
     rng: Stream,
 }
@@ -40,100 +41,103 @@ pub struct PeerBook<A> {
 struct Peer<A> {
     id: StationId,
     place: Option<Place<A>>,
-    /// Where its newest handshake came from, if not from there: it may have moved and started anew.
+    /// Where its newest handshake came from, if not from `place`: it may have moved and restarted.
     candidate: Option<Place<A>>,
-    /// From where it has spoken since, and has not answered a challenge yet.
+    /// Addresses from which it has sent since then, and which have not been confirmed.
     challenged: ArrayVec<Challenged<A>, CHALLENGED_ADDRESSES_MAX>,
-    /// What it is asked meanwhile where it is taken to be, since when it has not answered, and when
-    /// next.
+    /// Challenges to its present address meanwhile: the token, since when it has not answered, and
+    /// when the next one is due.
     home_token: ChallengeToken,
     home_since: Time,
     home_due: Time,
-    /// It has answered from there last: how long no other address is asked then, and until when.
+    /// After an answer from the present address: how long no other address is challenged, and until
+    /// when.
     pause: Duration,
     pause_until: Time,
-    /// Whether it may change: told by the configuration of an underlay where stations stay.
+    /// Whether its address is fixed: configured, on an underlay where stations do not move.
     fixed: bool,
     certain: bool,
+    /// When a frame of its session last came from its present address.
+    heard_there_at: Time,
 }
 
-/// An address, and what may go there.
+/// An address, and how much may be sent there.
 #[derive(Clone, Copy)]
 struct Place<A> {
     address: A,
-    /// Bytes that may still go there before it proves that a peer is there; `None`: it has, or the
-    /// configuration says so.
+    /// Bytes that may still be sent there until a peer proves to be there; `None`: it has, or the
+    /// address is configured.
     allowance: Option<usize>,
 }
 
-/// An address that is to show that its peer is there.
+/// An address that is being challenged.
 #[derive(Clone, Copy)]
 struct Challenged<A> {
     place: Place<A>,
     token: ChallengeToken,
     heard_at: Time,
     due: Time,
-    /// When it was asked first, and when it answered first, since the peer last answered from where
-    /// it is taken to be.
+    /// When it was first challenged, and when it first answered, since the peer last answered from
+    /// its present address.
     asked_at: Option<Time>,
     answered_at: Option<Time>,
 }
 
-/// How sure it is that a frame's sender is at the address it came from.
+/// How certain it is that a frame's sender is at the address that it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// It has repeated this, which may have been sent there.
+    /// It has repeated this token, which may have been sent there.
     Answer(ChallengeToken),
-    /// It opened under an accepted session.
+    /// It was opened under an accepted session.
     Session,
-    /// It may be a recording that somebody plays from elsewhere.
+    /// It may be a replay from another address.
     Handshake,
-    /// The same of the first message of a key exchange, which is answered by fewer bytes.
+    /// The same for the first message of a key exchange, whose answer is shorter.
     Initiation,
 }
 
-/// What came of a frame's address.
+/// What was learned from a frame's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
-    /// The station's frames go where they went.
+    /// The station's frames go where they went before.
     Nothing,
-    /// They go there from here on; it is known of no place where it was before.
+    /// They go there from now on; no earlier address was known.
     Found,
-    /// They go there from here on, and went elsewhere before.
+    /// They go there from now on, and went to another address before.
     Moved,
 }
 
-/// A challenge to be sent, and where.
+/// A challenge to be sent, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge<A> {
-    /// The peer that has spoken from there.
+    /// The peer that has sent from there.
     pub station: StationId,
-    /// Where.
+    /// The address to challenge.
     pub address: A,
-    /// What it has to repeat.
+    /// The token that the peer has to repeat.
     pub token: ChallengeToken,
 }
 
 impl<A: Copy> Place<A> {
-    /// Where frames may go without limit.
+    /// An address to which frames may be sent without limit.
     fn known(address: A) -> Self {
         Place { address, allowance: None }
     }
 
-    /// An address of which nothing is known but that this came from there: it may be a recording,
-    /// and the address that of somebody who is to be flooded.
+    /// An address from which something came, which proves nothing: it may have been a replay, with
+    /// the address of somebody who is to be flooded.
     fn unproven(address: A, allowance: usize) -> Self {
         Place { address, allowance: Some(allowance) }
     }
 
-    /// Takes note of a frame from there, which allows for so many bytes.
+    /// A frame of this many bytes came from there, which allows for as many in return.
     fn credit(&mut self, bytes: usize) {
         if let Some(allowance) = &mut self.allowance {
             *allowance = allowance.saturating_add(bytes);
         }
     }
 
-    /// Whether a frame may go there; it counts as sent.
+    /// Whether a frame may be sent there; if so, counts it as sent.
     fn charge(&mut self, len_bytes: usize) -> bool {
         let Some(allowance) = &mut self.allowance else { return true };
         let rest = allowance.checked_sub(len_bytes);
@@ -156,12 +160,13 @@ impl<A: Copy + PartialEq> Peer<A> {
             pause_until: Time::ZERO,
             fixed: address.is_some() && !may_move,
             certain: address.is_some(),
+            heard_there_at: Time::ZERO,
         }
     }
 
-    /// Where it is and where it may be, as far as a frame of so many bytes may go there. Where it
-    /// is being asked for, that is not to keep challenges back, for which `kept` bytes are left: of
-    /// a peer that has nothing to send they are all that may go there for seconds.
+    /// The present and the possible address, as far as a frame of `len_bytes` may be sent there.
+    /// While it is being challenged, this reserves `kept` bytes for challenges: for a peer with
+    /// nothing to send, these are all that may be sent there for seconds.
     fn places(&mut self, len_bytes: usize, kept: usize) -> impl Iterator<Item = A> {
         let Peer { place, candidate, challenged, .. } = self;
         let asked = |it: &Challenged<A>| it.asked_at.map(|_| it.place.address);
@@ -177,7 +182,7 @@ impl<A: Copy + PartialEq> Peer<A> {
         places.filter_map(move |place| place.charge(len_bytes).then_some(place.address))
     }
 
-    /// It is there from here on, and nowhere else.
+    /// It is there from now on, and nowhere else.
     fn settle(&mut self, address: A) -> Learned {
         let was_certain = core::mem::replace(&mut self.certain, true);
         (self.candidate, self.place) = (None, Some(Place::known(address)));
@@ -185,9 +190,9 @@ impl<A: Copy + PartialEq> Peer<A> {
         if was_certain { Learned::Moved } else { Learned::Found }
     }
 
-    /// A fresh frame of its came from there: it is asked there whether it is there.
+    /// A fresh frame from it came from there: challenges that address.
     fn challenge(&mut self, now: Time, address: A, len_bytes: usize, rng: &mut Stream) {
-        // Each byte counts once, wherever the address is kept in mind.
+        // Each byte counts once, however often the address is recorded.
         let mut counted = false;
         for place in [&mut self.place, &mut self.candidate].into_iter().flatten() {
             if place.address == address {
@@ -219,9 +224,9 @@ impl<A: Copy + PartialEq> Peer<A> {
         self.challenged.push(asked);
     }
 
-    /// It has answered from where it is taken to be: what others have answered so far is no reason
-    /// to look for it there. They are asked again after a pause, a longer one each time: who copies
-    /// frames, answers among them, does not keep both ends busy.
+    /// It has answered from its present address, so what others have answered so far is ignored.
+    /// They are challenged again after a pause, which grows each time: an attacker that copies
+    /// frames, answers included, cannot keep both ends busy.
     fn note_at_home(&mut self, now: Time, token: ChallengeToken) {
         if token != self.home_token || !self.is_asking() {
             return;
@@ -236,25 +241,25 @@ impl<A: Copy + PartialEq> Peer<A> {
         }
     }
 
-    /// It has answered from an address that was asked. Whether it is to be taken to be there: at
-    /// once where nobody knows better, and else if it has not answered from where it was for as
-    /// long as this answer took, and for [`MOVE_WAIT_MIN`].
+    /// It has answered from a challenged address. Returns whether it is there: yes, if no other
+    /// address is known; otherwise only if it has not answered from its present address for as long
+    /// as this answer took, and for [`MOVE_WAIT_MIN`].
     fn note_answer(&mut self, now: Time, address: A, token: ChallengeToken) -> bool {
         let answers = |it: &&mut Challenged<A>| it.place.address == address && it.token == token;
         let Some(it) = self.challenged.iter_mut().find(answers) else { return false };
         let Some(asked_at) = it.asked_at else { return false };
         if it.answered_at.is_none() {
-            // From here on it matters whether it answers from where it was.
+            // From now on it matters whether it answers from its present address.
             (self.home_since, self.home_due) = (now, self.home_due.min(now));
         }
         let answered_at = *it.answered_at.get_or_insert(now);
         let wait = (answered_at - asked_at).max(MOVE_WAIT_MIN);
-        // What it answers before says nothing more, and costs what may go there.
+        // Its answers before say nothing more, and use up what may be sent there.
         it.due = it.due.max(answered_at + wait);
         !self.is_proven() || now - answered_at >= wait
     }
 
-    /// What an address is to it; `is_overheard`: others hear what goes to one address.
+    /// The standing of an address; `is_overheard`: others hear what is sent to one address.
     fn standing(&self, address: A, is_overheard: bool) -> Standing {
         let is_alone = self.candidate.is_none() && self.challenged.is_empty() && !is_overheard;
         match &self.place {
@@ -269,17 +274,59 @@ impl<A: Copy + PartialEq> Peer<A> {
         }
     }
 
-    /// Whether it has shown where it is, or the configuration says so.
+    /// Records a frame that came from an address: see [`PeerBook::learn`].
+    fn learn(
+        &mut self,
+        now: Time,
+        address: A,
+        (certainty, len_bytes): (Certainty, usize),
+        is_overheard: bool,
+        rng: &mut Stream,
+    ) -> Learned {
+        match self.standing(address, is_overheard).on(certainty) {
+            Act::Nothing => {}
+            Act::NoteHome(token) => self.note_at_home(now, token),
+            Act::Prove => {
+                self.place = Some(Place::known(address));
+                self.certain = true;
+            }
+            Act::Weigh(token) => {
+                if self.note_answer(now, address, token) {
+                    return self.settle(address);
+                }
+                // It may be challenged again with as many bytes.
+                if self.challenged.iter().any(|it| it.place.address == address) {
+                    self.challenge(now, address, len_bytes, rng);
+                }
+            }
+            Act::Ask => {
+                let _ = self.place.get_or_insert(Place::unproven(address, 0));
+                self.challenge(now, address, len_bytes, rng);
+            }
+            Act::Credit => self.place.iter_mut().for_each(|place| place.credit(len_bytes)),
+            Act::Find => {
+                self.place = Some(Place::unproven(address, len_bytes));
+                return Learned::Found;
+            }
+            Act::LookThere => match &mut self.candidate {
+                Some(candidate) if candidate.address == address => candidate.credit(len_bytes),
+                candidate => *candidate = Some(Place::unproven(address, len_bytes)),
+            },
+        }
+        Learned::Nothing
+    }
+
+    /// Whether its address is proven or configured.
     fn is_proven(&self) -> bool {
         self.place.is_some_and(|place| place.allowance.is_none())
     }
 
-    /// The next challenge that is due, as far as a frame of so many bytes may go there. None while
-    /// the peer `is_up` not, for there is no frame for it.
+    /// The next challenge that is due, as far as a frame of `len_bytes` may be sent there. None
+    /// unless the peer `is_up`, because there would be no session to seal it under.
     fn poll_challenge(&mut self, now: Time, is_up: bool, len_bytes: usize) -> Option<Challenge<A>> {
         self.challenged.retain(|it| now - it.heard_at < CHALLENGE_AGE_MAX);
         if self.home_due().is_some_and(|due| due <= now) {
-            // As often as has to be until it counts as silent there, and more and more rarely then.
+            // As often as needed until it counts as silent there, and then less and less often.
             let silent = now - self.home_since;
             self.home_due = now + if silent < MOVE_WAIT_MIN { CHALLENGE_INTERVAL } else { silent };
             if let Some(home) = self.place.filter(|_| is_up) {
@@ -305,21 +352,20 @@ impl<A: Copy + PartialEq> Peer<A> {
         None
     }
 
-    /// Whether an address has been asked since it last answered from where it is taken to be.
+    /// Whether an address was challenged since it last answered from its present address.
     fn is_asking(&self) -> bool {
         self.challenged.iter().any(|it| it.asked_at.is_some())
     }
 
-    /// When it is asked next whether it still is where it was; none if nobody else is asked.
+    /// When its present address is challenged next; `None` unless another address is challenged.
     fn home_due(&self) -> Option<Time> {
         (self.is_proven() && self.is_asking()).then_some(self.home_due)
     }
 }
 
 impl<A: Copy + PartialEq> PeerBook<A> {
-    /// The peers, with the addresses they were configured with. If they may move (UDP), a
-    /// configured address is only where to find them first. `entropy` is 32 bytes of fresh
-    /// randomness, of which challenges are made.
+    /// The peers with their configured addresses. If they may move (UDP), a configured address is
+    /// only where to find them first. `entropy` is 32 bytes of fresh randomness for challenges.
     pub fn new(
         configured: impl IntoIterator<Item = (StationId, Option<A>)>,
         may_move: bool,
@@ -327,30 +373,29 @@ impl<A: Copy + PartialEq> PeerBook<A> {
     ) -> Self {
         let peer = |(id, address)| Peer::configured(id, address, may_move);
         let peers = configured.into_iter().map(peer).collect();
-        // Where stations stay they share a wire or a channel.
+        // Where stations do not move they share a wire or a channel.
         let is_overheard = !may_move;
         let rng = Stream::from_seed(entropy);
         PeerBook { peers, may_move, frame_len_min: 0, is_overheard, rng }
     }
 
-    /// Of an underlay that pads frames to so many bytes.
+    /// For an underlay that pads frames to this many bytes.
     #[must_use]
     pub fn with_frame_len_min(self, frame_len_min: usize) -> Self {
         PeerBook { frame_len_min, ..self }
     }
 
-    /// There is such a peer from now on.
+    /// Adds a peer.
     pub fn add(&mut self, station: StationId, address: Option<A>) {
         self.peers.push(Peer::configured(station, address, self.may_move));
     }
 
-    /// There is no such peer any more.
+    /// Removes a peer.
     pub fn remove(&mut self, station: StationId) {
         self.peers.retain(|peer| peer.id != station);
     }
 
-    /// The configuration says from now on that a station is there, or nothing of where it is: then
-    /// it stays where it was last.
+    /// Changes a station's configured address; without one it keeps its last address.
     pub fn configure(&mut self, station: StationId, address: Option<A>) {
         let may_move = self.may_move;
         let Some(peer) = self.peer(station) else { return };
@@ -360,69 +405,77 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         }
     }
 
-    /// What led to the peers has gone, and what comes in its place may lead elsewhere: addresses
-    /// that were learned are forgotten, and those of the configuration hold.
+    /// The network to the peers has changed, and may lead elsewhere: learned addresses are
+    /// forgotten, and configured ones hold.
     pub fn forget_learned(&mut self) {
         for peer in self.peers.iter_mut().filter(|peer| !peer.fixed) {
             *peer = Peer::configured(peer.id, None, self.may_move);
         }
     }
 
-    /// Where a station is taken to be.
+    /// The present address of a station.
     pub fn address(&self, station: StationId) -> Option<A> {
         let peer = self.peers.iter().find(|peer| peer.id == station)?;
         peer.place.map(|place| place.address)
     }
 
-    /// Who is taken to be at an address.
+    /// The address of a station to which a message may be sent alone: it is configured, or it is
+    /// proven and frames of its session came from there recently. An address that only appeared
+    /// once, perhaps in a replay, is not sufficient.
+    pub fn address_alone(&self, now: Time, station: StationId) -> Option<A> {
+        let peer = self.peers.iter().find(|peer| peer.id == station)?;
+        let is_live = peer.is_proven() && now - peer.heard_there_at < PLACE_ALONE_AGE_MAX;
+        peer.place.filter(|_| peer.fixed || is_live).map(|place| place.address)
+    }
+
+    /// The station whose present address this is.
     pub fn station(&self, address: A) -> Option<StationId> {
         let is_there = |peer: &&Peer<A>| peer.place.is_some_and(|place| place.address == address);
         self.peers.iter().find(is_there).map(|peer| peer.id)
     }
 
-    /// Who has shown that it is at an address, or is there by the configuration: a handshake that
-    /// anybody may have recorded is not enough.
+    /// The station that has proved to be at an address, or is configured there; a handshake, which
+    /// may be a replay, is not sufficient.
     pub fn proven_station(&self, address: A) -> Option<StationId> {
         let is_there = |peer: &&Peer<A>| peer.place.is_some_and(|place| place.address == address);
         self.peers.iter().filter(|peer| peer.is_proven()).find(is_there).map(|peer| peer.id)
     }
 
-    /// All addresses that a frame of so many bytes for everybody goes to, in the configuration's
-    /// order: where the peers are, and where one may be by its newest handshake. An address that
-    /// has proved nothing gets no more than came from it (RFC 9000, Section 8.1, allows thrice as
-    /// much).
+    /// All addresses for a frame of `len_bytes` to everybody, in the order of the configuration:
+    /// the present addresses of peers, and those of their newest handshakes. An unproven address
+    /// gets no more bytes than came from it (RFC 9000, Section 8.1, allows three times as many).
     pub fn addresses(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
         let kept = self.kept_bytes();
         self.peers.iter_mut().flat_map(move |peer| peer.places(len_bytes, kept))
     }
 
-    /// The same of a frame for one station: where it is, and where it may be.
+    /// The same for a frame to one station: its present and its possible address.
     pub fn places(&mut self, station: StationId, len_bytes: usize) -> impl Iterator<Item = A> {
         let kept = self.kept_bytes();
         self.peer(station).into_iter().flat_map(move |peer| peer.places(len_bytes, kept))
     }
 
-    /// Where a frame of so many bytes goes that is for one station alone: where it is, if that has
-    /// been proved, or as long as no more goes there than came from there.
+    /// The address for a frame of `len_bytes` to one station alone: its present address if that is
+    /// proven, or as long as no more is sent there than came from there.
     pub fn place(&mut self, station: StationId, len_bytes: usize) -> Option<A> {
         let place = self.peer(station)?.place.as_mut()?;
         place.charge(len_bytes).then_some(place.address)
     }
 
-    /// Whether a handshake of a station came from elsewhere than where it is taken to be.
+    /// Whether a handshake of a station came from another address than its present one.
     pub fn may_be_elsewhere(&self, station: StationId) -> bool {
         self.peers.iter().any(|peer| peer.id == station && peer.candidate.is_some())
     }
 
-    /// Its name says that a station is at this address: where there is none yet, that has to do;
-    /// else it is a place to look for it. Whether it had not been thought to be there.
+    /// Name resolution yields this address for a station: if none is known it is adopted; otherwise
+    /// the peer is also looked for there. Returns whether this is news.
     pub fn suggest(&mut self, station: StationId, address: A) -> bool {
         let Some(peer) = self.peer(station) else { return false };
         let is_there = |place: &Place<A>| place.address == address;
         let known = peer.place.as_ref().is_some_and(is_there)
             || peer.candidate.as_ref().is_some_and(is_there);
         match peer.place {
-            // The configuration names it: no stranger does.
+            // It comes from the configured name, not from a stranger.
             None => peer.place = Some(Place::known(address)),
             Some(_) if !known => peer.candidate = Some(Place::known(address)),
             Some(_) => {}
@@ -430,13 +483,14 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         !known
     }
 
-    /// Notes where a frame of a station came from, and its bytes.
+    /// Records where a frame of a station came from, and its length.
     ///
-    /// A handshake proves nothing about an address: it serves where there is none yet, and else is
-    /// a place to answer handshakes to. A fresh frame proves it where no other address was told of
-    /// the session, and nobody else can hear what goes there, so that only who hears there can have
-    /// answered; any other address is challenged ([`poll_challenge`](Self::poll_challenge)), and
-    /// only the answer, from there, makes frames go there, if none comes from where it was.
+    /// A handshake proves nothing about an address: it is adopted if none is known, and otherwise
+    /// handshakes are answered there too. A fresh frame of the session proves the address if no
+    /// other address was told of the session and nobody else can hear what is sent there, so that
+    /// only a receiver there can have answered. Any other address is challenged
+    /// ([`poll_challenge`](Self::poll_challenge)). Only an answer from there moves the peer, if
+    /// none comes from its present address.
     pub fn learn(
         &mut self,
         now: Time,
@@ -448,40 +502,15 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         let Some(peer) = peers.iter_mut().find(|peer| peer.id == station) else {
             return Learned::Nothing;
         };
-        match peer.standing(address, *is_overheard).on(certainty) {
-            Act::Nothing => {}
-            Act::NoteHome(token) => peer.note_at_home(now, token),
-            Act::Prove => {
-                peer.place = Some(Place::known(address));
-                peer.certain = true;
-            }
-            Act::Weigh(token) => {
-                if peer.note_answer(now, address, token) {
-                    return peer.settle(address);
-                }
-                // It may be asked again for as many bytes.
-                if peer.challenged.iter().any(|it| it.place.address == address) {
-                    peer.challenge(now, address, len_bytes, rng);
-                }
-            }
-            Act::Ask => {
-                let _ = peer.place.get_or_insert(Place::unproven(address, 0));
-                peer.challenge(now, address, len_bytes, rng);
-            }
-            Act::Credit => peer.place.iter_mut().for_each(|place| place.credit(len_bytes)),
-            Act::Find => {
-                peer.place = Some(Place::unproven(address, len_bytes));
-                return Learned::Found;
-            }
-            Act::LookThere => match &mut peer.candidate {
-                Some(candidate) if candidate.address == address => candidate.credit(len_bytes),
-                candidate => *candidate = Some(Place::unproven(address, len_bytes)),
-            },
+        let learned = peer.learn(now, address, (certainty, len_bytes), *is_overheard, rng);
+        let is_fresh = matches!(certainty, Certainty::Session | Certainty::Answer(_));
+        if is_fresh && peer.place.is_some_and(|place| place.address == address) {
+            peer.heard_there_at = now;
         }
-        Learned::Nothing
+        learned
     }
 
-    /// A station is at the address that it has spoken from, although nobody can ask it there.
+    /// A station is at the address that it has sent from, although it cannot be challenged there.
     pub fn believe(&mut self, station: StationId, address: A) -> Learned {
         let is_there = |peer: &Peer<A>| {
             peer.is_proven() && peer.place.is_some_and(|place| place.address == address)
@@ -492,9 +521,8 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         }
     }
 
-    /// The next challenge to be sent, to a peer that `is_up`, so that it can be. Repeated every
-    /// [`CHALLENGE_INTERVAL`] while the peer is heard from there, as far as the bytes go that came
-    /// from there.
+    /// The next challenge to be sent, to a peer that `is_up`. Repeated every [`CHALLENGE_INTERVAL`]
+    /// while frames of the peer come from there, as far as the bytes received from there allow.
     pub fn poll_challenge(
         &mut self,
         now: Time,
@@ -508,7 +536,7 @@ impl<A: Copy + PartialEq> PeerBook<A> {
             .flatten()
     }
 
-    /// When the next challenge goes.
+    /// When the next challenge is due.
     pub fn poll_timeout(&self) -> Option<Time> {
         let dues = |peer: &Peer<A>| {
             let challenged = peer.challenged.iter().map(|it| it.due).min();
@@ -517,12 +545,12 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         self.peers.iter().filter_map(dues).min()
     }
 
-    /// Length of a frame with a challenge, bytes.
+    /// Bytes of a frame with a challenge.
     fn challenge_len(&self) -> usize {
         self.frame_len_min.max(PATH_CHALLENGE_LEN)
     }
 
-    /// Bytes that are left for challenges.
+    /// Bytes reserved for challenges.
     fn kept_bytes(&self) -> usize {
         CHALLENGES_KEPT * self.challenge_len()
     }

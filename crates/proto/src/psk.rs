@@ -1,13 +1,13 @@
-//! The secret of a group, which no log shows and no freed memory keeps.
+//! Pre-shared keys, which appear in no log and are wiped from memory.
 
 use core::fmt;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Length of a pre-shared key, bytes.
+/// Length of a pre-shared key in bytes.
 pub const PSK_LEN: usize = 32;
 
-/// The pre-shared key of a group. Wiped when it is dropped; never shown.
+/// The pre-shared key of a group. Wiped when dropped; never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Psk([u8; PSK_LEN]);
 
@@ -51,7 +51,7 @@ mod tests {
     fn a_key_is_wiped() {
         fn is_wiped<T: ZeroizeOnDrop>() {}
         is_wiped::<Psk>();
-        // What drop does, seen from where the value still is.
+        // Does what drop does, while the value can still be inspected.
         let mut psk = Psk::from([0xAB; PSK_LEN]);
         psk.0.zeroize();
         assert_eq!(psk.as_bytes(), &[0; PSK_LEN]);

@@ -1,26 +1,25 @@
-//! A relay between neighbours: packets of the host and of neighbours go to the next hop, two of
-//! different flows as one frame where both receivers can take them apart.
+//! A relay between neighbours: sends packets of the host and of neighbours to the next hop, two of
+//! different flows as one frame if both receivers can decode it.
 //!
 //! ```text
 //! host -> (1) table of networks -> (2) queue, partner -> (3) sealed for all neighbours -> underlay
 //! host <- (7) in order <- (6) is it for us? <- (5) is the source its own? <- [`corridor_relay`]
-//!                              `-> hop taken off -> (2)                         <- (4) opened <-
+//!                              `-> decrement hop limit -> (2)                  <- (4) opened <-
 //! ```
-//! What is combined, and who can take it apart, is [`corridor_relay`]'s affair; here are its keys
-//! and routes. Frames are sealed under the neighbourhood's secret, with a key for each sender and
+//! [`corridor_relay`] decides what is combined and who can decode it; this module adds keys and
+//! routes. Frames are sealed under the neighbourhood's secret, with a key for each sender and
 //! session as between two stations (`link/handshake.rs`), so that every neighbour can overhear them
-//! and nobody else: what did not open under the accepted session of a configured neighbour, for the
-//! first time, does not reach the relay. Who a frame is from says the key that opened it, and whom
-//! it is for says its body.
+//! and nobody else can. Only new frames that open under the accepted session of a configured
+//! neighbour reach the relay. The key that opened a frame identifies its sender, and the body names
+//! its receiver.
 //!
-//! Where two hosts know each other's keys, what crosses is the packet with a tag behind it
-//! (`relay_station/ends.rs`), and no relay need know of it.
+//! Where two hosts know each other's keys, packets between them are followed by a tag
+//! (`relay_station/ends.rs`), and no relay needs to know about it.
 //!
-//! What was made for longer frames than the interface takes now goes in parts (`parts.rs`).
+//! Frames made for a longer limit than the interface's present one are sent in parts (`parts.rs`).
 //!
-//! A packet's bytes are the same on every hop, for by them it is known again when it has been
-//! combined. The hops that it may still make stand beside it, and are written into it where it
-//! leaves for its host.
+//! A packet's bytes are the same on every hop, because they identify it once it has been combined.
+//! Its hop limit is carried beside it, and written into it where it is delivered to its host.
 
 mod counters;
 mod ends;
@@ -65,35 +64,35 @@ use ends::{Ends, Refused};
 use parts::Frames;
 use to_host::ToHost;
 
-/// Bytes of a frame beside the longer of two packets in it.
+/// Bytes of a frame in addition to the longer of its two packets.
 const OVERHEAD_BYTES: usize = OVERHEAD_LEN + RELAYED_LEN + REPORTS_BYTES_MAX + CODED_BYTES;
 
-/// Bytes of a frame with a message about a packet, which goes in parts if it is too long.
+/// Bytes of a frame with a message about a packet, which is sent in parts if it is too long.
 const ANSWER_BYTES_MAX: usize = IPV6_MESSAGE_LEN_MAX + END_TRAILER_LEN + OVERHEAD_BYTES;
 
-/// What a relay is told before it starts.
+/// Configuration of a relay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayStationConfig {
-    /// What every station is told; its role is [`Role::Relay`]. What waits here, packets of the
-    /// host and of others together, is bounded by [`RelayConfig::queue_packets`], and what is sent
-    /// again besides by [`OWED_MAX`](corridor_relay::OWED_MAX). TCP for the host that waits for
-    /// what it has overtaken is bounded by [`HELD_MAX`](corridor_relay::in_order::HELD_MAX).
+    /// Common settings; the role is [`Role::Relay`]. Waiting packets, of the host and of others
+    /// together, are bounded by [`RelayConfig::queue_packets`], and retransmissions in addition by
+    /// [`OWED_MAX`](corridor_relay::OWED_MAX). TCP segments for the host that wait for earlier ones
+    /// are bounded by [`HELD_MAX`](corridor_relay::in_order::HELD_MAX).
     pub station: StationConfig,
-    /// What is combined, and what waits for it.
+    /// Settings of coding, and of waiting for partners.
     pub relay: RelayConfig,
     /// The neighbours, and the networks that each leads to.
     pub neighbours: Vec<(StationId, Vec<IpNet>)>,
     /// Addresses of its own host.
     pub own: Vec<IpAddr>,
-    /// All frames are addressed to all neighbours on the link: for one that passes on nothing that
-    /// is for others. No MAC acknowledges them there: what neighbours do not report is sent again.
+    /// Address all frames to all neighbours on the link: for links that withhold frames for others.
+    /// MACs do not acknowledge such frames, so what neighbours do not report is sent again.
     pub broadcast: bool,
-    /// Ends with whom this host's packets have tags that only the two can make, whatever relays
-    /// there are between them. Only where stations have keys of their own.
+    /// Ends with which this host exchanges packets with tags that only the two can make, across any
+    /// relays. Only where stations have key pairs.
     pub ends: Vec<RelayEnd>,
 }
 
-/// A relay with its keys and routes. It has the verbs of a [`crate::Station`].
+/// A relay with its keys and routes. It has the methods of a [`crate::Station`].
 pub struct RelayStation {
     now: Time,
     config: StationConfig,
@@ -113,29 +112,28 @@ pub struct RelayStation {
     drops: Drops,
 }
 
-/// Who has sent a frame, and how it came.
+/// The sender of a frame, and how the frame came.
 #[derive(Clone, Copy)]
 struct Sender {
     id: StationId,
-    /// It was held up on its way.
+    /// It was delayed in transit for too long.
     is_held_up: bool,
 }
 
-/// Who has which addresses.
+/// The owners of addresses.
 struct Table {
-    /// Which neighbour leads to them.
+    /// The neighbour that leads to a network.
     networks: Networks,
-    /// Whose packets have tags.
+    /// Ends whose packets have tags.
     ends: Ends,
 }
 
 impl RelayStation {
-    /// A relay that starts now. `entropy` is 32 bytes of fresh randomness, as for
-    /// [`crate::Station::new`].
+    /// Starts a relay. `entropy` is 32 bytes of fresh randomness, as for [`crate::Station::new`].
     ///
     /// # Errors
-    /// As [`StationConfig::check`]; a setting of the relay out of its range; no neighbours or too
-    /// many; or one network for two of them.
+    /// As [`StationConfig::check`]; a setting of the relay out of range; no neighbours or too many;
+    /// or one network for two of them.
     pub fn new(
         config: RelayStationConfig,
         entropy: [u8; 32],
@@ -151,7 +149,7 @@ impl RelayStation {
         let in_order = relay.in_order;
         let relay = Relay::new(NodeId(station.id.0), relay, now).map_err(setting)?;
         let relay = if broadcast { relay.unacknowledged() } else { relay };
-        // HELLOs name one, though a relay has no symbols.
+        // HELLOs state a symbol size, though a relay has no symbols.
         let most = wire::symbol_size_max(station.frame_len_max, &station.coding, true);
         station.coding.symbol_size = most.min(usize::from(u16::MAX)) as u16;
         let peers: Vec<StationId> = neighbours.iter().map(|&(id, _)| id).collect();
@@ -182,10 +180,10 @@ impl RelayStation {
         })
     }
 
-    /// Takes over which neighbour leads where. Those that are not named lead nowhere.
+    /// Replaces the networks that neighbours lead to. Neighbours that are not named lead nowhere.
     ///
     /// # Errors
-    /// As [`new`](Self::new) of the networks; nothing has changed then.
+    /// As [`new`](Self::new) for the networks; nothing has changed then.
     pub fn set_networks(
         &mut self,
         neighbours: &[(StationId, Vec<IpNet>)],
@@ -196,13 +194,14 @@ impl RelayStation {
         Ok(())
     }
 
-    /// As [`crate::Station::set_clock`]; by it other ends tell new packets from recordings, too.
+    /// As [`crate::Station::set_clock`]; other ends also use it to distinguish new packets from
+    /// replays.
     pub fn set_clock(&mut self, clocks: Clocks) {
         self.group.set_clock(clocks);
         self.table.ends.set_clock(clocks.into());
     }
 
-    // ---- what comes in ------------------------------------------------------------------------
+    // ---- input --------------------------------------------------------------------------------
 
     /// Takes an IP packet from the host.
     pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
@@ -243,7 +242,7 @@ impl RelayStation {
         }
     }
 
-    /// Lets a packet that was made or taken here go to a neighbour.
+    /// Queues a packet that was made or accepted here for a neighbour.
     fn send(&mut self, next: StationId, packet: PacketRef<'_>) -> Result<(), RelayError> {
         let hops = packet.hops().unwrap_or(0);
         let mut bytes = packet.bytes().to_vec();
@@ -262,7 +261,7 @@ impl RelayStation {
                 let after = self.relay.config().held_up_after();
                 let is_held_up = self.frames.heard.note(now, opened, after);
                 let from = Sender { id: opened.from, is_held_up };
-                // One that is refused ends the frame.
+                // A chunk that is refused ends the frame.
                 let taken = Chunks::new(&body).try_for_each(|chunk| self.take_chunk(from, chunk));
                 self.route_received();
                 match taken {
@@ -310,14 +309,14 @@ impl RelayStation {
         outcome
     }
 
-    /// Lets the relay take a neighbour's frame.
+    /// Passes a neighbour's frame to the relay.
     fn take_chunk(&mut self, from: Sender, chunk: Option<Chunk<'_>>) -> Result<(), Rejection> {
         if let Some(Chunk { kind: Kind::Part, body, .. }) = chunk {
             return self.take_part(from, body);
         }
         let relayed = chunk.filter(|chunk| chunk.kind == Kind::Relayed);
         let relayed = relayed.and_then(|chunk| Relayed::parse(chunk.body));
-        // Nothing but announcements is for all: a packet has one next hop.
+        // Only announcements are for all: a packet has one next hop.
         let is_sound =
             |relayed: &Relayed<'_>| relayed.to.is_none() == Frame::is_for_all(relayed.frame);
         let Some(relayed) = relayed.filter(is_sound) else {
@@ -333,7 +332,7 @@ impl RelayStation {
         }
     }
 
-    /// Lets all packets go on that the relay has received.
+    /// Routes all packets that the relay has received.
     fn route_received(&mut self) {
         while let Some(received) = self.relay.poll_received() {
             let from = StationId(received.from.0);
@@ -352,7 +351,7 @@ impl RelayStation {
         }
     }
 
-    /// Lets a packet of one neighbour go to another.
+    /// Forwards a packet from one neighbour to another.
     fn forward(
         &mut self,
         (from, next): (StationId, StationId),
@@ -364,7 +363,8 @@ impl RelayStation {
             let error = self.icmp_errors.write(self.now, packet, Stopped::HopsUsedUp);
             return self.answer(from, error);
         }
-        // What is behind an IP packet is not the host's that sent it, and is told of no length.
+        // The sending host does not know of the trailer, so that is not counted in the length it is
+        // told.
         let max = self.forwarded_len_max();
         if packet.len() > max {
             self.drops.too_long += 1;
@@ -378,19 +378,19 @@ impl RelayStation {
             return self.answer(from, error);
         }
         let (hops, coded) = ((node(from), node(next)), received.was_coded);
-        // What the queue has no room for the relay counts itself.
+        // The relay itself counts what the queue has no room for.
         let _ = self.relay.forward_received(self.now, hops, received.ttl, (received.packet, coded));
     }
 
-    /// Lets a message to a packet's sender go back to where the packet came from.
+    /// Sends a message about a packet back to where the packet came from.
     fn answer(&mut self, to: StationId, message: Option<PacketBuf>) {
         let Some(message) = message else { return };
-        // One that quotes more than a frame carries goes in parts.
+        // A message that quotes more than a frame carries is sent in parts.
         let _ = self.send(to, message.packet());
     }
 
-    /// Hands a packet to the host, with the hops that are left to it, if it is what its end sent,
-    /// once it is its turn.
+    /// Delivers a packet to the host in order, with its remaining hop limit, if it is what its end
+    /// sent.
     fn deliver(&mut self, ttl: u16, packet: PacketRef<'_>) {
         self.drops.unnamed += u64::from(self.table.ends.is_unnamed(packet));
         let len = match self.table.ends.open(packet) {
@@ -399,12 +399,12 @@ impl RelayStation {
         };
         let packet = PacketRef::read(&packet.bytes()[..len]);
         let mut packet = PacketBuf::copy(packet, self.to_host.buffer());
-        // Where it ends nobody takes one off.
+        // Where a packet ends, the hop limit is not decremented.
         packet.limit_hops(u8::try_from(ttl.saturating_add(1)).unwrap_or(u8::MAX));
         self.to_host.take(self.now, packet, &mut self.stats);
     }
 
-    /// Counts a packet that is not for the host after all, and tells of it now and then.
+    /// Counts a packet that was refused, and reports it now and then.
     fn refuse(&mut self, refused: Refused, packet: PacketRef<'_>) {
         let told = self.table.ends.tells_of(self.now, refused, packet);
         let (count, event) = match refused {
@@ -421,8 +421,8 @@ impl RelayStation {
         }
     }
 
-    /// What the MAC of the interface did for a neighbour since this was called last. Where nobody
-    /// calls it, no channel is congested, and all neighbours are reached equally well.
+    /// Reports what the interface's MAC did for a neighbour since the last call. Without such
+    /// calls, no channel counts as congested, and all neighbours as equally reachable.
     pub fn handle_retries(&mut self, now: Time, to: StationId, sent: Sent) {
         self.now = now;
         self.relay.handle_retries(now, node(to), sent);
@@ -439,7 +439,7 @@ impl RelayStation {
         self.to_host.handle_timeout(now, &mut self.stats);
     }
 
-    // ---- what goes out ------------------------------------------------------------------------
+    // ---- output -------------------------------------------------------------------------------
 
     /// The next frame, made now, as [`crate::Station::poll_transmit`].
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
@@ -454,7 +454,8 @@ impl RelayStation {
             self.stats.control_frames_sent += 1;
             Destination::All
         } else {
-            // What may not go yet is not asked for: while it waits it may still get a partner.
+            // Packets that may not be sent yet are not taken: while they wait they may still get a
+            // partner.
             let is_ready = self.frames.is_cutting() || self.relay.is_ready_at(now);
             if !is_ready || !self.pacer.allows(now) {
                 return None;
@@ -516,33 +517,33 @@ impl RelayStation {
         self.events.push_back(event);
     }
 
-    // ---- what others know, and what an operator changes -----------------------------------------
+    // ---- what others read, and what an operator sets ------------------------------------------
 
-    /// The MTU to set on the TUN device, in bytes: a frame has room for it, and for what is behind
-    /// it on its way to another end, beside another packet.
+    /// The MTU to set on the TUN device, in bytes: such a packet, with its trailer for another end,
+    /// fits a frame together with another packet.
     pub fn tunnel_mtu(&self) -> usize {
         self.forwarded_len_max().saturating_sub(self.table.ends.trailer_len_max())
     }
 
-    /// Longest packet to forward, bytes.
+    /// Longest packet to forward, in bytes.
     fn forwarded_len_max(&self) -> usize {
         self.frames.frame_len.saturating_sub(OVERHEAD_BYTES)
     }
 
-    /// Shortest frame, in bytes, that carries a packet of this length; `None` if none does.
+    /// Shortest frame in bytes that carries a packet of this length; `None` if none does.
     pub fn frame_len_for(&self, packet_len: usize) -> Option<usize> {
         let packet_len = packet_len + self.table.ends.trailer_len_max();
         let len = (packet_len + OVERHEAD_BYTES).max(FRAME_LEN_MIN);
         (len <= self.config.frame_len_max).then_some(len)
     }
 
-    /// Longest frame, bytes.
+    /// Longest frame in bytes.
     pub fn frame_len(&self) -> usize {
         self.frames.frame_len
     }
 
-    /// Frames longer than this many bytes are refused by the interface, or no longer are. What
-    /// waits and was made for longer ones goes in parts.
+    /// Sets the longest frame that the interface accepts, in bytes, which may be more than before.
+    /// Waiting packets that were made for longer ones are sent in parts.
     pub fn limit_frames(&mut self, now: Time, len: usize) {
         self.now = now;
         let frame_len = len.clamp(FRAME_LEN_MIN, self.config.frame_len_max);
@@ -556,8 +557,7 @@ impl RelayStation {
         }
     }
 
-    /// Paces frames from here on at so many bits per second; `None`: as fast as the underlay takes
-    /// them.
+    /// Paces frames from now on at this rate in bit/s; `None`: as fast as the underlay takes them.
     pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
         self.config.rate_bps = rate_bps;
         self.pacer.set_configured(rate_bps);
@@ -568,7 +568,7 @@ impl RelayStation {
         self.group.set_rekey_interval(interval);
     }
 
-    /// Says HELLO soon.
+    /// Sends a HELLO soon.
     pub fn greet(&mut self, now: Time) {
         self.group.hurry_hello(now);
     }
@@ -578,12 +578,12 @@ impl RelayStation {
         self.group.set_session_frames(frames);
     }
 
-    /// What it was told, as every station.
+    /// The common settings.
     pub fn config(&self) -> &StationConfig {
         &self.config
     }
 
-    /// Counters since the start, as far as every station has them.
+    /// The counters since the start that every station has.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -593,7 +593,7 @@ fn node(id: StationId) -> NodeId {
     NodeId(id.0)
 }
 
-/// Neighbours that there can be.
+/// Checks the neighbours.
 fn check_neighbours(
     station: &StationConfig,
     neighbours: &[(StationId, Vec<IpNet>)],
@@ -619,7 +619,7 @@ fn check_neighbours(
     Ok(())
 }
 
-/// A setting of the relay that cannot be, by its name in files.
+/// An invalid setting of the relay, by its name in configuration files.
 pub(crate) fn setting(error: RelayError) -> ConfigError {
     match error {
         RelayError::Setting { field, given, expected } => {

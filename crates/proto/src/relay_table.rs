@@ -1,4 +1,5 @@
-//! Relays that combine packets of different flows, as files spell them: nodes', scenarios', plans'.
+//! The settings of relays that combine packets of different flows, in configurations, scenarios and
+//! plans.
 
 use core::time::Duration;
 
@@ -11,72 +12,73 @@ use crate::relay_station::setting;
 
 /// A table of a relay that may send two packets of different flows as one frame (CATWOMAN). A
 /// preset, and what is different from it.
-// Flat, as the table of a file is: in groups its keys could not be told from unknown ones.
+// Flat, like the table in a file: serde could not reject unknown keys beside flattened groups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelayTable {
-    /// Where the defaults come from.
+    /// Set of default parameters.
     #[serde(default)]
     pub preset: RelayPreset,
-    /// Whether packets are combined at all.
+    /// Whether to combine packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coding: Option<bool>,
-    /// How long a packet of others waits for a partner, milliseconds; 0: not at all.
+    /// How long a packet to forward is held for a coding partner, milliseconds; 0: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_ms: Option<f64>,
-    /// By what the hold may be shorter; `hold_ms` is the most then.
+    /// What may shorten the hold time, of which `hold_ms` is then the maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_learned: Option<HoldLearned>,
-    /// Whether all that waits for the air may be combined, and not only what is held.
+    /// Whether all queued packets may be combined, not only those held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combines_waiting: Option<bool>,
-    /// How long packets are kept by which others are decoded, milliseconds. A frame that
-    /// arrives more than a twelfth of that, and than 120 ms, after one that its sender sent later
-    /// is dropped as stale, if its packets are retransmitted (`relay_frames_held_up`).
+    /// How long packets are kept for decoding, milliseconds. A frame that arrives more than a
+    /// twelfth of this time, and more than 120 ms, after one that its sender sent later is dropped
+    /// as stale if its packets are retransmitted (`relay_frames_held_up`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode_ms: Option<f64>,
-    /// What the MAC's retries decide.
+    /// What MAC retries control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adaptive: Option<AdaptiveKind>,
-    /// Retries in a second beyond which the channel counts as congested.
+    /// MAC retries per second above which the channel counts as congested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_per_second: Option<u32>,
-    /// Whether receivers that hear too little, or fail to decode, are sent no coded frames.
+    /// Whether to stop sending coded frames to receivers that overhear too little or fail to
+    /// decode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_off: Option<bool>,
-    /// With `switch_off`: least share of a relay's frames to others that a receiver must hear.
+    /// With `switch_off`: minimum share of a relay's frames to others that a receiver must
+    /// overhear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_ratio_min: Option<f64>,
-    /// With `switch_off`: greatest share of coded frames that a receiver may fail to decode.
+    /// With `switch_off`: maximum share of coded frames that a receiver may fail to decode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_ratio_max: Option<f64>,
-    /// Whether what neighbours lack is sent again where the MAC does not see to it, and what comes
-    /// of neighbours' frames is reported to them for it: of coded frames, the packet for the
-    /// receiver without the MAC's retries; all packets for one to which the MAC gives up more than
-    /// 1 in 100 frames.
+    /// Whether to report received packets to neighbours and retransmit what they miss where the MAC
+    /// does not: of coded frames, the packet for the receiver without MAC retries; all packets to a
+    /// receiver for which the MAC gives up more than 1 in 100 frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend: Option<bool>,
-    /// With `resend`: whether receivers that are likely to lack something get combinations of what
-    /// they have not reported while there is nothing else to send.
+    /// With `resend`: whether to use idle time to send receivers that are likely to miss packets
+    /// combinations of those they have not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<bool>,
-    /// Whether segments of TCP for this node's own host wait for those that they have overtaken, as
-    /// long as others came late before, and 200 ms at most.
+    /// Whether TCP segments for this node's own host wait for those they have overtaken, as long as
+    /// earlier ones were late, and at most 200 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_order: Option<bool>,
-    /// How long packets may wait for the air for good, milliseconds: beyond it some are dropped
-    /// (CoDel, RFC 8289); 0: only what finds the queue full.
+    /// Target queueing delay, milliseconds, above which packets are dropped (CoDel, RFC 8289); 0:
+    /// drop only when the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_target_ms: Option<f64>,
-    /// Packets that wait at a node, those held among them; others are dropped.
+    /// Maximum number of packets queued at a node, including those held; more are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_packets: Option<usize>,
-    /// Packets of a node that a neighbour may have without having been heard to pass them on; what
-    /// is beyond waits at the node, and of what waits only packets of its own host are dropped
-    /// (`queue_target_ms`). 0: any number.
+    /// Maximum number of this node's packets that a neighbour may have without having been heard to
+    /// forward them; more wait at this node, where only packets of its own host are dropped
+    /// (`queue_target_ms`). 0: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_packets: Option<usize>,
-    /// How often neighbours are told who is heard, milliseconds.
+    /// Interval of announcements of the neighbours heard, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announce_ms: Option<f64>,
 }
@@ -85,15 +87,15 @@ pub struct RelayTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayPreset {
-    /// For use: what waits is combined, and only for who hears and decodes; packets are held no
-    /// longer than others wait for the air, and what stands there is dropped.
+    /// For production: combines queued packets, only for receivers that overhear and decode; holds
+    /// packets no longer than others wait for the channel, and drops from standing queues.
     #[default]
     Default,
-    /// CATWOMAN as published: 50 ms of hold, 1500 ms for decoding, always coding.
+    /// CATWOMAN as published: 50 ms hold time, 1500 ms for decoding, always coding.
     Paper,
-    /// The same with adaptive buffering as Section IV-B has it: coding while congested.
+    /// CATWOMAN with the adaptive buffering of Section IV-B: coding only during congestion.
     PaperAdaptive,
-    /// Pure relaying.
+    /// Forwarding without coding.
     Plain,
 }
 
@@ -101,12 +103,12 @@ pub enum RelayPreset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldLearned {
-    /// By nothing.
+    /// Nothing.
     No,
-    /// Until a partner is expected by the last arrivals, and while the channel is congested.
+    /// Hold until recent arrivals suggest a partner, and only while the channel is congested.
     Arrivals,
-    /// As long as packets had to wait for the air of late, and while the channel is congested, if
-    /// anybody tells of the MAC's retries.
+    /// Hold as long as packets recently waited for the channel and, if MAC retries are known, only
+    /// while it is congested.
     Waits,
 }
 
@@ -118,7 +120,7 @@ pub enum AdaptiveKind {
     Off,
     /// Whether packets are held (Section II-A of the paper).
     Holding,
-    /// Whether they are combined, and held for it (Section IV-B).
+    /// Whether packets are combined, and held for it (Section IV-B of the paper).
     Coding,
 }
 

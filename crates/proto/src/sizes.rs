@@ -1,17 +1,17 @@
-//! How long symbols are, and how many lanes a window has, as frames have room for them.
+//! The length of symbols, and the number of lanes of a window, as limited by frames.
 
 use crate::config::{CodingParams, StationConfig};
 use crate::wire::{Lanes, symbol_size_max};
 
 impl CodingParams {
-    /// Most lanes that a window has, either way.
+    /// Most lanes of a window, in either direction.
     pub(crate) fn lanes_max(&self) -> Lanes {
         Lanes::holding(self.window_size.into(), self.lane_size().into())
     }
 }
 
 impl StationConfig {
-    /// Bytes of the longest source symbol: what is told, or what a frame has room for.
+    /// Bytes of the longest source symbol: as configured, or as a frame has room for.
     pub(crate) fn symbol_size(&self) -> u16 {
         if self.coding.symbol_size > 0 {
             return self.coding.symbol_size;

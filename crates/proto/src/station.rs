@@ -1,8 +1,8 @@
-//! The one type a driver holds: a station in any role, without clocks or sockets.
+//! The type that drivers use: a station in any role, without clocks or sockets.
 //!
-//! A driver puts one thing in (`handle_packet`, `handle_frame`, `handle_timeout`), then drains
-//! `poll_transmit`, `poll_packet`, `poll_event` until they return nothing, and calls again at
-//! `poll_timeout`. `poll_transmit` is called only while the underlay can take a frame: frames are
+//! A driver makes one input (`handle_packet`, `handle_frame`, `handle_timeout`), then drains
+//! `poll_transmit`, `poll_packet` and `poll_event` until they return nothing, and calls again at
+//! `poll_timeout`. It calls `poll_transmit` only while the underlay can take a frame: frames are
 //! made at the last moment, so that they carry the newest feedback and the most packets.
 
 mod beside;
@@ -30,7 +30,7 @@ use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, REPORT_INTERVAL};
+use crate::bounds::{EVENTS_MAX, FRAME_LEN_MIN, INGRESS_AGE_MAX, REPORT_INTERVAL};
 use crate::clocks::Clocks;
 use crate::config::{Crossing, Mode, Role, StationConfig, StationId};
 use crate::diagnosis::Unopened;
@@ -41,7 +41,7 @@ use crate::inspect::{HeldView, Inspection, PathView, PeerView};
 use crate::link::handshake::{Group, Joined, Opening, Setting};
 use crate::link::mtu::FrameLens;
 use crate::link::pacer::Pacer;
-use crate::memory::{self, MemoryView};
+use crate::memory::{self, MemoryView, Shortage, Shortages};
 use crate::stats::Stats;
 use crate::wire::{self, ChallengeToken, Header};
 use endpoint::Endpoint;
@@ -53,130 +53,131 @@ use presence::Presence;
 use tcpnc_endpoint::TcpNcEndpoint;
 use window_endpoint::WindowEndpoint;
 
-/// What became of a packet from the host.
+/// What happened to a packet from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutcome {
     /// It waits in the ingress queue.
     Accepted,
-    /// The ingress queue is full; the packet is counted and gone.
+    /// The ingress queue is full; the packet is dropped and counted.
     QueueFull,
     /// It is longer than [`Station::tunnel_mtu`], in bytes.
     TooLong {
-        /// Its length.
+        /// Its length in bytes.
         len: usize,
-        /// The longest there may be.
+        /// The limit in bytes.
         max: usize,
     },
-    /// It has no bytes.
+    /// It is empty.
     Empty,
     /// This role carries no packets of its own host (a helper).
     NotCarried,
-    /// It is for nobody whom a hub knows.
+    /// No neighbour of the hub has its destination.
     NoRoute,
 }
 
-/// What became of a frame from the underlay.
+/// What happened to a frame from the underlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// It opened under an accepted session, or can be no recording since it hangs on a secret that
-    /// was agreed on just now (RFC 9000, Section 8.1): the underlay address it came from is its
+    /// It was opened under an accepted session, or cannot be a replay because its key derives from
+    /// a secret that was just agreed on (RFC 9000, Section 8.1): its underlay address is its
     /// sender's.
     Accepted {
         /// The station that sealed it.
         from: StationId,
     },
-    /// It is an authentic handshake frame; its address may be used to answer, not yet to send data.
+    /// It is an authentic handshake frame; its address may be used for an answer, but not yet for
+    /// data.
     Handshake {
         /// The station that sealed it.
         from: StationId,
     },
-    /// It begins a key exchange, as only its sender can: its address may be used to answer, with no
-    /// more bytes than came from there.
+    /// It is an authentic initiation of a key exchange; its address may be used for an answer, with
+    /// no more bytes than were received from there.
     Initiation {
         /// The station that made it.
         from: StationId,
     },
-    /// Its sender repeats what it was asked, by [`Station::challenge`], at some address: who hears
-    /// there has told it.
+    /// Its sender repeats the token of a [`Station::challenge`], and so receives at the address to
+    /// which that was sent.
     Answered {
         /// The station that sealed it.
         from: StationId,
-        /// What it repeats.
+        /// The token that it repeats.
         token: ChallengeToken,
     },
-    /// It was noted, and says nothing of where anybody is: a cookie, or part of a key exchange
-    /// between others.
+    /// It was processed, but says nothing about anybody's address: a cookie, or part of a key
+    /// exchange between other stations.
     Noted,
-    /// It left no trace but a counter.
+    /// It was rejected, and only counted.
     Rejected(Rejection),
 }
 
 /// Why a frame was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Not a frame of ours: too short, or of another wire version.
+    /// Not a Corridor frame: too short, or of another wire version.
     Malformed,
-    /// Sealed by nobody we know, or changed on the way.
+    /// Not sealed under a known key, or modified.
     NotAuthentic,
-    /// Heard before, or too old to tell.
+    /// Received before, or too old to tell.
     Replayed,
     /// Sealed under a session that has not answered our challenge.
     UnknownSession,
     /// Authentic, but not for this station or role.
     NotForUs,
-    /// Held up on its way: what is in it was sent again, or is.
+    /// Delayed in transit for too long: its content has been, or will be, sent again.
     HeldUp,
 }
 
-/// To whom a frame goes. Who else overhears is the medium's matter.
+/// The receiver of a frame. Which other stations overhear it depends on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// One station.
     Station(StationId),
-    /// One station, wherever it may be: a handshake of a hub, which has one for each neighbour.
+    /// One station, wherever it may be: a handshake of a hub, which sends one to each neighbour.
     Search(StationId),
     /// All stations in reach.
     All,
 }
 
-/// A frame to send.
+/// A frame to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
-    /// To whom.
+    /// The receiver.
     pub to: Destination,
     /// Its bytes, sealed.
     pub frame: &'a [u8],
-    /// It is to show whether a frame of its length passes, and must not be cut from a longer one.
+    /// It probes whether a frame of its length passes, and must not be fragmented.
     pub probes: bool,
 }
 
-/// Something an operator wants to know.
+/// Something that an operator may want to know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A peer proved that it is there, with a session of its own.
+    /// A peer has proved that it is alive, with a session of its own.
     SessionUp {
         /// The peer.
         peer: StationId,
-        /// It had been known before, and has lost its state since.
+        /// It was known before, and has since lost its state.
         restarted: bool,
     },
-    /// A peer's packets cross otherwise than this station's: nothing gets through until both are
-    /// set alike.
+    /// A peer carries packets in another way than this station: nothing gets through until both are
+    /// configured alike.
     ModeDiffers {
         /// The peer.
         peer: StationId,
-        /// How they cross there.
+        /// The way of the peer.
         theirs: Crossing,
-        /// And here.
+        /// The way of this station.
         ours: Crossing,
     },
     /// Frames to the peer may be longer than before, or have to be shorter.
     PathMtu {
         /// The peer.
         peer: StationId,
-        /// Longest frame, bytes.
+        /// Longest frame in bytes.
         frame_len: usize,
-        /// What [`Station::tunnel_mtu`] has become, bytes.
+        /// The new [`Station::tunnel_mtu`] in bytes.
         tunnel_mtu: usize,
     },
     /// A peer has not been heard for [`crate::bounds::PEER_SILENT_HELLOS`] of its HELLOs.
@@ -189,44 +190,44 @@ pub enum Event {
         /// The peer.
         peer: StationId,
     },
-    /// What the helper has sent of a flow was not made of what its encoder had: none of that was
-    /// delivered, and what the helper sends is not taken for a while.
+    /// What the helper sent for a flow did not derive from the encoder's symbols. None of it was
+    /// delivered, and the helper's frames are ignored for a while.
     HelperLeftOut {
         /// The helper.
         helper: StationId,
         /// The encoder.
         flow: StationId,
-        /// Whether it must have been the helper. Else somebody may have sealed rows in the
-        /// encoder's name: the block was given up before that was known.
+        /// Whether it must have been the helper. Otherwise somebody may have forged rows in the
+        /// encoder's name, and the block was given up before this could be decided.
         is_proven: bool,
         /// For how long.
         span: Duration,
     },
-    /// Blocks of a peer take more memory than there is for two of them, or for one where they are
-    /// to be recoded: nothing of what it sends gets through here until its blocks are shorter, or
-    /// the share is larger.
+    /// A peer's blocks are so large that there is memory for fewer than two of them, or fewer than
+    /// one where they are recoded: nothing from it gets through until its blocks are smaller or
+    /// this share of the memory is larger.
     BlocksTooLong {
         /// The peer.
         peer: StationId,
         /// Bytes that one block takes.
         block_bytes: usize,
     },
-    /// Coded symbols in an encoder's name are not its own: somebody else seals under its secret, as
-    /// its neighbours could. Nothing of them was delivered.
+    /// Coded symbols in an encoder's name are forged: another station seals under its secret, as
+    /// its neighbours could. None of them was delivered.
     RowsForged {
         /// The encoder.
         flow: StationId,
     },
-    /// A packet across relays is not what its end has sent, or that end puts no tags behind what it
-    /// sends here. It was dropped.
+    /// A packet across relays is not what its end has sent, or that end sends packets to this one
+    /// without tags. It was dropped.
     PacketForged {
-        /// Its source.
+        /// The packet's source.
         from: IpAddr,
     },
-    /// A packet across relays came from its end before, or its number is lower than that end has
-    /// sent, as when its clock was put back. It was dropped.
+    /// A packet across relays was received before, or has a lower number than that end's earlier
+    /// packets, for example because its clock was set back. It was dropped.
     PacketRepeated {
-        /// Its source.
+        /// The packet's source.
         from: IpAddr,
     },
 }
@@ -237,7 +238,7 @@ pub struct Station {
     role: Box<dyn role::Role>,
 }
 
-/// What every role has.
+/// The state that all roles have.
 pub(crate) struct Shared {
     pub(crate) config: StationConfig,
     pub(crate) group: Group,
@@ -248,22 +249,23 @@ pub(crate) struct Shared {
     pub(crate) path: Path,
     presence: Presence,
     events: VecDeque<Event>,
-    /// What goes, and what comes, in parts.
+    /// Chunks being sent and received in parts.
     pub(crate) cut: Cut,
     parts: Parts,
     /// The frame being made, and the body of the frame being read.
     pub(crate) frame: Vec<u8>,
     body: Vec<u8>,
     part: Vec<u8>,
+    shortages: Shortages,
 }
 
 impl Station {
-    /// A station that starts now, by both [clocks](Clocks) where a driver has two. `entropy` is 32
-    /// bytes of fresh randomness: session ids, and with them all nonces, come from it. In a
+    /// Starts a station, by both [clocks](Clocks) where a driver has two. `entropy` is 32 bytes of
+    /// fresh randomness, from which session ids, and with them all nonces, are derived. In a
     /// simulation it comes from the seed.
     ///
     /// # Errors
-    /// As [`StationConfig::check`]; or memory that is too little.
+    /// As [`StationConfig::check`]; or too little memory.
     pub fn new(
         mut config: StationConfig,
         entropy: [u8; 32],
@@ -273,12 +275,12 @@ impl Station {
         let now = clocks.now;
         config.check()?;
         if let Role::Plain { .. } = config.role {
-            // It has no symbols: what it says of them is how long packets may be.
+            // It has no symbols: its symbol size in HELLOs states how long packets may be.
             config.coding.symbol_size = 0;
         }
         config.coding.symbol_size = config.symbol_size();
         let follows_lanes = config.ingress_packets == config.coding.ingress_packets_default();
-        memory::fit(&mut config)?;
+        let shortages = memory::fit(&mut config)?;
         let mut entropy = Stream::from_seed(entropy);
         let mut fork = || Stream::from_rng(&mut entropy);
         let peers: Vec<StationId> = match config.role {
@@ -343,6 +345,7 @@ impl Station {
             frame: Vec::new(),
             body: Vec::new(),
             part: Vec::new(),
+            shortages,
             config,
         };
         Ok(Station { shared, role })
@@ -353,13 +356,18 @@ impl Station {
         memory::divided(&self.shared.config)
     }
 
+    /// Of what the station has fewer than it was told, because its share is small.
+    pub fn shortages(&self) -> &[Shortage] {
+        &self.shared.shortages
+    }
+
     /// The MTU to set on the TUN device, in bytes; 0 for a helper, which has none. It changes with
     /// [`Event::PathMtu`].
     pub fn tunnel_mtu(&self) -> usize {
         self.tunnel_mtu_of(self.frame_len())
     }
 
-    /// Shortest frame, in bytes, that carries a packet of this length; `None` if none does.
+    /// Shortest frame in bytes that carries a packet of this length; `None` if none does.
     pub fn frame_len_for(&self, packet_len: usize) -> Option<usize> {
         let longest = self.shared.config.frame_len_max;
         (FRAME_LEN_MIN..=longest).find(|&len| self.tunnel_mtu_of(len) >= packet_len)
@@ -372,8 +380,8 @@ impl Station {
 
     // ---- the path's MTU -----------------------------------------------------------------------
 
-    /// Looks for the longest frame that the path to the peer carries, by probes. Until it is found,
-    /// frames are no longer than `lens.base`. Not for a helper.
+    /// Searches for the longest frame that the path to the peer carries, by probes. Until it is
+    /// found, frames are no longer than `lens.base`. Not for a helper.
     pub fn find_path_mtu(&mut self, now: Time, lens: FrameLens) {
         if self.role.carries_packets() {
             self.shared.path.search(lens);
@@ -383,7 +391,7 @@ impl Station {
         }
     }
 
-    /// Frames longer than this many bytes are refused by the interface, or no longer are.
+    /// Sets the longest frame that the interface accepts, in bytes, which may be more than before.
     pub fn limit_frames(&mut self, now: Time, len: usize) {
         let len = len.clamp(FRAME_LEN_MIN, self.shared.config.frame_len_max);
         self.shared.path.limit(now, len);
@@ -391,23 +399,23 @@ impl Station {
         self.follow_path(now);
     }
 
-    /// Frames take another path from here on: what was found out about its MTU is looked into.
+    /// Frames use another path from now on: what is known about its MTU is checked again.
     pub fn note_path_changed(&mut self, now: Time) {
         self.shared.path.restart(now);
         self.shared.group.hurry_hello(now);
     }
 
-    /// A router says that frames are too long for the path. That is looked into, not believed.
+    /// A router reports that frames are too long for the path. This is checked, not believed.
     pub fn note_too_long(&mut self, now: Time) {
         self.shared.path.hint(now);
     }
 
-    /// Longest frame to be sent to the peer, bytes.
+    /// Longest frame to send to the peer, in bytes.
     pub fn frame_len(&self) -> usize {
         self.shared.path.frame_len()
     }
 
-    /// Lets everybody know what has been found out about the path.
+    /// Applies news about the path's MTU.
     fn follow_path(&mut self, now: Time) {
         if self.shared.path.update() {
             self.limit_symbols(now);
@@ -417,7 +425,7 @@ impl Station {
         }
     }
 
-    /// Source symbols are as long from here on as a frame has room for.
+    /// Limits new source symbols to what a frame has room for.
     fn limit_symbols(&mut self, now: Time) {
         let shared = &self.shared;
         let symbol_len_max = shared.symbol_len_max(shared.path.frame_len());
@@ -426,17 +434,16 @@ impl Station {
 
     /// Takes an IP packet from the host.
     pub fn handle_packet(&mut self, now: Time, packet: &[u8]) -> PacketOutcome {
-        // Read here, and nowhere else on its way.
+        // Parsed here, and nowhere else on its way.
         self.take_packet(now, PacketRef::read(packet))
     }
 
-    /// Takes an IP packet that was read already.
+    /// Takes an IP packet that was parsed already.
     pub(crate) fn take_packet(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
         self.admit_packet(now, packet, false)
     }
 
-    /// Takes a packet that another neighbour has sent, who is told how much there is
-    /// [room](Self::room) for.
+    /// Takes a packet from another neighbour, which was granted [room](Self::room) for it.
     pub(crate) fn take_kept(&mut self, now: Time, packet: PacketRef<'_>) -> PacketOutcome {
         self.admit_packet(now, packet, true)
     }
@@ -509,6 +516,11 @@ impl Station {
         shared.stats.sessions_accepted += 1;
         let restarted = joined.new_instance && !joined.first;
         if joined.new_instance {
+            if joined.peer == shared.path.peer {
+                // Before the first waiting packet is sent.
+                let oldest = Time::ZERO + (now - Time::ZERO).saturating_sub(INGRESS_AGE_MAX);
+                shared.ingress.drop_before(oldest, &mut shared.stats);
+            }
             shared.parts.expect(joined.peer, joined.chunk_len_max());
             shared.cut.drop_rest();
         }
@@ -529,7 +541,7 @@ impl Station {
         self.follow_path(now);
     }
 
-    /// The next frame, made now; `None` when there is nothing to send before the next input or
+    /// The next frame, made now; `None` if there is nothing to send before the next input or
     /// [`poll_timeout`](Self::poll_timeout). Call it only while the underlay can take a frame.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_>> {
         let shared = &mut self.shared;
@@ -550,9 +562,9 @@ impl Station {
         } else if shared.group.hello_due() <= now {
             self.write_hello(now);
             Destination::All
-        } else if shared.poll_path(now) {
+        } else if let Some(is_probe) = shared.poll_path(now) {
             let peer = shared.path.peer;
-            probes = true;
+            probes = is_probe;
             self.restart_session_if_new();
             Destination::Station(peer)
         } else {
@@ -576,19 +588,19 @@ impl Station {
         self.restart_session_if_new();
     }
 
-    /// Frames are counted anew if the last one was the last of its session.
+    /// Restarts frame counters if the last frame was the last of its session.
     fn restart_session_if_new(&mut self) {
         if self.shared.group.next_counter() == 0 {
             self.role.restart_session();
         }
     }
 
-    /// The next packet for the host, valid until the next call, with what was read of it.
+    /// The next packet for the host, parsed; valid until the next call.
     pub fn poll_packet(&mut self) -> Option<PacketRef<'_>> {
         self.advance_packet().then(|| self.shared.egress.current())
     }
 
-    /// Goes on to the next packet for the host; whether there is one.
+    /// Advances to the next packet for the host; returns whether there is one.
     pub(crate) fn advance_packet(&mut self) -> bool {
         let Shared { ingress, egress, stats, .. } = &mut self.shared;
         if egress.len() == 0 {
@@ -604,12 +616,12 @@ impl Station {
         true
     }
 
-    /// The packet that [`advance_packet`](Self::advance_packet) went on to.
+    /// The packet that [`advance_packet`](Self::advance_packet) advanced to.
     pub(crate) fn packet(&self) -> PacketRef<'_> {
         self.shared.egress.current()
     }
 
-    /// The frame that [`poll_transmit`](Self::poll_transmit) made last.
+    /// The frame that [`poll_transmit`](Self::poll_transmit) last made.
     pub(crate) fn frame(&self) -> &[u8] {
         &self.shared.frame
     }
@@ -647,12 +659,12 @@ impl Station {
         &self.shared.stats
     }
 
-    /// What the station was told.
+    /// The configuration.
     pub fn config(&self) -> &StationConfig {
         &self.shared.config
     }
 
-    /// What is inside, to be watched.
+    /// The internal state, for observation.
     pub fn inspect(&self) -> Inspection {
         let shared = &self.shared;
         let mut view = Inspection {
@@ -673,30 +685,29 @@ impl Station {
         view
     }
 
-    /// The chunk that is sent in parts at present, or was last: its kind and its body. For tests.
+    /// The chunk being sent in parts, or the last one that was: its kind and body. For tests.
     #[doc(hidden)]
     pub fn cut_chunk(&self) -> &[u8] {
         self.shared.cut.whole()
     }
 
-    /// The neighbours, in the order of the configuration's role.
+    /// The neighbours, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerView> {
         self.shared.group.inspect()
     }
 
-    /// The queue and the round trip of this station's own flow, for those who ask now and then.
+    /// The queue and the round-trip time of this station's own flow. For occasional calls.
     pub fn path(&self, now: Time) -> PathView {
         PathView { queue: self.shared.ingress.view(now), round_trip: self.round_trip() }
     }
 
-    /// What a frame that was rejected shows all the same. It derives a key for a HELLO, so ask for
-    /// few of them.
+    /// What a rejected frame shows nevertheless. This derives a key for a HELLO, so call it rarely.
     pub fn examine(&self, frame: &[u8]) -> Unopened {
         self.shared.group.examine(frame)
     }
 
-    /// Paces frames from here on at so many bits per second; `None`: as the mode finds out, or as
-    /// fast as the underlay takes them.
+    /// Paces frames from now on at this rate in bit/s; `None`: at the rate that the mode measures,
+    /// or as fast as the underlay takes them.
     pub fn set_rate_bps(&mut self, rate_bps: Option<u64>) {
         let shared = &mut self.shared;
         shared.config.rate_bps = rate_bps;
@@ -705,31 +716,31 @@ impl Station {
         self.role.set_rate(shared);
     }
 
-    /// Whether a frame may be of an accepted session of a peer, as far as its header says.
+    /// Whether a frame may belong to an accepted session of a peer, according to its header.
     pub(crate) fn may_open(&self, header: &Header) -> bool {
         self.shared.group.has_session_tag(header.session_tag)
     }
 
-    /// Whether a frame is of an accepted session of a peer. It is opened for that, and nothing is
-    /// noted of it.
+    /// Whether a frame belongs to an accepted session of a peer. Opens it for that, and records
+    /// nothing.
     pub(crate) fn is_authentic(&self, header: &Header, frame: &[u8]) -> bool {
         self.shared.group.is_authentic(header, frame)
     }
 
-    /// Lets a frame go now, whatever the rate that window mode has found out: somebody else divides
-    /// the channel. A configured rate is kept to.
+    /// Permits a frame now, whatever rate window mode has measured: somebody else divides the
+    /// channel. A configured rate still applies.
     pub(crate) fn grant(&mut self, now: Time) {
         if self.shared.config.rate_bps.is_none() {
             self.shared.pacer.grant(now);
         }
     }
 
-    /// Both directions share the channel, as configured or found out.
+    /// Whether the channel is shared, as configured or detected.
     pub(crate) fn is_half_duplex(&self) -> bool {
         self.shared.stats.half_duplex
     }
 
-    /// Whether the peer is there, and it is known how long frames to it may be.
+    /// Whether the peer is up, and its path's MTU is known.
     pub(crate) fn is_path_known(&self) -> bool {
         self.shared.group.is_up(self.shared.path.peer) && self.shared.path.is_settled()
     }
@@ -741,7 +752,7 @@ impl Station {
 }
 
 impl Shared {
-    /// Longest source symbol that a frame of this length has room for, bytes.
+    /// Longest source symbol that a frame of this length has room for, in bytes.
     fn symbol_len_max(&self, frame_len: usize) -> usize {
         let (coding, recoded) = (&self.config.coding, self.config.role.is_recoded());
         let fits = wire::symbol_size_max(frame_len, coding, recoded);
@@ -755,13 +766,13 @@ impl Shared {
         self.events.push_back(event);
     }
 
-    /// Seals `self.frame`, which `group.begin` began.
+    /// Seals `self.frame`, begun by `group.begin`.
     pub(crate) fn seal(&mut self) {
         self.group.seal(&mut self.frame, self.config.frame_len_min);
     }
 }
 
-/// Counts a frame that was not taken.
+/// Counts a frame that was not accepted.
 pub(crate) fn count_refused(stats: &mut Stats, refused: &Opening) -> Rejection {
     let (counter, rejection) = match refused {
         Opening::Malformed => (&mut stats.frames_rejected, Rejection::Malformed),

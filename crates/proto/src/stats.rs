@@ -1,7 +1,7 @@
-//! Counters of a station: what operators watch and experiments record.
+//! Counters of a station, which operators monitor and experiments record.
 
-/// A struct of counters, and a list of their names with what their comments say: whoever shows a
-/// counter shows its description, and there is one home for both.
+/// Defines a struct of counters, and a list of their names with their doc comments, so that a
+/// counter's description is written once and shown wherever the counter is.
 #[macro_export]
 macro_rules! counters {
     (
@@ -16,13 +16,18 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Name and description of each counter, in the order of the fields.
-            pub const DESCRIPTIONS: &'static [(&'static str, &'static str)] =
-                &[$((stringify!($field), concat!($($doc),+).trim_ascii()),)*];
+            /// The description of each counter, in the order of the fields.
+            pub const DESCRIPTIONS: &'static [$crate::stats::Described] = &[$(
+                $crate::stats::Described {
+                    name: stringify!($field),
+                    text: concat!($($doc),+).trim_ascii(),
+                    is_count: <$type as $crate::stats::Join>::IS_COUNT,
+                },
+            )*];
 
-            /// Takes the counters of another one in: counts add up, and of what is no count the
+            /// Adds the counters of another station: counts are summed, and of other values the
             /// larger is kept.
-            #[allow(dead_code)] // Not everything that is counted is ever put together.
+            #[allow(dead_code)] // Not all structs of counters are ever joined.
             $visibility fn join(&mut self, other: &Self) {
                 $($crate::stats::Join::join(&mut self.$field, other.$field);)*
             }
@@ -30,19 +35,37 @@ macro_rules! counters {
     };
 }
 
-/// Values of several stations that become one.
+/// Description of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// The description.
+    pub text: &'static str,
+    /// It counts since the start, and never decreases; otherwise it is the latest measurement.
+    pub is_count: bool,
+}
+
+/// Values of several stations that are combined.
 pub trait Join {
-    /// Takes the value of another station in.
+    /// Whether such a value is a count.
+    const IS_COUNT: bool;
+
+    /// Adds the value of another station.
     fn join(&mut self, other: Self);
 }
 
 impl Join for u64 {
+    const IS_COUNT: bool = true;
+
     fn join(&mut self, other: u64) {
         *self = self.saturating_add(other);
     }
 }
 
 impl Join for Option<u64> {
+    const IS_COUNT: bool = false;
+
     fn join(&mut self, other: Option<u64>) {
         *self = match (*self, other) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
@@ -52,12 +75,16 @@ impl Join for Option<u64> {
 }
 
 impl Join for bool {
+    const IS_COUNT: bool = false;
+
     fn join(&mut self, other: bool) {
         *self |= other;
     }
 }
 
 impl Join for f64 {
+    const IS_COUNT: bool = false;
+
     fn join(&mut self, other: f64) {
         *self = self.max(other);
     }
@@ -76,150 +103,151 @@ counters! {
         pub packets_dropped_ingress: u64,
         /// Packets dropped at ingress to signal congestion to their flow.
         pub packets_dropped_codel: u64,
+        /// Window mode: packets dropped at ingress because they had waited too long for a session
+        /// to be of use.
+        pub packets_stale: u64,
         /// Packets marked at ingress (ECN) to signal congestion to their flow.
         pub packets_marked: u64,
-        /// Window mode: acknowledgements of TCP delivered with a shorter receive window.
+        /// Window mode: TCP acknowledgments delivered with a reduced receive window.
         pub windows_clamped: u64,
-        /// Acknowledgements made to offer a TCP sender a longer window.
+        /// Acknowledgments generated to offer a TCP sender a larger window.
         pub window_updates_sent: u64,
-        /// Times the rate was lowered to see whether the queue on the path is this station's own.
+        /// Times the rate was lowered to test whether this station causes the queue on the path.
         pub rate_drains: u64,
-        /// Times another flow filled the queue on the path, so that the rate entered, or stayed in,
-        /// competitive mode.
+        /// Times another flow filled the queue on the path and the rate controller entered, or
+        /// stayed in, competitive mode.
         pub rate_competitions: u64,
-        /// Times the rate was lowered to see whether there is a short queue, or the path has become
-        /// longer.
+        /// Times the rate was lowered to tell a short queue from a longer path.
         pub rate_probes: u64,
-        /// Symbols sent in parts: they had been made for longer frames than the path carries.
+        /// Symbols sent in parts because they were made for longer frames than the path carries.
         pub symbols_cut: u64,
-        /// Frames sent with a part of such a symbol.
+        /// Frames sent that carry part of such a symbol.
         pub part_frames_sent: u64,
         /// Symbols received in parts.
         pub symbols_joined: u64,
-        /// Packets refused because they are longer than the tunnel's MTU, or empty.
+        /// Packets refused because they exceed the tunnel's MTU or are empty.
         pub packets_refused: u64,
         /// Window mode: packets sent with compressed headers.
         pub packets_compressed: u64,
-        /// Packets received with compressed headers that could not be restored: the packet that
+        /// Packets received with compressed headers that could not be restored because the packet
         /// they refer to was given up.
         pub packets_not_expanded: u64,
-        /// Window mode: datagrams of UDP sent to be delivered in order, because their flow takes
-        /// what comes late for lost.
+        /// Window mode: UDP datagrams sent for in-order delivery, because their flow treats
+        /// reordered packets as lost.
         pub datagrams_ordered: u64,
-        /// Window mode: times a flow of UDP began to be delivered in order.
+        /// Window mode: times a UDP flow switched to in-order delivery.
         pub flows_ordered: u64,
-        /// Window mode: datagrams of UDP that were received, and held until those before them came
-        /// or were given up.
+        /// Window mode: UDP datagrams received and held until earlier ones arrived or were given
+        /// up.
         pub datagrams_held: u64,
-        /// Window mode: by how much they were late, all together, microseconds: from when it was
-        /// first heard of their symbols, or of later ones, until they were delivered.
+        /// Window mode: total delay of these datagrams, microseconds: from the first frame about
+        /// their symbols, or later ones, until delivery.
         pub datagrams_held_us: u64,
-        /// Window mode: datagrams of UDP that were held for the longest time allowed, and delivered
-        /// before those before them.
+        /// Window mode: UDP datagrams held for the maximum time and then delivered ahead of
+        /// earlier ones.
         pub datagrams_overdue: u64,
-        /// Window mode: by how much a datagram of UDP that was held was late at most, seconds.
+        /// Window mode: longest delay of a held UDP datagram, seconds.
         pub datagram_hold_s_max: f64,
-        /// Packets handed to the host.
+        /// Packets delivered to the host.
         pub packets_delivered: u64,
-        /// Bytes of the packets handed to the host.
+        /// Bytes of the packets delivered to the host.
         pub bytes_delivered: u64,
-        /// Sender: packets in blocks given up before the decoder had them; in window mode, in
-        /// symbols dropped before they were acknowledged.
+        /// Sender: packets given up before they were acknowledged: those in blocks given up or, in
+        /// window mode, in symbols dropped.
         pub packets_given_up: u64,
-        /// Receiver: source symbols skipped because their deadline ran out, or because the sender
-        /// gave them up.
+        /// Receiver: source symbols skipped because their deadline passed or the sender gave them
+        /// up.
         pub symbols_given_up: u64,
-        /// Receiver: losses repaired, which are innovative symbols that came as coded or recoded
-        /// ones or, in window mode, behind later ones.
+        /// Receiver: losses repaired: innovative coded or recoded symbols or, in window mode,
+        /// source symbols received after later ones.
         pub symbols_repaired: u64,
         /// Blocks opened by the encoder.
         pub blocks_opened: u64,
-        /// Blocks the decoder acknowledged in full.
+        /// Blocks fully acknowledged by the decoder.
         pub blocks_acknowledged: u64,
-        /// Blocks the encoder gave up.
+        /// Blocks given up by the encoder.
         pub blocks_given_up: u64,
         /// Source symbols added to blocks by the encoder.
         pub symbols_added: u64,
-        /// Source symbols sent uncoded, for the first time.
+        /// Source symbols sent uncoded for the first time.
         pub source_frames_sent: u64,
-        /// Window mode: times that new symbols had to wait since the peer had no room for more.
+        /// Window mode: times new symbols had to wait for space at the peer.
         pub credit_waits: u64,
-        /// Window mode: source symbols sent again.
+        /// Window mode: source symbols retransmitted.
         pub copies_sent: u64,
-        /// Window mode: of these, copies of short symbols of real-time and sparse flows, ahead of
-        /// need.
+        /// Window mode: of these, short symbols of real-time and sparse flows repeated before any
+        /// loss was reported.
         pub copies_ahead_sent: u64,
-        /// Window mode: times that symbols were dealt to more or fewer lanes, as the path needed a
-        /// longer window, or no longer did.
+        /// Window mode: times the number of lanes changed because the path needed a longer or
+        /// shorter window.
         pub windows_dealt: u64,
         /// Coded symbols sent by the encoder.
         pub coded_frames_sent: u64,
         /// Recoded symbols sent by the helper.
         pub recoded_frames_sent: u64,
-        /// Window mode: symbols sent that the receiver reported as spurious: it lacked nothing that
-        /// they could have repaired.
+        /// Window mode: repair symbols sent that the receiver reported as spurious: nothing they
+        /// could repair was missing.
         pub repairs_spurious: u64,
-        /// Times the encoder's timer for an acknowledgement expired.
+        /// Times the encoder's acknowledgment timer expired.
         pub encoder_timeouts: u64,
-        /// Acknowledgement frames sent on their own.
+        /// Acknowledgments sent in frames of their own.
         pub ack_frames_sent: u64,
-        /// Acknowledgements piggybacked on other frames.
+        /// Acknowledgments piggybacked on other frames.
         pub acks_piggybacked: u64,
         /// Handshake and report frames sent.
         pub control_frames_sent: u64,
-        /// Probes of the path's MTU sent.
+        /// Path MTU probes sent.
         pub path_probes_sent: u64,
-        /// Messages to the host that a packet is longer than the tunnel's MTU.
+        /// ICMP messages to the host that a packet exceeds the tunnel's MTU.
         pub too_big_told: u64,
         /// All frames sent.
         pub frames_sent: u64,
         /// Bytes of all frames sent, without the underlay's headers.
         pub bytes_sent: u64,
-        /// Frames that opened.
+        /// Frames received and authenticated.
         pub frames_accepted: u64,
-        /// Symbols received that raised a rank.
+        /// Symbols received that were innovative (raised the rank).
         pub symbols_innovative: u64,
-        /// Symbols received that did not raise a rank.
+        /// Symbols received that were not innovative.
         pub symbols_dependent: u64,
         /// Symbols received for blocks that were already finished.
         pub symbols_late: u64,
-        /// Symbols that were not taken: their index or length cannot be, as the peer has other
-        /// parameters than it announced; or there is no place for another block, where the peer has
-        /// more in flight than there is memory for.
+        /// Symbols refused: their index or length contradicts the parameters that the peer
+        /// announced, or the peer has more blocks in flight than memory here allows.
         pub symbols_refused: u64,
-        /// Keys of one's own, blocks with a helper: source symbols, as they came or as they were
-        /// decoded, that are not what their encoder made. None of them is delivered.
+        /// With private keys, blocks with a helper: source symbols, received or decoded, that
+        /// failed end-to-end authentication. None of them is delivered.
         pub tags_failed: u64,
-        /// Symbols that were dropped for that: of blocks in which a tag failed, and of the helper
-        /// while it is left out.
+        /// Symbols dropped for that reason: those of blocks in which a tag failed, and those of the
+        /// helper while it is ignored.
         pub rows_dropped: u64,
-        /// Times that the helper was left out since what it had sent made tags fail.
+        /// Times the helper was ignored for a while because its symbols made tags fail.
         pub helpers_left_out: u64,
-        /// Frames that did not open: garbage, another key, bit errors, another wire version.
+        /// Frames that failed authentication: garbage, wrong key, bit errors, other wire version.
         pub frames_rejected: u64,
-        /// Frames that opened but were heard before.
+        /// Authentic frames dropped because they had been received before.
         pub frames_replayed: u64,
-        /// Frames under a session that has not answered a challenge.
+        /// Frames of a session that has not answered a challenge.
         pub frames_unknown_session: u64,
         /// Sessions accepted from peers.
         pub sessions_accepted: u64,
-        /// Keys of one's own: secrets agreed on with a peer in key exchanges that this station
-        /// began.
+        /// With private keys: session secrets agreed on in key exchanges that this station
+        /// started.
         pub secrets_agreed: u64,
-        /// Cookies taken from peers that many strangers ask to be looked into.
+        /// Cookies accepted from peers under load.
         pub cookies_taken: u64,
-        /// Window mode: rate at which frames may go as of the last feedback, low while a queue is
-        /// looked at, bits per second of frame bytes; none before feedback, or with a rate of its
-        /// own in the configuration.
+        /// Window mode: sending rate as of the last feedback, bits per second of frame bytes,
+        /// lowered while a queue is probed; none before feedback, or if the configuration sets the
+        /// rate.
         pub rate_bps: Option<u64>,
-        /// Window mode: both directions share the channel, as configured or found out.
+        /// Window mode: whether both directions share the channel, as configured or detected.
         pub half_duplex: bool,
-        /// Latest estimate of e1, the erasure ratio encoder to helper, for what this station sends
-        /// (a helper: for either flow).
+        /// Latest estimate of e1, the erasure ratio from encoder to helper, for this station's flow
+        /// (at a helper: for both flows).
         pub erasure_ratio_e1: f64,
-        /// The same of e2, helper to decoder.
+        /// Latest estimate of e2, the erasure ratio from helper to decoder.
         pub erasure_ratio_e2: f64,
-        /// The same of e3, encoder to decoder.
+        /// Latest estimate of e3, the erasure ratio from encoder to decoder.
         pub erasure_ratio_e3: f64,
     }
 }
@@ -251,7 +279,7 @@ mod tests {
     #[test]
     fn every_counter_has_a_description_of_its_own() {
         let debug = format!("{:?}", Stats::default());
-        for (name, text) in Stats::DESCRIPTIONS {
+        for Described { name, text, .. } in Stats::DESCRIPTIONS {
             assert!(debug.contains(&format!("{name}: ")), "{name}");
             assert!(
                 text.len() > 10 && text.ends_with('.') && !text.contains("  "),

@@ -1,4 +1,4 @@
-//! Opens recorded frames, for people who look at them: anyone with the group's secret can.
+//! Opens recorded frames, for analysis: anyone with the group's secret can.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use crate::link::seal::SessionKey;
 use crate::psk::Psk;
 use crate::wire::{HEADER_LEN, Header, Hello, Random128, TAG_LEN, cookie, hello_clear};
 
-/// Opens frames of a group in the order in which they were on the air.
+/// Opens a group's frames in the order in which they were sent.
 ///
-/// Unlike a station it takes no part: it accepts every session that it hears greet, has no replay
-/// window, and changes nothing. A frame of a session whose HELLO it has not heard stays sealed.
+/// Unlike a station it takes no part: it accepts every session whose HELLO it hears, has no replay
+/// window, and changes nothing. Frames of a session whose HELLO it has not heard stay sealed.
 pub struct Unsealer {
     psk: Psk,
-    /// The newest first.
+    /// The most recently used first.
     sessions: VecDeque<Session>,
     body: Vec<u8>,
 }
@@ -35,7 +35,7 @@ impl Unsealer {
         Unsealer { psk: psk.into(), sessions: VecDeque::new(), body: Vec::new() }
     }
 
-    /// What is sealed from here on is under this secret, which a pair has agreed on.
+    /// Switches to another secret, which a pair has agreed on.
     #[doc(hidden)]
     pub fn follow(&mut self, psk: &Psk) {
         if *psk == self.psk {
@@ -47,13 +47,13 @@ impl Unsealer {
         }
     }
 
-    /// Opens a frame into `out` (replaced): the same bytes at the same places, the body in clear,
-    /// the AEAD tag as it was. Returns who sealed it; `None` when it does not open, and `out` is
-    /// the frame as it is.
+    /// Opens a frame into `out` (replaced): the same bytes at the same places, with the body in
+    /// clear and the AEAD tag unchanged. Returns the sender; `None` if the frame does not open, and
+    /// `out` then is the frame as it is.
     pub fn unseal(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Option<StationId> {
         out.clear();
         out.extend_from_slice(frame);
-        // Under load a MAC stands in front of a HELLO.
+        // Under load a HELLO is preceded by a MAC.
         let (_, message) = cookie::unwrap(frame);
         let header = Header::parse(message)?;
         let sender = if header.is_hello {
@@ -66,14 +66,14 @@ impl Unsealer {
         Some(sender)
     }
 
-    /// Field and block size of a station's own flow, as it greeted last.
+    /// Field and block size of a station's own flow, as in its last HELLO.
     pub fn coding(&self, flow: StationId) -> Option<(Field, u16)> {
         let session = self.sessions.iter().find(|session| session.sender == flow)?;
         Some((session.field, session.block_size))
     }
 
-    /// A frame with another body, as nobody can make it who has not the secret: of a station that
-    /// has greeted. For tests of what stations make of neighbours that lie.
+    /// A frame with another body, which nobody without the secret can make, from a station whose
+    /// HELLO was heard. For tests of how stations react to lying neighbours.
     #[doc(hidden)]
     pub fn reseal(&mut self, frame: &[u8], body: &[u8]) -> Option<Vec<u8>> {
         let header = Header::parse(frame)?;
@@ -99,7 +99,7 @@ impl Unsealer {
         let known = self.sessions.iter().position(|known| (known.sender, known.id) == (sender, id));
         let key = match known.and_then(|at| self.sessions.remove(at)) {
             Some(session) => {
-                // Back to the front: in use, whatever comes of this frame.
+                // Moved to the front: it is in use, whatever becomes of this frame.
                 self.sessions.push_front(session);
                 None
             }
@@ -143,7 +143,7 @@ mod tests {
         })
     }
 
-    /// All frames of a short conversation with the number of their sender.
+    /// All frames of a short exchange, with the number of their sender.
     fn conversation() -> Vec<(u8, Vec<u8>)> {
         let [mut a, mut b] = stations();
         a.handle_packet(Time::ZERO, b"a packet to be found in the clear");
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Captures of a flood stayed closed, data and all: no HELLO opened.
+    /// Captures of a flood stayed sealed, data included: no HELLO opened.
     #[test]
     fn greetings_behind_the_mac_of_a_cookie_open_as_well() {
         let (mut witness, mut out) = (Unsealer::new([7; 32]), Vec::new());

@@ -1,4 +1,4 @@
-//! The wire format, version 7: what a frame looks like, in bytes.
+//! The wire format, version 7: the layout of frames.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
@@ -7,18 +7,19 @@
 //!  +--------+--------+------------+---------------------------------------------+---------+
 //!   header, authenticated, in clear
 //! ```
-//! `v` is the version (4 bits), `f` the frame's form; `tag` the first two bytes of the sender's
-//! session id, a hint for the key; `counter` the sender's frame counter: nonce, replay protection
-//! and the sequence whose gaps are the link's losses. All numbers are big-endian.
+//! `v` is the version (4 bits), `f` the form of the frame. `tag` is the first two bytes of the
+//! sender's session id, a hint for the key. `counter` is the sender's frame counter: it is the
+//! nonce, protects against replay, and its gaps show the link's losses. All numbers are big-endian.
 //!
-//! What a frame carries are chunks, each of a [`Kind`]: `wire/chunk.rs`. A HELLO has more in clear
-//! before them (`wire/hello.rs`), and a message of a key exchange is another thing
+//! A frame carries chunks, each of a [`Kind`]: see `wire/chunk.rs`. A HELLO has more fields in
+//! clear before them (`wire/hello.rs`). A key exchange message has a layout of its own
 //! (`wire/key_exchange.rs`).
 //!
-//! Stations have numbers of two bytes. An ENC is `flow (2), block (2), form and index (2)`, then
-//! the coding vector's seed (4), or the encoder's run (1) and the vector itself, where the form has
-//! one, then the symbol. A source symbol holds packets, each behind its length (2): 32 bytes in all
-//! beyond the Ethernet header, and 33 in window mode. docs/wire.md has all of it in tables.
+//! Station numbers have two bytes. An ENC is `flow (2), block (2), form and index (2)`; then,
+//! depending on the form, the coding vector's seed (4), or the encoder's run (1) and the vector
+//! itself; then the symbol. A source symbol contains packets, each preceded by its length (2). The
+//! overhead is 32 bytes beyond the Ethernet header, and 33 in window mode. docs/wire.md has tables
+//! of everything.
 
 mod chunk;
 pub mod cookie;
@@ -61,32 +62,33 @@ pub use window::{
 use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX};
 use crate::config::{CodingParams, Mode, StationId};
 
-/// Version of everything on this page.
+/// Version of the wire format.
 pub const VERSION: u8 = 7;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.
 pub const TAG_LEN: usize = 16;
-/// Bytes of a frame with one chunk beside that chunk's body.
+/// Overhead of a frame with one chunk, in bytes: everything but that chunk's body.
 pub const OVERHEAD_LEN: usize = HEADER_LEN + LAST_CHUNK_LEN + TAG_LEN;
 /// Bytes of an ENC body before the coding vector or symbol.
 pub const ENC_LEN: usize = 6;
-/// Bytes of a tag that only the two ends of a flow can make and check.
+/// Bytes of an end's tag, which only the two ends of a flow can make and check.
 pub const END_TAG_LEN: usize = 8;
-/// Bytes of a packet's number and tag, behind a packet between ends across relays.
+/// Bytes of the number and tag that follow a packet between ends across relays.
 pub const END_TRAILER_LEN: usize = 7 + END_TAG_LEN;
-/// Bytes in front of each packet in a symbol.
+/// Bytes of the length in front of each packet in a symbol.
 pub const PACKET_PREFIX_LEN: usize = 2;
-/// Bytes that tell, in front of an explicit coding vector, the encoder's run, of which the highest
-/// bits stand before.
+/// Bytes in front of an explicit coding vector for the low bits of the encoder's run; its highest
+/// bits are in the index field.
 pub const RUN_LEN: usize = 1;
-/// Bits of an encoder's instance that tell its runs apart.
+/// The bits of an encoder's instance that distinguish its runs.
 pub const RUN_MASK: u16 = (1 << 11) - 1;
 /// Bytes of the seed of a coding vector.
 pub const SEED_LEN: usize = 4;
 
-/// Longest symbol that fits a frame of `frame_len_max` bytes, coded. Where a helper may recode it,
-/// it must fit beside its coding vector in full; an encoder sends only the seed of one.
+/// Longest symbol in bytes that fits a frame of `frame_len_max` bytes, coded. If a helper may
+/// recode it, it has to fit together with its full coding vector; an encoder sends only the seed of
+/// one.
 pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: bool) -> usize {
     if coding.mode == Mode::Window {
         return frame_len_max.saturating_sub(OVERHEAD_LEN + WINDOW_SYMBOL_LEN);
@@ -96,8 +98,8 @@ pub fn symbol_size_max(frame_len_max: usize, coding: &CodingParams, recoded: boo
     frame_len_max.saturating_sub(OVERHEAD_LEN + ENC_LEN + vector)
 }
 
-/// Longest chunk, kind and body, with symbols of so many bytes: the reverse of
-/// [`symbol_size_max`], whether a helper may recode them or not.
+/// Longest chunk in bytes (kind and body) with symbols of this size, whether a helper may recode
+/// them or not: the inverse of [`symbol_size_max`].
 pub(crate) fn chunk_len_max(
     mode: Mode,
     (field, block_size): (Field, u16),
@@ -112,9 +114,10 @@ pub(crate) fn chunk_len_max(
     (1 + beside + usize::from(symbol_size)).min(FRAME_LEN_MAX)
 }
 
-/// Forms of a frame, in the lowest bits of its first byte: chunks behind the header; HELLO; a
-/// message of a key exchange, which has no header. What is not here is room for headers that say
-/// more, as of which of several paths the counter is, and which of the receiver's neighbours sends.
+/// Forms of a frame, in the low bits of its first byte: chunks after the header; HELLO; a key
+/// exchange message, which has no header. Other values are reserved for headers with more fields,
+/// such as which of several paths the counter belongs to, or which of the receiver's neighbours
+/// sends.
 const CHUNKS: u8 = 0;
 const HELLO: u8 = 2;
 const KEY_EXCHANGE: u8 = 3;
@@ -123,7 +126,8 @@ const FORM_MASK: u8 = 0xf;
 /// The part of a frame in clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Who has not heard of the session needs more in clear, for the key: see [`Hello`].
+    /// The frame is a HELLO. It has more fields in clear, so that a receiver that does not know the
+    /// session can derive its key: see [`Hello`].
     pub is_hello: bool,
     /// First two bytes of the sender's session id.
     pub session_tag: u16,
@@ -131,21 +135,21 @@ pub struct Header {
     pub counter: u32,
 }
 
-/// The version that a frame says it is of, 0 to 15; `None` if it is too short for any version.
+/// The version that a frame claims, 0 to 15; `None` if it is too short for header and tag.
 pub fn version(frame: &[u8]) -> Option<u8> {
     frame.first().filter(|_| frame.len() >= HEADER_LEN + TAG_LEN).map(|first| first >> 4)
 }
 
 impl Header {
-    /// Writes the header's [`HEADER_LEN`] bytes at the end of `out`.
+    /// Appends the header's [`HEADER_LEN`] bytes to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(VERSION << 4 | if self.is_hello { HELLO } else { CHUNKS });
         out.extend_from_slice(&self.session_tag.to_be_bytes());
         out.extend_from_slice(&self.counter.to_be_bytes());
     }
 
-    /// Reads a header; `None` for another version or form, or a frame too short to hold header and
-    /// tag.
+    /// Parses a header; `None` for another version or form, or if the frame is too short for header
+    /// and tag.
     pub fn parse(frame: &[u8]) -> Option<Self> {
         if frame.len() < HEADER_LEN + TAG_LEN {
             return None;
@@ -163,40 +167,39 @@ impl Header {
         Some(Header { is_hello, session_tag: read.u16()?, counter: read.u32()? })
     }
 
-    /// Bytes in clear: the header, and what a HELLO has behind it.
+    /// Bytes in clear: the header, and the fields that a HELLO has after it.
     pub fn clear_len(&self) -> usize {
         HEADER_LEN + if self.is_hello { HELLO_CLEAR_LEN } else { 0 }
     }
 }
 
-/// How an ENC says what its symbol combines.
+/// How an ENC specifies what its symbol combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form<'a> {
-    /// The source symbol of this index, as it is.
+    /// The source symbol with this index.
     Source {
         /// Position in the block.
         index: u16,
     },
-    /// The same where source symbols begin with a tag from end to end.
+    /// The same, in a flow whose source symbols begin with a tag of the ends.
     Tagged {
         /// Position in the block.
         index: u16,
     },
     /// A combination of the first `count` symbols with coefficients expanded from a seed.
     Seeded {
-        /// Symbols combined: how many the encoder had added.
+        /// Number of symbols combined: as many as the encoder had added.
         count: NonZeroU16,
         /// See [`Field::expand_seed`].
         seed: u32,
     },
     /// A combination of the first `count` symbols, with its coding vector: recoded by a helper.
     Explicit {
-        /// Which run of the encoder the symbol is of, the [low bits](RUN_MASK) of
-        /// [`Hello::instance`]: a helper
-        /// that has not noticed that an encoder restarted recodes blocks of the run before, and
-        /// their numbers may come again.
+        /// The encoder's run, as the [low bits](RUN_MASK) of [`Hello::instance`]. A helper that has
+        /// not noticed that an encoder restarted recodes blocks of the previous run, whose numbers
+        /// may occur again.
         run: u16,
-        /// Symbols combined.
+        /// Number of symbols combined.
         count: NonZeroU16,
         /// The coding vector, as [`Field`] packs it.
         vector: &'a [u8],
@@ -205,15 +208,15 @@ pub enum Form<'a> {
 
 const FORM_SHIFT: u32 = 14;
 const INDEX_MASK: u16 = (1 << FORM_SHIFT) - 1;
-/// Where a vector is told in full, of the index: how many symbols are combined. What is above are
-/// the highest bits of the run.
+/// With an explicit vector: bits of the index field for the number of symbols combined. The bits
+/// above are the highest bits of the run.
 const COUNT_BITS: u32 = 11;
 const COUNT_MASK: u16 = (1 << COUNT_BITS) - 1;
 
 /// Body of a [`Kind::Enc`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enc<'a> {
-    /// The station whose packets these are; frames of a helper name the encoder.
+    /// The flow's encoder, which in frames of a helper is not the sender.
     pub flow: StationId,
     /// Number of the block, modulo 2^16.
     pub block: u16,
@@ -224,7 +227,7 @@ pub struct Enc<'a> {
 }
 
 impl<'a> Enc<'a> {
-    /// Writes everything but the symbol, which the caller appends (it is often computed in place).
+    /// Appends everything but the symbol, which the caller appends (it is often computed in place).
     pub fn write_head(flow: StationId, block: u16, form: Form<'_>, out: &mut Vec<u8>) {
         write_station(flow, out);
         out.extend_from_slice(&block.to_be_bytes());
@@ -247,7 +250,8 @@ impl<'a> Enc<'a> {
         }
     }
 
-    /// Reads a body. `field` tells how long an explicit vector is.
+    /// Parses a body. `field` gives the field size, which determines the length of an explicit
+    /// vector.
     pub fn parse(body: &'a [u8], field: impl FnOnce(StationId) -> Option<Field>) -> Option<Self> {
         let mut read = Reader(body);
         let flow = read.station()?;
@@ -269,43 +273,43 @@ impl<'a> Enc<'a> {
     }
 }
 
-/// What a decoder says about one block.
+/// A decoder's feedback about one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockAck {
     /// Number of the block.
     pub block: u16,
-    /// The decoder has delivered what it had, and wants no more of it.
+    /// The decoder has delivered what it had, and needs no more of this block.
     pub given_up: bool,
     /// Innovative symbols received.
     pub rank: u16,
-    /// Source symbols the decoder knows to exist.
+    /// Number of source symbols that the decoder knows to exist.
     pub known: u16,
-    /// One bit for each known symbol, lowest bit first: decoded.
+    /// One bit per known symbol, lowest bit first: whether it is decoded.
     pub decoded: Vec<u8>,
 }
 
-/// Body of a [`Kind::Ack`]: rank and bitmap of decoded symbols (Section II-C), block by block, and
-/// what the decoder measured.
+/// Body of a [`Kind::Ack`]: rank and bitmap of decoded symbols (Section II-C) for each block, and
+/// the erasure ratios that the decoder measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ack {
     /// The encoder this is for.
     pub flow: StationId,
-    /// First block not finished; all before are, delivered or given up.
+    /// First unfinished block; all before it were delivered or given up.
     pub base: u16,
     /// Newest frame counter heard from the encoder.
     pub encoder_counter: u32,
-    /// Newest frame counter heard from the helper; `u32::MAX` when there is none.
+    /// Newest frame counter heard from the helper; `u32::MAX` if none.
     pub helper_counter: u32,
     /// Erasure ratio helper to decoder.
     pub e2: f64,
     /// Erasure ratio encoder to decoder.
     pub e3: f64,
-    /// Blocks with something to tell, at most [`ACK_BLOCKS_MAX`].
+    /// Blocks with something to report, at most [`ACK_BLOCKS_MAX`].
     pub blocks: Vec<BlockAck>,
 }
 
 impl Ack {
-    /// Bytes of an acknowledgement of these blocks, given as (count, symbols in each), at most.
+    /// Upper bound of the bytes of an acknowledgment with this many blocks of this size.
     pub fn len_bytes_max((blocks, block_size): (usize, u16)) -> usize {
         17 + blocks * (6 + usize::from(block_size).div_ceil(8))
     }
@@ -331,7 +335,7 @@ impl Ack {
         }
     }
 
-    /// Reads a body; returns it and what follows it.
+    /// Parses a body; returns it and what follows it.
     pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let mut read = Reader(body);
         let mut ack = Ack {
@@ -371,22 +375,22 @@ fn full_bitmap(count: u16) -> Vec<u8> {
     bits
 }
 
-/// Body of a [`Kind::Report`]: what a helper hears, and for whom its own frames were.
+/// Body of a [`Kind::Report`]: what a helper hears, and whom its own frames were for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Of each encoder.
+    /// One entry per encoder.
     pub encoders: Vec<EncoderReport>,
 }
 
-/// What a helper says of an encoder, and to it.
+/// A helper's report about, and to, an encoder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EncoderReport {
     /// The encoder.
     pub flow: StationId,
-    /// Erasure ratio from it to the helper; 1: the helper hears nothing of what goes to others.
+    /// Erasure ratio from the encoder to the helper; 1: the helper hears nothing sent to others.
     pub e1: f64,
     /// Frames of the helper's session before this one that were for the encoder's station, or for
-    /// all: what others get is none of that link's losses where a switch keeps it from there.
+    /// all. Frames to others are not losses of that link if a switch withholds them.
     pub frames: u32,
 }
 
@@ -402,7 +406,7 @@ impl Report {
         }
     }
 
-    /// Reads a body; returns it and what follows it.
+    /// Parses a body; returns it and what follows it.
     pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let mut read = Reader(body);
         let count = usize::from(read.u8()?);
@@ -467,7 +471,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How far block `to` is ahead of block `from`, the shorter way round 2^16.
+/// How far block `to` is ahead of block `from`, by the shorter way modulo 2^16.
 pub fn block_distance(from: u16, to: u16) -> i32 {
     i32::from(to.wrapping_sub(from) as i16)
 }

@@ -1,4 +1,4 @@
-//! The budgets that the daemon runs, point by point over arrays.
+//! The daemon's transmission budgets, elementwise over arrays.
 
 use corridor_proto::ErasureRatios;
 use corridor_proto::budget;
@@ -43,7 +43,7 @@ pub fn playncool<'py>(
     ))
 }
 
-/// Fewest expected transmissions: the encoder's and the helper's.
+/// Minimum expected transmissions: the encoder's and the helper's.
 #[pyfunction]
 pub fn optimum<'py>(
     py: Python<'py>,

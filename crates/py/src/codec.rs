@@ -1,4 +1,4 @@
-//! The block coders on rows of numpy arrays: they read and write the arrays' own memory.
+//! The block coders on rows of numpy arrays, which they read and write in place.
 
 use corridor_codec::{self as codec, Field, Outcome};
 use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
@@ -22,7 +22,7 @@ pub(crate) fn field(order: u32) -> PyResult<Field> {
         .ok_or_else(|| value("field", order, "2, 16 or 256"))
 }
 
-/// Bytes of an array whose rows follow each other in memory.
+/// Bytes of an array with contiguous rows.
 pub(crate) fn bytes<'a>(name: &str, rows: &'a Rows<'_>) -> PyResult<&'a [u8]> {
     rows.as_slice().map_err(|_| value(name, "an array with gaps", "a C-contiguous one"))
 }
@@ -31,7 +31,7 @@ pub(crate) fn bytes_mut<'a>(name: &str, rows: &'a mut RowsMut<'_>) -> PyResult<&
     rows.as_slice_mut().map_err(|_| value(name, "an array with gaps", "a C-contiguous one"))
 }
 
-/// Length of an array's rows, which has to be at least one.
+/// Length of an array's rows, at least one.
 pub(crate) fn width(name: &str, shape: &[usize]) -> PyResult<usize> {
     match shape {
         [_, width] if *width > 0 => Ok(*width),
@@ -46,19 +46,19 @@ pub(crate) fn same_rows(name: &str, given: usize, expected: usize) -> PyResult<(
     Err(value(name, format!("{given} rows"), format!("{expected}, one for each of the others")))
 }
 
-/// What a coder holds, to be given to another: coding vectors, and payloads, a row for each.
+/// State of a coder, to give to another: coding vectors, and payloads, one per row.
 pub(crate) type Held<'py> = (Bound<'py, PyArray2<u8>>, Bound<'py, PyArray2<u8>>);
-/// Where a keystream is: its seed, and the number of its next word.
+/// Position of a keystream: its seed, and the number of its next word.
 pub(crate) type Keystream<'py> = (Bound<'py, PyBytes>, u128);
 
-/// Arrays of `rows` of these widths; `each` calls what it is given with every vector and payload.
+/// Arrays of `rows` rows of these widths; `each` calls its argument with every vector and payload.
 pub(crate) fn held<'py>(
     py: Python<'py>,
     rows: usize,
     (vector_bytes, symbol_bytes): (usize, usize),
     each: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])),
 ) -> PyResult<Held<'py>> {
-    // Chunks of an empty array have to have a length all the same.
+    // Even chunks of an empty array need a nonzero length.
     let (vectors, payloads) = (
         PyArray2::zeros(py, [rows, vector_bytes.max(1)], false),
         PyArray2::zeros(py, [rows, symbol_bytes], false),
@@ -94,7 +94,7 @@ pub fn vector_bytes(field_order: u32, count: usize) -> PyResult<usize> {
     Ok(field(field_order)?.vector_len_bytes(count))
 }
 
-/// Coding vectors drawn from the keystream of a seed, none of them all zero.
+/// Coding vectors drawn from the keystream of a seed, all nonzero.
 #[pyfunction]
 pub fn draw_vectors<'py>(
     py: Python<'py>,
@@ -118,7 +118,7 @@ pub fn draw_vectors<'py>(
     Ok(vectors)
 }
 
-/// Source symbols of one block, and combinations of them.
+/// Encoder of one block.
 #[pyclass]
 pub struct BlockEncoder(codec::BlockEncoder);
 
@@ -162,7 +162,7 @@ impl BlockEncoder {
     }
 }
 
-/// Innovative symbols of one block, and fresh combinations of them.
+/// Recoder of one block.
 #[pyclass]
 pub struct Recoder {
     inner: codec::Recoder,
@@ -178,7 +178,7 @@ impl Recoder {
         inner.map(|inner| Recoder { inner, rng }).map_err(refused)
     }
 
-    /// Takes in coded symbols, and tells which of them were innovative.
+    /// Adds coded symbols, and reports which of them were innovative.
     fn add_coded(
         &mut self,
         vectors: Rows<'_>,
@@ -208,14 +208,14 @@ impl Recoder {
         Ok(())
     }
 
-    /// What is held, in order of arrival; vectors cover `known_count` symbols.
+    /// The symbols held, in order of arrival; vectors cover `known_count` symbols.
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
         let vector_bytes = self.inner.field().vector_len_bytes(self.inner.known_count());
         let widths = (vector_bytes, self.inner.symbol_size_max());
         held(py, self.inner.rank(), widths, |see| self.inner.each_held(see))
     }
 
-    /// Where the keystream of combinations is.
+    /// Position of the keystream for recoding.
     fn keystream<'py>(&self, py: Python<'py>) -> Keystream<'py> {
         keystream(py, &self.rng)
     }
@@ -224,7 +224,7 @@ impl Recoder {
         self.rng = keystream_at(seed, position);
     }
 
-    /// Combinations are drawn from another keystream from now on.
+    /// Restarts recoding with another keystream.
     fn reseed(&mut self, seed: u64) {
         self.rng = ChaCha8Rng::seed_from_u64(seed);
     }
@@ -240,7 +240,7 @@ impl Recoder {
     }
 }
 
-/// A progressive decoder of one block.
+/// Progressive decoder of one block.
 #[pyclass]
 pub struct BlockDecoder(codec::BlockDecoder);
 
@@ -252,7 +252,7 @@ impl BlockDecoder {
         inner.map(BlockDecoder).map_err(refused)
     }
 
-    /// Takes in source symbols of these indices, and tells which of them were innovative.
+    /// Adds source symbols with these indices, and reports which of them were innovative.
     fn add_source(
         &mut self,
         indices: PyReadonlyArray1<'_, u64>,
@@ -271,7 +271,7 @@ impl BlockDecoder {
         Ok(())
     }
 
-    /// Takes in coded symbols, and tells which of them were innovative.
+    /// Adds coded symbols, and reports which of them were innovative.
     fn add_coded(
         &mut self,
         vectors: Rows<'_>,
@@ -283,7 +283,7 @@ impl BlockDecoder {
         each_coded(&vectors, &payloads, innovative, add)
     }
 
-    /// Writes what is decoded: a symbol to its row, padded with zeros, and whether it is there.
+    /// Writes the decoded symbols, each to its row, padded with zeros, and whether each is decoded.
     fn symbols(&self, mut out: RowsMut<'_>, mut decoded: Flags<'_>) -> PyResult<()> {
         let width = width("out", out.shape())?;
         same_rows("out", out.shape()[0], self.0.block_size())?;
@@ -302,12 +302,12 @@ impl BlockDecoder {
         Ok(())
     }
 
-    /// Source symbol `index`, once decoded; it may lack zeros at its end.
+    /// Source symbol `index`, if it is decoded; trailing zeros may be missing.
     fn symbol<'py>(&self, py: Python<'py>, index: usize) -> Option<Bound<'py, PyBytes>> {
         self.0.symbol(index).map(|symbol| PyBytes::new(py, symbol))
     }
 
-    /// What is held; vectors cover `known_count` symbols.
+    /// The symbols held; vectors cover `known_count` symbols.
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
         let vector_bytes = self.0.field().vector_len_bytes(self.0.known_count());
         let widths = (vector_bytes, self.0.symbol_size_max());
@@ -335,7 +335,7 @@ impl BlockDecoder {
     }
 }
 
-/// Gives every row of two arrays to a coder.
+/// Passes every row of two arrays to a coder.
 fn each_coded(
     vectors: &Rows<'_>,
     payloads: &Rows<'_>,

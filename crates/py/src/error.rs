@@ -1,16 +1,16 @@
-//! Errors of the libraries as Python's: the one place where they are mapped.
+//! Conversion of the libraries' errors to Python exceptions, in one place.
 
 use core::fmt::Display;
 
 use pyo3::PyErr;
 use pyo3::exceptions::PyValueError;
 
-/// A `ValueError` with the library's own words, which name argument, value and range.
+/// A `ValueError` with the library's own message, which names argument, value and range.
 pub fn refused(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// A `ValueError` about an argument of ours.
+/// A `ValueError` about one of our own arguments.
 pub fn value(argument: &str, given: impl Display, expected: impl Display) -> PyErr {
     PyValueError::new_err(format!("{argument} = {given}: expected {expected}"))
 }

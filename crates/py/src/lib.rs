@@ -1,8 +1,8 @@
-//! What the Python package `corridor` calls: conversion only.
+//! The native part of the Python package `corridor`: conversion only.
 //!
-//! Arrays are numpy's own memory on both sides of the border, never lists; single symbols come out
-//! as `bytes`. Shapes and defaults are the package's matter; what is wrong all the same is a
-//! `ValueError` that says which argument, what it is, and what was expected.
+//! Arrays are passed as numpy's own memory in both directions, never as lists; single symbols are
+//! returned as `bytes`. The Python package handles shapes and defaults; any remaining error is a
+//! `ValueError` that names the argument, its value, and what was expected.
 
 mod budget;
 mod codec;
@@ -22,16 +22,16 @@ mod _native {
     #[pymodule_export]
     use super::window::{WindowDecoder, WindowEncoder, expand_repair_keys, expand_seeds};
 
-    /// Version of the package, which is that of the workspace.
+    /// Version of the package and the workspace.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     /// Hash of the simulator's sources: equal hashes, equal results.
     #[pymodule_export]
     const CODE_VERSION: &str = corridor_sim::CODE_VERSION;
-    /// Commit of the simulator; "unknown" where it was built without a repository.
+    /// Commit of the simulator; "unknown" if it was built without a repository.
     #[pymodule_export]
     const COMMIT: &str = corridor_sim::COMMIT;
-    /// Erasure ratios above this are taken for it by the budgets.
+    /// Upper limit to which the budgets clip erasure ratios.
     #[pymodule_export]
     const ERASURE_RATIO_MAX: f64 = corridor_proto::budget::ERASURE_RATIO_MAX;
 }

@@ -1,5 +1,5 @@
-//! Plans run by the simulator, on several threads, while Python is free to do something else, or
-//! batch by batch wherever Python has them made.
+//! Runs plans in the simulator, on several threads without blocking Python, or in batches wherever
+//! Python executes them.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::{refused, value};
 
-/// Most threads.
+/// Maximum number of threads.
 const JOBS_MAX: usize = 1_024;
-/// Most rows of long tables of all runs together, which are kept in memory until the last run: with
-/// the ten columns of a course, a gigabyte for each copy of them.
+/// Maximum number of rows of long tables over all runs, which are in memory until the last run
+/// ends: with the ten columns of a time series, a gigabyte per copy.
 const ROWS_MAX: usize = 10_000_000;
-/// Columns of long tables that say which run a row is of: point and replication.
+/// Columns of long tables that identify a row's run: point and replication.
 const RUN_COLUMNS: usize = 2;
 
 /// Name, unit, meaning and role of a column.
@@ -30,10 +30,10 @@ type ColumnText = (String, String, String, String);
 /// Point and replication.
 type Run = (usize, u64);
 
-/// Where nodes are, and who notices whom: a row for each.
+/// Positions of nodes, and pairs in radio range: one per row.
 type Sketched<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
 
-/// A plan that has been read, and what of its runs has been made.
+/// A parsed plan, and the runs made so far.
 #[pyclass(frozen)]
 pub struct PlanRuns {
     plan: Arc<Plan>,
@@ -55,8 +55,8 @@ impl Engine for Simulator {
 
 #[pymethods]
 impl PlanRuns {
-    /// Reads a plan. What is in the directory `out` is not made again, unless `afresh`; without
-    /// one nothing is kept.
+    /// Parses a plan. Runs found in the directory `out` are not made again, unless `afresh`;
+    /// without a directory, nothing is saved.
     #[new]
     #[pyo3(signature = (text, directory, replications, out=None, afresh=false))]
     fn new(
@@ -85,35 +85,35 @@ impl PlanRuns {
         self.plan.points.len()
     }
 
-    /// Most replications of a point.
+    /// Maximum number of replications per point.
     #[getter]
     fn replications(&self) -> u64 {
         self.plan.replications.max()
     }
 
-    /// Whether it is known from the start how many replications there are.
+    /// Whether the number of replications is known from the start.
     #[getter]
     fn is_fixed(&self) -> bool {
         matches!(self.plan.replications, Replications::Fixed(_))
     }
 
-    /// What a run measures.
+    /// Metrics of a run.
     fn columns(&self) -> Vec<ColumnText> {
         self.metrics().map(text_of).collect()
     }
 
-    /// Long tables that are kept besides, and what their rows hold.
+    /// Long tables that are kept, and their columns.
     fn tables(&self) -> Vec<(&'static str, Vec<ColumnText>)> {
         let kept = self.plan.tables().into_iter();
         kept.map(|kind| {
             let columns = kind.columns();
-            // The run says which point and replication.
+            // The run implies the point and the replication.
             (kind.name(), columns.iter().skip(RUN_COLUMNS).map(text_of).collect())
         })
         .collect()
     }
 
-    /// Most rows of long tables of all runs, as far as can be told before they are made.
+    /// Maximum number of rows of long tables over all runs, as far as known in advance.
     #[getter]
     fn rows_max(&self) -> usize {
         self.plan.rows_max()
@@ -133,19 +133,20 @@ impl PlanRuns {
         Err(value("output", given, expected))
     }
 
-    /// The words of a long table's column of texts, which has their numbers here; none without.
+    /// The strings of a long table's text column, which holds their indices here; empty if it has
+    /// none.
     #[staticmethod]
     fn words(table: &str) -> Vec<&'static str> {
         let kind = TableKind::ALL.into_iter().find(|kind| kind.name() == table);
         kind.map_or(Vec::new(), |kind| kind.words().to_vec())
     }
 
-    /// Parameters of each point, by the names of their columns.
+    /// Parameters of each point, by column name.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         (0..self.points()).map(|point| parameters_of(py, &self.plan, point)).collect()
     }
 
-    /// What point `point` is run with, presets and defaults put in, by name.
+    /// Settings of point `point`, with presets and defaults filled in, by name.
     fn settings<'py>(&self, py: Python<'py>, point: usize) -> PyResult<Bound<'py, PyDict>> {
         let Some(of) = self.plan.points.get(point) else {
             return Err(value("point", point, format!("less than {}", self.points())));
@@ -157,8 +158,8 @@ impl PlanRuns {
         Ok(settings)
     }
 
-    /// The network of point `point`: where nodes are, metres; and who notices whom by radio, a row
-    /// for each pair: from, to, whether it hears, mean power in dBm (NaN where radios have none).
+    /// The network of point `point`: positions of nodes, metres; and pairs in radio range, one per
+    /// row: from, to, whether it can receive, mean power in dBm (NaN for radios without power).
     fn sketch<'py>(&self, py: Python<'py>, point: usize) -> PyResult<Sketched<'py>> {
         let Some(of) = self.plan.points.get(point) else {
             return Err(value("point", point, format!("less than {}", self.points())));
@@ -174,8 +175,8 @@ impl PlanRuns {
         Ok((PyArray2::from_vec2(py, &places)?, PyArray2::from_vec2(py, &reaches)?))
     }
 
-    /// Makes all runs that are missing, on so many threads. `progress` is called with the number
-    /// of runs done and that of all, after each.
+    /// Makes all missing runs, on `jobs` threads. After each, `progress` is called with the number
+    /// of runs done and the total.
     fn run(&self, py: Python<'_>, jobs: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
         if !(1..=JOBS_MAX).contains(&jobs) {
             return Err(value("jobs", jobs, format!("1 to {JOBS_MAX}")));
@@ -216,22 +217,22 @@ impl PlanRuns {
         }
     }
 
-    /// So many runs that are to be made next, at most: point and replication. None where what is
-    /// left depends on those under way.
+    /// The next runs to make, at most `most`: point and replication. Empty if the rest depends on
+    /// runs in progress.
     fn next_runs(&self, most: usize) -> PyResult<Vec<Run>> {
         let mut campaign = self.campaign()?;
         let next = std::iter::from_fn(|| campaign.next_task());
         Ok(next.take(most).map(|task| (task.point, task.replication)).collect())
     }
 
-    /// What a batch of runs is known by, wherever it is made.
+    /// The key of a batch of runs, wherever it is made.
     fn key(&self, runs: Vec<Run>) -> PyResult<String> {
         let campaign = self.campaign()?;
         let keys = self.tasks(&runs)?.into_iter().map(|task| campaign.key(task));
         Ok(keys.flatten().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Makes some runs, one after the other, for `take`; what workers call.
+    /// Makes some runs, one after the other, for `take`; called on workers.
     fn make<'py>(&self, py: Python<'py>, runs: Vec<Run>) -> PyResult<Bound<'py, PyBytes>> {
         let tasks = self.tasks(&runs)?;
         let made = py.detach(|| {
@@ -242,7 +243,7 @@ impl PlanRuns {
         Ok(PyBytes::new(py, &json))
     }
 
-    /// Takes in what `make` has made of these runs.
+    /// Accepts the results of `make` for these runs.
     fn take(&self, runs: Vec<Run>, made: &[u8]) -> PyResult<()> {
         let tasks = self.tasks(&runs)?;
         let made: Vec<Replication> = serde_json::from_slice(made).map_err(refused)?;
@@ -256,7 +257,7 @@ impl PlanRuns {
         PlanRuns::check_rows(campaign.held_rows())
     }
 
-    /// Metrics of one run, which is not kept.
+    /// Metrics of one run, which is not stored.
     fn measure<'py>(
         &self,
         py: Python<'py>,
@@ -270,13 +271,13 @@ impl PlanRuns {
         Ok(PyArray1::from_iter(py, values))
     }
 
-    /// Whether all is there that was asked for.
+    /// Whether all requested runs are done.
     #[getter]
     fn is_complete(&self) -> PyResult<bool> {
         Ok(self.campaign()?.schedule().is_complete())
     }
 
-    /// Runs that are done, and those that will probably be asked for in all.
+    /// Number of runs done, and the expected total.
     #[getter]
     fn progress(&self) -> PyResult<(u64, u64)> {
         let campaign = self.campaign()?;
@@ -290,8 +291,8 @@ impl PlanRuns {
         Ok(self.campaign()?.schedule().given_up())
     }
 
-    /// What runs measured, by column, point and replication; NaN for what does not apply, and for
-    /// what was not asked for.
+    /// Metrics by column, point and replication; NaN for values that do not apply, or runs not
+    /// requested.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f64>>> {
         let campaign = self.campaign()?;
         let rows = || campaign.schedule().rows();
@@ -311,8 +312,8 @@ impl PlanRuns {
         Ok(values)
     }
 
-    /// The long tables by their names: of each row its point and replication, and its values by
-    /// column and row.
+    /// The long tables by name: point and replication of each row, and the values by column and
+    /// row.
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let campaign = self.campaign()?;
         let kinds = self.plan.tables();
@@ -346,7 +347,8 @@ impl PlanRuns {
 type PointsRunsColumns = (Vec<i64>, Vec<i64>, Vec<Vec<f64>>);
 
 impl PlanRuns {
-    /// What has been made. Nobody waits for it: who runs it in another thread waits for Python.
+    /// The campaign. Locking never blocks: whoever runs it in another thread may itself wait for
+    /// Python.
     fn campaign(&self) -> PyResult<MutexGuard<'_, Campaign>> {
         match self.campaign.try_lock() {
             Ok(campaign) => Ok(campaign),
@@ -361,7 +363,7 @@ impl PlanRuns {
         self.plan.columns().iter().filter(|column| column.is_metric())
     }
 
-    /// Runs of this plan.
+    /// Converts runs to tasks, checking that they belong to this plan.
     fn tasks(&self, runs: &[Run]) -> PyResult<Vec<Task>> {
         let (points, count) = (self.points(), self.replications());
         let task = |&(point, replication): &Run| {
@@ -393,7 +395,7 @@ fn text_of(column: &Column) -> ColumnText {
     (column.name.clone(), column.unit.clone(), column.meaning.clone(), role)
 }
 
-/// Parameters of a point, by the names of their columns.
+/// Parameters of a point, by column name.
 fn parameters_of<'py>(py: Python<'py>, plan: &Plan, point: usize) -> PyResult<Bound<'py, PyDict>> {
     let record = plan.record(point, 0, &Measures::default());
     let parameters = PyDict::new(py);

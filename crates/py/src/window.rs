@@ -1,4 +1,4 @@
-//! The sliding-window coder on rows of numpy arrays: it reads and writes the arrays' own memory.
+//! The sliding-window coder on rows of numpy arrays, which it reads and writes in place.
 
 use corridor_codec::{self as codec, Coefficients, Density, Field, WindowOutcome};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1};
@@ -16,7 +16,7 @@ type Ids<'py> = PyReadonlyArray1<'py, u64>;
 type Outcomes<'py> = PyReadwriteArray1<'py, u8>;
 type Vectors<'py> = Bound<'py, PyArray2<u8>>;
 
-/// Numbers of the outcomes, those of `WindowOutcome` in Python.
+/// Numbers of the outcomes, as in `WindowOutcome` in Python.
 fn number(outcome: WindowOutcome) -> u8 {
     match outcome {
         WindowOutcome::Dependent => 0,
@@ -47,7 +47,7 @@ fn expanded<'py>(
     Ok(vectors)
 }
 
-/// The coding vectors that seeds stand for.
+/// Expands seeds into coding vectors.
 #[pyfunction]
 pub fn expand_seeds<'py>(
     py: Python<'py>,
@@ -59,7 +59,7 @@ pub fn expand_seeds<'py>(
     expanded(py, field, count, seeds.len(), |row, out| field.expand_seed(seeds[row], count, out))
 }
 
-/// The coding vectors that repair keys of RFC 8681 stand for.
+/// Expands repair keys of RFC 8681 into coding vectors.
 #[pyfunction]
 pub fn expand_repair_keys<'py>(
     py: Python<'py>,
@@ -74,7 +74,7 @@ pub fn expand_repair_keys<'py>(
     expanded(py, field, count, keys.len(), expand)
 }
 
-/// Source symbols that are not let go of, and combinations of them.
+/// Encoder of a stream of source symbols.
 #[pyclass]
 pub struct WindowEncoder(codec::WindowEncoder);
 
@@ -93,7 +93,7 @@ impl WindowEncoder {
         Ok(Self(inner))
     }
 
-    /// Appends source symbols; all of them, or none.
+    /// Appends source symbols: all of them, or none.
     fn push(&mut self, symbols: Rows<'_>) -> PyResult<()> {
         let width = width("symbols", symbols.shape())?;
         let room = self.0.window_size() - self.0.count();
@@ -130,7 +130,7 @@ impl WindowEncoder {
         self.0.advance_to(to);
     }
 
-    /// Source symbol of that id, if the window has it.
+    /// Source symbol with that id, if the window contains it.
     fn symbol<'py>(&self, py: Python<'py>, symbol_id: u64) -> Option<Bound<'py, PyBytes>> {
         self.0.symbol(symbol_id).map(|symbol| PyBytes::new(py, symbol))
     }
@@ -146,7 +146,7 @@ impl WindowEncoder {
     }
 }
 
-/// A progressive decoder, and recoder, of a stream of source symbols.
+/// Progressive decoder, and recoder, of a stream of source symbols.
 #[pyclass]
 pub struct WindowDecoder {
     inner: codec::WindowDecoder,
@@ -169,7 +169,7 @@ impl WindowDecoder {
         Ok(Self { inner, rng: ChaCha8Rng::seed_from_u64(seed) })
     }
 
-    /// Takes in source symbols of these ids, and tells what they were worth.
+    /// Adds source symbols with these ids, and reports their outcomes.
     fn add_source(
         &mut self,
         ids: Ids<'_>,
@@ -187,7 +187,7 @@ impl WindowDecoder {
         Ok(())
     }
 
-    /// Takes in coded symbols of one run, and tells what they were worth.
+    /// Adds coded symbols over one run, and reports their outcomes.
     fn add_coded(
         &mut self,
         first: u64,
@@ -236,8 +236,8 @@ impl WindowDecoder {
         Ok(())
     }
 
-    /// Writes what is decoded of a run: a symbol to its row, padded with zeros, and whether it is
-    /// there.
+    /// Writes the decoded symbols of a run, each to its row, padded with zeros, and whether each is
+    /// decoded.
     fn symbols(&self, first: u64, mut out: RowsMut<'_>, mut decoded: Flags<'_>) -> PyResult<()> {
         let width = width("out", out.shape())?;
         same_rows("decoded", decoded.len(), out.shape()[0])?;
@@ -255,19 +255,19 @@ impl WindowDecoder {
         Ok(())
     }
 
-    /// Tells which symbols of a run are decoded.
+    /// Reports which symbols of a run are decoded.
     fn decoded(&self, first: u64, mut decoded: Flags<'_>) {
         for (id, decoded) in (first..=u64::MAX).zip(decoded.as_array_mut()) {
             *decoded = self.inner.is_decoded(id);
         }
     }
 
-    /// Ids that were decoded since this was last asked, in ascending order.
+    /// Ids decoded since the last call, in ascending order.
     fn poll_decoded<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         PyArray1::from_iter(py, core::iter::from_fn(|| self.inner.poll_decoded()))
     }
 
-    /// The same without asking for them.
+    /// The same, without marking them as reported.
     fn unpolled<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         let mut copy = self.inner.clone();
         PyArray1::from_iter(py, core::iter::from_fn(|| copy.poll_decoded()))
@@ -277,12 +277,13 @@ impl WindowDecoder {
         self.inner.advance_to(to)
     }
 
-    /// Source symbol of that id, once decoded and in the window; it may lack zeros at its end.
+    /// Source symbol with that id, if it is decoded and in the window; trailing zeros may be
+    /// missing.
     fn symbol<'py>(&self, py: Python<'py>, symbol_id: u64) -> Option<Bound<'py, PyBytes>> {
         self.inner.symbol(symbol_id).map(|symbol| PyBytes::new(py, symbol))
     }
 
-    /// Coded symbols that are not used up; vectors cover the window.
+    /// Unresolved coded symbols; vectors cover the window.
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
         let count = (self.inner.end() - self.inner.base()) as usize;
         let rows = self.inner.rank() - self.inner.decoded_count();
@@ -290,7 +291,7 @@ impl WindowDecoder {
         held(py, rows, widths, |see| self.inner.each_coded(see))
     }
 
-    /// Where the keystream of combinations is.
+    /// Position of the keystream for recoding.
     fn keystream<'py>(&self, py: Python<'py>) -> Keystream<'py> {
         keystream(py, &self.rng)
     }
@@ -299,7 +300,7 @@ impl WindowDecoder {
         self.rng = keystream_at(seed, position);
     }
 
-    /// Combinations are drawn from another keystream from now on.
+    /// Restarts recoding with another keystream.
     fn reseed(&mut self, seed: u64) {
         self.rng = ChaCha8Rng::seed_from_u64(seed);
     }

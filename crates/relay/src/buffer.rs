@@ -1,5 +1,5 @@
-//! Packets by which others are decoded: what this node has sent, what it has overheard, and what it
-//! has combined; and which packets have come already.
+//! Packets kept for decoding coded frames: those this node has sent, overheard, or combined; and
+//! the packets already received.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,26 +9,26 @@ use corridor_base::Time;
 
 use crate::wire::PacketId;
 
-/// Most packets that are kept.
+/// Maximum number of packets kept.
 pub const KEPT_PACKETS_MAX: usize = 4096;
-/// Most bytes of theirs.
+/// Maximum total size of these, bytes.
 pub const KEPT_BYTES_MAX: usize = 8 << 20;
 
-/// Packets, or only their ids, for a time. The oldest go first.
+/// Packets, or only their ids, kept for a time. The oldest are dropped first.
 #[derive(Debug)]
 pub struct Kept<T> {
     lasts: Duration,
-    /// Time that does not count.
+    /// Time that does not count, since the node was asleep.
     asleep: Duration,
     packets: BTreeMap<PacketId, (Time, T)>,
-    /// In the order of time; what was kept anew stands here twice.
+    /// In order of time; a renewed packet is listed twice.
     order: VecDeque<(Time, PacketId)>,
     bytes: usize,
 }
 
 /// What is kept of a packet.
 pub trait Weighed {
-    /// How many bytes it takes.
+    /// Its size, bytes.
     fn len_bytes(&self) -> usize;
 }
 
@@ -50,7 +50,7 @@ impl<T: Weighed> Kept<T> {
         Kept { lasts, asleep, packets: BTreeMap::new(), order: VecDeque::new(), bytes: 0 }
     }
 
-    /// So much of the time that has passed counts for nothing.
+    /// Excludes a span of past time from the count.
     pub fn sleep(&mut self, span: Duration) {
         self.asleep += span;
     }
@@ -59,7 +59,7 @@ impl<T: Weighed> Kept<T> {
         Time::ZERO + now.since(Time::ZERO).saturating_sub(self.asleep)
     }
 
-    /// Keeps a packet, for the whole time anew if it is there.
+    /// Keeps a packet; restarts its time if it is already kept.
     pub fn keep(&mut self, now: Time, id: PacketId, packet: T) {
         let now = self.awake(now);
         self.forget(now);
@@ -73,7 +73,7 @@ impl<T: Weighed> Kept<T> {
         }
     }
 
-    /// The packet of this id, if it is kept still.
+    /// The packet with this id, if it is still kept.
     pub fn find(&mut self, now: Time, id: PacketId) -> Option<&T> {
         self.forget(self.awake(now));
         self.packets.get(&id).map(|(_, packet)| packet)
@@ -87,7 +87,7 @@ impl<T: Weighed> Kept<T> {
 
     fn forget_oldest(&mut self) {
         let Some((at, id)) = self.order.pop_front() else { return };
-        // Kept anew since: it stands further behind.
+        // Renewed since: it is listed again further back.
         if self.packets.get(&id).is_some_and(|&(kept, _)| kept == at)
             && !self.order.iter().take_while(|&&(later, _)| later == at).any(|&(_, i)| i == id)
             && let Some((_, packet)) = self.packets.remove(&id)

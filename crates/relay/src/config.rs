@@ -2,98 +2,99 @@
 
 use core::time::Duration;
 
-/// Most packets that a relay's queue may be given room for.
+/// Maximum queue limit of a relay, packets.
 pub const QUEUE_PACKETS_MAX: usize = 4096;
-/// Most packets that may be under way to a neighbour.
+/// Maximum window of packets in flight at a neighbour.
 pub const WINDOW_PACKETS_MAX: usize = 256;
 /// The paper's hold (Section III-A).
 const HOLD: Duration = Duration::from_millis(50);
-/// By how much a frame that was overtaken may be behind at least, and yet be none that was held up.
-/// Linux keeps what came out of order from a neighbour for 100 ms and up to two of its ticks, which
-/// are of 10 ms at most, before it hands it on (`HT_RX_REORDER_BUF_TIMEOUT` of mac80211).
+/// Minimum delay of an overtaken frame behind a later one for the frame to count as held up. Linux
+/// keeps out-of-order frames from a neighbour for 100 ms plus up to two of its ticks, at most 10 ms
+/// each, before it delivers them (`HT_RX_REORDER_BUF_TIMEOUT` of mac80211).
 const HELD_UP_MIN: Duration = Duration::from_millis(120);
-/// A frame was held up for certain where one behind it came so many times as long before as that it
-/// may have been: two marks of what came tell how long ago it was, not each frame's time.
+/// A frame was certainly held up if a later one arrived this many times that delay before it: two
+/// marks of the arrivals measure the delay, not each frame's time.
 const HELD_UP_MARKS: u32 = 3;
-/// Longest time of any setting.
+/// Maximum of any time setting.
 pub const SPAN_MAX: Duration = Duration::from_secs(60);
 
 /// Settings of a relay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RelayConfig {
-    /// Whether packets are combined at all.
+    /// Whether to combine packets at all.
     pub coding: bool,
-    /// How long a packet of others waits for a partner.
+    /// How long a forwarded packet is held to wait for a partner.
     pub hold: Hold,
-    /// Which packets may still get a partner.
+    /// Which packets may still be combined.
     pub candidates: Candidates,
-    /// How long packets are kept by which others are decoded.
+    /// How long packets are kept for decoding others.
     pub decode_for: Duration,
-    /// What the MAC's retries decide.
+    /// What the MAC's retry rate controls.
     pub adaptive: Adaptive,
-    /// Retries in a second beyond which the channel counts as congested.
+    /// Retries per second above which the channel counts as congested.
     pub retries_per_second: u32,
-    /// When a receiver is sent no coded frames; none: it always is.
+    /// When to stop sending coded frames to a receiver; none: never.
     pub switch_off: Option<SwitchOff>,
-    /// Whether what neighbours lack is sent again where the MAC does not see to it, and what comes
-    /// of neighbours' frames is reported to them for it: packets of coded frames for the receiver
-    /// without retries, and all packets for one that the MAC does not reach with its retries.
+    /// Whether to retransmit what neighbours lack where the MAC does not, and to report to
+    /// neighbours which of their frames arrived, so that they can. This applies to packets of coded
+    /// frames for the receiver without MAC retries, and to all packets for a neighbour that the MAC
+    /// does not reach with its retries.
     pub resend: bool,
-    /// With `resend`: whether receivers that are likely to lack something get combinations of what
+    /// With `resend`: whether receivers that probably lack something get combinations of packets
     /// they have not reported while there is nothing else to send.
     pub repair: bool,
-    /// Whether segments of TCP for this node's host wait for those before them, as long as what is
-    /// sent again comes late: [`InOrder`](crate::in_order::InOrder), which whoever drives the relay
-    /// has for it.
+    /// Whether TCP segments for this node's host wait for earlier ones, as long as retransmissions
+    /// arrive late: see [`InOrder`](crate::in_order::InOrder), which the relay's driver holds for
+    /// this purpose.
     pub in_order: bool,
-    /// How long packets may wait for the air for good: beyond it some are dropped, as CoDel has it
-    /// (RFC 8289); none: only what finds the queue full.
+    /// CoDel's target (RFC 8289): acceptable standing delay of packets waiting for the channel;
+    /// beyond it some are dropped. None: drop only when the queue is full.
     pub queue_target: Option<Duration>,
-    /// Packets that wait, those held among them; others are dropped. Up to
-    /// [`OWED_MAX`](crate::OWED_MAX) that are sent again may wait besides.
+    /// Queue limit, packets, including held ones; excess packets are dropped. Up to
+    /// [`OWED_MAX`](crate::OWED_MAX) retransmissions may be queued in addition.
     pub queue_packets: usize,
-    /// Packets of this node's that a neighbour may have without having been heard to pass them on;
-    /// what is beyond waits here. Then only packets of the node's own are dropped for their wait.
-    /// None: any number.
+    /// Maximum number of this node's packets that a neighbour may hold without having been
+    /// overheard forwarding them; further ones wait here. CoDel then only drops packets that the
+    /// node itself originated. None: unlimited.
     pub window_packets: Option<usize>,
-    /// How often neighbours are told who is heard.
+    /// Interval of announcements of whom this node hears.
     pub announce_every: Duration,
 }
 
-/// How long packets of others wait for a partner.
+/// How long forwarded packets wait for a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// Not at all.
     None,
-    /// So long.
+    /// For a fixed time.
     Fixed(Duration),
-    /// While the channel is congested, until the next packet of the opposite flow is expected by
-    /// the gaps between its last ones, if that is within so long.
+    /// While the channel is congested, until the next packet of the opposite flow is expected from
+    /// the gaps between its last ones, if that is within `most`.
     Learned {
-        /// Longest wait.
+        /// Maximum wait.
         most: Duration,
     },
-    /// While the channel is congested, or nobody tells of the MAC's retries: as long as packets had
-    /// to wait for the air at most in the last second or two. Then a hold delays nothing by more
-    /// than a queue does already, and makes that shorter.
+    /// While the channel is congested, or if MAC retries are unknown: as long as packets at most
+    /// waited for the channel in the last second or two. Such a hold adds no more delay than a
+    /// queue already causes, and shortens the queue.
     Waits {
-        /// Longest wait.
+        /// Maximum wait.
         most: Duration,
     },
 }
 
-/// Which packets may get a partner.
+/// Which packets may be combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidates {
-    /// Those whose hold lasts: behind it they are the driver's, as in the kernel.
+    /// Packets whose hold has not expired: afterwards they belong to the driver, as in the kernel.
     Held,
-    /// All that wait for the air.
+    /// All packets waiting for the channel.
     Waiting,
 }
 
-/// What retries of the MAC decide (CATWOMAN 2013, Sections II-A and IV-B). With
-/// [`Candidates::Held`] the two readings differ only for what is held when congestion ends: without
-/// a hold nothing is combined.
+/// What the MAC's retries control (CATWOMAN 2013, Sections II-A and IV-B). With
+/// [`Candidates::Held`], the two readings differ only in packets held when congestion ends: without
+/// a hold, nothing is combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adaptive {
     /// Nothing.
@@ -104,51 +105,51 @@ pub enum Adaptive {
     Coding,
 }
 
-/// When coding does not pay.
+/// When coding does not pay off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchOff {
-    /// Least share of this node's frames to others that a receiver must hear.
+    /// Minimum fraction of this node's frames to others that a receiver must overhear.
     pub heard_ratio_min: f64,
-    /// Greatest share of coded frames that a receiver may fail to decode.
+    /// Maximum fraction of coded frames that a receiver may fail to decode.
     pub failed_ratio_max: f64,
 }
 
-/// What cannot be.
+/// Errors of a relay's caller.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum RelayError {
-    /// A setting out of its range.
+    /// A setting is out of its range.
     #[error("{field} = {given}: expected {expected}")]
     Setting {
-        /// Which.
+        /// The setting.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         given: f64,
         /// Its range.
         expected: &'static str,
     },
-    /// A packet that no frame has room for.
+    /// The packet does not fit any frame.
     #[error("packet of {given} bytes: expected 1 to {most}")]
     PacketLen {
         /// Its length.
         given: usize,
-        /// The longest.
+        /// The maximum.
         most: usize,
     },
-    /// The queue has no room.
+    /// The queue is full.
     #[error("queue is full ({given} packets)")]
     Full {
         /// Its length.
         given: usize,
     },
-    /// The packet may make no more hops.
+    /// The packet's hop limit is exhausted.
     #[error("ttl = 0: expected at least 1")]
     Expired,
 }
 
 impl Default for RelayConfig {
-    /// What is for use: what waits is combined, and only for receivers that are known to hear and
-    /// to decode; what they lack all the same is sent again. Packets are held no longer than
-    /// others wait for the air, and what stands is dropped. `retries_per_second` and
+    /// The settings for use: waiting packets are combined, and only for receivers known to overhear
+    /// and to decode; what they still lack is retransmitted. Packets are held no longer than others
+    /// wait for the channel, and a standing queue is cut. `retries_per_second` and
     /// `heard_ratio_min` were chosen on the chain of eight nodes of
     /// `experiments/catwoman-fig08-11`.
     fn default() -> Self {
@@ -172,7 +173,7 @@ impl Default for RelayConfig {
 }
 
 impl RelayConfig {
-    /// The paper's (Section III-A), always coding: 50 ms of hold, 1500 ms for decoding.
+    /// The paper's settings (Section III-A), always coding: 50 ms of hold, 1500 ms for decoding.
     pub fn paper() -> Self {
         RelayConfig {
             hold: Hold::Fixed(HOLD),
@@ -187,7 +188,7 @@ impl RelayConfig {
         }
     }
 
-    /// The paper's with adaptive buffering as Section IV-B evaluates it.
+    /// The paper's settings with adaptive buffering as evaluated in Section IV-B.
     pub fn paper_adaptive() -> Self {
         RelayConfig { adaptive: Adaptive::Coding, ..RelayConfig::paper() }
     }
@@ -199,27 +200,27 @@ impl RelayConfig {
         RelayConfig { coding, hold, resend, in_order, queue_target, ..RelayConfig::default() }
     }
 
-    /// How long packets that may have come go again, since they came here: three quarters of the
-    /// time for which they are kept to decode others.
+    /// How long after their arrival here packets that may already have reached the neighbour can be
+    /// retransmitted: three quarters of the time for which they are kept for decoding.
     pub fn goes_again_for(&self) -> Duration {
         self.decode_for * 3 / 4
     }
 
-    /// How long before a frame another one must have come that its sender has sent later, that the
-    /// frame may count as held up on its way. Three times as long, and it has to: so what may go
-    /// again comes while it is known whether it has come.
+    /// How long before a frame a later one of its sender must have arrived for the frame to count
+    /// as held up on its way. After three times as long, it must count as such: so retransmissions
+    /// arrive while it is still known whether the packet has arrived before.
     pub fn held_up_after(&self) -> Duration {
         let rest = self.decode_for - self.goes_again_for();
         (rest / HELD_UP_MARKS).max(HELD_UP_MIN)
     }
 
-    /// How long it is known which packets have come: while they may go again, and may be on their
-    /// way then.
+    /// How long received packets are remembered: while they can be retransmitted, and then may be
+    /// on their way.
     pub fn known_for(&self) -> Duration {
         self.goes_again_for() + self.held_up_for()
     }
 
-    /// How long a frame may be on its way at most that is taken, if later ones have come.
+    /// Maximum transit time of an accepted frame if later ones have arrived.
     pub fn held_up_for(&self) -> Duration {
         HELD_UP_MARKS * self.held_up_after()
     }

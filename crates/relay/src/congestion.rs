@@ -1,23 +1,23 @@
-//! Whether the channel is congested, by the MAC's retries (CATWOMAN 2013, Section II-A).
+//! Congestion detection from the MAC's retries (CATWOMAN 2013, Section II-A).
 
 use core::time::Duration;
 
 use corridor_base::Time;
 
-/// How often retries are looked at.
+/// Interval at which retries are evaluated.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts retries, second by second.
+/// Counts retries per second.
 #[derive(Debug)]
 pub struct Congestion {
-    /// When the second that is being counted began.
+    /// Start of the current second.
     since: Time,
     retries: u64,
     congested: bool,
     threshold: u64,
-    /// Seconds that were congested.
+    /// Number of congested seconds.
     seconds: u64,
-    /// Somebody tells of retries.
+    /// Whether retries have ever been reported.
     is_told: bool,
 }
 
@@ -33,20 +33,20 @@ impl Congestion {
         }
     }
 
-    /// The MAC has tried so often again.
+    /// Counts retries reported by the MAC.
     pub fn count(&mut self, now: Time, retries: u32) {
         self.turn(now);
         self.is_told = true;
         self.retries += u64::from(retries);
     }
 
-    /// Whether the last whole second had more retries than the threshold.
+    /// Whether the last complete second had more retries than the threshold.
     pub fn is_congested(&mut self, now: Time) -> bool {
         self.turn(now);
         self.congested
     }
 
-    /// Whether retries were ever told of: else no channel counts as congested.
+    /// Whether retries were ever reported: otherwise no channel counts as congested.
     pub fn is_told(&self) -> bool {
         self.is_told
     }
@@ -60,7 +60,7 @@ impl Congestion {
         if passed == 0 {
             return;
         }
-        // Of seconds in which nobody came here, only the first can have had retries.
+        // Of several seconds since the last call, only the first can have had retries.
         let over = self.retries > self.threshold;
         self.seconds += u64::from(over);
         self.congested = over && passed == 1;

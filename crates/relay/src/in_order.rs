@@ -1,20 +1,20 @@
-//! Segments of TCP for this node's host, in order: what relays send again comes behind what was
-//! sent after it, and kernels take that for loss.
+//! Puts TCP segments for this node's host back in order: relays' retransmissions arrive behind
+//! segments sent after them, which kernels would take for loss.
 //!
 //! ```text
 //! (1) whose is it, and is it the next? -> host
 //!         `-> (2) it waits for those before it -> (3) they come, or it has waited too long -> host
 //! ```
-//! How long is measured: by how much late segments come behind those that overtook them, mean and
-//! four deviations (RFC 6298), up to [`HOLD_MAX`]. Where none came late of late, nothing waits: a
-//! gap is a loss there, of which the sender is to hear soon. Segments that come behind a gap that
-//! was skipped are told from copies of the sender's by TCP's timestamps, where there are any.
-//! Each connection learns for itself, so that none makes another one wait; of which nothing is
-//! known yet waits as those that wait least.
+//! The wait is measured: the delay of late segments behind those that overtook them, mean plus four
+//! deviations (RFC 6298), up to [`HOLD_MAX`]. If no segments have come late recently, none wait: a
+//! gap then is a loss, of which the sender should hear soon. TCP timestamps, where present,
+//! distinguish late segments for a skipped gap from the sender's retransmissions. Each connection
+//! learns separately, so that none makes another one wait; a connection without measurements waits
+//! as long as the one that waits least.
 //!
-//! Numbers are TCP's own, so nothing is added to packets, and a packet of another flow, or one that
-//! a queue dropped, is no gap of this one but for its own connection. What is no segment with data
-//! comes at once: datagrams, acknowledgements.
+//! The sequence numbers are TCP's own, so nothing is added to packets, and a packet of another
+//! flow, or one dropped by a queue, makes a gap only in its own connection. Everything that is not
+//! a segment with data passes at once: datagrams, acknowledgments.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,75 +23,78 @@ use corridor_base::Time;
 
 use crate::owed::{OWED_MAX, Takes};
 
-/// Most connections whose numbers are remembered; the one that was silent longest makes room.
+/// Maximum number of connections tracked; the one silent longest is replaced.
 pub const FLOWS_MAX: usize = 256;
-/// Most segments that wait, of all connections together: as many as a relay sends again. Of more,
-/// the oldest goes on of that connection of which most wait: none takes another one's place.
+/// Maximum number of waiting segments over all connections: as many as a relay retransmits. Beyond
+/// it, the oldest segment of the connection with the most waiting passes: none takes another's
+/// place.
 pub const HELD_MAX: usize = OWED_MAX;
-/// Longest that a segment waits. Nothing is acknowledged meanwhile, and a sender's timeout is a
-/// round trip and so much at least (`TCP_RTO_MIN` of Linux; RFC 6298 asks for a second).
+/// Maximum wait of a segment. Nothing is acknowledged meanwhile, and a sender's timeout is at least
+/// a round trip plus this time (`TCP_RTO_MIN` of Linux; RFC 6298 asks for a second).
 pub const HOLD_MAX: Duration = Duration::from_millis(200);
-/// How long after the last segment that came late nothing waits any more.
+/// How long after the last late segment no more segments wait.
 const LATE_LASTS: Duration = Duration::from_secs(10);
-/// Furthest that a segment may be beyond the one expected: as many as may wait, of the most bytes
-/// that IP has. What is further away is of no window of which relays bring the rest.
+/// Maximum distance of a segment beyond the expected one: as many as may wait, of IP's maximum
+/// size. A segment further away is outside any window that relays would complete.
 const AHEAD_MAX: i32 = HELD_MAX as i32 * 0xFFFF;
-/// After so many segments in a row that are behind the one expected, or too far beyond it, the next
-/// one is: it was wrong. Relays do not bring more late than they send again.
+/// After this many consecutive segments behind the expected one, or too far beyond it, the next one
+/// becomes the expected one: the expectation was wrong. Relays do not deliver more late segments
+/// than they retransmit.
 const STRAYS_MAX: usize = HELD_MAX;
-/// After so many waits in a row of which nothing came in time, nothing waits until one is known to
-/// have come late: as many as the mean of lateness remembers (the gain of RFC 6298 is an eighth).
+/// After this many consecutive waits in vain, none wait until one is known to have come late: as
+/// many as the mean of lateness remembers (the gain of RFC 6298 is an eighth).
 const OVERDUE_MAX: u32 = 8;
-/// How many times the present wait a segment counts at most as late: one sample makes the wait no
-/// more than three times as long, the deviation's weight and the mean's taken together.
+/// Maximum lateness of a sample, in multiples of the current wait: one sample lengthens the wait at
+/// most threefold, including the deviation's and the mean's weight.
 const LATE_TIMES_MAX: u32 = 2;
-/// Gaps of a connection that were skipped, and what comes for them is known to be late. They last
-/// for [`HOLD_MAX`]: what comes later teaches nothing.
+/// Maximum number of skipped gaps per connection for which arrivals are recognised as late. They
+/// last for [`HOLD_MAX`]: later arrivals teach nothing.
 const GAPS_MAX: usize = 8;
 
-/// What TCP's header says of a segment.
+/// The relevant part of a segment's TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<K> {
-    /// Of which connection, and which direction of it.
+    /// Its connection, and the direction.
     pub flow: K,
-    /// What it does to the connection.
+    /// Its effect on the connection.
     pub kind: SegmentKind,
-    /// Number of its first byte.
+    /// Sequence number of its first byte.
     pub begin: u32,
-    /// Number after its last.
+    /// Sequence number after its last byte.
     pub end: u32,
-    /// When it was sent, by its sender's clock (RFC 7323).
+    /// Send time by the sender's clock (RFC 7323).
     pub stamp: Option<u32>,
 }
 
-/// What a segment does to its connection.
+/// Effect of a segment on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
-    /// It begins it (SYN).
+    /// It opens it (SYN).
     Begins,
-    /// It brings some of it, or its end (FIN).
+    /// It carries data, or the end (FIN).
     Brings,
-    /// It breaks it off (RST).
+    /// It aborts it (RST).
     Breaks,
 }
 
-/// What was counted.
+/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InOrderStats {
-    /// Segments that came behind some that were sent after them.
+    /// Segments that arrived behind some sent after them.
     pub late: u64,
-    /// By how much, all together.
+    /// Their total lateness.
     pub late_us: u64,
-    /// Segments that waited for those before them.
+    /// Segments that waited for earlier ones.
     pub held: u64,
-    /// How long, all together.
+    /// Their total wait.
     pub held_us: u64,
-    /// Times that what they waited for did not come in time; not those for want of room.
+    /// Waits that ended because what they waited for did not come in time; not those for lack of
+    /// room.
     pub overdue: u64,
 }
 
 impl InOrderStats {
-    /// Each counter with that of `other`: their sums, or differences.
+    /// Joins each counter with that of `other`, as a sum or a difference.
     pub fn with(self, other: InOrderStats, join: impl Fn(u64, u64) -> u64) -> InOrderStats {
         InOrderStats {
             late: join(self.late, other.late),
@@ -103,33 +106,33 @@ impl InOrderStats {
     }
 }
 
-/// Segments in order, each in a packet `P`, of connections told apart by `K`.
+/// Segments in order, each in a packet `P`, of connections identified by `K`.
 #[derive(Debug)]
 pub struct InOrder<K, P> {
     now: Time,
-    /// Whether segments wait at all; if not, it is only counted which come late.
+    /// Whether segments wait at all; otherwise late ones are only counted.
     holds: bool,
     flows: BTreeMap<K, Flow<P>>,
-    /// Segments of all of these that wait.
+    /// Number of waiting segments over all connections.
     held: usize,
     ready: VecDeque<P>,
     stats: InOrderStats,
 }
 
-/// A connection, in one direction.
+/// One direction of a connection.
 #[derive(Debug)]
 struct Flow<P> {
-    /// The number that is expected.
+    /// The expected sequence number.
     next: u32,
     used_at: Time,
-    /// What waits, by its numbers; all of it is beyond the one expected.
+    /// Waiting segments, by sequence number; all beyond the expected one.
     held: VecDeque<Held<P>>,
-    /// What was skipped and has not come, the oldest first.
+    /// Skipped gaps that have not been filled, oldest first.
     gaps: VecDeque<Gap>,
     lateness: Lateness,
-    /// Waits that nothing came of in time, since one was late.
+    /// Waits in vain since the last late segment.
     overdue: u32,
-    /// Segments in a row that were behind the one expected, or too far beyond it.
+    /// Consecutive segments behind the expected one, or too far beyond it.
     strays: usize,
 }
 
@@ -142,17 +145,17 @@ struct Held<P> {
     packet: P,
 }
 
-/// Numbers that had not come when those behind them went to the host.
+/// A range of sequence numbers still missing when later ones went to the host.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     begin: u32,
     end: u32,
-    /// When the first segment behind it came, and when that was sent.
+    /// When the first segment behind it arrived, and when that was sent.
     since: Time,
     stamp: Option<u32>,
 }
 
-/// How late segments come.
+/// How late segments arrive.
 #[derive(Debug, Default)]
 struct Lateness {
     takes: Takes,
@@ -161,7 +164,7 @@ struct Lateness {
 
 impl Lateness {
     fn note(&mut self, now: Time, late: Duration) {
-        // What comes later than anything may wait is as good as lost.
+        // A segment later than the maximum wait is as good as lost.
         if late > HOLD_MAX {
             return;
         }
@@ -176,7 +179,7 @@ impl Lateness {
         self.noted_at = Some(now);
     }
 
-    /// How long to wait, if any came late of late.
+    /// How long to wait, if any segments came late recently.
     fn hold(&self, now: Time) -> Option<Duration> {
         let lasts = self.noted_at.is_some_and(|at| now.since(at) <= LATE_LASTS);
         lasts.then(|| self.takes.patience(Duration::ZERO, HOLD_MAX))
@@ -184,7 +187,7 @@ impl Lateness {
 }
 
 impl<K: Clone + Ord, P> InOrder<K, P> {
-    /// Nothing has come yet. Unless it `holds`, it only counts what comes late.
+    /// Initially empty. Unless it `holds`, it only counts late segments.
     pub fn new(holds: bool) -> Self {
         InOrder {
             now: Time::ZERO,
@@ -196,24 +199,24 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         }
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn stats(&self) -> InOrderStats {
         self.stats
     }
 
-    /// Segments that wait.
+    /// Number of waiting segments.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// How long a segment of any connection waits at most, as it is now.
+    /// Current maximum wait of a segment over all connections.
     pub fn hold(&self) -> Duration {
         let shared = self.shared_hold();
         let holds = self.flows.values().map(|flow| self.hold_of(flow, shared));
         holds.max().unwrap_or(Duration::ZERO)
     }
 
-    /// How long a connection waits of which nothing is known: as long as that which waits least.
+    /// Wait of a connection without measurements: as long as the one that waits least.
     fn shared_hold(&self) -> Duration {
         let known = self.flows.values().filter_map(|flow| flow.lateness.hold(self.now));
         known.min().unwrap_or(Duration::ZERO)
@@ -226,7 +229,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         flow.lateness.hold(self.now).unwrap_or(shared)
     }
 
-    /// Takes a packet for the host. `segment`: what it is of TCP, if it has to be in order.
+    /// Accepts a packet for the host. `segment`: its TCP fields, if it must be in order.
     pub fn take(&mut self, now: Time, segment: Option<Segment<K>>, packet: P) {
         self.now = now;
         match segment {
@@ -241,8 +244,9 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         }
     }
 
-    /// The first segment of a connection begins it anew, unless it is a copy of what has come; one
-    /// that breaks it off leaves nothing waiting. Anybody may send either: no more is forgotten.
+    /// A connection's first segment restarts it, unless it is a copy of one already received; an
+    /// aborting segment releases all that wait. Anybody may forge either, so no further state is
+    /// dropped.
     fn take_begin_or_break(&mut self, segment: &Segment<K>) {
         if let Some(flow) = self.flows.get_mut(&segment.flow) {
             let is_old = (-AHEAD_MAX..=0).contains(&flow.ahead(segment.end));
@@ -265,7 +269,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         self.ready.pop_front()
     }
 
-    /// Lets those go on that have waited for too long.
+    /// Releases segments that have waited for too long.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         while let Some((due, key)) = self.due()
@@ -279,7 +283,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         }
     }
 
-    /// When the first of them has.
+    /// When the first segment will have waited for too long.
     pub fn poll_timeout(&self) -> Option<Time> {
         Some(self.due()?.0)
     }
@@ -325,7 +329,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         Self::release(next, now, (&mut self.ready, &mut self.held, &mut self.stats));
     }
 
-    /// Takes a segment that has overtaken others.
+    /// Accepts a segment that has overtaken others.
     fn take_beyond(&mut self, key: &K, segment: Held<P>) {
         let shared = self.shared_hold();
         let Some(flow) = self.flows.get(key) else { return self.ready.push_back(segment.packet) };
@@ -339,7 +343,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         flow.hold(segment);
         self.held += 1;
         if !waits {
-            // It is known no more that any come late: those that wait go first.
+            // No recent late segments are known any more: those that wait go first.
             let held = flow.skip_all();
             Self::release(held, self.now, (&mut self.ready, &mut self.held, &mut self.stats));
         } else if self.held > HELD_MAX {
@@ -349,7 +353,7 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         }
     }
 
-    /// What waits of a connection waits no more for the first gap before it.
+    /// Skips the first gap of a connection's waiting segments.
     fn skip(&mut self, key: &K) {
         let Some(flow) = self.flows.get_mut(key) else { return };
         flow.skip();
@@ -357,8 +361,8 @@ impl<K: Clone + Ord, P> InOrder<K, P> {
         Self::release(next, self.now, (&mut self.ready, &mut self.held, &mut self.stats));
     }
 
-    /// There is to be room for this connection: first that goes of which none came late of late,
-    /// and of these the one that was silent longest, so that new ones come and go among themselves.
+    /// Makes room for this connection: connections without recent late segments are replaced first,
+    /// and among these the one silent longest, so that new ones only replace each other.
     fn make_room(&mut self, new: &K) {
         if self.flows.len() < FLOWS_MAX || self.flows.contains_key(new) {
             return;
@@ -398,14 +402,14 @@ impl<P> Flow<P> {
         }
     }
 
-    /// Another number is expected than all that is known would have it.
+    /// Restarts with an unrelated expected number.
     fn restart(&mut self, next: u32) {
         self.next = next;
         self.gaps.clear();
         self.strays = 0;
     }
 
-    /// Whether a segment is too far away to mean anything, but for what comes in a row.
+    /// Whether a segment is too far away to be plausible, unless several come in a row.
     fn strays(&mut self, begin: u32, end: u32) -> bool {
         let is_far = self.ahead(begin) > AHEAD_MAX || self.ahead(end) < -AHEAD_MAX;
         let is_behind = self.ahead(end) <= 0;
@@ -420,12 +424,12 @@ impl<P> Flow<P> {
         }
     }
 
-    /// How far a number is beyond the one expected; negative if it is before it.
+    /// Distance of a number beyond the expected one; negative if it is before it.
     fn ahead(&self, number: u32) -> i32 {
         number.wrapping_sub(self.next) as i32
     }
 
-    /// All before this number need not be waited for.
+    /// Advances the expected number to this one.
     fn advance(&mut self, end: u32) {
         if self.ahead(end) > 0 {
             self.next = end;
@@ -438,17 +442,17 @@ impl<P> Flow<P> {
         self.held.insert(place, new);
     }
 
-    /// What came first of all that wait.
+    /// The waiting segment that arrived first.
     fn oldest(&self) -> Option<&Held<P>> {
         self.held.iter().min_by_key(|held| held.since)
     }
 
-    /// When the first segment came that was sent after one that comes now; `None` if none was, or
-    /// that is not known.
+    /// Arrival time of the first segment that was sent after the one arriving now; `None` if there
+    /// was none, or that is unknown.
     fn overtaken_since(&self, now: Time, of: (u32, u32), stamp: Option<u32>) -> Option<Time> {
         let (begin, end) = of;
         if self.ahead(begin) < 0 {
-            // It may be a copy, the sender's or the network's, of what was skipped or has come.
+            // It may be a copy, the sender's or the network's, of a skipped or received segment.
             let gap = self.gaps.iter().find(|gap| gap.has(begin) && gap.lasts(now))?;
             return (was_sent_before(stamp, gap.stamp) == Some(true)).then_some(gap.since);
         }
@@ -460,7 +464,7 @@ impl<P> Flow<P> {
         was_sent_before(stamp, first.stamp).unwrap_or(true).then_some(first.since)
     }
 
-    /// These numbers have come: no gap has them any more.
+    /// Removes received numbers from all gaps.
     fn fill(&mut self, now: Time, begin: u32, end: u32) {
         let gaps = core::mem::take(&mut self.gaps);
         for gap in gaps.into_iter().filter(|gap| gap.lasts(now)) {
@@ -476,7 +480,7 @@ impl<P> Flow<P> {
         }
     }
 
-    /// What is missing before this number is not waited for.
+    /// Records that the numbers missing before this one are no longer waited for.
     fn note_gap(&mut self, end: u32, since: Time, stamp: Option<u32>) {
         self.push_gap(Gap { begin: self.next, end, since, stamp });
     }
@@ -495,7 +499,7 @@ impl<P> Flow<P> {
         self.next = begin;
     }
 
-    /// Takes out all that wait, which wait for nothing any more.
+    /// Takes out all waiting segments, which wait no longer.
     fn skip_all(&mut self) -> VecDeque<Held<P>> {
         let mut all = VecDeque::new();
         while !self.held.is_empty() {
@@ -505,7 +509,7 @@ impl<P> Flow<P> {
         all
     }
 
-    /// Takes out all whose turn it is.
+    /// Takes out all segments that are next in order.
     fn take_next(&mut self) -> VecDeque<Held<P>> {
         let mut next = VecDeque::new();
         while self.held.front().is_some_and(|held| self.ahead(held.begin) <= 0) {
@@ -514,7 +518,7 @@ impl<P> Flow<P> {
             next.push_back(held);
         }
         if self.held.is_empty() {
-            // It gives back its memory.
+            // Frees its memory.
             self.held = VecDeque::new();
         }
         next
@@ -526,14 +530,14 @@ impl Gap {
         number.wrapping_sub(self.begin) < self.end.wrapping_sub(self.begin)
     }
 
-    /// Whether what comes for it is late, and not lost.
+    /// Whether an arrival for it counts as late rather than lost.
     fn lasts(&self, now: Time) -> bool {
         now.since(self.since) <= HOLD_MAX
     }
 }
 
-/// Whether what has this stamp was sent before, or with, what has the other one; `None`: one has
-/// none. A copy that TCP has sent is a round trip later.
+/// Whether the segment with this timestamp was sent no later than the one with the other; `None`:
+/// one has none. TCP's own retransmission is a round trip later.
 fn was_sent_before(stamp: Option<u32>, other: Option<u32>) -> Option<bool> {
     Some((stamp?.wrapping_sub(other?) as i32) <= 0)
 }

@@ -1,25 +1,27 @@
-//! Relays that forward packets, and send two of different flows as one frame where both receivers
-//! can take them apart: CATWOMAN (coding in chains, 2013), as a state machine without I/O.
+//! Relays that forward packets, and send two packets of different flows as one frame if both
+//! receivers can decode their own: CATWOMAN (coding in chains, 2013), as a state machine without
+//! I/O.
 //!
-//! The way of a packet through a relay, and where to read about each step:
+//! The path of a packet through a relay, and where to read about each step:
 //!
 //! ```text
 //! (1) air -> wire -> (2) neighbours: who hears whom -> (3) buffer: known packets, decoding
 //!         -> (4) host: where next? -> (5) queue: hold, partner -> (6) frame, to the worse link
-//!         -> (7) owed: what the other receiver has not reported, sent again
-//!         -> (8) repair: or combined while there is nothing else to send
-//! air -> ... -> (9) in order: TCP of this node's host waits for what goes again
+//!         -> (7) owed: what the other receiver has not reported, retransmitted
+//!         -> (8) repair: or combined, while there is nothing else to send
+//! air -> ... -> (9) in order: TCP for this node's host waits for retransmissions
 //! ```
 //!
-//! Nothing is configured about the network: neighbours announce whom they hear and how well, and a
-//! relay counts how often its coded frames could not be taken apart. Frames are made for one
-//! network in which all know each other's key: the driver of a [`Relay`] seals and opens what it
-//! gives and takes. All the same nothing that comes from the air is trusted for a length, or for
-//! being what it is said to be: see [`wire`].
+//! The network needs no configuration: neighbours announce whom they hear and how well, and a relay
+//! counts how often its coded frames could not be decoded. All nodes of a network know each other's
+//! keys: the driver of a [`Relay`] seals the frames that it sends, and opens those it receives
+//! (authenticated encryption). Even so, lengths and claims in received frames are never trusted:
+//! see [`wire`].
 //!
-//! A driver puts one thing in ([`Relay::send`], [`Relay::forward`], [`Relay::handle_frame`],
-//! [`Relay::handle_outcome`], [`Relay::handle_timeout`]) and takes everything out
-//! ([`Relay::poll_received`]; [`Relay::poll_transmit`], only while the MAC can take a frame).
+//! A driver passes in one input at a time ([`Relay::send`], [`Relay::forward`],
+//! [`Relay::handle_frame`], [`Relay::handle_outcome`], [`Relay::handle_timeout`]) and drains all
+//! outputs ([`Relay::poll_received`]; [`Relay::poll_transmit`], only while the MAC can take a
+//! frame).
 //!
 //! ```
 //! use corridor_base::Time;

@@ -1,4 +1,4 @@
-//! Who hears whom, how well, and who can decode: measured here, or announced.
+//! Who hears whom, how well, and who can decode: measured here, or announced by neighbours.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -8,26 +8,26 @@ use corridor_base::Time;
 use crate::config::SwitchOff;
 use crate::wire::{ENTRIES_MAX, NeighbourReport, NodeId};
 
-/// Most neighbours that are remembered; frames of others are taken all the same.
+/// Maximum number of neighbours tracked; frames of others are accepted all the same.
 pub const NEIGHBOURS_MAX: usize = ENTRIES_MAX;
-/// Announcements of a neighbour count for so many intervals.
+/// A neighbour's announcements stay valid for this many intervals.
 const INTERVALS_VALID: u32 = 5;
-/// Share by which one frame moves a measure.
+/// Weight of one frame in a measurement.
 const STEP: f64 = 1.0 / 32.0;
-/// Frames before a measure is announced.
+/// Minimum number of frames before a measurement is announced.
 const FRAMES_MIN: u32 = 8;
-/// Frames that may be missing, or come late, before the neighbour counts as begun anew.
+/// Frames that may be missing or late before the neighbour is considered restarted.
 const MISSED_MAX: u32 = 1000;
-/// Coded frames before failures count.
+/// Minimum number of coded frames before failures count.
 const CODED_MIN: f64 = 8.0;
-/// Share of the past that an announcement's counts leave.
+/// Weight of the past when an announcement's counts are added.
 const PAST: f64 = 0.8;
-/// How long a receiver is sent no coded frames: the first time, and at most.
+/// How long coded frames to a receiver are suspended: the first time, and at most.
 const OFF_MIN: Duration = Duration::from_secs(5);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
-/// Share of the frames to a neighbour that the MAC may give up before they are sent again here, and
-/// the share by which one frame moves it: a single one is not yet too much.
+/// Maximum fraction of frames to a neighbour that the MAC may give up before they are retransmitted
+/// here, and the weight of one frame in it: a single one is not yet too much.
 pub const GIVEN_UP_MAX: f64 = 0.01;
 const GIVEN_UP_STEP: f64 = 1.0 / 256.0;
 
@@ -37,7 +37,7 @@ fn spread(some: u64, all: u64, counted: u64) -> impl Iterator<Item = bool> {
     (0..counted).map(move |place| among(place) != among(place + 1))
 }
 
-/// A share of frames, as an exponentially weighted mean.
+/// A fraction of frames, as an exponentially weighted mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
     mean: f64,
@@ -51,7 +51,7 @@ impl Share {
 
     fn count_by(&mut self, came: bool, step: f64) {
         self.frames = self.frames.saturating_add(1);
-        // The first ones weigh as in a plain mean.
+        // The first ones are weighted as in a plain mean.
         let step = step.max(1.0 / f64::from(self.frames));
         self.mean += step * (f64::from(u8::from(came)) - self.mean);
     }
@@ -61,27 +61,28 @@ impl Share {
     }
 }
 
-/// What is known of a neighbour.
+/// State of a neighbour.
 #[derive(Debug, Default)]
 struct Neighbour {
-    /// Counter of its newest frame.
+    /// Counter of its latest frame.
     newest: Option<u32>,
-    /// When its last frame came.
+    /// Arrival time of its last frame.
     heard_at: Option<Time>,
-    /// Share of its frames to others that come here.
+    /// Fraction of its frames to others that are received here.
     heard: Share,
-    /// Coded frames for this node that came from it, and those of them that could not be decoded,
-    /// since the last announcement.
+    /// Coded frames for this node received from it, and how many could not be decoded, since the
+    /// last announcement.
     coded: u16,
     failed: u16,
-    /// Whom it hears, as it has announced: shares.
+    /// Whom it hears, as announced: fractions.
     hears: BTreeMap<NodeId, f64>,
     announced_at: Option<Time>,
-    /// Attempts by which the MAC has brought frames to it.
+    /// Fraction of the MAC's attempts to it that succeeded.
     delivered: Share,
-    /// Frames to it that the MAC has given up.
+    /// Fraction of frames to it that the MAC gave up.
     given_up: Share,
-    /// Coded frames that it had of this node, by its own announcements, and failures, fading.
+    /// Coded frames it received from this node, by its own announcements, and failures, with fading
+    /// weights.
     coded_there: f64,
     failed_there: f64,
     off_until: Option<Time>,
@@ -89,32 +90,32 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    /// Whether it was heard of late: each announces once an interval.
+    /// Whether it was heard recently: each announces once per interval.
     fn is_present(&self, now: Time, valid_for: Duration) -> bool {
         self.heard_at.is_some_and(|at| now.since(at) <= valid_for)
     }
 }
 
-/// A neighbour, as those who watch see it. Shares are from 0 to 1.
+/// A neighbour, for monitoring. Fractions are from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NeighbourView {
     /// Which.
     pub node: NodeId,
-    /// Share of its frames to others that come here; `None`: too few of them are known of.
+    /// Fraction of its frames to others that are received here; `None`: too few are known.
     pub overheard: Option<f64>,
-    /// Whom it hears, and what share of their frames to others, by its last announcement; nothing
-    /// where that is too old.
+    /// Whom it hears, and which fraction of their frames to others, by its last announcement; empty
+    /// if that is too old.
     pub hears: Vec<(NodeId, f64)>,
-    /// It may be the receiver of a coded frame that has no retries: it hears enough of this node's
-    /// frames to others, and decodes what it gets.
+    /// Whether it may be the receiver of a coded frame without MAC retries: it overhears enough of
+    /// this node's frames to others, and can decode what it gets.
     pub takes_coded: bool,
 }
 
-/// What is known of all neighbours.
+/// State of all neighbours.
 #[derive(Debug)]
 pub struct Neighbours {
     valid_for: Duration,
-    /// No MAC acknowledges what goes to them.
+    /// Whether no MAC acknowledges frames to them.
     is_unacknowledged: bool,
     list: BTreeMap<NodeId, Neighbour>,
 }
@@ -125,13 +126,13 @@ impl Neighbours {
         Neighbours { valid_for, is_unacknowledged: false, list: BTreeMap::new() }
     }
 
-    /// No MAC acknowledges what goes to them, or sends it again.
+    /// Declares that no MAC acknowledges or retransmits frames to them.
     pub fn set_unacknowledged(&mut self) {
         self.is_unacknowledged = true;
     }
 
-    /// The neighbour, remembered from now on if there is room; whether there was. Where there is
-    /// none, it takes the place of the one that has been silent longest, if that is gone.
+    /// The neighbour, tracked from now on if there is room; `None` if there is none. In a full
+    /// table it replaces the neighbour silent longest, if that one is gone.
     fn of(&mut self, now: Time, node: NodeId) -> Option<&mut Neighbour> {
         if self.list.len() >= NEIGHBOURS_MAX && !self.list.contains_key(&node) {
             let longest = self.list.iter().min_by_key(|(_, neighbour)| neighbour.heard_at);
@@ -142,26 +143,26 @@ impl Neighbours {
         Some(self.list.entry(node).or_default())
     }
 
-    /// A neighbour has begun anew, and is to be measured anew.
+    /// A neighbour has restarted, and must be measured again.
     pub fn forget(&mut self, node: NodeId) {
         self.list.remove(&node);
     }
 
-    /// Whether one that its sender has sent later has come before a frame.
+    /// Whether a frame has been overtaken by a later one of its sender.
     pub fn is_overtaken(&self, node: NodeId, counter: u32) -> bool {
         let newest = self.list.get(&node).and_then(|neighbour| neighbour.newest);
         let behind = newest.map_or(0, |newest| newest.wrapping_sub(counter));
         (1..=MISSED_MAX).contains(&behind)
     }
 
-    /// A frame has come from a neighbour; `addressed`: to this node alone, so that the MAC would
-    /// have repeated it. Whether the neighbour is remembered.
+    /// Counts a frame received from a neighbour; `addressed`: to this node alone, so that the MAC
+    /// would have repeated it. Returns whether the neighbour is tracked.
     pub fn hear(&mut self, now: Time, node: NodeId, counter: u32, addressed: bool) -> bool {
         let Some(neighbour) = self.of(now, node) else { return false };
         neighbour.heard_at = Some(now);
         if let Some(newest) = neighbour.newest {
             if newest.wrapping_sub(counter) <= MISSED_MAX {
-                // Old, or the same again: nothing is learned.
+                // Old, or a duplicate: nothing is learned.
                 return true;
             }
             let missed = counter.wrapping_sub(newest) - 1;
@@ -178,7 +179,7 @@ impl Neighbours {
         true
     }
 
-    /// A coded frame for this node has come from a neighbour, and could be decoded or not.
+    /// Counts a coded frame for this node from a neighbour, decoded or not.
     pub fn count_coded(&mut self, from: NodeId, decoded: bool) {
         let Some(neighbour) = self.list.get_mut(&from) else { return };
         if neighbour.coded < u16::MAX {
@@ -187,7 +188,7 @@ impl Neighbours {
         }
     }
 
-    /// The MAC is through with a frame for a neighbour.
+    /// Counts the MAC's attempts for a finished frame to a neighbour.
     pub fn count_attempts(&mut self, now: Time, to: NodeId, attempts: u32, delivered: bool) {
         let Some(neighbour) = self.of(now, to) else { return };
         let failed = attempts.saturating_sub(u32::from(delivered)).min(MISSED_MAX);
@@ -198,8 +199,8 @@ impl Neighbours {
         neighbour.given_up.count_by(!delivered, GIVEN_UP_STEP);
     }
 
-    /// Of so many frames for a neighbour, the MAC has given up so many. In which order is not
-    /// known: they are spread evenly.
+    /// Counts frames to a neighbour of which the MAC gave up some. Their order is unknown: they are
+    /// spread evenly.
     pub fn count_given_up(&mut self, now: Time, to: NodeId, given_up: u64, frames: u64) {
         let Some(neighbour) = self.of(now, to) else { return };
         let (given_up, counted) = (given_up.min(frames), frames.min(u64::from(MISSED_MAX)));
@@ -207,7 +208,7 @@ impl Neighbours {
             .for_each(|is_one| neighbour.given_up.count_by(is_one, GIVEN_UP_STEP));
     }
 
-    /// Whether the MAC gives up so much of what goes to a neighbour that it is sent again here.
+    /// Whether the MAC gives up so many frames to a neighbour that they are retransmitted here.
     pub fn is_lossy(&self, node: NodeId) -> bool {
         if self.is_unacknowledged {
             return true;
@@ -216,17 +217,18 @@ impl Neighbours {
         given_up.is_some_and(|share| share > GIVEN_UP_MAX)
     }
 
-    /// The MAC has transmitted to a neighbour so often in vain, and so often not. In which order is
-    /// not known: both are spread evenly.
+    /// Counts the MAC's failed and successful transmissions to a neighbour. Their order is unknown:
+    /// both are spread evenly.
     pub fn count_transmissions(&mut self, now: Time, to: NodeId, vain: u64, delivered: u64) {
         let Some(neighbour) = self.of(now, to) else { return };
         let all = vain.saturating_add(delivered);
-        // More of them than the mean remembers say no more.
+        // More of them than the mean remembers add no information.
         let counted = all.min(u64::from(MISSED_MAX));
         spread(vain, all, counted).for_each(|is_vain| neighbour.delivered.count(!is_vain));
     }
 
-    /// What this node announces; counts begin anew. Those that have gone are not heard.
+    /// The entries of this node's next announcement; resets the counts. Neighbours that have gone
+    /// are not listed.
     pub fn entries(&mut self, now: Time) -> Vec<NeighbourReport> {
         let valid_for = self.valid_for;
         let entry = |(&node, neighbour): (&NodeId, &mut Neighbour)| {
@@ -239,8 +241,8 @@ impl Neighbours {
         self.list.iter_mut().map(entry).collect()
     }
 
-    /// A neighbour's announcement, as `own` reads it. Whether the neighbour is sent no coded frames
-    /// any more because of it.
+    /// Processes a neighbour's announcement, as read by `own`. Returns whether it suspends coded
+    /// frames to that neighbour.
     pub fn take(
         &mut self,
         now: Time,
@@ -256,7 +258,7 @@ impl Neighbours {
         let Some(entry) = entries.iter().find(|entry| entry.node == own) else { return false };
         let Some(switch_off) = switch_off else { return false };
         if neighbour.off_until.is_some_and(|until| until > now) {
-            // What was on its way before is not held against it when it is tried again.
+            // Frames already on their way do not count against it when it is tried again.
             return false;
         }
         neighbour.coded_there = PAST * neighbour.coded_there + f64::from(entry.coded);
@@ -264,7 +266,7 @@ impl Neighbours {
         let fails = neighbour.coded_there >= CODED_MIN
             && neighbour.failed_there > switch_off.failed_ratio_max * neighbour.coded_there;
         if fails {
-            // It is tried again after a while, and judged by what happens then.
+            // It is tried again after a while, and judged by the results then.
             neighbour.off_for = (2 * neighbour.off_for).clamp(OFF_MIN, OFF_MAX);
             neighbour.off_until = Some(now + neighbour.off_for);
             (neighbour.coded_there, neighbour.failed_there) = (0.0, 0.0);
@@ -274,8 +276,8 @@ impl Neighbours {
         fails
     }
 
-    /// Share of the frames of `whom` that `node` hears, by its own announcement; nothing where it
-    /// has made none of late, or does not know.
+    /// Fraction of the frames of `whom` that `node` hears, by its own announcement; `None` without
+    /// a recent one, or if it does not know.
     pub fn hears(&self, now: Time, node: NodeId, whom: NodeId) -> Option<f64> {
         let neighbour = self.list.get(&node)?;
         let announced = neighbour.announced_at?;
@@ -283,8 +285,8 @@ impl Neighbours {
         (now.since(announced) <= self.valid_for).then_some(share)
     }
 
-    /// How well a neighbour is reached by `own`: the share of frames that it overhears, or of the
-    /// MAC's attempts that it acknowledges; 1 while nothing is known.
+    /// How well `own` reaches a neighbour: the fraction of frames that it overhears, or of the
+    /// MAC's attempts that it acknowledges; 1 while unknown.
     pub fn reached(&self, now: Time, own: NodeId, node: NodeId) -> f64 {
         let attempts = || self.list.get(&node)?.delivered.known();
         self.hears(now, node, own).filter(|&share| share > 0.0).or_else(attempts).unwrap_or(1.0)
@@ -317,7 +319,7 @@ impl Neighbours {
         self.list.iter().map(view).collect()
     }
 
-    /// Whether a neighbour may be sent coded frames, as far as it could decode those it had.
+    /// Whether a neighbour may get coded frames, judging by its decoding of previous ones.
     pub fn decodes(&self, now: Time, node: NodeId) -> bool {
         let off_until = self.list.get(&node).and_then(|neighbour| neighbour.off_until);
         off_until.is_none_or(|until| until <= now)
@@ -344,7 +346,7 @@ mod tests {
             neighbours.reached(Time::ZERO, own, node)
         };
         assert!((reached(30, 70) - 0.7).abs() < 0.1, "{}", reached(30, 70));
-        // More than are counted: their share stays.
+        // More than are counted: their fraction stays.
         assert!((reached(900_000, 100_000) - 0.1).abs() < 0.1);
         assert_eq!((reached(0, 50), reached(50, 0)), (1.0, 0.0));
         assert_eq!(reached(0, 0), 1.0, "nothing is known");
@@ -354,7 +356,8 @@ mod tests {
     #[test]
     fn what_is_heard_is_what_was_for_others() {
         let mut neighbours = Neighbours::new(SECOND);
-        // Every fourth frame is for this node, and always comes; of the others every third is lost.
+        // Every fourth frame is for this node, and always arrives; of the others every third is
+        // lost.
         for counter in 0..3000 {
             let addressed = counter % 4 == 0;
             if addressed || counter % 3 != 0 {
@@ -382,7 +385,7 @@ mod tests {
         for counter in 90_000..90_100 {
             neighbours.hear(Time::ZERO, NodeId(7), counter, false);
         }
-        // Its counter begins at 1 again, and half of its frames are lost.
+        // Its counter restarts at 1, and half of its frames are lost.
         for counter in (1..400).step_by(2) {
             neighbours.hear(Time::ZERO, NodeId(7), counter, false);
         }
@@ -390,7 +393,8 @@ mod tests {
         assert!((0.4..0.6).contains(&heard), "{heard}");
     }
 
-    /// Its counter alone does not tell while it is below the frames that may be missing.
+    /// Its counter alone does not reveal a restart while it is below the number of frames that may
+    /// be missing.
     #[test]
     fn a_neighbour_that_is_known_to_have_restarted_early_is_measured_anew() {
         let mut neighbours = Neighbours::new(SECOND);
@@ -427,7 +431,7 @@ mod tests {
         let (mut neighbours, own, other) = (Neighbours::new(SECOND), NodeId(1), NodeId(2));
         let report = |coded, failed| [NeighbourReport { node: own, heard: 255, coded, failed }];
         assert!(neighbours.take(Time::ZERO, own, other, &report(10, 5), Some(OFF)));
-        // Frames that were in the queue still go, and fail.
+        // Frames already queued are still sent, and fail.
         assert!(!neighbours.take(Time::from_millis(1000), own, other, &report(50, 50), Some(OFF)));
         for ms in [6000, 7000, 8000] {
             assert!(!neighbours.take(Time::from_millis(ms), own, other, &report(20, 0), Some(OFF)));

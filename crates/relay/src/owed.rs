@@ -1,6 +1,6 @@
-//! Packets that the MAC does not bring to their receivers for certain, until these have reported
-//! them: what they lack is sent again. Of coded frames it is the packet for the receiver without
-//! retries; where the MAC gives up many frames, it is all that goes there.
+//! Packets whose delivery the MAC does not guarantee, until their receivers have reported them:
+//! what they lack is retransmitted. Of coded frames, this is the packet for the receiver without
+//! MAC retries; where the MAC gives up many frames, it is every packet.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,41 +11,42 @@ use crate::neighbours::{GIVEN_UP_MAX, NEIGHBOURS_MAX, Share};
 use crate::queue::Waiting;
 use crate::wire::{self, NodeId, REPAIRED_BYTES_MAX, Report};
 
-/// Most packets that are remembered: of more, the oldest count as come.
+/// Maximum number of packets tracked: beyond it, the oldest count as received.
 pub const OWED_MAX: usize = 256;
-/// Frames that a report tells of.
+/// Number of frames a report covers.
 const TOLD: i16 = wire::TOLD as i16;
-/// Most repairs to a neighbour of which no report has told.
+/// Maximum number of unreported repairs to a neighbour.
 const REPAIRS_MAX: usize = wire::TOLD;
-/// Share of packets that a receiver may lack behind what repairs are likely to bring: as much as
-/// the MAC may give up before packets are sent again here.
+/// Maximum probability that a receiver lacks packets after repairs: as much as the MAC may give up
+/// before packets are retransmitted here.
 const LACKS_MAX: f64 = GIVEN_UP_MAX;
-/// How many times as long as packets had to wait for the air a repair waits beyond the time that
-/// reports take: it delays all others in reach. From 1 to 4 little depends on it (record 0020).
+/// Multiple of the packets' wait for the channel by which a repair waits beyond the reporting
+/// delay, since it delays all others in reach. From 1 to 4, results depend little on it (record
+/// 0020).
 const WAITS: u32 = 4;
-/// Beyond this share of losses no more repairs are sent: reports tell of what is lost.
+/// Above this loss ratio no repairs are sent: reports reveal the losses.
 const LOST_MAX: f64 = 0.5;
-/// Bounds of the time after which a packet that nobody has reported is sent again.
+/// Bounds of the time after which an unreported packet is retransmitted.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
 #[derive(Debug)]
 struct Packet {
-    /// Of the frame that it was in.
+    /// Counter of the frame it was sent in.
     counter: u32,
     waiting: Waiting,
     sent_at: Time,
-    /// Repairs may cover it.
+    /// Whether repairs may cover it.
     is_repairable: bool,
-    /// It was reported not to have come; a repair that covers it is under way.
+    /// Whether it was reported missing while a repair that covers it is in flight.
     is_lacking: bool,
 }
 
-/// How long something takes: mean and mean deviation, seconds (RFC 6298).
+/// A duration estimate: mean and mean deviation, seconds (RFC 6298).
 #[derive(Debug, Default)]
 pub struct Takes(Option<(f64, f64)>);
 
 impl Takes {
-    /// It took so long.
+    /// Adds a sample.
     pub fn note(&mut self, took: Duration) {
         let took_s = took.as_secs_f64();
         let (mean, deviation) = self.0.unwrap_or((took_s, took_s / 2.0));
@@ -53,44 +54,44 @@ impl Takes {
         self.0 = Some((mean + (took_s - mean) / 8.0, deviation));
     }
 
-    /// How long to wait for it: the most while nothing is known.
+    /// How long to wait for it: the maximum while nothing is known.
     pub fn patience(&self, least: Duration, most: Duration) -> Duration {
         let (mean, deviation) = self.0.unwrap_or((most.as_secs_f64(), 0.0));
         Duration::from_secs_f64(mean + 4.0 * deviation).clamp(least, most)
     }
 }
 
-/// Packets that have not been reported.
+/// Unreported packets.
 #[derive(Debug, Default)]
 pub struct Owed {
     packets: VecDeque<Packet>,
-    /// How long reports take.
+    /// Delay of reports.
     takes: Takes,
-    /// What is known of those that report.
+    /// State of reporting neighbours.
     reporters: BTreeMap<NodeId, Reporter>,
 }
 
-/// What is known of a neighbour that reports.
+/// State of a reporting neighbour.
 #[derive(Debug, Default)]
 struct Reporter {
-    /// Frames for it that did not come, of those of which that is known.
+    /// Loss ratio of frames to it, among those with a known fate.
     lost: Share,
-    /// How long its reports take.
+    /// Delay of its reports.
     takes: Takes,
-    /// Repairs that it has not reported, the oldest first.
+    /// Repairs it has not reported yet, oldest first.
     repairs: VecDeque<Repair>,
-    /// When it was sent something of use last.
+    /// When it was last sent something useful.
     sent_at: Time,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Repair {
     counter: u32,
-    /// Counter of the oldest frame that it covers, and of the newest.
+    /// Counters of the oldest and the newest frame it covers.
     covers: (u32, u32),
 }
 
-/// A repair that is due: for whom, and how far each packet's frame is behind the newest one.
+/// A repair that is due: its receiver, and how far each packet's frame is behind the newest one.
 pub struct Due<'a> {
     pub to: NodeId,
     pub newest: u32,
@@ -98,8 +99,8 @@ pub struct Due<'a> {
 }
 
 impl Owed {
-    /// A packet has gone to a receiver that is to report it, in a frame with this counter; repairs
-    /// cover only what is `young`.
+    /// Records a packet sent to a receiver that is to report it, in a frame with this counter;
+    /// repairs only cover `young` packets.
     pub fn push(&mut self, now: Time, counter: u32, waiting: Waiting, young: bool) {
         if self.packets.len() == OWED_MAX {
             self.packets.pop_front();
@@ -119,8 +120,8 @@ impl Owed {
         Some(self.reporters.entry(node).or_default())
     }
 
-    /// A neighbour reports what came of this node's frames: returns what it lacks, and no repair
-    /// under way may bring.
+    /// Processes a neighbour's report on this node's frames: returns the packets it lacks that no
+    /// repair in flight may supply.
     pub fn heed(&mut self, now: Time, from: NodeId, report: &Report) -> Vec<Waiting> {
         let behind = |counter: u32| report.newest.wrapping_sub(counter as u16) as i16;
         let has_come = |counter: u32| {
@@ -152,7 +153,8 @@ impl Owed {
                 let took = now.since(packet.sent_at);
                 self.takes.note(took);
                 reporter.takes.note(took);
-                // One that a repair may have brought says nothing of its own frame.
+                // The fate of a packet that a repair may have delivered says nothing about its own
+                // frame.
                 if behind(packet.counter) < TOLD && !told.iter().any(covers) {
                     reporter.lost.count(!has_come);
                 }
@@ -171,26 +173,26 @@ impl Owed {
         lacking
     }
 
-    /// Takes what has waited too long for a report.
+    /// Takes a packet that has waited too long for a report.
     pub fn overdue(&mut self, now: Time) -> Option<Waiting> {
         let due = self.due()? <= now;
         if due { self.packets.pop_front().map(|packet| packet.waiting) } else { None }
     }
 
-    /// When the next one has.
+    /// When the next packet will have waited too long.
     pub fn due(&self) -> Option<Time> {
         self.packets.front().map(|packet| packet.sent_at + self.patience())
     }
 
-    /// When a repair is due next, if there is nothing else to send; packets had to `wait` so long
-    /// for the air of late.
+    /// When a repair is due next, if there is nothing else to send; `wait` is the packets' recent
+    /// wait for the channel.
     pub fn repair_due(&self, wait: Duration) -> Option<Time> {
         let due =
             |(&node, reporter): (&NodeId, &Reporter)| self.repair_due_to(node, reporter, wait);
         self.reporters.iter().filter_map(due).min()
     }
 
-    /// When one is for this neighbour.
+    /// When one is due for this neighbour.
     fn repair_due_to(&self, node: NodeId, reporter: &Reporter, wait: Duration) -> Option<Time> {
         let lost = reporter.lost.known()?.min(LOST_MAX);
         let (newest, of_these) = self.repairable(node)?;
@@ -209,7 +211,7 @@ impl Owed {
         Some(reporter.sent_at + reporter.pause(wait))
     }
 
-    /// Counter of the newest packet for a neighbour that a repair may cover, and all of these, the
+    /// Counter of the newest packet for a neighbour that a repair may cover, and all such packets,
     /// newest first.
     fn repairable(&self, node: NodeId) -> Option<(u32, impl Iterator<Item = &Packet>)> {
         let fits = move |packet: &&Packet| packet.waiting.next == node && packet.is_repairable;
@@ -241,7 +243,7 @@ impl Owed {
         Some(Due { to, newest, packets })
     }
 
-    /// Nothing is known any more of what a neighbour has.
+    /// Forgets a neighbour's state.
     pub fn forget_node(&mut self, node: NodeId) {
         self.packets.retain(|packet| packet.waiting.next != node);
         self.reporters.remove(&node);
@@ -254,8 +256,8 @@ impl Owed {
 }
 
 impl Reporter {
-    /// How long after what it was sent last a repair is due: until its report is expected, and
-    /// longer where packets wait for the air.
+    /// How long after the last useful frame to it a repair is due: until its report is expected,
+    /// and longer if packets wait for the channel.
     fn pause(&self, wait: Duration) -> Duration {
         let (least, most) = PATIENCE;
         let (mean_s, _) = self.takes.0.unwrap_or((least.as_secs_f64(), 0.0));
@@ -274,9 +276,9 @@ impl Repair {
     }
 }
 
-/// Whether a receiver is likely enough to lack something all the same, of so many packets of which
-/// it lacks some for certain, and so many repairs under way that cover them, if this share of them
-/// is lost: it has all if no more are lost than there are repairs.
+/// Whether a receiver probably still lacks something, given the number of packets, of those it
+/// certainly lacks, of the repairs in flight that cover them, and the loss ratio: it has everything
+/// if no more are lost than there are repairs.
 fn lacks(packets: usize, lacking: usize, repairs: usize, lost: f64) -> bool {
     let drawn = packets - lacking + repairs;
     let (mut chance, mut has_all) = ((1.0 - lost).powi(drawn as i32), 0.0);
@@ -318,7 +320,7 @@ mod tests {
         for (counter, to) in [(65_534, 3), (65_535, 4), (65_536, 3), (65_537, 3)] {
             owed.push(Time::ZERO, counter, waiting(to, counter as u8), true);
         }
-        // Of a frame that has not come yet nothing is said: counters wrap.
+        // A frame after the reported ones is not covered: counters wrap.
         let report = Report { node: NodeId(2), newest: 0, came: 0b011 };
         assert_eq!(numbers(owed.heed(now, NodeId(3), &report)), [254]);
         assert_eq!(numbers(owed.heed(now, NodeId(3), &report)), [0; 0]);
@@ -334,7 +336,7 @@ mod tests {
         assert_eq!(owed.due(), Some(ms(500)));
         assert_eq!(owed.overdue(ms(499)), None);
         assert_eq!(owed.overdue(ms(500)).map(|waiting| waiting.id.0), Some(1));
-        // Reports take 10 ms: what is not reported does not come after the least time.
+        // Reports take 10 ms: an unreported packet has not arrived after the minimum time.
         for counter in 2..40 {
             owed.push(ms(1000), counter, waiting(3, counter as u8), true);
             let report = Report { node: NodeId(2), newest: counter as u16, came: 1 };
@@ -351,7 +353,7 @@ mod tests {
         assert_eq!(owed.packets.len(), OWED_MAX);
     }
 
-    /// A neighbour that a third of the frames is known not to reach, and that reports in 10 ms.
+    /// A neighbour known to lose a third of the frames, which reports within 10 ms.
     fn with_losses() -> Owed {
         let (mut owed, ms) = (Owed::default(), Time::from_millis);
         for counter in 0..300_u32 {
@@ -378,7 +380,7 @@ mod tests {
         assert!((ms(105)..ms(120)).contains(&due), "{due}");
         assert_eq!(covered(&mut owed, ms(101), 403), None);
         assert_eq!(covered(&mut owed, due, 403), Some(vec![0, 2]));
-        // A report that was on its way: 402 is lost, and the repair is not told of.
+        // A report already on its way: 402 is lost, and the report does not cover the repair.
         let report = |newest, came| Report { node: NodeId(2), newest, came };
         assert_eq!(numbers(owed.heed(due, NodeId(3), &report(402, 0b100))), [0; 0]);
         // The repair is lost as well.

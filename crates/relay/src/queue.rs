@@ -1,4 +1,4 @@
-//! Packets that wait: for a partner while their hold lasts, and for the air.
+//! Waiting packets: held for a partner, and then queued for the channel.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -10,54 +10,54 @@ use corridor_base::codel::{Codel, CodelParams, Verdict};
 use crate::under_way::{Goes, UnderWay};
 use crate::wire::{NodeId, PacketId};
 
-/// How long packets may wait for the air beyond the target (RFC 8289, 4.2): about the longest round
-/// trip of those who are to send less.
+/// CoDel's interval: how long packets may wait for the channel beyond the target (RFC 8289, 4.2),
+/// about the longest round-trip time of the senders that are to slow down.
 const CODEL_INTERVAL: Duration = Duration::from_millis(100);
-/// Most pairs of neighbours whose arrivals are remembered.
+/// Maximum number of pairs of neighbours whose arrivals are tracked.
 const FLOWS_MAX: usize = 256;
-/// Share by which one gap moves the mean of them.
+/// Weight of one gap in their mean.
 const GAP_STEP: f64 = 1.0 / 8.0;
-/// Gaps before they are relied on.
+/// Minimum number of gaps before they are relied on.
 const GAPS_MIN: u32 = 4;
-/// A packet is late when it is behind its time by more than this share of the mean gap.
+/// A packet is late if it exceeds its expected time by more than this fraction of the mean gap.
 const LATE: f64 = 0.5;
 
 /// A packet on its way to a neighbour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// Who it came from; none: this node.
+    /// The neighbour it came from; none: this node.
     pub previous: Option<NodeId>,
     pub next: NodeId,
     pub ttl: u16,
     pub id: PacketId,
     pub packet: Arc<[u8]>,
-    /// It came here in a coded frame.
+    /// Whether it arrived in a coded frame.
     pub was_coded: bool,
-    /// Since when it waits.
+    /// Start of its wait.
     pub since: Time,
-    /// It has gone before, and may have come.
+    /// Whether it was sent before, and may have arrived.
     pub goes_again: bool,
 }
 
 impl Waiting {
-    /// Whether this goes where the other one came from, and the other way round.
+    /// Whether this goes to where the other came from, and vice versa.
     pub fn is_opposite(&self, other: &Waiting) -> bool {
         self.previous == Some(other.next) && other.previous == Some(self.next)
     }
 }
 
-/// One packet, or two that are to be one frame.
+/// One packet, or two that will be sent as one frame.
 #[derive(Debug)]
 pub struct Queued {
     pub first: Waiting,
     pub second: Option<Waiting>,
-    /// When it is for the air.
+    /// When it may be sent.
     pub ready_at: Time,
-    /// Order among those that became ready together.
+    /// Order among packets that became ready together.
     pub order: u64,
 }
 
-/// What waits.
+/// The queue.
 #[derive(Debug, Default)]
 pub struct Queue {
     entries: Vec<Queued>,
@@ -65,24 +65,25 @@ pub struct Queue {
     taken: u64,
     waits: Waits,
     codel: Codel,
-    /// What neighbours have room for.
+    /// The windows of neighbours.
     pub under_way: UnderWay,
-    /// When more is expected of them.
+    /// Predicts their next arrivals.
     pub arrivals: Arrivals,
 }
 
 impl Queue {
-    /// An empty one; neighbours may have so many packets that they have not passed on.
+    /// An empty queue; `window_packets` limits the packets a neighbour may hold without forwarding
+    /// them.
     pub fn new(window_packets: Option<usize>) -> Self {
         Queue { under_way: UnderWay::new(window_packets), ..Queue::default() }
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Bytes of these.
+    /// Their size, bytes.
     pub fn bytes(&self) -> usize {
         let of = |entry: &Queued| {
             let second = entry.second.as_ref().map_or(0, |second| second.packet.len());
@@ -91,24 +92,24 @@ impl Queue {
         self.entries.iter().map(of).sum()
     }
 
-    /// Since when the one waits that waits longest.
+    /// Start of the longest wait.
     pub fn oldest(&self) -> Option<Time> {
         self.entries.iter().map(|entry| entry.first.since).min()
     }
 
-    /// Packets of these whose hold lasts.
+    /// Number of packets still held for a partner.
     pub fn held(&self, now: Time) -> usize {
         self.entries.iter().filter(|entry| entry.ready_at > now).count()
     }
 
-    /// Lets a packet wait until `ready_at`, and then for the air.
+    /// Queues a packet: held until `ready_at`, and then waiting for the channel.
     pub fn push(&mut self, first: Waiting, ready_at: Time) {
         let order = self.number();
         self.packets += 1;
         self.entries.push(Queued { first, second: None, ready_at, order });
     }
 
-    /// Gives the packet at a place its partner: both are for the air now, or since the first was.
+    /// Pairs the packet at a place with a partner: both are ready now, or since the first one was.
     pub fn pair(&mut self, now: Time, place: usize, second: Waiting) {
         let order = self.number();
         let Some(entry) = self.entries.get_mut(place) else { return };
@@ -119,7 +120,7 @@ impl Queue {
         entry.second = Some(second);
     }
 
-    /// Gives the second of a pair that was taken its place back, alone.
+    /// Puts the remaining packet of a pair back into its place.
     pub fn put_back(&mut self, first: Waiting, (ready_at, order): (Time, u64)) {
         let place = self.entries.partition_point(|entry| entry.first.since <= first.since);
         self.packets += 1;
@@ -131,16 +132,16 @@ impl Queue {
         self.taken
     }
 
-    /// Single packets, the longest waiting first, and their places.
+    /// Unpaired packets, longest wait first, and their places.
     pub fn singles(&self) -> impl Iterator<Item = (usize, &Queued)> {
-        // In the order of arrival: entries are taken out of the middle, and put at the end.
+        // In order of arrival: entries are removed from the middle, and added at the end.
         self.entries.iter().enumerate().filter(|(_, entry)| entry.second.is_none())
     }
 
-    /// Takes what goes next of what neighbours have room for, and drops what has waited for the air
-    /// too long, if a target says how long packets may: how many. A hold is no wait for the air.
-    /// Where neighbours' room is known, what one of them has brought is not dropped any more: it is
-    /// held back there instead.
+    /// Takes the next entry that neighbours have room for. If there is a CoDel target, drops
+    /// packets that have waited for the channel too long, and returns their number. A hold does not
+    /// count as waiting. If neighbours' windows are known, packets forwarded for a neighbour are no
+    /// longer dropped: they are held back at that neighbour instead.
     pub fn take(&mut self, now: Time, target: Option<Duration>) -> (Option<Queued>, u64) {
         let mut dropped = 0;
         while let Some(queued) = self.pop(now) {
@@ -162,12 +163,12 @@ impl Queue {
         (None, dropped)
     }
 
-    /// How long packets have waited for the air at most in this second and the last one.
+    /// Longest wait for the channel in this second and the last one.
     pub fn longest_wait(&self, now: Time) -> Duration {
         self.waits.longest(now)
     }
 
-    /// Takes what has been ready for longest, of a pair only the one that may go.
+    /// Takes the entry ready for longest; of a pair, only the packet that may go if not both may.
     fn pop(&mut self, now: Time) -> Option<Queued> {
         let ready = self.entries.iter().enumerate().filter(|(_, entry)| entry.ready_at <= now);
         let goes = |entry| self.under_way.goes(now, entry);
@@ -192,23 +193,23 @@ impl Queue {
         self.entries.iter().map(|entry| entry.ready_at).filter(|&at| at > now).min()
     }
 
-    /// Whether something is for the air that may go.
+    /// Whether a packet is ready and may be sent.
     pub fn is_ready(&self, now: Time) -> bool {
         let goes = |entry| self.under_way.goes(now, entry) != Goes::Nothing;
         self.entries.iter().any(|entry| entry.ready_at <= now && goes(entry))
     }
 }
 
-/// How long packets have waited for the air at most in this second and the last one.
+/// Longest wait for the channel in this second and the last one.
 #[derive(Debug, Default)]
 struct Waits {
     longest: [Duration; 2],
-    /// The second of the first of them.
+    /// The second of the first value.
     second: u64,
 }
 
 impl Waits {
-    /// A packet goes, so long after it was for the air.
+    /// Records that a packet is sent after waiting this long for the channel.
     fn note(&mut self, now: Time, wait: Duration) {
         let second = second_of(now);
         if second > self.second {
@@ -231,7 +232,7 @@ fn second_of(now: Time) -> u64 {
     now.as_nanos() / 1_000_000_000
 }
 
-/// When packets between two neighbours are expected, by the gaps between the last ones.
+/// Predicts packets between two neighbours from the gaps between the last ones.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     flows: BTreeMap<(NodeId, NodeId), Flow>,
@@ -245,7 +246,7 @@ struct Flow {
 }
 
 impl Arrivals {
-    /// A packet has come from one neighbour for the other.
+    /// Records a packet from one neighbour for the other.
     pub fn note(&mut self, now: Time, previous: NodeId, next: NodeId) {
         if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&(previous, next)) {
             let oldest = self.flows.iter().min_by_key(|(_, flow)| flow.last);
@@ -263,8 +264,8 @@ impl Arrivals {
         flow.last = now;
     }
 
-    /// How long the next packet from one neighbour to the other is to be waited for, `most` at
-    /// most; nothing where none is expected so soon, or is late already.
+    /// How long to wait for the next packet from one neighbour to the other, at most `most`; zero
+    /// if none is expected so soon, or it is already late.
     pub fn wait(
         &self,
         now: Time,

@@ -1,5 +1,4 @@
-//! What came of neighbours' frames, as this node reports it to them: by which they know what they
-//! have to send again.
+//! Reports to neighbours on which of their frames arrived, from which they know what to retransmit.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -9,13 +8,13 @@ use corridor_base::Time;
 use crate::neighbours::NEIGHBOURS_MAX;
 use crate::wire::{NodeId, REPORTS_MAX, Report};
 
-/// How long a report waits for a frame to go with before it goes alone.
+/// How long a report waits for a frame to accompany before it is sent alone.
 const REPORT_AFTER: Duration = Duration::from_millis(20);
 
-/// What came of the frames of those neighbours that send coded ones.
+/// Reception state of neighbours that send coded frames.
 #[derive(Debug)]
 pub struct Receptions {
-    /// How long after its last coded frame a neighbour is reported to.
+    /// How long after its last coded frame a neighbour gets reports.
     lasts: Duration,
     of: BTreeMap<NodeId, Reception>,
 }
@@ -23,13 +22,13 @@ pub struct Receptions {
 #[derive(Debug)]
 struct Reception {
     newest: u32,
-    /// Of the newest frame and the 31 before it, a bit each, the newest the lowest: it came, and
-    /// was of use if it was for this node.
+    /// Bitmap of the newest frame and the 31 before it, the newest lowest: it arrived, and could be
+    /// used if it was for this node.
     came: u32,
     coded_at: Time,
-    /// Since when a coded frame, or a gap that may hide one, has not been reported.
+    /// Since when a coded frame, or a gap that may hide one, is unreported.
     unsaid_since: Option<Time>,
-    /// Something has not been reported.
+    /// Whether anything is unreported.
     is_fresh: bool,
 }
 
@@ -38,7 +37,7 @@ impl Receptions {
         Receptions { lasts, of: BTreeMap::new() }
     }
 
-    /// A frame has come from a neighbour. `decoded`: of a coded one for this node, whether it could
+    /// Records a frame from a neighbour. `decoded`: for a coded one for this node, whether it could
     /// be decoded.
     pub fn note(&mut self, now: Time, from: NodeId, counter: u32, decoded: Option<bool>) {
         let begins = decoded.is_some() && !self.of.contains_key(&from);
@@ -74,7 +73,7 @@ impl Receptions {
         }
     }
 
-    /// What is to go with a frame: what has waited longest first.
+    /// The reports to send with a frame: those that have waited longest first.
     pub fn take(&mut self, now: Time) -> Vec<Report> {
         self.forget(now);
         let mut fresh: Vec<_> = self.of.iter_mut().filter(|(_, one)| one.is_fresh).collect();
@@ -87,13 +86,13 @@ impl Receptions {
         fresh.into_iter().map(report).collect()
     }
 
-    /// When a report is to go alone.
+    /// When a report is due to be sent alone.
     pub fn due(&self) -> Option<Time> {
         let unsaid = self.of.values().filter_map(|one| one.unsaid_since);
         unsaid.min().map(|since| since + REPORT_AFTER)
     }
 
-    /// A neighbour has begun anew.
+    /// A neighbour has restarted.
     pub fn forget_node(&mut self, node: NodeId) {
         self.of.remove(&node);
     }

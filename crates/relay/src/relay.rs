@@ -21,22 +21,22 @@ use crate::wire::{self, Frame, Frames, NodeId, PACKET_BYTES_MAX, PacketId, Part,
 
 pub use incoming::Taken;
 
-/// Least share of another's frames that a receiver must announce to hear, to be relied on for a
-/// packet that it has not sent itself.
+/// Minimum announced fraction of another node's frames that a receiver must overhear to be relied
+/// on for a packet that it has not sent itself.
 const OVERHEARS_MIN: f64 = 0.8;
-/// Quarters of the time for which packets are kept to decode others: no partner is looked for
-/// beyond the first ones, and no pair is one frame any more beyond the second ones. The rest is for
-/// what the packet had waited before it came here, and for the MAC. How long what was lost goes
-/// again is [`RelayConfig::goes_again_for`].
+/// Limits in quarters of the time for which packets are kept for decoding: beyond the first limit
+/// no partner is sought, and beyond the second no pair is sent as one frame any more. The rest
+/// allows for the packet's wait before it arrived here, and for the MAC. How long losses are
+/// retransmitted is [`RelayConfig::goes_again_for`].
 const PARTNER_QUARTERS: u32 = 2;
 const PAIR_QUARTERS: u32 = 3;
-/// The part of that time for which repairs out of which nothing comes are held: what they bring
-/// must not come when it is known no longer that it has come already.
+/// The part of that time for which unresolved repairs are held: what they deliver must not arrive
+/// when its previous arrival has already been forgotten.
 const REPAIR_PARTS: u32 = 8;
-/// Nodes announce at different times: by so many parts of the interval.
+/// Nodes announce at different times: number of phases in the interval.
 const PHASES: u32 = 16;
 
-/// Whom a frame is addressed to on the link.
+/// Link-layer destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkDestination {
     /// One neighbour, which acknowledges it.
@@ -48,33 +48,33 @@ pub enum LinkDestination {
 /// A frame for the MAC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transmit {
-    /// Whom it is addressed to.
+    /// Its destination on the link.
     pub to: LinkDestination,
     /// Its bytes.
     pub frame: Vec<u8>,
 }
 
-/// What a MAC did for one neighbour.
+/// The MAC's results for one neighbour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Frames that it is through with, given up or not.
+    /// Finished frames, including those given up.
     pub frames: u64,
-    /// Transmissions of these beyond the first of each.
+    /// Transmissions beyond the first of each frame.
     pub retries: u64,
-    /// Of the frames, those that it gave up.
+    /// Frames given up.
     pub failed: u64,
 }
 
-/// A packet that has come here, for this node or to be forwarded.
+/// A received packet, for this node or to be forwarded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     /// The neighbour it came from.
     pub from: NodeId,
-    /// Hops that it may have made less this one: from 0.
+    /// Remaining hops, from 0.
     pub ttl: u16,
     /// The packet.
     pub packet: Arc<[u8]>,
-    /// It came in a coded frame.
+    /// Whether it arrived in a coded frame.
     pub was_coded: bool,
 }
 
@@ -88,25 +88,25 @@ pub struct Relay {
     queue: Queue,
     neighbours: Neighbours,
     congestion: Congestion,
-    /// Packets by which others are decoded.
+    /// Packets kept for decoding others.
     kept: Kept<Arc<[u8]>>,
-    /// Packets that have come, and whether in a coded frame: with two relays one may come twice. By
-    /// the time that this node was awake: what came while it slept comes when it wakes.
+    /// Received packets, and whether in a coded frame: with two relays, one may arrive twice. Timed
+    /// by the node's waking time: what arrived while it slept is processed when it wakes.
     seen: Kept<bool>,
     received: VecDeque<Received>,
-    /// What came of neighbours' frames, for them.
+    /// Which of the neighbours' frames arrived, to report to them.
     receptions: Receptions,
-    /// What receivers have not reported that the MAC does not see to.
+    /// Unreported packets whose delivery the MAC does not guarantee.
     owed: Owed,
-    /// Combinations of it, and what those of neighbours bring.
+    /// Combinations of these, and the packets that neighbours' combinations deliver.
     repairs: Repairs,
-    /// When neighbours are told next who is heard.
+    /// Time of the next announcement.
     announce_at: Option<Time>,
     stats: RelayStats,
 }
 
 impl Relay {
-    /// A relay at rest.
+    /// A relay without packets or neighbours.
     ///
     /// # Errors
     /// [`RelayError::Setting`].
@@ -132,55 +132,55 @@ impl Relay {
         })
     }
 
-    /// The same where no MAC acknowledges frames: with [`RelayConfig::resend`] all that neighbours
-    /// do not report is sent again.
+    /// The same without MAC acknowledgments: with [`RelayConfig::resend`], everything that
+    /// neighbours do not report is retransmitted.
     #[must_use]
     pub fn unacknowledged(mut self) -> Self {
         self.neighbours.set_unacknowledged();
         self
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn stats(&self) -> RelayStats {
         RelayStats { congested_s: self.congestion.seconds(), ..self.stats }
     }
 
-    /// Packets that wait here.
+    /// Number of waiting packets.
     pub fn backlog(&self) -> usize {
         self.queue.packets()
     }
 
-    /// Neighbours whose packets are held for repairs of theirs.
+    /// Number of neighbours whose packets are kept for their repairs.
     pub fn repairers(&self) -> usize {
         self.repairs.neighbours()
     }
 
-    /// Bytes of these.
+    /// Size of the waiting packets, bytes.
     pub fn backlog_bytes(&self) -> usize {
         self.queue.bytes()
     }
 
-    /// How long the one has waited that waits longest.
+    /// The longest current wait of a packet.
     pub fn oldest(&self, now: Time) -> Duration {
         self.queue.oldest().map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Of those that wait, packets that are held for a partner.
+    /// Number of waiting packets held for a partner.
     pub fn held(&self, now: Time) -> usize {
         self.queue.held(now)
     }
 
-    /// What it was told.
+    /// Its settings.
     pub fn config(&self) -> &RelayConfig {
         &self.config
     }
 
-    /// The neighbours, for those who watch: whom each hears, and whether it gets coded frames.
+    /// The neighbours, for monitoring: whom each hears, and whether it gets coded frames.
     pub fn neighbours(&self, now: Time) -> Vec<NeighbourView> {
         self.neighbours.views(now, self.id, self.config.switch_off)
     }
 
-    /// Forgets all that is known of a neighbour: it has begun anew.
+    /// Forgets a neighbour that has restarted.
     pub fn forget(&mut self, neighbour: NodeId) {
         self.neighbours.forget(neighbour);
         self.receptions.forget_node(neighbour);
@@ -189,8 +189,8 @@ impl Relay {
         self.queue.under_way.forget_node(neighbour);
     }
 
-    /// Takes a packet of this node's own for a neighbour. It is neither held nor combined: nobody
-    /// else can know it.
+    /// Accepts a packet that this node originates, for a neighbour. It is neither held nor
+    /// combined: nobody else can know it.
     ///
     /// # Errors
     /// [`RelayError::PacketLen`], [`RelayError::Expired`], [`RelayError::Full`].
@@ -207,8 +207,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Takes a packet that came from one neighbour, and goes to another: alone, with a partner that
-    /// waits, or to wait for one.
+    /// Accepts a packet from one neighbour for another: it is sent alone, paired with a waiting
+    /// packet, or held to wait for a partner.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -222,7 +222,7 @@ impl Relay {
         self.forward_received(now, (previous, next), ttl, (packet, false))
     }
 
-    /// The same for a packet of which it is known whether it came in a coded frame.
+    /// The same, stating whether the packet arrived in a coded frame.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -253,14 +253,14 @@ impl Relay {
         Ok(())
     }
 
-    /// It is so late. Who was to be woken long before has slept, or its clock has jumped: of that
-    /// time nothing counts for which it knows what has come.
+    /// Advances the clock. A node that was due to be woken long before has slept, or its clock has
+    /// jumped: that time does not count for remembering received packets.
     fn advance(&mut self, now: Time) {
-        // Neighbours send nothing again for longer than the rest of it.
+        // Neighbours retransmit nothing beyond the remaining time.
         let spare = self.config.held_up_for();
         let passed = now.since(self.now);
         if passed > spare {
-            // What is ready waits for the air, which is asked for at once.
+            // A ready packet waits for the channel, which is requested at once.
             let due = if self.is_ready() { Some(self.now) } else { self.poll_timeout() };
             let due = due.map_or(now, |due| due.max(self.now));
             if now.since(due) > spare {
@@ -296,7 +296,7 @@ impl Relay {
         Ok(Waiting { previous, next, ttl, id, packet, was_coded, since, goes_again })
     }
 
-    /// How long a packet without a partner waits for one.
+    /// How long an unpaired packet is held.
     fn hold(&self, now: Time, (previous, next): (NodeId, NodeId), congested: bool) -> Duration {
         let says_enough = matches!(self.config.hold, Hold::Waits { .. });
         let may_be = congested || says_enough && !self.congestion.is_told();
@@ -314,8 +314,8 @@ impl Relay {
         }
     }
 
-    /// The place of the packet that is to go with this one: of an opposite flow, or any that both
-    /// receivers can decode; the longest waiting one of these.
+    /// The place of this packet's partner: one of an opposite flow, or any that both receivers can
+    /// decode; of these the one waiting longest.
     fn partner(&self, now: Time, new: &Waiting) -> Option<usize> {
         let may = |entry: &Queued| {
             entry.first.previous.is_some()
@@ -333,20 +333,20 @@ impl Relay {
         opposite.map(|(place, _)| place).or(first)
     }
 
-    /// Whether a packet has waited for more than so many quarters of the time for which those who
-    /// have it keep it to decode others.
+    /// Whether a packet has waited for more than this many quarters of the time for which nodes
+    /// that have it keep it for decoding.
     fn is_late(&self, now: Time, waiting: &Waiting, quarters: u32) -> bool {
         now.since(waiting.since) > self.config.decode_for * quarters / 4
     }
 
-    /// Whether a receiver knows a packet: it has sent it, or hears its sender.
+    /// Whether a receiver knows a packet: it has sent it, or overhears its sender.
     fn knows(&self, now: Time, receiver: NodeId, waiting: &Waiting) -> bool {
         let Some(previous) = waiting.previous else { return false };
         let hears = || self.neighbours.hears(now, receiver, previous);
         receiver == previous || hears().is_some_and(|share| share >= OVERHEARS_MIN)
     }
 
-    /// Whether both receivers decode what they get, and the one that gets no retries hears enough.
+    /// Whether both receivers can decode, and the one without MAC retries overhears enough.
     fn pays(&self, now: Time, receivers: [NodeId; 2]) -> bool {
         let Some(switch_off) = self.config.switch_off else { return true };
         let heard = receivers.map(|node| self.neighbours.hears(now, node, self.id));
@@ -356,14 +356,15 @@ impl Relay {
             && receivers.iter().all(|&node| self.neighbours.decodes(now, node))
     }
 
-    /// The receiver that the MAC is to send to, and so again: the one that is reached worse.
+    /// The receiver to which the MAC addresses a coded frame, and retransmits it: the one with the
+    /// worse link.
     fn addressee(&self, now: Time, receivers: [NodeId; 2]) -> usize {
         let [one, other] = receivers.map(|node| self.neighbours.reached(now, self.id, node));
         usize::from(other < one)
     }
 
-    /// Lets a packet go again that was lost to its receiver, as early as it would have gone; not
-    /// any more where it would be known no longer that it has come.
+    /// Queues a lost packet for retransmission, in its original position; not if its receiver might
+    /// already have forgotten a previous arrival.
     fn resend(&mut self, waiting: Waiting) {
         if self.is_known_no_longer(&waiting) {
             return;
@@ -373,8 +374,8 @@ impl Relay {
         self.queue.put_back(Waiting { goes_again: true, ..waiting }, (since, 0));
     }
 
-    /// Whether a packet that goes again has waited for so long, for a report and then for the air,
-    /// that it may not be known any more that it has come.
+    /// Whether a retransmission has waited so long, for a report and then for the channel, that its
+    /// receiver may have forgotten a previous arrival.
     fn comes_too_late(&self, waiting: &Waiting) -> bool {
         waiting.goes_again && self.is_known_no_longer(waiting)
     }
@@ -383,14 +384,14 @@ impl Relay {
         self.now.since(waiting.since) > self.config.goes_again_for()
     }
 
-    /// Whether a packet that the MAC is to bring is to be reported: the MAC gives up much of what
-    /// goes there, or the packet may have come in a frame before, and whoever holds this one back
-    /// must not bring a copy.
+    /// Whether to ask for a report on a packet delivered by the MAC: if the MAC gives up many
+    /// frames to that neighbour, or if the packet may already have arrived, so that a node that
+    /// holds this frame up must not deliver a copy.
     fn asks(&self, waiting: &Waiting) -> bool {
         self.config.resend && (waiting.goes_again || self.neighbours.is_lossy(waiting.next))
     }
 
-    /// What goes next, without packets that would come too late.
+    /// The next entry to send, dropping packets that would arrive too late.
     fn take_queued(&mut self) -> Option<Queued> {
         loop {
             let (next, dropped) = self.queue.take(self.now, self.config.queue_target);
@@ -412,7 +413,7 @@ impl Relay {
         }
     }
 
-    /// The MAC is through with a frame: how often it was tried, and whether it was acknowledged.
+    /// The MAC has finished a frame: the number of attempts, and whether it was acknowledged.
     pub fn handle_outcome(
         &mut self,
         now: Time,
@@ -427,9 +428,9 @@ impl Relay {
         }
     }
 
-    /// What the MAC has done for one neighbour since this was called last, where it tells of many
-    /// frames together, as the drivers of real radios do: frames that it is through with,
-    /// transmissions of these beyond the first, and frames of them that it gave up.
+    /// The MAC's results for one neighbour since the last call, for MACs that report on several
+    /// frames together, as drivers of real radios do: finished frames, transmissions beyond the
+    /// first of each, and frames given up.
     pub fn handle_retries(&mut self, now: Time, to: NodeId, sent: Sent) {
         self.advance(now);
         let Sent { frames, retries, failed } = sent;
@@ -439,18 +440,18 @@ impl Relay {
         self.neighbours.count_given_up(now, to, failed, frames);
     }
 
-    /// Whether somebody tells of the MAC's retries: else no channel counts as congested.
+    /// Whether the MAC's retries are reported: otherwise no channel counts as congested.
     pub fn knows_retries(&self) -> bool {
         self.congestion.is_told()
     }
 
-    /// It is so late.
+    /// Handles the passing of time.
     pub fn handle_timeout(&mut self, now: Time) {
         self.advance(now);
         self.resend_overdue();
     }
 
-    /// When something is for the air that is not yet; what is ready already waits for
+    /// When the next packet becomes ready that is not ready yet; ready ones wait for
     /// [`poll_transmit`](Self::poll_transmit).
     pub fn poll_timeout(&self) -> Option<Time> {
         let later = |at: &Time| *at > self.now;
@@ -475,18 +476,19 @@ impl Relay {
             || self.repair_due().is_some_and(|at| at <= now)
     }
 
-    /// When receivers that may lack something get a repair, if there is nothing else to send.
+    /// When a repair is due for receivers that may lack something, if there is nothing else to
+    /// send.
     fn repair_due(&self) -> Option<Time> {
         let wait = self.queue.longest_wait(self.now);
         if self.config.repair { self.owed.repair_due(wait) } else { None }
     }
 
-    /// The next packet that has come.
+    /// The next received packet.
     pub fn poll_received(&mut self) -> Option<Received> {
         self.received.pop_front()
     }
 
-    /// The next frame; to be asked only while the MAC can take one.
+    /// The next frame; call only while the MAC can take one.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.advance(now);
         self.resend_overdue();
@@ -545,7 +547,7 @@ impl Relay {
         Some(self.combine(counter, first, second))
     }
 
-    /// A combination of what a neighbour was sent and has not reported.
+    /// A repair: a combination of packets that a neighbour was sent and has not reported.
     fn next_repair(&mut self) -> Option<Transmit> {
         self.repair_due().filter(|&at| at <= self.now)?;
         let counter = self.count();
@@ -562,7 +564,7 @@ impl Relay {
         Some(Transmit { to: LinkDestination::Unicast(to), frame })
     }
 
-    /// One frame of two packets, to the receiver with the worse link.
+    /// Combines two packets into one frame, addressed to the receiver with the worse link.
     fn combine(&mut self, counter: u32, first: Waiting, second: Waiting) -> Transmit {
         self.stats.coded_sent += 1;
         self.stats.recoded += u64::from(first.was_coded) + u64::from(second.was_coded);
@@ -579,7 +581,7 @@ impl Relay {
         let to = receivers[addressee];
         let asks = self.asks(if addressee == 0 { &first } else { &second });
         let frame = Frame::Coded { counter, parts, asks, xored: &xored }.to_bytes();
-        // What neighbours make of these comes back in coded frames of theirs.
+        // Neighbours' combinations of these come back in coded frames.
         self.kept.keep(self.now, first.id, Arc::clone(&first.packet));
         self.kept.keep(self.now, second.id, Arc::clone(&second.packet));
         let (addressed, overhearing) =
@@ -593,9 +595,9 @@ impl Relay {
         Transmit { to: LinkDestination::Unicast(to), frame }
     }
 
-    /// The receiver of a packet is to report that it has come in the frame with this counter.
+    /// Expects the receiver's report on a packet sent in the frame with this counter.
     fn owe(&mut self, counter: u32, waiting: Waiting) {
-        // Until it is reported, and for as long as a repair is held, it must be known to have come.
+        // Its arrival must be remembered until it is reported, and for as long as a repair is held.
         let young = !self.is_late(self.now, &waiting, PARTNER_QUARTERS);
         self.owed.push(self.now, counter, waiting, young);
     }

@@ -1,5 +1,5 @@
-//! Repairs: combinations of packets that a neighbour was sent and has not reported, out of which it
-//! has whichever of them it lacks.
+//! Repairs: combinations of packets that a neighbour was sent and has not reported, from which it
+//! recovers whichever of them it lacks.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -11,20 +11,20 @@ use corridor_codec::{BlockEncoder, Coefficients, Field, WindowDecoder, WindowOut
 
 use crate::wire::{Frames, NodeId, PacketId, REPAIRED_BYTES_MAX, SYMBOL_HEAD_BYTES, Symbol, TOLD};
 
-/// Most neighbours whose repairs are taken; those of more are dropped.
+/// Maximum number of neighbours whose repairs are accepted; those of others are dropped.
 pub const REPAIRERS_MAX: usize = 8;
-/// Frames of a neighbour whose packets are held: those that a repair covers, and as many that came
-/// since the oldest of them.
+/// Number of a neighbour's frames whose packets are kept: those that a repair covers, and as many
+/// received since the oldest of them.
 const WINDOW_FRAMES: usize = 2 * TOLD;
-/// Where counters begin among ids, so that none is below the first.
+/// Offset of counters in ids, so that none is below the first.
 const FIRST_ID: u64 = 1 << 32;
 const SYMBOL_BYTES_MAX: usize = SYMBOL_HEAD_BYTES + REPAIRED_BYTES_MAX;
 const FIELD: Field = Field::Gf256;
 
-/// The coefficients of a repair, of the oldest frame first: of those it covers none is zero.
+/// The coefficients of a repair, oldest frame first: those of the frames it covers are nonzero.
 fn coefficients(counter: u32, covered: u32) -> [u8; TOLD] {
     let mut vector = [0; TOLD];
-    // The buffer has the length that is asked for.
+    // The buffer has the required length.
     let _ = FIELD.expand_seed(counter, TOLD, &mut vector);
     for (behind, coefficient) in vector.iter_mut().rev().enumerate() {
         *coefficient = if covered >> behind & 1 == 1 { (*coefficient).max(1) } else { 0 };
@@ -32,31 +32,32 @@ fn coefficients(counter: u32, covered: u32) -> [u8; TOLD] {
     vector
 }
 
-/// A packet that came out of a repair.
+/// A packet recovered from a repair.
 #[derive(Debug, PartialEq)]
 pub struct Repaired {
-    /// Counter of the frame that it was lost in.
+    /// Counter of the lost frame.
     pub counter: u32,
     pub ttl: u16,
     pub id: PacketId,
     pub packet: Arc<[u8]>,
 }
 
-/// What came of a repair, or of a packet that one waited for.
+/// Result of a repair, or of a packet that one was waiting for.
 #[derive(Debug, Default, PartialEq)]
 pub struct Outcome {
     pub repaired: Vec<Repaired>,
-    /// What was solved for is no packet: all that was known is given up.
+    /// Whether the solution is not a valid packet: all state is then dropped.
     pub is_wrong: bool,
 }
 
-/// Makes repairs, and has the packets of neighbours that send some, as far as these may cover them.
+/// Makes repairs, and keeps the packets of neighbours that send repairs, as far as these may cover
+/// them.
 #[derive(Debug)]
 pub struct Repairs {
-    /// How long combinations out of which nothing comes are held.
+    /// How long unresolved combinations are held.
     lasts: Duration,
     of: BTreeMap<NodeId, Window>,
-    /// Makes those of this node, from the first one on.
+    /// Encodes this node's repairs, once there is a first one.
     encoder: Option<BlockEncoder>,
 }
 
@@ -65,14 +66,14 @@ struct Window {
     decoder: WindowDecoder,
     /// Id of its newest frame.
     newest: u64,
-    /// When something of its neighbour's came last.
+    /// When the neighbour last sent something.
     last_at: Time,
-    /// Since when there are combinations out of which nothing has come yet.
+    /// Since when there are unresolved combinations.
     pending_since: Option<Time>,
 }
 
 impl Window {
-    /// The id of a frame, which the window has a place for from now on.
+    /// The id of a frame, for which the window has a place from now on.
     fn reach(&mut self, now: Time, lasts: Duration, counter: u32) -> u64 {
         self.last_at = now;
         let id = widen_id(counter, self.newest);
@@ -90,7 +91,7 @@ impl Window {
         id
     }
 
-    /// What is known by now that was not, but for the frame that has just come.
+    /// The newly recovered packets, except that of the frame that has just arrived.
     fn drain(&mut self, now: Time, came: Option<u64>) -> Outcome {
         let mut outcome = Outcome::default();
         while let Some(id) = self.decoder.poll_decoded() {
@@ -119,8 +120,8 @@ impl Repairs {
         Repairs { lasts, of: BTreeMap::new(), encoder: None }
     }
 
-    /// The combination of these packets for the frame with this counter. Each is given with how far
-    /// its frame is behind the newest one; the newest is first.
+    /// The combination of these packets for the frame with this counter. Each is given with the
+    /// distance of its frame behind the newest one; the newest is first.
     pub fn combine<'a>(
         &mut self,
         counter: u32,
@@ -146,21 +147,21 @@ impl Repairs {
         Some((bits, combined))
     }
 
-    /// Neighbours that have a place.
+    /// Number of neighbours tracked.
     pub fn neighbours(&self) -> usize {
         self.of.len()
     }
 
-    /// A packet has come from a neighbour in the frame with this counter.
+    /// Records a packet from a neighbour in the frame with this counter.
     pub fn note(&mut self, now: Time, from: NodeId, counter: u32, symbol: &Symbol<'_>) -> Outcome {
         let Some(window) = self.of.get_mut(&from) else { return Outcome::default() };
         let id = window.reach(now, self.lasts, counter);
-        // One that is longer than symbols are is in no repair.
+        // A packet longer than a symbol is in no repair.
         let _ = window.decoder.add_source(id, &symbol.to_bytes());
         window.drain(now, Some(id))
     }
 
-    /// A repair has come from a neighbour.
+    /// Processes a repair from a neighbour.
     pub fn take(
         &mut self,
         now: Time,
@@ -170,7 +171,7 @@ impl Repairs {
         combined: &[u8],
     ) -> Outcome {
         let lasts = self.lasts;
-        // What it covers went before it.
+        // The frames it covers were sent before it.
         let newest = counter.wrapping_sub((counter as u16).wrapping_sub(covered.newest).into());
         let Some(window) = self.window(now, from, newest) else { return Outcome::default() };
         let first = window.reach(now, lasts, newest).saturating_sub(TOLD as u64 - 1);
@@ -182,7 +183,7 @@ impl Repairs {
         }
     }
 
-    /// The neighbour's window; a new one takes the place of that of a neighbour that is silent.
+    /// The neighbour's window; a new one replaces that of a silent neighbour.
     fn window(&mut self, now: Time, from: NodeId, newest: u32) -> Option<&mut Window> {
         if self.of.len() >= REPAIRERS_MAX && !self.of.contains_key(&from) {
             let (&silent, window) = self.of.iter().min_by_key(|(_, window)| window.last_at)?;
@@ -201,7 +202,7 @@ impl Repairs {
         }
     }
 
-    /// A neighbour has begun anew.
+    /// A neighbour has restarted.
     pub fn forget_node(&mut self, node: NodeId) {
         self.of.remove(&node);
     }

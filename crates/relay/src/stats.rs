@@ -1,61 +1,61 @@
-//! What a relay counts.
+//! Counters of a relay.
 
-/// Counters of a relay, from its beginning.
+/// Counters of a relay since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayStats {
-    /// Packets of the node's own that were taken.
+    /// Accepted packets that the node originated.
     pub originated: u64,
-    /// Packets of others that were taken.
+    /// Accepted packets of other nodes.
     pub forwarded: u64,
-    /// Packets that found the queue full.
+    /// Packets dropped because the queue was full.
     pub queue_drops: u64,
-    /// Packets dropped since packets waited too long for the air.
+    /// Packets dropped by CoDel, because packets waited too long for the channel.
     pub codel_drops: u64,
-    /// Packets that had made as many hops as they may.
+    /// Packets dropped because their hop limit was exhausted.
     pub expired: u64,
-    /// Frames with one packet.
+    /// Frames sent with one packet.
     pub plain_sent: u64,
-    /// Frames with two.
+    /// Frames sent with two packets.
     pub coded_sent: u64,
-    /// Packets in these that this node had decoded itself before (recoding along a chain).
+    /// Packets in these that this node had itself decoded before (recoding along a chain).
     pub recoded: u64,
-    /// Announcements.
+    /// Announcements sent.
     pub announced: u64,
-    /// Frames heard that were for others.
+    /// Frames overheard that were for others.
     pub overheard: u64,
-    /// Packets for this node out of coded frames, those that had come before among them.
+    /// Packets for this node decoded from coded frames, including duplicates.
     pub decoded: u64,
-    /// Coded frames of which the other packet is not known.
+    /// Coded frames whose other packet is unknown.
     pub undecodable: u64,
-    /// Coded frames whose lengths, ids or padding do not fit the packet that is known.
+    /// Coded frames whose lengths, ids or padding do not match the known packet.
     pub decode_mismatches: u64,
-    /// Packets that had come before.
+    /// Packets received before.
     pub duplicates: u64,
     /// Frames that do not parse.
     pub malformed: u64,
-    /// Frames of neighbours that later ones had overtaken so long before that they were discarded
-    /// as stale, and combinations that anything had overtaken.
+    /// Neighbours' frames discarded as stale, since later ones had overtaken them long before, and
+    /// combinations that had been overtaken at all.
     pub held_up: u64,
-    /// Frames of neighbours for which the table had no place.
+    /// Frames of neighbours for which the table had no room.
     pub neighbour_table_full: u64,
-    /// Times that a receiver was sent no coded frames any more because it could not decode them.
+    /// Times that coded frames to a receiver were suspended because it could not decode them.
     pub switched_off: u64,
-    /// Packets of coded frames that were sent again, as their receiver has not reported them.
+    /// Packets of coded frames retransmitted because their receiver has not reported them.
     pub resent: u64,
-    /// Combinations of packets that were sent, as their receiver is likely to lack some.
+    /// Combinations of packets sent because their receiver probably lacks some.
     pub repairs_sent: u64,
-    /// Packets out of such combinations of neighbours.
+    /// Packets recovered from such combinations of neighbours.
     pub repaired: u64,
-    /// Combinations out of which no packets came, but bytes that are none.
+    /// Combinations whose solution was not a valid packet.
     pub repair_mismatches: u64,
-    /// Reports that went alone.
+    /// Reports sent alone.
     pub reports_sent: u64,
     /// Seconds with more retries than the threshold.
     pub congested_s: u64,
 }
 
 impl RelayStats {
-    /// Each counter with that of `other`: their sums, or differences.
+    /// Joins each counter with that of `other`, as a sum or a difference.
     pub fn with(self, other: RelayStats, join: impl Fn(u64, u64) -> u64) -> RelayStats {
         RelayStats {
             originated: join(self.originated, other.originated),

@@ -1,7 +1,7 @@
-//! What neighbours have of this node's packets and have not passed on yet: where that is as much as
-//! may be under way, what waits for them waits here.
+//! Per-neighbour windows: packets that neighbours hold and have not forwarded yet. If a neighbour's
+//! window is full, further packets for it wait here.
 //!
-//! On a radio nothing has to be said for it: a node hears the next one pass its packets on.
+//! On a radio this needs no signalling: a node overhears the next one forward its packets.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,10 +13,10 @@ use crate::owed::Takes;
 use crate::queue::{Queued, Waiting};
 use crate::wire::{NodeId, PacketId};
 
-/// Bounds of the time for which a neighbour that has no room is waited for to pass something on.
+/// Bounds of the time to wait for a neighbour with a full window to forward something.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
 
-/// What of a frame's packets may go.
+/// Which of a frame's packets may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goes {
     All,
@@ -25,23 +25,23 @@ pub enum Goes {
     Nothing,
 }
 
-/// Packets under way, by the neighbour that has them.
+/// Packets in flight, by the neighbour that holds them.
 #[derive(Debug, Default)]
 pub struct UnderWay {
-    /// How many of them a neighbour may have; none: any number.
+    /// Window per neighbour; none: unlimited.
     most: Option<usize>,
     hops: BTreeMap<NodeId, Hop>,
 }
 
-/// What one neighbour has.
+/// Packets that one neighbour holds.
 #[derive(Debug, Default)]
 struct Hop {
-    /// In the order in which they went there.
+    /// In sending order.
     packets: VecDeque<(PacketId, Time)>,
-    /// Since when it passes nothing on of what it has; none: it has passed on nothing of ours yet,
-    /// and counts as the end of their way.
+    /// Since when it has forwarded nothing; none: it has not forwarded any of our packets yet, and
+    /// counts as their destination.
     silent_since: Option<Time>,
-    /// Packets that it was not heard to pass on in time, since it was heard last.
+    /// Packets that it was not overheard forwarding in time, since it was last overheard.
     given_up: usize,
     takes: Takes,
 }
@@ -51,14 +51,14 @@ impl Hop {
         self.packets.len() < most || self.due().is_none_or(|due| due <= now)
     }
 
-    /// When the oldest packet there counts as gone, if it is not heard before.
+    /// When the oldest packet there counts as forwarded, if it is not overheard before.
     fn due(&self) -> Option<Time> {
         let (least, longest) = PATIENCE;
         Some(self.silent_since? + self.takes.patience(least, longest))
     }
 
-    /// The oldest packet counts as gone; of a neighbour that was waited for as often as packets may
-    /// be there, all: it passes nothing on any more.
+    /// Counts the oldest packet as forwarded; or all of them, if the neighbour was waited for as
+    /// many times as the window has packets: it no longer forwards anything.
     fn give_up(&mut self, now: Time, most: usize) {
         self.packets.pop_front();
         self.given_up += 1;
@@ -75,14 +75,14 @@ impl UnderWay {
         UnderWay { most, hops: BTreeMap::new() }
     }
 
-    /// Whether what is heard of neighbours is of use here.
+    /// Whether windows are in use, so that overhearing neighbours is useful.
     pub fn is_bounded(&self) -> bool {
         self.most.is_some()
     }
 
-    /// What of a frame's packets may go: both if one of the receivers has room, and neither more
-    /// than twice as much as it may have, for the other one's packet costs nothing; else the one
-    /// for which there is room. What goes again is waited for.
+    /// Which of a frame's packets may be sent: both if one of the receivers has room and neither
+    /// exceeds twice its window, since the other one's packet costs nothing; otherwise the one for
+    /// which there is room. Retransmissions always may: they are waited for.
     pub fn goes(&self, now: Time, queued: &Queued) -> Goes {
         let Some(most) = self.most.filter(|_| queued.order > 0) else { return Goes::All };
         let room = |waiting: &Waiting, most: usize| {
@@ -98,7 +98,7 @@ impl UnderWay {
         if alone != Goes::Nothing && fits(first) && fits(second) { Goes::All } else { alone }
     }
 
-    /// A packet goes to a neighbour.
+    /// Records a packet sent to a neighbour.
     pub fn note_sent(&mut self, now: Time, to: NodeId, id: PacketId) {
         let Some(most) = self.most else { return };
         if self.hops.len() >= NEIGHBOURS_MAX && !self.hops.contains_key(&to) {
@@ -120,7 +120,8 @@ impl UnderWay {
         hop.packets.push_back((id, now));
     }
 
-    /// A neighbour is heard to send a packet: it has passed on what it had before, too.
+    /// Records that a neighbour was overheard sending a packet: it has also forwarded those before
+    /// it.
     pub fn hear(&mut self, now: Time, from: NodeId, id: PacketId) {
         let Some(hop) = self.hops.get_mut(&from) else { return };
         let Some(place) = hop.packets.iter().position(|&(there, _)| there == id) else { return };
@@ -129,14 +130,14 @@ impl UnderWay {
         (hop.silent_since, hop.given_up) = (Some(now), 0);
     }
 
-    /// When a neighbour that has no room has waited for as long as it may.
+    /// When the wait for a neighbour with a full window ends.
     pub fn due(&self, now: Time) -> Option<Time> {
         let most = self.most?;
         let full = self.hops.values().filter(|hop| !hop.has_room(now, most));
         full.filter_map(Hop::due).min()
     }
 
-    /// Nothing is known any more of what a neighbour has.
+    /// Forgets a neighbour's packets.
     pub fn forget_node(&mut self, node: NodeId) {
         self.hops.remove(&node);
     }
@@ -167,7 +168,7 @@ mod tests {
         Queued { first, second: one(1), ready_at: Time::ZERO, order }
     }
 
-    /// A neighbour that passes packets on, and has so many.
+    /// A neighbour that forwards packets, and holds `count` of them.
     fn with(under_way: &mut UnderWay, node: NodeId, count: u64) {
         under_way.note_sent(Time::ZERO, node, PacketId(1000));
         under_way.hear(Time::ZERO, node, PacketId(1000));
@@ -201,9 +202,9 @@ mod tests {
         assert_eq!(goes(&under_way, NEXT), Goes::All);
     }
 
-    /// A pair costs no more than the packet that may go; but what it brings where there is no room
-    /// has a bound, and beyond it the other one goes alone: else two neighbours may wait for each
-    /// other.
+    /// A pair costs no more than the packet that may be sent; but the excess it causes at a full
+    /// neighbour is bounded, and beyond it the other packet goes alone: otherwise two neighbours
+    /// might wait for each other.
     #[test]
     fn a_pair_goes_if_one_has_room_up_to_twice_the_window() {
         let mut under_way = UnderWay::new(Some(2));

@@ -10,43 +10,44 @@
 //!                its packets ttl 2, length 2, id 8, packet, the shorter ones padded with zeros
 //! ```
 //!
-//! Reports stand before a frame, or alone: kind 1, reports 1, and for each: node 2, newest 2, came
+//! Reports precede a frame, or stand alone: kind 1, reports 1, and for each: node 2, newest 2, came
+//! 4. [`split`] removes them.
 //! 4. [`split`] takes them off.
 //!
-//! A coded frame carries the exact length of both packets, as what is XORed is padded, and both
-//! ids, by which a receiver finds the packet that it knows and checks the one that it has decoded.
-//! The id is a hash of the packet, and no CRC: those of two packets would add up as the packets do.
-//! A frame is read as a whole or not at all: [`Frame::parse`] checks each length once.
+//! A coded frame carries the exact length of both packets, since the XOR is padded, and both ids,
+//! with which a receiver finds the packet that it knows and checks the one it has decoded. The id
+//! is a hash of the packet, not a CRC: CRCs of two packets would add up as the packets do. A frame
+//! is parsed completely or not at all: [`Frame::parse`] checks each length once.
 
 use std::fmt;
 
-/// Bytes of the head that every frame has.
+/// Size of every frame's header, bytes.
 pub const HEAD_BYTES: usize = 5;
 /// Bytes before a plain packet.
 pub const PLAIN_BYTES: usize = HEAD_BYTES + 2;
-/// Bytes of what is said of each packet of a coded frame.
+/// Size of the description of each packet of a coded frame, bytes.
 pub const PART_BYTES: usize = 14;
 /// Bytes before the XOR of a coded frame.
 pub const CODED_BYTES: usize = HEAD_BYTES + 2 * PART_BYTES;
-/// Bytes of an entry of an announcement.
+/// Size of an announcement's entry, bytes.
 pub const ENTRY_BYTES: usize = 7;
-/// Most entries of an announcement.
+/// Maximum number of entries in an announcement.
 pub const ENTRIES_MAX: usize = 64;
-/// Bytes of a report.
+/// Size of a report, bytes.
 pub const REPORT_BYTES: usize = 8;
-/// Most reports before a frame.
+/// Maximum number of reports before a frame.
 pub const REPORTS_MAX: usize = 2;
-/// Most bytes of all reports before a frame.
+/// Maximum size of all reports before a frame, bytes.
 pub const REPORTS_BYTES_MAX: usize = 2 + REPORTS_MAX * REPORT_BYTES;
 /// Bytes before the combination in a repair.
 pub const REPAIR_BYTES: usize = HEAD_BYTES + 6;
-/// Bytes before a packet of those that a repair combines.
+/// Bytes before each packet that a repair combines.
 pub const SYMBOL_HEAD_BYTES: usize = 12;
-/// Longest packet that repairs combine: as long as IEEE 802.11 carries them.
+/// Maximum size of a packet that repairs combine: the largest that IEEE 802.11 carries.
 pub const REPAIRED_BYTES_MAX: usize = 2304;
-/// Frames that the counters of a report, or of a repair, tell apart.
+/// Number of frames that the counters of a report, or of a repair, distinguish.
 pub const TOLD: usize = u32::BITS as usize;
-/// Longest packet.
+/// Maximum packet size, bytes.
 pub const PACKET_BYTES_MAX: usize = u16::MAX as usize;
 
 const PLAIN: u8 = 1;
@@ -57,7 +58,7 @@ const PLAIN_ASKING: u8 = 5;
 const REPAIR: u8 = 6;
 const CODED_ASKING: u8 = 7;
 
-/// A node, as its neighbours know it.
+/// A node's id among its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u16);
 
@@ -67,7 +68,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Which packet: a hash of all its bytes.
+/// A packet's id: a hash of all its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub u64);
 
@@ -81,94 +82,94 @@ impl PacketId {
     }
 }
 
-/// A frame, every length of which is right.
+/// A frame with all lengths valid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// One packet, for whom the frame is addressed to.
+    /// One packet, for the frame's link-layer destination.
     Plain {
-        /// Number of the frame among its sender's.
+        /// The sender's frame counter.
         counter: u32,
-        /// Hops that the packet may still make, from 1.
+        /// Remaining hops of the packet, from 1.
         ttl: u16,
-        /// Its receiver is to report that it came.
+        /// Whether its receiver is to report its arrival.
         asks: bool,
         /// The packet, not empty.
         packet: &'a [u8],
     },
     /// Two packets, for two nodes.
     Coded {
-        /// Number of the frame among its sender's.
+        /// The sender's frame counter.
         counter: u32,
-        /// What is in it.
+        /// Description of the packets.
         parts: [Part; 2],
-        /// What the receiver lacks that the frame is addressed to on the link is sent again as
-        /// well, and not only what the other one lacks.
+        /// Whether losses of the link-layer destination are retransmitted as well, not only those
+        /// of the other receiver.
         asks: bool,
-        /// Both, XORed, the shorter one padded with zeros.
+        /// The XOR of both, the shorter one padded with zeros.
         xored: &'a [u8],
     },
-    /// Whom the sender hears.
+    /// An announcement of whom the sender hears.
     Announcement {
-        /// Number of the frame among its sender's.
+        /// The sender's frame counter.
         counter: u32,
-        /// Each neighbour, once.
+        /// One entry per neighbour.
         entries: Vec<NeighbourReport>,
     },
     /// A combination of packets that its receiver was sent, and may lack.
     Repair {
-        /// Number of the frame among its sender's, and seed of its coefficients.
+        /// The sender's frame counter, and seed of the coefficients.
         counter: u32,
-        /// In which frames the packets were.
+        /// The frames the packets were sent in.
         covered: Frames,
-        /// The combination: longer than what stands before each packet.
+        /// The combination: longer than the bytes before each packet.
         combined: &'a [u8],
     },
 }
 
-/// Some of a neighbour's frames, by their counters.
+/// A set of a neighbour's frames, by their counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frames {
-    /// The lower half of the newest one's counter.
+    /// The lower half of the newest frame's counter.
     pub newest: u16,
-    /// Of this frame and the 31 before it, a bit each, the newest the lowest.
+    /// A bitmap of this frame and the 31 before it, the newest lowest.
     pub bits: u32,
 }
 
 /// One of the packets of a coded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Who is to decode it.
+    /// Its receiver.
     pub to: NodeId,
-    /// Hops that it may still make, from 1.
+    /// Remaining hops, from 1.
     pub ttl: u16,
     /// Its length, bytes, from 1.
     pub len_bytes: u16,
-    /// Which it is.
+    /// Its id.
     pub id: PacketId,
 }
 
-/// What a node says of one of its neighbours.
+/// A node's entry about one of its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourReport {
     /// The neighbour.
     pub node: NodeId,
-    /// Share of the neighbour's frames to others that it hears, in 255ths.
+    /// Fraction of the neighbour's frames to others that it hears, in 255ths.
     pub heard: u8,
-    /// Coded frames for it that came from that neighbour, since the last announcement.
+    /// Coded frames for it received from that neighbour, since the last announcement.
     pub coded: u16,
-    /// How many of them it could not decode.
+    /// Number of these it could not decode.
     pub failed: u16,
 }
 
-/// What came of a neighbour's frames.
+/// A report on which of a neighbour's frames arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The neighbour.
     pub node: NodeId,
-    /// Counter of its newest frame that was heard, the lower half of it.
+    /// Counter of its newest frame heard, lower half.
     pub newest: u16,
-    /// Of this frame and the 31 before it, a bit each, the newest the lowest: it was heard, and
-    /// could be decoded if it was a coded one for the sender of the report.
+    /// A bitmap of this frame and the 31 before it, the newest lowest: it was heard, and could be
+    /// decoded if it was a coded one for the sender of the report.
     pub came: u32,
 }
 
@@ -187,7 +188,7 @@ impl Report {
     }
 }
 
-/// Reports, one or two, before what is behind them: a frame, or nothing.
+/// Prepends one or two reports to a frame, or to nothing.
 pub fn with_reports(reports: &[Report], frame: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(REPORTS_BYTES_MAX + frame.len());
     out.extend_from_slice(&[REPORTS, reports.len() as u8]);
@@ -196,8 +197,8 @@ pub fn with_reports(reports: &[Report], frame: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Takes the reports off that stand before a frame, if there are any; `None` if they are cut short,
-/// or too many. Nothing behind them: they came alone.
+/// Removes the reports before a frame, if there are any; `None` if they are truncated, or too many.
+/// An empty rest means that they came alone.
 pub fn split(bytes: &[u8]) -> Option<(Vec<Report>, &[u8])> {
     let Some((&REPORTS, rest)) = bytes.split_first() else { return Some((Vec::new(), bytes)) };
     let (&count, rest) = rest.split_first()?;
@@ -209,7 +210,7 @@ pub fn split(bytes: &[u8]) -> Option<(Vec<Report>, &[u8])> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame without reports; nothing for what is none.
+    /// Parses a frame without reports; `None` if it is invalid.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         let (counter, rest) = rest.split_first_chunk()?;
@@ -288,14 +289,14 @@ impl<'a> Frame<'a> {
         out
     }
 
-    /// Whether these bytes, if they are a frame, are one for all in reach: an announcement, or
+    /// Whether these bytes, if they are a frame, are for all nodes in reach: an announcement, or
     /// reports alone.
     pub fn is_for_all(bytes: &[u8]) -> bool {
         split(bytes)
             .is_some_and(|(_, frame)| frame.first().is_none_or(|&kind| kind == ANNOUNCEMENT))
     }
 
-    /// Number of the frame among its sender's.
+    /// The sender's frame counter.
     pub fn counter(&self) -> u32 {
         match self {
             Frame::Plain { counter, .. }
@@ -345,19 +346,19 @@ impl NeighbourReport {
     }
 }
 
-/// A packet, as repairs combine it.
+/// A packet as a symbol of repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
-    /// Hops that the packet may still make, from 1, as in its own frame.
+    /// Remaining hops of the packet, from 1, as in its own frame.
     pub ttl: u16,
-    /// Which it is.
+    /// Its id.
     pub id: PacketId,
     /// The packet, not empty.
     pub packet: &'a [u8],
 }
 
 impl<'a> Symbol<'a> {
-    /// Reads what was solved for, with zeros behind it; nothing for what nobody has combined.
+    /// Parses a decoded symbol with trailing zeros; `None` if it is not a valid packet.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (&[a, b, c, d, ref id @ ..], rest) = bytes.split_first_chunk::<SYMBOL_HEAD_BYTES>()?;
         let (ttl, len) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -378,7 +379,7 @@ impl<'a> Symbol<'a> {
     }
 }
 
-/// Both packets XORed, as long as the longer one.
+/// The XOR of both packets, as long as the longer one.
 pub fn xor(first: &[u8], second: &[u8]) -> Vec<u8> {
     let (long, short) = if first.len() >= second.len() { (first, second) } else { (second, first) };
     let mut xored = long.to_vec();

@@ -1,8 +1,8 @@
-//! Campaigns: all replications of a plan, made by whoever makes them, kept as they come.
+//! Campaigns: all replications of a plan, whatever makes them, stored as they finish.
 //!
-//! There is one loop for the simulator and the lab, for threads here and workers elsewhere: take
-//! what the [`Schedule`] asks for, make it, take in what it measured. What comes of it does not
-//! depend on who finished first, nor on interruptions: what a [`Store`] has is not made again.
+//! One loop serves the simulator and the lab, local threads and remote workers: take a task from
+//! the [`Schedule`], run it, and take in its results. The outcome depends neither on the order of
+//! finishing nor on interruptions: replications in a [`Store`] are not repeated.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -23,44 +23,44 @@ use crate::results::{Provenance, Results};
 use crate::schedule::{Finished, Schedule, Task};
 use crate::store::Store;
 
-/// How often the disk is asked to have what is written: as much is lost when the power fails.
+/// Interval of syncs to disk: the maximum loss in a power failure.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// How often somebody is looked for who wants an end.
+/// Interval at which interruption requests are checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How long replications under way are waited for at an interruption.
+/// How long to wait for replications in progress at an interruption.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What makes a replication: the simulator, or the lab. Equal versions make equal replications of
-/// equal points, as far as anything does.
+/// Runs replications: the simulator, or the lab. Equal versions give equal replications of equal
+/// points, as far as the engine is deterministic.
 pub trait Engine {
-    /// Why it may fail.
+    /// Its errors.
     type Error: Send + 'static;
 
-    /// Makes one.
+    /// Runs one replication.
     ///
     /// # Errors
     /// Those of the engine.
     fn make(&self, plan: &Plan, task: Task) -> Result<Replication, Self::Error>;
 }
 
-/// Why a campaign failed.
+/// Errors of a campaign.
 #[derive(Debug)]
 pub enum CampaignError<E> {
-    /// The engine did.
+    /// The engine failed.
     Engine {
-        /// Which replication.
+        /// The replication.
         task: Task,
-        /// What it says.
+        /// Its message.
         source: E,
     },
-    /// The engine broke down.
+    /// The engine panicked.
     Panic {
-        /// Which replication.
+        /// The replication.
         task: Task,
-        /// What it says.
+        /// Its message.
         said: String,
     },
-    /// What was made could not be kept.
+    /// Results could not be stored.
     Results(ResultsError),
 }
 
@@ -70,16 +70,16 @@ impl<E> From<ResultsError> for CampaignError<E> {
     }
 }
 
-/// How a campaign ended, where nothing failed.
+/// How a campaign ended without failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// All is there that was asked for.
+    /// All requested replications are done.
     Complete,
-    /// Somebody wanted an end.
+    /// It was interrupted on request.
     Interrupted,
 }
 
-/// A plan whose replications are made.
+/// A plan whose replications are being run.
 #[derive(Debug)]
 pub struct Campaign {
     plan: Arc<Plan>,
@@ -87,18 +87,18 @@ pub struct Campaign {
     is_partial: bool,
     schedule: Schedule,
     store: Option<Store>,
-    /// Long tables of what is done, where no store has them.
+    /// Long tables of finished replications, if there is no store.
     held: BTreeMap<(usize, u64), Tables>,
     held_rows: usize,
     synced: Instant,
 }
 
-/// What a thread sends back.
+/// A thread's result.
 type Made<E> = (Task, Result<Replication, CampaignError<E>>);
 
 impl Campaign {
-    /// Of these points of a plan. `version` names the engine: what a store has of another one is
-    /// made again, and so is all if `afresh`.
+    /// A campaign of these points of a plan. `version` identifies the engine: stored replications
+    /// of another version are repeated, and so are all if `afresh`.
     pub fn new(
         plan: Arc<Plan>,
         points: &[usize],
@@ -122,29 +122,29 @@ impl Campaign {
         &self.plan
     }
 
-    /// How far it is.
+    /// Its progress.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// What replications of a point are known by.
+    /// The key of a replication.
     pub fn key(&self, task: Task) -> Key {
         self.keys[task.point].replication(task.replication)
     }
 
-    /// The next replication to be made; `None` when none is left to be given out, or what is left
-    /// depends on those that are under way.
+    /// The next replication to run; `None` if none is left, or the rest depends on those in
+    /// progress.
     pub fn next_task(&mut self) -> Option<Task> {
         self.schedule.next_task()
     }
 
-    /// As [`next_task`](Self::next_task), of what is needed whatever the others measure: for those
-    /// who take many at once.
+    /// Like [`next_task`](Self::next_task), but only replications needed whatever the others
+    /// measure: for callers that take many at once.
     pub fn next_certain_task(&mut self) -> Option<Task> {
         self.schedule.next_certain_task()
     }
 
-    /// Takes in a replication that was made.
+    /// Takes in a finished replication.
     ///
     /// # Errors
     /// [`ResultsError::Io`].
@@ -170,23 +170,22 @@ impl Campaign {
         Ok(())
     }
 
-    /// Takes in a replication that is not to be trusted. It is not stored: a campaign that goes on
-    /// makes it again.
+    /// Takes in an untrustworthy replication. It is not stored: a resumed campaign repeats it.
     pub fn take_doubtful(&mut self, task: Task, made: Replication) {
-        // What is written at the end is what is kept.
+        // Only trusted replications are written at the end.
         self.is_partial |= self.store.is_some();
         self.schedule.finish(Finished { task, measures: made.measures });
     }
 
-    /// Rows of long tables that are kept in memory.
+    /// Number of rows of long tables in memory.
     pub fn held_rows(&self) -> usize {
         self.held_rows
     }
 
-    /// Makes what is missing on so many threads. `look` sees the progress after each replication,
-    /// and ten times a second besides, and may end it.
+    /// Runs the missing replications on several threads. `look` sees the progress after each
+    /// replication, and ten times a second, and may stop the campaign.
     ///
-    /// Threads that are in the middle of a long replication at an interruption are left to it.
+    /// Threads in the middle of a long replication are abandoned at an interruption.
     ///
     /// # Errors
     /// [`CampaignError`]: the first one.
@@ -230,7 +229,7 @@ impl Campaign {
                 && let Some(task) = self.next_task()
             {
                 under_way += 1;
-                // Whoever has ended has sent why.
+                // A thread that has ended has sent the reason.
                 crew.tasks.send(task).unwrap_or_default();
             }
             if self.schedule.is_complete() || under_way == 0 {
@@ -250,7 +249,7 @@ impl Campaign {
         }
     }
 
-    /// Makes what is missing on this thread, one after the other, as the lab needs it.
+    /// Runs the missing replications on this thread, one after the other, as the lab requires.
     ///
     /// # Errors
     /// The engine's first, or [`CampaignError::Results`].
@@ -265,7 +264,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// The long tables of a replication that is done.
+    /// The long tables of a finished replication.
     ///
     /// # Errors
     /// [`ResultsError::Io`], [`ResultsError::Format`].
@@ -279,13 +278,14 @@ impl Campaign {
         }
     }
 
-    /// The rows of what is done, by point and replication. `commit` and `version` are the engine's.
+    /// The rows of finished replications, by point and replication. `commit` and `version` are the
+    /// engine's.
     pub fn results(&self, commit: &str, version: &str) -> Results {
         results(&self.plan, &self.schedule, (commit, version))
     }
 
-    /// Writes the files of a directory of results: of all points of the plan that are known, also
-    /// where only some were to be made. Nothing where there is no directory.
+    /// Writes the files of a results directory: of all known points of the plan, even if only some
+    /// were to be run. Does nothing without a directory.
     ///
     /// # Errors
     /// [`ResultsError::NoParquet`], [`ResultsError::Io`], [`ResultsError::Format`].
@@ -313,7 +313,7 @@ fn results(plan: &Plan, schedule: &Schedule, (commit, version): (&str, &str)) ->
     Results::new(plan, records.collect(), &provenance)
 }
 
-/// Threads that make what they are sent.
+/// Threads that run the tasks sent to them.
 struct Crew<E> {
     tasks: Sender<Task>,
     made: Receiver<Made<E>>,
@@ -343,7 +343,7 @@ impl<E: Send + 'static> Crew<E> {
     }
 }
 
-/// One replication; a breakdown of the engine is an error of this replication.
+/// Runs one replication; a panic of the engine becomes an error of this replication.
 fn make<E: Engine>(
     plan: &Plan,
     engine: &E,
@@ -375,7 +375,7 @@ mod tests {
         Arc::new(Plan::parse(text, Path::new(".")).unwrap())
     }
 
-    /// Made-up results, noisier from point to point; `broken` breaks down.
+    /// Synthetic results, noisier from point to point; `broken` panics.
     struct Made {
         broken: Option<Task>,
     }
@@ -449,7 +449,7 @@ mod tests {
         whole.run_here(&SOUND).unwrap();
         assert!(rows(&second) == rows(&whole));
         drop(second);
-        // Another engine's are others.
+        // Another engine's replications do not count.
         let of_another = |version| {
             Campaign::new(plan(), &[0, 1, 2], version, (store(false), false)).schedule().done()
         };

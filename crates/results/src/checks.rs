@@ -1,43 +1,43 @@
-//! What a measurement is held against: each value with its limit, for people and for machines.
+//! Checks of measurements: each value with its limit, as text and machine-readable.
 
 use serde::Serialize;
 
-/// A value, and the limit that it has to keep.
+/// A value, and its limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// What is measured, and under which conditions.
+    /// The measured quantity, and its conditions.
     pub name: String,
-    /// The value; `None`: there is none, so the check does not hold.
+    /// The value; `None`: missing, so the check does not hold.
     pub value: Option<f64>,
-    /// In what value and limit are counted.
+    /// Unit of value and limit.
     pub unit: &'static str,
     /// `at least` or `at most`.
     pub sense: Sense,
     /// The limit.
     pub limit: f64,
-    /// Whether it keeps the limit; where values vary, whether that is sure enough.
+    /// Whether it is within the limit; for varying values, with enough certainty.
     pub holds: bool,
-    /// The interval that a value which varies is known to.
+    /// Confidence interval of a varying value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// How many values it was found from.
+    /// Number of samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
 }
 
-/// Which side of the limit is good.
+/// The good side of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Sense {
-    /// Values below the limit break it.
+    /// Values below the limit violate it.
     #[serde(rename = "at least")]
     AtLeast,
-    /// Values above the limit break it.
+    /// Values above the limit violate it.
     #[serde(rename = "at most")]
     AtMost,
 }
 
 impl Check {
-    /// A value that is to be the limit at most. What there is none of does not hold.
+    /// A value that must be at most the limit. A missing value does not hold.
     pub fn at_most(
         name: impl Into<String>,
         value: Option<f64>,
@@ -47,7 +47,7 @@ impl Check {
         Check::new(name.into(), value, Sense::AtMost, limit, unit)
     }
 
-    /// A value that is to be the limit at least.
+    /// A value that must be at least the limit.
     pub fn at_least(
         name: impl Into<String>,
         value: Option<f64>,
@@ -57,7 +57,7 @@ impl Check {
         Check::new(name.into(), value, Sense::AtLeast, limit, unit)
     }
 
-    /// A value that is to be on that side of the limit. What there is none of does not hold.
+    /// A value that must be on the given side of the limit. A missing value does not hold.
     pub fn new(
         name: String,
         value: Option<f64>,
@@ -69,13 +69,13 @@ impl Check {
         Check { name, value, unit, sense, limit, holds, interval: None, samples: None }
     }
 
-    /// The same of a value that varies, with the interval that it is known to from so many. It
-    /// holds as before; see [`surely`](Self::surely).
+    /// Adds the confidence interval of a varying value, and the number of samples. Whether it holds
+    /// is unchanged; see [`surely`](Self::surely).
     pub fn known_to(self, interval: [f64; 2], samples: usize) -> Self {
         Check { interval: Some(interval), samples: Some(samples), ..self }
     }
 
-    /// Holds only if the worse end of the interval keeps the limit too.
+    /// Requires the worse end of the interval to be within the limit, too.
     pub fn surely(mut self) -> Self {
         self.holds &= self.interval.is_none_or(|ends| {
             let [low, high] = ends;
@@ -85,8 +85,8 @@ impl Check {
         self
     }
 
-    /// A line for people: `holds` or `DOES NOT HOLD`, the name, the value and its limit, and what
-    /// is known of how it varies.
+    /// A line of text: `holds` or `DOES NOT HOLD`, the name, the value and its limit, and its
+    /// variation if known.
     pub fn line(&self) -> String {
         let verdict = if self.holds { "holds" } else { "DOES NOT HOLD" };
         let value = self.value.map_or("-".to_owned(), |value| format!("{value:.4}"));
@@ -100,7 +100,7 @@ impl Check {
 }
 
 impl Sense {
-    /// As people say it.
+    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Sense::AtLeast => "at least",
@@ -108,7 +108,7 @@ impl Sense {
         }
     }
 
-    /// Whether a value keeps a limit.
+    /// Whether a value is within a limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             Sense::AtLeast => value >= limit,
@@ -117,7 +117,7 @@ impl Sense {
     }
 }
 
-/// How many of the checks do not hold.
+/// Number of checks that do not hold.
 pub fn broken(checks: &[Check]) -> usize {
     checks.iter().filter(|check| !check.holds).count()
 }

@@ -1,50 +1,50 @@
-//! What can be wrong with files of results.
+//! Errors with results files.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A file of results that cannot be read or written.
+/// A results file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// The system refuses.
+    /// An I/O error.
     #[error("cannot {verb} {}: {source}", path.display())]
     Io {
         /// Read, write, open, or remove.
         verb: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file where results are to be kept.
+    /// A file is in the place of the results directory.
     #[error("{}: expected a directory for results", path.display())]
     NoDirectory {
         /// The file.
         path: PathBuf,
     },
-    /// Results of another plan are there.
+    /// The directory has results of another plan.
     #[error(
         "{}: expected results of plan \"{given}\", found those of \"{found}\": \
-         choose another directory, or say --force", path.display()
+         choose another directory, or use --force", path.display()
     )]
     OtherPlan {
         /// The directory.
         path: PathBuf,
-        /// Name of the plan that is run.
+        /// Name of the plan being run.
         given: String,
-        /// Name of the plan whose results are there.
+        /// Name of the plan whose results exist.
         found: String,
     },
     /// Another run is writing there.
-    #[error("{}: another run is writing there: wait for its end", path.display())]
+    #[error("{}: another run is writing to it: wait until it has finished", path.display())]
     Busy {
         /// The journal.
         path: PathBuf,
     },
-    /// Parquet is left out of this build.
+    /// This build has no Parquet support.
     #[error(
-        "cannot {verb} {}: this build has no Parquet: \
-         expected one by `cargo build --release --package corridor --features parquet`",
+        "cannot {verb} {}: built without Parquet support: \
+         build with `cargo build --release --package corridor --features parquet`",
         path.display()
     )]
     NoParquet {
@@ -53,7 +53,7 @@ pub enum ResultsError {
         /// The file.
         path: PathBuf,
     },
-    /// Not a file of results.
+    /// Not a results file.
     #[error("{}: expected results of `corridor sim run`: {what}", path.display())]
     Format {
         /// The file.
@@ -61,38 +61,38 @@ pub enum ResultsError {
         /// What is wrong.
         what: String,
     },
-    /// Results that do not belong together.
+    /// Results do not belong together.
     #[error("{}: {name} is {given}, expected {expected}, as in {}", path.display(), first.display())]
     Apart {
         /// The results.
         path: PathBuf,
         /// What differs.
         name: String,
-        /// What these have.
+        /// Its value here.
         given: String,
-        /// What the first ones have.
+        /// Its value in the first ones.
         expected: String,
-        /// The first ones.
+        /// The first results.
         first: PathBuf,
     },
-    /// The same point twice.
-    #[error("{}: point {point} is in {} too: expected each point in one", path.display(), other.display())]
+    /// A point occurs twice.
+    #[error("{}: point {point} is also in {}: expected each point in one part", path.display(), other.display())]
     PointTwice {
         /// The results.
         path: PathBuf,
         /// The point.
         point: usize,
-        /// Where else it is.
+        /// The other results with it.
         other: PathBuf,
     },
-    /// There is no such column.
+    /// Unknown column.
     #[error("{option} {given}: expected one of {expected}")]
     Column {
-        /// What asked for it.
+        /// The option that names it.
         option: &'static str,
-        /// The name that was given.
+        /// The given name.
         given: String,
-        /// Names there are.
+        /// Available names.
         expected: String,
     },
 }

@@ -1,28 +1,28 @@
-//! A mean, and how well it is known.
+//! Means with confidence intervals.
 
 use corridor_scenario::StopRule;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::erf::erf;
 
-/// Share of intervals that hold the true mean, both ends together: 95 %.
+/// Quantile for a two-sided confidence level of 95 %.
 const UPPER_QUANTILE: f64 = 0.975;
-/// Digits to which quantiles are rounded: the functions below them are not the same to the last
-/// digit on every machine, and a stop rule must be.
+/// Rounding of quantiles: the functions they are computed from may differ in the last digit between
+/// machines, but a stop rule must not.
 const QUANTILE_DIGITS: f64 = 1e9;
 
 /// Mean of a sample with its 95 % confidence interval (Student's t).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Values in the sample, from 1.
+    /// Sample size, from 1.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
-    /// Half of the width of the confidence interval; `None` for a single value.
+    /// Half-width of the confidence interval; `None` for a single value.
     pub half_width: Option<f64>,
 }
 
 impl Estimate {
-    /// Of these values, summed in this order; `None` without values.
+    /// Estimate from these values, summed in this order; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len() as f64;
         if values.is_empty() {
@@ -36,17 +36,17 @@ impl Estimate {
         Some(Estimate { count: values.len() as u64, mean, half_width })
     }
 
-    /// Half of the width of the interval that holds the true mean with this probability, between 0
-    /// and 1; `None` for a single value.
+    /// Half-width of the interval with this confidence level, between 0 and 1; `None` for a single
+    /// value.
     pub fn half_width_at(&self, confidence: f64) -> Option<f64> {
         let degrees = usize::try_from(self.count).ok()?.checked_sub(1)?;
         let factor = student_t(degrees, (1.0 + confidence) / 2.0);
         Some(self.half_width? * (factor / student_t(degrees, UPPER_QUANTILE)))
     }
 
-    /// The width of the interval, and what a rule wants it to be at most: both relative to the mean
-    /// or both not; `None` when the interval says nothing. Values that are all the same have a
-    /// width of 0, which every rule takes for known.
+    /// The width of the interval, and the maximum that a rule allows: both relative to the mean, or
+    /// both absolute; `None` if the interval is undefined. Equal values have a width of 0, which
+    /// satisfies every rule.
     pub fn width_for(&self, rule: &StopRule) -> Option<(f64, f64)> {
         match (rule.ci95_ratio, rule.ci95_half_width) {
             (Some(most), _) => Some((self.ci95_ratio()?, most)),
@@ -55,8 +55,8 @@ impl Estimate {
         }
     }
 
-    /// Full width of the interval over the mean; `None` when it says nothing: a single value, or
-    /// a mean of 0 that is not sure.
+    /// Full width of the interval over the mean; `None` if undefined: for a single value, or for a
+    /// mean of 0 with uncertainty.
     pub fn ci95_ratio(&self) -> Option<f64> {
         let width = 2.0 * self.half_width?;
         if width == 0.0 {
@@ -72,7 +72,7 @@ pub fn confidence_within(deviations: f64) -> f64 {
     erf(deviations / std::f64::consts::SQRT_2)
 }
 
-/// The factor on the standard error, for so many degrees of freedom, from 1.
+/// The factor on the standard error, for `degrees` degrees of freedom, from 1.
 fn student_t(degrees: usize, upper_quantile: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees as f64) {
         Ok(student) => {

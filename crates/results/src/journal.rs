@@ -1,8 +1,8 @@
-//! Finished replications, one a line, kept while a plan runs and afterwards.
+//! Journal of finished replications, one per line, kept while a plan runs and afterwards.
 //!
-//! A replication is known by the hash of all that its results depend on. So rows of other points,
-//! of other plans and of earlier versions may stand beside each other: what a plan asks for is
-//! found, what it no longer asks for is not lost.
+//! A replication is identified by the hash of everything its results depend on. So rows of other
+//! points, other plans and earlier versions may coexist: those a plan needs are found, and the
+//! others are kept.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ResultsError;
 
-/// Longest line of a journal, bytes; a longer one is not read.
+/// Maximum length of a journal line, bytes; longer ones are not read.
 pub const JOURNAL_LINE_BYTES_MAX: u64 = 1 << 26;
-/// Bytes of a key: 128 bits keep any number of replications apart.
+/// Size of a key, bytes: 128 bits distinguish any number of replications.
 const KEY_BYTES: usize = 16;
 
-/// What a replication is known by.
+/// The key of a replication.
 pub type Key = [u8; KEY_BYTES];
 
-/// What the replications of a point are known by.
+/// The keys of a point's replications.
 #[derive(Clone, Debug)]
 pub struct PointKey(blake3::Hasher);
 
 impl PointKey {
-    /// Of a point, simulated by this version of the code.
+    /// Keys of a point, simulated by this version of the code.
     pub fn new(point: &Point, code_version: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in [&SCHEMA_VERSION.to_string(), code_version, &point.identity()] {
@@ -36,7 +36,7 @@ impl PointKey {
         PointKey(hasher)
     }
 
-    /// Of one replication.
+    /// Key of one replication.
     pub fn replication(&self, replication: u64) -> Key {
         let mut key = Key::default();
         let hash = self.0.clone().update(&replication.to_le_bytes()).finalize();
@@ -49,23 +49,23 @@ impl PointKey {
 #[derive(Serialize, Deserialize)]
 struct Line {
     key: String,
-    /// For people; what counts is the key.
+    /// For readers; only the key counts.
     point: usize,
-    /// For people; what counts is the key.
+    /// For readers; only the key counts.
     replication: u64,
     measures: Measures,
     #[serde(default, skip_serializing_if = "Tables::is_empty")]
     tables: Tables,
 }
 
-/// What of a line is in memory; its tables are passed over.
+/// The part of a line kept in memory; its tables are skipped.
 #[derive(Deserialize)]
 struct Head {
     key: String,
     measures: Measures,
 }
 
-/// A replication: what is in memory, and where its line is.
+/// A replication: its data in memory, and the position of its line.
 #[derive(Debug)]
 struct Known {
     measures: Measures,
@@ -73,21 +73,21 @@ struct Known {
     len: u64,
 }
 
-/// A file of finished replications, open for more.
+/// A file of finished replications, open for appending.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// The end of the file.
+    /// Length of the file.
     end: u64,
     rows: BTreeMap<Key, Known>,
-    /// Lines that could not be read.
+    /// Number of unreadable lines.
     spoilt: usize,
 }
 
 impl Journal {
-    /// Opens a journal, or begins one; nobody else can open it meanwhile. A line that was being
-    /// written when the power failed is cut off.
+    /// Opens or creates a journal, with an exclusive lock. A line truncated by a power failure is
+    /// cut off.
     ///
     /// # Errors
     /// [`ResultsError::Io`], [`ResultsError::Busy`].
@@ -98,7 +98,7 @@ impl Journal {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ResultsError::Busy { path: path.into() }),
-            // Some file systems know no locks; two runs at once are then up to people.
+            // Some file systems have no locks; avoiding two concurrent runs is then up to the user.
             Err(TryLockError::Error(_)) => {}
         }
         let (rows, spoilt, len) = load(&file).map_err(ResultsError::io("read", path))?;
@@ -107,12 +107,12 @@ impl Journal {
         Ok(Journal { path: path.into(), file, end: len, rows, spoilt })
     }
 
-    /// What is known of a replication.
+    /// The measures of a replication, if it is stored.
     pub fn row(&self, key: &Key) -> Option<&Measures> {
         self.rows.get(key).map(|known| &known.measures)
     }
 
-    /// What else is kept of it, from the disk; nothing of one that is not known.
+    /// Its long tables, from disk; empty if it is unknown.
     ///
     /// # Errors
     /// [`ResultsError::Io`], [`ResultsError::Format`].
@@ -130,22 +130,22 @@ impl Journal {
         Ok(line.tables)
     }
 
-    /// How many replications there are, of whatever plan.
+    /// Number of replications, of any plan.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Lines that could not be read, and are as good as not there.
+    /// Number of unreadable lines, which are ignored.
     pub fn spoilt(&self) -> usize {
         self.spoilt
     }
 
-    /// Adds a replication; the system has it when this returns, the disk after
+    /// Appends a replication; the operating system has it when this returns, the disk after
     /// [`sync`](Self::sync).
     ///
     /// # Errors
@@ -168,8 +168,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds what another journal has and this one has not. A line that cannot be read is passed
-    /// over.
+    /// Appends replications that only another journal has. Unreadable lines are skipped.
     ///
     /// # Errors
     /// [`ResultsError::Io`].
@@ -188,7 +187,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits until the disk has all.
+    /// Waits until everything is on disk.
     ///
     /// # Errors
     /// [`ResultsError::Io`].
@@ -199,7 +198,7 @@ impl Journal {
 
 type Loaded = (BTreeMap<Key, Known>, usize, u64);
 
-/// The rows of a file, how many lines were none, and its length up to the last whole line.
+/// The rows of a file, its number of unreadable lines, and its length up to the last complete line.
 fn load(file: &File) -> io::Result<Loaded> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut spoilt, mut len) = (BTreeMap::new(), 0, 0);

@@ -1,17 +1,17 @@
-//! Results of plans: how often points are run, what is kept while they are, and the file that is
-//! left at the end.
+//! Results of plans: how often points are run, what is stored meanwhile, and the files written at
+//! the end.
 //!
-//! - [`Campaign`] has what is missing made, on threads here or by workers elsewhere, in virtual
-//!   time or in the lab, and [`Store`] is the directory that it is kept in.
-//! - [`Schedule`] says which replication of which point is next, and when a point has enough.
+//! - [`Campaign`] runs the missing replications, on local threads or remote workers, in virtual
+//!   time or in the lab, and [`Store`] is the directory with the results.
+//! - [`Schedule`] determines which replication of which point is next, and when a point has enough.
 //! - [`Journal`] keeps every finished replication, so that an interruption loses none.
-//! - [`write_parquet`] and [`read_parquet`]: one row for each replication, units with the columns.
-//!   They take the feature `parquet`, most of what this crate takes to build.
+//! - [`write_parquet`] and [`read_parquet`]: one row per replication, with units of the columns.
+//!   They need the feature `parquet`, which accounts for most of this crate's build time.
 //! - [`TableWriter`] and [`merge_tables`]: long tables beside them, one replication at a time.
-//! - [`merge`]: results of parts of a plan, put together.
+//! - [`merge`]: combines results of parts of a plan.
 //! - [`summarise`]: means with confidence intervals.
 //!
-//! Replications are made by an [`Engine`]; nothing depends on the order in which they finish.
+//! An [`Engine`] runs the replications; nothing depends on the order in which they finish.
 #![forbid(unsafe_code)]
 
 mod campaign;
@@ -49,5 +49,5 @@ pub use schedule::{Finished, Schedule, Task};
 pub use store::{JOURNAL_FILE, PLAN_FILE, RESULTS_FILE, Store, table_file};
 pub use summary::{Group, Summary, summarise};
 
-/// Whether files of results can be written and read here: the feature `parquet`.
+/// Whether this build can read and write results files: the feature `parquet`.
 pub const PARQUET: bool = cfg!(feature = "parquet");

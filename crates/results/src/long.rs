@@ -1,5 +1,5 @@
-//! Files of long tables: rows of one replication after the other, by point and replication, so that
-//! no more than one of them is in memory.
+//! Files of long tables: the rows of one replication after the other, by point and replication, so
+//! that only one of them is in memory.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use tempfile::NamedTempFile;
 use crate::error::ResultsError;
 use crate::parquet::{BATCH_ROWS, field, persist, properties, temporary};
 
-/// Rows of a row group: what the writer holds in memory.
+/// Rows per row group, which the writer holds in memory.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// A long table that is being written; the file is there as a whole, or as it was before.
+/// A long table being written; the file is replaced atomically.
 pub struct TableWriter {
     path: PathBuf,
     columns: Vec<Column>,
@@ -30,7 +30,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Begins a table; `metadata` is that of the results beside it.
+    /// Creates a table; `metadata` is that of the results beside it.
     ///
     /// # Errors
     /// [`ResultsError::Io`], [`ResultsError::Format`].
@@ -50,7 +50,7 @@ impl TableWriter {
         Ok(TableWriter { path: path.into(), columns, words: kind.words(), schema, writer })
     }
 
-    /// Adds the rows of a replication. They come by point and replication.
+    /// Appends the rows of a replication, in order of point and replication.
     ///
     /// # Errors
     /// [`ResultsError::Format`].
@@ -70,7 +70,7 @@ impl TableWriter {
         written.map_err(|error| ResultsError::format(&self.path, error))
     }
 
-    /// Ends the table: from here on it is there.
+    /// Finishes the table, which then exists.
     ///
     /// # Errors
     /// [`ResultsError::Io`], [`ResultsError::Format`].
@@ -95,14 +95,14 @@ fn array(column: &Column, words: &[&str], values: &[f64]) -> ArrayRef {
     }
 }
 
-/// A long table that is being read, replication by replication.
+/// A long table being read, replication by replication.
 pub struct TableReader {
     path: PathBuf,
     reader: ParquetRecordBatchReader,
     columns: Vec<Column>,
     words: &'static [&'static str],
     batch: Option<RecordBatch>,
-    /// Rows of the batch that have been told.
+    /// Number of rows of the batch already returned.
     told: usize,
 }
 
@@ -159,7 +159,7 @@ impl TableReader {
         Ok(of.map(|of| (of, Rows::from_columns(columns))))
     }
 
-    /// Sees to it that there is a row to be told, if the file has one.
+    /// Ensures that a row is available, if the file has one.
     fn load(&mut self) -> Result<bool, ResultsError> {
         while self.batch.as_ref().is_none_or(|batch| self.told == batch.num_rows()) {
             let Some(batch) = self.reader.next() else { return Ok(false) };
@@ -184,7 +184,7 @@ fn number(array: &ArrayRef, words: &[&str], row: usize) -> f64 {
     }
 }
 
-/// Puts a table of different points of one plan together, from the files of its parts.
+/// Merges a table of different points of one plan from the files of its parts.
 ///
 /// # Errors
 /// As [`TableReader::open`] and [`TableWriter::create`].

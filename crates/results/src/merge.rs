@@ -1,4 +1,4 @@
-//! Results of parts of a plan, put together.
+//! Merges results of parts of a plan.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::error::ResultsError;
 use crate::results::Results;
 
-/// What parts differ in.
+/// Metadata in which parts may differ.
 const OF_PARTS: [&str; 2] = ["corridor.complete_points", "corridor.complete"];
 
-/// Puts results of different points of one plan together: the same as if all had been run at once.
+/// Merges results of different points of one plan, as if all had been run at once.
 ///
 /// # Errors
 /// [`ResultsError::Apart`] for parts of different plans, or of different versions of the code;
@@ -72,7 +72,7 @@ fn compare(
     Ok(())
 }
 
-/// Notes whose points these are.
+/// Records which part these points are from.
 fn add_points(
     homes: &mut BTreeMap<usize, PathBuf>,
     path: &Path,
@@ -136,7 +136,7 @@ mod tests {
         let other = error(&[("a", part(&[0], "v")), ("b", part(&[1], "w"))]);
         assert_eq!(other, "b: code_version is w, expected v, as in a");
         let twice = error(&[("a", part(&[0, 1], "v")), ("b", part(&[1], "v"))]);
-        assert_eq!(twice, "b: point 1 is in a too: expected each point in one");
+        assert_eq!(twice, "b: point 1 is also in a: expected each point in one part");
         assert!(error(&[]).contains("there are none"));
     }
 }

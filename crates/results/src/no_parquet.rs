@@ -1,4 +1,4 @@
-//! What stands for Parquet in a build without it: errors that say how to have it.
+//! Stand-in for Parquet in a build without it: errors that say how to get it.
 
 use core::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use corridor_scenario::{Rows, TableKind};
 use crate::error::ResultsError;
 use crate::results::Results;
 
-/// Refuses.
+/// Always fails.
 ///
 /// # Errors
 /// [`ResultsError::NoParquet`].
@@ -16,7 +16,7 @@ pub fn write_parquet(path: &Path, _: &Results) -> Result<(), ResultsError> {
     Err(ResultsError::NoParquet { verb: "write", path: path.into() })
 }
 
-/// Refuses.
+/// Always fails.
 ///
 /// # Errors
 /// [`ResultsError::NoParquet`].
@@ -24,11 +24,11 @@ pub fn read_parquet(path: &Path) -> Result<Results, ResultsError> {
     Err(ResultsError::NoParquet { verb: "read", path: path.into() })
 }
 
-/// What cannot be.
+/// Cannot be constructed.
 pub struct TableWriter(Infallible);
 
 impl TableWriter {
-    /// Refuses.
+    /// Always fails.
     ///
     /// # Errors
     /// [`ResultsError::NoParquet`].
@@ -36,7 +36,7 @@ impl TableWriter {
         Err(ResultsError::NoParquet { verb: "write", path: path.into() })
     }
 
-    /// There is none.
+    /// Unreachable.
     ///
     /// # Errors
     /// None.
@@ -44,7 +44,7 @@ impl TableWriter {
         match self.0 {}
     }
 
-    /// There is none.
+    /// Unreachable.
     ///
     /// # Errors
     /// None.
@@ -53,7 +53,7 @@ impl TableWriter {
     }
 }
 
-/// Refuses.
+/// Always fails.
 ///
 /// # Errors
 /// [`ResultsError::NoParquet`].

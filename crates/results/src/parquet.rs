@@ -1,7 +1,8 @@
-//! Parquet: one row for each replication, units with the columns, where it comes from beside it.
+//! Parquet files: one row per replication, with units of the columns, and the provenance as
+//! metadata.
 //!
-//! The bytes are a function of the records and the provenance: no time of writing, no order of
-//! finishing, no name of a machine.
+//! The bytes depend only on the records and the provenance: not on the time of writing, the order
+//! of finishing, or the machine.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,12 +25,12 @@ use tempfile::NamedTempFile;
 use crate::error::ResultsError;
 use crate::results::Results;
 
-/// Largest file of results that is read, bytes.
+/// Maximum size of a results file to read, bytes.
 pub const RESULT_BYTES_MAX: u64 = 4 << 30;
-/// Rows that are read at once.
+/// Rows read at once.
 pub(crate) const BATCH_ROWS: usize = 8_192;
 
-/// Writes results; the file is there as a whole, or as it was before.
+/// Writes results; the file is replaced atomically.
 ///
 /// # Errors
 /// [`ResultsError::Io`].
@@ -40,7 +41,7 @@ pub fn write_parquet(path: &Path, results: &Results) -> Result<(), ResultsError>
     persist(file, path)
 }
 
-/// A file beside `path`, to take its place.
+/// A temporary file beside `path`, to replace it.
 pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile, ResultsError> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let file = tempfile::Builder::new()
@@ -49,11 +50,11 @@ pub(crate) fn temporary(path: &Path) -> Result<NamedTempFile, ResultsError> {
     file.map_err(ResultsError::io("write", path))
 }
 
-/// Lets it take the place.
+/// Replaces the file.
 pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), ResultsError> {
     let persist = || {
         file.as_file().sync_all()?;
-        // A temporary file is nobody else's; results are to be read by all, as others are.
+        // A temporary file is private; results should be readable like other files.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -65,7 +66,7 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), ResultsErr
     persist().map_err(ResultsError::io("write", path))
 }
 
-/// How files are written, with their metadata.
+/// Writer properties, with the metadata.
 pub(crate) fn properties(metadata: &[(String, String)]) -> WriterPropertiesBuilder {
     let pairs = metadata.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone()));
     WriterProperties::builder()
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
-    /// What the Python package's tests read.
+    /// The file that the Python package's tests read.
     fn for_python() -> std::path::PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests/data/results.parquet")
     }

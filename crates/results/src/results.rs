@@ -1,28 +1,28 @@
-//! Results, as a file holds them.
+//! Contents of a results file.
 
 use std::collections::BTreeMap;
 
 use corridor_scenario::{Column, Plan, Record, SCHEMA_VERSION};
 
-/// Where results come from.
+/// Provenance of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
     /// Commit of the code, or "unknown".
     pub commit: String,
     /// Hash of the sources that results depend on.
     pub code_version: String,
-    /// Points that have all the replications that the plan asks for.
+    /// Number of points with all replications that the plan requires.
     pub complete_points: usize,
 }
 
-/// Results, as a file holds them.
+/// Contents of a results file.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// What a record holds.
+    /// Columns of a record.
     pub columns: Vec<Column>,
     /// Rows, by point and replication.
     pub records: Vec<Record>,
-    /// Where they come from: names begin with `corridor.`.
+    /// Provenance: names start with `corridor.`.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -45,7 +45,7 @@ impl Results {
         Results { columns: plan.columns().to_vec(), records, metadata }
     }
 
-    /// A value of the metadata; the name goes without `corridor.`.
+    /// A value of the metadata; the name excludes `corridor.`.
     pub fn metadata(&self, name: &str) -> Option<&str> {
         let mut all = self.metadata.iter();
         all.find(|(key, _)| key.strip_prefix("corridor.") == Some(name)).map(|(_, v)| &v[..])

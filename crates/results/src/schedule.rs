@@ -1,7 +1,7 @@
-//! Which replication of which point is next, and when a point has enough.
+//! Determines which replication of which point is next, and when a point has enough.
 //!
-//! How many replications a point needs depends on the results of its first ones alone, in their
-//! order: not on which finished first, on how many are run at once, or on interruptions.
+//! The number of replications that a point needs depends only on the results of its first ones, in
+//! order: not on which finished first, how many run at once, or interruptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,52 +12,52 @@ use crate::estimate::Estimate;
 /// One replication of one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Place of the point in the plan.
+    /// Index of the point in the plan.
     pub point: usize,
-    /// Which replication.
+    /// Number of the replication.
     pub replication: u64,
 }
 
-/// What a replication has measured.
+/// A finished replication.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Which it was.
+    /// The replication.
     pub task: Task,
-    /// What it measured.
+    /// Its measures.
     pub measures: Measures,
 }
 
 /// Progress of the points of a plan. Taking a task costs the logarithm of the number of points, and
-/// so does finishing one. Where a stop rule decides, finishing one also costs a look at all results
-/// so far of the points that it decides on together.
+/// so does finishing one. With a stop rule, finishing one also costs a pass over all results so far
+/// of the points that are decided together.
 #[derive(Debug)]
 pub struct Schedule {
     points: Vec<Progress>,
-    /// Place among the points, by the point's number.
+    /// Index among the scheduled points, by the point's number.
     places: BTreeMap<usize, usize>,
-    /// Points with a replication to give out, the next one first.
+    /// Points with a replication to run, the next one first.
     open: BTreeSet<Rank>,
-    /// Points that a rule decides on together, by their places: a point, or those that are compared
-    /// and the one that they are compared with, which comes first.
+    /// Indices of points that a rule decides on together: a single point, or those compared and,
+    /// first, their baseline.
     groups: Vec<Vec<usize>>,
-    /// Of each place, its group.
+    /// The group of each index.
     group_of: Vec<usize>,
     /// Sums over the points.
     totals: Counts,
     rule: Option<StopRule>,
 }
 
-/// How soon it is a point's turn: guesses last, then those with fewest, then in order.
+/// Order of points: speculative ones last, then those with the fewest replications, then by index.
 type Rank = (bool, u64, usize);
 
-/// How far a point has come, or all of them.
+/// Progress of a point, or of all.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// Replications done, of those that are asked for.
+    /// Number of requested replications done.
     done: u64,
-    /// Replications that will probably be asked for.
+    /// Expected number of replications.
     expected: u64,
-    /// Points that lack something.
+    /// Number of incomplete points.
     incomplete: usize,
 }
 
@@ -66,25 +66,25 @@ struct Counts {
 struct Progress {
     point: usize,
     done: BTreeMap<u64, Measures>,
-    /// First replication that has not been given out.
+    /// First replication not given out yet.
     next: u64,
-    /// Finished replications without a gap, from the first.
+    /// Number of finished replications without a gap, from the first.
     prefix: u64,
-    /// How many of them all points of its group have.
+    /// Number of these that all points of its group have.
     common: u64,
-    /// Replications that will probably be asked for.
+    /// Expected number of replications.
     expected: u64,
-    /// Values of the stop rule's metric, of these.
+    /// Their values of the stop rule's metric.
     sample: Vec<Option<f64>>,
-    /// Replications that are enough, once that is known.
+    /// Sufficient number of replications, once known.
     needed: Option<u64>,
-    /// What the totals and the queue know of it.
+    /// Its contribution to the totals and the queue.
     counted: Counts,
     rank: Option<Rank>,
 }
 
 impl Schedule {
-    /// For these points of a plan, where `known` gives what is there already.
+    /// A schedule of these points of a plan, where `known` gives existing replications.
     pub fn new(
         plan: &Plan,
         points: &[usize],
@@ -99,7 +99,7 @@ impl Schedule {
         })
     }
 
-    /// For these points of a plan, of which nothing is there.
+    /// A schedule of these points of a plan, without existing replications.
     pub fn fresh(plan: &Plan, points: &[usize]) -> Self {
         Schedule::with(plan, points, |_| BTreeMap::new())
     }
@@ -134,7 +134,7 @@ impl Schedule {
         schedule
     }
 
-    /// Takes in what has changed of a point.
+    /// Processes a change in a point.
     fn update(&mut self, place: usize) {
         self.points[place].advance(self.rule.as_ref());
         match self.points[place].needed {
@@ -143,7 +143,7 @@ impl Schedule {
         }
     }
 
-    /// Looks whether the results of a group are enough, in the order of the replications.
+    /// Checks whether the results of a group suffice, in order of the replications.
     fn decide(&mut self, group: usize) {
         let members = &self.groups[group];
         let mut needed = self.points[members[0]].needed;
@@ -166,7 +166,7 @@ impl Schedule {
         }
     }
 
-    /// Lets the totals and the queue know of a point.
+    /// Updates the totals and the queue for a point.
     fn refresh(&mut self, place: usize) {
         let (rule, progress) = (self.rule.as_ref(), &mut self.points[place]);
         let (before, now) = (progress.counted, progress.counts());
@@ -184,11 +184,11 @@ impl Schedule {
         }
     }
 
-    /// The next replication to be run; `None` when none is left to be given out, or what is left
-    /// depends on those that are under way.
+    /// The next replication to run; `None` if none is left, or the rest depends on those in
+    /// progress.
     ///
-    /// All points once, then all again. What a stop rule may not ask for comes last, for those who
-    /// would wait otherwise.
+    /// All points once, then all again. Replications that a stop rule may not need come last, for
+    /// callers that would otherwise wait.
     pub fn next_task(&mut self) -> Option<Task> {
         let &(_, _, place) = self.open.first()?;
         let progress = &mut self.points[place];
@@ -198,13 +198,14 @@ impl Schedule {
         Some(task)
     }
 
-    /// As [`next_task`](Self::next_task), of what is needed whatever the others measure.
+    /// Like [`next_task`](Self::next_task), but only replications needed whatever the others
+    /// measure.
     pub fn next_certain_task(&mut self) -> Option<Task> {
         let &(is_guess, _, _) = self.open.first()?;
         if is_guess { None } else { self.next_task() }
     }
 
-    /// Takes what a replication has measured.
+    /// Takes in a finished replication.
     pub fn finish(&mut self, finished: Finished) {
         let Finished { task, measures } = finished;
         if let Some(&place) = self.places.get(&task.point) {
@@ -218,22 +219,22 @@ impl Schedule {
         self.totals.incomplete == 0
     }
 
-    /// Points that have enough.
+    /// Number of points that have enough.
     pub fn complete_points(&self) -> usize {
         self.points.len() - self.totals.incomplete
     }
 
-    /// Replications there are, of those that are asked for.
+    /// Number of requested replications that exist.
     pub fn done(&self) -> u64 {
         self.totals.done
     }
 
-    /// Replications that will probably be asked for in all.
+    /// Expected total number of replications.
     pub fn expected(&self) -> u64 {
         self.totals.expected
     }
 
-    /// Points whose stop rule gave up: they have as many replications as it allows, and the mean
+    /// Points whose stop rule gave up: they have the maximum number of replications, and the mean
     /// is not known well enough.
     pub fn given_up(&self) -> Vec<usize> {
         let Some(rule) = &self.rule else { return Vec::new() };
@@ -249,7 +250,7 @@ impl Schedule {
         points
     }
 
-    /// All replications that are asked for and done, by point and replication.
+    /// All requested replications that are done, by point and replication.
     pub fn rows(&self) -> impl Iterator<Item = (Task, &Measures)> {
         let mut points: Vec<&Progress> = self.points.iter().collect();
         points.sort_by_key(|progress| progress.point);
@@ -262,7 +263,7 @@ impl Schedule {
     }
 }
 
-/// Which points a rule decides on together, by their places, and of each place its group.
+/// The groups of points that a rule decides on together, as indices, and the group of each index.
 fn groups(
     plan: &Plan,
     points: &[usize],
@@ -272,7 +273,7 @@ fn groups(
     for (place, &point) in points.iter().enumerate() {
         let base = plan.base(point).and_then(|base| places.get(&base).copied());
         let members = by_first.entry(base.unwrap_or(place)).or_default();
-        // The one that others are compared with comes first, whichever was met first.
+        // The baseline comes first, whichever was found first.
         if base.is_none() { members.insert(0, place) } else { members.push(place) }
     }
     let groups: Vec<Vec<usize>> = by_first.into_values().collect();
@@ -283,8 +284,8 @@ fn groups(
     (groups, group_of)
 }
 
-/// What the first `count` results of a group tell: the mean of a point, or the mean differences
-/// from the first one.
+/// Estimates from the first `count` results of a group: the mean of a point, or the mean
+/// differences from the first one.
 fn estimates<'a>(
     rule: &'a StopRule,
     points: &'a [Progress],
@@ -305,8 +306,8 @@ fn estimates<'a>(
     })
 }
 
-/// Whether the first `count` results of a group satisfy the rule: of each mean there are as many
-/// values as it asks for. A replication in which the metric does not apply gives none.
+/// Whether the first `count` results of a group satisfy the rule: each mean has as many values as
+/// it requires. A replication in which the metric does not apply gives none.
 fn is_known(rule: &StopRule, points: &[Progress], members: &[usize], count: u64) -> bool {
     estimates(rule, points, members, count).all(|estimate| {
         let enough = estimate.filter(|estimate| estimate.count >= rule.replications_min);
@@ -315,7 +316,7 @@ fn is_known(rule: &StopRule, points: &[Progress], members: &[usize], count: u64)
     })
 }
 
-/// What the rule will ask for, as far as can be told: the interval narrows with the root.
+/// Expected requirement of the rule: the interval narrows with the square root.
 fn expected_of(rule: &StopRule, points: &[Progress], members: &[usize], count: u64) -> u64 {
     let widths = estimates(rule, points, members, count)
         .filter_map(|estimate| estimate?.width_for(rule))
@@ -325,7 +326,7 @@ fn expected_of(rule: &StopRule, points: &[Progress], members: &[usize], count: u
 }
 
 impl Progress {
-    /// Looks how far the results go without a gap.
+    /// Finds how far the results go without a gap.
     fn advance(&mut self, rule: Option<&StopRule>) {
         while self.needed.is_none_or(|needed| self.prefix < needed) {
             let Some(measures) = self.done.get(&self.prefix) else { break };
@@ -336,7 +337,7 @@ impl Progress {
         }
     }
 
-    /// When it is the turn of its next replication; `None` where none is to be given out.
+    /// Rank of its next replication; `None` if none is to be run.
     fn next_rank(&mut self, rule: Option<&StopRule>, place: usize) -> Option<Rank> {
         while self.done.contains_key(&self.next) {
             self.next += 1;
@@ -345,7 +346,7 @@ impl Progress {
             return None;
         }
         let is_guess = self.next >= self.certain(rule);
-        // Guesses go where fewest have been made.
+        // Speculative replications go to points with the fewest.
         let count = if is_guess { self.next - self.common } else { self.next };
         Some((is_guess, count, place))
     }
@@ -360,12 +361,12 @@ impl Progress {
         Counts { done, expected: self.needed.unwrap_or(self.expected), incomplete }
     }
 
-    /// Replications beyond which nothing is given out.
+    /// Number of replications beyond which none is given out.
     fn limit(&self, rule: Option<&StopRule>) -> u64 {
         self.needed.or(rule.map(|rule| rule.replications_max)).unwrap_or(0)
     }
 
-    /// Replications that are needed for sure.
+    /// Number of replications certainly needed.
     fn certain(&self, rule: Option<&StopRule>) -> u64 {
         let min = rule.map_or(0, |rule| rule.replications_min);
         self.needed.unwrap_or(min.max(self.common + 1))
@@ -375,7 +376,7 @@ impl Progress {
         self.needed.is_some_and(|needed| self.prefix >= needed)
     }
 
-    /// Results that are asked for.
+    /// The requested results.
     fn kept(&self) -> impl Iterator<Item = (&u64, &Measures)> {
         self.done.range(..self.needed.unwrap_or(u64::MAX))
     }
@@ -395,7 +396,7 @@ mod tests {
         Plan::parse(&text, Path::new(".")).unwrap()
     }
 
-    /// A made-up result: steady at point 0, noisy at point 1, hopeless at point 2.
+    /// A synthetic result: steady at point 0, noisy at point 1, hopeless at point 2.
     fn result(task: Task) -> Finished {
         let noise = ((task.replication * 7 + 3) % 5) as f64 - 2.0;
         let value = 10.0 + noise * [0.0, 0.7, 40.0][task.point];
@@ -404,7 +405,7 @@ mod tests {
         Finished { task, measures }
     }
 
-    /// Runs a schedule with so many at once, finishing the latest one first.
+    /// Runs a schedule with `jobs` at once, finishing the latest one first.
     fn run(schedule: &mut Schedule, jobs: usize) -> usize {
         let (mut under_way, mut runs) = (Vec::new(), 0);
         loop {
@@ -433,7 +434,7 @@ mod tests {
         assert_eq!((schedule.done(), schedule.expected()), (0, 4));
     }
 
-    /// Looking at all points for each task would take ten thousand million steps.
+    /// Visiting all points for each task would take ten thousand million steps.
     #[test]
     fn a_hundred_thousand_points_are_given_out_and_finished() {
         let plan = plan("replications = 1");
@@ -461,7 +462,7 @@ mod tests {
         assert_eq!(schedule.done(), 12);
     }
 
-    /// As the lab makes them: all that is certain, then what is certain after these.
+    /// As the lab runs them: all certain ones, then those certain after these.
     #[test]
     fn what_is_certain_is_no_more_than_a_stop_rule_asks_for() {
         let stop = "stop = { metric = 'goodput_bps', ci95_ratio = 0.1, replications_min = 3, \
@@ -498,14 +499,14 @@ mod tests {
         let count = |point| expected.iter().filter(|task| task.point == point).count();
         assert_eq!((count(0), count(2)), (3, 50));
         assert!(count(1) > 3 && count(1) < 50, "{}", count(1));
-        // Alone, nothing is run on a guess.
+        // With a single job, nothing runs speculatively.
         assert_eq!(runs, expected.len());
         assert_eq!(alone.given_up(), [2]);
         for jobs in [2, 3, 8] {
             let mut many = Schedule::new(&plan, &[2, 1, 0], |_| None);
             run(&mut many, jobs);
             assert_eq!(tasks(&many), expected, "{jobs}");
-            // Known are more than are asked for, and some are missing in the middle.
+            // More are known than requested, and some are missing in between.
             let known = |task: Task| (task.replication % 3 != 1).then(|| result(task).measures);
             let mut resumed = Schedule::new(&plan, &[0, 1, 2], known);
             run(&mut resumed, jobs);
@@ -513,7 +514,7 @@ mod tests {
         }
     }
 
-    /// Points that vary together are known apart much sooner than each by itself.
+    /// The difference of points that vary together is known much sooner than each by itself.
     #[test]
     fn a_stop_rule_on_differences_asks_all_that_are_compared_for_as_many() {
         let stop = "stop = { metric = 'goodput_bps', ci95_half_width = 0.5, replications_min = 3, \
@@ -557,7 +558,7 @@ mod tests {
         }
     }
 
-    /// Two values that happen to be equal would be known for sure.
+    /// Two values that happen to be equal would count as certain.
     #[test]
     fn replications_without_a_value_are_not_counted_as_values() {
         let rule = "metric = 'goodput_bps', ci95_ratio = 0.1, replications_min = 5, \
@@ -567,7 +568,7 @@ mod tests {
             let mut schedule = Schedule::new(&plan, &[0, 1], |_| None);
             while let Some(task) = schedule.next_task() {
                 let mut measures = Measures::default();
-                // At point 1 the metric applies to every fourth replication alone.
+                // At point 1 the metric applies only to every fourth replication.
                 if task.point == 0 || task.replication % 4 == 0 {
                     measures.set("goodput_bps", 10.0 + task.point as f64);
                 }

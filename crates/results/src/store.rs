@@ -1,4 +1,5 @@
-//! A directory of results: the plan, a journal of what is done, and at the end files of all of it.
+//! A results directory: the plan, a journal of finished replications, and at the end files with
+//! everything.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,19 @@ use crate::results::Results;
 use crate::schedule::{Schedule, Task};
 use crate::{TableWriter, read_parquet, write_parquet};
 
-/// Files in a directory of results: rows, what is done, and the plan.
+/// Files in a results directory: rows, journal, and plan.
 pub const RESULTS_FILE: &str = "results.parquet";
 /// See [`RESULTS_FILE`].
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 /// See [`RESULTS_FILE`].
 pub const PLAN_FILE: &str = "plan.toml";
 
-/// The file of a long table in a directory of results.
+/// The file of a long table in a results directory.
 pub fn table_file(kind: TableKind) -> String {
     format!("{}.parquet", kind.name())
 }
 
-/// A directory of results of one plan.
+/// A results directory of one plan.
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
@@ -32,8 +33,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a directory, or begins one, and finds out now what cannot be written. With `force`
-    /// one that has another plan's results is taken, too.
+    /// Opens or creates a directory, and checks now that it can be written. With `force`, one with
+    /// another plan's results is accepted, too.
     ///
     /// # Errors
     /// [`ResultsError::NoDirectory`], [`ResultsError::OtherPlan`], [`ResultsError::Busy`],
@@ -47,29 +48,29 @@ impl Store {
             let (path, given) = (directory.into(), plan.name.clone());
             return Err(ResultsError::OtherPlan { path, given, found });
         }
-        // Opened first: a run that is writing it is not disturbed.
+        // Opened first, so as not to disturb a run that is writing it.
         let journal = Journal::open(&directory.join(JOURNAL_FILE))?;
         let copy = directory.join(PLAN_FILE);
         fs::write(&copy, &plan.text).map_err(ResultsError::io("write", &copy))?;
         Ok(Store { directory: directory.into(), journal })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Lines of the journal that cannot be read: what they told is made again.
+    /// Number of unreadable journal lines: their replications are repeated.
     pub fn spoilt(&self) -> usize {
         self.journal.spoilt()
     }
 
-    /// What is known of a replication.
+    /// The measures of a replication, if it is stored.
     pub fn known(&self, key: &Key) -> Option<&Measures> {
         self.journal.row(key)
     }
 
-    /// The long tables of a replication, from the disk.
+    /// The long tables of a replication, from disk.
     ///
     /// # Errors
     /// [`ResultsError::Io`], [`ResultsError::Format`].
@@ -77,7 +78,7 @@ impl Store {
         self.journal.tables(key)
     }
 
-    /// Keeps a replication; the disk has it after [`sync`](Self::sync).
+    /// Stores a replication; it is on disk after [`sync`](Self::sync).
     ///
     /// # Errors
     /// [`ResultsError::Io`].
@@ -85,7 +86,7 @@ impl Store {
         self.journal.append(key, (task.point, task.replication), made)
     }
 
-    /// Waits until the disk has what was kept.
+    /// Waits until everything stored is on disk.
     ///
     /// # Errors
     /// [`ResultsError::Io`].
@@ -93,7 +94,7 @@ impl Store {
         self.journal.sync()
     }
 
-    /// Writes what a schedule has: the rows, and the long tables that the plan keeps.
+    /// Writes the results of a schedule: the rows, and the long tables that the plan keeps.
     ///
     /// # Errors
     /// [`ResultsError::NoParquet`], [`ResultsError::Io`], [`ResultsError::Format`].
@@ -130,19 +131,19 @@ impl Store {
     }
 }
 
-/// What of a plan is looked at.
+/// The part of a plan that is examined.
 #[derive(Deserialize)]
 struct Named {
     name: String,
 }
 
-/// The name of the plan whose results are in a directory, if there are any.
+/// Name of the plan whose results are in a directory, if any.
 fn plan_there(directory: &Path) -> Result<Option<String>, ResultsError> {
     let results = directory.join(RESULTS_FILE);
     if results.exists() && crate::PARQUET {
         return Ok(read_parquet(&results)?.metadata("plan_name").map(str::to_owned));
     }
-    // What is not a plan is no reason to refuse: the journal knows what it has by its content.
+    // An invalid plan is no reason to refuse: the journal identifies its rows by content.
     let text = fs::read_to_string(directory.join(PLAN_FILE)).ok();
     Ok(text.and_then(|text| toml::from_str::<Named>(&text).ok()).map(|named| named.name))
 }

@@ -1,4 +1,4 @@
-//! Means with confidence intervals, by whatever columns.
+//! Means with confidence intervals, grouped by any columns.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::error::ResultsError;
 use crate::estimate::Estimate;
 use crate::results::Results;
 
-/// Means of some metrics, for each group of rows.
+/// Means of some metrics, per group of rows.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Columns by which rows are grouped.
@@ -19,21 +19,21 @@ pub struct Summary {
     pub groups: Vec<Group>,
 }
 
-/// Rows that have the same values in some columns.
+/// Rows with equal values in some columns.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// These values.
     pub values: Vec<Value>,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// A mean for each metric; `None` where no row has a value.
+    /// A mean per metric; `None` if no row has a value.
     pub estimates: Vec<Option<Estimate>>,
 }
 
-/// Groups rows and takes the means of their metrics.
+/// Groups rows, and computes the means of their metrics.
 ///
-/// Without `by`, a group is a point, told by the parameters that vary; without `metrics`, they are
-/// those for short tables, where there are values. `*` stands for the number of any flow.
+/// Without `by`, a group is a point, identified by the parameters that vary; without `metrics`,
+/// they are the headline metrics that have values. `*` stands for any flow number.
 ///
 /// # Errors
 /// [`ResultsError::Column`].
@@ -51,7 +51,7 @@ pub fn summarise(
         [] => headlines(results),
         _ => chosen(columns, "--metric", metrics, Column::is_metric)?,
     };
-    // By point as well where the point is what is asked for: points may have equal parameters.
+    // Also by point if grouping is by point: points may have equal parameters.
     let point = by.is_empty().then_some(0);
     let mut places: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     let mut groups: Vec<(Vec<Value>, Vec<&Vec<Value>>)> = Vec::new();
@@ -80,7 +80,7 @@ pub fn summarise(
     })
 }
 
-/// Parameters with more than one value; the point where there is none.
+/// Parameters with more than one value; the point if there are none.
 fn parameters_that_vary(results: &Results) -> Vec<usize> {
     let varies = |place: usize| {
         let mut values = results.records.iter().map(|record| &record.values[place]);
@@ -93,14 +93,14 @@ fn parameters_that_vary(results: &Results) -> Vec<usize> {
     if varying.is_empty() { vec![0] } else { varying }
 }
 
-/// Metrics for short tables that have a value anywhere.
+/// Headline metrics with a value in any row.
 fn headlines(results: &Results) -> Vec<usize> {
     let has_values =
         |place: usize| results.records.iter().any(|record| record.values[place].number().is_some());
     let metrics = results.columns.iter().enumerate().filter(|(_, column)| column.is_metric());
     let (headlines, others): (Vec<_>, Vec<_>) =
         metrics.partition(|(_, column)| column.role == Role::Headline);
-    // A plan that keeps none of them is interested in what it keeps.
+    // If a plan keeps none of them, show what it keeps.
     let shown = if headlines.is_empty() { others } else { headlines };
     shown.into_iter().map(|(place, _)| place).filter(|&place| has_values(place)).collect()
 }

@@ -1,5 +1,5 @@
-//! Which point a stop rule compares each point with: the one that has the values that the rule
-//! names, and is otherwise alike.
+//! Finds the point that a stop rule compares each point with: the one that has the values that the
+//! rule names, and is otherwise equal.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,33 +10,33 @@ use crate::error::ScenarioError;
 use crate::record::{Column, Value};
 use crate::sweep;
 
-/// What is looked at in a point.
+/// The relevant properties of a point.
 pub(crate) struct Compared<'a> {
     /// Seed of its random streams.
     pub(crate) seed: u64,
     /// Values of its parameters, in the order of their columns.
     pub(crate) parameters: &'a [Value],
-    /// What it may differ by that has no column, the same keys in all points.
+    /// Other properties in which it may differ, without columns; the same keys in all points.
     pub(crate) columnless: Vec<(&'static str, String)>,
-    /// For people.
+    /// Its title, for messages.
     pub(crate) title: &'a str,
 }
 
-/// The values that a rule names, by the columns of parameters.
+/// The values that a rule names, by parameter column.
 struct Wanted<'a> {
     columns: &'a [&'a Column],
     values: Vec<Option<Value>>,
-    /// The table, for people.
+    /// The rule's table, for messages.
     told: String,
-    /// Names of what it names.
+    /// Names of the parameters that the rule names.
     names: Vec<&'a str>,
 }
 
-/// Of each point, the one that it is compared with; `None` for those that others are compared with.
+/// The point that each point is compared with; `None` for points that others are compared with.
 ///
 /// # Errors
-/// [`ScenarioError::Value`] where a point has none to be compared with, or several, or one that
-/// differs by more.
+/// [`ScenarioError::Value`] for a point that has no counterpart, or several, or one that differs in
+/// other ways.
 pub(crate) fn bases(
     against: &BTreeMap<String, Toml>,
     columns: &[&Column],
@@ -93,13 +93,13 @@ impl<'a> Wanted<'a> {
         pairs.all(|(value, wanted)| wanted.as_ref().is_none_or(|wanted| wanted == value))
     }
 
-    /// What a point is beside that, as a text: equal texts are alike.
+    /// A point's other values as text: equal texts mean equal values.
     fn others(&self, point: &Compared<'_>) -> String {
         let kept = point.parameters.iter().zip(&self.values).filter(|(_, wanted)| wanted.is_none());
         format!("{} {:?}", point.seed, kept.map(|(value, _)| value).collect::<Vec<_>>())
     }
 
-    /// What two points differ by beside that, by column.
+    /// Names of the other columns in which two points differ.
     fn differing(&self, one: &Compared<'_>, other: &Compared<'_>) -> Vec<&'a str> {
         let seed = (one.seed != other.seed).then_some("seed");
         let pairs = one.parameters.iter().zip(other.parameters);
@@ -108,8 +108,8 @@ impl<'a> Wanted<'a> {
         seed.into_iter().chain(differing.map(|((column, _), _)| &column.name[..])).collect()
     }
 
-    /// Two points that are alike in their columns are to be alike in what has none, but for what
-    /// the rule itself names.
+    /// Checks that two points with equal columns are equal in their properties without columns too,
+    /// except for what the rule itself names.
     fn check_alike(&self, base: &Compared<'_>, point: &Compared<'_>) -> Result<(), ScenarioError> {
         let is_named =
             |key: &str| self.names.iter().any(|name| name.rsplit('.').next() == Some(key));
@@ -119,7 +119,7 @@ impl<'a> Wanted<'a> {
             return Ok(());
         }
         let expected = format!(
-            "points that are otherwise alike: \"{}\" and \"{}\" differ by {}",
+            "points that are otherwise equal: \"{}\" and \"{}\" differ by {}",
             base.title,
             point.title,
             unnamed(&differing)
@@ -149,7 +149,7 @@ impl<'a> Wanted<'a> {
             Some((by, title)) => format!("the nearest, \"{title}\", differs by {}", by.join(", ")),
         };
         let title = point.title;
-        self.refusal(format!("values that a point has which is like \"{title}\" otherwise: {how}"))
+        self.refusal(format!("values of a point otherwise equal to \"{title}\": {how}"))
     }
 
     fn refusal(&self, expected: impl Into<String>) -> ScenarioError {

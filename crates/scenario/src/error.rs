@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario or a plan.
+//! Errors in scenarios and plans.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,36 +6,36 @@ use std::path::PathBuf;
 use corridor_document::{Diagnostic, Document, Problem};
 use corridor_proto::ConfigError;
 
-/// A scenario that cannot be run: which field, what was given, what is expected.
+/// An invalid scenario: which field, what was given, what is expected.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// Something in the file cannot be; says where.
+    /// An error in the file, with its place.
     #[error(transparent)]
     File(Box<Diagnostic>),
-    /// A value out of its range.
+    /// A value that is out of its range.
     #[error("{field} = {given}: expected {expected}")]
     Value {
         /// The field as the file spells it, runs counted from 0: `run[2].e3`.
         field: String,
         /// The value that was given.
         given: String,
-        /// What would have been accepted.
+        /// The values allowed.
         expected: String,
     },
-    /// A value that is not there.
+    /// A missing value.
     #[error("{field} is missing: expected {expected}")]
     Missing {
         /// The field as the file spells it, runs counted from 0: `run[2].duration_s`.
         field: String,
-        /// What would have been accepted.
+        /// The values allowed.
         expected: String,
     },
-    /// Coding parameters that the protocol refuses.
+    /// Coding parameters that the protocol rejects.
     #[error("run[{run}].{source}")]
     Coding {
         /// The `[[run]]` table, counted from 0.
         run: usize,
-        /// What the protocol says.
+        /// The protocol's error.
         source: ConfigError,
     },
     /// A file that cannot be read.
@@ -43,21 +43,21 @@ pub enum ScenarioError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// More points than anybody looks at, so probably a slip.
+    /// More points than are plausible, so probably a mistake.
     #[error("the plan has {given} points: expected at most {max}")]
     TooManyPoints {
-        /// Points that the lists multiply to, as far as they were counted.
+        /// Number of points that the lists give, as far as they were counted.
         given: usize,
         /// Most points.
         max: usize,
     },
-    /// More runs than anybody waits for, so probably a slip.
+    /// More runs than are plausible, so probably a mistake.
     #[error("{given} runs, repeats included: expected at most {max}")]
     TooManyRuns {
-        /// Runs that the lists multiply to.
+        /// Number of runs that the lists give.
         given: usize,
         /// Most runs.
         max: usize,
@@ -77,7 +77,7 @@ impl ScenarioError {
         }
     }
 
-    /// The same error of a field that is in a list: `network.radio.mac` becomes
+    /// The same error for a field within a list: `network.radio.mac` becomes
     /// `network.radio[1].mac`.
     pub(crate) fn of_item(self, list: &str, index: usize) -> Self {
         let in_list = |field: String| match field.strip_prefix(list) {
@@ -99,7 +99,7 @@ impl ScenarioError {
         ScenarioError::Missing { field: field.into(), expected: expected.into() }
     }
 
-    /// The same error with its place in the file, so far as it has none yet.
+    /// The same error with its place in the file, if it has none yet.
     pub fn at(self, document: &Document) -> Self {
         let problem = match self {
             ScenarioError::File(_) | ScenarioError::Read { .. } => return self,
@@ -129,8 +129,8 @@ impl From<Box<Diagnostic>> for ScenarioError {
     }
 }
 
-/// The dotted path to where the file gives a field: in the lists of a sweep, in a list of its own,
-/// or as it is.
+/// The dotted path of the place where the file gives a field: in the lists of a sweep, in a list of
+/// its own, or directly.
 fn place(document: &Document, field: &str, given: &str) -> String {
     let swept = field.strip_prefix("sweep \"").and_then(|path| path.strip_suffix('"'));
     let dotted = swept.unwrap_or(field).replace('[', ".").replace([']', '"'], "");
@@ -148,7 +148,8 @@ fn unquoted(text: &str) -> &str {
     text.trim_matches(['"', '\''])
 }
 
-/// Whether the file's spelling of a value is that of a message: `0.50` and `nan` are `0.5`, `NaN`.
+/// Whether the file's spelling of a value equals that of a message: `0.50` and `nan` are `0.5`,
+/// `NaN`.
 fn is_same(spelled: &str, given: &str) -> bool {
     spelled == unquoted(given)
         || match (spelled.replace('_', "").parse::<f64>(), given.parse::<f64>()) {

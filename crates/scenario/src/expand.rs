@@ -1,4 +1,4 @@
-//! From lists in a scenario file to one value per run.
+//! Expands the lists in a scenario file to runs with one value each.
 
 use core::time::Duration;
 
@@ -24,13 +24,13 @@ pub const RUNS_MAX: usize = 1_000_000;
 pub const DURATION_S_MAX: f64 = 3_600.0;
 /// Longest load before the measured interval, seconds.
 pub const WARM_UP_S_MAX: f64 = 600.0;
-/// Load before the measured interval where the file does not say: slow start is over, seconds.
+/// Default time under load before the measured interval, by which slow start is over, seconds.
 const WARM_UP_S: f64 = 1.0;
 /// Longest time between two echoes, and longest deadline, milliseconds.
 const SPAN_MS_MAX: f64 = 60_000.0;
-/// Shortest time between two echoes, milliseconds: more often they would be a load of their own.
+/// Shortest time between two echoes, milliseconds: more frequent ones would be a load themselves.
 const PING_INTERVAL_MS_MIN: f64 = 1.0;
-/// Least UDP payload: sequence number and time of sending.
+/// Smallest UDP payload: sequence number and time of sending.
 pub const DATAGRAM_BYTES_MIN: usize = 16;
 /// Largest UDP payload: what fits into the longest frame.
 pub const DATAGRAM_BYTES_MAX: usize = bounds::FRAME_LEN_MAX;
@@ -52,7 +52,7 @@ pub const HELPER: usize = 2;
 /// Index of the relay next to S in the medium, where there are any; the others follow.
 pub const RELAY: usize = 2;
 
-/// One run, every field a single value.
+/// One run, with a single value in every field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Position in the scenario, the same for all repeats.
@@ -63,9 +63,9 @@ pub struct Run {
     pub path: Path,
     /// What loads it.
     pub transport: Transport,
-    /// TCP only.
+    /// TCP only: congestion control.
     pub congestion: Option<Congestion>,
-    /// Simulator, TCP only.
+    /// Simulator, TCP only: the hosts' TCP.
     pub tcp: TcpPreset,
     /// Offered load; see [`RunTable::offered_bps`].
     pub offered_bps: Option<f64>,
@@ -75,38 +75,38 @@ pub struct Run {
     pub direction: Direction,
     /// Erasure ratios.
     pub erasures: ErasureRatios,
-    /// Erasure ratio D to S, where it is another than S to D.
+    /// Erasure ratio D to S, if it differs from S to D.
     pub e3_back: Option<f64>,
-    /// Seconds measured.
+    /// Length of the measured interval, seconds.
     pub duration_s: f64,
     /// Coding parameters as the file spells them.
     pub coding: CodingTable,
-    /// What relays combine; `None`: there are none.
+    /// What relays combine; `None` without relays.
     pub relay: Option<RelayTable>,
     /// What the nodes send over.
     pub underlay: UnderlayKind,
-    /// Mean length of bursts of losses, frames; `None`: every frame by itself.
+    /// Mean length of bursts of losses, frames; `None`: independent losses.
     pub burst_frames: Option<f64>,
-    /// What only the lab can do.
+    /// Settings that only the lab supports.
     pub lab: LabRun,
 }
 
-/// The part of a run that only the lab can do.
+/// The settings of a run that only the lab supports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabRun {
     /// Whether the kernels at both ends use ECN.
     pub ecn: bool,
     /// Time between the datagrams of an echo beside the load; `None`: no echo.
     pub ping_interval: Option<Duration>,
-    /// UDP: later than this, a datagram is worth nothing.
+    /// UDP: a later datagram is worthless.
     pub deadline: Option<Duration>,
-    /// Congestion control of a second TCP flow past the nodes.
+    /// Congestion control of a second TCP flow outside the tunnel.
     pub beside: Option<Congestion>,
-    /// Load before the measured interval.
+    /// Time under load before the measured interval.
     pub warm_up: Duration,
     /// What lies between S and D.
     pub wire: Wire,
-    /// Relays between S and D.
+    /// Number of relays between S and D.
     pub relays: usize,
 }
 
@@ -125,7 +125,7 @@ impl Default for LabRun {
 }
 
 impl Run {
-    /// Stations on the medium: 2, 3 with a helper, or S, D and the relays.
+    /// Number of stations on the medium: 2, 3 with a helper, or S, D and the relays.
     pub fn stations(&self) -> usize {
         match self.path {
             Path::CodedHelper => 3,
@@ -134,13 +134,13 @@ impl Run {
         }
     }
 
-    /// Indices of the stations in the medium from S to D, those between them in their order.
+    /// Indices in the medium of the stations from S to D, including those between them, in order.
     pub fn chain(&self) -> Vec<usize> {
         let between = RELAY..RELAY + self.lab.relays;
         [SOURCE].into_iter().chain(between).chain([DESTINATION]).collect()
     }
 
-    /// What is coded or combined, in few words; "-" where nothing is.
+    /// What is coded or combined, in a few words; "-" for nothing.
     pub fn policy(&self) -> String {
         match &self.relay {
             Some(relay) => policy(relay),
@@ -149,9 +149,9 @@ impl Run {
         }
     }
 
-    /// The coding parameters, where the path has coding.
+    /// The coding parameters, for paths with coding.
     pub fn coding_params(&self) -> CodingParams {
-        // The unreliable forwarder has the queue of blocks: first in, first out.
+        // The unreliable forwarder has the queue of blocks, a FIFO.
         self.coding.resolve(self.path != Path::Coded)
     }
 
@@ -179,12 +179,12 @@ impl Run {
     }
 }
 
-/// The runs of a scenario, in the order in which they are to be run: all points once, then all
-/// again for the next repeat. Lists multiply in the order path, congestion, offered_bps, e3,
-/// burst_frames, ecn, coding or relay; a path without them is not multiplied by their lists.
+/// The runs of a scenario, in the order in which to run them: all points once, then all again for
+/// the next repeat. Lists multiply in the order path, congestion, offered_bps, e3, burst_frames,
+/// ecn, coding or relay; lists that do not apply to a path do not multiply it.
 ///
 /// # Errors
-/// The first value out of its range.
+/// The first value that is out of its range.
 pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
     check_scenario(scenario)?;
     let mut points: Vec<Run> = Vec::new();
@@ -212,14 +212,13 @@ pub fn expand(scenario: &Scenario) -> Result<Vec<Run>, ScenarioError> {
     Ok((0..scenario.repeats).flat_map(repeat).collect())
 }
 
-/// The medium of a run: S is station 0, D is 1, and H is 2 where there is one. S-D loses e3, S-H
-/// e1, H-D e2, each in bursts of its own where the run says so: alike in both directions, unless
-/// the run has another ratio from D to S.
-/// Each direction takes half of the round trip.
+/// The medium of a run: S is station 0, D is 1, and H, if there is one, is 2. S-D loses e3, S-H e1,
+/// H-D e2, each in bursts of its own if the run says so; both directions are alike, unless the run
+/// has another ratio from D to S. Each direction has half of the round trip.
 ///
 /// On several hops the medium's stations are the ends of the links, from S to D: hop k is between
 /// 2k and 2k + 1, and loses 1 - (1 - e3)^(1 / hops). With relays they are S, D, and the relays from
-/// S to D, each of which hears the next ones; links lose as much.
+/// S to D, each of which hears its neighbours; links have the same losses as hops.
 pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig {
     let table = &scenario.medium;
     let hops = if run.path == Path::Relay { run.lab.relays + 1 } else { table.hops };
@@ -269,7 +268,7 @@ pub fn medium_config(scenario: &Scenario, run: &Run, seed: u64) -> MediumConfig 
     }
 }
 
-/// How a link loses frames.
+/// The erasure process of a link.
 pub(crate) fn erasure(ratio: f64, burst_frames: Option<f64>) -> ErasureConfig {
     match burst_frames {
         Some(frames) if ratio > 0.0 => {
@@ -303,7 +302,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
         None => vec![None],
     };
     let ecns = table.ecn.as_ref().map_or(vec![false], |ecn| ecn.iter().copied().collect());
-    // What differs in the conditions, multiplied before what differs in the paths is.
+    // Conditions are multiplied before the paths.
     let conditions: Vec<(f64, Option<f64>, bool)> = table
         .e3
         .iter()
@@ -312,7 +311,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
         .collect();
     let duration_s = table.duration_s.unwrap_or_default();
     for &path in table.path.iter() {
-        // Rows and daemons are to say which preset it was, whatever is left out by default.
+        // Rows and daemons have to name the preset, even if it is the default.
         let with_preset = |coding: &CodingTable| CodingTable {
             preset: Some(coding.preset_for(path == Path::CodedHelper)),
             ..coding.clone()
@@ -329,7 +328,7 @@ fn expand_table(index: usize, table: &RunTable, runs: &mut Vec<Run>) -> Result<(
                 for &(e3, burst_frames, ecn) in &conditions {
                     for (coding, relay) in &ways {
                         runs.push(Run {
-                            // The table for now: `expand` numbers the points when it has them all.
+                            // The table for now: `expand` numbers the points once it has them all.
                             point: index,
                             replication: 0,
                             path,
@@ -425,7 +424,7 @@ fn check_medium(medium: &MediumTable) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// What is forwarded is IP, from S to D and back.
+/// Several hops forward IP, from S to D and back.
 fn check_hops(medium: &MediumTable, index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     if medium.hops == 1 {
         return Ok(());
@@ -515,7 +514,7 @@ fn check_table(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     check_lab(index, table)
 }
 
-/// Bursts are judged with each ratio of losses: short ones cannot lose much.
+/// Checks bursts with each loss ratio: short bursts cannot lose much.
 fn check_bursts(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     let Some(bursts) = &table.burst_frames else { return Ok(()) };
     let field = format!("run[{index}].burst_frames");
@@ -525,7 +524,7 @@ fn check_bursts(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     let e3 = table.e3.iter().copied();
     let ratios: Vec<f64> = e3.chain(table.e3_back).chain(table.e1).chain(table.e2).collect();
     for &frames in bursts.iter() {
-        // Without losses as with them, a burst is of one frame or more.
+        // With or without losses, a burst has at least one frame.
         if !(frames >= 1.0 && frames.is_finite()) {
             return Err(ScenarioError::value(field, frames, "1 frame or more"));
         }
@@ -539,7 +538,7 @@ fn check_bursts(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// What only the lab can do.
+/// Checks settings that only the lab supports.
 fn check_lab(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     let field = |name: &str| format!("run[{index}].{name}");
     let refuse = |name: &str, given: &dyn ToString, expected: &str| {
@@ -582,7 +581,7 @@ fn check_lab(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     check_wire(index, table)
 }
 
-/// A pair of virtual interfaces has two ends, and loses nothing by itself.
+/// A pair of virtual interfaces has two ends, and loses nothing itself.
 fn check_wire(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     if table.wire == Wire::Radio {
         return Ok(());
@@ -594,13 +593,13 @@ fn check_wire(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     }
     let loses = table.e3.iter().any(|&ratio| ratio > 0.0);
     if loses && table.path.iter().any(|&path| path == Path::Kernel) {
-        return refuse("radio, or e3 = 0: without nodes nothing is lost");
+        return refuse("radio, or e3 = 0: with veth, only nodes drop frames");
     }
     if table.burst_frames.is_some() {
-        return refuse("radio: the nodes lose every frame by itself");
+        return refuse("radio: with veth, losses are independent");
     }
     if table.e3_back.is_some() {
-        return refuse("radio: the nodes lose alike at both ends");
+        return refuse("radio: with veth, losses are equal in both directions");
     }
     Ok(())
 }
@@ -646,7 +645,8 @@ fn check_load(index: usize, table: &RunTable) -> Result<(), ScenarioError> {
     }
 }
 
-/// Lets the protocol judge the coding parameters, before an hour of runs ends at the last one.
+/// Has the protocol check the coding parameters, so that the last of many runs does not fail after
+/// an hour.
 fn check_coding(scenario: &Scenario, index: usize, run: &Run) -> Result<(), ScenarioError> {
     if !run.path.is_coded() {
         return Ok(());

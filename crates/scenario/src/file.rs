@@ -21,7 +21,7 @@ use crate::one_or_many::OneOrMany;
 pub struct Scenario {
     /// Name, for tables and file names.
     pub name: String,
-    /// One sentence for people.
+    /// Short description.
     #[serde(default)]
     pub description: String,
     /// Seed of all random streams; repeat k of a run draws from replication k.
@@ -52,7 +52,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a file, and the scenario in it; traces are looked for beside it.
+    /// Reads a file, and parses the scenario in it; traces are looked up next to it.
     ///
     /// # Errors
     /// Those of [`read_file`](crate::read_file), and those of [`read`](Self::read).
@@ -62,7 +62,7 @@ impl Scenario {
         Ok((document, scenario))
     }
 
-    /// Reads a scenario from its file, which [was read](crate::read_file) from `path`.
+    /// Parses a scenario from a file that [was read](crate::read_file) from `path`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -70,12 +70,12 @@ impl Scenario {
         Scenario::read_in(document, path.parent().unwrap_or(FilePath::new("")))
     }
 
-    /// Reads a scenario from its file; traces are looked for in the current directory. Values are
-    /// checked by [`crate::expand`], those of a line at once.
+    /// Parses a scenario from its file; traces are looked up in the current directory.
+    /// [`crate::expand`] checks the values; those of a line are checked at once.
     ///
     /// # Errors
-    /// [`ScenarioError::File`]: not TOML, an unknown or missing field, a value of a wrong type;
-    /// those of a line.
+    /// [`ScenarioError::File`]: invalid TOML, an unknown or missing field, a value of a wrong type;
+    /// also errors in the values of a line.
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
         Scenario::read_in(document, FilePath::new(""))
     }
@@ -86,7 +86,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Reads a scenario from the text of its file.
+    /// Parses a scenario from the text of its file.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -94,12 +94,12 @@ impl Scenario {
         Scenario::read(&Document::new("scenario", text))
     }
 
-    /// Keys that are given, and change nothing.
+    /// Keys that are given but have no effect.
     pub fn warnings(&self, document: &Document) -> Vec<Diagnostic> {
         warnings(&self.run, document)
     }
 
-    /// Packets the ingress queue of a station holds that codes by these parameters.
+    /// Capacity of the ingress queue, packets, of a station with these coding parameters.
     pub fn ingress_packets_for(&self, coding: &CodingParams) -> usize {
         self.ingress_packets.unwrap_or_else(|| coding.ingress_packets_default())
     }
@@ -109,14 +109,14 @@ fn one() -> u32 {
     1
 }
 
-/// Coding keys of these runs that are given, and change nothing; and old names.
+/// Coding keys of these runs that are given but have no effect, and old names of keys.
 pub(crate) fn warnings(runs: &[RunTable], document: &Document) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let Some(codings) = &run.coding else { continue };
         let coded: Vec<Path> = run.path.iter().copied().filter(|path| path.is_coded()).collect();
         if coded.is_empty() {
-            let message = format!("run[{index}].coding has no effect: its path has no coded one");
+            let message = format!("run[{index}].coding has no effect: its path is not coded");
             problems.push(Problem::new(format!("run.{index}.coding"), message));
             continue;
         }
@@ -129,7 +129,7 @@ pub(crate) fn warnings(runs: &[RunTable], document: &Document) -> Vec<Diagnostic
             let name = document.given(&format!("{table}.preset"));
             if name.is_some_and(|name| name.contains("default")) {
                 let message = format!(
-                    "run[{index}].coding.preset = \"default\" is an old name: expected \"block\""
+                    "run[{index}].coding.preset = \"default\" is deprecated: use \"block\""
                 );
                 problems.push(Problem::new(format!("{table}.preset"), message));
             }
@@ -138,7 +138,7 @@ pub(crate) fn warnings(runs: &[RunTable], document: &Document) -> Vec<Diagnostic
     problems.into_iter().map(|problem| *document.warn(problem)).collect()
 }
 
-/// Keys of a coding table that change nothing on any of these paths.
+/// Keys of a coding table without effect on any of these paths.
 fn idle_keys(coding: &CodingTable, paths: &[Path], run: usize, table: &str) -> Vec<Problem> {
     let has_helper = |path: &Path| *path == Path::CodedHelper;
     let without = |path: &Path| coding.without_effect(has_helper(path));
@@ -153,7 +153,7 @@ fn idle_keys(coding: &CodingTable, paths: &[Path], run: usize, table: &str) -> V
     .collect()
 }
 
-/// Rates of which there may be several.
+/// Parses a rate or a list of rates.
 fn rates<'de, D: Deserializer<'de>>(d: D) -> Result<Option<OneOrMany<f64>>, D::Error> {
     Ok(Some(match OneOrMany::<Rate>::deserialize(d)? {
         OneOrMany::One(rate) => OneOrMany::One(rate.0),
@@ -165,10 +165,10 @@ fn rates<'de, D: Deserializer<'de>>(d: D) -> Result<Option<OneOrMany<f64>>, D::E
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkErrorsKind {
-    /// They count what is missing.
+    /// Stations measure them from missing frames.
     #[default]
     Measured,
-    /// They are told the run's e1, e2 and e3 before it begins.
+    /// Stations are given the run's e1, e2 and e3 in advance.
     Fixed,
 }
 
@@ -176,41 +176,41 @@ pub enum LinkErrorsKind {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MediumTable {
-    /// One channel for all, or one for each station.
+    /// Whether the channel is half-duplex or full-duplex.
     pub duplex: Duplex,
     /// PHY rate, bits per second.
     #[serde(deserialize_with = "rate::whole")]
     #[schemars(with = "Rate")]
     pub rate_bps: u64,
-    /// Time a frame takes beyond its bits, microseconds.
+    /// Per-frame overhead on the channel, microseconds.
     #[serde(default)]
     pub overhead_us: f64,
-    /// Round trip of the propagation alone, milliseconds; each direction takes half.
+    /// Round-trip propagation delay, milliseconds; half in each direction.
     pub rtt_ms: f64,
-    /// Frames a station's interface holds.
+    /// Interface queue of a station, frames.
     pub queue_frames: usize,
-    /// What finds the queue full is dropped, as behind a switch or a modem, and the station does
-    /// not see it; else it is pushed back.
+    /// Drop frames when the queue is full, unseen by the station, as behind a switch or a modem;
+    /// otherwise the station sees backpressure.
     #[serde(default)]
     pub drops_when_full: bool,
-    /// Time that comes on top of a frame's propagation, milliseconds: its mean, or its most where
-    /// it is uniform. Frames stay in order.
+    /// Random delay added to a frame's propagation, milliseconds: its mean, or its maximum if
+    /// uniform. Frames stay in order.
     #[serde(default)]
     pub jitter_ms: f64,
-    /// How that time is distributed.
+    /// Distribution of the jitter.
     #[serde(default)]
     pub jitter_shape: JitterShape,
-    /// Retransmissions by the MAC when the addressed station did not hear.
+    /// Maximum number of MAC retransmissions of a frame that its receiver missed.
     #[serde(default)]
     pub retry_limit: u32,
-    /// Links in a row between S and D, 1 to [`crate::HOPS_MAX`], with hosts between them
-    /// that forward. Each link has the rate, the round trip and the queue given here, and an equal
-    /// share of the losses: e3 is that of all together.
+    /// Number of links in a row between S and D, 1 to 8, with forwarding hosts between them. Each
+    /// link has the rate, round-trip time and queue given here and an equal share of the losses: e3
+    /// is the total.
     #[serde(default = "one_hop")]
     pub hops: usize,
-    /// Lab, path `relay`: relays in a row between S and D on this one channel, 1 to
-    /// [`crate::RELAYS_MAX`]. Each station hears the next ones alone, and all wait for each other;
-    /// each link loses an equal share: e3 is that of all together.
+    /// Lab, path `relay`: number of relays in a row between S and D on this channel, 1 to 6. Each
+    /// station hears only its neighbours, and all share the channel. Each link has an equal share
+    /// of the losses: e3 is the total.
     #[serde(default = "one_relay")]
     pub relays: usize,
 }
@@ -227,10 +227,10 @@ fn one_hop() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JitterShape {
-    /// Exponentially.
+    /// Exponential.
     #[default]
     Exponential,
-    /// Uniformly, from zero.
+    /// Uniform, from zero.
     Uniform,
 }
 
@@ -238,9 +238,9 @@ pub enum JitterShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplex {
-    /// One channel shared by all.
+    /// One channel shared by all stations.
     Half,
-    /// A channel for each station.
+    /// A separate channel for each station.
     Full,
 }
 
@@ -248,71 +248,71 @@ pub enum Duplex {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunTable {
-    /// How packets cross.
+    /// How packets are carried.
     pub path: OneOrMany<Path>,
-    /// What loads it.
+    /// Transport protocol of the load.
     pub transport: Transport,
     /// TCP only: the sender's congestion control.
     #[serde(default)]
     pub congestion: Option<OneOrMany<Congestion>>,
-    /// Simulator, TCP only: which TCP the hosts have; the lab's have their kernel's.
+    /// Simulator, TCP only: TCP implementation of the hosts; the lab uses the kernel's.
     #[serde(default)]
     pub tcp: TcpPreset,
-    /// UDP: offered bits of payload per second. TCP: the application's rate; none = all it can.
+    /// UDP: offered load, bits of payload per second. TCP: the application's rate; none =
+    /// unlimited.
     #[serde(default, deserialize_with = "rates")]
     #[schemars(with = "Option<OneOrMany<Rate>>")]
     pub offered_bps: Option<OneOrMany<f64>>,
-    /// UDP payload bytes per datagram; none = what fills the tunnel's MTU.
+    /// UDP payload per datagram, bytes; none = as much as fits the tunnel's MTU.
     #[serde(default)]
     pub datagram_bytes: Option<usize>,
-    /// The direction of the load.
+    /// Direction of the load.
     #[serde(default)]
     pub direction: Direction,
-    /// Erasure ratio S to D, and D to S where `e3_back` does not say another.
+    /// Erasure ratio S to D, and D to S unless `e3_back` is set.
     pub e3: OneOrMany<f64>,
     /// Erasure ratio D to S; none = e3.
     #[serde(default)]
     pub e3_back: Option<f64>,
-    /// Erasure ratio S to H (and D to H for the other direction is `e2`); none = e3 / 2.
+    /// Erasure ratio S to H (D to H, for the other direction, is `e2`); none = e3 / 2.
     #[serde(default)]
     pub e1: Option<f64>,
-    /// Erasure ratio H to D; none = e3 / 2. Links are alike in both directions.
+    /// Erasure ratio H to D; none = e3 / 2. Links are symmetric.
     #[serde(default)]
     pub e2: Option<f64>,
-    /// Seconds of load that are measured; a plan may say it once for all runs.
+    /// Length of the measured interval, seconds; a plan may set it for all runs.
     #[serde(default)]
     pub duration_s: Option<f64>,
     /// Coding parameters, for coded paths.
     #[serde(default)]
     pub coding: Option<OneOrMany<CodingTable>>,
-    /// What relays combine, for path `relay`.
+    /// Relay parameters, for path `relay`.
     #[serde(default)]
     pub relay: Option<OneOrMany<RelayTable>>,
-    /// What the nodes send over.
+    /// Underlay of the nodes.
     #[serde(default)]
     pub underlay: UnderlayKind,
-    /// Mean length of the bursts in which frames are lost (Gilbert's channel on every link that
-    /// loses any), in frames; none = every frame by itself.
+    /// Mean length of loss bursts, frames (Gilbert model, on every lossy link); none = independent
+    /// losses.
     #[serde(default)]
     pub burst_frames: Option<OneOrMany<f64>>,
     /// Lab, TCP only: whether the kernels at both ends use ECN (RFC 3168).
     #[serde(default)]
     pub ecn: Option<OneOrMany<bool>>,
-    /// Lab only: time between the datagrams of an echo beside the load, milliseconds; none = no
-    /// echo.
+    /// Lab only: interval between UDP echo requests beside the load, milliseconds; none = no echo.
     #[serde(default)]
     pub ping_interval_ms: Option<f64>,
-    /// Lab, UDP only: later than this, a datagram is worth nothing, milliseconds.
+    /// Lab, UDP only: delay after which a datagram counts as useless, milliseconds.
     #[serde(default)]
     pub deadline_ms: Option<f64>,
-    /// Lab only: congestion control of a second TCP flow from S to D, past the nodes, through the
-    /// same interface. Nodes share it over the UDP underlay only.
+    /// Lab only: congestion control of a second TCP flow from S to D that bypasses the nodes on the
+    /// same interface. Nodes can share the interface only with the UDP underlay.
     #[serde(default)]
     pub beside: Option<Congestion>,
-    /// Lab only: seconds of load before the measured interval.
+    /// Lab only: load before the measured interval, seconds.
     #[serde(default)]
     pub warm_up_s: Option<f64>,
-    /// Lab only: what lies between S and D.
+    /// Lab only: medium between S and D.
     #[serde(default)]
     pub wire: Wire,
 }
@@ -324,15 +324,15 @@ pub enum Wire {
     /// The emulated radio.
     #[default]
     Radio,
-    /// A pair of virtual interfaces that takes no time, so that processors are the limit; it has
-    /// nothing of `[medium]`. The nodes lose e3 of the frames that they receive by themselves.
+    /// A veth pair without delay, so that the CPU is the limit; `[medium]` does not apply. The
+    /// nodes drop a share e3 of received frames themselves.
     Veth,
 }
 
 /// How packets cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Path {
-    /// The kernel's own interface, no Corridor at all.
+    /// The kernel's interface, without Corridor.
     #[serde(rename = "kernel")]
     Kernel,
     /// Corridor's unreliable forwarder.
@@ -344,7 +344,7 @@ pub enum Path {
     /// Network coded, with a helper that overhears.
     #[serde(rename = "coded+helper")]
     CodedHelper,
-    /// Lab only: from relay to relay, each of which combines packets of opposite flows.
+    /// Lab only: through relays that combine packets of opposite flows.
     #[serde(rename = "relay")]
     Relay,
 }

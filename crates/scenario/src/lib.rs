@@ -1,11 +1,13 @@
-//! Scenario files and result rows, shared by the lab (real time, kernel TCP) and the simulator.
+//! Scenario files, plans and result rows, shared by the lab (real time, kernel TCP) and the
+//! simulator.
 //!
-//! A *plan* ([`Plan`]) is the larger grammar, the simulator's: a scenario, or a network of links
-//! with flows, and sweeps over any of its values, replications or a stop rule, chosen outputs.
+//! A *plan* ([`Plan`]) is the simulator's larger grammar: a scenario, or a network of links with
+//! flows, with sweeps over any of its values, replications or a stop rule, and chosen outputs.
 //!
-//! A scenario is a medium, and a list of runs. A field of a run that is a list stands for one run
-//! per value; the product is taken in the order of the fields below, and repeats are interleaved
-//! (all runs once, then all again), so that a slow minute of the machine touches them all alike.
+//! A scenario is a medium with a list of runs. A field of a run that is a list stands for one run
+//! per value; several lists give their product, in the order of the fields, and repeats are
+//! interleaved (all runs once, then all again), so that a slow minute of the machine affects all
+//! runs alike.
 #![forbid(unsafe_code)]
 
 mod against;
@@ -80,5 +82,5 @@ pub use varying::{
     JitterKind, JitterTable, OutageKind, OutageTable, PolicerTable, RateKind, RateTable, StepTable,
 };
 
-/// Version of what records mean: counted up when a column changes its meaning.
+/// Version of the records' meaning: incremented when a column changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -1,4 +1,4 @@
-//! A path of their own between two stations, as a scenario says it, and as the air has it.
+//! A path of their own between two stations, as a scenario spells it and as the air models it.
 
 use core::time::Duration;
 use std::path::Path as FilePath;
@@ -11,7 +11,7 @@ use crate::file::{Duplex, JitterShape, MediumTable, Path, RunTable, Scenario, Wi
 use crate::link::both_ways;
 
 impl MediumTable {
-    /// One that the file does not have: no radio has this rate.
+    /// Stands for a table that the file does not have: no radio has this rate.
     pub(crate) fn unsaid() -> Self {
         MediumTable {
             duplex: Duplex::Full,
@@ -28,7 +28,7 @@ impl MediumTable {
         }
     }
 
-    /// What tables and pictures say of a line, where they speak of a medium.
+    /// What tables and figures show for a line where they expect a medium.
     fn of_line(pipes: &[PipeConfig; 2]) -> Self {
         let [forth, back] = pipes;
         let queue_frames = match forth.queue {
@@ -48,12 +48,12 @@ impl MediumTable {
 }
 
 impl Scenario {
-    /// Understands the line, if there is one; traces are looked for in `directory`.
+    /// Checks and converts the line, if there is one; traces are looked up in `directory`.
     pub(crate) fn settle(&mut self, directory: &FilePath) -> Result<(), ScenarioError> {
         let unsaid = MediumTable::unsaid();
         match (&self.line, self.medium == unsaid) {
             (None, true) => {
-                let expected = "[medium], the radio, or [line], a path of their own";
+                let expected = "[medium], a radio, or [line]";
                 Err(ScenarioError::missing("medium", expected))
             }
             (None, false) => Ok(()),
@@ -69,7 +69,7 @@ impl Scenario {
         }
     }
 
-    /// What lies between S and D in each direction, where that is a line.
+    /// The pipes between S and D in each direction, if they are joined by a line.
     pub fn pipes(&self) -> Option<&[PipeConfig; 2]> {
         self.pipes.as_deref()
     }
@@ -80,8 +80,8 @@ impl Scenario {
     }
 }
 
-/// The line of a run, where the scenario has one; `header_bytes` is what its frames lack of IP's
-/// bytes.
+/// The line of a run, if the scenario has one; `header_bytes` are the IP headers that its frames
+/// lack.
 pub fn line_config(
     scenario: &Scenario,
     run: &Run,
@@ -99,7 +99,7 @@ pub fn line_config(
     Some(LineConfig { pipes, header_bytes, pushes_back: false, seed, replication, draw: 0 })
 }
 
-/// What a line joins are two stations, and what it loses is said once.
+/// A line joins exactly two stations, and its losses are given only once.
 pub(crate) fn check_line(
     scenario: &Scenario,
     index: usize,
@@ -118,14 +118,14 @@ pub(crate) fn check_line(
         return Err(ScenarioError::value(field("path"), Path::Relay, expected));
     }
     if table.wire == Wire::Veth {
-        return Err(ScenarioError::value(field("wire"), "veth", "radio: there is a line"));
+        return Err(ScenarioError::value(field("wire"), "veth", "radio, with [line]"));
     }
     let loses = pipes.iter().any(|pipe| pipe.erasure.loss_ratio() > 0.0);
     let said = table.e3.iter().map(|&ratio| ("e3", ratio));
     let mut said = said.chain(table.e3_back.map(|ratio| ("e3_back", ratio)));
     match said.find(|&(_, ratio)| loses && ratio > 0.0) {
         Some((name, ratio)) => {
-            let expected = "0: the line says itself what it loses";
+            let expected = "0: the line has erasures of its own";
             Err(ScenarioError::value(field(name), ratio, expected))
         }
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! From the table of a link to what the air has in each direction, every value checked.
+//! From the table of a link to the air's configuration of each direction, with every value checked.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::network::{DirectionTable, ErasureKind, ErasureTable, LinkTable};
 use crate::values::span;
 use crate::varying::{JitterTable, OutageTable, PolicerTable};
 
-/// The two directions of a link that is not yet between nodes.
+/// The two directions of a link, before its nodes are known.
 pub(crate) fn both_ways(
     field: &str,
     link: &LinkTable,
@@ -48,8 +48,8 @@ pub(crate) fn both_ways(
     Ok([way("forward", &link.forward)?, way("backward", &link.backward)?])
 }
 
-/// One direction: what it says itself, and otherwise what both do. A rate, a queue and losses are
-/// each told as a whole, or not at all.
+/// One direction: its own settings, or else those of both directions. A rate, a queue and losses
+/// are each taken as a whole.
 fn pipe(
     common: (&str, &DirectionTable),
     own: (&str, &DirectionTable),
@@ -77,7 +77,7 @@ fn pipe(
     let (field, table) = who(|table| queues(table).iter().any(|(_, limit)| limit.is_some()));
     let Some((_, Some(queue))) = queues(table).into_iter().find(|(_, limit)| limit.is_some())
     else {
-        let expected = "packets that wait, or `queue_bytes`, or `queue_ms`";
+        let expected = "a number of packets, or `queue_bytes`, or `queue_ms`";
         return Err(ScenarioError::missing(format!("{field}.queue_packets"), expected));
     };
     let (field, loses) = who(|table| table.erasure.is_some() || table.erasure_ratio.is_some());
@@ -93,7 +93,7 @@ fn pipe(
     })
 }
 
-/// How the queue is limited, each way of saying it by its name.
+/// The limits of the queue, each under the name of its key.
 fn queues(table: &DirectionTable) -> [(&'static str, Option<QueueLimit>); 3] {
     [
         ("queue_packets", table.queue_packets.map(QueueLimit::Packets)),
@@ -187,7 +187,7 @@ fn erasures(
     }
 }
 
-/// Refuses what a kind of erasures needs and has not, and what it has and does not need.
+/// Rejects missing fields of a kind of erasures, and fields of other kinds.
 fn check_fields(table: &ErasureTable, field: impl Fn(&str) -> String) -> Result<(), ScenarioError> {
     let is_trace = table.kind == ErasureKind::Trace;
     let is_bursty = table.kind == ErasureKind::GilbertElliott;

@@ -1,4 +1,4 @@
-//! Which columns the records of a plan have, and what was measured for them.
+//! The columns of a plan's records, and the measurements for them.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use crate::record::{Column, Kind, Role, Value};
 use crate::row::{Row, Side};
 use crate::tables::TableKind;
 
-/// What one replication has measured, by the names of columns.
+/// Measurements of one replication, by column name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Measures(BTreeMap<String, Value>);
 
 impl Measures {
-    /// Takes a measure.
+    /// Sets a measurement.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Takes a measure of one flow.
+    /// Sets a measurement of one flow.
     pub fn set_flow(&mut self, flow: usize, name: &str, value: impl Into<Value>) {
         self.0.insert(flow_column(flow, name), value.into());
     }
 
-    /// The measure of this name; absent if there is none.
+    /// The measurement with this name; absent if there is none.
     pub fn value(&self, name: &str) -> Value {
         self.0.get(name).cloned().unwrap_or_default()
     }
 
-    /// The names, in order.
+    /// The names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// What a row of the simulator has.
+    /// The measurements in a row of the simulator.
     pub fn of_row(row: &Row) -> Self {
         let mut measures = Measures::default();
         for (metric, value) in ROW {
@@ -51,7 +51,7 @@ impl Measures {
     }
 }
 
-/// A metric: its column, before it is known of which flow.
+/// A metric: its column, before a flow number is added.
 #[derive(Clone, Copy)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -85,7 +85,7 @@ impl Metric {
     fn flow_column(&self, flow: usize) -> Column {
         let meaning = format!("flow {flow}: {}", self.meaning);
         let name = flow_column(flow, self.name);
-        // A short table shows the totals.
+        // A short table only shows the totals.
         Column::new(&name, Role::Metric, self.kind, self.unit, &meaning)
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn flow_column(flow: usize, name: &str) -> String {
     format!("flow.{flow}.{name}")
 }
 
-/// A metric, and where it stands in a row of the simulator.
+/// A metric, and its field in a row of the simulator.
 type FromRow<T> = (Metric, fn(&T) -> Value);
 
 const GOODPUT: Metric = real("goodput_bps", "bit/s", "data received per second, without headers");
@@ -102,10 +102,10 @@ const DELAY_P50: Metric = real("delay_p50_s", "s", "one-way delay in order, medi
 const DELAY_P95: Metric = real("delay_p95_s", "s", "one-way delay in order, 95th percentile");
 const DELAY_P99: Metric = real("delay_p99_s", "s", "one-way delay in order, 99th percentile");
 const DELAY_MAX: Metric = real("delay_max_s", "s", "one-way delay in order, largest");
-const LOSS: Metric = real("packet_loss_ratio", "1", "share of packets sent that never came");
+const LOSS: Metric = real("packet_loss_ratio", "1", "share of packets sent but never received");
 const CWND: Metric = real("cwnd_mean_packets", "packets", "congestion window, mean over time");
 const SRTT: Metric = real("srtt_s", "s", "smoothed round-trip time at the end");
-const RETRANSMITTED: Metric = count("packets_retransmitted", "packets", "sent again");
+const RETRANSMITTED: Metric = count("packets_retransmitted", "packets", "packets retransmitted");
 const SILENCE: Metric = real("silence_max_s", "s", "longest time without a delivery");
 const TIMEOUTS: Metric = count("timeouts", "1", "retransmission timeouts");
 
@@ -119,25 +119,25 @@ const ROW: [FromRow<Row>; 31] = [
     (count("packets_sent", "packets", "sent in the measured interval"), |row| {
         row.packets_sent.into()
     }),
-    (count("packets_received", "packets", "those of them that came"), |row| {
-        row.packets_received.into()
-    }),
-    (count("packets_out_of_order", "packets", "came after a later one"), |row| {
+    (count("packets_received", "packets", "of these, received"), |row| row.packets_received.into()),
+    (count("packets_out_of_order", "packets", "received after a later one"), |row| {
         row.packets_out_of_order.into()
     }),
-    (count("packets_duplicated", "packets", "came again"), |row| row.packets_duplicated.into()),
+    (count("packets_duplicated", "packets", "duplicates received"), |row| {
+        row.packets_duplicated.into()
+    }),
     (
         real("transmissions_per_block", "1", "frames with symbols per block of source symbols")
             .headline(),
         |row| row.transmissions_per_block.into(),
     ),
-    (real("encoder_transmissions_per_block", "1", "of these, the encoder's"), |row| {
+    (real("encoder_transmissions_per_block", "1", "of these, sent by the encoder"), |row| {
         row.encoder_transmissions_per_block.into()
     }),
-    (real("helper_transmissions_per_block", "1", "of these, the helper's"), |row| {
+    (real("helper_transmissions_per_block", "1", "of these, sent by the helper"), |row| {
         row.helper_transmissions_per_block.into()
     }),
-    (real("timeouts_per_block", "1", "expired timers for an acknowledgement, per block"), |row| {
+    (real("timeouts_per_block", "1", "expired acknowledgement timers per block"), |row| {
         row.timeouts_per_block.into()
     }),
     (real("air_frames_per_packet", "1", "frames on the air per packet received"), |row| {
@@ -151,34 +151,37 @@ const ROW: [FromRow<Row>; 31] = [
         real("air_drop_ratio", "1", "share of the frames dropped by full queues of the medium"),
         |row| row.air_drop_ratio.into(),
     ),
-    (real("air_utilisation", "1", "share of time that the channel was busy"), |row| {
+    (real("air_utilisation", "1", "share of time the channel was busy"), |row| {
         row.air_utilisation.into()
     }),
     (count("ingress_drops", "packets", "dropped because the sender's queue was full"), |row| {
         row.ingress_drops.into()
     }),
-    (count("codel_drops", "packets", "dropped at ingress to tell of congestion"), |row| {
+    (count("codel_drops", "packets", "dropped at ingress to signal congestion"), |row| {
         row.codel_drops.into()
     }),
-    (count("codel_marks", "packets", "marked at ingress to tell of congestion"), |row| {
+    (count("codel_marks", "packets", "marked (ECN) at ingress to signal congestion"), |row| {
         row.codel_marks.into()
     }),
-    (count("windows_clamped", "packets", "acknowledgements with a shorter window"), |row| {
+    (count("windows_clamped", "packets", "TCP acknowledgements with a reduced window"), |row| {
         row.windows_clamped.into()
     }),
     (
-        count("rate_competitions", "1", "times the queue on the path was taken for another's"),
+        count(
+            "rate_competitions",
+            "1",
+            "times the queue on the path was attributed to another flow",
+        ),
         |row| row.rate_competitions.into(),
     ),
-    (count("rate_probes", "1", "times it was looked whether a short queue is one"), |row| {
+    (count("rate_probes", "1", "times the rate was lowered to probe for a short queue"), |row| {
         row.rate_probes.into()
     }),
-    (count("rate_drains", "1", "times it was looked whether a long queue is one's own"), |row| {
-        row.rate_drains.into()
-    }),
-    (count("rate_bps", "bit/s", "rate of the frames that was found, at the end"), |row| {
-        row.rate_bps.into()
-    }),
+    (
+        count("rate_drains", "1", "times the rate was lowered to test for a self-made queue"),
+        |row| row.rate_drains.into(),
+    ),
+    (count("rate_bps", "bit/s", "estimated frame rate at the end"), |row| row.rate_bps.into()),
     (SILENCE, |row| row.silence_max_s.into()),
     (CWND, |row| row.cwnd_mean_packets.into()),
     (SRTT, |row| row.srtt_s.into()),
@@ -196,25 +199,26 @@ const SIDE: [FromRow<Side>; 17] = [
     (count("packets_sent", "packets", "sent in the measured interval"), |side| {
         side.packets_sent.into()
     }),
-    (count("packets_received", "packets", "those of them that came"), |side| {
+    (count("packets_received", "packets", "of these, received"), |side| {
         side.packets_received.into()
     }),
-    (count("packets_out_of_order", "packets", "came after a later one"), |side| {
+    (count("packets_out_of_order", "packets", "received after a later one"), |side| {
         side.packets_out_of_order.into()
     }),
-    (count("packets_duplicated", "packets", "came again"), |side| side.packets_duplicated.into()),
+    (count("packets_duplicated", "packets", "duplicates received"), |side| {
+        side.packets_duplicated.into()
+    }),
     (CWND, |side| side.cwnd_mean_packets.into()),
     (SRTT, |side| side.srtt_s.into()),
     (RETRANSMITTED, |side| side.packets_retransmitted.into()),
     (TIMEOUTS, |side| side.timeouts.into()),
     (
-        real("tcp_window_limited_ratio", "1", "share of time that the receiver's window was full"),
+        real("tcp_window_limited_ratio", "1", "share of time limited by the receive window"),
         |side| side.tcp_window_limited_ratio.into(),
     ),
-    (
-        real("tcp_buffer_limited_ratio", "1", "share of time that the sender's buffer was full"),
-        |side| side.tcp_buffer_limited_ratio.into(),
-    ),
+    (real("tcp_buffer_limited_ratio", "1", "share of time limited by the send buffer"), |side| {
+        side.tcp_buffer_limited_ratio.into()
+    }),
     (SILENCE, |side| side.silence_max_s.into()),
 ];
 
@@ -229,60 +233,68 @@ fn loss(sent: Option<u64>, received: Option<u64>) -> Value {
 
 const NETWORK: [Metric; 7] = [
     GOODPUT.headline(),
-    real("throughput_bps", "bit/s", "packets received per second, headers and repeats included")
-        .headline(),
-    real("fairness_ratio", "1", "Jain's index of the flows' goodputs: 1 is fair"),
-    count("packets_dropped", "packets", "found a link's queue full"),
+    real(
+        "throughput_bps",
+        "bit/s",
+        "packets received per second, including headers and duplicates",
+    )
+    .headline(),
+    real("fairness_ratio", "1", "Jain's fairness index of the flows' goodput: 1 is fair"),
+    count("packets_dropped", "packets", "dropped by full queues of links"),
     count("packets_erased", "packets", "lost on links"),
-    count("packet_hops", "packets", "packets times links crossed"),
+    count("packet_hops", "packets", "packets times links traversed"),
     count("events", "1", "events handled"),
 ];
 
-/// What networks of radios have besides.
+/// Additional metrics of networks of radios.
 const ON_AIR: [Metric; 8] = [
-    count("frames_sent", "frames", "frames that the MACs are through with"),
-    count("frame_attempts", "1", "transmissions of these, and RTS that brought no CTS"),
+    count("frames_sent", "frames", "frames completed by the MACs"),
+    count("frame_attempts", "1", "transmissions of these, and RTS without CTS"),
     count("frames_given_up", "frames", "of these, not acknowledged after the last attempt"),
     count("frames_blocked", "frames", "of these, given up because the channel was never free"),
-    count("frames_undecoded", "1", "receptions that were begun and not decoded"),
+    count("frames_undecoded", "1", "receptions started but not decoded"),
     real("air_utilisation", "1", "airtime of all nodes over time"),
-    real("sending_s", "s", "time that radios sent, all nodes together"),
-    real("receiving_s", "s", "time that radios were locked on to frames, all nodes together"),
+    real("sending_s", "s", "transmit time of radios, all nodes together"),
+    real("receiving_s", "s", "receive time of radios, all nodes together"),
 ];
 
-/// What networks with tunnels have besides.
+/// Additional metrics of networks with tunnels.
 const TUNNELS: [Metric; 4] = [
-    count("tunnel_frames_sent", "frames", "frames of all tunnels' ends and helpers"),
+    count("tunnel_frames_sent", "frames", "frames sent by all tunnel ends and helpers"),
     count("tunnel_bytes_sent", "B", "bytes of these, without headers of UDP and below"),
-    count("tunnel_packets_delivered", "packets", "packets that tunnels gave to their hosts"),
-    count("tunnel_symbols_repaired", "symbols", "symbols of tunnels that were lost, and repaired"),
+    count("tunnel_packets_delivered", "packets", "packets delivered to hosts by tunnels"),
+    count("tunnel_symbols_repaired", "symbols", "lost symbols of tunnels that were repaired"),
 ];
 
-/// What networks of relays have besides.
+/// Additional metrics of networks of relays.
 const RELAYS: [Metric; 18] = [
-    count("relay_frames_plain", "frames", "frames of relays with one packet"),
-    count("relay_frames_coded", "frames", "frames of relays with two packets"),
-    count("relay_packets_forwarded", "packets", "packets of others that relays took"),
-    count("relay_packets_recoded", "packets", "out of coded frames, and into one again"),
-    count("relay_packets_decoded", "packets", "packets out of coded frames"),
-    count("relay_decode_failures", "1", "coded frames that a receiver heard and could not decode"),
-    count("relay_packets_resent", "packets", "of coded frames, that their receiver lacked"),
-    count("relay_repairs_sent", "frames", "combinations of packets that receivers may lack"),
-    count("relay_packets_repaired", "packets", "packets out of such combinations"),
-    count("relay_segments_late", "segments", "of TCP, that came to their ends behind later ones"),
-    count("relay_segments_late_us", "us", "by how much, all together"),
-    count("relay_segments_held", "segments", "of TCP, that waited at their ends for earlier ones"),
-    count("relay_segments_held_us", "us", "how long, all together"),
-    count("relay_segments_overdue", "1", "times that what they waited for did not come in time"),
-    count("relay_queue_drops", "packets", "found a relay's queue full"),
-    count("relay_codel_drops", "packets", "dropped since a relay's queue stood"),
-    count("relay_switched_off", "1", "times that a receiver was sent no more coded frames"),
-    count("relay_congested_s", "s", "seconds with more retries than the threshold, of all relays"),
+    count("relay_frames_plain", "frames", "relay frames with one packet"),
+    count("relay_frames_coded", "frames", "relay frames with two packets"),
+    count("relay_packets_forwarded", "packets", "packets accepted by relays for forwarding"),
+    count("relay_packets_recoded", "packets", "received in a coded frame and sent on in another"),
+    count("relay_packets_decoded", "packets", "packets decoded from coded frames"),
+    count("relay_decode_failures", "1", "coded frames received but not decoded"),
+    count("relay_packets_resent", "packets", "packets of coded frames sent again"),
+    count("relay_repairs_sent", "frames", "combinations of packets that receivers may miss"),
+    count("relay_packets_repaired", "packets", "packets recovered from such combinations"),
+    count("relay_segments_late", "segments", "TCP segments that arrived after later ones"),
+    count("relay_segments_late_us", "us", "total delay of late segments"),
+    count("relay_segments_held", "segments", "TCP segments held at the end for earlier ones"),
+    count("relay_segments_held_us", "us", "total time segments were held"),
+    count("relay_segments_overdue", "1", "times the awaited segments did not arrive in time"),
+    count("relay_queue_drops", "packets", "dropped by full queues of relays"),
+    count("relay_codel_drops", "packets", "dropped by CoDel at relays"),
+    count("relay_switched_off", "1", "times coding to a receiver was switched off"),
+    count("relay_congested_s", "s", "seconds with MAC retries above the threshold, all relays"),
 ];
 
 const FLOW: [Metric; 15] = [
     GOODPUT,
-    real("throughput_bps", "bit/s", "packets received per second, headers and repeats included"),
+    real(
+        "throughput_bps",
+        "bit/s",
+        "packets received per second, including headers and duplicates",
+    ),
     CWND,
     SRTT,
     real("delay_mean_s", "s", "one-way delay in order, mean"),
@@ -290,69 +302,66 @@ const FLOW: [Metric; 15] = [
     DELAY_P95,
     DELAY_MAX,
     LOSS,
-    count("packets_sent", "packets", "sent for the first time"),
+    count("packets_sent", "packets", "packets sent, without retransmissions"),
     RETRANSMITTED,
-    count("packets_received", "packets", "those of them that came, repeats not counted"),
+    count("packets_received", "packets", "of these, received, duplicates not counted"),
     TIMEOUTS,
-    count("fast_retransmits", "1", "losses told by duplicate acknowledgements"),
-    real("completion_s", "s", "when all was acknowledged, for sources of fixed size"),
+    count("fast_retransmits", "1", "losses detected by duplicate acknowledgements"),
+    real("completion_s", "s", "time when all data was acknowledged, for sources of fixed size"),
 ];
 
-/// What flows have besides in plans that end when all are through.
+/// Additional metrics of flows in plans that end when all flows are complete.
 const TRANSFER: [Metric; 6] = [
-    count("completed", "1", "1 if all was acknowledged, 0 if not or given up"),
-    real("transfer_s", "s", "from the start until all was acknowledged"),
-    real("spent_s", "s", "from the start until all was acknowledged, or given up, or the end"),
-    real("transfer_goodput_bps", "bit/s", "data per time of a transfer that was completed"),
+    count("completed", "1", "1 if all data was acknowledged, otherwise 0"),
+    real("transfer_s", "s", "from the start until all data was acknowledged"),
+    real("spent_s", "s", "from the start until completion, giving up or the end"),
+    real("transfer_goodput_bps", "bit/s", "goodput of a completed transfer"),
     real("rtt_mean_s", "s", "round-trip times of packets sent once, mean"),
     real("rto_mean_s", "s", "retransmission timeout at acknowledgements, mean"),
 ];
 
-/// What flows have besides where nodes discover routes.
-const ROUTED_FLOW: [Metric; 1] = [real(
-    "route_links_mean",
-    "links",
-    "length of the routes of its packets, as its source knew them",
-)];
+/// Additional metrics of flows with route discovery.
+const ROUTED_FLOW: [Metric; 1] =
+    [real("route_links_mean", "links", "route length of its packets, as known to the source")];
 
-/// What networks have besides where nodes discover routes.
+/// Additional metrics of networks with route discovery.
 const ROUTED: [Metric; 7] = [
-    count("route_discoveries", "1", "route discoveries begun"),
-    count("routes_found", "1", "of these, times that one was found"),
+    count("route_discoveries", "1", "route discoveries started"),
+    count("routes_found", "1", "of these, successful"),
     real("route_found_s", "s", "from the first request until a route was found, mean"),
-    count("route_requests", "packets", "requests sent, own and passed on"),
-    count("route_replies", "packets", "replies sent, own and passed on"),
-    count("route_errors", "packets", "errors sent"),
-    count("links_lost", "1", "frames without acknowledgement that broke a route"),
+    count("route_requests", "packets", "requests sent, own and forwarded"),
+    count("route_replies", "packets", "replies sent, own and forwarded"),
+    count("route_errors", "packets", "route errors sent"),
+    count("links_lost", "1", "unacknowledged frames that broke a route"),
 ];
 
-/// The parameter columns of radios, and where they stand in a row.
+/// The parameter columns of radios, and their fields in a row.
 fn radio_parameters() -> Vec<Column> {
     let column =
         |name, kind, unit, meaning| Column::new(name, Role::Parameter, kind, unit, meaning);
     vec![
-        column("path", Kind::Text, "", "how packets crossed"),
-        column("policy", Kind::Text, "", "coding preset, and what differs from it"),
-        column("transport", Kind::Text, "", "what loaded the path"),
+        column("path", Kind::Text, "", "how packets were carried"),
+        column("policy", Kind::Text, "", "coding preset and overrides"),
+        column("transport", Kind::Text, "", "transport protocol of the load"),
         column("congestion", Kind::Text, "", "TCP: congestion control of the sender"),
-        column("tcp", Kind::Text, "", "TCP: which one the hosts have"),
-        column("direction", Kind::Text, "", "the direction of the load"),
+        column("tcp", Kind::Text, "", "TCP implementation of the hosts"),
+        column("direction", Kind::Text, "", "direction of the load"),
         column(
             "offered_bps",
             Kind::Real,
             "bit/s",
-            "offered bits of data per second, in one direction",
+            "offered load, bits of payload per second in one direction",
         ),
-        column("datagram_bytes", Kind::Integer, "B", "data in a datagram"),
+        column("datagram_bytes", Kind::Integer, "B", "payload per datagram"),
         column("e1", Kind::Real, "1", "erasure ratio S-H"),
         column("e2", Kind::Real, "1", "erasure ratio H-D"),
         column("e3", Kind::Real, "1", "erasure ratio S-D"),
-        column("e3_back", Kind::Real, "1", "erasure ratio D-S, where it is another"),
+        column("e3_back", Kind::Real, "1", "erasure ratio D-S, if different"),
         column("duration_s", Kind::Real, "s", "length of the measured interval"),
     ]
 }
 
-/// All that is measured of a flow, whatever it is a flow of, each name once.
+/// All metrics of flows of any kind, each name once.
 pub(crate) fn of_flows() -> Vec<Metric> {
     let sides = SIDE.iter().map(|(metric, _)| metric);
     let all = FLOW.iter().chain(&TRANSFER).chain(&ROUTED_FLOW).chain(sides);
@@ -365,17 +374,17 @@ pub(crate) fn of_flows() -> Vec<Metric> {
     metrics
 }
 
-/// A table of results, for people: its name, what a row is of, and its columns.
+/// A description of a results table: its name, what a row describes, and its columns.
 pub struct Described {
     /// Name of its file without the ending.
     pub name: &'static str,
-    /// What a row is of, or what has these columns, in a few words.
+    /// What a row describes, or which results have these columns, in a few words.
     pub meaning: &'static str,
     /// Its columns.
     pub columns: Vec<Column>,
 }
 
-/// All columns that results may have, by table; those of `results` in parts.
+/// All columns that results may have, by table; `results` is split into parts.
 pub fn catalogue() -> Vec<Described> {
     let of = |metrics: &[Metric]| metrics.iter().map(Metric::column).collect::<Vec<Column>>();
     let row: Vec<Metric> = ROW.iter().map(|(metric, _)| *metric).collect();
@@ -384,10 +393,10 @@ pub fn catalogue() -> Vec<Described> {
         part("a run on a radio: its parameters", radio_parameters()),
         part("a run on a radio: what was measured", of(&row)),
         part("a network", of(&NETWORK)),
-        part("a network on radios, besides", of(&ON_AIR)),
-        part("a network with tunnels, besides", of(&TUNNELS)),
-        part("a network with relays, besides", of(&RELAYS)),
-        part("a network whose nodes discover routes, besides", of(&ROUTED)),
+        part("a network on radios, in addition", of(&ON_AIR)),
+        part("a network with tunnels, in addition", of(&TUNNELS)),
+        part("a network with relays, in addition", of(&RELAYS)),
+        part("a network with routing, in addition", of(&ROUTED)),
     ];
     let tables = TableKind::ALL.into_iter().map(|kind| Described {
         name: kind.name(),
@@ -397,7 +406,7 @@ pub fn catalogue() -> Vec<Described> {
     records.into_iter().chain(tables).collect()
 }
 
-/// Names of the parameters that a load has by itself.
+/// Names of the parameters that a load has without sweeps.
 pub(crate) fn parameter_names(load: &Load) -> Vec<String> {
     match load {
         Load::Radio(_) => radio_parameters().into_iter().map(|column| column.name).collect(),
@@ -405,7 +414,7 @@ pub(crate) fn parameter_names(load: &Load) -> Vec<String> {
     }
 }
 
-/// Values of the parameters that a load has by itself.
+/// Values of the parameters that a load has without sweeps.
 pub(crate) fn parameters(load: &Load) -> Vec<Value> {
     let Load::Radio(radio) = load else { return Vec::new() };
     let run = &radio.run;
@@ -431,8 +440,8 @@ pub(crate) fn parameters(load: &Load) -> Vec<Value> {
     ]
 }
 
-/// What runs of a plan may differ by without a column that tells, by its key; networks differ by
-/// what is swept alone.
+/// Properties without a column in which runs of a plan may differ, by key; networks only differ in
+/// swept values.
 pub(crate) fn columnless(load: &Load) -> Vec<(&'static str, String)> {
     let Load::Radio(radio) = load else { return Vec::new() };
     let run = &radio.run;
@@ -442,7 +451,7 @@ pub(crate) fn columnless(load: &Load) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Columns beyond keys and sweeps. All loads of a plan are of one kind.
+/// Columns other than keys and sweeps. All loads of a plan are of one kind.
 pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
     let flows = |load: &&Load| match load {
         Load::Radio(radio) if radio.run.direction == Direction::Both => 2,
@@ -473,7 +482,7 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
         }
     };
     columns.extend(totals.iter().map(Metric::column));
-    // On a radio with one flow the totals say it all.
+    // On a radio with one flow, the totals suffice.
     let told_apart = if is_radio && flows == 1 { 0 } else { flows };
     for flow in 0..told_apart {
         columns.extend(each.iter().map(|metric| metric.flow_column(flow)));
@@ -481,7 +490,7 @@ pub(crate) fn columns(loads: &[&Load]) -> Vec<Column> {
     columns
 }
 
-/// Whether a column is meant by a name, in which `*` stands for the number of any flow.
+/// Whether a name, in which `*` stands for any flow number, refers to a column.
 pub fn matches(name: &str, column: &str) -> bool {
     match name.split_once('*') {
         None => name == column,
@@ -492,7 +501,7 @@ pub fn matches(name: &str, column: &str) -> bool {
     }
 }
 
-/// Names for an error, those of flows told once.
+/// Names for an error message, with those of flows listed once.
 pub(crate) fn listed(names: &[&str]) -> String {
     let mut told: Vec<String> = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! Networks of point-to-point links and the flows across them, as a plan's file spells them.
+//! Networks of links and radios with their flows, as a plan's file spells them.
 
 use core::fmt;
 
@@ -17,36 +17,36 @@ use crate::varying::{JitterTable, OutageTable, PolicerTable, RateTable};
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkTable {
-    /// Which shape.
+    /// Topology.
     pub kind: Shape,
-    /// Chain: the links, all alike, and their `count`.
+    /// Chain: parameters of all links, and their `count`.
     #[serde(default)]
     pub links: Option<LinkTable>,
-    /// Dumbbell: senders, and as many receivers.
+    /// Dumbbell: number of senders, and of receivers.
     #[serde(default)]
     pub pairs: Option<usize>,
-    /// Dumbbell: the links between hosts and routers, all alike.
+    /// Dumbbell: parameters of all links between hosts and routers.
     #[serde(default)]
     pub access: Option<LinkTable>,
     /// Dumbbell: the link between the routers.
     #[serde(default)]
     pub bottleneck: Option<LinkTable>,
-    /// Explicit, line, star, random, matrix: how many nodes.
+    /// Explicit, line, star, random, matrix: number of nodes.
     #[serde(default)]
     pub nodes: Option<usize>,
-    /// Explicit, and wires beside radios: each link, and which nodes it is `between`.
+    /// Explicit, and wires beside radios: one table per link, with the nodes it is `between`.
     #[serde(default)]
     pub link: Vec<LinkTable>,
-    /// Grid: nodes in a row.
+    /// Grid: nodes per row.
     #[serde(default)]
     pub columns: Option<usize>,
-    /// Grid: rows of nodes.
+    /// Grid: number of rows.
     #[serde(default)]
     pub rows: Option<usize>,
-    /// Line, grid: from each node to the next, metres. Star: from the centre to the others.
+    /// Line, grid: distance between neighbouring nodes, metres. Star: distance from the centre.
     #[serde(default)]
     pub spacing_m: Option<f64>,
-    /// Grid: from each row to the next, metres; none = as `spacing_m`.
+    /// Grid: distance between rows, metres; none = as `spacing_m`.
     #[serde(default)]
     pub row_spacing_m: Option<f64>,
     /// Random: of the area, metres.
@@ -55,26 +55,26 @@ pub struct NetworkTable {
     /// Random: of the area, metres.
     #[serde(default)]
     pub height_m: Option<f64>,
-    /// Positions: a file with x, y, and z where it is not 0, in metres, a node in each line.
-    /// Matrix: a file with a link in each line: from, to, and its loss in dB (with an ideal MAC the
-    /// share of frames lost); behind it may be the share of frames lost whatever their power. It is
-    /// looked for beside the plan.
+    /// Positions: file with one node per line: x, y and optionally z, in metres. Matrix: file with
+    /// one link per line: from, to, and the path loss in dB (with an ideal MAC: the share of frames
+    /// lost), optionally followed by the share of frames lost regardless of power. The path is
+    /// relative to the plan.
     #[serde(default)]
     pub path: Option<String>,
-    /// Nodes with places: their radios, and the MAC over them. A list: several radios, each on a
-    /// channel of its own, where no other is heard.
+    /// Radio topologies: the radios and their MAC. An array of tables: several radios per node,
+    /// each on a separate channel without mutual interference.
     #[serde(default)]
     pub radio: Option<OneOrMany<RadioTable>>,
-    /// Nodes on radios: relays that combine packets of different flows.
+    /// Radio topologies: make the nodes relays that combine packets of different flows.
     #[serde(default)]
     pub relay: Option<RelayTable>,
-    /// Tunnels between nodes, through which flows may go.
+    /// Tunnels between nodes, for use by flows.
     #[serde(default)]
     pub tunnel: Vec<TunnelTable>,
-    /// Routes that packets take; others take the one with the fewest links.
+    /// Explicit routes; all other packets take the route with the fewest links.
     #[serde(default)]
     pub route: Vec<RouteTable>,
-    /// Radios: how nodes look for routes themselves; none = they know those with the fewest links.
+    /// Radio topologies: routing protocol; none = nodes know the routes with the fewest links.
     #[serde(default)]
     pub routing: Option<RoutingTable>,
 }
@@ -87,24 +87,24 @@ pub enum Shape {
     Chain,
     /// Senders 0 to n-1, receivers n to 2n-1, routers 2n and 2n+1 with the bottleneck between.
     Dumbbell,
-    /// Link by link.
+    /// Links listed individually.
     Explicit,
     /// Radios in a row.
     Line,
     /// Radios in rows and columns, numbered row by row.
     Grid,
-    /// A radio in the centre, which is node 0, and the others around it.
+    /// Node 0 in the centre and the others around it.
     Star,
-    /// Radios anywhere in an area, at the same places in all replications.
+    /// Radios at random positions in an area, the same in all replications.
     Random,
-    /// Radios where a file says.
+    /// Radios at positions given in a file.
     Positions,
-    /// Radios with links as a file says.
+    /// Radios with links given in a file.
     Matrix,
 }
 
 impl Shape {
-    /// Whether its nodes are joined by radios, and not by links.
+    /// Whether radios join its nodes, rather than links.
     pub fn is_radio(self) -> bool {
         !matches!(self, Shape::Chain | Shape::Dumbbell | Shape::Explicit)
     }
@@ -114,50 +114,50 @@ impl Shape {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkTable {
-    /// Chain: how many of them.
+    /// Chain: number of links.
     #[serde(default)]
     pub count: Option<usize>,
-    /// Explicit: the nodes at its ends; "forward" is from the first to the second.
+    /// Explicit: the two nodes it connects; "forward" is from the first to the second.
     #[serde(default)]
     pub between: Option<[usize; 2]>,
-    /// Bits per second, where they are always the same.
+    /// Constant rate, bits per second.
     #[serde(default, deserialize_with = "rate::whole_option")]
     #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<u64>,
-    /// Bits per second, where they change with time.
+    /// Time-varying rate.
     #[serde(default)]
     pub rate: Option<RateTable>,
-    /// Times at which nothing is sent; none = never.
+    /// Outages, during which nothing is sent; none = no outages.
     #[serde(default)]
     pub outage: Option<OutageTable>,
-    /// What is dropped before it comes to the queue; none = nothing.
+    /// Policer in front of the queue; none = no policer.
     #[serde(default)]
     pub policer: Option<PolicerTable>,
-    /// Propagation one way, milliseconds.
+    /// One-way propagation delay, milliseconds.
     pub delay_ms: f64,
-    /// By how much each packet takes longer than that; none = not at all.
+    /// Random additional delay of each packet; none = no jitter.
     #[serde(default)]
     pub jitter: Option<JitterTable>,
-    /// Packets that wait for the link in each direction; more are dropped at the tail.
+    /// Queue length per direction, packets; more are tail-dropped.
     #[serde(default)]
     pub queue_packets: Option<usize>,
-    /// Bytes that wait, in place of packets.
+    /// Queue length in bytes, instead of packets.
     #[serde(default)]
     pub queue_bytes: Option<u64>,
-    /// Longest that a packet may wait, in place of packets, milliseconds: what would wait longer
-    /// is dropped when it comes.
+    /// Maximum queueing delay, milliseconds, instead of packets: a packet that would wait longer is
+    /// dropped on arrival.
     #[serde(default)]
     pub queue_ms: Option<f64>,
-    /// Share of packets lost, independently of each other; none = 0.
+    /// Share of packets lost independently; none = 0.
     #[serde(default)]
     pub erasure_ratio: Option<f64>,
-    /// How packets are lost, where they are not lost independently.
+    /// Loss process, for losses that are not independent.
     #[serde(default)]
     pub erasure: Option<ErasureTable>,
-    /// What is different from the first end to the second.
+    /// Overrides for the direction from the first end to the second.
     #[serde(default)]
     pub forward: Option<DirectionTable>,
-    /// What is different from the second end to the first.
+    /// Overrides for the direction from the second end to the first.
     #[serde(default)]
     pub backward: Option<DirectionTable>,
 }
@@ -166,38 +166,38 @@ pub struct LinkTable {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectionTable {
-    /// See [`LinkTable::rate_bps`].
+    /// `rate_bps` for this direction.
     #[serde(default, deserialize_with = "rate::whole_option")]
     #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<u64>,
-    /// See [`LinkTable::rate`].
+    /// `rate` for this direction.
     #[serde(default)]
     pub rate: Option<RateTable>,
-    /// See [`LinkTable::outage`].
+    /// `outage` for this direction.
     #[serde(default)]
     pub outage: Option<OutageTable>,
-    /// See [`LinkTable::policer`].
+    /// `policer` for this direction.
     #[serde(default)]
     pub policer: Option<PolicerTable>,
-    /// See [`LinkTable::delay_ms`].
+    /// `delay_ms` for this direction.
     #[serde(default)]
     pub delay_ms: Option<f64>,
-    /// See [`LinkTable::jitter`].
+    /// `jitter` for this direction.
     #[serde(default)]
     pub jitter: Option<JitterTable>,
-    /// See [`LinkTable::queue_packets`].
+    /// `queue_packets` for this direction.
     #[serde(default)]
     pub queue_packets: Option<usize>,
-    /// See [`LinkTable::queue_bytes`].
+    /// `queue_bytes` for this direction.
     #[serde(default)]
     pub queue_bytes: Option<u64>,
-    /// See [`LinkTable::queue_ms`].
+    /// `queue_ms` for this direction.
     #[serde(default)]
     pub queue_ms: Option<f64>,
-    /// See [`LinkTable::erasure_ratio`].
+    /// `erasure_ratio` for this direction.
     #[serde(default)]
     pub erasure_ratio: Option<f64>,
-    /// See [`LinkTable::erasure`].
+    /// `erasure` for this direction.
     #[serde(default)]
     pub erasure: Option<ErasureTable>,
 }
@@ -206,12 +206,12 @@ pub struct DirectionTable {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErasureTable {
-    /// Which process.
+    /// Kind of process.
     pub kind: ErasureKind,
     /// Bernoulli, Gilbert-Elliott: share of packets lost.
     #[serde(default)]
     pub loss_ratio: Option<f64>,
-    /// Gilbert-Elliott: packets in the mean stay in the bad state, from 1.
+    /// Gilbert-Elliott: mean duration of the bad state, packets, at least 1.
     #[serde(default)]
     pub burst_packets: Option<f64>,
     /// Gilbert-Elliott: share of packets lost in the good state; none = 0.
@@ -220,8 +220,8 @@ pub struct ErasureTable {
     /// Gilbert-Elliott: share of packets lost in the bad state; none = 1.
     #[serde(default)]
     pub bad_loss_ratio: Option<f64>,
-    /// Trace: a file with a 1 for each packet lost and a 0 for each that is not; it is looked for
-    /// beside the plan, and starts again at its end.
+    /// Trace: file with a 1 for each lost packet and a 0 for each other, repeated at its end; the
+    /// path is relative to the plan.
     #[serde(default)]
     pub path: Option<String>,
 }
@@ -232,9 +232,9 @@ pub struct ErasureTable {
 pub enum ErasureKind {
     /// Independent losses.
     Bernoulli,
-    /// Losses in bursts: a good state, and a bad one.
+    /// Bursty losses, with a good and a bad state.
     GilbertElliott,
-    /// As a file says.
+    /// Losses given in a file.
     Trace,
 }
 
@@ -245,21 +245,21 @@ pub enum ErasureKind {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TunnelTable {
-    /// The nodes at its ends.
+    /// The two nodes it connects.
     pub between: [usize; 2],
-    /// A node that overhears the tunnel's frames, recodes them, and sends to either end; none =
-    /// none. Where it and both ends hear each other on one radio, frames go on it as they are,
-    /// without UDP. Else they go over UDP, hop by hop: it overhears them on any hop by radio in its
-    /// range, and its own take the network's routes.
+    /// Helper node, which overhears the tunnel's frames, recodes them and sends to either end; none
+    /// = no helper. If it and both ends are in range on one radio, frames are sent there without
+    /// UDP. Otherwise they are sent over UDP, hop by hop: it overhears them on any radio hop in its
+    /// range, and its own frames take the network's routes.
     #[serde(default)]
     pub helper: Option<usize>,
-    /// Coding parameters; none = window mode as it is by default, blocks with a helper.
+    /// Coding parameters; none = default window mode, or blocks with a helper.
     #[serde(default)]
     pub coding: Option<CodingTable>,
-    /// Carry packets as they are, in place of coding: the unreliable forwarder.
+    /// Forward packets without coding and without reliability.
     #[serde(default)]
     pub plain: bool,
-    /// Packets the ingress queue of an end holds; none = what suits its coding.
+    /// Ingress queue of an end, packets; none = depends on its coding.
     #[serde(default)]
     pub ingress_packets: Option<usize>,
 }
@@ -272,37 +272,37 @@ pub struct FlowTable {
     pub from: usize,
     /// Node of the receiver.
     pub to: usize,
-    /// When it starts, seconds.
+    /// Start time, seconds.
     #[serde(default)]
     pub start_s: f64,
-    /// When its application stops, seconds; none = at the end.
+    /// Time at which the application stops sending, seconds; none = at the end.
     #[serde(default)]
     pub stop_s: Option<f64>,
-    /// What its application sends.
+    /// Traffic that the application sends.
     pub source: SourceTable,
-    /// The tunnel that it goes through, counted from 0, between the same nodes; none = none.
+    /// Index of the tunnel to use, from 0, which must connect the same nodes; none = no tunnel.
     #[serde(default)]
     pub tunnel: Option<usize>,
-    /// Datagrams: to all that hear the sender, none of whom passes them on; `to` is the node that
+    /// Datagrams: broadcast to all nodes in range, which do not forward them; `to` is the node that
     /// counts them.
     #[serde(default)]
     pub broadcast: bool,
-    /// Most links that its packets may cross; none = as many as there are.
+    /// Hop limit of its packets; none = unlimited.
     #[serde(default)]
     pub links_max: Option<u16>,
-    /// TCP's settings; `cbr` has none.
+    /// TCP settings; not for sources of datagrams.
     #[serde(default)]
     pub tcp: Option<TcpTable>,
-    /// Network coding between TCP and the network; none = plain TCP.
+    /// TCP/NC below this flow's TCP; none = plain TCP.
     #[serde(default)]
     pub tcp_nc: Option<TcpNcTable>,
-    /// Bytes of data in a packet; none = as the preset of TCP, 1000 without TCP.
+    /// Payload per packet, bytes; none = as in the TCP preset, 1000 without TCP.
     #[serde(default)]
     pub payload_bytes: Option<u32>,
-    /// Bytes of headers on a packet; none = as the preset of TCP, 28 without TCP.
+    /// Headers per packet, bytes; none = as in the TCP preset, 28 without TCP.
     #[serde(default)]
     pub header_bytes: Option<u32>,
-    /// TCP without TCP/NC: how long each end works on a packet that has come, one after the other,
+    /// TCP without TCP/NC: time each end takes to process a received packet, one at a time,
     /// milliseconds; none = 0.
     #[serde(default)]
     pub processing_ms: Option<f64>,
@@ -312,23 +312,24 @@ pub struct FlowTable {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceTable {
-    /// Which kind.
+    /// Kind of source.
     pub kind: SourceKind,
-    /// Fixed: how many packets.
+    /// Fixed: number of packets.
     #[serde(default)]
     pub packets: Option<u64>,
-    /// Rate, cbr, poisson, on-off: bits of data per second; on-off: while it sends.
+    /// Rate, cbr, poisson, on-off: bits of payload per second; on-off: during on periods.
     #[serde(default, deserialize_with = "rate::real_option")]
     #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<f64>,
-    /// On-off: mean time that it sends, and that it is silent, seconds, each drawn exponentially.
+    /// On-off: mean duration of on periods (`on_s`) and off periods (`off_s`), exponentially
+    /// distributed, seconds.
     #[serde(default)]
     pub on_s: Option<f64>,
     /// See `on_s`.
     #[serde(default)]
     pub off_s: Option<f64>,
-    /// Trace: a file with a datagram in each line: seconds after the flow's start, and bytes of
-    /// data. It is looked for beside the plan.
+    /// Trace: file with one datagram per line: seconds after the flow's start, and bytes of
+    /// payload; the path is relative to the plan.
     #[serde(default)]
     pub path: Option<String>,
 }
@@ -337,25 +338,25 @@ pub struct SourceTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
-    /// TCP, all that it can.
+    /// TCP, unlimited data.
     Ftp,
-    /// TCP, so many packets.
+    /// TCP, a fixed number of packets.
     Fixed,
-    /// TCP, no faster than a rate.
+    /// TCP, limited to a rate.
     Rate,
     /// Datagrams at a constant rate.
     Cbr,
-    /// Datagrams at intervals that are drawn exponentially.
+    /// Datagrams at exponentially distributed intervals.
     Poisson,
-    /// Datagrams at a constant rate, with silences.
+    /// Datagrams at a constant rate during on periods.
     #[serde(rename = "on-off")]
     OnOff,
-    /// Datagrams when a file says.
+    /// Datagrams at times given in a file.
     Trace,
 }
 
 impl SourceKind {
-    /// Whether it sends datagrams, and not by TCP.
+    /// Whether it sends datagrams rather than TCP.
     pub fn sends_datagrams(self) -> bool {
         use SourceKind::{Cbr, OnOff, Poisson, Trace};
         matches!(self, Cbr | Poisson | OnOff | Trace)
@@ -366,58 +367,58 @@ impl SourceKind {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpTable {
-    /// Where the defaults come from.
+    /// Set of default parameters.
     #[serde(default)]
     pub preset: TcpPreset,
     /// Congestion control; none = cubic with "linux" and "linux-2014", newreno with the others.
     #[serde(default)]
     pub variant: Option<TcpVariant>,
-    /// Largest window, packets.
+    /// Maximum window, packets.
     #[serde(default)]
     pub window_packets_max: Option<u32>,
-    /// Congestion window at the start, packets.
+    /// Initial congestion window, packets.
     #[serde(default)]
     pub initial_window_packets: Option<u32>,
-    /// Slow-start threshold at the start, packets.
+    /// Initial slow-start threshold, packets.
     #[serde(default)]
     pub initial_ssthresh_packets: Option<u32>,
     /// What the receiver does with packets beyond a gap.
     #[serde(default)]
     pub receiver: Option<Beyond>,
-    /// Packets in order for each acknowledgement (the papers' beta), from 1.
+    /// In-order packets per acknowledgement (beta in the papers), at least 1.
     #[serde(default)]
     pub delayed_ack_packets: Option<u32>,
-    /// Longest that an acknowledgement is delayed, milliseconds.
+    /// Delayed acknowledgement timeout, milliseconds.
     #[serde(default)]
     pub delayed_ack_timeout_ms: Option<f64>,
     /// What an acknowledgement confirms.
     #[serde(default)]
     pub acks: Option<AckKind>,
-    /// Bytes of an acknowledgement.
+    /// Size of an acknowledgement, bytes.
     #[serde(default)]
     pub ack_bytes: Option<u32>,
-    /// Whether the receiver tells what has arrived beyond a gap; none = as the variant needs.
+    /// Whether the receiver sends selective acknowledgements; none = as the variant requires.
     #[serde(default)]
     pub sack: Option<bool>,
-    /// How the retransmission timeout follows the round-trip times; none = rfc6298.
+    /// Retransmission timeout algorithm; none = rfc6298.
     #[serde(default)]
     pub rto: Option<RtoKind>,
-    /// Timeouts in a row after which the sender gives up, from 1; none = never.
+    /// Consecutive timeouts after which the sender gives up, at least 1; none = never.
     #[serde(default)]
     pub timeouts_max: Option<u32>,
-    /// First retransmission timeout, seconds.
+    /// Initial retransmission timeout, seconds.
     #[serde(default)]
     pub rto_initial_s: Option<f64>,
-    /// Least retransmission timeout, seconds.
+    /// Minimum retransmission timeout, seconds.
     #[serde(default)]
     pub rto_min_s: Option<f64>,
-    /// Largest retransmission timeout, seconds.
+    /// Maximum retransmission timeout, seconds.
     #[serde(default)]
     pub rto_max_s: Option<f64>,
-    /// Ticks of the clock that times out, seconds.
+    /// Granularity of the retransmission timer, seconds.
     #[serde(default)]
     pub rto_granularity_s: Option<f64>,
-    /// New packets for the first two duplicate acknowledgements (RFC 3042).
+    /// Limited Transmit: new packets for the first two duplicate acknowledgements (RFC 3042).
     #[serde(default)]
     pub limited_transmit: Option<bool>,
     /// No second fast retransmit for losses of one window (`bugFix_` of ns-2).
@@ -432,13 +433,13 @@ pub struct TcpTable {
     /// Which round-trip times are measured.
     #[serde(default)]
     pub rtt_sampling: Option<SamplingKind>,
-    /// Answer to congestion that the network echoes (RFC 3168).
+    /// ECN (RFC 3168).
     #[serde(default)]
     pub ecn: Option<bool>,
-    /// Linux: packets leave at a pace, as with the queueing discipline fq; bbr's always do.
+    /// Linux: pacing, as with the fq queueing discipline; bbr always paces.
     #[serde(default)]
     pub pacing: Option<bool>,
-    /// Linux: cubic's slow start ends with the first signs of a queue.
+    /// Linux: HyStart, which ends cubic's slow start at the first signs of a queue.
     #[serde(default)]
     pub hystart: Option<bool>,
 }
@@ -447,20 +448,20 @@ pub struct TcpTable {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpNcTable {
-    /// Redundancy factor R, combinations for each segment of TCP's; adaptive: the most of them, in
-    /// the long run. None = 1, adaptive 2.
+    /// Redundancy factor R, linear combinations per TCP segment; with `adaptive`, their long-term
+    /// maximum. None = 1, adaptive 2.
     #[serde(default)]
     pub redundancy: Option<f64>,
     /// Field of the coefficients; none = gf256.
     #[serde(default)]
     pub field: Option<FieldName>,
-    /// Send as many combinations as are missing, not a fixed factor.
+    /// Send as many combinations as the receiver is missing instead of a fixed factor.
     #[serde(default)]
     pub adaptive: bool,
-    /// Adaptive: share of packets lost with which the estimate begins; none = 0.
+    /// Adaptive: initial estimate of the loss ratio; none = 0.
     #[serde(default)]
     pub loss_ratio: Option<f64>,
-    /// Segments in the coding buffer; none = as many as there can be.
+    /// Size of the coding buffer, segments; none = the maximum.
     #[serde(default)]
     pub buffer_segments: Option<u16>,
 }
@@ -473,16 +474,16 @@ pub enum TcpPreset {
     Ns2,
     /// Nodes with little memory (Betzler et al. 2012).
     Constrained,
-    /// Linux as it was in 2014, with neither RACK nor probes of the tail.
+    /// Linux as of 2014, without RACK and tail loss probes.
     #[serde(rename = "linux-2014")]
     Linux2014,
-    /// Linux as it is today: cubic, reno or bbr.
+    /// Current Linux: cubic, reno or bbr.
     #[default]
     Linux,
 }
 
 impl TcpPreset {
-    /// Its congestion control, where a plan says nothing.
+    /// Its congestion control unless the plan names one.
     pub fn variant(self) -> TcpVariant {
         match self {
             TcpPreset::Linux | TcpPreset::Linux2014 => TcpVariant::Cubic,
@@ -515,7 +516,7 @@ pub enum TcpVariant {
     Cubic,
     Vegas,
     Bbr,
-    /// Slow start alone: losses are told by timeouts.
+    /// Slow start only; losses are detected by timeouts.
     SlowStart,
 }
 
@@ -523,17 +524,17 @@ pub enum TcpVariant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtoKind {
-    /// Smoothed, and four times their variation (RFC 6298).
+    /// Smoothed round-trip time plus four times its variation (RFC 6298).
     #[serde(rename = "rfc6298")]
     Rfc6298,
-    /// Not at all: 2 to 3 s, drawn anew for each packet (CoAP).
+    /// 2 to 3 s, drawn at random for each packet (CoAP).
     Coap,
-    /// Four times the first one, for ever.
+    /// Four times the first measured round-trip time, constant.
     SemiDynamic,
 }
 
 impl TcpVariant {
-    /// Whether its sender looks at selective acknowledgements.
+    /// Whether its sender uses selective acknowledgments.
     pub fn uses_sack(self) -> bool {
         matches!(self, TcpVariant::Sack | TcpVariant::Cubic)
     }
@@ -543,9 +544,9 @@ impl TcpVariant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Beyond {
-    /// Keeps them.
+    /// Keep them.
     Keep,
-    /// Discards them: go-back-N.
+    /// Discard them: go-back-N.
     Discard,
 }
 
@@ -553,7 +554,7 @@ pub enum Beyond {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AckKind {
-    /// All that has arrived in order.
+    /// All packets received in order.
     Cumulative,
     /// One packet.
     Positive,
@@ -565,7 +566,7 @@ pub enum AckKind {
 pub enum ReductionKind {
     /// The window (ns-2).
     Window,
-    /// What is in flight (RFC 5681).
+    /// The amount in flight (RFC 5681).
     Flight,
 }
 
@@ -580,14 +581,14 @@ pub enum SamplingKind {
 }
 
 impl FlowTable {
-    /// Data in a datagram, where the plan does not say, bytes.
+    /// Payload bytes of a datagram, unless the plan gives them.
     pub const DATAGRAM_PAYLOAD_BYTES: u32 = 1_000;
-    /// Headers of a datagram (IPv4 and UDP), where the plan does not say, bytes.
+    /// Header bytes of a datagram (IPv4 and UDP), unless the plan gives them.
     pub const DATAGRAM_HEADER_BYTES: u32 = 28;
 }
 
 impl TcpNcTable {
-    /// What the layers are told.
+    /// The layers' parameters.
     pub fn params(&self) -> NcParams {
         let redundancy = if self.adaptive {
             let loss_ratio = self.loss_ratio.unwrap_or(0.0);

@@ -1,5 +1,5 @@
-//! Counters of radios as measures, and what is read off the flows of a network: the same of either
-//! engine.
+//! Counters of radios as metrics, and metrics computed from the flows of a network: the same for
+//! both engines.
 
 use core::time::Duration;
 
@@ -8,27 +8,27 @@ use corridor_air::radio::MacStats;
 
 use crate::metrics::Measures;
 
-/// Counters of all places of a network's radios.
+/// Counters of all places of a network's radios together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OnAir {
-    /// Frames that the MACs are through with.
+    /// Frames that the MACs have finished with.
     pub frames: u64,
-    /// Transmissions of these, and RTS that brought no CTS.
+    /// Transmissions of these, and RTS without a CTS.
     pub attempts: u64,
-    /// Frames given up after the last attempt.
+    /// Frames given up after the last retry.
     pub given_up: u64,
     /// Frames given up because the channel was never free.
     pub blocked: u64,
-    /// Receptions that were begun and not decoded.
+    /// Receptions that began and were not decoded.
     pub undecoded: u64,
-    /// Time on the air.
+    /// Airtime of all transmissions.
     pub airtime: Duration,
-    /// Time that receivers were locked on to frames; ideal radios have none.
+    /// Time for which receivers were locked on to frames; `None` for ideal radios.
     pub receiving: Option<Duration>,
 }
 
 impl OnAir {
-    /// Of places on a radio without a standard's MAC.
+    /// Counters of places on a radio without a standard's MAC.
     pub fn of_stations(places: impl Iterator<Item = StationStats>) -> Self {
         let mut sum = OnAir::default();
         for stats in places {
@@ -40,7 +40,7 @@ impl OnAir {
         sum
     }
 
-    /// Of places with a MAC.
+    /// Counters of places with a MAC.
     pub fn of_macs(places: impl Iterator<Item = MacStats>) -> Self {
         let mut sum = OnAir::default();
         for stats in places {
@@ -56,7 +56,7 @@ impl OnAir {
         sum
     }
 
-    /// Those of two radios together.
+    /// The sums over two radios.
     pub fn and(self, other: OnAir) -> OnAir {
         let receiving = match (self.receiving, other.receiving) {
             (Some(a), Some(b)) => Some(a + b),
@@ -73,7 +73,7 @@ impl OnAir {
         }
     }
 
-    /// What has been added since `before`.
+    /// The counters' growth since `before`.
     pub fn since(self, before: OnAir) -> OnAir {
         OnAir {
             frames: self.frames - before.frames,
@@ -88,7 +88,7 @@ impl OnAir {
         }
     }
 
-    /// Sets the measures of an interval of this length, seconds.
+    /// Sets the metrics of an interval of this length, seconds.
     pub fn set(self, measures: &mut Measures, measured_s: f64) {
         measures.set("frames_sent", self.frames);
         measures.set("frame_attempts", self.attempts);
@@ -101,7 +101,8 @@ impl OnAir {
     }
 }
 
-/// Jain's index: the square of the sum over the count times the sum of squares; nothing of nothing.
+/// Jain's fairness index: the square of the sum divided by the number times the sum of squares;
+/// `None` without flows or goodput.
 pub fn fairness(goodputs: &[f64]) -> Option<f64> {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 
-/// A value, or one run for each of several.
+/// A value, or several with one run for each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OneOrMany<T> {
     /// One.
@@ -32,7 +32,7 @@ impl<T> OneOrMany<T> {
     }
 }
 
-/// By hand, because serde's untagged enums lose what was wrong and where.
+/// Written by hand, because serde's untagged enums lose what was wrong and where.
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(OneOrManyVisitor(PhantomData))

@@ -1,4 +1,4 @@
-//! From tables to radios: where nodes are, and what is between them, every value checked.
+//! From tables to radios: positions of nodes, and links between them, with every value checked.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -21,19 +21,19 @@ use crate::network::{NetworkTable, Shape};
 use crate::one_or_many::OneOrMany;
 use crate::radio::*;
 
-/// Longest file of positions or of a matrix.
+/// Longest file of positions or of a matrix, bytes.
 pub const PLACES_BYTES_MAX: u64 = 1 << 26;
 /// Most radios of a network.
 pub const RADIOS_MAX: usize = 64;
-/// Slowest fading, seconds.
+/// Longest period of fading, seconds.
 const PERIOD_S_MAX: f64 = 1e6;
-/// Furthest that a node may be from the origin in each direction, metres.
+/// Largest coordinate of a node, metres.
 const METRES_MAX: f64 = 1e7;
-/// Header and check sequence of 802.11's data, with LLC and SNAP, bytes.
+/// Bytes of header and FCS of 802.11 data frames, with LLC and SNAP.
 const DCF_HEADER_BYTES: u32 = 36;
-/// Power of a card, dBm.
+/// Default transmission power of a card, dBm.
 const DCF_POWER_DBM: f64 = 16.0;
-/// Loss of free space at a metre, at 5.15 and at 2.4 GHz, dB.
+/// Free-space loss at a metre, at 5.15 and at 2.4 GHz, dB.
 const REFERENCE_DB: [f64; 2] = [46.68, 40.05];
 
 /// A radio of a network, on a channel of its own.
@@ -41,24 +41,24 @@ const REFERENCE_DB: [f64; 2] = [46.68, 40.05];
 pub struct Cell {
     /// The node at each of its places.
     pub nodes: Vec<usize>,
-    /// What is between the places.
+    /// What joins the places.
     pub air: Air,
 }
 
-/// Where the nodes of a network are, metres; `None` where only their links are known.
+/// Positions of a network's nodes, metres; `None` if only their links are known.
 pub(crate) type Places = Option<Vec<[f64; 3]>>;
 
-/// Radios with a MAC, or none but a lottery.
+/// Radios with or without a standard's MAC.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Air {
-    /// Nobody collides.
+    /// An ideal medium: nothing collides.
     Ideal(MediumConfig),
-    /// A MAC of a standard.
+    /// A standard's MAC.
     Mac(Box<RadioMediumConfig>),
 }
 
-/// Makes a network's radios, and says how many nodes there are, and where; files are looked for in
-/// `directory`.
+/// Makes a network's radios; returns them with the number of nodes and their positions. Files are
+/// looked up in `directory`.
 pub(crate) fn cells(
     table: &NetworkTable,
     seed: u64,
@@ -74,7 +74,7 @@ pub(crate) fn cells(
         let expected = format!("at most {RADIOS_MAX}");
         return Err(ScenarioError::value("network.radio", given, expected));
     }
-    // Of a matrix the files say who hears whom, of each radio.
+    // With a matrix, each radio's file says which nodes hear each other.
     let (nodes, metres) = match table.kind {
         Shape::Matrix => (count("nodes", table.nodes, 2, NODES_MAX)?, None),
         _ => {
@@ -95,7 +95,7 @@ pub(crate) fn cells(
     Ok((nodes, metres, cells))
 }
 
-/// One radio of a network of so many nodes, which may have places.
+/// Makes one radio of a network with this number of nodes, which may have positions.
 fn cell(
     table: &NetworkTable,
     radio: &RadioTable,
@@ -143,7 +143,7 @@ fn members(radio: &RadioTable, nodes: usize) -> Result<Vec<usize>, ScenarioError
     Ok(given.clone())
 }
 
-/// Where the nodes are.
+/// Positions of the nodes.
 fn places(
     table: &NetworkTable,
     seed: u64,
@@ -183,7 +183,7 @@ fn places(
             let width_m = metres("width_m", table.width_m, "of the area")?;
             let height_m = metres("height_m", table.height_m, "of the area")?;
             let nodes = count("nodes", table.nodes, 2, NODES_MAX)?;
-            // The same places in all replications.
+            // The same positions in all replications.
             let place = |node: usize| {
                 let entity = node as u64;
                 let key = StreamKey { seed, replication: 0, entity, purpose: "place" };
@@ -208,7 +208,7 @@ fn places(
     }
 }
 
-/// The lines of a radio's matrix: from, to, loss, and share of losses.
+/// The lines of a radio's matrix: from, to, loss in dB, and loss ratio.
 fn matrix(
     table: &NetworkTable,
     radio: &RadioTable,
@@ -232,7 +232,7 @@ fn matrix(
     }
 }
 
-/// The numbers in each line of the file; what is behind a # is passed over.
+/// The numbers in each line of the file; text after a # is ignored.
 pub(crate) fn numbers(
     (field, path): (&str, Option<&String>),
     directory: &Path,
@@ -267,7 +267,7 @@ pub(crate) fn numbers(
     Ok(rows)
 }
 
-/// Refuses keys that are of other MACs.
+/// Rejects keys of other MACs.
 fn check_keys(radio: &RadioTable) -> Result<(), ScenarioError> {
     use MacKind::{Dcf, Ideal, Wpan};
     let given = [
@@ -337,7 +337,7 @@ fn by_distance(radio: &RadioTable, metres: &[[f64; 3]], seed: u64) -> Result<Air
     ideal(radio, metres.len(), &links, seed)
 }
 
-/// Whether the radios are of 5 GHz: 802.11a. All others are of 2.4 GHz.
+/// Whether the radios use 5 GHz, as 802.11a does. All others use 2.4 GHz.
 fn is_at_5_ghz(radio: &RadioTable) -> bool {
     radio.mac == MacKind::Dcf && radio.standard.unwrap_or_default() == Dot11::A
 }
@@ -375,7 +375,7 @@ fn by_matrix(
     with_mac(radio, nodes, Links::Matrix(rows.iter().map(link).collect()), seed)
 }
 
-/// Refuses more nodes than an ideal channel has: before links between all of them are made.
+/// Rejects more nodes than an ideal channel may have, before it makes links between all of them.
 fn check_ideal_nodes(nodes: usize) -> Result<(), ScenarioError> {
     if nodes > MAX_STATIONS {
         let expected = format!("at most {MAX_STATIONS} with mac = \"ideal\"");
@@ -454,7 +454,7 @@ fn with_mac(
     Ok(Air::Mac(Box::new(config)))
 }
 
-/// Power of each node, dBm; `by_default` where the table does not say.
+/// Power of each node, dBm; `by_default` unless the table gives it.
 fn powers(radio: &RadioTable, nodes: usize, by_default: f64) -> Result<Vec<f64>, ScenarioError> {
     let Some(powers_dbm) = &radio.powers_dbm else {
         return Ok(vec![radio.power_dbm.unwrap_or(by_default); nodes]);
@@ -467,7 +467,7 @@ fn powers(radio: &RadioTable, nodes: usize, by_default: f64) -> Result<Vec<f64>,
     Ok(powers_dbm.clone())
 }
 
-/// A receiver with what the table says otherwise.
+/// A receiver with the table's changes.
 fn heard(radio: &RadioTable, of: Receiver) -> Result<Receiver, ScenarioError> {
     let sensitivity_dbm = radio.sensitivity_dbm.unwrap_or(of.sensitivity_dbm);
     let sense_dbm = radio.sense_dbm.unwrap_or(of.sense_dbm);
@@ -518,7 +518,7 @@ fn dcf(radio: &RadioTable) -> Result<DcfConfig, ScenarioError> {
     })
 }
 
-/// The rates that are chosen of.
+/// The rates among which rate control chooses.
 fn chosen_of(radio: &RadioTable, rates: &[Rate]) -> Result<Vec<Rate>, ScenarioError> {
     let Some(bps) = &radio.rates_bps else { return Ok(rates.to_vec()) };
     let known = |bps: &u64| rates.iter().copied().find(|rate| rate.bps() == *bps);
@@ -530,7 +530,7 @@ fn chosen_of(radio: &RadioTable, rates: &[Rate]) -> Result<Vec<Rate>, ScenarioEr
     })
 }
 
-/// One of the two kinds of fading.
+/// Converts one of the two kinds of fading.
 fn fading(table: &FadingTable) -> Result<Fading, ScenarioError> {
     match *table {
         FadingTable { k, doppler_hz: Some(doppler_hz), sigma_db: None, period_s: None } => {
@@ -571,7 +571,7 @@ fn wpan(radio: &RadioTable) -> Result<WpanConfig, ScenarioError> {
     })
 }
 
-/// Checks routes: paths of several nodes, none of them twice, over radios that there are.
+/// Checks routes: paths of several distinct nodes, over existing radios.
 pub(crate) fn check_routes(
     routes: &[RouteTable],
     nodes: usize,
@@ -637,5 +637,5 @@ fn span_us(name: &str, us: f64) -> Result<Duration, ScenarioError> {
 }
 
 fn refused(error: impl core::fmt::Display) -> ScenarioError {
-    ScenarioError::value("network.radio", "a table", format!("values that can be: {error}"))
+    ScenarioError::value("network.radio", "a table", format!("valid values: {error}"))
 }

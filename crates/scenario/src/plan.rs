@@ -1,7 +1,7 @@
-//! Plans: what is simulated at which points, how often, and what is kept of it.
+//! Plans: what to simulate at which points, how often, and what to keep.
 //!
-//! A plan is a scenario file, or a network with flows, with what a study of it needs: sweeps,
-//! replications or a stop rule, a choice of outputs.
+//! A plan is a scenario file, or a network with flows, together with what a study needs: sweeps,
+//! replications or a stop rule, and a choice of outputs.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -33,42 +33,42 @@ use crate::topology::{Network, Times, network};
 pub const REPLICATIONS_MAX: u64 = 10_000;
 /// Longest plan file, bytes.
 pub const PLAN_BYTES_MAX: u64 = 1 << 20;
-/// Replications before a stop rule looks, where it does not say.
+/// Default number of replications before a stop rule is first applied.
 const REPLICATIONS_MIN_DEFAULT: u64 = 5;
-/// Replications at which a stop rule gives up, where it does not say.
+/// Default number of replications at which a stop rule gives up.
 const REPLICATIONS_MAX_DEFAULT: u64 = 1_000;
-/// Seconds of load before the measured interval on a radio, where the plan does not say.
+/// Default time under load before the measured interval on a radio, seconds.
 const RADIO_WARM_UP_S: f64 = 1.0;
-/// Longest load before the measured interval on a radio, seconds.
+/// Longest time under load before the measured interval on a radio, seconds.
 const RADIO_WARM_UP_S_MAX: f64 = 3_600.0;
 
-/// A plan, every value checked.
+/// A plan with all its values checked.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Name, for tables and file names.
     pub name: String,
-    /// One sentence for people.
+    /// Short description.
     pub description: String,
     /// Seed of all random streams, unless it is swept.
     pub seed: u64,
-    /// The file, as it was read.
+    /// The text of the file.
     pub text: String,
     /// How often each point is run.
     pub replications: Replications,
-    /// What is run.
+    /// The points to run.
     pub points: Vec<Point>,
-    /// What in the file changes nothing.
+    /// Keys in the file that have no effect.
     pub warnings: Vec<Diagnostic>,
-    /// Of each point, the one that a stop rule compares it with.
+    /// By point: the one that a stop rule compares it with.
     bases: Vec<Option<usize>>,
-    /// What a record holds.
+    /// The columns of a record.
     columns: Vec<Column>,
 }
 
 /// How often each point is run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Replications {
-    /// So often.
+    /// A fixed number of times.
     Fixed(u64),
     /// Until the mean of a metric is known well enough.
     Until(StopRule),
@@ -88,24 +88,25 @@ impl Replications {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRule {
-    /// Name of the metric whose mean is to be known.
+    /// Metric whose mean is estimated.
     pub metric: String,
-    /// Full width of the 95 % confidence interval over the mean at which it is known well enough.
+    /// Target precision: full width of the 95 % confidence interval, divided by the mean.
     #[serde(default)]
     pub ci95_ratio: Option<f64>,
-    /// Half of the width of that interval, in the unit of the metric, in place of the ratio.
+    /// Target precision: half the width of the 95 % confidence interval, in the unit of the metric,
+    /// instead of the ratio.
     #[serde(default)]
     pub ci95_half_width: Option<f64>,
-    /// What is to be known is the difference from the point that has these values of parameters,
-    /// and is otherwise alike, replication by replication; none = the mean itself.
+    /// Estimate the difference per replication from the point with these parameter values that is
+    /// otherwise equal; none = the mean itself.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub against: BTreeMap<String, Toml>,
-    /// Values of the metric that are needed, from 2; the rule looks after every replication from
-    /// there on. Values that are all the same count as known.
+    /// Minimum number of values of the metric, at least 2; the rule is checked after every
+    /// replication from there on. Identical values count as precise enough.
     #[serde(default = "replications_min")]
     pub replications_min: u64,
-    /// Replications at which the rule gives up.
+    /// Maximum number of replications per point.
     #[serde(default = "replications_max")]
     pub replications_max: u64,
 }
@@ -136,7 +137,7 @@ impl StopRule {
                 Err(ScenarioError::value("stop.ci95_half_width", width, expected))
             }
             (None, None) => {
-                let expected = "how narrow an interval is to be, or `ci95_half_width`";
+                let expected = "a target precision, or `ci95_half_width`";
                 Err(ScenarioError::missing("stop.ci95_ratio", expected))
             }
             (Some(_), None) | (None, Some(_)) => Ok(()),
@@ -152,37 +153,38 @@ fn replications_max() -> u64 {
     REPLICATIONS_MAX_DEFAULT
 }
 
-/// One combination of all that varies.
+/// A combination of all swept values.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its place in the plan, from 0.
+    /// Its index in the plan, from 0.
     pub index: usize,
     /// Seed of its random streams.
     pub seed: u64,
-    /// What is simulated.
+    /// What to simulate.
     pub load: Load,
-    /// What is kept of its replications besides their records.
+    /// What to keep of its replications besides their records.
     pub keep: Keep,
     /// Values of the plan's parameters, in the order of its parameter columns.
     pub(crate) parameters: Vec<Value>,
-    /// What is different from other points, in a few words.
+    /// What distinguishes it from other points, in a few words.
     pub(crate) title: String,
 }
 
 impl Point {
-    /// What is different from other points, in a few words.
+    /// What distinguishes it from other points, in a few words.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Text of all that its results depend on, but for the replication: equal texts, equal results.
+    /// A text of everything that its results depend on, except for the replication: equal texts
+    /// mean equal results.
     pub fn identity(&self) -> String {
         let load = format!("seed {} {:?}", self.seed, self.load);
         if self.keep == Keep::default() { load } else { format!("{load} {:?}", self.keep) }
     }
 }
 
-/// What is simulated.
+/// What to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
     /// Stations on a radio.
@@ -192,11 +194,12 @@ pub enum Load {
 }
 
 impl Load {
-    /// Most rows of a replication's long tables, but for delays, whose bins nobody can foretell.
+    /// Most rows of a replication's long tables, except for delays, whose number of bins is
+    /// unpredictable.
     fn rows_max(&self, keep: Keep) -> usize {
         let (span_s, flows, others) = self.course();
         let intervals = keep.series.map_or(0.0, |series| (span_s / series.as_secs_f64()).ceil());
-        // A radio's interface is a link, and a node.
+        // A radio's interface counts as a link and as a node.
         let totals = if keep.totals { flows + 2 * others } else { 0 };
         (flows + others).saturating_mul(intervals as usize).saturating_add(totals)
     }
@@ -215,7 +218,7 @@ impl Load {
         }
     }
 
-    /// How long its course is, seconds, of how many flows, and of how many links and stations.
+    /// Length of its course in seconds, number of flows, and number of links and stations.
     fn course(&self) -> (f64, usize, usize) {
         match self {
             Load::Radio(radio) => {
@@ -243,10 +246,10 @@ pub struct Radio {
     pub warm_up_s: f64,
 }
 
-/// Who makes a plan's runs, and where its traces are.
+/// The engine that makes a plan's runs, and the directory of its traces.
 pub(crate) type Place<'a> = (Engine, &'a FilePath);
 
-/// What a plan or a scenario may hold, as the types that read it say.
+/// The schema of plans and scenarios, from the types that parse them.
 pub fn schema() -> Schema {
     Schema::of::<PlanFile>()
 }
@@ -258,65 +261,67 @@ pub fn schema() -> Schema {
 pub(crate) struct PlanFile {
     /// Name, for tables and file names.
     name: String,
-    /// One sentence for people.
+    /// Short description.
     #[serde(default)]
     description: String,
     /// Seed of all random streams.
     pub(crate) seed: u64,
-    /// Scenarios: times every run is repeated; left out: once.
+    /// Scenarios: number of repeats of each run. Default: 1.
     #[serde(default)]
     repeats: Option<u64>,
-    /// Plans: how often each point is run; left out: once.
+    /// Plans: number of replications of each point. Default: 1.
     #[serde(default)]
     replications: Option<u64>,
-    /// Plans: run each point until a mean is known well enough.
+    /// Plans: run each point until a mean is known to a target precision.
     #[serde(default)]
     stop: Option<StopRule>,
-    /// Plans: lists of values for paths, as `medium.rtt_ms = [4, 8]`. Lists of one table go side by
-    /// side, tables are crossed.
+    /// Plans: lists of values for key paths, such as `medium.rtt_ms = [4, 8]`. Lists in one table
+    /// advance together; tables are crossed.
     // Applied before this is read.
     #[serde(default, rename = "sweep")]
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     _sweep: IgnoredAny,
-    /// Plans: what is kept of the results.
+    /// Plans: which results are kept.
     #[serde(default)]
     pub(crate) output: Output,
-    /// Seconds that are measured; networks need it, runs may say it themselves.
+    /// Length of the measured interval, seconds; required for networks, runs may set their own.
     #[serde(default)]
     duration_s: Option<f64>,
-    /// Seconds of load before the measured interval, unless a run says it itself; left out: 1 on a
-    /// radio or a line, 0 in networks.
+    /// Load before the measured interval, seconds, unless a run sets its own. Default: 1 on a radio
+    /// or a line, 0 in networks.
     #[serde(default)]
     warm_up_s: Option<f64>,
-    /// Networks: each flow starts later by a time of its own, uniform from zero to this, seconds;
-    /// left out: 0.1, or 0 where a flow has the preset ns2.
+    /// Networks: each flow's start is delayed by a random time, uniform from zero to this, seconds.
+    /// Default: 0.1, or 0 if any flow has the preset ns2.
     #[serde(default)]
     start_jitter_s: Option<f64>,
-    /// Networks: end a replication when all flows are through, or have given up; not before the
-    /// measured interval has begun.
+    /// Networks: end a replication when all flows have completed or given up, but not before the
+    /// measured interval has started.
     #[serde(default)]
     until_done: bool,
-    /// The radio, on which `[[run]]` tables run.
+    /// Radio for the `[[run]]` tables.
     #[serde(default)]
     medium: Option<MediumTable>,
-    /// See [`Scenario::line`].
+    /// Path between S and D instead of the radio, given like a link of a network: its rate and
+    /// delay may vary, and it applies no backpressure to stations. A run's `e3` is lost in both
+    /// directions, unless the line has erasures of its own.
     #[serde(default)]
     line: Option<LinkTable>,
-    /// Packets the ingress queue of a station holds; left out: what suits its coding.
+    /// Ingress queue of a station, packets. Default: depends on its coding.
     #[serde(default)]
     ingress_packets: Option<usize>,
-    /// Plans: where stations on a radio have erasure ratios from; left out: measured.
+    /// Plans: source of the erasure ratios of stations on a radio. Default: measured.
     #[serde(default)]
     link_errors: Option<LinkErrorsKind>,
-    /// Runs on the radio. A key with a list stands for a run with each of its values.
+    /// Runs on the radio or line. A key with a list makes one run per value.
     #[serde(default)]
     run: Vec<RunTable>,
-    /// Point-to-point links, or radios, across which `[[flow]]` tables flow. The lab runs flows at
-    /// up to eight nodes across links, and two to eight radios with a MAC of a standard; all else
-    /// is the simulator's alone.
+    /// Point-to-point links or radios that carry the `[[flow]]` tables. The lab supports up to
+    /// eight nodes on links, and two to eight radios with a standard MAC; everything else is for
+    /// the simulator only.
     #[serde(default)]
     network: Option<NetworkTable>,
-    /// Flows across the network.
+    /// Flows in the network.
     #[serde(default)]
     flow: Vec<FlowTable>,
 }
@@ -325,24 +330,24 @@ pub(crate) struct PlanFile {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Output {
-    /// Metrics that are kept; none = all. `flow.*.name` is that of every flow.
+    /// Metrics to keep; none = all. `flow.*.name` stands for that metric of every flow.
     #[serde(default)]
     metrics: Option<Vec<String>>,
-    /// Length of the intervals at which the course of every flow, link and station is kept,
-    /// seconds, from 0.001, in long tables beside the results; none = no course.
+    /// Interval of time series of every flow, link and station, seconds, at least 0.001, kept in
+    /// long tables beside the results; none = no time series.
     #[serde(default)]
     series_s: Option<f64>,
-    /// Whether the histogram of every flow's delays is kept, in a long table beside the results, so
-    /// that quantiles can be taken of all replications together.
+    /// Whether to keep a delay histogram of every flow in a long table beside the results, so that
+    /// quantiles can be computed over all replications.
     #[serde(default)]
     delays: bool,
-    /// Whether long tables of flows, links and nodes are kept beside the results.
+    /// Whether to keep long tables of flows, links and nodes beside the results.
     #[serde(default)]
     tables: bool,
 }
 
 impl Output {
-    /// What is kept, if a replication with this load has room for it.
+    /// What to keep, if a replication with this load has room for it.
     pub(crate) fn keep(&self, load: &Load) -> Result<Keep, ScenarioError> {
         let (span_s, flows, others) = load.course();
         if self.delays && flows > DELAY_FLOWS_MAX {
@@ -370,7 +375,7 @@ impl Output {
     }
 }
 
-/// Reads the text of a plan or a scenario, once: a pipe has it no second time.
+/// Reads the text of a plan or a scenario, only once, since a pipe cannot be read again.
 ///
 /// # Errors
 /// [`ScenarioError::Read`]; [`ScenarioError::Value`] beyond [`PLAN_BYTES_MAX`].
@@ -378,7 +383,7 @@ pub fn read_file(path: &FilePath) -> Result<Document, ScenarioError> {
     let unreadable = |source| ScenarioError::Read { path: path.to_owned(), source };
     let mut text = String::new();
     let file = fs::File::open(path).map_err(unreadable)?;
-    // The length that a pipe or a device says is not what comes.
+    // The length that a pipe or a device reports cannot be relied on.
     let read = file.take(PLAN_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     if read as u64 > PLAN_BYTES_MAX {
         let expected = format!("a file of at most {PLAN_BYTES_MAX} bytes");
@@ -389,7 +394,7 @@ pub fn read_file(path: &FilePath) -> Result<Document, ScenarioError> {
 }
 
 impl Plan {
-    /// Reads a plan, or a scenario, from a file; traces are looked for beside it.
+    /// Reads a plan or a scenario from a file; traces are looked up next to it.
     ///
     /// # Errors
     /// Those of [`read_file`], and those of [`parse`](Self::parse).
@@ -397,7 +402,7 @@ impl Plan {
         Plan::read_beside(&read_file(path)?, path)
     }
 
-    /// The same of a file that [was read](read_file) already, from `path`.
+    /// Like [`read`](Self::read), for a file that [was read](read_file) already from `path`.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse).
@@ -405,7 +410,8 @@ impl Plan {
         Plan::read_for(Engine::Sim, document, path)
     }
 
-    /// The same for either engine: runs may say what the lab alone does where it makes them.
+    /// Like [`read_beside`](Self::read_beside), for either engine: with the lab, runs may have
+    /// settings that only the lab supports.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse).
@@ -417,21 +423,20 @@ impl Plan {
         Plan::from_document(document, (engine, path.parent().unwrap_or(FilePath::new("."))))
     }
 
-    /// An error of one of its values, with its place in the plan's file.
+    /// Adds the place in the plan's file to an error of one of its values.
     pub fn locate(&self, path: &FilePath, error: ScenarioError) -> ScenarioError {
         error.at(&Document::new(path.display().to_string(), self.text.as_str()))
     }
 
-    /// Whether a text is that of a plan with a network; no text that is not TOML is.
+    /// Whether a text is a plan with a network; false if it is not TOML.
     pub fn has_network(text: &str) -> bool {
         toml::from_str::<Table>(text).is_ok_and(|tree| tree.contains_key("network"))
     }
 
-    /// Reads a plan, or a scenario, from the text of its file; traces are looked for in
-    /// `directory`.
+    /// Parses a plan or a scenario from the text of its file; traces are looked up in `directory`.
     ///
     /// # Errors
-    /// The first place that cannot be understood, or value that cannot be.
+    /// The first syntax error or invalid value.
     pub fn parse(text: &str, directory: &FilePath) -> Result<Self, ScenarioError> {
         Plan::from_document(&Document::new("plan", text), (Engine::Sim, directory))
     }
@@ -441,10 +446,10 @@ impl Plan {
     }
 
     fn read_document(document: &Document, place: Place<'_>) -> Result<Self, ScenarioError> {
-        // What is no TOML is told of when the whole is read.
+        // Invalid TOML is reported when the whole is parsed.
         let mut tree: Table = toml::from_str(document.text()).unwrap_or_default();
-        // Taken out: the tree is copied for each point, and the lists are as long as the points are
-        // many.
+        // Removed because the tree is copied for each point, and there may be as many list entries
+        // as points.
         let sweep = tree.remove("sweep");
         let sweeps = match sweep.clone().map(Toml::try_into::<Vec<Table>>) {
             None => Vec::new(),
@@ -456,7 +461,7 @@ impl Plan {
             }
         };
         let settings = sweep::settings(&sweeps)?;
-        // Read as it stands, the file has lines to point at. What a sweep gives may be missing.
+        // The unmodified file has lines to point to. Values that a sweep gives may be missing.
         let file = match document.read::<PlanFile>() {
             Ok(file) => file,
             Err(error) => {
@@ -483,7 +488,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same plan with every point run so often.
+    /// The same plan with this number of replications for every point.
     ///
     /// # Errors
     /// [`ScenarioError::Value`], [`ScenarioError::TooManyRuns`].
@@ -493,12 +498,12 @@ impl Plan {
         Ok(self)
     }
 
-    /// What a record holds: keys, parameters, metrics.
+    /// The columns of a record: keys, parameters, metrics.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// Long tables that are kept beside the records.
+    /// Long tables to keep beside the records.
     pub fn tables(&self) -> Vec<TableKind> {
         let is_kept = |kind: &TableKind| {
             self.points.iter().any(|point| match kind {
@@ -514,14 +519,14 @@ impl Plan {
         TableKind::ALL.into_iter().filter(is_kept).collect()
     }
 
-    /// Most rows that the long tables of all replications have together, but for those of delays,
-    /// whose bins nobody can foretell.
+    /// Most rows of the long tables of all replications together, except for those of delays, whose
+    /// number of bins is unpredictable.
     pub fn rows_max(&self) -> usize {
         let rows = self.points.iter().map(|point| point.load.rows_max(point.keep));
         rows.fold(0, usize::saturating_add).saturating_mul(self.replications.max() as usize)
     }
 
-    /// What is swept, and what a point has of it.
+    /// The swept paths, and a point's values for them.
     pub fn swept(&self, point: usize) -> impl Iterator<Item = (&str, &Value)> {
         let own = metrics::parameter_names(&self.points[point].load);
         let parameters = self.columns.iter().filter(|column| column.role == Role::Parameter);
@@ -536,7 +541,7 @@ impl Plan {
         self.bases.get(point).copied().flatten()
     }
 
-    /// Puts what was measured into the plan's columns.
+    /// Puts measurements into the plan's columns.
     pub fn record(&self, point: usize, replication: u64, measures: &Measures) -> Record {
         let parameters = &self.points[point].parameters;
         let keys = [Value::from(point as u64), replication.into(), self.points[point].seed.into()];
@@ -562,7 +567,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Looks for the points that a stop rule compares others with.
+    /// Finds the points that a stop rule compares others with.
     fn find_bases(&self) -> Result<Vec<Option<usize>>, ScenarioError> {
         let Replications::Until(rule) = &self.replications else { return Ok(Vec::new()) };
         if rule.against.is_empty() {
@@ -579,7 +584,7 @@ impl Plan {
         against::bases(&rule.against, &columns, &compared.collect::<Vec<_>>())
     }
 
-    /// Keeps the chosen metrics, and the one that the stop rule looks at.
+    /// Keeps the chosen metrics, and the one that the stop rule needs.
     fn select(&mut self, chosen: Option<&[String]>) -> Result<(), ScenarioError> {
         let metrics = self.columns.iter().filter(|column| column.is_metric());
         let names: Vec<&str> = metrics.map(|column| column.name.as_str()).collect();
@@ -594,7 +599,7 @@ impl Plan {
         if let Replications::Until(rule) = &self.replications {
             known("stop.metric", &rule.metric)?;
             if rule.metric.contains('*') {
-                let expected = "one metric, as \"flow.0.goodput_bps\"";
+                let expected = "one metric, such as \"flow.0.goodput_bps\"";
                 return Err(ScenarioError::value("stop.metric", &rule.metric, expected));
             }
             stop = Some(rule.metric.clone());
@@ -629,7 +634,7 @@ impl PlanFile {
         })
     }
 
-    /// What is simulated, one or more for a radio, whose runs have lists of their own.
+    /// What to simulate: one load, or several for a radio, whose runs may have lists of their own.
     pub(crate) fn loads(self, (engine, directory): Place<'_>) -> Result<Vec<Load>, ScenarioError> {
         match (&self.network, &self.medium, &self.line) {
             (Some(table), None, None) => self.network_load(table, directory),
@@ -660,7 +665,7 @@ impl PlanFile {
             return Err(ScenarioError::value("ingress_packets", packets, expected));
         }
         if self.link_errors.is_some() {
-            let expected = "nothing: [medium] has stations that know of links";
+            let expected = "nothing: only used with [medium]";
             return Err(ScenarioError::value("link_errors", "a word", expected));
         }
         let Some(duration_s) = self.duration_s else {
@@ -682,7 +687,7 @@ impl PlanFile {
             return Err(ScenarioError::value("until_done", true, expected));
         }
         if let Some(jitter_s) = self.start_jitter_s {
-            let expected = "nothing: a run's load begins when its stations have met";
+            let expected = "nothing: a run's load starts when its stations have a session";
             return Err(ScenarioError::value("start_jitter_s", jitter_s, expected));
         }
         let warm_up_s = self.warm_up_s.unwrap_or(RADIO_WARM_UP_S);
@@ -716,7 +721,7 @@ impl PlanFile {
         if engine == Engine::Sim {
             check_is_simulated(&scenario)?;
         }
-        // What the results do not depend on is not to be part of what they are known by.
+        // The identity must not include anything that the results do not depend on.
         scenario.run.clear();
         scenario.name.clear();
         let radio = |run: Run| {
@@ -731,7 +736,7 @@ impl PlanFile {
     }
 }
 
-/// Refuses what only the lab can do, where it would be passed over.
+/// Rejects settings that only the lab supports, instead of ignoring them.
 fn check_is_simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
     for (index, table) in scenario.run.iter().enumerate() {
         let given = [
@@ -744,7 +749,11 @@ fn check_is_simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
             let field = format!("run[{index}].{name}");
-            return Err(ScenarioError::value(field, "a value", "nothing: only the lab does this"));
+            return Err(ScenarioError::value(
+                field,
+                "a value",
+                "nothing: only supported by the lab",
+            ));
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ fn parse(text: &str) -> Result<Plan, ScenarioError> {
     Plan::parse(text, FilePath::new("."))
 }
 
-/// What is said of a plan, without its place.
+/// The error message for a plan, without its place.
 fn refusal(text: &str) -> String {
     message(&parse(text).expect_err("is not valid"))
 }
@@ -44,7 +44,7 @@ fn message(error: &ScenarioError) -> String {
     said.message().to_owned()
 }
 
-/// What is said of a plan, with its place.
+/// The error message for a plan, with its place.
 fn complaint(text: &str) -> String {
     parse(text).map_or_else(|error| error.to_string(), |_| "sound".to_owned())
 }
@@ -74,7 +74,7 @@ fn sweeps_go_into_the_medium_and_the_runs() {
     let plan = parse(&format!("{RADIO}{sweep}")).unwrap();
     assert_eq!(plan.points.len(), 2 * 3 * 4);
     let columns: Vec<_> = plan.columns()[2..6].iter().map(|c| (c.name.as_str(), c.kind)).collect();
-    // A sweep over what has a column anyway does not make a second one.
+    // A sweep over a value that already has a column does not add a second one.
     assert_eq!(columns[0], ("seed", Kind::Integer));
     assert_eq!(columns[1], ("medium.rtt_ms", Kind::Real));
     assert_eq!(columns[2], ("run.0.duration_s", Kind::Integer));
@@ -96,7 +96,7 @@ fn equal_points_of_different_plans_have_one_identity() {
     assert_ne!(one.points[0].identity(), one.points[1].identity());
 }
 
-/// What a file says is part of a point: a changed file gets no results of the old one.
+/// A file's contents are part of a point: a changed file does not reuse results of the old one.
 #[test]
 fn a_change_of_a_file_changes_the_identity() {
     let radio = |kind: &str, radio: &str, flow: &str| {
@@ -118,7 +118,7 @@ fn a_change_of_a_file_changes_the_identity() {
         "queue_packets = 200, erasure = { kind = 'trace', path = 'f.txt' }",
     );
     let cases = [
-        // A loss that decides on decoding, one that is only sensed, a share of losses, a link.
+        // A loss that decides on decoding, one that is only sensed, a loss ratio, a link.
         (radio(matrix, dcf, ftp), links, "0 1 81\n1 0 80\n1 2 80\n2 1 80\n"),
         (radio(matrix, dcf, ftp), links, "0 1 80\n1 0 80\n1 2 80\n2 1 80\n0 2 100\n"),
         (radio(matrix, dcf, ftp), links, "0 1 80 0.01\n1 0 80\n1 2 80\n2 1 80\n"),
@@ -147,7 +147,7 @@ fn a_change_of_a_file_changes_the_identity() {
         };
         let first = identity(before);
         assert_ne!(first, identity(after), "{place}: another file");
-        // Not the file's name or bytes: a comment is none of the plan's.
+        // Not the file's name or bytes: a comment is not part of the plan.
         let commented = format!("{before}# again\n");
         let has_comments = !text.contains("erasure = ");
         assert!(!has_comments || first == identity(&commented), "{place}: the same file");
@@ -315,7 +315,7 @@ fn the_usual_mistakes_have_a_place_and_what_was_expected() {
         (
             "2_000_000",
             "\"2 Mbit\"",
-            "plan:7:33: network.links.rate_bps = \"2 Mbit\": expected bits per second, as 10000000, \
+            "plan:7:33: network.links.rate_bps = \"2 Mbit\": expected bits per second, such as 10000000, \
              \"10M\", \"1.5G\" or \"500k\"",
         ),
         ("seed = 3\n", "", "plan: seed is missing: expected a whole number, 0 or more"),
@@ -383,7 +383,7 @@ fn coding_keys_that_change_nothing_are_warned_of() {
         warnings("[{ preset = 'paper', goal = 'low-delay' }, { preset = 'default' }]"),
         [
             "plan:8:38: run[0].coding.goal has no effect: the preset is \"paper\"",
-            "plan:8:64: run[0].coding.preset = \"default\" is an old name: expected \"block\"",
+            "plan:8:64: run[0].coding.preset = \"default\" is deprecated: use \"block\"",
         ]
     );
     assert_eq!(
@@ -391,7 +391,7 @@ fn coding_keys_that_change_nothing_are_warned_of() {
         ["plan:8:25: run[0].coding.block_size has no effect: the preset is \"window\""]
     );
     let plan = parse(&RADIO.replace("[\"plain\", \"coded\"]", "'plain'\ncoding = {}")).unwrap();
-    assert!(plan.warnings[0].message().contains("has no coded one"), "{:?}", plan.warnings);
+    assert!(plan.warnings[0].message().contains("is not coded"), "{:?}", plan.warnings);
 }
 
 #[test]
@@ -440,7 +440,7 @@ fn a_slip_in_a_number_does_not_run_for_a_year() {
     assert_eq!(refusal(&text), "2000000 runs, repeats included: expected at most 1000000");
 }
 
-/// A mesh of constrained nodes: radios that discover routes.
+/// A mesh of constrained nodes with radios that discover routes.
 const MESH: &str = r#"
 name = "mesh"
 seed = 3
@@ -483,7 +483,7 @@ fn what_a_mesh_cannot_be_is_said_with_its_place() {
         "mac = \"802.15.4\", fading = { sigma_db = 2, period_s = 10 }",
         "mac = \"ideal\", rate_bps = 250000, reach_m = 1.5",
     );
-    assert!(complaint(&ideal).contains("does not tell what became of frames"));
+    assert!(complaint(&ideal).contains("does not report lost frames"));
 }
 
 const COMPARED: &str = "
@@ -506,7 +506,7 @@ fn a_stop_rule_compares_points_that_are_otherwise_alike() {
     let said = with("{ 'flow.0.tcp.variant' = 'reno' }", "{ variant = 'reno' }");
     assert!(said.contains("stop.against = variant: expected parameters that vary"), "{said}");
     let said = with("= 'reno' }", "= 'vegas' }");
-    assert!(said.contains("expected values that a point has which is like"), "{said}");
+    assert!(said.contains("expected values of a point otherwise equal to"), "{said}");
     assert!(said.contains("no point has these values"), "{said}");
     let said = with("ci95_half_width = 10_000", "ci95_half_width = 0");
     assert!(said.contains("stop.ci95_half_width = 0: expected more than 0"), "{said}");
@@ -516,8 +516,7 @@ fn a_stop_rule_compares_points_that_are_otherwise_alike() {
     assert!(said.contains("nothing to compare"), "{said}");
 }
 
-/// Runs of a radio differ by keys that have no column: pairs by columns alone would be the wrong
-/// ones.
+/// Runs of a radio differ in keys without a column, so pairing by columns alone would be wrong.
 #[test]
 fn a_stop_rule_refuses_pairs_that_differ_by_what_has_no_column() {
     let with = |against: &str, more: &str| {
@@ -532,16 +531,16 @@ fn a_stop_rule_refuses_pairs_that_differ_by_what_has_no_column() {
     };
     let plain = "path = 'plain', policy = '-'";
     assert_eq!(bases(&with(plain, "")), [None, None, Some(0), Some(1)]);
-    // Two points to be compared with.
+    // Two points match.
     let said = refusal(&with(plain, "burst_frames = [2, 10]"));
     assert!(said.contains("in bursts of 2\" and \"plain, udp 1.000 Mbit/s"), "{said}");
     assert!(said.contains("in bursts of 10\" differ by burst_frames, which has no"), "{said}");
-    // One, which is not alike.
+    // One point matches, but differs otherwise.
     let coded = "burst_frames = 2\n[[run]]\npath = 'coded'\ntransport = 'udp'\noffered_bps = 1e6\n\
         e3 = [0.1, 0.2]\nduration_s = 2\nburst_frames = 10";
     let text = with(plain, coded).replace("[\"plain\", \"coded\"]", "\"plain\"");
     let said = refusal(&text);
-    assert!(said.contains("points that are otherwise alike"), "{said}");
+    assert!(said.contains("points that are otherwise equal"), "{said}");
     assert!(said.contains("differ by burst_frames, which has no column"), "{said}");
     // The same table twice.
     let said = refusal(&text.replace("'coded'", "'plain'").replace("= 10", "= 2"));
@@ -558,7 +557,7 @@ fn a_stop_rule_refuses_pairs_that_differ_by_what_has_no_column() {
 fn a_stop_rule_says_which_parameter_has_no_pair() {
     let side_by_side = COMPARED.replace("[[sweep]]\n'flow", "'flow").replace(", 'bbr'", "");
     let said = refusal(&format!("{NETWORK}{side_by_side}"));
-    assert!(said.contains("otherwise: the nearest, "), "{said}");
+    assert!(said.contains(": the nearest, "), "{said}");
     assert!(said.contains("differs by network.links.delay_ms"), "{said}");
 }
 
@@ -577,11 +576,11 @@ fn what_the_lab_alone_does_is_said_in_the_same_grammar() {
         Load::Network(_) => panic!("a radio"),
     };
     assert!(of(0).run.lab.ping_interval.is_some());
-    // All runs begin with so much load, unless they say it themselves.
+    // All runs have this time under load first, unless they set it themselves.
     assert_eq!((of(0).run.lab.warm_up, of(0).warm_up_s), (Duration::from_secs(3), 3.0));
     let swept: Vec<_> = plan.swept(plan.points.len() - 1).collect();
     assert_eq!(swept, [("medium.rtt_ms", &Value::Integer(8))]);
-    // The sweep is not what rows without one would have.
+    // The sweep differs from the rows without it.
     let plain = Plan::parse(RADIO, FilePath::new("")).unwrap();
     assert_eq!(plain.swept(0).count(), 0);
 }

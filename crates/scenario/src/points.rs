@@ -1,4 +1,4 @@
-//! From a plan's file and its sweeps to its points, and the columns of their records.
+//! From a plan's file and its sweeps to its points, and to the columns of their records.
 
 use corridor_document::{Schema, without_indices};
 use toml::{Table, Value as Toml};
@@ -9,14 +9,14 @@ use crate::plan::{Load, Place, PlanFile, Point};
 use crate::record::{Column, Kind, Role, Value};
 use crate::sweep::{self, POINTS_MAX, Setting};
 
-/// The file with a setting in it.
+/// The file with a setting applied.
 pub(crate) fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFile, ScenarioError> {
     let mut tree = tree.clone();
     for (path, value) in setting {
         sweep::set(&mut tree, path, value)?;
     }
-    // By way of its text, as the file itself is read: a second deserializer of every table would
-    // be half a megabyte of the program.
+    // Through its text, as the file itself is read: a second deserializer for every table would add
+    // half a megabyte to the program.
     toml::from_str(&tree.to_string()).map_err(|error: toml::de::Error| {
         let given: Vec<String> = setting.iter().map(|(_, value)| value.to_string()).collect();
         let paths: Vec<String> = setting.iter().map(|(path, _)| format!("\"{path}\"")).collect();
@@ -27,12 +27,12 @@ pub(crate) fn resolve(tree: &Table, setting: &[(String, Toml)]) -> Result<PlanFi
             [(path, _)] => schema.key(&without_indices(path)).map(|key| key.expected.clone()),
             _ => None,
         };
-        let expected = known.unwrap_or_else(|| format!("what fits there: {said}"));
+        let expected = known.unwrap_or_else(|| format!("a valid value: {said}"));
         ScenarioError::value(field, given.join(", "), expected)
     })
 }
 
-/// The same, with the error of the one path that is at fault where it is one.
+/// As [`resolve`], but the error names the single path at fault, if there is one.
 fn resolve_or_blame(tree: &Table, setting: &Setting) -> Result<PlanFile, ScenarioError> {
     resolve(tree, setting).map_err(|error| {
         let without = |skipped: usize| -> Setting {
@@ -67,8 +67,14 @@ pub(crate) fn points(
         }
     }
     let mut columns = vec![
-        Column::new("point", Role::Key, Kind::Integer, "1", "place in the plan, from 0"),
-        Column::new("replication", Role::Key, Kind::Integer, "1", "which replication, from 0"),
+        Column::new("point", Role::Key, Kind::Integer, "1", "index in the plan, from 0"),
+        Column::new(
+            "replication",
+            Role::Key,
+            Kind::Integer,
+            "1",
+            "index of the replication, from 0",
+        ),
         Column::new("seed", Role::Parameter, Kind::Integer, "1", "seed of the random streams"),
     ];
     let own = points.first().map(|point| metrics::parameter_names(&point.load));
@@ -88,7 +94,7 @@ pub(crate) fn points(
     Ok((points, columns))
 }
 
-/// Whether a path is the name of a column that is there without being swept.
+/// Whether a path names a column that exists without being swept.
 fn is_own(names: &[String], path: &str) -> bool {
     path == "seed" || names.iter().any(|name| name == path)
 }

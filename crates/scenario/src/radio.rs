@@ -9,29 +9,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RadioTable {
-    /// Who may send when.
+    /// MAC protocol.
     pub mac: MacKind,
     /// The nodes that have this radio; none = all.
     #[serde(default)]
     pub nodes: Option<Vec<usize>>,
-    /// Matrix: a file for this radio alone, in place of the network's. Of either file, links to
-    /// nodes without the radio are passed over.
+    /// Matrix: file for this radio, instead of the network's. Links to nodes without this radio are
+    /// ignored.
     #[serde(default)]
     pub path: Option<String>,
-    /// DCF: which of IEEE 802.11's physical layers; none = a.
+    /// DCF: IEEE 802.11 physical layer; none = a.
     #[serde(default)]
     pub standard: Option<Dot11>,
-    /// Bits per second of data frames: one of the standard's; ideal: any. 802.15.4 has one alone.
+    /// Rate of data frames, bits per second: one of the standard's rates; ideal: any. 802.15.4 has
+    /// only one.
     #[serde(default, deserialize_with = "rate::whole_option")]
     #[schemars(with = "Option<Rate>")]
     pub rate_bps: Option<u64>,
-    /// DCF: let rates be chosen by what is acknowledged, out of all of the standard's.
+    /// DCF: adapt the rate to acknowledgements, among all rates of the standard.
     #[serde(default)]
     pub rate_control: bool,
-    /// DCF: the rates that are chosen of, bits per second, ascending; none = all of the standard's.
+    /// DCF: rates to choose from, bits per second, ascending; none = all of the standard's.
     #[serde(default)]
     pub rates_bps: Option<Vec<u64>>,
-    /// Frames that wait at a node, or are on the air; more are dropped.
+    /// Frames queued or in transmission at a node; more are dropped.
     #[serde(default = "queue_frames")]
     pub queue_frames: usize,
     /// Bytes of the MAC's header and check sequence; none = 36 (DCF, with LLC and SNAP), 11
@@ -42,63 +43,63 @@ pub struct RadioTable {
     /// retries, 0 to 7; none = 3. Ideal: retries; none = 0.
     #[serde(default)]
     pub retries: Option<u32>,
-    /// DCF: frames longer than this are announced by an RTS; none = none are.
+    /// DCF: frames longer than this use RTS/CTS; none = no RTS.
     #[serde(default)]
     pub rts_threshold_bytes: Option<u32>,
-    /// 802.15.4: how long a node waits before it looks whether the channel is free.
+    /// 802.15.4: backoff before channel assessment.
     #[serde(default)]
     pub backoff: Option<BackoffKind>,
-    /// 802.15.4: how long a node waits for an acknowledgement, milliseconds; none = 0.864, the
-    /// standard's. TinyOS waits 7.8.
+    /// 802.15.4: acknowledgement timeout, milliseconds; none = 0.864 as in the standard. TinyOS
+    /// uses 7.8.
     #[serde(default)]
     pub ack_wait_ms: Option<f64>,
-    /// 802.15.4: whether frames to single nodes are acknowledged; none = true.
+    /// 802.15.4: whether unicast frames are acknowledged; none = true.
     #[serde(default)]
     pub acknowledged: Option<bool>,
-    /// Power that nodes send with, dBm; none = 16 (DCF), 0 (802.15.4).
+    /// Transmit power, dBm; none = 16 (DCF), 0 (802.15.4).
     #[serde(default)]
     pub power_dbm: Option<f64>,
-    /// The same of each node that has the radio, dBm, in the order of `nodes`, in place of one for
-    /// all.
+    /// Transmit power of each node that has the radio, dBm, in the order of `nodes`, instead of one
+    /// for all.
     #[serde(default)]
     pub powers_dbm: Option<Vec<f64>>,
-    /// Noise of a receiver, dBm; none = -94 (DCF), -98 (802.15.4).
+    /// Receiver noise floor, dBm; none = -94 (DCF), -98 (802.15.4).
     #[serde(default)]
     pub noise_dbm: Option<f64>,
-    /// Least power of a frame that a receiver takes, dBm; none = -82 (DCF), -95 (802.15.4).
+    /// Receiver sensitivity, dBm; none = -82 (DCF), -95 (802.15.4).
     #[serde(default)]
     pub sensitivity_dbm: Option<f64>,
-    /// Least power at which the channel is busy, dBm; none = -82 (DCF), -77 (802.15.4).
+    /// Carrier sense threshold, dBm; none = -82 (DCF), -77 (802.15.4).
     #[serde(default)]
     pub sense_dbm: Option<f64>,
-    /// Least ratio of power to noise and interference at which a frame is received, dB; none = the
-    /// rate's own (DCF), by bit errors (802.15.4).
+    /// Minimum signal to interference and noise ratio for reception, dB; none = as the rate
+    /// requires (DCF), from bit errors (802.15.4).
     #[serde(default)]
     pub sinr_db: Option<f64>,
-    /// A frame stronger than all else by so much is taken instead of the one that is being
-    /// received, dB; none = it is not.
+    /// Capture: a frame stronger than everything else by this much replaces the one being received,
+    /// dB; none = no capture.
     #[serde(default)]
     pub capture_db: Option<f64>,
-    /// With `capture_db`: only so long after the reception began, microseconds; none = as long as
-    /// it lasts.
+    /// With `capture_db`: maximum time after the start of the reception, microseconds; none = until
+    /// its end.
     #[serde(default)]
     pub capture_us: Option<f64>,
-    /// How power falls with distance, where nodes have places.
+    /// Path loss over distance, for nodes with positions.
     #[serde(default)]
     pub path_loss: Option<PathLossTable>,
-    /// How power varies in time.
+    /// Variation of received power in time.
     #[serde(default)]
     pub fading: Option<FadingTable>,
-    /// Ideal: who hears whom, metres: everybody so near.
+    /// Ideal: reception range, metres.
     #[serde(default)]
     pub reach_m: Option<f64>,
-    /// Ideal: share of frames lost, on each link by itself; none = 0.
+    /// Ideal: share of frames lost, independently on each link; none = 0.
     #[serde(default)]
     pub erasure_ratio: Option<f64>,
-    /// Ideal: time a frame takes beyond its bits, microseconds; none = 0.
+    /// Ideal: per-frame overhead, microseconds; none = 0.
     #[serde(default)]
     pub overhead_us: Option<f64>,
-    /// From sending to receiving, microseconds.
+    /// Propagation delay, microseconds.
     #[serde(default)]
     pub propagation_us: f64,
 }
@@ -111,7 +112,7 @@ fn queue_frames() -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MacKind {
-    /// One channel; when it is idle, one of those who wait is drawn. Nobody collides.
+    /// One channel without collisions; when it is idle, a random waiting node sends.
     Ideal,
     /// IEEE 802.11's distributed coordination function.
     Dcf,
@@ -137,15 +138,15 @@ pub enum Dot11 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackoffKind {
-    /// The standard's: a frame is given up when the channel was busy five times.
+    /// As in the standard: a frame is given up after five busy channel assessments.
     #[default]
     Standard,
-    /// The standard's windows as constrained-defaults-2012 words them: a channel that was busy five
-    /// times costs one of the retries.
+    /// The standard's windows as described in constrained-defaults-2012: five busy channel
+    /// assessments cost one retry.
     ExponentialPaper,
-    /// TinyOS's, as constrained-defaults-2012 words it.
+    /// TinyOS, as described in constrained-defaults-2012.
     TinyosPaper,
-    /// TinyOS's, as its source has it.
+    /// TinyOS, as in its source code.
     TinyosSource,
 }
 
@@ -160,16 +161,16 @@ pub struct PathLossTable {
     /// Reference distance, metres.
     #[serde(default = "one_metre")]
     pub reference_m: f64,
-    /// 2 in free space, 3 to 4 indoors.
+    /// Path loss exponent: 2 in free space, 3 to 4 indoors.
     #[serde(default = "indoors")]
     pub exponent: f64,
-    /// Standard deviation of what differs from pair to pair, dB.
+    /// Shadowing: standard deviation between pairs of nodes, dB.
     #[serde(default)]
     pub shadowing_db: f64,
-    /// Whether that is the same in all replications, as walls are.
+    /// Whether shadowing is the same in all replications, like walls.
     #[serde(default)]
     pub fixed: bool,
-    /// Loss of every link besides, as of an attenuator, dB.
+    /// Additional loss of every link, as by an attenuator, dB.
     #[serde(default)]
     pub extra_db: f64,
 }
@@ -200,16 +201,16 @@ fn indoors() -> f64 {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FadingTable {
-    /// Power of the direct wave over that of the scattered ones; none = 0, Rayleigh fading.
+    /// Rician K: ratio of direct to scattered power; none = 0, Rayleigh fading.
     #[serde(default)]
     pub k: Option<f64>,
-    /// Greatest Doppler shift, Hz.
+    /// Maximum Doppler shift, Hz.
     #[serde(default)]
     pub doppler_hz: Option<f64>,
-    /// Standard deviation of what varies normally in decibels, dB.
+    /// Standard deviation of slow variation (normal in decibels), dB.
     #[serde(default)]
     pub sigma_db: Option<f64>,
-    /// Shortest period of what varies in decibels, seconds; the longest is ten times that.
+    /// Shortest period of the slow variation, seconds; the longest is ten times that.
     #[serde(default)]
     pub period_s: Option<f64>,
 }
@@ -218,28 +219,27 @@ pub struct FadingTable {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoutingTable {
-    /// How.
+    /// Routing protocol.
     pub kind: RoutingKind,
     /// What makes one route better than another.
     #[serde(default)]
     pub metric: RoutingMetric,
-    /// Routes are looked for once, beforehand, over links of mean power that nobody else uses, and
-    /// stay as they are.
+    /// Discover routes once, in advance, over otherwise idle links at mean power, and keep them.
     #[serde(default, rename = "static")]
     pub is_static: bool,
-    /// Nodes pass requests on after up to so long, milliseconds; none = 20.
+    /// Maximum random delay before forwarding a request, milliseconds; none = 20.
     #[serde(default)]
     pub jitter_ms: Option<f64>,
-    /// Seconds before the second request, and from each to the next twice as many; none = 0.5.
+    /// Time before the second request, seconds, doubled for each further one; none = 0.5.
     #[serde(default)]
     pub discovery_wait_s: Option<f64>,
-    /// Seconds until no route was found; none = 10.
+    /// Time after which route discovery fails, seconds; none = 10.
     #[serde(default)]
     pub discovery_limit_s: Option<f64>,
-    /// path-dr: LQI at which half of the frames come through; none = 102.
+    /// path-dr: LQI at which half of the frames are received; none = 102.
     #[serde(default)]
     pub half_lqi: Option<f64>,
-    /// path-dr: by how much LQI differ whose odds differ by e; none = 22.
+    /// path-dr: change in LQI that changes the odds of reception by a factor of e; none = 22.
     #[serde(default)]
     pub scale_lqi: Option<f64>,
 }
@@ -248,7 +248,7 @@ pub struct RoutingTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingKind {
-    /// AODV without local repair, lifetimes, and replies of others than the destination.
+    /// AODV without local repair, route lifetimes and intermediate replies.
     NstAodv,
 }
 
@@ -259,7 +259,7 @@ pub enum RoutingMetric {
     /// Fewer links.
     #[default]
     HopCount,
-    /// A greater product of the delivery ratios that the links' LQI stand for.
+    /// Higher product of the links' delivery ratios, estimated from LQI.
     PathDr,
 }
 
@@ -267,13 +267,13 @@ pub enum RoutingMetric {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteTable {
-    /// The nodes that packets pass, from the first to the last, which they are for.
+    /// Nodes on the route, from the first to the last, which is the destination.
     pub path: Vec<usize>,
-    /// By which radio each hop is made, counted from 0, where nodes have several; none = a wire
-    /// where there is one, else the first radio.
+    /// Index of the radio used for each hop, from 0, if nodes have several; none = a wire if there
+    /// is one, otherwise the first radio.
     #[serde(default)]
     pub radios: Option<Vec<usize>>,
-    /// Whether packets for the first take the same route back.
+    /// Whether packets to the first node take the reverse route.
     #[serde(default = "yes")]
     pub both_ways: bool,
 }

@@ -1,4 +1,5 @@
-//! What a replication of a plan's point gives: a value in each of the plan's columns.
+//! Records: the result of a replication of a plan's point, with a value for each of the plan's
+//! columns.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,21 +7,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Does not apply, or could not be measured.
+    /// Not applicable, or could not be measured.
     #[default]
     Absent,
     /// Yes or no.
     Flag(bool),
     /// A count.
     Integer(i64),
-    /// A measure; finite.
+    /// A measurement; finite.
     Real(f64),
     /// A word.
     Text(String),
 }
 
 impl Value {
-    /// The number that it is, where it is one.
+    /// The value as a number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Integer(value) => Some(*value as f64),
@@ -29,7 +30,7 @@ impl Value {
         }
     }
 
-    /// What it can be stored as.
+    /// The kind that it can be stored as.
     fn kind(&self) -> Option<Kind> {
         match self {
             Value::Absent => None,
@@ -40,8 +41,8 @@ impl Value {
         }
     }
 
-    /// The same in a column of this kind: counts become measures where some are, and everything
-    /// has a text.
+    /// Converts the value to a column's kind: counts to measurements where a column has both, and
+    /// everything to text.
     pub(crate) fn into_kind(self, kind: Kind) -> Value {
         match (self, kind) {
             (Value::Integer(value), Kind::Real) => Value::Real(value as f64),
@@ -72,14 +73,14 @@ impl From<bool> for Value {
 }
 
 impl From<u64> for Value {
-    /// Counts beyond 2^63 do not come up in a lifetime.
+    /// Counts never reach 2^63.
     fn from(value: u64) -> Self {
         Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
 impl From<f64> for Value {
-    /// What is not finite could not be measured.
+    /// A value that is not finite could not be measured.
     fn from(value: f64) -> Self {
         if value.is_finite() { Value::Real(value) } else { Value::Absent }
     }
@@ -97,7 +98,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// What the values of a column are stored as.
+/// The type in which a column's values are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -111,13 +112,13 @@ pub enum Kind {
     Text,
 }
 
-/// What a column is there for.
+/// The purpose of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Which point, which replication.
+    /// Identifies point and replication.
     Key,
-    /// The same for all replications of a point, and known before they are run.
+    /// The same for all replications of a point, and known before they run.
     Parameter,
     /// A result.
     Metric,
@@ -128,15 +129,15 @@ pub enum Role {
 /// A column of a plan's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name, units last; a swept path for a parameter that is swept.
+    /// Name with the unit last; for a swept parameter, its path.
     pub name: String,
     /// Unit in SI spelling, "1" for ratios and counts; empty for texts.
     pub unit: String,
-    /// What it is, in a few words.
+    /// Its meaning, in a few words.
     pub meaning: String,
-    /// What it is there for.
+    /// Its purpose.
     pub role: Role,
-    /// What its values are stored as.
+    /// The type in which its values are stored.
     pub kind: Kind,
 }
 
@@ -151,7 +152,7 @@ impl Column {
         matches!(self.role, Role::Metric | Role::Headline)
     }
 
-    /// A column for the values of a swept path: of the kind that holds them all, its unit read off
+    /// A column for the values of a swept path: of the kind that holds them all, with the unit from
     /// the end of its name.
     pub(crate) fn of_values(name: &str, values: &mut [Value]) -> Self {
         let kinds = values.iter().filter_map(Value::kind);

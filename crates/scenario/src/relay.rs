@@ -5,7 +5,7 @@ use corridor_relay::RelayConfig;
 
 use crate::error::ScenarioError;
 
-/// Understands a `[network.relay]` table.
+/// Checks a `[network.relay]` table and converts it.
 pub(crate) fn relay(table: &RelayTable) -> Result<RelayConfig, ScenarioError> {
     table.resolve().map_err(|error| {
         ScenarioError::value(format!("network.{}", error.field), error.given, error.expected)

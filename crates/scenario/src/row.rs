@@ -1,6 +1,6 @@
-//! One run's result, the same from the lab and from the simulator.
+//! The result of one run, the same from the lab and from the simulator.
 //!
-//! Spelled for machines: snake_case, SI units, raw numbers; what does not apply is null.
+//! Machine-readable: snake_case, SI units, raw numbers; null where something does not apply.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::file::{Congestion, Direction, Path, Scenario, Transport, UnderlayKind
 use crate::network::TcpPreset;
 use crate::record::Value;
 
-/// What produced a row.
+/// The engine that produced a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
@@ -23,8 +23,8 @@ pub enum Engine {
     Sim,
 }
 
-/// In-order one-way delay of what was received in the measured interval, seconds; `None` when
-/// nothing was.
+/// In-order one-way delay of packets received in the measured interval, seconds; `None` if there
+/// were none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
     /// Median.
@@ -38,7 +38,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Of a histogram that counts in parts of a second, so many to one.
+    /// Quantiles of a histogram that has a given number of units per second.
     pub fn of(histogram: &Histogram<u64>, parts_per_s: f64) -> Self {
         let told = |parts: u64| (!histogram.is_empty()).then(|| parts as f64 / parts_per_s);
         let quantile = |quantile| told(histogram.value_at_quantile(quantile));
@@ -51,10 +51,10 @@ impl Delays {
     }
 }
 
-/// An echo beside the load: there and back, seconds.
+/// Round-trip times of an echo beside the load, seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pings {
-    /// Median before there was any load; `None` when none came back.
+    /// Median before there was any load; `None` if no answer came.
     pub base_p50_s: Option<f64>,
     /// Median beside the load.
     pub p50_s: Option<f64>,
@@ -62,9 +62,9 @@ pub struct Pings {
     pub p95_s: Option<f64>,
     /// 99th percentile beside the load.
     pub p99_s: Option<f64>,
-    /// Asked beside the load.
+    /// Requests sent beside the load.
     pub sent: u64,
-    /// Answered of these.
+    /// Of these, requests answered.
     pub received: u64,
 }
 
@@ -80,40 +80,39 @@ pub struct Side {
     pub delays: Delays,
     /// UDP: datagrams sent in the measured interval.
     pub packets_sent: Option<u64>,
-    /// UDP: those of them that came, at any time, duplicates not counted.
+    /// UDP: of these, datagrams received, at any time, without duplicates.
     pub packets_received: Option<u64>,
-    /// UDP: datagrams that came after one that was sent later.
+    /// UDP: datagrams that arrived after one that was sent later.
     pub packets_out_of_order: Option<u64>,
-    /// UDP: datagrams that came again.
+    /// UDP: duplicates.
     pub packets_duplicated: Option<u64>,
-    /// UDP with a deadline: those of them that came before it.
+    /// UDP with a deadline: of the datagrams received, those that arrived before it.
     #[serde(default)]
     pub packets_in_time: Option<u64>,
-    /// TCP: segments that the sender's kernel sent again, since the connection began.
+    /// TCP: retransmissions by the sender's kernel since the connection began.
     pub packets_retransmitted: Option<u64>,
     /// TCP: smoothed round-trip time of the sender's kernel at the end, seconds.
     pub srtt_s: Option<f64>,
-    /// TCP in the simulator: times the sender's retransmission timer ran out, since the start.
+    /// TCP in the simulator: expiries of the sender's retransmission timer since the start.
     #[serde(default)]
     pub timeouts: Option<u64>,
     /// Mean congestion window in the measured interval, packets.
     #[serde(default)]
     pub cwnd_mean_packets: Option<f64>,
-    /// TCP in the lab: share of the time with data under way, since the connection began, in which
-    /// the receiver's window, as the sender's kernel knew it, kept more from going, 0 to 1.
+    /// TCP in the lab: share of the time with data in flight since the connection began in which
+    /// the receiver's window, as known to the sender's kernel, limited sending, 0 to 1.
     #[serde(default)]
     pub tcp_window_limited_ratio: Option<f64>,
-    /// The same of the sender's own buffer.
+    /// The same for the sender's own buffer.
     #[serde(default)]
     pub tcp_buffer_limited_ratio: Option<f64>,
-    /// TCP in the lab: longest time in the measured interval in which nothing was delivered,
-    /// seconds.
+    /// TCP in the lab: longest time in the measured interval without any delivery, seconds.
     #[serde(default)]
     pub silence_max_s: Option<f64>,
 }
 
-/// One run's result. With load in both directions, goodput and counts are sums, delays are those
-/// of both directions together, and `sides` tells them apart.
+/// The result of one run. With load in both directions, goodput and counts are sums, delays are
+/// those of both directions together, and `sides` has each direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the scenario.
@@ -124,16 +123,16 @@ pub struct Row {
     pub replication: u64,
     /// Seed of the scenario's random streams.
     pub seed: u64,
-    /// What of the file is swept, by its path; empty without sweeps.
+    /// Swept values, by their path in the file; empty without sweeps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub swept: BTreeMap<String, Value>,
-    /// What produced the row.
+    /// The engine that produced the row.
     pub engine: Engine,
     /// How packets crossed.
     pub path: Path,
-    /// Preset of coding or of relays, and what differs from it, in few words; "-" without either.
+    /// Preset of coding or of relays, and what differs from it, in a few words; "-" without either.
     pub policy: String,
-    /// The same in full; `None` for paths without coding.
+    /// The coding parameters in full; `None` for paths without coding.
     pub coding: Option<CodingTable>,
     /// What the nodes sent over; `None` without nodes.
     pub underlay: Option<UnderlayKind>,
@@ -141,21 +140,21 @@ pub struct Row {
     pub transport: Transport,
     /// TCP: congestion control of the sender.
     pub congestion: Option<Congestion>,
-    /// TCP in the simulator: which one the hosts had.
+    /// TCP in the simulator: the hosts' TCP.
     #[serde(default)]
     pub tcp: Option<TcpPreset>,
     /// The direction of the load.
     pub direction: Direction,
-    /// An external tunnel that packets crossed instead of the kernel's own interface: its name.
+    /// Name of the external tunnel that packets crossed instead of the kernel's own interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tunnel: Option<String>,
     /// TCP: whether the kernels at both ends used ECN.
     #[serde(default)]
     pub ecn: bool,
-    /// Mean length of bursts of losses, frames; `None`: every frame was lost by itself.
+    /// Mean length of bursts of losses, frames; `None`: independent losses.
     #[serde(default)]
     pub burst_frames: Option<f64>,
-    /// Offered bits of payload per second and direction; `None`: all that TCP can.
+    /// Offered payload bits per second and direction; `None`: as much as TCP can send.
     pub offered_bps: Option<f64>,
     /// Erasure ratio S-H; `None` without helper.
     pub e1: Option<f64>,
@@ -166,7 +165,7 @@ pub struct Row {
     /// Erasure ratio D-S; `None`: as `e3`.
     #[serde(default)]
     pub e3_back: Option<f64>,
-    /// The same as `e3`, for tables that know one link only.
+    /// The same as `e3`, for tables with a single link.
     pub loss_ratio: f64,
     /// Length of the measured interval, seconds.
     pub duration_s: f64,
@@ -183,63 +182,62 @@ pub struct Row {
     pub packets_out_of_order: Option<u64>,
     /// See [`Side::packets_duplicated`].
     pub packets_duplicated: Option<u64>,
-    /// UDP: later than this a datagram was worth nothing, seconds; `None`: it never was.
+    /// UDP: a later datagram was worthless, seconds; `None`: no deadline.
     #[serde(default)]
     pub deadline_s: Option<f64>,
     /// See [`Side::packets_in_time`].
     #[serde(default)]
     pub packets_in_time: Option<u64>,
-    /// The echo beside the load; `None`: there was none.
+    /// The echo beside the load; `None` without one.
     #[serde(default)]
     pub pings: Option<Pings>,
-    /// The second TCP flow, past the nodes; `None`: there was none.
+    /// The second TCP flow, outside the tunnel; `None` without one.
     #[serde(default)]
     pub beside: Option<Side>,
-    /// Symbols sent by encoders and helper per block of source symbols; partly filled blocks
-    /// count as the part that they are.
+    /// Symbols sent by encoders and helper per block of source symbols; partly filled blocks count
+    /// in part.
     pub transmissions_per_block: Option<f64>,
     /// Of these, the encoders' (the paper's Fig. 10 counts these only).
     pub encoder_transmissions_per_block: Option<f64>,
     /// Of these, the helper's.
     pub helper_transmissions_per_block: Option<f64>,
-    /// Times an encoder's timer for an acknowledgement expired, per block.
+    /// Expiries of an encoder's acknowledgment timer per block.
     pub timeouts_per_block: Option<f64>,
     /// UDP: frames of all stations on the air per datagram received.
     pub air_frames_per_packet: Option<f64>,
-    /// Bytes of all stations on the air per byte of payload received.
+    /// Bytes that all stations sent on the air per byte of payload received.
     pub air_bytes_per_byte: Option<f64>,
-    /// Share of the measured interval that the channel was busy; with a channel for each station,
-    /// the busiest one's.
+    /// Share of the measured interval in which the channel was busy; with a channel for each
+    /// station, that of the busiest.
     pub air_utilisation: Option<f64>,
-    /// Share of the frames that found the medium's queue full and were dropped; of the stations the
-    /// highest.
+    /// Share of the frames that the medium's full queue dropped: the highest among the stations.
     pub air_drop_ratio: Option<f64>,
-    /// Packets dropped at the sender because its queue was full: the nodes' ingress queue, or
-    /// without nodes the interface's.
+    /// Packets dropped at the sender because its queue was full: the nodes' ingress queue, or the
+    /// interface's without nodes.
     pub ingress_drops: Option<u64>,
-    /// Packets dropped there to tell their flow of congestion.
+    /// Packets dropped there to signal congestion.
     #[serde(default)]
     pub codel_drops: Option<u64>,
-    /// Packets marked there to tell their flow of congestion.
+    /// Packets marked there to signal congestion.
     #[serde(default)]
     pub codel_marks: Option<u64>,
-    /// Acknowledgements of TCP delivered with a shorter window, in window mode.
+    /// TCP acknowledgments delivered with a shorter window, in window mode.
     #[serde(default)]
     pub windows_clamped: Option<u64>,
-    /// Times that a node took the queue on the way for another's, in window mode.
+    /// How often a node took the queue on the path for another flow's, in window mode.
     #[serde(default)]
     pub rate_competitions: Option<u64>,
-    /// Times that a node looked whether a short queue is one, in window mode.
+    /// How often a node probed whether a short delay is a queue, in window mode.
     #[serde(default)]
     pub rate_probes: Option<u64>,
-    /// Times that a node looked whether a long queue is its own, in window mode.
+    /// How often a node probed whether a long queue is its own, in window mode.
     #[serde(default)]
     pub rate_drains: Option<u64>,
-    /// Rate at which the nodes that send may send at the end, low while a queue is looked at, bits
-    /// per second of frame bytes, in window mode; the lower one of two directions.
+    /// Rate limit of the sending nodes at the end, low while a queue is probed, bits per second of
+    /// frame bytes, in window mode; the lower one of two directions.
     #[serde(default)]
     pub rate_bps: Option<u64>,
-    /// Whether a node takes the air for shared by both ways at the end, in window mode.
+    /// Whether a node takes the channel for shared by both directions at the end, in window mode.
     #[serde(default)]
     pub half_duplex: Option<bool>,
     /// See [`Side::packets_retransmitted`].
@@ -255,24 +253,24 @@ pub struct Row {
     /// See [`Side::silence_max_s`]; the longer one of two directions.
     #[serde(default)]
     pub silence_max_s: Option<f64>,
-    /// What the relays counted, S and D among them, since they started; `None` without relays.
+    /// Counters of the relays, including S and D, since they started; `None` without relays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayCounts>,
     /// Processor time of each node, seconds, by station name (S, D, H, R1 and so on).
     pub cpu_s: BTreeMap<String, f64>,
-    /// Processors that the run took in the measured interval, on average: nodes, load and emulator;
-    /// `None` in the simulator.
+    /// Mean number of processors that the run used in the measured interval: nodes, load and
+    /// emulator; `None` in the simulator.
     #[serde(default)]
     pub processors: Option<f64>,
-    /// Time that each node waited for a processor although it had something to do, in the measured
-    /// interval, by station name, and that the threads of the load did (`load`), seconds.
+    /// Time in the measured interval for which each node was runnable but waited for a processor,
+    /// by station name, and the same for the load's threads (`load`), seconds.
     #[serde(default)]
     pub wait_s: BTreeMap<String, f64>,
     /// Share of the processors' time that a hypervisor gave to others in the measured interval;
     /// `None` in the simulator.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
-    /// How late the emulator wrote frames to the radios that heard them, median, seconds.
+    /// Lateness of the emulator's writing of frames to radios, median, seconds.
     #[serde(default)]
     pub lateness_p50_s: Option<f64>,
     /// The same, 99th percentile.
@@ -282,16 +280,16 @@ pub struct Row {
     pub lateness_max_s: Option<f64>,
     /// Whether the emulator had real-time scheduling; `None` in the simulator.
     pub realtime: Option<bool>,
-    /// Whether the numbers can be trusted; if not, `notes` says why.
+    /// Whether the numbers can be trusted; otherwise `notes` says why.
     pub valid: bool,
-    /// What else there is to say, for people.
+    /// Further remarks, for display.
     pub notes: Vec<String>,
     /// Each direction of the load.
     pub sides: Vec<Side>,
 }
 
 impl Row {
-    /// A row that says what was run, and no result yet.
+    /// A row that describes a run, without results yet.
     pub fn new(scenario: &Scenario, run: &Run, engine: Engine) -> Self {
         let helper = run.path == Path::CodedHelper;
         Row {
@@ -366,7 +364,7 @@ impl Row {
         }
     }
 
-    /// Takes the results of the directions; `delays` are those of all of them together.
+    /// Sets the results of the directions; `delays` are those of all of them together.
     pub fn set_sides(&mut self, sides: Vec<Side>, delays: Delays) {
         let sum = |field: fn(&Side) -> Option<u64>| {
             sides.iter().filter_map(field).reduce(u64::saturating_add)
@@ -387,11 +385,11 @@ impl Row {
         self.sides = sides;
     }
 
-    /// Takes the nodes' counters: `encoders` are the stations whose load is measured (S; S and D
-    /// with load in both directions), `block_size` is in source symbols.
+    /// Sets results from the nodes' counters: `encoders` are the stations whose load is measured
+    /// (S; S and D with load in both directions), `block_size` is in source symbols.
     ///
-    /// A helper serves both directions and does not tell them apart: with load in one direction
-    /// its count still includes what it sent for the other (acknowledgements of TCP).
+    /// A helper serves both directions and counts them together: with load in one direction, its
+    /// count still includes what it sent for the other (acknowledgments of TCP).
     pub fn set_coding(
         &mut self,
         encoders: &[CodingCounts],
@@ -420,34 +418,34 @@ impl Row {
         self.timeouts_per_block = Some(sum(|counts| counts.encoder_timeouts) / blocks);
     }
 
-    /// Share of the datagrams sent that did not come in time, where there is a deadline.
+    /// Share of the datagrams sent that did not arrive in time, if there is a deadline.
     pub fn missed_ratio(&self) -> Option<f64> {
         let (sent, in_time) = (self.packets_sent?, self.packets_in_time?);
         (sent > 0).then(|| 1.0 - in_time as f64 / sent as f64)
     }
 
-    /// Marks the row as not to be trusted, and says why.
+    /// Marks the row as invalid, and says why.
     pub fn distrust(&mut self, why: impl Into<String>) {
         self.valid = false;
         self.notes.push(why.into());
     }
 }
 
-/// What the relays of a path counted together; see [`RelayCounters`].
+/// Counters of a path's relays together; see [`RelayCounters`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RelayCounts {
-    /// Counters of all of them, by their names.
+    /// The sums of their counters.
     #[serde(flatten)]
     pub counters: RelayCounters,
-    /// Share of the coded frames that could not be decoded by the station that they were for;
-    /// `None`: there were none.
+    /// Share of the coded frames that their addressee could not decode; `None` without coded
+    /// frames.
     pub decode_failure_ratio: Option<f64>,
-    /// Share of the packets forwarded that went in coded frames; `None`: none was forwarded.
+    /// Share of the packets forwarded that went in coded frames; `None` if none was forwarded.
     pub paired_ratio: Option<f64>,
 }
 
 impl RelayCounts {
-    /// Of all relays together.
+    /// Results of all relays together.
     pub fn of(relays: impl IntoIterator<Item = RelayCounters>) -> Self {
         let mut counters = RelayCounters::default();
         relays.into_iter().for_each(|relay| counters.join(&relay));
@@ -461,8 +459,8 @@ impl RelayCounts {
     }
 }
 
-/// The part of a node's counters that a row is made of; the names are those of
-/// [`corridor_proto::Stats`], and others are passed over.
+/// The node's counters that a row is computed from, named as in [`corridor_proto::Stats`]; other
+/// counters are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs)]
 pub struct CodingCounts {
@@ -474,7 +472,7 @@ pub struct CodingCounts {
     pub rate_probes: u64,
     pub rate_drains: u64,
     pub rate_bps: Option<u64>,
-    /// Older nodes, which newer ones are held against, call it by its second name.
+    /// Older nodes, with which newer ones are compared, use the second name.
     #[serde(alias = "shares_air")]
     pub half_duplex: bool,
     pub symbols_added: u64,
@@ -505,7 +503,7 @@ impl From<&Stats> for CodingCounts {
     }
 }
 
-/// `paper`, or `block policy=playncool block_size=64`: the preset, and what differs from it.
+/// The preset, and what differs from it: `paper`, or `block policy=playncool block_size=64`.
 pub fn policy(table: &impl Serialize) -> String {
     let mut words: Vec<String> = Vec::new();
     if let Ok(toml::Value::Table(table)) = toml::Value::try_from(table) {

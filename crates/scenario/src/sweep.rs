@@ -1,4 +1,4 @@
-//! Sweeps: which values of which fields are tried, and how they get into the file's tables.
+//! Sweeps: which values of which fields to try, and how they are put into the file's tables.
 
 use corridor_document::rate::Rate;
 use toml::{Table, Value as Toml};
@@ -8,7 +8,7 @@ use crate::record::Value;
 
 /// Most points of a plan.
 pub const POINTS_MAX: usize = 100_000;
-/// Parts of a file that say how it is run, not what: they are the same for all points.
+/// Parts of a file that say how to run it, not what to run: they are the same for all points.
 const NOT_SWEPT: [&str; 7] =
     ["name", "description", "repeats", "replications", "stop", "sweep", "output"];
 
@@ -16,7 +16,7 @@ const NOT_SWEPT: [&str; 7] =
 pub(crate) type Setting = Vec<(String, Toml)>;
 
 /// All settings of these sweeps, in order: tables are crossed, the first one outermost; the lists
-/// of a table go side by side. Without sweeps there is one setting, and nothing in it.
+/// of one table advance in parallel. Without sweeps there is one empty setting.
 pub(crate) fn settings(sweeps: &[Table]) -> Result<Vec<Setting>, ScenarioError> {
     let mut all = vec![Setting::new()];
     let mut paths: Vec<String> = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn settings(sweeps: &[Table]) -> Result<Vec<Setting>, ScenarioError> 
         for (path, _) in lists {
             let clashes = |other: &&String| is_within(&path, other) || is_within(other, &path);
             if let Some(other) = paths.iter().find(clashes) {
-                let expected = format!("a path of its own: \"{other}\" is swept already");
+                let expected = format!("another path: \"{other}\" is already swept");
                 return Err(refused(index, &path, "again", expected));
             }
             paths.push(path);
@@ -45,18 +45,18 @@ pub(crate) fn settings(sweeps: &[Table]) -> Result<Vec<Setting>, ScenarioError> 
     Ok(all)
 }
 
-/// Whether `inner` is `outer` or a part of it.
+/// Whether `inner` equals `outer` or is a part of it.
 fn is_within(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The lists of one table, side by side.
+/// The lists of one table, in parallel.
 fn steps(index: usize, sweep: &[(String, Toml)]) -> Result<Vec<Setting>, ScenarioError> {
     let mut steps: Vec<Setting> = Vec::new();
     for (path, values) in sweep {
         let first = path.split('.').next().unwrap_or_default();
         if NOT_SWEPT.contains(&first) {
-            let expected = "a path into what is simulated, as \"network.links.erasure_ratio\"";
+            let expected = "a path of a simulated value, such as \"network.links.erasure_ratio\"";
             return Err(refused(index, path, values, expected));
         }
         let values = match values {
@@ -68,7 +68,7 @@ fn steps(index: usize, sweep: &[(String, Toml)]) -> Result<Vec<Setting>, Scenari
         }
         if steps.len() != values.len() {
             let expected =
-                format!("{} values: the lists of one [[sweep]] go side by side", steps.len());
+                format!("{} values, like the other lists of this [[sweep]]", steps.len());
             return Err(refused(index, path, format!("{} values", values.len()), expected));
         }
         for (step, value) in steps.iter_mut().zip(values) {
@@ -79,13 +79,13 @@ fn steps(index: usize, sweep: &[(String, Toml)]) -> Result<Vec<Setting>, Scenari
         return Err(ScenarioError::value(
             format!("sweep[{index}]"),
             "{}",
-            "a list of values for a path, as medium.rtt_ms = [4, 8]",
+            "a list of values for a path, such as medium.rtt_ms = [4, 8]",
         ));
     }
     Ok(steps)
 }
 
-/// A rate as its number, so that its column is one of numbers however the plan spells it.
+/// Converts a rate to a number, so that its column is numeric however the plan spells it.
 fn number_of_rate(path: &str, value: &Toml) -> Toml {
     let rate = value.as_str().filter(|_| path.ends_with("_bps")).and_then(Rate::parse);
     match rate {
@@ -95,7 +95,7 @@ fn number_of_rate(path: &str, value: &Toml) -> Toml {
     }
 }
 
-/// The paths of a sweep and what stands there; TOML makes tables of dots without quotes.
+/// The paths of a sweep with their values; TOML makes tables of unquoted dots.
 fn flattened(before: &str, table: &Table, paths: &mut Vec<(String, Toml)>) {
     for (key, value) in table {
         let path = if before.is_empty() { key.clone() } else { format!("{before}.{key}") };
@@ -115,7 +115,7 @@ fn refused(
     ScenarioError::value(format!("sweep[{index}].\"{path}\""), given, expected)
 }
 
-/// Puts a value where the path says; tables on the way that are missing are made.
+/// Sets the value at a path, and creates missing tables on the way.
 pub(crate) fn set(file: &mut Table, path: &str, value: &Toml) -> Result<(), ScenarioError> {
     let fault = |expected: String| {
         ScenarioError::value(format!("sweep \"{path}\""), value.to_string(), expected)
@@ -142,7 +142,7 @@ pub(crate) fn set(file: &mut Table, path: &str, value: &Toml) -> Result<(), Scen
     Ok(())
 }
 
-/// The part of a table or list that a word names; `before` are the words that led here.
+/// The part of a table or list that a word names; `before` are the words that lead to it.
 fn child<'a>(here: &'a mut Toml, word: &str, before: &[&str]) -> Result<&'a mut Toml, String> {
     let place = before.join(".");
     match here {
@@ -159,7 +159,7 @@ fn child<'a>(here: &'a mut Toml, word: &str, before: &[&str]) -> Result<&'a mut 
     }
 }
 
-/// A swept value as a record has it: lists and tables as their text.
+/// A swept value as stored in a record: lists and tables as their text.
 pub(crate) fn value_of(value: &Toml) -> Value {
     match value {
         Toml::Boolean(value) => Value::Flag(*value),
@@ -203,16 +203,16 @@ mod tests {
     fn a_faulty_sweep_is_refused_by_name() {
         assert_eq!(
             refusal("[[sweep]]\n'a.x' = [1, 2]\n'b' = [1]"),
-            "sweep[0].\"b\" = 1 values: expected 2 values: the lists of one [[sweep]] go side by side"
+            "sweep[0].\"b\" = 1 values: expected 2 values, like the other lists of this [[sweep]]"
         );
         assert_eq!(
             refusal("[[sweep]]\na = []"),
             "sweep[0].\"a\" = []: expected a list of one value or more"
         );
         assert!(refusal("[[sweep]]").contains("sweep[0] = {}: expected a list"));
-        assert!(refusal("[[sweep]]\nrepeats = [1]").contains("what is simulated"));
+        assert!(refusal("[[sweep]]\nrepeats = [1]").contains("a path of a simulated value"));
         assert!(
-            refusal("[[sweep]]\na = [1]\n[[sweep]]\n'a.b' = [1]").contains("a path of its own")
+            refusal("[[sweep]]\na = [1]\n[[sweep]]\n'a.b' = [1]").contains("expected another path")
         );
         let many = (0..317).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let text = format!("[[sweep]]\na = [{many}]\n[[sweep]]\nb = [{many}]");

@@ -1,5 +1,5 @@
-//! Long tables that a replication leaves beside its record: a row for each flow and interval, and
-//! the like.
+//! Long tables that a replication gives beside its record, with a row for each flow and interval,
+//! and the like.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::{self, Measures, Metric, count, real, word};
 use crate::record::{Column, Kind, Role};
 
-/// Most rows of all series of a replication: what a journal's line has room for, at 24 characters
-/// for a value.
+/// Most rows of all series of a replication: what fits into a journal's line, at 24 characters for
+/// a value.
 pub const SERIES_ROWS_MAX: usize = 200_000;
 /// Shortest interval of a series, seconds.
 pub const SERIES_S_MIN: f64 = 1e-3;
 
-/// Most flows of which delays are kept: what a journal's line has room for when every bin of their
+/// Most flows whose delays are kept: what fits into a journal's line if every bin of their
 /// histograms is filled.
 pub const DELAY_FLOWS_MAX: usize = 50;
 
-/// What is kept of a replication besides its record.
+/// What to keep of a replication besides its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Keep {
-    /// The course, at this interval.
+    /// The course, with intervals of this length.
     pub series: Option<Duration>,
     /// Histograms of the flows' delays.
     pub delays: bool,
-    /// What became of flows, links and nodes.
+    /// Totals of flows, links and nodes.
     pub totals: bool,
 }
 
-/// A long table, by what its rows are of.
+/// The kind of a long table, by what its rows describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TableKind {
@@ -55,7 +55,7 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [TableKind; 8] = [
         TableKind::FlowSeries,
         TableKind::LinkSeries,
@@ -67,7 +67,7 @@ impl TableKind {
         TableKind::Outcomes,
     ];
 
-    /// Its name, which is that of its file too.
+    /// Its name, which is also that of its file.
     pub fn name(self) -> &'static str {
         match self {
             TableKind::FlowSeries => "flow_series",
@@ -81,7 +81,7 @@ impl TableKind {
         }
     }
 
-    /// What a row is of, in a few words.
+    /// What a row describes, in a few words.
     pub fn meaning(self) -> &'static str {
         match self {
             TableKind::FlowSeries => "a flow in an interval",
@@ -90,17 +90,15 @@ impl TableKind {
             TableKind::Delays => "a bin of the histogram of a flow's delays",
             TableKind::Flows => "a flow in the measured interval",
             TableKind::Links => "the queue of a link, or of an interface, in the measured interval",
-            TableKind::Nodes => {
-                "what became of a node's frames on a radio in the measured interval"
-            }
+            TableKind::Nodes => "the frames of a node on a radio in the measured interval",
             TableKind::Outcomes => {
-                "frames from a node to another that ended alike, after as many attempts, in the \
+                "frames between two nodes with the same outcome and number of attempts, in the \
                  measured interval"
             }
         }
     }
 
-    /// Its columns behind point and replication.
+    /// Its columns after point and replication.
     fn metrics(self) -> Vec<(Metric, Role)> {
         fn of<T>(columns: &[FromRow<T>], keys: usize) -> Vec<(Metric, Role)> {
             let role = |place| if place < keys { Role::Key } else { Role::Metric };
@@ -125,15 +123,18 @@ impl TableKind {
     pub fn columns(self) -> Vec<Column> {
         let key = |name, meaning| Column::new(name, Role::Key, Kind::Integer, "1", meaning);
         let own = self.metrics().into_iter();
-        [key("point", "place in the plan, from 0"), key("replication", "which one, from 0")]
-            .into_iter()
-            .chain(own.map(|(metric, role)| Column { role, ..metric.column() }))
-            .collect()
+        [
+            key("point", "index in the plan, from 0"),
+            key("replication", "index of the replication, from 0"),
+        ]
+        .into_iter()
+        .chain(own.map(|(metric, role)| Column { role, ..metric.column() }))
+        .collect()
     }
 }
 
 impl TableKind {
-    /// The words of a column of texts, in whose place [`Rows`] have their numbers from 0.
+    /// The words of a column of texts, which [`Rows`] store as numbers from 0.
     pub fn words(self) -> &'static [&'static str] {
         match self {
             TableKind::Outcomes => &FRAME_ENDS,
@@ -142,7 +143,7 @@ impl TableKind {
     }
 }
 
-/// Rows of a table from one replication, by column; what does not apply is NaN.
+/// Rows of a table from one replication, by column; NaN stands for values that do not apply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rows {
@@ -151,17 +152,17 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// How many.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The columns, in the order of [`TableKind::columns`] without point and replication; none
+    /// The columns, in the order of [`TableKind::columns`] without point and replication; empty
     /// without rows.
     pub fn columns(&self) -> &[Vec<f64>] {
         &self.columns
@@ -179,7 +180,7 @@ impl Rows {
     }
 }
 
-/// JSON has no NaN.
+/// Stores NaN as null, since JSON has no NaN.
 mod absent_as_null {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -206,7 +207,7 @@ mod absent_as_null {
 pub struct Tables(BTreeMap<TableKind, Rows>);
 
 impl Tables {
-    /// Rows of all of them.
+    /// Number of rows of all tables.
     pub fn row_count(&self) -> usize {
         self.0.values().map(Rows::len).sum()
     }
@@ -229,19 +230,19 @@ impl Tables {
     }
 }
 
-/// What a replication gives. As JSON it is the same to the last bit.
+/// The result of a replication. Converted to JSON and back it stays the same to the last bit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replication {
-    /// What its record is made of.
+    /// The measurements for its record.
     pub measures: Measures,
-    /// What is kept besides.
+    /// The tables.
     #[serde(default, skip_serializing_if = "Tables::is_empty")]
     pub tables: Tables,
 }
 
 /// A row of a long table.
 pub trait TableRow: sealed::Sealed {
-    /// The table.
+    /// The table that it belongs to.
     const KIND: TableKind;
 
     /// Its values, in the order of the table's columns.
@@ -252,10 +253,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A column, and where it stands in a row.
+/// A column, and its field in a row.
 type FromRow<T> = (Metric, fn(&T) -> f64);
 
-/// Lets a type be a row of a table.
+/// Makes a type a row of a table.
 macro_rules! table_row {
     ($row:ty, $kind:expr, $columns:expr) => {
         impl sealed::Sealed for $row {}
@@ -279,7 +280,7 @@ fn count_or_absent(value: Option<u64>) -> f64 {
 }
 
 const FLOW_NUMBER: Metric = count("flow", "1", "number of the flow, from 0");
-const TIME: Metric = real("time_s", "s", "beginning of the interval, since the load began");
+const TIME: Metric = real("time_s", "s", "start of the interval, since the load started");
 
 /// A flow in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -305,7 +306,7 @@ const FLOW_SERIES: [FromRow<FlowInterval>; 11] = [
     (real("goodput_bps", "bit/s", "data received per second, without headers"), |row| {
         row.goodput_bps
     }),
-    (real("delay_mean_s", "s", "one-way delay in order of what came, mean"), |row| {
+    (real("delay_mean_s", "s", "one-way in-order delay of received packets, mean"), |row| {
         or_absent(row.delay_mean_s)
     }),
     (real("delay_p95_s", "s", "the same, 95th percentile, within 1 %"), |row| {
@@ -321,7 +322,7 @@ const FLOW_SERIES: [FromRow<FlowInterval>; 11] = [
         real("cwnd_mean_packets", "packets", "congestion window, mean over the time it was active"),
         |row| or_absent(row.cwnd_mean_packets),
     ),
-    (count("packets_retransmitted", "packets", "sent again"), |row| {
+    (count("packets_retransmitted", "packets", "packets retransmitted"), |row| {
         count_or_absent(row.packets_retransmitted)
     }),
     (count("timeouts", "1", "retransmission timeouts"), |row| count_or_absent(row.timeouts)),
@@ -346,20 +347,20 @@ pub struct LinkInterval {
 const LINK_SERIES: [FromRow<LinkInterval>; 8] = [
     (count("link", "1", "number of the link or interface, from 0"), |row| row.link as f64),
     (TIME, |row| row.time_s),
-    (count("from", "1", "node that sends"), |row| row.from as f64),
-    (count("to", "1", "node that receives; none on a radio, where several may"), |row| {
+    (count("from", "1", "sending node"), |row| row.from as f64),
+    (count("to", "1", "receiving node; none on a radio, where several may receive"), |row| {
         count_or_absent(row.to.map(|node| node as u64))
     }),
-    (count("queue_packets", "packets", "that wait at the end of the interval"), |row| {
+    (count("queue_packets", "packets", "queued at the end of the interval"), |row| {
         row.queue_packets as f64
     }),
-    (count("packets_offered", "packets", "that came to the queue, with those dropped"), |row| {
+    (count("packets_offered", "packets", "offered to the queue, including those dropped"), |row| {
         row.packets_offered as f64
     }),
-    (count("packets_dropped", "packets", "of these, found the queue full"), |row| {
+    (count("packets_dropped", "packets", "of these, dropped because the queue was full"), |row| {
         row.packets_dropped as f64
     }),
-    (count("packets_lost", "packets", "taken, and lost on the path or given up"), |row| {
+    (count("packets_lost", "packets", "accepted, but lost on the path or given up"), |row| {
         row.packets_lost as f64
     }),
 ];
@@ -388,7 +389,7 @@ const STATION_SERIES: [FromRow<StationInterval>; 8] = [
     (count("queue_packets", "packets", "in the ingress queue at the end of the interval"), |row| {
         row.queue_packets as f64
     }),
-    (count("rate_bps", "bit/s", "rate of the frames that was found, at the end"), |row| {
+    (count("rate_bps", "bit/s", "estimated frame rate at the end"), |row| {
         count_or_absent(row.rate_bps)
     }),
     (
@@ -399,14 +400,14 @@ const STATION_SERIES: [FromRow<StationInterval>; 8] = [
     (count("symbols_repaired", "1", "losses repaired in the interval, at the receiver"), |row| {
         row.symbols_repaired as f64
     }),
-    (count("packets_delivered", "packets", "handed to the host in the interval"), |row| {
+    (count("packets_delivered", "packets", "delivered to the host in the interval"), |row| {
         row.packets_delivered as f64
     }),
 ];
 
 table_row!(StationInterval, TableKind::StationSeries, STATION_SERIES);
 
-/// A bin of the histogram of a flow's delays that is not empty.
+/// A non-empty bin of the histogram of a flow's delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct DelayBin {
@@ -421,13 +422,13 @@ const DELAYS: [FromRow<DelayBin>; 3] = [
         real("delay_s", "s", "one-way delay in order, upper end of the bin, which is 0.1 % wide"),
         |row| row.delay_s,
     ),
-    (count("packets", "packets", "that had such a delay"), |row| row.packets as f64),
+    (count("packets", "packets", "packets with this delay"), |row| row.packets as f64),
 ];
 
 table_row!(DelayBin, TableKind::Delays, DELAYS);
 
 impl Tables {
-    /// Adds the histogram of a flow's delays, which counts in parts of a second, so many to one.
+    /// Adds the histogram of a flow's delays, which has a given number of units per second.
     pub fn add_delays(&mut self, flow: usize, histogram: &Histogram<u64>, parts_per_s: f64) {
         for bin in histogram.iter_recorded() {
             let delay_s = bin.value_iterated_to() as f64 / parts_per_s;
@@ -437,7 +438,7 @@ impl Tables {
 }
 
 impl Tables {
-    /// Adds what was measured of a flow.
+    /// Adds the totals of a flow.
     pub fn add_flow(&mut self, flow: usize, measures: &Measures) {
         let measured = metrics::of_flows().into_iter().map(|metric| {
             or_absent(measures.value(&metrics::flow_column(flow, metric.name)).number())
@@ -461,24 +462,24 @@ pub struct LinkTotal {
 
 const LINKS: [FromRow<LinkTotal>; 6] = [
     (count("link", "1", "number of the link or interface, from 0"), |row| row.link as f64),
-    (count("from", "1", "node that sends"), |row| row.from as f64),
-    (count("to", "1", "node that receives; none on a radio, where several may"), |row| {
+    (count("from", "1", "sending node"), |row| row.from as f64),
+    (count("to", "1", "receiving node; none on a radio, where several may receive"), |row| {
         count_or_absent(row.to.map(|node| node as u64))
     }),
-    (count("packets_offered", "packets", "that came to the queue, with those dropped"), |row| {
+    (count("packets_offered", "packets", "offered to the queue, including those dropped"), |row| {
         row.packets_offered as f64
     }),
-    (count("packets_dropped", "packets", "of these, found the queue full"), |row| {
+    (count("packets_dropped", "packets", "of these, dropped because the queue was full"), |row| {
         row.packets_dropped as f64
     }),
-    (count("packets_lost", "packets", "taken, and lost on the path or given up"), |row| {
+    (count("packets_lost", "packets", "accepted, but lost on the path or given up"), |row| {
         row.packets_lost as f64
     }),
 ];
 
 table_row!(LinkTotal, TableKind::Links, LINKS);
 
-/// What became of a node's frames on a radio in the measured interval.
+/// Totals of a node's frames on a radio in the measured interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct NodeTotal {
@@ -498,16 +499,16 @@ pub struct NodeTotal {
 
 const NODES: [FromRow<NodeTotal>; 12] = [
     (count("node", "1", "number of the node, from 0"), |row| row.node as f64),
-    (count("frames_offered", "frames", "that came to its interface"), |row| {
+    (count("frames_offered", "frames", "offered to its interface"), |row| {
         row.frames_offered as f64
     }),
-    (count("frames_refused", "frames", "of these, found its queue full"), |row| {
+    (count("frames_refused", "frames", "of these, dropped because its queue was full"), |row| {
         row.frames_refused as f64
     }),
     (count("frame_attempts", "1", "transmissions of data, retries included"), |row| {
         row.frame_attempts as f64
     }),
-    (count("frames_delivered", "frames", "heard by the node that they were for"), |row| {
+    (count("frames_delivered", "frames", "received by their destination node"), |row| {
         row.frames_delivered as f64
     }),
     (count("frames_given_up", "frames", "given up after the last attempt"), |row| {
@@ -516,30 +517,32 @@ const NODES: [FromRow<NodeTotal>; 12] = [
     (count("frames_blocked", "frames", "given up because the channel was not free"), |row| {
         count_or_absent(row.frames_blocked)
     }),
-    (count("frames_received", "frames", "heard, for it or for all"), |row| {
+    (count("frames_received", "frames", "received, unicast to it or broadcast"), |row| {
         row.frames_received as f64
     }),
-    (count("frames_overheard", "frames", "heard, for others"), |row| row.frames_overheard as f64),
-    (count("frames_undecoded", "frames", "begun to be received, and not decoded"), |row| {
+    (count("frames_overheard", "frames", "overheard, addressed to others"), |row| {
+        row.frames_overheard as f64
+    }),
+    (count("frames_undecoded", "frames", "reception started but not decoded"), |row| {
         count_or_absent(row.frames_undecoded)
     }),
-    (real("sending_s", "s", "time that its transmissions took"), |row| row.sending_s),
-    (real("receiving_s", "s", "time that it listened to frames"), |row| or_absent(row.receiving_s)),
+    (real("sending_s", "s", "transmit time"), |row| row.sending_s),
+    (real("receiving_s", "s", "receive time"), |row| or_absent(row.receiving_s)),
 ];
 
 table_row!(NodeTotal, TableKind::Nodes, NODES);
 
-/// How a frame ends.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameEnd {
-    /// It came; on a radio with acknowledgements, one says so.
+    /// It was delivered; on a radio with acknowledgments, it was acknowledged.
     #[default]
     Delivered,
-    /// It was on the air, for all; who heard it is not told.
+    /// It was broadcast; who received it is not reported.
     Sent,
     /// It found the queue full, or exceeded a policer.
     Refused,
-    /// It was sent and lost, and nobody sent it again.
+    /// It was sent and lost, without retries.
     Lost,
     /// Its last attempt was not acknowledged.
     GivenUp,
@@ -558,10 +561,10 @@ impl From<SendOutcome> for FrameEnd {
     }
 }
 
-/// What tables call them.
+/// Their names in tables.
 const FRAME_ENDS: [&str; 6] = ["delivered", "sent", "refused", "lost", "given_up", "blocked"];
 
-/// Frames from a node to another that ended alike, in the measured interval.
+/// Frames from one node to another with the same outcome, in the measured interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct OutcomeTotal {
@@ -573,8 +576,8 @@ pub struct OutcomeTotal {
 }
 
 const OUTCOMES: [FromRow<OutcomeTotal>; 5] = [
-    (count("from", "1", "node that had the frames to send"), |row| row.from as f64),
-    (count("to", "1", "node that they were for; none: all, or the medium does not tell"), |row| {
+    (count("from", "1", "sending node"), |row| row.from as f64),
+    (count("to", "1", "destination node; none: broadcast, or not known"), |row| {
         count_or_absent(row.to.map(|node| node as u64))
     }),
     (
@@ -585,8 +588,8 @@ const OUTCOMES: [FromRow<OutcomeTotal>; 5] = [
         ),
         |row| row.outcome as usize as f64,
     ),
-    (count("attempts", "1", "transmissions of each of them"), |row| f64::from(row.attempts)),
-    (count("frames", "frames", "that ended so"), |row| row.frames as f64),
+    (count("attempts", "1", "transmissions of each frame"), |row| f64::from(row.attempts)),
+    (count("frames", "frames", "frames with this outcome"), |row| row.frames as f64),
 ];
 
 table_row!(OutcomeTotal, TableKind::Outcomes, OUTCOMES);
@@ -613,7 +616,7 @@ mod tests {
         assert!(read.rows(TableKind::LinkSeries).is_none() && !read.is_empty());
     }
 
-    /// Quantiles of the bins are those of the histogram.
+    /// The quantiles of the bins equal those of the histogram.
     #[test]
     fn the_bins_of_a_histogram_are_all_of_it() {
         let mut histogram = Histogram::new_with_bounds(1_000, 600_000_000_000, 3).unwrap();
@@ -643,7 +646,7 @@ mod tests {
         }
     }
 
-    /// The last one is the last of all.
+    /// The last kind is the last in the list.
     #[test]
     fn all_tables_are_listed() {
         assert_eq!(TableKind::Outcomes as usize + 1, TableKind::ALL.len());

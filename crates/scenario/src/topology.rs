@@ -1,4 +1,4 @@
-//! From the tables of a network to its nodes and one-way links, every value checked.
+//! From the tables of a network to its nodes and one-way links, with every value checked.
 
 use core::time::Duration;
 use std::path::Path;
@@ -21,53 +21,54 @@ use crate::relay;
 use crate::traffic::{check_tunnels, check_way, schedule};
 use crate::values::span;
 
-/// By how much flows start later at most where the plan does not say, seconds: so that replications
-/// of a network that loses nothing differ.
+/// Default jitter of flows' starting times, seconds: it makes replications of a network without
+/// losses differ.
 const START_JITTER_S: f64 = 0.1;
-/// Most that a plan may say.
+/// Largest jitter that a plan may set, seconds.
 const START_JITTER_S_MAX: f64 = 3_600.0;
-/// Longest that nodes may wait when they look for routes, seconds.
+/// Longest time setting of route discovery, seconds.
 const ROUTING_S_MAX: f64 = 3_600.0;
-/// Longest that an end of a flow may work on a packet, milliseconds.
+/// Longest processing time of a packet at an end of a flow, milliseconds.
 const PROCESSING_MS_MAX: f64 = 60_000.0;
-/// Largest packet, data or headers, bytes.
+/// Largest payload or header length of a packet, bytes.
 const BYTES_MAX: u32 = u16::MAX as u32;
 
-/// A network, its flows, and how long they are watched.
+/// A network, its flows, and how long it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// One-way links; the link back of `links[2 k]` is `links[2 k + 1]`.
+    /// One-way links; the reverse of `links[2 k]` is `links[2 k + 1]`.
     pub links: Vec<NetworkLink>,
     /// The radios, each on a channel of its own.
     pub radios: Vec<Cell>,
-    /// Where nodes with radios are, metres; `None` where only their links are known.
+    /// Positions of nodes with radios, metres; `None` if only their links are known.
     pub metres: Option<Vec<[f64; 3]>>,
     /// Tunnels between nodes.
     pub tunnels: Vec<TunnelTable>,
-    /// What all nodes on the radio are as relays, if they are.
+    /// The relays at all nodes of the radio, if there are any.
     pub relay: Option<RelayConfig>,
-    /// Routes that packets take where they do not take the shortest.
+    /// Routes that differ from the shortest ones.
     pub routes: Vec<RouteTable>,
-    /// How nodes look for routes themselves, if they do.
+    /// Settings of route discovery, if nodes discover routes.
     pub routing: Option<RoutingTable>,
     /// Each flow starts later by a time of its own, uniform from zero to this.
     pub start_jitter: Duration,
-    /// Flows, checked as far as it can be done without TCP's own check.
+    /// Flows, checked except for TCP's own checks.
     pub flows: Vec<FlowTable>,
-    /// Of each flow of a trace, when after its start a datagram is sent, and its bytes of data.
+    /// For each flow of a trace, the sending times of datagrams after its start, with their payload
+    /// bytes.
     pub schedules: Vec<Arc<[(Duration, u32)]>>,
     /// When it ends.
     pub duration: Duration,
-    /// When measuring begins.
+    /// When the measured interval begins.
     pub warm_up: Duration,
-    /// Whether it ends before when all flows are through, or have given up.
+    /// Whether it ends as soon as all flows are complete or have given up.
     pub until_done: bool,
 }
 
 impl Network {
-    /// What is between its nodes, if all are on the only radio that there is.
+    /// What joins its nodes, if all of them are on its only radio.
     pub fn air(&self) -> Option<&Air> {
         match &self.radios[..] {
             [cell] if cell.nodes.len() == self.nodes => Some(&cell.air),
@@ -75,18 +76,18 @@ impl Network {
         }
     }
 
-    /// Stations of all tunnels together: their ends, and helpers.
+    /// Number of stations of all tunnels: their ends and helpers.
     pub fn stations(&self) -> usize {
         self.tunnels.iter().map(|tunnel| 2 + usize::from(tunnel.helper.is_some())).sum()
     }
 
-    /// Places on all radios together.
+    /// Number of places on all radios.
     pub fn places(&self) -> usize {
         self.radios.iter().map(|cell| cell.nodes.len()).sum()
     }
 }
 
-/// By how much a flow starts later in a replication, with this [jitter](Network::start_jitter).
+/// How much later a flow starts in a replication, with this [jitter](Network::start_jitter).
 pub fn start_after(jitter: Duration, flow: usize, seed: u64, replication: u64) -> Duration {
     let key = StreamKey { seed, replication, entity: flow as u64, purpose: "start" };
     let most = u128::from(key.stream().next_u64()) * (jitter.as_nanos() + 1);
@@ -104,10 +105,10 @@ pub struct NetworkLink {
     pub pipe: PipeConfig,
 }
 
-/// Makes a network; traces are looked for in `directory`.
+/// Makes a network; traces are looked up in `directory`.
 ///
 /// # Errors
-/// The first value that cannot be, by its name in the file.
+/// The first invalid value, by its name in the file.
 pub(crate) fn network(
     table: &NetworkTable,
     flows: &[FlowTable],
@@ -131,7 +132,7 @@ pub(crate) fn network(
     check_tunnels(table, nodes, &radios)?;
     let relay = table.relay.as_ref().map(relay::relay).transpose()?;
     if relay.is_some() && !radios.iter().all(|cell| matches!(cell.air, Air::Mac(_))) {
-        let expected = "nothing without a MAC that tells of retries: dcf, 802.15.4";
+        let expected = "nothing without a MAC that counts retries: dcf, 802.15.4";
         return Err(ScenarioError::value("network.relay", "a table", expected));
     }
     let is_one = radios.len() == 1 && radios[0].nodes.len() == nodes && links.is_empty();
@@ -143,7 +144,7 @@ pub(crate) fn network(
     }
     check_routing(table)?;
     check_times(duration_s, warm_up_s)?;
-    // What ns-2 is compared with starts when it says.
+    // For comparison with ns-2, flows start exactly when they say.
     let is_ns2 =
         |flow: &FlowTable| flow.tcp.as_ref().is_some_and(|tcp| tcp.preset == TcpPreset::Ns2);
     let by_default = if flows.iter().any(is_ns2) { 0.0 } else { START_JITTER_S };
@@ -183,7 +184,7 @@ pub(crate) fn network(
     })
 }
 
-/// Times of a network, as the file has them, seconds.
+/// Times of a network as in its file, seconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) duration_s: f64,
@@ -192,7 +193,8 @@ pub(crate) struct Times {
     pub(crate) until_done: bool,
 }
 
-/// Routes are looked for over a radio with a MAC that tells what became of frames, or said.
+/// Checks that route discovery has a radio whose MAC reports outcomes of frames, or that routes are
+/// given.
 fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
     let Some(routing) = &table.routing else { return Ok(()) };
     if !table.route.is_empty() {
@@ -205,7 +207,7 @@ fn check_routing(table: &NetworkTable) -> Result<(), ScenarioError> {
     }
     let mut radios = table.radio.iter().flat_map(OneOrMany::iter);
     if radios.any(|radio| radio.mac == MacKind::Ideal) {
-        let expected = "nothing with mac = \"ideal\", which does not tell what became of frames";
+        let expected = "nothing with mac = \"ideal\", which does not report lost frames";
         return Err(ScenarioError::value("network.routing", "a table", expected));
     }
     let spans = [
@@ -238,7 +240,7 @@ type Links = (usize, Vec<NetworkLink>);
 
 fn chain(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
     let link = required(&table.links, "network.links", "the links of the chain")?;
-    let count = required(&link.count, "network.links.count", "how many links are in a row")?;
+    let count = required(&link.count, "network.links.count", "the number of links")?;
     if !(1..NODES_MAX).contains(&count) {
         let expected = format!("1 to {}", NODES_MAX - 1);
         return Err(ScenarioError::value("network.links.count", count, expected));
@@ -248,7 +250,7 @@ fn chain(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError>
 }
 
 fn dumbbell(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
-    let pairs = required(&table.pairs, "network.pairs", "how many senders, and receivers")?;
+    let pairs = required(&table.pairs, "network.pairs", "the number of senders and of receivers")?;
     if !(1..=NODES_MAX / 2 - 1).contains(&pairs) {
         let expected = format!("1 to {}", NODES_MAX / 2 - 1);
         return Err(ScenarioError::value("network.pairs", pairs, expected));
@@ -267,7 +269,7 @@ fn dumbbell(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioErr
 }
 
 fn explicit(table: &NetworkTable, directory: &Path) -> Result<Links, ScenarioError> {
-    let nodes = required(&table.nodes, "network.nodes", "how many nodes there are")?;
+    let nodes = required(&table.nodes, "network.nodes", "the number of nodes")?;
     if !(2..=NODES_MAX).contains(&nodes) {
         let expected = format!("2 to {NODES_MAX}");
         return Err(ScenarioError::value("network.nodes", nodes, expected));
@@ -303,7 +305,7 @@ fn wires(
     Ok(links)
 }
 
-/// Refuses what is said of another shape.
+/// Rejects keys of other shapes.
 fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
     use Shape::{Chain, Dumbbell, Explicit, Grid, Line, Matrix, Positions, Random, Star};
     let shape = table.kind;
@@ -339,7 +341,7 @@ fn check_unused(table: &NetworkTable) -> Result<(), ScenarioError> {
     }
 }
 
-/// The two directions, between these nodes.
+/// The two directions of a link, between these nodes.
 fn placed([there, back]: &[PipeConfig; 2], a: usize, b: usize) -> [NetworkLink; 2] {
     [
         NetworkLink { from: a, to: b, pipe: there.clone() },
@@ -347,7 +349,7 @@ fn placed([there, back]: &[PipeConfig; 2], a: usize, b: usize) -> [NetworkLink; 
     ]
 }
 
-/// A flow that starts as late as it can still has time to send.
+/// Checks that a flow has time to send even if it starts as late as possible.
 fn check_start(
     index: usize,
     flow: &FlowTable,
@@ -471,7 +473,7 @@ fn check_tcp_nc(index: usize, table: &TcpNcTable) -> Result<(), ScenarioError> {
     })
 }
 
-/// The times, which TCP takes as integers; it checks the rest itself.
+/// Checks the times, which TCP takes as integers; TCP checks the rest itself.
 fn check_tcp_times(index: usize, tcp: &TcpTable) -> Result<(), ScenarioError> {
     let times = [
         ("rto_initial_s", tcp.rto_initial_s),

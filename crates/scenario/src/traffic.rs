@@ -1,5 +1,4 @@
-//! Ways that flows take beyond links and radios, and when datagrams of traces are sent: every value
-//! checked.
+//! Checks of tunnels and of flows' paths, and the sending times of traces.
 
 use core::time::Duration;
 use std::path::Path;
@@ -16,7 +15,7 @@ pub const TUNNELS_MAX: usize = 1_000;
 /// Latest datagram of a trace, seconds after the flow's start.
 const TRACE_S_MAX: f64 = 1_000_000.0;
 
-/// Checks between which nodes tunnels are.
+/// Checks the nodes at the ends of tunnels.
 pub(crate) fn check_tunnels(
     table: &NetworkTable,
     nodes: usize,
@@ -59,7 +58,7 @@ pub(crate) fn check_tunnels(
     Ok(())
 }
 
-/// Checks the helper of a tunnel. Who hears whom on which way is known later.
+/// Checks the helper of a tunnel. Which frames it can overhear is only known later.
 fn check_helper(
     (index, helper): (usize, usize),
     tunnel: &TunnelTable,
@@ -85,7 +84,7 @@ fn check_helper(
     }
 }
 
-/// Checks the way that a flow takes: its tunnel, or to all that hear it, and how far.
+/// Checks the path of a flow: its tunnel or its broadcasting, and its limit of links.
 pub(crate) fn check_way(
     index: usize,
     flow: &FlowTable,
@@ -128,8 +127,8 @@ pub(crate) fn check_way(
     Ok(())
 }
 
-/// When after its start a flow of a trace sends, and how many bytes of data each time; nothing for
-/// other flows. Files are looked for in `directory`.
+/// Sending times of a trace's flow after its start, with the payload bytes of each; empty for other
+/// flows. Files are looked up in `directory`.
 pub(crate) fn schedule(
     index: usize,
     flow: &FlowTable,

@@ -1,4 +1,5 @@
-//! Links that vary, as files spell them, and as the air has them: rates, outages, policers, jitter.
+//! Time-varying links, as files spell them and as the air models them: rates, outages, policers,
+//! jitter.
 
 use core::time::Duration;
 use std::fs;
@@ -20,38 +21,36 @@ use crate::limits::TRACE_BYTES_MAX;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateTable {
-    /// Which process.
+    /// Kind of process.
     pub kind: RateKind,
-    /// Trace: a file in Mahimahi's format, a line for each opportunity to send 1504 bytes,
-    /// milliseconds since the beginning; it is looked for beside the plan, and starts again at its
-    /// end.
+    /// Trace: file in Mahimahi's format, one line per opportunity to send 1504 bytes, in
+    /// milliseconds since the start, repeated at its end; the path is relative to the plan.
     #[serde(default)]
     pub path: Option<String>,
-    /// Steps: the rates, and from when on they are that, the first at 0.
+    /// Steps: the rates and their start times, the first at 0.
     #[serde(default)]
     pub steps: Option<Vec<StepTable>>,
-    /// Steps: after which time they begin again, seconds; none = the last one stays.
+    /// Steps: period after which they repeat, seconds; none = the last rate stays.
     #[serde(default)]
     pub period_s: Option<f64>,
-    /// Markov: the rates, bits per second, 2 to 64; each follows any other with the same
-    /// probability.
+    /// Markov: 2 to 64 rates, bits per second, with equal transition probabilities.
     #[serde(default)]
     pub rates_bps: Option<Vec<Rate>>,
-    /// Markov: mean of the exponentially distributed times that each is kept, seconds.
+    /// Markov: mean time at a rate, exponentially distributed, seconds.
     #[serde(default)]
     pub dwell_s: Option<f64>,
-    /// Walk: least rate, bits per second.
+    /// Walk: minimum rate, bits per second.
     #[serde(default, deserialize_with = "rate::whole_option")]
     #[schemars(with = "Option<Rate>")]
     pub least_bps: Option<u64>,
-    /// Walk: greatest rate, bits per second.
+    /// Walk: maximum rate, bits per second.
     #[serde(default, deserialize_with = "rate::whole_option")]
     #[schemars(with = "Option<Rate>")]
     pub most_bps: Option<u64>,
-    /// Walk: from step to step, milliseconds.
+    /// Walk: interval between steps, milliseconds.
     #[serde(default)]
     pub interval_ms: Option<f64>,
-    /// Walk: standard deviation of a step of the rate's natural logarithm.
+    /// Walk: standard deviation of the change of the rate's natural logarithm per step.
     #[serde(default)]
     pub deviation: Option<f64>,
 }
@@ -60,13 +59,13 @@ pub struct RateTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RateKind {
-    /// As a file says.
+    /// Rates given in a trace file.
     Trace,
-    /// As a list says.
+    /// Rates given in a list.
     Steps,
-    /// One of several, each for a while.
+    /// Random changes between several rates.
     Markov,
-    /// A random walk of the rate's logarithm between bounds.
+    /// Bounded random walk of the rate's logarithm.
     Walk,
 }
 
@@ -74,9 +73,9 @@ pub enum RateKind {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepTable {
-    /// From when on, seconds.
+    /// Start time, seconds.
     pub at_s: f64,
-    /// Bits per second, from then on; 0: nothing is sent.
+    /// Rate from then on, bits per second; 0: nothing is sent.
     #[serde(deserialize_with = "rate::whole")]
     #[schemars(with = "Rate")]
     pub rate_bps: u64,
@@ -86,12 +85,12 @@ pub struct StepTable {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutageTable {
-    /// How these times are given.
+    /// How the times are distributed.
     #[serde(default)]
     pub kind: OutageKind,
-    /// How long the link sends, seconds.
+    /// Time the link is up, seconds.
     pub up_s: f64,
-    /// How long it does not, seconds.
+    /// Time the link is down, seconds.
     pub down_s: f64,
 }
 
@@ -99,10 +98,10 @@ pub struct OutageTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutageKind {
-    /// By the clock.
+    /// Constant times.
     #[default]
     Periodic,
-    /// The times are means of exponentially distributed ones.
+    /// Exponentially distributed times with these means.
     Exponential,
 }
 
@@ -110,11 +109,11 @@ pub enum OutageKind {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicerTable {
-    /// Bits per second that fill the bucket.
+    /// Token rate, bits per second.
     #[serde(deserialize_with = "rate::whole")]
     #[schemars(with = "Rate")]
     pub rate_bps: u64,
-    /// Bytes that it holds, at least a packet's.
+    /// Bucket size, bytes, at least one packet.
     pub burst_bytes: u64,
 }
 
@@ -122,14 +121,14 @@ pub struct PolicerTable {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JitterTable {
-    /// How these times are distributed.
+    /// Distribution of the additional delay.
     pub kind: JitterKind,
-    /// Their mean, milliseconds; uniform: they go from zero to twice that.
+    /// Mean, milliseconds; uniform: from zero to twice the mean.
     pub mean_ms: f64,
-    /// Normal: their standard deviation, milliseconds; times below zero are none.
+    /// Normal: standard deviation, milliseconds; negative values count as zero.
     #[serde(default)]
     pub deviation_ms: Option<f64>,
-    /// Packets overtake each other; else one that is late makes those behind it late.
+    /// Whether packets may overtake each other; otherwise a late packet delays those behind it.
     #[serde(default)]
     pub reorders: bool,
 }
@@ -147,7 +146,7 @@ pub enum JitterKind {
 }
 
 impl RateTable {
-    /// The process; its trace is looked for in `directory`.
+    /// The process; its trace is looked up in `directory`.
     pub(crate) fn config(
         &self,
         field: &str,
@@ -198,7 +197,7 @@ impl RateTable {
         Ok(config)
     }
 
-    /// Refuses what a kind needs and has not, and what it has and does not need.
+    /// Rejects missing fields of a kind, and fields of other kinds.
     fn check_fields(&self, name: &impl Fn(&str) -> String) -> Result<(), ScenarioError> {
         use RateKind::{Markov, Steps, Trace, Walk};
         let given = [
@@ -271,7 +270,7 @@ impl JitterTable {
     }
 }
 
-/// A time as a span, to the nanosecond.
+/// Seconds as a duration, to the nanosecond.
 fn seconds(field: &str, given: f64) -> Result<Duration, ScenarioError> {
     match given {
         given if (0.0..=3_600.0).contains(&given) => {

@@ -1,29 +1,30 @@
-//! What sources say, whatever they look like: a hash of their tokens, without comments.
+//! A hash of source code by its tokens, regardless of formatting and comments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// Crates whose code results of simulations depend on.
+/// Crates whose code the results of simulations depend on.
 pub const CRATES: [&str; 9] =
     ["base", "codec", "packet", "relay", "proto", "air", "document", "scenario", "sim"];
 /// FNV-1a, 128 bits.
 const FNV_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const FNV_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-/// The hash of the files given so far, in their order.
+/// The hash of the files added so far, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity(u128);
 
 impl Identity {
-    /// Of no files.
+    /// The hash of no files.
     pub fn new() -> Self {
         Identity(FNV_BASIS)
     }
 
-    /// Of the sources of these crates and the versions of all others. `here` is the directory of
-    /// one of them. Tells cargo to ask again when one changes.
+    /// The hash of the sources of these crates and of the versions of all dependencies. `here` is
+    /// the directory of one of the crates. Tells cargo to rerun the build script when a source
+    /// changes.
     pub fn of(here: &Path, crates: &[&str]) -> Self {
         let mut files = Vec::new();
         for name in crates {
@@ -37,15 +38,16 @@ impl Identity {
         files.sort();
         let mut identity = Identity::new();
         for file in files {
-            // A package on its own lacks the other crates: their versions are in its manifest.
+            // A packaged crate lacks the other crates; its manifest names their versions.
             let bytes = fs::read(&file).unwrap_or_default();
             identity.add(&file.file_name().unwrap_or_default().to_string_lossy(), &bytes);
         }
         identity
     }
 
-    /// Adds a file by its name. Of Rust, comments, documentation and spaces do not count, but
-    /// spaces between signs; all of what is not Rust does. Lines may end as git's on any system.
+    /// Adds a file by its name. In Rust files, comments, documentation and white space do not
+    /// count, except spaces between punctuation; in other files everything does. Line ends may be
+    /// those of any system.
     pub fn add(&mut self, name: &str, bytes: &[u8]) {
         self.part(name.as_bytes());
         let text = core::str::from_utf8(bytes).ok().map(|text| text.replace("\r\n", "\n"));
@@ -56,18 +58,18 @@ impl Identity {
         }
     }
 
-    /// As digits.
+    /// The hash as digits.
     pub fn digits(self) -> String {
         format!("{:032x}", self.0)
     }
 
     fn tokens(&mut self, tokens: TokenStream) {
-        // No token is like these.
+        // No token looks like these markers.
         self.part(b"(begin");
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {
             if is_punct(&token, '#') {
-                // Comments with three slashes are attributes by now.
+                // Here `///` comments have already become attributes.
                 let inner = tokens.next_if(|next| is_punct(next, '!'));
                 if tokens.next_if(is_documentation).is_some() {
                     continue;
@@ -104,7 +106,7 @@ impl Identity {
         }
     }
 
-    /// Adds bytes and how many there are, so that no two lists of parts are alike.
+    /// Adds bytes and their number, so that no two lists of parts give the same hash.
     fn part(&mut self, bytes: &[u8]) {
         let len = (bytes.len() as u64).to_le_bytes();
         for &byte in len.iter().chain(bytes) {
@@ -117,7 +119,7 @@ fn is_punct(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
-/// Whether it is what stands in brackets of `#[doc = ""]`.
+/// Whether this is the content of the brackets of `#[doc = ""]`.
 fn is_documentation(token: &TokenTree) -> bool {
     let TokenTree::Group(group) = token else { return false };
     let first = group.stream().into_iter().next();

@@ -1,9 +1,11 @@
-//! Delay of window mode on one hop with a saturated source and no ingress queue, over loss and
-//! round trip, beside the frontier of coded delivery. `corridor lab gates --only frontier` judges.
+//! Delay of window mode on one hop with a saturated source and no ingress queue, for several loss
+//! ratios and round-trip times, beside the frontier of coded delivery.
+//! `corridor lab gates --only frontier` judges the result.
 //!
 //! `cargo run --release -p corridor-sim --example frontier [seconds] [throughput|low-delay|bulk]`
 //!
-//! `QUEUE=50` lets the link hold so many frames that the sender cannot see, instead of one.
+//! `QUEUE=50` gives the link a queue of that many frames, which the sender cannot see, instead of
+//! one.
 use core::time::Duration;
 
 use corridor_proto::Goal;

@@ -1,16 +1,16 @@
-//! Window mode under TCP cubic on paths drawn at random: how the rate control does on paths that
-//! nobody tuned it to.
+//! Window mode under TCP Cubic on randomly drawn paths: tests the rate control on paths that it was
+//! not tuned to.
 //!
 //! `cargo run --release -p corridor-sim --example paths [DRAWS] [SECONDS] [SEED] > new.tsv`
 //!
-//! Each line is a path and what was measured on it, so that two builds can be held against each
-//! other: `... --example paths compare old.tsv new.tsv`.
+//! Each line of the output is a path and its measurements. To compare two builds:
+//! `... --example paths compare old.tsv new.tsv`.
 //!
-//! Drawn are: the rate from 1 to 100 Mbit/s and the round trip from 2 to 300 ms, log-uniform; a
-//! buffer from 2 frames to 2 bandwidth-delay products, log-uniform, which drops what finds it full
-//! and which the sender does not see; jitter in order, with equal odds none, exponential with a
-//! mean of up to 15 ms, or uniform from zero to up to 15 ms; and losses from 0 to 40 % each way,
-//! uniform, none on a quarter of the paths.
+//! Each path draws a rate from 1 to 100 Mbit/s and a round trip from 2 to 300 ms, log-uniform; a
+//! tail-drop buffer, which the sender cannot see, from 2 frames to 2 bandwidth-delay products,
+//! log-uniform; jitter that keeps the order, with equal odds none, exponential with a mean of up to
+//! 15 ms, or uniform from zero to up to 15 ms; and losses from 0 to 40 % each way, uniform, or none
+//! on a quarter of the paths.
 
 use std::error::Error;
 use std::fs;
@@ -51,12 +51,12 @@ impl Draw {
         Draw { rate_mbps, rtt_ms, buffer_frames, jitter_ms, shape, loss_ratio }
     }
 
-    /// Goodput over what losses leave of the rate, median and 95th percentile of the delay in ms
-    /// above the propagation, and the share of the frames that the buffer dropped.
+    /// Goodput divided by the rate times the share of frames not lost; median and 95th percentile
+    /// of the delay in ms beyond propagation; and the share of frames that the buffer dropped.
     fn measure(&self, seed: u64, seconds: u64) -> Result<[f64; 4], Box<dyn Error>> {
         let Draw { rate_mbps, rtt_ms, buffer_frames, jitter_ms, shape, loss_ratio } = self;
         let rate_bps = (rate_mbps * 1e6) as u64;
-        // The frame on the air is one of the queue's.
+        // The queue includes the frame being sent.
         let queue_frames = buffer_frames + 1;
         let scenario = Scenario::parse(&format!(
             "name = 'paths'\nseed = {seed}\n[medium]\nduplex = 'full'\nrate_bps = {rate_bps}\n\
@@ -110,7 +110,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A line of a table: the path, and what was measured.
+/// Parses a line of a table: the path, and its measurements.
 fn parse(line: &str) -> Option<(Vec<&str>, [f64; 4])> {
     let fields: Vec<&str> = line.split('\t').collect();
     let (path, values) = fields.split_at_checked(7)?;

@@ -1,10 +1,10 @@
 //! Captures: everything that was on the air in one replication, unsealed, in a file for Wireshark.
 //!
-//! The simulator knows the stations' secret, so what [`Capture`] writes is in the clear: it watches
-//! a [`Network`](crate::Network)'s radio and writes every transmission once, at the end of its
-//! airtime, with what became of it at each station in reach (`capture/radio.rs` has the layout). Of
-//! radios with a standard's MAC it writes that standard's frames (`capture/frames.rs`), of other
-//! networks IP packets, as they pass some of the nodes (`capture/hosts.rs`).
+//! The simulator knows the stations' secret, so [`Capture`] writes cleartext: it watches the radio
+//! of a [`Network`](crate::Network) and writes every transmission once, at the end of its airtime,
+//! with its outcome at each station in reach (`capture/radio.rs` has the layout). For radios with a
+//! standard's MAC it writes that standard's frames (`capture/frames.rs`); for other networks, the
+//! IP packets that pass some of the nodes (`capture/hosts.rs`).
 
 mod frames;
 mod hosts;
@@ -34,28 +34,28 @@ pub use hosts::{CapturedFlow, NetworkCapture};
 use pcapng::{LINKTYPE_ETHERNET, PcapngWriter};
 use radio::{CaptureHeader, Fate, Hearer};
 
-/// Ranks that are remembered; those of the oldest blocks are forgotten first.
+/// Most ranks to remember; those of the oldest blocks are forgotten first.
 const RANKS_MAX: usize = 4_096;
 
-/// What of a replication is written.
+/// Which part of a replication to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureLimits {
-    /// Nothing that ended before.
+    /// Nothing that ended before this.
     pub from: Time,
-    /// Nothing that ended at or after.
+    /// Nothing that ended at or after this.
     pub until: Time,
     /// Transmissions written at most.
     pub frames_max: u64,
 }
 
 impl Default for CaptureLimits {
-    /// Everything.
+    /// No limits.
     fn default() -> Self {
         CaptureLimits { from: Time::ZERO, until: Time::MAX, frames_max: u64::MAX }
     }
 }
 
-/// What a capture holds.
+/// What a capture contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
     /// Transmissions written.
@@ -64,7 +64,7 @@ pub struct CaptureCounts {
     pub sealed: u64,
 }
 
-/// Why there is no capture, or only the beginning of one.
+/// Why a capture failed, or ends early.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The run cannot be simulated.
@@ -75,8 +75,8 @@ pub enum CaptureError {
     Write(#[from] io::Error),
 }
 
-/// Runs `run` over its path as [`run_radio`](crate::run_radio) does, and writes what was on the
-/// air to `out`: a pcapng file of Ethernet frames, with a comment that says what it is of. The same
+/// Runs `run` over its path as [`run_radio`](crate::run_radio) does, and writes what was on the air
+/// to `out`, as a pcapng file of Ethernet frames whose comment says which run it shows. The same
 /// arguments give the same bytes.
 ///
 /// # Errors
@@ -105,9 +105,9 @@ fn capture_udp_after(
     capture.finish()
 }
 
-/// Captures a replication of a point of a plan: the radio as [`capture_udp`] does, or a network at
-/// the nodes `at`; without any, what is on the air of radios with a standard's MAC, as frames of
-/// 802.11 or 802.15.4, and of other networks what passes where flows begin.
+/// Captures a replication of a point of a plan: a radio as [`capture_udp`] does, other networks at
+/// the nodes `at`. Without any node given, it captures all 802.11 or 802.15.4 frames of radios with
+/// a standard's MAC, and in other networks what passes the nodes where flows begin.
 ///
 /// # Errors
 /// [`CaptureError::Sim`] as for [`run`](crate::run()); [`SimError::Unsupported`] for nodes that a
@@ -163,7 +163,7 @@ pub fn capture_point(
     }
 }
 
-/// Runs a network before the eyes of somebody, until they have enough.
+/// Runs a network with a watcher until it has seen enough.
 fn watch_network(
     prepared: &Prepared,
     (seed, replication): (u64, u64),
@@ -183,17 +183,17 @@ fn no_such_node(node: NodeIndex, expected: &'static str) -> SimError {
     SimError::Unsupported { field: "at", given: node.to_string(), expected }
 }
 
-/// Writes down what it sees of a world.
+/// The watcher that writes what it sees.
 struct Capture {
     writer: PcapngWriter<Box<dyn Write>>,
     interface: u32,
     limits: CaptureLimits,
     counts: CaptureCounts,
     unsealer: Unsealer,
-    /// Transmissions not yet heard everywhere, in order of their ends.
+    /// Transmissions that some station in reach has not heard yet, in order of their ends.
     waiting: VecDeque<Waiting>,
     ranks: Ranks,
-    /// A transmission after the window was done with.
+    /// Whether a transmission after the window has been handled.
     is_past: bool,
     frame: Vec<u8>,
     head: Vec<u8>,
@@ -203,10 +203,10 @@ struct Capture {
 struct Waiting {
     sent: Transmission<Frame>,
     fates: Vec<Hearer>,
-    /// The frame's bytes in the clear.
+    /// The frame's bytes, unsealed.
     clear: Vec<u8>,
     sealed_by: Option<StationId>,
-    /// Flow and block of its symbol.
+    /// Flow and block of the frame's symbol.
     block: Option<(StationId, u16)>,
     coding: Option<(u8, u16)>,
 }
@@ -251,7 +251,7 @@ impl Capture {
         })
     }
 
-    /// Frames before the window count as well: sessions and ranks begin there.
+    /// Frames before the window matter too: sessions and ranks begin with them.
     fn take_transmission(&mut self, sent: Transmission<Frame>) {
         let Frame::Sealed(frame) = &sent.frame else { return };
         let mut clear = core::mem::take(&mut self.frame);
@@ -275,7 +275,8 @@ impl Capture {
         self.write_complete();
     }
 
-    /// All transmissions take equally long to arrive: what is heard next is what ended first.
+    /// All transmissions have the same propagation delay, so they are heard in the order in which
+    /// they end.
     fn take_reception(&mut self, reception: &Reception) {
         let Some(waiting) = self.waiting.front_mut() else { return };
         let block = waiting.block;
@@ -289,7 +290,7 @@ impl Capture {
         self.write_complete();
     }
 
-    /// What was sent within the window is waited for until it was heard everywhere.
+    /// What was sent within the window is written once every station in reach has heard it.
     fn has_enough(&self) -> bool {
         let late = |waiting: &Waiting| waiting.sent.ended_at >= self.limits.until;
         self.failed.is_some()
@@ -337,7 +338,7 @@ impl Capture {
         self.writer.packet(place, &[&self.head, &waiting.clear], len, "")
     }
 
-    /// Writes what is still on its way.
+    /// Writes transmissions that are still on their way.
     fn finish(&mut self) -> Result<CaptureCounts, CaptureError> {
         while !self.waiting.is_empty() {
             self.write_front();
@@ -390,20 +391,21 @@ fn fate(outcome: FrameOutcome, symbols: &SymbolCounts) -> Fate {
     }
 }
 
-/// A station, and flow and block that it has a rank of.
+/// A station, and the flow and block of which it has a rank.
 type RankKey = (u16, StationId, u16);
 
-/// Ranks of the stations, by the symbols that raised them.
+/// Ranks of the stations, counted from the symbols that raised them.
 #[derive(Default)]
 struct Ranks {
     /// By station, flow and block.
     ranks: BTreeMap<RankKey, u16>,
-    /// Their keys, the oldest first.
+    /// Keys of `ranks`, the oldest first.
     ages: VecDeque<RankKey>,
 }
 
 impl Ranks {
-    /// The rank of (station, flow, block) after a symbol; `None` for one that has no say in it.
+    /// The rank of (station, flow, block) after a symbol with this fate; `None` if the symbol says
+    /// nothing about the rank.
     fn after(&mut self, key: RankKey, fate: Fate) -> Option<u16> {
         if !matches!(fate, Fate::Innovative | Fate::Dependent) {
             return None;
@@ -433,7 +435,7 @@ mod tests {
         path = 'coded+helper'\ntransport = 'udp'\noffered_bps = 3e6\ne3 = 0.4\n\
         direction = 'both'\nduration_s = 1\n";
 
-    /// Counts, and looks at what it is shown.
+    /// Counts what it is shown, and looks at it.
     #[derive(Default)]
     struct Seen {
         transmissions: u64,

@@ -1,6 +1,6 @@
-//! A connection of TCP over several hops in a row: each a path of its own with losses, repaired by
-//! a pair of stations, and hubs between them that forward. How much crosses, and how long do
-//! packets wait at each hub?
+//! A TCP connection over several hops in a row: each hop is a lossy path of its own, which a pair
+//! of stations repairs, and hubs forward from hop to hop. Measures the goodput, and how long
+//! packets wait at each hub.
 
 use core::time::Duration;
 use std::net::IpAddr;
@@ -27,27 +27,27 @@ use crate::plan::tunnel::PSK;
 const MTU: usize = 1_500;
 /// Bytes of IPv4's and UDP's headers around each frame.
 const UNDERLAY_LEN: usize = 28;
-/// Longest time until all have met.
+/// Longest time until all stations have sessions with each other.
 const MEETING_MAX: Duration = Duration::from_secs(60);
-/// How often the hubs' queues are looked at.
+/// How often the hubs' queues are sampled.
 const LOOKED_AT: Duration = Duration::from_millis(1);
-/// Longest delay that is told apart from longer ones, nanoseconds.
+/// Longer delays count as this one, nanoseconds.
 const DELAY_NS_MAX: u64 = 60_000_000_000;
 
-/// What is measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Chain {
     /// Hops, 1 to 16.
     pub hops: u8,
     /// Rate of each hop, each way, bits per second.
     pub rate_bps: u64,
-    /// Round trip of each hop, without queues.
+    /// Round-trip time of each hop without queueing.
     pub round_trip: Duration,
     /// Share of the packets lost on each hop, each way.
     pub loss_ratio: f64,
-    /// Packets that wait in front of each hop.
+    /// Longest queue in front of each hop, packets.
     pub queue_packets: usize,
-    /// Load before anything is measured.
+    /// Time under load before the measured interval.
     pub warm_up: Duration,
     /// The measured interval.
     pub duration: Duration,
@@ -55,13 +55,13 @@ pub struct Chain {
     pub seed: u64,
 }
 
-/// How long packets wait at a hub, to go on along the chain.
+/// How long packets wait at a hub before they go on along the chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waits {
-    /// In the hub: the age of the packet that has waited longest, looked at every millisecond;
-    /// 95th percentile, seconds.
+    /// In the hub: the age of the packet that has waited longest, sampled every millisecond; 95th
+    /// percentile, seconds.
     pub hub_p95_s: f64,
-    /// In front of the line, of each frame: 95th percentile, seconds.
+    /// In front of the line: each frame's wait, 95th percentile, seconds.
     pub line_p95_s: f64,
 }
 
@@ -70,18 +70,18 @@ pub struct Waits {
 pub struct Measured {
     /// Bits per second of payload that arrived in order in the measured interval.
     pub goodput_bps: f64,
-    /// At each hub, from the sender on.
+    /// Waits at each hub, from the one next to the sender.
     pub waits: Vec<Waits>,
     /// What each hub counted.
     pub hubs: Vec<HubStats>,
-    /// What its station towards the receiver counted.
+    /// What each hub's station towards the receiver counted.
     pub onward: Vec<Stats>,
 }
 
-/// Runs Cubic over the chain's stations, and measures.
+/// Runs one Cubic connection over the chain's stations and measures it.
 ///
 /// # Errors
-/// [`SimError`] if the chain cannot be: its hops, losses, rate.
+/// [`SimError`] if the chain's hops, losses or rate are out of range.
 pub fn measure(chain: &Chain) -> Result<Measured, SimError> {
     let lines = (0..chain.hops).map(|hop| chain.line(hop)).collect();
     let nodes = usize::from(chain.hops) + 1;
@@ -117,8 +117,8 @@ pub fn measure(chain: &Chain) -> Result<Measured, SimError> {
     })
 }
 
-/// The same connection over the same hops without stations, which routers forward: what Cubic
-/// carries there, bits per second.
+/// The goodput, bits per second, that Cubic reaches over the same hops without stations, with plain
+/// routers between them.
 ///
 /// # Errors
 /// As [`measure`].
@@ -156,7 +156,7 @@ impl Chain {
         PipeConfig::new(self.rate_bps, self.round_trip / 2, queue, self.loss_ratio)
     }
 
-    /// The hop behind a node.
+    /// The hop that follows a node.
     fn line(&self, hop: u8) -> RadioSite {
         let line = LineConfig {
             pipes: [self.pipe(), self.pipe()],
@@ -170,7 +170,7 @@ impl Chain {
         RadioSite { nodes, air: AirConfig::Line(Box::new(line)) }
     }
 
-    /// Puts the station of a node on its lines.
+    /// Attaches a node's station to its lines.
     fn add_station(&self, network: &mut Network, place: u8) -> Result<Vec<StationIndex>, SimError> {
         let (radio, at) = if place == 0 { (0, 0) } else { (usize::from(place) - 1, 1) };
         if place == 0 || place == self.hops {
@@ -215,7 +215,7 @@ impl Chain {
         entropy
     }
 
-    /// Runs the measured interval, and looks at the hubs' queues.
+    /// Runs the measured interval and samples the hubs' queues.
     fn watch(&self, network: &mut Network, hubs: &[StationIndex]) -> Vec<Histogram<u64>> {
         let new = || Histogram::new_with_bounds(1, DELAY_NS_MAX, 3).expect("bounds that can be");
         let mut histograms: Vec<_> = hubs.iter().map(|_| new()).collect();

@@ -1,4 +1,4 @@
-//! A connection of TCP as Linux has it between two hosts with stations: Cubic, without end.
+//! A TCP connection as in Linux between two hosts with stations: Cubic with unlimited data.
 
 use core::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::tcp::{ReceiverSettings, SenderSettings};
 type Source = IpSource<TcpSource>;
 type Sink = IpSink<TcpSink>;
 
-/// Longest time until a connection is there.
+/// Longest time until a connection is established.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 
-/// Both ends, by their agents.
+/// Both ends of a connection, as agents.
 pub(crate) struct Connection {
     source: AgentIndex,
     sink: AgentIndex,
 }
 
-/// What a kernel has for packets with so many bytes of data.
+/// Linux's settings for segments with this many bytes of payload.
 pub(crate) fn settings(payload_bytes: u32, seed: u64) -> (SenderSettings, ReceiverSettings) {
     let header_bytes = DATA_HEADERS_LEN as u32;
     let sender = LinuxSenderConfig {
@@ -37,7 +37,7 @@ pub(crate) fn settings(payload_bytes: u32, seed: u64) -> (SenderSettings, Receiv
 }
 
 impl Connection {
-    /// Puts the ends of a flow on two hosts, for packets of up to `mtu` bytes.
+    /// Adds both ends of a flow to two hosts, for packets of up to `mtu` bytes.
     pub(crate) fn add(
         network: &mut Network,
         (flow, from, to): (u32, NodeIndex, NodeIndex),
@@ -58,7 +58,7 @@ impl Connection {
         Ok(Connection { source, sink })
     }
 
-    /// Lets all of them come about, and then send.
+    /// Waits until all connections are established, then has them send.
     pub(crate) fn begin(all: &[Connection], network: &mut Network) {
         let now = network.now();
         for connection in all {

@@ -1,8 +1,8 @@
-//! Window mode on one hop with a saturated source and no ingress queue: the delay that coding
-//! itself costs, to hold against the best that is known.
+//! Window mode on one hop with a saturated source and no ingress queue: measures the delay that
+//! coding itself costs, to compare with the best policies known.
 //!
-//! The link has the frames of [`FRAME_LEN`] bytes at [`RATE_BPS`] of the published table, one in
-//! each millisecond, and losses that are independent of each other, of data and of feedback.
+//! As in the published table, the link sends frames of [`FRAME_LEN`] bytes at [`RATE_BPS`], one
+//! each millisecond. Losses are independent of each other, of data and feedback alike.
 
 use core::time::Duration;
 use std::cell::RefCell;
@@ -24,15 +24,15 @@ use crate::plan::tunnel::PSK;
 const RATE_BPS: u64 = 12_000_000;
 /// Bytes of a frame.
 const FRAME_LEN: usize = 1500;
-/// The rate and the redundancy have settled by then.
+/// By then rate and redundancy have settled.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// What is on its way at the end is waited for.
+/// Time after the measured interval in which frames in flight may still arrive.
 const DRAIN: Duration = Duration::from_secs(3);
 
-/// A line of the frontier: the best policies found by optimisation with ideal codes.
+/// A row of the frontier: what the best policies reach that optimisation found for ideal codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
-    /// What the share stands for.
+    /// The sender's goal, which determines the [`share`](Self::share).
     pub goal: Goal,
     /// Round trip, ms.
     pub rtt_ms: u64,
@@ -47,17 +47,18 @@ impl Best {
         Best { goal, rtt_ms, loss_percent, delays_ms }
     }
 
-    /// The share of the symbols that come through at which the delays are reached.
+    /// The throughput at which the policies reach these delays, as a share of the frames that come
+    /// through.
     pub fn share(&self) -> f64 {
         match self.goal {
             Goal::Throughput => 0.966,
             Goal::LowDelay => 0.90,
-            // No line of the frontier is about it.
+            // The frontier has no row for this goal.
             Goal::Bulk => 0.995,
         }
     }
 
-    /// The hop that the line is about, over so long an interval.
+    /// The hop that this row is about, measured for `duration`.
     pub fn hop(&self, duration: Duration, replication: u64) -> Hop {
         Hop {
             goal: self.goal,
@@ -88,29 +89,29 @@ pub const FRONTIER: [Best; 13] = [
     Best::new(Goal::LowDelay, 100, 30, [53.0, 126.0, 184.0]),
 ];
 
-/// A hop, and how long it is watched.
+/// A hop, and how long to measure it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hop {
     /// What the sender aims at.
     pub goal: Goal,
-    /// Propagation there and back.
+    /// Round-trip propagation delay.
     pub rtt: Duration,
-    /// Share of the frames lost in each direction, from 0, less than 1.
+    /// Share of the frames lost in each direction, from 0 to less than 1.
     pub loss_ratio: f64,
-    /// Frames that the link holds unseen by the sender, from 1.
+    /// Frames that the link queues without the sender seeing them, from 1.
     pub queue_frames: usize,
-    /// The measured interval, which a warm-up of seconds goes before.
+    /// The measured interval; a warm-up of some seconds precedes it.
     pub duration: Duration,
     /// Seed of the losses and of the stations.
     pub seed: u64,
-    /// Which repeat.
+    /// Which replication.
     pub replication: u64,
 }
 
 /// What was measured of a hop.
 #[derive(Clone, Debug)]
 pub struct Saturated {
-    /// Packets that were sent in the measured interval and came; each fills a frame.
+    /// Packets sent in the measured interval that arrived; each fills a frame.
     pub packets: u64,
     /// Bytes of a packet.
     pub packet_len: usize,
@@ -131,8 +132,8 @@ impl Saturated {
 }
 
 impl Hop {
-    /// So many packets as a share of the frames that come through in the measured interval, on
-    /// average.
+    /// This number of packets divided by the mean number of frames that come through in the
+    /// measured interval.
     pub fn share(&self, packets: u64) -> f64 {
         let frames_per_s = RATE_BPS as f64 / (8.0 * FRAME_LEN as f64);
         packets as f64 / (self.duration.as_secs_f64() * frames_per_s * (1.0 - self.loss_ratio))
@@ -179,7 +180,7 @@ impl Hop {
     }
 }
 
-/// When packets were handed to the coder, and how long those took that came.
+/// When each packet was handed to the encoder, and the delays of those that arrived.
 #[derive(Default)]
 struct Times {
     sent: Vec<Time>,
@@ -196,7 +197,7 @@ impl Times {
     }
 }
 
-/// The host that packets come to.
+/// The host that receives the packets.
 struct Taker(Rc<RefCell<Times>>);
 
 impl Agent for Taker {
@@ -220,7 +221,7 @@ impl Agent for Taker {
 /// Measures a hop whose source always has another packet.
 ///
 /// # Errors
-/// [`SimError::Network`] if the hop cannot be: its losses, its queue.
+/// [`SimError::Network`] if the hop's losses or queue are out of range.
 pub fn saturate(hop: &Hop) -> Result<Saturated, SimError> {
     let times: Rc<RefCell<Times>> = Rc::default();
     let mut network = Network::new(&hop.topology(), hop.seed, hop.replication)?;
@@ -232,7 +233,7 @@ pub fn saturate(hop: &Hop) -> Result<Saturated, SimError> {
     let (mut now, end) = (Time::ZERO, Time::ZERO + WARM_UP + hop.duration);
     while now < end {
         let stats = network.station(sender).stats();
-        // A packet's time begins when it leaves the queue, so that the queue does not count.
+        // A packet's delay begins when it leaves the queue, so queueing does not count.
         let mut sent = times.borrow_mut();
         while (sent.sent.len() as u64) < stats.symbols_added {
             sent.sent.push(now);
@@ -271,7 +272,7 @@ mod tests {
         let measured = saturate(&hop).unwrap();
         let share = hop.share(measured.packets);
         assert!(share > 0.99 && share <= 1.001, "{share}");
-        // 1 ms on the air and 2 ms on the way; the queue before the coder is no part of it.
+        // 1 ms of airtime and 2 ms of propagation; the queue before the encoder does not count.
         assert_eq!(measured.delay_ms(0.5).map(f64::round), Some(3.0));
         assert_eq!(measured.packets, measured.delays_ms.len() as u64);
     }

@@ -1,16 +1,16 @@
-//! Virtual time: what a network does, and the daemon's own state machines in it.
+//! The simulator: runs networks, and the daemon's own protocol state machines, in virtual time.
 //!
-//! [`Network`] is the one loop: nodes with agents, routers and stations of `corridor-proto`, joined
-//! by the pipes and radios of `corridor-air`, and a clock that jumps from event to event. [`run()`]
-//! does what a plan says in it, [`run_radio`] what a scenario says. A run is a function of (plan,
-//! point, replication): the same bytes on every machine.
+//! [`Network`] is the only event loop. It drives nodes that carry agents, routers and the stations
+//! of `corridor-proto`; the pipes and radios of `corridor-air` join them; the clock jumps from
+//! event to event. [`run()`] runs a point of a plan in such a network, [`run_radio`] a scenario. A
+//! run is a function of (plan, point, replication): it gives the same bytes on every machine.
 //!
 //! | folder | what it holds |
 //! |---|---|
-//! | `core` | the network: who is woken when, what sits on nodes, what joins them |
-//! | `tcp`, `aodv`, `agents` | TCP and nst-AODV without I/O; what sits on nodes |
-//! | `plan` | how a plan or a scenario becomes agents, and what they saw becomes measures |
-//! | `capture` | what a network did, for Wireshark |
+//! | `core` | the network: event queue, nodes and what they carry, links |
+//! | `tcp`, `aodv`, `agents` | TCP and nst-AODV without I/O; agents, the ends of flows on nodes |
+//! | `plan` | turns a plan or a scenario into agents, and their counters into metrics |
+//! | `capture` | writes what happens in a network as captures for Wireshark |
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -48,15 +48,16 @@ pub use plan::sketch::{Sketch, sketch};
 pub use plan::tunnel::line::LineSeen;
 use plan::tunnel::line::LineSender;
 
-/// Runs a scenario's run over its path in virtual time, with the load that it names.
+/// Runs one run of a scenario over its path in virtual time, with the load that the scenario names.
 ///
 /// # Errors
-/// [`SimError::Unsupported`] for kernel paths without a line, and TCP that there is not.
+/// [`SimError::Unsupported`] for kernel paths without a line, and for TCP variants that the
+/// simulator does not have.
 pub fn run_radio(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
     plan::tunnel::run_after(scenario, run, plan::tunnel::WARM_UP)
 }
 
-/// The same with so much load before the measured interval as the lab has.
+/// Like [`run_radio`], but offers load before the measured interval for as long as the lab does.
 ///
 /// # Errors
 /// As [`run_radio`].
@@ -64,8 +65,8 @@ pub fn run_as_lab(scenario: &Scenario, run: &Run) -> Result<Row, SimError> {
     plan::tunnel::run_after(scenario, run, run.lab.warm_up)
 }
 
-/// [`run_radio`] over a line, with so much load before the measured interval, and what the line
-/// saw.
+/// Like [`run_radio`], over a line: offers load for `warm_up` before the measured interval, and
+/// also returns what the line counted.
 ///
 /// # Errors
 /// As [`run_radio`]; [`SimError::Unsupported`] for a scenario without a line.
@@ -77,9 +78,9 @@ pub fn run_line(
     plan::tunnel::run_line(scenario, run, warm_up, LineSender::Finds(0))
 }
 
-/// The same with another draw of what the ends draw themselves, as BBR where its cycles begin and a
-/// tunnel's stations their sessions, and of how much later than the line's rates the load begins,
-/// up to a millisecond. The line is the same, with what it loses of the n-th packet. Draw 0 is that
+/// Like [`run_line`], with other random draws at the endpoints: where BBR's cycles begin, the
+/// sessions of a tunnel's stations, and how much later than the line's rates the load begins, up to
+/// a millisecond. The line itself is the same and loses the same packets by number. Draw 0 is that
 /// of [`run_line`].
 ///
 /// # Errors
@@ -93,9 +94,9 @@ pub fn run_line_drawn(
     plan::tunnel::run_line(scenario, run, warm_up, LineSender::Finds(draw))
 }
 
-/// The same with a tunnel whose S knows the line: the line holds its frames back, so that each goes
-/// when it neither waits nor is dropped, and its rate control does not matter. What is lacking then
-/// is not the rate's doing.
+/// Like [`run_line`], with a tunnel whose station S knows the line: the line holds its frames back
+/// until each can go without waiting or being dropped, so rate control does not matter. Goodput
+/// that is still lacking is therefore not the rate control's fault.
 ///
 /// # Errors
 /// As [`run_line`].

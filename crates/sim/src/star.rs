@@ -1,7 +1,7 @@
-//! A hub and its neighbours on one half-duplex radio: each neighbour has a flow up to the hub, and
-//! one that crosses the hub to the next neighbour. Who gets which part of the air?
+//! A hub and its neighbours on one half-duplex radio: each neighbour has one flow to the hub, and
+//! one through the hub to the next neighbour. Measures how the flows share the channel.
 //!
-//! Every byte of a packet hangs on its flow and number, and is checked where it arrives.
+//! Every byte of a packet follows from its flow and number, and the receiver checks it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,23 +28,23 @@ use crate::core::network::{
 };
 use crate::plan::tunnel::PSK;
 
-/// Ports of the flows: this and the flow's number.
+/// UDP or TCP port of a flow: this plus the flow's number.
 const PORT: u16 = 20_000;
-/// IPv4's and UDP's headers.
+/// Bytes of the IPv4 and UDP headers.
 const HEADERS_LEN: usize = 28;
-/// Where the destination's port is, in a packet of IPv4 without options.
+/// Offset of the destination port in an IPv4 packet without options, bytes.
 const PORT_AT: usize = 22;
-/// Flows that cross the hub are numbered from here on.
+/// Flows through the hub are numbered from here on.
 const CROSSING: u32 = 1_000;
 const FRAME_LEN: usize = 1_500;
-/// Longest packet of a connection, bytes: a frame has room for it.
+/// Longest packet of a TCP connection, bytes: it fits into one frame.
 const TCP_MTU: usize = 1_400;
-/// Longest time until all have met.
+/// Longest time until all stations have sessions with each other.
 const MEETING_MAX: Duration = Duration::from_secs(60);
-/// What is still on its way may arrive so long after the end.
+/// Time after the end of the measured interval in which packets in flight may still arrive.
 const DRAIN: Duration = Duration::from_secs(3);
 
-/// What is measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Star {
     /// Neighbours of the hub, 2 to 64.
@@ -55,7 +55,7 @@ pub struct Star {
     pub rate_bps: u64,
     /// What each flow has to send.
     pub load: Load,
-    /// Load before anything is measured.
+    /// Time under load before the measured interval.
     pub warm_up: Duration,
     /// The measured interval.
     pub duration: Duration,
@@ -73,11 +73,11 @@ pub enum Load {
         /// Bytes of each packet.
         packet_len: usize,
     },
-    /// A connection of Cubic without end. Of its bytes none is looked at.
+    /// A TCP connection (Cubic) with unlimited data. Its bytes are not checked.
     Tcp,
 }
 
-/// A flow, and what came of it.
+/// A flow, and what arrived of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StarFlow {
     /// The neighbour that sends it, from 1.
@@ -88,7 +88,7 @@ pub struct StarFlow {
     pub goodput_bps: f64,
     /// Packets that arrived, at any time.
     pub received: u64,
-    /// Of these, packets with a wrong byte, or that had come before.
+    /// Of these, packets with a wrong byte, and duplicates.
     pub wrong: u64,
 }
 
@@ -101,34 +101,34 @@ pub struct Measured {
     pub crossing: Vec<StarFlow>,
     /// What the hub counted.
     pub hub: HubStats,
-    /// What its stations counted, one for each neighbour.
+    /// What the hub's stations counted, one for each neighbour.
     pub stations: Vec<Stats>,
 }
 
 impl Measured {
-    /// The goodput of the crossing flows over that of those to the hub.
+    /// Goodput of the flows through the hub divided by that of the flows to the hub.
     pub fn crossing_ratio(&self) -> f64 {
         let sum = |flows: &[StarFlow]| flows.iter().map(|flow| flow.goodput_bps).sum::<f64>();
         sum(&self.crossing) / sum(&self.up)
     }
 
-    /// Packets with wrong bytes, or that came twice.
+    /// Packets with wrong bytes, and duplicates.
     pub fn wrong(&self) -> u64 {
         self.up.iter().chain(&self.crossing).map(|flow| flow.wrong).sum()
     }
 }
 
-/// Jain's index of fairness among flows: 1 if all have the same, 1/n if one has everything;
-/// not a number where nobody has anything.
+/// Jain's fairness index over the flows: 1 if all have the same goodput, 1/n if one flow has
+/// everything; NaN if no flow has any.
 pub fn jain(flows: &[StarFlow]) -> f64 {
     let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
     corridor_scenario::fairness(&goodputs).unwrap_or(f64::NAN)
 }
 
-/// Runs the load, and measures.
+/// Runs the load and measures it.
 ///
 /// # Errors
-/// [`SimError`] if the star cannot be: its losses, its rate, the number of its neighbours.
+/// [`SimError`] if the star's losses, rate or number of neighbours are out of range.
 pub fn measure(star: &Star) -> Result<Measured, SimError> {
     let mut network = Network::new(&star.topology(), star.seed, 0)?;
     let flow_of: FlowOf = match star.load {
@@ -239,7 +239,7 @@ impl Star {
         Ok(Station::new(self.config(place, 0), self.entropy(place), Time::ZERO)?)
     }
 
-    /// From and to whom each flow goes.
+    /// Sender and receiver of each flow.
     fn ways(&self) -> impl Iterator<Item = (u8, u8)> {
         let neighbours = self.neighbours;
         (1..=neighbours).flat_map(move |from| [(from, 0), (from, from % neighbours + 1)])
@@ -293,7 +293,7 @@ fn flow(from: u8, to: u8) -> u32 {
     u32::from(from) + if to == 0 { 0 } else { CROSSING }
 }
 
-/// Puts a source and a sink on two hosts, for packets of a length, at a rate.
+/// Adds a source and a sink to two hosts, for packets of a given length at a given rate.
 fn add_datagrams(
     network: &mut Network,
     (from, to): (u8, u8),
@@ -302,7 +302,7 @@ fn add_datagrams(
 ) -> Result<Seen, NetworkError> {
     let flow = flow(from, to);
     let interval_ns = 8e9 * (packet_len - HEADERS_LEN) as f64 / offered_bps;
-    // They do not all begin in the same instant.
+    // Staggered, so that the flows do not all begin at the same instant.
     let lag = Duration::from_nanos((interval_ns * f64::from(from) / 64.0) as u64);
     let (from_node, to_node) = (NodeIndex::from(from), NodeIndex::from(to));
     let source = Source {
@@ -373,7 +373,7 @@ impl Agent for Source {
     }
 }
 
-/// What came of a flow.
+/// What arrived of a flow.
 struct Counts {
     from: u8,
     to: u8,
@@ -400,7 +400,7 @@ impl Counts {
     }
 }
 
-/// Checks packets of a flow.
+/// Receives a flow's packets, and checks them.
 struct Sink {
     seen: Seen,
     expected: (u32, (NodeIndex, NodeIndex), usize),
@@ -420,7 +420,7 @@ impl Agent for Sink {
             counts.seen.resize(len, false);
             !core::mem::replace(&mut counts.seen[at], true)
         };
-        // The header differs by the hop that the hub took off; routers' tests look at that.
+        // The hub decremented the TTL, so the IP header differs; the routers' tests check that.
         let is_right = is_new && bytes[20..] == write(flow, ends, number, len)[20..];
         if !is_right {
             counts.wrong += 1;

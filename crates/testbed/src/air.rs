@@ -1,4 +1,4 @@
-//! A world that does for most tests: all hear all, but for what is lost.
+//! A world that suffices for most tests: all stations hear all others, except for lost frames.
 
 use core::time::Duration;
 
@@ -8,13 +8,13 @@ use corridor_proto::Destination;
 
 use crate::bed::{Sent, Ways, World};
 
-/// A frame on its way to one hearer.
+/// A frame on its way to one receiver.
 pub struct Passage<'a> {
     /// When it was sent.
     pub at: Time,
-    /// By whom.
+    /// The sender.
     pub from: usize,
-    /// Who would hear it.
+    /// The receiver.
     pub to: usize,
     /// Whether it is addressed to that station.
     pub is_for: bool,
@@ -22,38 +22,38 @@ pub struct Passage<'a> {
     pub frame: &'a [u8],
 }
 
-/// A frame as it was sent.
+/// A sent frame.
 #[derive(Clone, Debug)]
 pub struct Logged {
-    /// By whom.
+    /// The sender.
     pub from: usize,
-    /// To whom.
+    /// The destination.
     pub to: Destination,
     /// Its bytes.
     pub frame: Vec<u8>,
 }
 
-/// A medium of one delay, where all hear all. At first nothing gets lost.
+/// A medium with a constant delay, where all stations hear all others. Without losses by default.
 pub struct Air {
-    /// How long each frame takes.
+    /// Delay of every frame.
     pub delay: Duration,
-    /// Longest time that it takes beyond that: later ones may overtake it.
+    /// Longest additional random delay, through which later frames may overtake.
     pub jitter: Duration,
-    /// Between two frames of a station's.
+    /// Least time between two frames of a station.
     pub gap: Duration,
-    /// Share of the frames that is lost on the way to each hearer.
+    /// Share of the frames lost on the way to each receiver.
     pub loss_ratio: f64,
-    /// What chance draws from.
+    /// The random stream.
     pub dice: Stream,
-    /// Which frames pass to whom, of those that are not lost by chance.
+    /// Which frames pass to whom, among those not lost at random.
     pub passes: Box<dyn FnMut(&Passage<'_>) -> bool>,
-    /// All that was sent, if anybody wants to know.
+    /// All frames sent, if they are logged.
     pub log: Option<Vec<Logged>>,
     free_at: Vec<Time>,
 }
 
 impl Air {
-    /// All hear all after that time.
+    /// A medium where all stations hear all others after this delay.
     pub fn new(delay: Duration) -> Self {
         Air {
             delay,
@@ -67,17 +67,17 @@ impl Air {
         }
     }
 
-    /// The same, with other dice.
+    /// Uses another random stream.
     pub fn drawn_from(self, seed: u8) -> Self {
         Air { dice: Stream::from_seed([seed; 32]), ..self }
     }
 
-    /// What was taken down of all that was sent.
+    /// All frames logged.
     pub fn logged(&self) -> &[Logged] {
         self.log.as_deref().unwrap_or_default()
     }
 
-    /// The same, but for what does not pass.
+    /// As [`new`](Self::new), with a filter for frames.
     pub fn with(delay: Duration, passes: impl FnMut(&Passage<'_>) -> bool + 'static) -> Self {
         Air { passes: Box::new(passes), ..Air::new(delay) }
     }

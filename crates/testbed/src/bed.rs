@@ -1,4 +1,4 @@
-//! The clock, the stations, and how they are driven.
+//! A test bed: the clock, the stations, and a driver for them.
 
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
@@ -10,25 +10,25 @@ use corridor_proto::{
 
 use crate::schedule::{Next, Schedule};
 
-/// More frames than a station sends at once, whatever has waited.
+/// No station sends more frames than this at once, however much has waited.
 const FRAMES_AT_ONCE_MAX: usize = 10_000;
 
-/// A frame on its way from one station to another.
+/// A frame in flight from one station to another.
 #[derive(Clone, Debug)]
 pub struct Flying {
-    /// Whose it is.
+    /// The sender.
     pub from: usize,
-    /// Who is to hear it.
+    /// The receiver.
     pub to: usize,
     /// Its bytes.
     pub frame: Vec<u8>,
 }
 
-/// The frames under way.
+/// The frames in flight.
 pub type Ways = Schedule<Flying>;
 
 impl Ways {
-    /// A frame will arrive at that time.
+    /// Schedules the arrival of a frame.
     pub fn put(&mut self, at: Time, from: usize, to: usize, frame: Vec<u8>) {
         self.happen(at, Flying { from, to, frame });
     }
@@ -38,11 +38,11 @@ impl Ways {
 pub struct Sent<'a> {
     /// Now.
     pub at: Time,
-    /// Who sends it.
+    /// The sender.
     pub from: usize,
-    /// The same station.
+    /// The same, as a station.
     pub station: &'a AnyStation,
-    /// To whom.
+    /// The destination.
     pub to: Destination,
     /// Its bytes.
     pub frame: &'a [u8],
@@ -51,13 +51,13 @@ pub struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// All but who sends it.
+    /// All stations but the sender.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let from = self.from;
         (0..self.ids.len()).filter(move |&at| at != from)
     }
 
-    /// Whether it is addressed to that station.
+    /// Whether the frame is addressed to this station.
     pub fn is_for(&self, at: usize) -> bool {
         match self.to {
             Destination::All => true,
@@ -66,7 +66,7 @@ impl Sent<'_> {
     }
 }
 
-/// What a station has given out at once.
+/// What a station has output at once.
 pub struct Taken<'a> {
     /// Now.
     pub now: Time,
@@ -74,48 +74,48 @@ pub struct Taken<'a> {
     pub at: usize,
     /// Packets for its host.
     pub packets: &'a [Vec<u8>],
-    /// What its operator is told.
+    /// Events for its operator.
     pub events: &'a [(usize, Event)],
 }
 
-/// What lies between stations, and who watches them.
+/// What lies between stations, and observes them.
 pub trait World {
-    /// A station sends a frame: it is put on its way to those who will hear it.
+    /// A station sends a frame: schedules its arrival at all that hear it.
     fn send(&mut self, sent: &Sent<'_>, ways: &mut Ways);
 
-    /// A frame has come to a station.
+    /// A frame has arrived at a station.
     fn hear(&mut self, now: Time, flying: &Flying, station: &mut AnyStation) -> FrameOutcome {
         station.handle_frame(now, &flying.frame)
     }
 
-    /// A station has given something out.
+    /// A station has output something.
     fn take(&mut self, _taken: &Taken<'_>) {}
 
-    /// From when on the interface of a station takes a frame.
+    /// The time from which a station's interface accepts a frame.
     fn free_at(&self, _at: usize) -> Time {
         Time::ZERO
     }
 
-    /// More frames than a station may send without time passing.
+    /// More frames than a station may send while no time passes.
     fn at_once_max(&self) -> usize {
         FRAMES_AT_ONCE_MAX
     }
 
-    /// A tick ends.
+    /// Called at the end of a tick.
     fn pass(&mut self, _now: Time, _ways: &mut Ways) {}
 }
 
 /// Stations, numbered from 0, and their world.
 pub struct Bed<W> {
-    /// The time of all of them.
+    /// The time, the same for all of them.
     pub now: Time,
     /// What lies between them.
     pub world: W,
-    /// Packets that each has given to its host.
+    /// Packets that each station has delivered to its host.
     pub delivered: Vec<Vec<Vec<u8>>>,
-    /// What each has told its operator.
+    /// Events that each station has reported to its operator.
     pub events: Vec<(usize, Event)>,
-    /// In which order stations have their turn in a tick.
+    /// The order in which stations have their turns in a tick.
     pub turns: Vec<usize>,
     ways: Ways,
     seats: Vec<Option<AnyStation>>,
@@ -157,12 +157,12 @@ impl<W: World> Bed<W> {
 
     // ---- stations -----------------------------------------------------------------------------
 
-    /// A station takes that place, as one that starts, or starts anew.
+    /// Puts a station that starts, or restarts, in this place.
     pub fn start(&mut self, at: usize, station: impl Into<AnyStation>) {
         self.seats[at] = Some(station.into());
     }
 
-    /// Another station, that starts. Its place.
+    /// Adds a station that starts; returns its place.
     pub fn push(&mut self, station: impl Into<AnyStation>) -> usize {
         let station = station.into();
         self.ids.push(station.config().id);
@@ -172,46 +172,46 @@ impl<W: World> Bed<W> {
         self.seats.len() - 1
     }
 
-    /// A station is gone.
+    /// Removes a station.
     pub fn stop(&mut self, at: usize) -> Option<AnyStation> {
         self.ways.wake(at, None);
         self.seats[at].take()
     }
 
-    /// All that run.
+    /// All running stations.
     pub fn stations(&self) -> impl Iterator<Item = &AnyStation> {
         self.seats.iter().flatten()
     }
 
-    /// The same, to be changed.
+    /// All running stations, mutably.
     pub fn stations_mut(&mut self) -> impl Iterator<Item = &mut AnyStation> {
         self.seats.iter_mut().flatten()
     }
 
-    /// One that is no hub and no relay.
+    /// A station that is neither a hub nor a relay.
     pub fn station(&self, at: usize) -> &Station {
         self[at].station_at(0).expect("a station with one neighbour")
     }
 
-    /// Whether two can exchange frames, as both see it.
+    /// Whether two stations can exchange frames, as both see it.
     pub fn are_up(&self, one: usize, other: usize) -> bool {
         let is_up = |at: usize, peer: usize| self[at].is_up(self.ids[peer]);
         is_up(one, other) && is_up(other, one)
     }
 
-    /// Whether each can exchange frames with each of its peers.
+    /// Whether each station can exchange frames with each of its peers.
     pub fn all_up(&self) -> bool {
         self.stations().all(|station| station.peers().iter().all(|peer| peer.is_up))
     }
 
-    /// Secrets that they have agreed on.
+    /// Secrets that stations have agreed on.
     pub fn agreed(&self) -> u64 {
         self.stations().map(|station| station.stats().secrets_agreed).sum()
     }
 
     // ---- what tests put in --------------------------------------------------------------------
 
-    /// The host of a station sends a packet.
+    /// A station's host sends a packet.
     pub fn put(&mut self, at: usize, packet: &[u8]) -> PacketOutcome {
         let now = self.now;
         let outcome = self[at].handle_packet(now, packet);
@@ -219,7 +219,7 @@ impl<W: World> Bed<W> {
         outcome
     }
 
-    /// A station hears a frame out of nowhere.
+    /// A station receives a frame that no station has sent.
     pub fn hear(&mut self, to: usize, frame: &[u8]) -> FrameOutcome {
         let now = self.now;
         let outcome = self[to].handle_frame(now, frame);
@@ -227,14 +227,14 @@ impl<W: World> Bed<W> {
         outcome
     }
 
-    /// The interface of a station takes frames up to another length.
+    /// Changes the longest frame that a station's interface accepts.
     pub fn limit_frames(&mut self, at: usize, len: usize) {
         let now = self.now;
         self[at].limit_frames(now, len);
         self.take(at);
     }
 
-    /// Forgets what was given out.
+    /// Forgets all output so far.
     pub fn forget(&mut self) {
         self.delivered.iter_mut().for_each(Vec::clear);
         self.events.clear();
@@ -242,7 +242,8 @@ impl<W: World> Bed<W> {
 
     // ---- time, tick by tick -------------------------------------------------------------------
 
-    /// Time goes on: what has come is heard, and then it is the turn of each station, once.
+    /// Advances the time by `span`: delivers frames that have arrived, then gives each station one
+    /// turn.
     pub fn tick(&mut self, span: Duration) {
         self.now += span;
         self.arrivals();
@@ -253,7 +254,7 @@ impl<W: World> Bed<W> {
         self.world.pass(self.now, &mut self.ways);
     }
 
-    /// So much time goes on in ticks of a millisecond.
+    /// Advances the time by `span` in ticks of a millisecond.
     pub fn run(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
@@ -261,7 +262,7 @@ impl<W: World> Bed<W> {
         }
     }
 
-    /// Runs until something is so, which is to be within a time. How long it took.
+    /// Runs until a condition holds, which has to be within a time limit. Returns how long it took.
     pub fn wait(&mut self, most: Duration, is_so: impl Fn(&Self) -> bool) -> Duration {
         let start = self.now;
         while !is_so(self) {
@@ -273,7 +274,7 @@ impl<W: World> Bed<W> {
 
     // ---- time, from event to event ------------------------------------------------------------
 
-    /// Lets time go on to then.
+    /// Advances the time to `until`, event by event.
     pub fn run_until(&mut self, until: Time) {
         (0..self.seats.len()).for_each(|at| self.settle(at));
         while self.ways.next().is_some_and(|next| next <= until)
@@ -292,7 +293,7 @@ impl<W: World> Bed<W> {
         self.now = until;
     }
 
-    /// Lets so much time go on.
+    /// Advances the time by `span`, event by event.
     pub fn run_for(&mut self, span: Duration) {
         self.run_until(self.now + span);
     }
@@ -312,7 +313,7 @@ impl<W: World> Bed<W> {
         }
     }
 
-    /// Does what a driver does after an input: fires timers, then drains.
+    /// Does what a driver does after an input: fires timers, then drains outputs.
     pub fn settle(&mut self, at: usize) {
         let now = self.now;
         let Some(station) = &mut self.seats[at] else { return };
@@ -349,7 +350,7 @@ impl<W: World> Bed<W> {
         true
     }
 
-    /// Takes packets and events of a station.
+    /// Takes a station's packets and events.
     pub fn take(&mut self, at: usize) {
         let Some(station) = &mut self.seats[at] else { return };
         let (packets, events) = (self.delivered[at].len(), self.events.len());

@@ -1,4 +1,4 @@
-//! What stations of tests are told.
+//! Configurations of stations in tests.
 
 use corridor_base::Time;
 use corridor_proto::bounds::MEMORY_DEFAULT;
@@ -7,10 +7,10 @@ use corridor_proto::{
     StationId,
 };
 
-/// The secret of all groups here.
+/// The secret of all groups.
 pub const SECRET: [u8; 32] = [7; 32];
 
-/// A station of a group with one secret, on links of 1,500 bytes; all else is as by default.
+/// A station of a group with one secret, on links of 1,500 bytes; defaults otherwise.
 pub fn config(id: StationId, role: Role) -> StationConfig {
     let coding = CodingParams::default();
     StationConfig {
@@ -27,7 +27,7 @@ pub fn config(id: StationId, role: Role) -> StationConfig {
     }
 }
 
-/// An end whose peer has the other number of 1 and 2.
+/// An endpoint with number 1 or 2, whose peer has the other number.
 pub fn end(id: u16) -> StationConfig {
     config(StationId(id), Role::Endpoint { peer: StationId(3 - id), helper: None })
 }
@@ -37,19 +37,19 @@ pub fn private(id: StationId) -> PrivateKey {
     PrivateKey::from_random([id.0 as u8; 32])
 }
 
-/// Keys of a station's own, and those of its peers.
+/// A station's own keys, and its peers' public keys.
 pub fn keys(me: StationId, peers: &[StationId]) -> Security {
     let peer = |&station| PeerKey { station, public: private(station).public(), psk: None };
     let peers = peers.iter().map(peer).collect();
     Security::Keys(Box::new(Keys { private: private(me), peers }))
 }
 
-/// What both clocks of a station read now, if the wall clock stood there at the beginning.
+/// What both clocks of a station read now, if its wall clock started at this value.
 pub fn clocks(zero_ns: u64, now: Time) -> Clocks {
     Clocks { now, wall_ns: zero_ns + now.as_nanos() }
 }
 
-/// The same at the start of a run: at each, the wall clock is further than any before came.
+/// The same at the start of a run: each run's wall clock is ahead of all earlier ones.
 pub fn clocks_of_run(run: u64, now: Time) -> Clocks {
     clocks(run * 1_000_000_000_000, now)
 }

@@ -1,11 +1,11 @@
-//! What happens next: to whom timers ring, and what comes by itself.
+//! A schedule of stations' timers and of other events.
 
 use std::collections::BTreeMap;
 
 use corridor_base::Time;
 
-/// What is to come, by when it does, and of one moment in the order in which it was put down; and
-/// when each station is to be woken.
+/// Future events by time, and in the order of scheduling at the same time; and when each station
+/// has to be woken.
 #[derive(Debug, Default)]
 pub struct Schedule<T> {
     agenda: BTreeMap<(Time, u64), T>,
@@ -13,41 +13,41 @@ pub struct Schedule<T> {
     dues: Vec<Option<Time>>,
 }
 
-/// What is the case now.
+/// What happens next.
 #[derive(Debug)]
 pub enum Next<T> {
-    /// Something that was put down.
+    /// A scheduled event.
     Happens(T),
-    /// A station wants to be woken.
+    /// A station's timer expires.
     Wakes(usize),
 }
 
 impl<T> Schedule<T> {
-    /// Nothing is to come yet.
+    /// An empty schedule.
     pub fn new() -> Self {
         Schedule { agenda: BTreeMap::new(), sequence: 0, dues: Vec::new() }
     }
 
-    /// Something will happen at that time.
+    /// Schedules an event.
     pub fn happen(&mut self, at: Time, what: T) {
         self.agenda.insert((at, self.sequence), what);
         self.sequence += 1;
     }
 
-    /// A station is to be woken then, and at no other time.
+    /// Sets the only time at which to wake a station.
     pub fn wake(&mut self, station: usize, at: Option<Time>) {
         self.dues.resize(self.dues.len().max(station + 1), None);
         self.dues[station] = at;
     }
 
-    /// When something is the case next.
+    /// When something happens next.
     pub fn next(&self) -> Option<Time> {
         let happens = self.agenda.keys().next().map(|&(at, _)| at);
         happens.into_iter().chain(self.wakes().map(|(at, _)| at)).min()
     }
 
-    /// What is the case next, and when: what happens before who wakes. Who wakes is put down anew,
-    /// or wakes again.
+    /// What happens next, and when; at the same time, events come before timers. A timer keeps
+    /// returning until it is set anew.
     pub fn pop(&mut self) -> Option<(Time, Next<T>)> {
         let wakes = self.wakes();
         let happens = self.agenda.first_entry().map(|first| (first.key().0, first));
@@ -59,7 +59,7 @@ impl<T> Schedule<T> {
         }
     }
 
-    /// What has happened by now, one after the other; nobody is woken.
+    /// The next event due by now, ignoring timers.
     pub fn pop_happened(&mut self, now: Time) -> Option<T> {
         let first = self.agenda.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())

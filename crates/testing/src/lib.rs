@@ -1,21 +1,21 @@
-//! What tests of all crates share.
+//! Shared by the tests of all crates.
 //!
-//! Property tests: cases are drawn from one fixed seed, and a test that fails prints it with the
-//! command that runs it again. Measurements in real time: [`realtime`].
+//! Property tests: cases are drawn from one fixed seed, and a failing test prints it with the
+//! command that repeats it. Measurements in real time: [`realtime`].
 //!
 //! A test says `#![proptest_config(corridor_testing::cases!(256))]`.
 //!
-//! `make soak` draws from fresh seeds. A case that fails there becomes a test with these values.
+//! `make soak` draws from fresh seeds. A case that fails there becomes a test with its values.
 #![forbid(unsafe_code)]
 
 pub mod realtime;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// The seed that cases are drawn from, unless `PROPTEST_RNG_SEED` gives another.
+/// The seed from which cases are drawn, unless `PROPTEST_RNG_SEED` gives another.
 pub const SEED: u64 = 2014;
 
-/// A property test's configuration, with so many cases: see [`config`].
+/// A property test's configuration, with this many cases: see [`config`].
 #[macro_export]
 macro_rules! cases {
     ($cases:expr) => {
@@ -23,11 +23,11 @@ macro_rules! cases {
     };
 }
 
-/// So many cases from the fixed seed, or from that of `PROPTEST_RNG_SEED`. Prints the seed, and
-/// the command that runs a module's tests with it: people see that if a test fails.
+/// This many cases from the fixed seed, or from that of `PROPTEST_RNG_SEED`. Prints the seed, and
+/// the command that runs a module's tests with it; both are shown if a test fails.
 ///
-/// Nothing is written to files: what failed in one place is to fail everywhere, and stands in the
-/// code once it is known.
+/// Writes nothing to files: what failed in one place must fail everywhere, so a known failure
+/// becomes a test in the code.
 pub fn config(cases: u32, package: &str, module: &str) -> Config {
     let mut config = Config { cases, failure_persistence: None, ..Config::default() };
     if config.rng_seed == RngSeed::Random {
@@ -38,7 +38,7 @@ pub fn config(cases: u32, package: &str, module: &str) -> Config {
 }
 
 fn replay(seed: &RngSeed, package: &str, module: &str) -> String {
-    // Tests are named without their program.
+    // Test names do not include their program.
     let module = module.split_once("::").map_or("", |(_, module)| module);
     format!("seed {seed}: PROPTEST_RNG_SEED={seed} cargo test -p {package} {module}")
 }

@@ -1,42 +1,42 @@
-//! Measurements in real time, on machines that others may use: what is repeated, and what counts.
+//! Measurements in real time on shared machines: which are repeated, and which count.
 //!
-//! A measurement says of itself whether the machine spoilt it, by what has nothing to do with what
-//! is measured: how late the emulator was, how long threads waited for a processor. Only what fails
-//! on a machine that was quiet enough counts against the code, so that a busy machine never makes a
-//! test red, and a wrong program always does.
+//! A measurement reports whether the machine disturbed it, judged by what is independent of the
+//! measured quantity: how late the emulator was, how long threads waited for a processor. Only
+//! failures on a sufficiently quiet machine count against the code, so that a busy machine never
+//! makes a test fail, and a faulty program always does.
 
-/// Times that a measurement fails on a quiet machine before the test does: neither lateness nor
-/// waiting shows all that a shared machine does.
+/// Number of failures on a quiet machine before the test fails: neither lateness nor waiting shows
+/// every disturbance on a shared machine.
 pub const FAILURES: u32 = 4;
-/// Times that it is made in all, while the machine spoils it.
+/// Maximum number of measurements while the machine disturbs them.
 pub const ATTEMPTS: u32 = 8;
 
-/// What one measurement came to.
+/// The result of one measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// All holds.
+    /// All checks pass.
     Holds,
-    /// Something does not hold, and the machine did not spoil it: what.
+    /// A check failed, and the machine did not disturb it: which.
     Fails(String),
-    /// Something does not hold, and the machine was too busy to tell why: what it was busy with.
+    /// A check failed, and the machine was too busy to tell why: the disturbance.
     Spoilt(String),
 }
 
-/// How a test ends.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     Passed,
     Failed(String),
-    /// Never measured on a quiet machine often enough to tell.
+    /// Not measured on a quiet machine often enough to tell.
     Absent(String),
 }
 
-/// Measures until all holds; `measure` is given the number of the attempt, from 1.
+/// Measures until all checks pass; `measure` gets the number of the attempt, from 1.
 ///
-/// Prints `absent:` and why where the machine is too busy to tell.
+/// Prints `absent:` and the reason if the machine is too busy to tell.
 ///
 /// # Panics
-/// If it failed [`FAILURES`] times on a quiet machine, with what the last failure said.
+/// If it failed [`FAILURES`] times on a quiet machine, with the message of the last failure.
 pub fn until_it_holds(test: &str, measure: impl FnMut(u32) -> Measured) {
     match judge(measure) {
         Verdict::Passed => {}
@@ -70,7 +70,7 @@ fn judge(mut measure: impl FnMut(u32) -> Measured) -> Verdict {
 mod tests {
     use super::*;
 
-    /// How a test ends that comes to these in turn, the last one for ever, and how often it has
+    /// The result of a test with these outcomes in turn, the last one forever, and how often it
     /// measured.
     fn ending(course: &[Measured]) -> (Verdict, u32) {
         let mut measured = 0;

@@ -1,9 +1,9 @@
-//! Addresses under torture: who is where, who moves, and who copies what goes by.
+//! Addresses under torture: stations that move, and an attacker that copies frames.
 //!
-//! Each station has a book of addresses, as a daemon over UDP has one. Beside it here are books of
-//! what went where: no address gets more bytes than came from it before it has shown that the peer
-//! is there, frames with packets go to no other while one has, and frames follow a peer only to
-//! where it has answered what it was asked there, when it did not answer from where it was.
+//! Each station has an address book, as a daemon over UDP has one. Ledgers here check it: no
+//! address gets more bytes than came from it before it has shown that the peer is there; while a
+//! peer has a proven address, frames with packets go nowhere else; and frames follow a peer only to
+//! an address from which it has answered a challenge, when it did not answer at the previous one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,43 +20,44 @@ use super::draw::Dice;
 use super::invariants::{Broken, Invariant, ensure};
 use super::subject::Fault;
 
-/// Stands for an address of the Internet. At first each station has its number in the scenario.
+/// Stands for an Internet address. Initially a station's address is its number in the scenario.
 pub(super) type Address = u32;
 
-/// Where somebody copies frames to.
+/// The address of the attacker that copies frames.
 pub(super) const THIEF: Address = 1_000_000;
-/// The first address that a station moves to.
+/// The first address that stations move to.
 const ELSEWHERE: Address = 1_000;
 
-/// Stations with addresses, in place of one medium on which all hear each other.
+/// Stations with addresses, instead of one medium on which all hear each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Addresses {
-    /// Nobody is told where those are that move; they are told where the others are.
+    /// Whether only the stations that move know addresses in advance, those of their peers.
     pub learned: bool,
-    /// Who moves, and when. Of two that speak with each other only one does: if both moved at once,
-    /// neither could find the other.
+    /// Which stations move, and when. Of two stations that talk to each other only one moves: if
+    /// both moved at once, neither could find the other.
     pub moves: Vec<Move>,
-    /// Of frames, how many somebody copies and delivers first, from an address of their own.
+    /// Frames that the attacker copies and delivers first, from an address of its own, in
+    /// millionths.
     pub copied_ppm: u32,
-    /// Who copies passes on what goes to that address, as if it had not been there.
+    /// Whether the attacker forwards what is sent to its address, staying invisible.
     pub relayed: bool,
 }
 
-/// A station has another address from here on.
+/// A station's address changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
-    /// Which.
+    /// The station.
     pub station: u8,
     /// When, milliseconds.
     pub at_ms: u32,
-    /// It is the one it had at first.
+    /// Whether it returns to its initial address.
     pub back: bool,
 }
 
 impl Addresses {
-    /// Draws addresses, of which those stations may change.
+    /// Draws addresses, which these stations may change.
     pub(super) fn draw(dice: &mut Dice, movers: &[u8], span_ms: u32) -> Self {
         let copied = dice.percent(40);
         let mut addresses = Addresses {
@@ -75,23 +76,23 @@ impl Addresses {
         addresses
     }
 
-    /// Whether nothing happens to them.
+    /// Whether no address changes and no frame is copied.
     pub(super) fn stay(&self) -> bool {
         self.moves.is_empty() && self.copied_ppm == 0
     }
 
-    /// Who moves at some time.
+    /// Stations that move at some time.
     pub(super) fn movers(&self) -> BTreeSet<u8> {
         self.moves.iter().map(|it| it.station).collect()
     }
 }
 
-/// Who is where, and what each station knows of it.
+/// The addresses of all stations, and what each station knows of them.
 pub(super) struct Internet<'a> {
     told: &'a Addresses,
     seed: u64,
     at: Vec<Address>,
-    /// Of each station the numbers of those it speaks with, and their places.
+    /// By station: the numbers of the stations that it talks to, and their indices.
     peers: Vec<Vec<(StationId, usize)>>,
     books: Vec<Whereabouts>,
     next: Address,
@@ -115,8 +116,8 @@ impl<'a> Internet<'a> {
         }
     }
 
-    /// A station starts, and knows what it is told.
-    /// `frame_len_min`: as its underlay pads frames. Returns whom it calls.
+    /// A station starts with its configured addresses. `frame_len_min`: its underlay pads frames to
+    /// this length. Returns the peers that it calls.
     pub(super) fn start(
         &mut self,
         station: usize,
@@ -134,13 +135,13 @@ impl<'a> Internet<'a> {
         called
     }
 
-    /// What others are told of where a station is.
+    /// The configured address of a peer, if there is one.
     fn told(&self, (id, peer): (StationId, usize)) -> (StationId, Option<Address>) {
         let moves = self.told.moves.iter().any(|it| usize::from(it.station) == peer);
         (id, (!(self.told.learned && moves)).then_some(peer as Address))
     }
 
-    /// A station has one peer more, or less.
+    /// A station gains or loses a peer.
     pub(super) fn change_peer(&mut self, station: usize, peer: StationId, is_one: bool) {
         let known = self.peers[station].iter().find(|(id, _)| *id == peer);
         let Some((id, at)) = known.map(|&it| self.told(it)) else { return };
@@ -157,27 +158,27 @@ impl<'a> Internet<'a> {
         self.at[station]
     }
 
-    /// Who is at an address now.
+    /// The station that has an address now.
     pub(super) fn owner(&self, address: Address) -> Option<usize> {
         self.at.iter().position(|&at| at == address)
     }
 
-    /// The station of a peer.
+    /// The station with a peer's number.
     pub(super) fn peer(&self, station: usize, id: StationId) -> Option<usize> {
         self.peers[station].iter().find(|(other, _)| *other == id).map(|&(_, peer)| peer)
     }
 
-    /// Whether somebody copies the next frame.
+    /// Whether the attacker copies the next frame.
     pub(super) fn is_copied(&mut self) -> bool {
         self.dice.chance(self.told.copied_ppm)
     }
 
-    /// Where a forged frame comes from that looks as if it was of this station.
+    /// The source address of a forged frame that pretends to be from this station.
     pub(super) fn forged_from(&mut self, station: usize) -> Address {
         if self.dice.percent(50) { self.at[station] } else { THIEF }
     }
 
-    /// Whether what goes to whoever copies frames is passed on.
+    /// Whether the attacker forwards what is sent to its address.
     pub(super) fn relays(&self) -> bool {
         self.told.relayed
     }
@@ -187,20 +188,20 @@ impl<'a> Internet<'a> {
     }
 }
 
-/// A book of addresses, and books about it.
+/// An address book, and the ledgers that check it.
 pub(super) struct Whereabouts {
     book: PeerBook<Address>,
     known: BTreeMap<StationId, Known>,
     fault: Option<Fault>,
 }
 
-/// How sure it is, as seen from outside, that a peer is where frames for it go.
+/// How certain it is, judged from outside, that a peer is at the address that its frames go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Proof {
     None,
-    /// A frame of its session came from there: enough where nobody else was heard of.
+    /// A frame of its session came from there, which suffices while no other address is known.
     Perhaps,
-    /// It was told so, or has answered from there.
+    /// The address was configured, or the peer has answered a challenge there.
     Sure,
 }
 
@@ -208,15 +209,15 @@ enum Proof {
 struct Known {
     home: Option<Address>,
     proof: Proof,
-    /// What it was asked last where it is taken to be.
+    /// The last challenge sent to its current address.
     home_token: Option<ChallengeToken>,
     asked: BTreeMap<Address, Asked>,
-    /// Bytes that came from an address that has shown nothing, and bytes that went there.
+    /// By unproven address: bytes that came from it, and bytes that went to it.
     purses: BTreeMap<Address, (usize, usize)>,
 }
 
-/// What was asked at an address, and when it was answered first, since the peer last answered from
-/// where it is taken to be.
+/// A challenge sent to an address, and when it was first answered, since the peer last answered at
+/// its current address.
 struct Asked {
     token: ChallengeToken,
     is_open: bool,
@@ -247,7 +248,7 @@ impl Whereabouts {
         self.known.remove(&id);
     }
 
-    /// When the next challenge goes.
+    /// When the next challenge is due.
     pub(super) fn due(&self) -> Option<Time> {
         self.book.poll_timeout()
     }
@@ -279,7 +280,7 @@ impl Whereabouts {
         Ok(routes)
     }
 
-    /// A frame goes to an address.
+    /// Counts a frame that goes to an address.
     fn charge(
         &mut self,
         id: StationId,
@@ -302,7 +303,8 @@ impl Whereabouts {
         })
     }
 
-    /// Notes where a frame came from, and what came of it. The peer whose frames go elsewhere now.
+    /// Records where a frame came from, and its outcome. Returns the peer whose frames go elsewhere
+    /// from now on.
     pub(super) fn hear(
         &mut self,
         now: Time,
@@ -346,7 +348,7 @@ impl Whereabouts {
         self.book.poll_challenge(now, is_up)
     }
 
-    /// A challenge goes, in a frame of so many bytes.
+    /// Sends a challenge, in a frame of `len` bytes.
     pub(super) fn ask(&mut self, asked: Challenge<Address>, len: usize) -> Result<(), Broken> {
         let Challenge { station, address, token } = asked;
         if let Some(known) = self.known.get_mut(&station) {
@@ -365,8 +367,8 @@ impl Whereabouts {
 }
 
 impl Known {
-    /// Takes note of a frame of the peer's. When an address first answered what it was asked, if
-    /// this is such an answer.
+    /// Records a frame of the peer. If it answers a challenge, returns when this address first
+    /// answered.
     fn note(&mut self, now: Time, at: Address, certainty: Certainty, len: usize) -> Option<Time> {
         let is_home = self.home == Some(at);
         if !is_home || self.proof == Proof::None {
@@ -386,7 +388,7 @@ impl Known {
         Some(*asked.answered_at.get_or_insert(now))
     }
 
-    /// Frames for the peer go elsewhere from here on.
+    /// Checks that frames for the peer may go to another address from now on.
     fn check_move(&self, now: Time, answered: Option<Time>) -> Result<(), Broken> {
         let because = |why: &str| (Invariant::Addresses, why.to_owned());
         match (self.home, answered, self.proof) {
@@ -400,7 +402,8 @@ impl Known {
     }
 }
 
-/// Whether a frame may carry packets, or tell of them: what is in it is sealed, but for HELLOs.
+/// Whether a frame may carry packets or feedback about them: except for HELLOs, its content is
+/// sealed.
 fn carries(frame: &[u8]) -> bool {
     Header::parse(frame).is_some_and(|header| !header.is_hello)
 }

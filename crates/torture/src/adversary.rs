@@ -1,5 +1,5 @@
-//! Who sends what no station has sent: a stranger without the key, and a holder of the key who
-//! means ill.
+//! Adversaries that send forged frames: a stranger without the key, and a malicious holder of the
+//! key.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -23,7 +23,7 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use super::draw::Dice;
 use super::scenario::{Forgery, PAIR_NUMBERS};
 
-/// What an insider says. A goodbye would end what is to be tortured.
+/// Kinds of chunks that an insider sends. A goodbye would end what is being tested.
 const KINDS: [Kind; 17] = [
     Kind::Enc,
     Kind::Enc,
@@ -44,10 +44,10 @@ const KINDS: [Kind; 17] = [
     Kind::Part,
 ];
 
-/// Frames kept to be played back.
+/// Most frames recorded for replay.
 const RECORDED_MAX: usize = 200;
 
-/// A stranger who hears every frame.
+/// An adversary without the key that hears every frame.
 pub(super) struct Stranger {
     dice: Dice,
     recorded: Vec<Vec<u8>>,
@@ -56,7 +56,7 @@ pub(super) struct Stranger {
 }
 
 impl Stranger {
-    /// A stranger who knows all but the keys of these stations.
+    /// A stranger that knows everything but the keys of these stations.
     pub(super) fn new(seed: u64, configs: &[StationConfig]) -> Self {
         let pretender = |(at, config): (usize, &StationConfig)| {
             let mut entropy = [0; 32];
@@ -68,25 +68,25 @@ impl Stranger {
         Stranger { dice: Dice::new(seed, 0, "torture stranger"), recorded: Vec::new(), pretenders }
     }
 
-    /// Hears a frame, and may keep it.
+    /// Hears a frame, and may record it.
     pub(super) fn hear(&mut self, frame: &[u8]) {
         if self.recorded.len() < RECORDED_MAX && self.dice.chance(200_000) {
             self.recorded.push(frame.to_vec());
         }
     }
 
-    /// Whether to strike now.
+    /// Whether to forge a frame now.
     pub(super) fn strikes(&mut self, ppm: u32) -> bool {
         self.dice.chance(ppm)
     }
 
-    /// One of `stations` that a frame meant for `hearer` goes to.
+    /// The target of a forged frame, given the receiver of the original: an index among `stations`.
     pub(super) fn aim(&mut self, hearer: usize, stations: usize) -> usize {
         if self.dice.below(3) == 0 { self.dice.below(stations as u64) as usize } else { hearer }
     }
 
-    /// Makes a frame of one that was sent by `from`. With it comes whether no station ever sealed
-    /// such a frame; a recording, at the right time, is as good as new.
+    /// Forges a frame from one that `from` sent. Also returns whether no station ever sealed the
+    /// result; a replayed recording, at the right time, is as good as new.
     pub(super) fn forge(
         &mut self,
         now: Time,
@@ -128,7 +128,7 @@ impl Stranger {
     }
 }
 
-/// Whether two frames begin a key exchange alike: the zeros behind vouch for nothing.
+/// Whether two frames begin a key exchange with the same content: the trailing zeros do not matter.
 pub(super) fn is_same_exchange(frame: &[u8], other: &[u8]) -> bool {
     let [a, b] = [frame, other].map(|frame| Some(KeyExchange::parse(frame)?.frame));
     a.is_some() && a == b
@@ -139,7 +139,7 @@ struct Known {
     sender: u16,
     id: Random128,
     counter: u32,
-    /// Oldest block or symbol it holds, as it greeted last.
+    /// Oldest block or symbol that it holds, according to its last greeting.
     base: u32,
     key: LessSafeKey,
 }
@@ -160,9 +160,9 @@ fn nonce(counter: u32) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// A holder of a key who seals what it likes under the sessions of others. This is the sealing of
-/// the wire format a second time, written from its description: that frames sealed here open there
-/// also shows that the description is right.
+/// A key holder that seals arbitrary frames under the sessions of others. This is a second
+/// implementation of the wire format's sealing, written from its description: frames sealed here
+/// open at stations, which also shows that the description is right.
 pub(super) struct Insider {
     psk: [u8; 32],
     dice: Dice,
@@ -199,7 +199,7 @@ impl Insider {
         self.dice.chance(ppm)
     }
 
-    /// A frame that opens, with a body that makes no sense.
+    /// A frame that can be opened, with a nonsensical body.
     pub(super) fn forge(&mut self) -> Option<Vec<u8>> {
         let at = self.dice.below(self.sessions.len() as u64) as usize;
         let (&tag, known) = self.sessions.iter_mut().nth(at)?;
@@ -214,7 +214,7 @@ impl Insider {
             frame.extend_from_slice(&known.id);
         }
         let (clear, sender, id) = (frame.len(), known.sender, known.id);
-        // What a station would say before it, or whatever else; mostly nothing.
+        // A chunk that may precede it, mostly none.
         let any = [self.dice.pick(&KINDS)];
         let before: &[Kind] = match self.dice.below(8) {
             0 | 1 if kind == Kind::Enc => &[Kind::Ack],
@@ -228,7 +228,7 @@ impl Insider {
             _ => &[],
         };
         if self.dice.below(16) == 0 {
-            // What no station says: kinds that there are not, and more chunks than there may be.
+            // Chunks that no station sends: unknown kinds, and more chunks than allowed.
             let code = self.dice.pick(&[0, 17, 0x7f, Kind::Echoes.code()]);
             let count = self.dice.pick(&[1, CHUNKS_MAX - 1, CHUNKS_MAX, 60]);
             (0..count).for_each(|_| frame.extend_from_slice(&[0x80 | code, 1, 0]));
@@ -253,7 +253,7 @@ impl Insider {
         let told = |known: &Known, own: bool| (known.sender == sender) == own;
         let find = |own: bool| self.sessions.values().rfind(|known| told(known, own));
         let base = |own: bool| find(own).map_or(0, |known| known.base);
-        // Symbols are numbered by whoever sends them, feedback is about those of the other side.
+        // Symbols have the sender's numbers, feedback those of the other side.
         let (own_base, other_base) = (base(true), base(false));
         let other_counter = find(false).map_or(0, |known| known.counter);
         let dice = &mut self.dice;
@@ -363,7 +363,7 @@ impl Insider {
     }
 }
 
-/// What a station says of the path or of itself.
+/// A station's message about the path or about itself.
 fn write_word(
     dice: &mut Dice,
     kind: Kind,
@@ -379,18 +379,18 @@ fn write_word(
             Word::Echoes((0..count).map(echo).collect())
         }
         Kind::Answer => Word::Answer { to: station(dice), token: [0x5a; 8] },
-        // A goodbye would end what is to be tortured.
+        // A goodbye would end what is being tested.
         Kind::Goodbye | Kind::GoodbyeHeard => Word::GoodbyeHeard { to: station(dice) },
         _ => Word::Challenge { to: station(dice), token: [0x5a; 8] },
     };
     let mut written = Vec::new();
     word.write_last(&mut written);
-    // Without its kind, which is there.
+    // Without its kind, which has been written already.
     out.extend_from_slice(&written[1..]);
     out.resize(out.len() + dice.below(300) as usize, 0);
 }
 
-/// All of a chunk, or a part of it, which may say that it is of another one.
+/// A whole chunk, or a part of it, which may claim to belong to another one.
 fn write_part(dice: &mut Dice, whole: &[u8], out: &mut Vec<u8>) {
     let len = whole.len() as u16;
     let (at, said) = (dice.pick(&[0, 0, 0, 1, 7, len / 2]), dice.pick(&[len, len, len, 2, 9_216]));
@@ -400,14 +400,14 @@ fn write_part(dice: &mut Dice, whole: &[u8], out: &mut Vec<u8>) {
     Part { whole: dice.below(9) as u16, len, at, bytes }.write(out);
 }
 
-/// A number near `base`, as far from it as can be, or anywhere.
+/// A number near `base`, as far from it as possible, or anywhere.
 fn near(dice: &mut Dice, base: u32) -> u32 {
     let anywhere = dice.0.next_u32();
     let ahead = dice.pick(&[0, 1, 3, 40, 1_023, 1_024, 70_000, 1 << 31, u32::MAX, anywhere]);
     base.wrapping_add(ahead).wrapping_sub(dice.below(3) as u32)
 }
 
-/// A symbol of a window that says what it likes of itself.
+/// A window symbol with arbitrary claims about itself.
 fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
     let number = dice.pick(&[0, 1, 2, 60, 1_023, 1_024, 1_025, 16_383]);
     let id = near(dice, base);
@@ -423,19 +423,19 @@ fn write_window(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
     out.resize(out.len() + len, dice.pick(&[0, 0x5a, 0xff]));
 }
 
-/// As many lanes as there can be, mostly one.
+/// The largest number of lanes, or mostly one.
 fn lanes(dice: &mut Dice) -> Lanes {
     let code = if dice.below(2) == 0 { 0 } else { dice.below(5) as u8 };
     Lanes::from_code(code).unwrap_or(Lanes::ONE)
 }
 
-/// Intervals that nobody has to believe.
+/// Implausible intervals.
 fn intervals(dice: &mut Dice) -> Intervals {
     let ms = |dice: &mut Dice| Some(Duration::from_millis(dice.pick(&[0, 1, 30, 5_000, 65_535])));
     Intervals { feedback: ms(dice), hello: ms(dice) }
 }
 
-/// Feedback about a link that says what it likes.
+/// Link feedback with arbitrary claims.
 fn write_link_feedback(dice: &mut Dice, counter: u32, out: &mut Vec<u8>) {
     let word = |dice: &mut Dice| dice.0.next_u32();
     let near_counter = counter.wrapping_sub(dice.below(20) as u32);
@@ -452,7 +452,7 @@ fn write_link_feedback(dice: &mut Dice, counter: u32, out: &mut Vec<u8>) {
     feedback.write(out);
 }
 
-/// The same about a window.
+/// Window feedback with arbitrary claims.
 fn write_window_feedback(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
     let span = dice.pick(&[0, 1, 50, 1_024, u16::MAX]);
     let anywhere = dice.0.next_u32();
@@ -472,12 +472,12 @@ fn write_window_feedback(dice: &mut Dice, base: u32, out: &mut Vec<u8>) {
     feedback.write(out);
 }
 
-/// Helpers that mean ill: symbols of theirs are not what they claim to be.
+/// Malicious helpers and relays, whose symbols are not what they claim to be.
 pub(super) struct Liars {
     dice: Dice,
-    /// What each of them seals under.
+    /// The session of each, under which it seals.
     own: BTreeMap<usize, Unsealer>,
-    /// Packets of a relay, to be sent again.
+    /// A relay's packets, to be sent again.
     packets: VecDeque<Vec<u8>>,
 }
 
@@ -487,8 +487,8 @@ impl Liars {
         Liars { dice, own: BTreeMap::new(), packets: VecDeque::new() }
     }
 
-    /// Another frame in place of one with a relay's packet alone, in this share of the cases: the
-    /// packet is changed, cut, or one that the relay has sent before.
+    /// With this probability, replaces a frame that only has a relay's packet: the packet is
+    /// altered, cut, or one that the relay has sent before.
     pub(super) fn bend_packet(
         &mut self,
         from: usize,
@@ -527,7 +527,7 @@ impl Liars {
         own.reseal(frame, &bent)
     }
 
-    /// Another frame in place of one with a recoded symbol, in this share of the cases.
+    /// With this probability, replaces a frame that has a recoded symbol.
     pub(super) fn bend(
         &mut self,
         from: usize,
@@ -545,7 +545,7 @@ impl Liars {
         if is_hello || !is_symbol || !self.dice.chance(ppm) {
             return None;
         }
-        // Another coefficient, payload or length; or the end of what the symbol says of itself.
+        // Alters a coefficient, the payload or the length, or the end of the symbol's description.
         let len = body.len();
         match self.dice.below(4) {
             0 => body[len - 1] ^= 0x5a,

@@ -1,12 +1,10 @@
-//! The books of a run: what each station looked like last, and where every packet of every flow is.
+//! The ledgers of a run: the last inspection of each station, and where every packet of every flow
+//! is.
 
 use std::collections::BTreeMap;
 
 use corridor_proto::inspect::Inspection;
-use corridor_proto::wire::RUN_LEN;
-use corridor_proto::{
-    CodingParams, MemoryView, Mode, Psk, Station, StationConfig, StationId, Stats, Unsealer,
-};
+use corridor_proto::{MemoryView, Psk, Station, StationConfig, StationId, Stats, Unsealer};
 
 use super::coverage::{Coverage, Feature};
 use super::invariants::{
@@ -14,19 +12,13 @@ use super::invariants::{
 };
 use super::ledger::{Fate, Ledger};
 use super::nonces::Nonces;
+use super::parts::Parts;
 use super::scenario::{Place, Scenario};
 use super::window_ledger::{Lost, WindowLedger};
 use super::window_packet;
 use super::window_talk::{Talks, is_bare, is_update};
 
-/// Longest chunk of a station's symbols, bytes.
-fn chunk_len_max(config: &StationConfig) -> usize {
-    let CodingParams { mode, field, block_size, .. } = config.coding;
-    let vector = RUN_LEN + field.vector_len_bytes(block_size.into());
-    config.frame_len_max + if mode == Mode::Block { vector } else { 0 }
-}
-
-/// What is seen of a station after an event.
+/// What is inspected at a station after an event.
 pub(super) struct Look {
     pub(super) view: Inspection,
     pub(super) stats: Stats,
@@ -34,14 +26,15 @@ pub(super) struct Look {
     pub(super) memory: MemoryView,
     /// Packets for its host.
     pub(super) delivered: Vec<Vec<u8>>,
-    /// The event was no frame.
+    /// Whether the event was not a frame.
     pub(super) timer: bool,
 }
 
-/// A flow of plain forwarders.
+/// A flow between plain forwarders.
 #[derive(Default)]
 struct PlainFlow {
-    /// Packets accepted, and whether each came out; those of a dead sender may come out yet.
+    /// Packets accepted, and whether each was delivered; those of a dead sender may still be
+    /// delivered.
     packets: BTreeMap<Vec<u8>, Vec<(usize, bool)>>,
     accepted: usize,
     delivered: usize,
@@ -54,35 +47,34 @@ enum Flow {
     Coded(Box<Ledger>),
     Window(Box<WindowLedger>),
     Plain(PlainFlow),
-    /// Sender and receiver speak of other things, blocks and windows: nothing may come out.
+    /// Sender and receiver use different modes, blocks and windows: nothing may be delivered.
     Mute,
 }
 
-/// The books.
+/// All ledgers.
 pub(super) struct Books {
     places: Vec<Place>,
     last: Vec<(Inspection, Stats)>,
-    /// By the station that sends.
+    /// By sending station.
     flows: BTreeMap<usize, Flow>,
-    /// Whoever reads along with each station.
+    /// By station: the reader that unseals its frames.
     witnesses: Vec<Option<Unsealer>>,
     nonces: Nonces,
     clear: Vec<u8>,
     serial: u64,
-    /// Hosts of windows, by their station.
+    /// Hosts of stations in window mode, by station.
     hosts: BTreeMap<usize, window_packet::Host>,
-    /// What hosts of windows have to say to each other, by their pair.
+    /// Dialogues between hosts in window mode, by pair.
     talks: Vec<Talks>,
-    /// Whether that is nearly all.
+    /// By pair: whether the hosts send almost nothing else.
     talkative: Vec<bool>,
-    /// Longest chunk that each station sends: as long as its frames; a symbol of a block may be
-    /// recoded besides, by one with longer frames.
-    chunk_lens: Vec<usize>,
-    /// An insider can make anybody deliver anything.
+    parts: Parts,
+    /// Whether there is no insider, who could make any station deliver anything.
     trusted: bool,
-    /// By pair: its helper may send what is not what it claims to be, which its ends drop again.
+    /// By pair: whether its helper may send symbols that are not what they claim to be, which its
+    /// ends discard.
     lies: Vec<bool>,
-    /// Frames stay in order on the way.
+    /// Whether the network keeps frames in order.
     ordered: bool,
     perfect: bool,
 }
@@ -105,7 +97,7 @@ impl Books {
                     Flow::Window(Box::new(WindowLedger::new(delivery, receiver)))
                 }
                 (true, false) => Flow::Mute,
-                // Blocks that nobody wants are given up like others.
+                // Blocks for a peer in another mode are given up like others.
                 (false, _) => Flow::Coded(Box::default()),
             };
             Some((station, flow))
@@ -122,10 +114,10 @@ impl Books {
             hosts: BTreeMap::new(),
             talks: vec![Talks::default(); scenario.pairs.len()],
             talkative: scenario.pairs.iter().map(|pair| pair.talks).collect(),
-            chunk_lens: places.iter().map(|&it| chunk_len_max(&scenario.config(it))).collect(),
+            parts: Parts::new(places.iter().map(|&it| scenario.config(it))),
             trusted: scenario.insider_ppm == 0,
             lies: (0..scenario.pairs.len()).map(|pair| scenario.lies_ppm(pair) > 0).collect(),
-            // Copies may come before what they are of.
+            // Copies may arrive before their originals.
             ordered: network.late_ppm == 0
                 && scenario.forged_ppm == 0
                 && scenario.addresses.as_ref().is_none_or(|it| it.copied_ppm == 0),
@@ -140,7 +132,7 @@ impl Books {
         self.places.iter().position(|place| place.pair == pair && place.end == Some(1 - end))
     }
 
-    /// Fills a packet so that no other of the run is like it.
+    /// Fills a packet with bytes that are unique in the run.
     pub(super) fn fill(&mut self, from: usize, packet: &mut [u8]) {
         self.serial += 1;
         let number = self.serial as u32;
@@ -155,7 +147,7 @@ impl Books {
             let host = self.hosts.entry(from).or_insert_with(window_packet::Host::new);
             return host.fill(number, packet);
         }
-        // Short packets have but a number: they are told apart within 65536 of them.
+        // Short packets have only a number: they are distinct within 65536 of them.
         let mut state = self.serial | (from as u64) << 48;
         for (at, byte) in packet.iter_mut().enumerate() {
             if at > 0 && at % 8 == 0 {
@@ -178,15 +170,15 @@ impl Books {
         }
     }
 
-    /// The ingress queue of a station was full.
+    /// A station's ingress queue was full.
     pub(super) fn refused(&mut self, from: usize) {
         if let Some(Flow::Window(ledger)) = self.flows.get_mut(&from) {
             ledger.refused();
         }
     }
 
-    /// Reads a frame along, which was sealed under a secret, if there is one. Whether it begins a
-    /// session behind another.
+    /// Reads a sent frame, which was sealed under a secret if there is one. Returns whether it
+    /// begins a new session after an earlier one.
     pub(super) fn sent(
         &mut self,
         from: usize,
@@ -232,7 +224,7 @@ impl Books {
         }
     }
 
-    /// Looks at a station after an event.
+    /// Inspects a station after an event.
     pub(super) fn look(
         &mut self,
         station: usize,
@@ -245,7 +237,7 @@ impl Books {
         let ranks = || if lies { Ok(()) } else { check_ranks(&before.0, &look.view) };
         let checked = check_bounds(&look.view, config)
             .and_then(|()| check_memory(&look.view, look.memory))
-            .and_then(|()| self.check_announced(station, &look.view))
+            .and_then(|()| self.look_at_parts(station, &look))
             .and_then(|()| ranks())
             .and_then(|()| self.look_at_flows(station, &look, &before.1));
         self.last[station] = (look.view, look.stats);
@@ -254,19 +246,15 @@ impl Books {
         if is_sure { self.check_belief(station).map_err(name) } else { Ok(()) }
     }
 
-    /// A peer's chunks are as long as it says, and that is no longer than it can send.
-    fn check_announced(&self, station: usize, view: &Inspection) -> Result<(), Broken> {
-        let pair = self.places[station].pair;
-        let is = |place: &Place, peer: StationId| place.pair == pair && place.id == peer;
-        for of in view.parts.iter().filter(|_| self.trusted) {
-            let peer = self.places.iter().position(|place| is(place, of.peer));
-            let most = peer.map_or(0, |peer| self.chunk_lens[peer]);
-            ensure(of.chunk_len_max <= most, Invariant::Bounds, || {
-                let (peer, len) = (of.peer.0, of.chunk_len_max);
-                format!("chunks of {len} bytes are taken of {peer}, which sends {most} at most")
-            })?;
+    /// What is kept of peers' chunks is what they have sent.
+    fn look_at_parts(&mut self, station: usize, look: &Look) -> Result<(), Broken> {
+        if !self.trusted {
+            return Ok(());
         }
-        Ok(())
+        let (pair, places) = (self.places[station].pair, &self.places);
+        let is = |place: &Place, peer: StationId| place.pair == pair && place.id == peer;
+        let sender = |peer| Some((places.iter().position(|place| is(place, peer))?, 0));
+        self.parts.look((station, 0), (&look.view, look.stats.symbols_cut), sender)
     }
 
     fn look_at_flows(&mut self, station: usize, look: &Look, before: &Stats) -> Result<(), Broken> {
@@ -328,7 +316,7 @@ impl Books {
         }
     }
 
-    /// No sender believes more than its receiver has; looked at from either side.
+    /// Checks, from both sides, that no sender assumes more than its receiver has.
     fn check_belief(&self, station: usize) -> Result<(), Broken> {
         let Some(peer) = self.peer(station) else { return Ok(()) };
         for (sender, receiver) in [(station, peer), (peer, station)] {
@@ -341,12 +329,12 @@ impl Books {
 
     // ---- the end ------------------------------------------------------------------------------
 
-    /// Whether it is known of every packet what became of it, and no station has work left.
+    /// Whether the fate of every packet is known, and no station has work left.
     pub(super) fn is_at_rest(&self) -> bool {
         self.waiting() == 0
     }
 
-    /// Packets of which it is not known what became of them, and dimensions that encoders miss.
+    /// Packets whose fate is unknown, and dimensions that encoders still owe.
     pub(super) fn waiting(&self) -> usize {
         let of = |(&station, flow): (&usize, &Flow)| flow.waiting() + self.missing(station);
         self.flows.iter().map(of).sum()
@@ -359,7 +347,7 @@ impl Books {
         blocks.map(|block| block.symbols.saturating_sub(block.rank)).sum()
     }
 
-    /// What is not at rest, for people.
+    /// What is not at rest, for display.
     pub(super) fn what_waits(&self, stations: &[Option<&Station>]) -> String {
         let flows = self.flows.iter().map(|(&station, flow)| {
             let (waiting, missing) = (flow.waiting(), self.missing(station));
@@ -371,7 +359,7 @@ impl Books {
         format!("still waiting: {}{}", flows.join(", "), states.collect::<String>())
     }
 
-    /// Closes the books.
+    /// The final checks.
     pub(super) fn close(&self, scenario: &Scenario) -> Result<(), Broken> {
         if !self.trusted {
             return Ok(());
@@ -394,7 +382,7 @@ impl Books {
                     ledger.count(Fate::Delivered),
                     ledger.given_up_by_sender + ledger.count(Fate::GivenUp),
                 ),
-                // What the ingress queue dropped to tell of congestion is not lost.
+                // Packets that the ingress queue dropped to signal congestion are not lost.
                 Flow::Window(ledger) => (
                     ledger.placed(),
                     ledger.count(Fate::Delivered),
@@ -417,7 +405,7 @@ impl Books {
         Ok(())
     }
 
-    /// Counts what became of the packets.
+    /// Counts the packets' fates.
     pub(super) fn count(&self, coverage: &mut Coverage) {
         let coded = self.flows.values().filter_map(|flow| match flow {
             Flow::Coded(ledger) => Some(ledger),
@@ -454,8 +442,8 @@ impl Flow {
 }
 
 impl PlainFlow {
-    /// A packet came out: one that went in, not seen before, behind the one before where the
-    /// network keeps the order.
+    /// A packet was delivered: it must have been sent, not delivered before, and, where the network
+    /// keeps the order, follow the one before.
     fn take(&mut self, packet: &[u8], ordered: bool) -> Result<(), Broken> {
         let sent = self.packets.get_mut(packet);
         let fresh = sent.and_then(|sent| sent.iter_mut().find(|(_, out)| !out));

@@ -1,4 +1,4 @@
-//! What runs have touched: counted, so that coverage cannot silently vanish.
+//! What runs have exercised: counted, so that coverage cannot vanish unnoticed.
 
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName, PolicyName, Stats};
 use serde::Serialize;
@@ -8,13 +8,13 @@ use super::scenario::{Help, Scenario};
 
 macro_rules! features {
     ($($(#[$meta:meta])* $name:ident = $key:literal,)*) => {
-        /// Something a run can touch.
+        /// A feature that a run can exercise.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names in results say it")]
         pub enum Feature { $($name,)* }
 
         impl Feature {
-            /// All of them.
+            /// All features.
             pub const ALL: &[Feature] = &[$(Feature::$name,)*];
 
             /// Its name in results.
@@ -160,14 +160,14 @@ impl Default for Coverage {
 }
 
 impl Coverage {
-    /// Counts something of one run.
+    /// Counts a feature of one run.
     pub(super) fn add(&mut self, feature: Feature, count: u64) {
         let at = feature as usize;
         self.totals[at] += count;
         self.seeds[at] = u64::from(self.totals[at] > 0);
     }
 
-    /// Adds what other runs have touched.
+    /// Adds the counts of other runs.
     pub fn merge(&mut self, other: &Coverage) {
         for at in 0..COUNT {
             self.totals[at] += other.totals[at];
@@ -175,12 +175,12 @@ impl Coverage {
         }
     }
 
-    /// How often it was touched in all.
+    /// How often it was exercised in total.
     pub fn total(&self, feature: Feature) -> u64 {
         self.totals[feature as usize]
     }
 
-    /// How many seeds touched it.
+    /// How many seeds exercised it.
     pub fn seeds(&self, feature: Feature) -> u64 {
         self.seeds[feature as usize]
     }
@@ -202,7 +202,7 @@ impl Serialize for Coverage {
     }
 }
 
-/// Counts what a scenario is made of.
+/// Counts the ingredients of a scenario.
 pub(super) fn count_scenario(scenario: &Scenario, into: &mut Coverage) {
     let mut has = |feature, holds: bool| into.add(feature, u64::from(holds));
     has(Feature::Perfect, scenario.is_perfect());
@@ -245,7 +245,7 @@ pub(super) fn count_scenario(scenario: &Scenario, into: &mut Coverage) {
     }
 }
 
-/// Counts what a station did in its life.
+/// Counts what a station did in its lifetime.
 pub(super) fn count_stats(stats: &Stats, into: &mut Coverage) {
     let counts = [
         (Feature::FramesRejected, stats.frames_rejected),

@@ -1,5 +1,5 @@
-//! How a scenario is drawn from its seed. Every ingredient is there in some share of the seeds, and
-//! missing in another; a few runs are long, or have the parameters of real use.
+//! Draws a scenario from its seed. Every ingredient is present for some seeds and absent for
+//! others; a few runs are long, or have realistic parameters.
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
@@ -13,21 +13,21 @@ use super::scenario::{
     Scenario, Stall, WindowCoding,
 };
 
-/// How old secrets get, milliseconds; 0: as by default.
+/// Lifetimes of secrets, milliseconds; 0: the default.
 pub(super) const REKEYS_MS: [u32; 4] = [0, 100, 400, 1_000];
-/// Frames of a session: of the least, a handshake behind many losses takes most.
+/// Frames in a session. With the fewest, a handshake with many losses uses up most of them.
 pub(super) const SESSION_FRAMES: [u32; 3] = [150, 400, 1_500];
 
-/// Draws whole numbers.
+/// Draws random integers.
 pub(super) struct Dice(pub(super) Stream);
 
 impl Dice {
-    /// The dice of one purpose.
+    /// The random stream for one purpose.
     pub(super) fn new(seed: u64, entity: u64, purpose: &'static str) -> Self {
         Dice(StreamKey { seed, replication: 0, entity, purpose }.stream())
     }
 
-    /// From 0 to `count` - 1; 0 for none.
+    /// From 0 to `count` - 1; 0 if `count` is 0.
     pub(super) fn below(&mut self, count: u64) -> u64 {
         self.0.next_u64() % count.max(1)
     }
@@ -37,7 +37,7 @@ impl Dice {
         least + self.below(most - least + 1)
     }
 
-    /// True in so many of a million cases.
+    /// True with a probability of `ppm` millionths.
     pub(super) fn chance(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.below(PPM.into()) < u64::from(ppm)
     }
@@ -100,8 +100,8 @@ impl Scenario {
         scenario
     }
 
-    /// Addresses that change, in some seeds: of one station of each pair, and of nodes of a mesh of
-    /// which no two speak with each other.
+    /// Draws addresses that change, for some seeds: of one station of each pair, or of nodes of a
+    /// mesh no two of which talk to each other.
     fn draw_addresses(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture addresses");
         if !dice.percent(25) || self.has_member_keys() {
@@ -127,7 +127,7 @@ impl Scenario {
         self.addresses = Some(Addresses::draw(&mut dice, &movers, self.span_ms));
     }
 
-    /// Hubs and relays, in some seeds.
+    /// Hubs and relays, for some seeds.
     fn draw_mesh(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture mesh");
         if dice.percent(15) {
@@ -136,14 +136,14 @@ impl Scenario {
         }
     }
 
-    /// Members of hubs that go, and perhaps come back.
+    /// Members of hubs that are removed, and perhaps admitted again.
     fn draw_removals(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture removals");
         let span_ms = self.span_ms;
         self.mesh.iter_mut().for_each(|mesh| mesh.draw_removals(&mut dice, span_ms));
     }
 
-    /// Ends of relays, on networks where something goes wrong.
+    /// Relays that are ends of each other's packets, on networks with faults.
     fn draw_ends(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture ends");
         let is_perfect = self.is_perfect();
@@ -155,8 +155,8 @@ impl Scenario {
         }
     }
 
-    /// Connections of TCP that last and have queues, so that their windows are clamped, in some
-    /// pairs that have windows.
+    /// For some pairs in window mode, long TCP connections that build up queues, so that their
+    /// windows are clamped.
     fn draw_talks(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture talks");
         for pair in &mut self.pairs {
@@ -171,8 +171,8 @@ impl Scenario {
         }
     }
 
-    /// Hardly more memory than it takes, in some seeds. A station whose peer has longer blocks than
-    /// it has itself may have no room for them: then nothing gets through, as it says.
+    /// Barely more memory than necessary, for some seeds. A station whose peer has longer blocks
+    /// than its own may have no room for them: then nothing gets through, and it says so.
     fn draw_memory(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture memory");
         for pair in &mut self.pairs {
@@ -195,8 +195,8 @@ impl Scenario {
         }
     }
 
-    /// Keys of their own for some pairs without helper, and sessions and secrets that follow each
-    /// other fast.
+    /// Individual keys for some pairs without helper, with sessions and secrets that change
+    /// quickly.
     fn draw_keys(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture keys");
         for pair in &mut self.pairs {
@@ -209,9 +209,9 @@ impl Scenario {
         }
     }
 
-    /// The same for pairs with a helper, some of which send what they did not hear. Not beside
-    /// strangers of the same numbers: what those say has neighbours asked again and again for what
-    /// they seal under, and there is no silence.
+    /// The same for pairs with a helper, some of which send symbols that they did not hear. Not
+    /// together with strangers of the same numbers: their frames make neighbours ask for sealing
+    /// keys over and over, so there would be no silence.
     fn draw_helper_keys(&mut self) {
         if self.same_numbers {
             return;
@@ -229,7 +229,8 @@ impl Scenario {
         }
     }
 
-    /// Interfaces that take less for a time, in some seeds, and symbols that are long before that.
+    /// Interfaces that accept only shorter frames for a time, for some seeds, and long symbols
+    /// before that.
     fn draw_mtus(&mut self) {
         let mut dice = Dice::new(self.seed, 0, "torture mtus");
         if !dice.percent(20) {
@@ -246,7 +247,7 @@ impl Scenario {
         for _ in 0..1 + dice.below(4) {
             let station = dice.below(stations) as u8;
             let at_ms = dice.below(self.span_ms.into()) as u32;
-            // The shortest there is, any, and what it was.
+            // The shortest possible, any, or the original length.
             let len = match dice.below(4) {
                 0 => 0,
                 1 => u16::MAX,
@@ -301,7 +302,7 @@ impl Scenario {
         }
     }
 
-    /// Takes away all that can go wrong, so that nothing may get lost.
+    /// Removes all faults, so that nothing may get lost.
     pub fn make_perfect(&mut self) {
         let network = &mut self.network;
         (network.loss_ppm, network.duplicate_ppm, network.late_ppm) = (0, 0, 0);
@@ -330,7 +331,7 @@ fn draw_pair(dice: &mut Dice, big: bool) -> Pair {
     };
     let mut first = draw_end(dice, big, helper != Help::None);
     let mut second = draw_end(dice, big, helper != Help::None);
-    // Nobody recodes a window.
+    // Helpers do not recode in window mode.
     if helper == Help::None && !plain && dice.percent(40) {
         first.coding.window = Some(draw_window(dice, big));
         second.coding.window = dice.percent(90).then(|| draw_window(dice, big));
@@ -363,7 +364,7 @@ fn draw_end(dice: &mut Dice, big: bool, recoded: bool) -> End {
     let frame_len_max = dice.pick(&[576, 576, 576, 700, 1_500]);
     let frame_len_max = if big { dice.pick(&[576, 1_500, 9_216]) } else { frame_len_max };
     let mut coding = draw_coding(dice, big);
-    // Vector and symbol have to fit the frame: where they do not, the block gets smaller.
+    // Vector and symbol have to fit into the frame; otherwise the block is made smaller.
     let most = loop {
         let most = wire::symbol_size_max(frame_len_max.into(), &coding.params(), recoded);
         if most >= SYMBOL_SIZE_MIN {
@@ -414,7 +415,7 @@ fn draw_coding(dice: &mut Dice, big: bool) -> Coding {
         window: None,
     };
     match dice.below(10) {
-        // The defaults, and the paper's own.
+        // The defaults, and the paper's parameters.
         0 => {
             (coding.field, coding.order) = (FieldName::Gf256, OrderName::Systematic);
             (coding.block_size, coding.blocks_in_flight) = (32, 8);
@@ -437,7 +438,7 @@ fn draw_window(dice: &mut Dice, big: bool) -> WindowCoding {
     let window_size = dice.between(1, most) as u16;
     WindowCoding {
         window_size,
-        // The window is that of one lane, or of several.
+        // The window belongs to one lane, or to several.
         window_lane: window_size.div_ceil(dice.pick(&[1, 1, 2, 5, 16])),
         goal: dice.pick(&[GoalName::Throughput, GoalName::LowDelay, GoalName::Bulk]),
         max_overhead_percent: if dice.percent(20) { dice.between(1, 200) as u16 } else { 0 },

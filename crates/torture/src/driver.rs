@@ -1,4 +1,4 @@
-//! Drives stations through a scenario, as a daemon drives one, and looks at them after every event.
+//! Drives stations through a scenario, as a daemon drives one, and inspects them after every event.
 
 mod underlay;
 
@@ -26,60 +26,60 @@ use super::subject::Subject;
 use super::underlay::Underlay;
 use super::window_packet::PACKET_LEN_MIN;
 
-/// How long nothing may get on once the network is calm, beside two of the longest deadline: a
-/// decoder gives up after one, an encoder after two.
+/// Longest time without progress once the network is calm, beside two of the longest deadline: a
+/// decoder gives up after one deadline, an encoder after two.
 const STANDSTILL_MAX: Duration = Duration::from_secs(8);
-/// How long stations are run after an insider has fallen silent.
+/// How long stations run after an insider has fallen silent.
 pub(crate) const AFTER_INSIDER: Duration = Duration::from_secs(5);
-/// How often it is asked whether all is at rest.
+/// How often to check whether everything is at rest.
 const REST_ASKED: Duration = Duration::from_millis(100);
-/// How long silence is then listened to.
+/// How long to observe the silence afterwards.
 const WATCH: Duration = Duration::from_secs(12);
-/// Frames an endpoint may send in that time: greetings, of itself and as answers.
+/// Frames that an endpoint may send in that time: its own greetings, and answers to others.
 const FRAMES_AT_REST: u64 = 2 * (1 + WATCH.as_secs() / HELLO_INTERVAL_SLOW.as_secs());
 /// The same for a helper, which also reports.
 const HELPER_FRAMES_AT_REST: u64 = FRAMES_AT_REST + 1 + times(REPORT_INTERVAL);
-/// Key exchanges in that time of two ends and a helper with keys of their own, each of which may
-/// seal under its next secret once: its neighbours ask it for more, and it asks them.
+/// Key exchanges in that time between two ends and a helper with individual keys, each of which may
+/// change its secret once: its neighbours ask it for the new one, and it asks them.
 const EXCHANGES_AT_REST: u64 = 3 * 2 * 2;
 const _: () = assert!(WATCH.as_secs() < REKEY_AFTER_TIME.as_secs(), "once, not twice");
-/// More for whoever looks for a neighbour, or hears frames of sessions it does not know.
+/// Further frames of a station that looks for a neighbour, or hears frames of unknown sessions.
 const SEARCH_FRAMES_AT_REST: u64 = 1 + times(HELLO_INTERVAL_SEARCH_MAX);
-/// Rounds of a station's timer at one moment that bring nothing.
+/// Calls of a station's timer at one instant without effect.
 const IDLE_ROUNDS_MAX: u32 = 4;
-/// Timers of a station in one second of its clock that bring nothing.
+/// Timers of a station without effect, in one second of its clock.
 const IDLE_TIMERS_MAX: u32 = 2_000;
-/// Events of a run; a scenario that needs more is no use.
+/// Most events of a run; a scenario that needs more is useless.
 const EVENTS_MAX: u64 = 20_000_000;
 
-/// Entropy, as its first eight bytes, by which a station numbers its symbols from shortly before
-/// 2^32 on. Found by trying; coverage tells when it is so no more.
+/// Entropy, given by its first eight bytes, with which a station numbers its symbols from shortly
+/// before 2^32. Found by search; coverage shows if it no longer works.
 const WRAPPING: [u64; 4] = [69_205_760, 88_348_916, 229_574_939, 293_472_011];
 
-/// How often something comes in the time of silence.
+/// How often something happens at this interval during the silence.
 const fn times(interval: Duration) -> u64 {
     (WATCH.as_nanos() / interval.as_nanos()) as u64
 }
 
-/// What the network or a host does at some time.
+/// An event of the network or of a host.
 enum Happening {
     Frame {
         to: usize,
         bytes: Vec<u8>,
         origin: Origin,
     },
-    /// The same between addresses.
+    /// As `Frame`, between addresses.
     Datagram {
         from: Address,
         to: Address,
         bytes: Vec<u8>,
         origin: Origin,
     },
-    /// The underlay of a station may have room again.
+    /// A station's underlay may have room again.
     Room {
         station: usize,
     },
-    /// The host of an endpoint sends a packet.
+    /// An endpoint's host sends a packet.
     Packet {
         from: usize,
     },
@@ -93,22 +93,22 @@ enum Happening {
         station: usize,
         by: Duration,
     },
-    /// The interface of a station takes frames up to another length.
+    /// The longest frame that a station's interface accepts changes.
     Mtu {
         station: usize,
         len: usize,
     },
-    /// A station has another address, or the one that it had at first.
+    /// A station's address changes, possibly back to its initial one.
     Move {
         station: usize,
         back: bool,
     },
-    /// From here on every frame arrives.
+    /// From now on every frame arrives.
     Calm,
 }
 
 impl Happening {
-    /// Whether it is the network that does it, and not the scenario.
+    /// Whether the network causes it, and not the scenario.
     fn is_of_network(&self) -> bool {
         use Happening::{Datagram, Frame, Room};
         matches!(self, Frame { .. } | Datagram { .. } | Room { .. })
@@ -119,14 +119,14 @@ impl Happening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Station,
-    /// A recording.
+    /// A replayed recording.
     Echo,
-    /// Nobody has ever sealed it.
+    /// No station ever sealed it.
     Forged,
     Insider,
 }
 
-/// A station in its place.
+/// A place for a station.
 struct Seat {
     place: Place,
     config: StationConfig,
@@ -138,10 +138,10 @@ struct Seat {
     frames_sent: u64,
 }
 
-/// Called with each thing that happens, for people.
+/// Called with each event, for display.
 pub type Trace<'a> = &'a mut dyn FnMut(Time, fmt::Arguments<'_>);
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Driver<'a> {
     scenario: &'a Scenario,
     now: Time,
@@ -149,7 +149,7 @@ pub(super) struct Driver<'a> {
     network: Network<'a>,
     books: Books,
     schedule: Schedule<Happening>,
-    /// Happenings that were planned and have not come yet, other than frames and room.
+    /// Scheduled events that have not happened yet, other than frames and room.
     planned: usize,
     stranger: Option<Stranger>,
     insider: Option<Insider>,
@@ -171,7 +171,7 @@ impl<'a> Driver<'a> {
         let secret = configs[0].security.shared().filter(|_| scenario.insider_ppm > 0);
         let insider = secret.map(|psk| Insider::new(seed, *psk.as_bytes()));
         let seat = |(index, config): (usize, StationConfig)| {
-            // No two machines were switched on at the same time.
+            // Machines were booted at different times.
             let ms = Dice::new(seed, index as u64, "torture clock").below(1_000_000);
             Seat {
                 place: places[index],
@@ -210,7 +210,7 @@ impl<'a> Driver<'a> {
         driver
     }
 
-    /// Puts down all that will happen by itself.
+    /// Schedules all events that do not depend on others.
     fn plan(&mut self) {
         let scenario = self.scenario;
         let ms = |ms: u32| Time::from_millis(ms.into());
@@ -279,14 +279,14 @@ impl<'a> Driver<'a> {
             self.step()?;
         }
         if self.insider.is_some() {
-            // Whoever means ill and has the key can keep stations busy: no rest is promised then.
+            // A malicious key holder can keep stations busy, so rest cannot be expected.
             return self.run_until(self.now + AFTER_INSIDER);
         }
         self.come_to_rest()?;
         self.watch()
     }
 
-    /// Waits until everything has come to rest, as long as there is progress, however slow.
+    /// Waits until everything is at rest, as long as there is progress, however slow.
     fn come_to_rest(&mut self) -> Result<(), Broken> {
         let ends = self.scenario.pairs.iter().flat_map(|pair| &pair.ends);
         let deadline_ms = ends.map(|end| end.coding.delivery_deadline_ms).max().unwrap_or(0);
@@ -306,8 +306,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// How long two may look for each other of whom one has moved, and the other has started anew:
-    /// it hears who has moved say HELLO, or, with keys of their own, begin a key exchange.
+    /// Longest time for which two stations may look for each other when one has moved and the other
+    /// has restarted: until the latter hears the former's HELLO, or a key exchange that it begins.
     fn search_max(&self) -> Duration {
         let moves = self.scenario.addresses.as_ref().is_some_and(|it| !it.moves.is_empty());
         if moves { (REKEY_SILENCE_HELLOS + 1) * HELLO_INTERVAL_SLOW } else { Duration::ZERO }
@@ -321,9 +321,9 @@ impl<'a> Driver<'a> {
         self.seats.iter().map(|seat| Some(seat.subject.as_ref()?.station())).collect()
     }
 
-    /// Listens to the silence, and closes the books.
+    /// Observes the silence, and makes the final checks.
     fn watch(&mut self) -> Result<(), Broken> {
-        // A recording that was played back may keep two stations greeting each other for a while.
+        // A replayed recording may keep two stations greeting each other for a while.
         let greetings = PENDING_SESSION_AGE_MAX + HELLO_TALKING + HELLO_INTERVAL_SLOW;
         self.run_until(self.now + greetings + self.search_max())?;
         let counted = |seat: &Seat| (seat.frames_sent, self.exchanges(seat.place.pair));
@@ -346,8 +346,8 @@ impl<'a> Driver<'a> {
         self.books.close(self.scenario)
     }
 
-    /// Key exchanges that stations of a pair have had which go on beside silence: those with a
-    /// helper give each other what they seal under.
+    /// Key exchanges of a pair's stations that continue during silence: those with a helper
+    /// exchange their sealing keys.
     fn exchanges(&self, pair: usize) -> u64 {
         if self.scenario.pairs[pair].helper != Help::Present {
             return 0;
@@ -414,7 +414,7 @@ impl<'a> Driver<'a> {
             Happening::Calm => {
                 self.say(format_args!("the network calms down"));
                 self.network.calm_down();
-                // Or there would be no silence.
+                // Otherwise there would be no silence.
                 for subject in self.seats.iter_mut().filter_map(|seat| seat.subject.as_mut()) {
                     subject.set_rekey_interval(REKEY_AFTER_TIME);
                     subject.set_session_frames(SESSION_FRAMES_MAX);
@@ -437,7 +437,7 @@ impl<'a> Driver<'a> {
         let mut entropy = [0; 32];
         let starts = self.starts;
         Dice::new(self.scenario.seed, starts, "torture entropy").0.fill_bytes(&mut entropy);
-        // No station starts twice with the same entropy: sessions and keys come from it.
+        // No station starts twice with the same entropy, which determines its sessions and keys.
         let place = seat.place;
         let coding = place.end.map(|end| &self.scenario.pairs[place.pair].ends[end].coding);
         let wraps = coding.and_then(|coding| coding.window).is_some_and(|window| window.wraps);
@@ -478,7 +478,7 @@ impl<'a> Driver<'a> {
         self.settle(station, true).map(|_| ())
     }
 
-    /// The interface of a station takes frames up to another length, and says so.
+    /// Changes the longest frame that a station's interface accepts, and tells the station.
     fn change_mtu(&mut self, station: usize, len: usize) -> Result<(), Broken> {
         let seat = &mut self.seats[station];
         let (local, len) = (self.now + seat.ahead, seat.underlay.limit(len));
@@ -551,7 +551,7 @@ impl<'a> Driver<'a> {
         self.settle(from, true).map(|_| ())
     }
 
-    /// A station hears a frame, from some address where there are any.
+    /// A station receives a frame, from some address if there are addresses.
     fn frame(
         &mut self,
         from: Option<Address>,
@@ -580,8 +580,8 @@ impl<'a> Driver<'a> {
         self.settle(to, false).map(|_| ())
     }
 
-    /// Drains a station after an input, as a driver does, and looks at it. Whether it did anything.
-    /// `timer`: the input was no frame.
+    /// Drains a station after an input, as a driver does, and inspects it. Returns whether it did
+    /// anything. `timer`: the input was not a frame.
     fn settle(&mut self, station: usize, timer: bool) -> Result<bool, Broken> {
         let mut delivered = Vec::new();
         let (mut frames, mut idle) = (0, 0);
@@ -641,7 +641,7 @@ impl<'a> Driver<'a> {
 
     // ---- coverage -----------------------------------------------------------------------------
 
-    /// Counts what the run has touched. To be called once, when it is over.
+    /// Counts what the run has exercised. To be called once, when it is over.
     pub(super) fn count(&mut self) {
         let mut seats = core::mem::take(&mut self.seats);
         let stats = |seat: &mut Seat| seat.subject.as_mut().map(Subject::stats);

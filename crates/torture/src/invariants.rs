@@ -1,12 +1,12 @@
-//! What must hold after every event, whatever a network does.
+//! Invariants that must hold after every event, whatever a network does.
 
 use core::fmt;
 
 use corridor_base::Time;
 use corridor_proto::bounds::{
-    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, HELPER_BLOCKS_MAX, HELPER_IN_FLIGHT_MAX,
-    MEMORY_BESIDE, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX, SENT_LOG_MIN,
-    SENT_LOG_PER_SYMBOL, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
+    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, FRAME_LEN_MAX, HELPER_BLOCKS_MAX,
+    HELPER_IN_FLIGHT_MAX, MEMORY_BESIDE, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX,
+    SENT_LOG_MIN, SENT_LOG_PER_SYMBOL, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
 };
 use corridor_proto::budget::ERASURE_RATIO_MAX;
 use corridor_proto::inspect::{DecoderView, EncoderView, FlowView, Inspection};
@@ -14,46 +14,47 @@ use corridor_proto::wire::PACKET_PREFIX_LEN;
 use corridor_proto::{MemoryView, StationConfig};
 use serde::Serialize;
 
-/// What was violated.
+/// The invariant that was violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Invariant {
-    /// Packets come out as they went in, in order, once in a session.
+    /// Packets are delivered unaltered, in order, and once in a session.
     Delivery,
-    /// What does not come out is counted as given up, and nothing else is.
+    /// Exactly the packets that are not delivered are counted as given up.
     Accounting,
     /// On a perfect network nothing is given up.
     Perfection,
-    /// Ranks of a block rise, up to what the block has; nobody believes more than there is.
+    /// Ranks of a block only rise, up to the block's size; no station assumes more than there is.
     Ranks,
-    /// Queues, windows, budgets and frames keep to their bounds.
+    /// Queues, windows, budgets and frames stay within their bounds.
     Bounds,
-    /// What was forged is not accepted.
+    /// Forged frames are not accepted.
     Forgery,
-    /// Frames go where the peer has shown that it is, and elsewhere no more bytes than came.
+    /// Frames go where the peer has shown that it is; to other addresses go no more bytes than came
+    /// from there.
     Addresses,
-    /// No two frames are sealed with one nonce, and no session comes again.
+    /// No two frames are sealed with the same nonce, and no session returns.
     Nonces,
-    /// Who stays a member of a hub does not notice that others come and go.
+    /// Remaining members of a hub do not notice that others come and go.
     Members,
-    /// Once the network is calm, everything is delivered or given up within a time.
+    /// Once the network is calm, everything is delivered or given up within a time limit.
     Stuck,
-    /// With nothing to do, stations are silent but for greetings and reports.
+    /// Without anything to do, stations only send greetings and reports.
     Silence,
-    /// No timer in the past, no timers for nothing.
+    /// No timers in the past, and no timers without effect.
     Spin,
-    /// Nothing panics.
+    /// No station panics.
     Panic,
 }
 
-/// A run in which something did not hold.
+/// An invariant's violation in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// What.
+    /// The invariant.
     pub invariant: Invariant,
-    /// When, nanoseconds of the network's time.
+    /// When it was violated, nanoseconds of the network's time.
     pub at_ns: u64,
-    /// Who and how.
+    /// The station, and the circumstances.
     pub text: String,
 }
 
@@ -64,10 +65,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A check that failed, before it is known when and where.
+/// A failed check, before time and station are known.
 pub(super) type Broken = (Invariant, String);
 
-/// Fails a check with a text that is made only then.
+/// Fails a check with a text that is only built then.
 pub(super) fn ensure(
     holds: bool,
     invariant: Invariant,
@@ -76,13 +77,13 @@ pub(super) fn ensure(
     if holds { Ok(()) } else { Err((invariant, text())) }
 }
 
-/// That all a station holds keeps to its bounds.
+/// Checks that everything a station holds stays within its bounds.
 pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<(), Broken> {
     within("packets in the ingress queue", view.ingress_packets, config.ingress_packets)?;
     within("packets in the egress queue after it was drained", view.egress_packets, 0)?;
     within("events", view.events, EVENTS_MAX)?;
     for of in &view.parts {
-        let most = PARTS_WHOLES_MAX * of.chunk_len_max;
+        let most = PARTS_WHOLES_MAX * of.chunk_len_max.min(FRAME_LEN_MAX);
         within("bytes of a peer's chunks of which parts have come", of.bytes, most)?;
     }
     within("peers of whom parts may come", view.parts.len(), view.peers.len())?;
@@ -104,26 +105,26 @@ pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<
         let (lane, lanes) = sent_logs(config);
         within("frames kept in mind", window.in_flight, lanes)?;
         within("frames of a lane kept in mind", window.in_flight_lane, lane)?;
-        // How far the receiver looks is for the peer to say, within what there can be.
+        // The peer determines how far the receiver's window reaches, within the protocol's bounds.
         within("symbols from the first missing on", window.span, WINDOW_GAPS_MAX)?;
         within("times of arrival", window.noted, WINDOW_GAPS_MAX)?;
     }
     view.flows.iter().try_for_each(|flow| check_helper(flow, config))
 }
 
-/// Frames whose fate is kept in mind of a lane of the window, and of all of them: so many of each
-/// symbol.
+/// Most frames whose fate is remembered, of one lane of the window and of all lanes: a fixed number
+/// for each symbol.
 fn sent_logs(config: &StationConfig) -> (usize, usize) {
     let coding = &config.coding;
     let lane_size = usize::from(coding.window_lane.min(coding.window_size));
     let lane = (SENT_LOG_PER_SYMBOL * lane_size).clamp(SENT_LOG_MIN, SENT_LOG_MAX);
-    // There are one, two, four of them, and so on; with those that drain twice as many.
+    // The number of lanes is a power of two; with draining lanes there are twice as many.
     let lanes = usize::from(coding.window_size).div_ceil(lane_size).next_power_of_two();
     let held = if lanes == 1 { 1 } else { WINDOW_STRETCHES_MAX * lanes };
     (lane, (held * lane).min(WINDOW_SENT_LOG_MAX))
 }
 
-/// That what a station holds keeps to its share of the memory, part by part.
+/// Checks that what a station holds stays within its share of the memory, part by part.
 pub(super) fn check_memory(view: &Inspection, memory: MemoryView) -> Result<(), Broken> {
     within("bytes of the ingress queue", view.held.queue, memory.queue)?;
     within("bytes of what was sent", view.held.sent, memory.sent)?;
@@ -156,15 +157,15 @@ fn check_helper(flow: &FlowView, config: &StationConfig) -> Result<(), Broken> {
     for block in &flow.blocks {
         within("frames a helper keeps in mind", block.in_flight, HELPER_IN_FLIGHT_MAX)?;
         let left = (block.allowed - f64::from(block.sent)).max(0.0);
-        // The encoder, not the helper's own configuration, says how long blocks are.
+        // The encoder determines the length of blocks, not the helper's own configuration.
         let size = usize::from(config.coding.block_size).max(block.rank);
         check_budget("budget of a helper's block", left, config, size)?;
     }
     Ok(())
 }
 
-/// A budget is no more than what brings a whole block across the worst link that is believed,
-/// twice: once earned, once granted for repair.
+/// A budget is at most twice what brings a whole block across the worst plausible link: once
+/// earned, and once granted for repair.
 fn check_budget(
     what: &str,
     budget: f64,
@@ -180,7 +181,12 @@ fn check_budget(
     })
 }
 
-fn within<T: PartialOrd + fmt::Display>(what: &str, given: T, most: T) -> Result<(), Broken> {
+/// Fails where more is given than may be.
+pub(super) fn within<T: PartialOrd + fmt::Display>(
+    what: impl fmt::Display,
+    given: T,
+    most: T,
+) -> Result<(), Broken> {
     ensure(given <= most, Invariant::Bounds, || format!("{given} {what}, at most {most} may be"))
 }
 
@@ -189,13 +195,13 @@ pub(super) fn egress_packets_max(block_size: usize, symbol_size: usize) -> usize
     usize::from(BLOCKS_IN_FLIGHT_MAX) * block_size * (symbol_size / (PACKET_PREFIX_LEN + 1))
 }
 
-/// That ranks only rise, from one look at a station to the next.
+/// Checks that ranks only rise between two inspections of a station.
 pub(super) fn check_ranks(before: &Inspection, view: &Inspection) -> Result<(), Broken> {
     if before.instance != view.instance {
         return Ok(());
     }
-    // An encoder forgets what a peer has told that has started anew; a decoder and a helper start
-    // anew with it.
+    // An encoder forgets the state of a peer that has restarted; a decoder and a helper restart
+    // with it.
     let same_peers = before.peers.iter().zip(&view.peers).all(|(a, b)| a.instance == b.instance);
     if let (Some(was), Some(is), true) = (&before.encoder, &view.encoder, same_peers) {
         for block in &is.blocks {

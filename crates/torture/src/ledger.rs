@@ -1,9 +1,9 @@
-//! Where every packet is: the books of one coded flow, from a host to its peer.
+//! Where every packet is: the ledger of one coded flow, from a host to its peer.
 //!
-//! The sender's packets become symbols in order, as many to a symbol as fit; so the books know
-//! which packets each symbol of each block holds. The receiver passes over symbols in order: those
-//! between its position before an event and after it were each delivered whole, or were given up,
-//! and of these there have to be just as many as the receiver's counter rose by.
+//! The sender's packets become symbols in order, as many to a symbol as fit, so the ledger knows
+//! which packets each symbol of each block holds. The receiver passes over symbols in order: each
+//! symbol between its position before and after an event was either delivered whole or given up,
+//! and the number given up has to match the increase of the receiver's counter.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,17 @@ use corridor_proto::wire::PACKET_PREFIX_LEN;
 
 use super::invariants::{Broken, Invariant, ensure};
 
-/// What has become of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It has not come out yet.
+    /// It has not been delivered yet.
     #[default]
     Waits,
-    /// The host of the peer has it.
+    /// The peer's host has received it.
     Delivered,
     /// The receiver counted it as given up.
     GivenUp,
-    /// A station died with it.
+    /// A station restarted and lost it.
     Died,
 }
 
@@ -42,33 +42,33 @@ struct Block {
 enum End {
     Acknowledged,
     GivenUp,
-    /// Of several that left at once, some were given up.
+    /// Of several blocks that left at once, some were given up.
     Either,
 }
 
-/// A symbol's place: block since the sender started, and index in it.
+/// A symbol's position: block since the sender's start, and index within it.
 type Position = (usize, usize);
 
-/// One start of the sender.
+/// One lifetime of the sender.
 struct Run {
     instance: u64,
     first_block: u16,
     block_size: usize,
     symbol_size: usize,
-    /// What symbols of several packets are no longer than now.
+    /// Current length limit of symbols that hold several packets.
     packets_len_max: usize,
     /// Packets before the first that is not part of a symbol yet.
     coded: usize,
     blocks: Vec<Block>,
     /// Blocks in the sender.
     open: Vec<usize>,
-    /// Blocks that a receiver had in full, and died with.
+    /// Blocks that a receiver had completely when it restarted.
     died: BTreeSet<usize>,
-    /// How far any receiver has come.
+    /// The furthest position of any receiver.
     reached: Position,
 }
 
-/// Where the receiver is.
+/// The receiver's position.
 struct Reader {
     run: usize,
     at: Position,
@@ -76,7 +76,7 @@ struct Reader {
     complete: Vec<usize>,
 }
 
-/// The books of a flow.
+/// The ledger of a flow.
 #[derive(Default)]
 pub(super) struct Ledger {
     packets: Vec<Vec<u8>>,
@@ -85,7 +85,7 @@ pub(super) struct Ledger {
     reader: Option<Reader>,
     /// Packets the sender counted as given up.
     pub(super) given_up_by_sender: u64,
-    /// Packets that came out once more after the receiver had started anew.
+    /// Packets delivered again after the receiver restarted.
     pub(super) repeated: u64,
 }
 
@@ -98,14 +98,14 @@ impl Ledger {
         self.packets.len()
     }
 
-    /// Largest block of any start of the sender, symbols, and longest symbol, bytes.
+    /// Largest block of any of the sender's lifetimes, symbols, and longest symbol, bytes.
     pub(super) fn sizes(&self) -> (usize, usize) {
         self.runs.last().map_or((0, 0), |run| (run.block_size, run.symbol_size))
     }
 
     // ---- the sender ---------------------------------------------------------------------------
 
-    /// The sender has started; its packets so far are lost unless they come out yet.
+    /// The sender has started; its earlier packets are lost unless they are still delivered.
     pub(super) fn sender_started(
         &mut self,
         view: &Inspection,
@@ -126,19 +126,19 @@ impl Ledger {
         });
     }
 
-    /// The sender has died, with all it had accepted.
+    /// The sender has died, with all packets that it had accepted.
     pub(super) fn sender_died(&mut self) {
         let waiting = self.fates.iter_mut().filter(|fate| **fate == Fate::Waits);
         waiting.for_each(|fate| *fate = Fate::Died);
     }
 
-    /// The sender has accepted a packet of its host.
+    /// The sender has accepted a packet from its host.
     pub(super) fn accepted(&mut self, packet: Vec<u8>) {
         self.packets.push(packet);
         self.fates.push(Fate::Waits);
     }
 
-    /// Looks at the sender after an event; `timer` tells that no frame had come in.
+    /// Inspects the sender after an event; `timer`: the event was not a frame.
     pub(super) fn look_at_sender(
         &mut self,
         view: &Inspection,
@@ -169,7 +169,8 @@ impl Ledger {
             in_gone += run.blocks[block].packets();
         }
         let packets = after.packets_given_up - before.packets_given_up;
-        // Without news of the decoder all of a block is given up; with news, what it lacks.
+        // Without feedback from the decoder, the whole block is given up; with feedback, what it
+        // lacks.
         let right = match end {
             End::Acknowledged => packets == 0,
             End::GivenUp if timer => packets == in_gone,
@@ -184,7 +185,7 @@ impl Ledger {
 
     // ---- the receiver -------------------------------------------------------------------------
 
-    /// Looks at the receiver after an event that brought its host `delivered`, and raised its
+    /// Inspects the receiver after an event that delivered `delivered` to its host, and raised its
     /// counter of symbols given up by `given_up`.
     pub(super) fn look_at_receiver(
         &mut self,
@@ -228,15 +229,15 @@ impl Ledger {
         Ok(())
     }
 
-    /// The receiver is gone: what it had and had not delivered is gone with it.
+    /// The receiver is gone, and with it what it had not delivered.
     pub(super) fn close_reader(&mut self) {
         if let Some(reader) = self.reader.take() {
             self.runs[reader.run].died.extend(reader.complete);
         }
     }
 
-    /// A receiver begins at a block. What lies before it must have been delivered, have died with
-    /// the receiver before, or have been given up by the sender.
+    /// A receiver begins at a block. Whatever precedes it must have been delivered, lost with the
+    /// previous receiver, or given up by the sender.
     fn open_reader(&mut self, run: usize, to: Position) -> Result<(), Broken> {
         let books = &mut self.runs[run];
         ensure(to.0 <= books.blocks.len(), Invariant::Delivery, || {
@@ -259,7 +260,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The receiver has moved on to a position: what it passed was delivered, or given up.
+    /// The receiver has moved on to a position: what it passed was delivered or given up.
     fn walk(&mut self, to: Position, delivered: &[Vec<u8>], given_up: u64) -> Result<(), Broken> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         let run = &mut self.runs[reader.run];
@@ -284,7 +285,7 @@ impl Ledger {
                     let fates = self.fates[packets].iter_mut().filter(lost);
                     fates.for_each(|fate| *fate = Fate::GivenUp);
                 }
-                // Of a block that the sender gave up before it was full.
+                // Part of a block that the sender gave up before it was full.
                 None => passed_over += 1,
             }
             let next = (block, index + 1);
@@ -304,7 +305,7 @@ impl Ledger {
         })
     }
 
-    /// That no sender believes a block better known than the receiver has it.
+    /// Checks that no sender assumes a higher rank of a block than the receiver has.
     pub(super) fn check_belief(
         &self,
         sender: &Inspection,
@@ -334,7 +335,7 @@ impl Ledger {
 
     // ---- the end ------------------------------------------------------------------------------
 
-    /// Packets of which nobody knows yet what becomes of them.
+    /// Packets whose fate is not known yet.
     pub(super) fn waiting(&self) -> usize {
         let Some(run) = self.runs.last() else { return 0 };
         let mut waiting = self.packets.len() - run.coded;
@@ -351,12 +352,12 @@ impl Ledger {
 }
 
 impl Run {
-    /// Which block since the start has this number.
+    /// The index of the block with this number, counted from the start.
     fn index(&self, block: u16) -> usize {
         usize::from(block.wrapping_sub(self.first_block))
     }
 
-    /// Blocks that are not in the sender any more.
+    /// Removes blocks that are no longer in the sender; returns them.
     fn remove_gone(&mut self, encoder: &EncoderView) -> Vec<usize> {
         let first = self.first_block;
         let here = |block: usize| {
@@ -375,7 +376,7 @@ impl Run {
         packets: &[Vec<u8>],
         waiting: usize,
     ) -> Result<(), Broken> {
-        // Where the path has become shorter since the last look nothing was coded before.
+        // If the path has become shorter since the last inspection, nothing was coded before that.
         self.packets_len_max = encoder.packets_len_max;
         for view in &encoder.blocks {
             let index = self.index(view.block);

@@ -1,28 +1,28 @@
-//! Torture: stations on a network that does its worst, and what must hold all the same.
+//! Torture tests: stations on a network that does its worst, and the invariants that must hold.
 //!
-//! Packets come out in order, at most once in a session, byte for byte; what does not come out is
-//! accounted for, symbol by symbol; ranks only rise; queues, windows and budgets keep to their
-//! bounds; what is forged is refused; and once the network is calm, everything comes to rest. All
-//! of that is looked at after every event.
+//! Packets are delivered in order, at most once in a session, and unaltered; what is not delivered
+//! is accounted for, symbol by symbol; ranks only rise; queues, windows and budgets stay within
+//! their bounds; forged frames are rejected; and once the network is calm, everything comes to
+//! rest. All of this is checked after every event.
 //!
-//! A run is a function of its [`Scenario`], and a scenario one of its seed. One that fails is
-//! shrunk by [`shrink`] to a smaller one that fails in the same way.
+//! A run is a function of its [`Scenario`], and a scenario is a function of its seed. [`shrink`]
+//! reduces a failing scenario to a smaller one that fails in the same way.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `scenario`, `draw` | what a run is made of, and how it is drawn from a seed |
+//! | `scenario`, `draw` | ingredients of a run, and how they are drawn from a seed |
 //! | `driver` | the run: stations, underlays, hosts, clocks |
-//! | `underlay` | what stations of both drivers stand on |
-//! | `network`, `adversary` | what happens to frames, and whoever forges them |
-//! | `addresses` | who is where, who moves, and what goes where |
-//! | `nonces` | that no frame is sealed as another was |
-//! | `invariants`, `ledger`, `books` | what must hold, and where every packet is |
-//! | `window_ledger`, `window_packet` | the same in window mode, and packets for it |
+//! | `underlay` | stations' interfaces, the same for both drivers |
+//! | `network`, `adversary` | what happens to frames, and adversaries that forge them |
+//! | `addresses` | addresses that change, and what goes where |
+//! | `nonces` | checks that no two frames are sealed with the same nonce |
+//! | `invariants`, `ledger`, `books` | the invariants, and where every packet is |
+//! | `window_ledger`, `window_packet` | the same for window mode, and packets for it |
 //! | `window_talk` | connections whose windows may be clamped |
 //! | `mesh` | hubs and relays, which forward |
-//! | `window_headers` | headers of TCP that were sent as differences, made whole |
-//! | `subject` | a station, and faults planted to see the checks bite |
-//! | `shrink`, `tally`, `coverage` | smaller scenarios; what runs came to, and touched |
+//! | `window_headers` | restores TCP headers that were sent as differences |
+//! | `subject` | a station, and faults planted to show that the checks work |
+//! | `shrink`, `tally`, `coverage` | smaller scenarios; results and features of many runs |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -39,6 +39,7 @@ mod ledger;
 mod mesh;
 mod network;
 mod nonces;
+mod parts;
 mod scenario;
 mod shrink;
 mod subject;
@@ -64,25 +65,25 @@ pub use tally::{FAILURES_KEPT_MAX, Failure, Tally};
 #[doc(hidden)]
 pub use window_headers::HeaderTwin;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What did not hold, if anything.
+    /// The violation, if there was any.
     pub violation: Option<Violation>,
     /// Inputs to all stations.
     pub events: u64,
-    /// Time of the network that went by, nanoseconds.
+    /// Virtual time that passed, nanoseconds.
     pub simulated_ns: u64,
-    /// What the run touched.
+    /// What the run exercised.
     pub coverage: Coverage,
 }
 
-/// Runs a scenario to its end or to the first violation. A panic of a station is one.
+/// Runs a scenario to its end or to the first violation. A station's panic is a violation.
 pub fn run(scenario: &Scenario) -> Outcome {
     run_traced(scenario, None)
 }
 
-/// Runs a scenario, telling what happens.
+/// Runs a scenario, and reports its events to `trace`.
 pub fn run_traced<'a>(scenario: &'a Scenario, trace: Option<Trace<'a>>) -> Outcome {
     if let Some(mesh) = &scenario.mesh {
         let mut driver = mesh::MeshDriver::new(scenario, mesh, trace);
@@ -96,7 +97,7 @@ pub fn run_traced<'a>(scenario: &'a Scenario, trace: Option<Trace<'a>>) -> Outco
         return Outcome { violation, events, simulated_ns, coverage };
     }
     let mut driver = driver::Driver::new(scenario, trace);
-    // Whatever is left of a driver that was torn apart is only read for its counters.
+    // After a panic, only the driver's counters are read.
     let outcome = catch_unwind(AssertUnwindSafe(|| driver.run()));
     let violation = violation(outcome, driver.now());
     if violation.is_none() {
@@ -110,7 +111,7 @@ pub fn run_traced<'a>(scenario: &'a Scenario, trace: Option<Trace<'a>>) -> Outco
     }
 }
 
-/// What a run ended with, a panic being a violation too.
+/// The violation at the end of a run; a panic is one too.
 fn violation(
     outcome: Result<Result<(), Violation>, Box<dyn std::any::Any + Send>>,
     now: Time,

@@ -1,10 +1,10 @@
-//! Hubs and relays under torture: several nodes, of which some forward what others send.
+//! Hubs and relays under torture: several nodes, some of which forward what others send.
 //!
-//! What is said of pairs holds of what goes from node to node; here it is looked at what forwarding
-//! adds. A packet comes out where it was sent to, at most once as long as nobody starts anew, byte
-//! for byte but for its hops, of which each that forwards takes one; its class of service is kept;
-//! a source that the sender does not have comes out nowhere; queues keep to their bounds, and all
-//! comes to rest. Frames that a neighbour has sealed and that lie do no more than be counted.
+//! The invariants of pairs hold from node to node; here, those of forwarding are checked. A packet
+//! is delivered where it was sent to, at most once as long as no node restarts, unaltered except
+//! for its hop limit, which each forwarder decrements; its class of service is kept; packets with a
+//! source address that the sender does not own are not delivered; queues stay within their bounds,
+//! and everything comes to rest. False frames that a neighbour has sealed are only counted.
 
 mod driver;
 mod packet;
@@ -30,23 +30,23 @@ use super::scenario::{OwnKeys, SPAN_MS_MAX, ScenarioError};
 
 /// Most nodes.
 pub(super) const NODES_MAX: u8 = 8;
-/// Hops that packets may make which are to arrive.
+/// Initial hop limit of packets that have to arrive.
 pub(super) const HOPS: u8 = 64;
 
-/// Nodes, and what they are.
+/// Nodes, and their roles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mesh {
-    /// Who is where, and what those are that forward.
+    /// The topology, and the kind of the forwarding nodes.
     pub kind: MeshKind,
-    /// How many, 3 to 8.
+    /// Number of nodes, 3 to 8.
     pub nodes: u8,
-    /// How hubs code; relays do not.
+    /// Coding mode of hubs; relays have none.
     pub mode: MeshMode,
     /// What relays combine.
     pub relays: MeshRelays,
-    /// Packets that may be under way from a relay to the next; 0: any number; none: as many as the
-    /// preset has it.
+    /// Packets that may be in flight from a relay to the next; 0: unlimited; `None`: the preset's
+    /// number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay_window: Option<u16>,
     /// Packets of each host.
@@ -57,31 +57,32 @@ pub struct Mesh {
     pub queue_packets: u16,
     /// Longest frame, bytes.
     pub frame_len_max: u16,
-    /// Hubs take it that all of their neighbours are on one channel.
+    /// Whether hubs assume that all their neighbours are on one channel.
     pub one_channel: bool,
-    /// Nodes have keys of their own, where they are no relays, or are ends.
+    /// Individual keys of the nodes; relays only have them if they are ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<OwnKeys>,
-    /// Relays are ends to each other: with keys of their own, their packets have tags.
+    /// Whether relays are ends of each other's packets, which then have tags if there are
+    /// individual keys.
     #[serde(default)]
     pub ends: bool,
-    /// Of the packets that the second of them sends alone, how many it changes, millionths, until
+    /// Of the packets that the second node sends uncombined, how many it alters, millionths, until
     /// the network calms down.
     #[serde(default)]
     pub lies_ppm: u32,
-    /// Frames after which another session begins, until the network calms down; 0: as by default.
+    /// Frames after which a new session begins, until the network calms down; 0: the default.
     #[serde(default)]
     pub session_frames: u32,
-    /// Bytes of memory that nodes have for each neighbour beyond the least that it takes, where
-    /// members neither come nor go; else as by default.
+    /// Bytes of memory that nodes have for each neighbour beyond the minimum, if no members come or
+    /// go; otherwise the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_beyond: Option<u32>,
-    /// Members that the hub of a star leaves out while it runs.
+    /// Members that the hub of a star removes during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removals: Vec<Removal>,
 }
 
-/// A member that the hub of a star leaves out.
+/// A member that the hub of a star removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Removal {
@@ -89,11 +90,11 @@ pub struct Removal {
     pub node: u8,
     /// When, milliseconds.
     pub at_ms: u32,
-    /// After how long it is one again, milliseconds; 0: never.
+    /// After how long it is admitted again, milliseconds; 0: never.
     pub again_ms: u32,
 }
 
-/// Who is where.
+/// The topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeshKind {
@@ -105,7 +106,7 @@ pub enum MeshKind {
     RelayRow,
 }
 
-/// How what goes to a neighbour of a hub is repaired.
+/// How frames to a hub's neighbours are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names of the modes")]
@@ -127,7 +128,7 @@ pub enum MeshRelays {
 }
 
 impl Mesh {
-    /// Draws one.
+    /// Draws a mesh.
     pub(super) fn draw(dice: &mut Dice) -> Self {
         let kind = dice.pick(&[MeshKind::HubStar, MeshKind::HubRow, MeshKind::RelayRow]);
         let few = dice.pick(&[10, 60, 200]);
@@ -162,8 +163,8 @@ impl Mesh {
         }
     }
 
-    /// Draws keys of their own for hubs and their neighbours, and how soon sessions and secrets
-    /// follow each other.
+    /// Draws individual keys for hubs and their neighbours, and how quickly sessions and secrets
+    /// change.
     pub(super) fn draw_keys(&mut self, dice: &mut Dice) {
         let rekey_ms = dice.pick(&REKEYS_MS);
         if self.kind != MeshKind::RelayRow && dice.percent(30) {
@@ -173,7 +174,7 @@ impl Mesh {
         self.session_frames = if dice.percent(25) { frames } else { 0 };
     }
 
-    /// Draws relays that are ends to each other, and one that changes what it passes on.
+    /// Draws relays that are ends of each other's packets, and one that alters what it forwards.
     pub(super) fn draw_ends(&mut self, dice: &mut Dice) {
         let (rekey_ms, lies_ppm) = (dice.pick(&REKEYS_MS), dice.pick(&[10_000, 200_000]));
         if self.kind == MeshKind::RelayRow && dice.percent(50) {
@@ -182,14 +183,14 @@ impl Mesh {
         }
     }
 
-    /// Of the packets that the second relay sends alone, how many it changes: none where the others
-    /// could not tell.
+    /// Of the packets that the second relay sends uncombined, how many it alters: none if the
+    /// others could not tell.
     pub(super) fn lies_ppm(&self) -> u32 {
         let tells = self.ends && self.keys.is_some() && self.kind == MeshKind::RelayRow;
         if tells { self.lies_ppm } else { 0 }
     }
 
-    /// What a relay knows of the others, if they are its ends.
+    /// What a relay knows of the others, if they are ends of its packets.
     fn ends(&self, node: usize) -> Vec<RelayEnd> {
         if !self.ends || self.keys.is_none() {
             return Vec::new();
@@ -207,7 +208,7 @@ impl Mesh {
         PrivateKey::from_random([0x50 + node as u8; 32])
     }
 
-    /// Draws who is left out, and when, in some stars; one member at least stays.
+    /// Draws members to remove, and when, in some stars; at least one member stays.
     pub(super) fn draw_removals(&mut self, dice: &mut Dice, span_ms: u32) {
         if self.kind != MeshKind::HubStar || !dice.percent(50) {
             return;
@@ -223,14 +224,14 @@ impl Mesh {
         }
     }
 
-    /// Finds what cannot be among them.
+    /// Checks the removals.
     pub(super) fn check_removals(&self) -> Result<(), ScenarioError> {
         let range = |field, given: u64, least: u64, most: u64| {
             let expected = format!("{least} to {most}");
             let is_right = (least..=most).contains(&given);
             if is_right { Ok(()) } else { Err(ScenarioError::Range { field, given, expected }) }
         };
-        // One member stays, and no other goes twice.
+        // One member stays, and no other is removed twice.
         let most = if self.kind == MeshKind::HubStar { u64::from(self.nodes) - 2 } else { 0 };
         range("mesh.removals", self.removals.len() as u64, 0, most)?;
         for (at, removal) in self.removals.iter().enumerate() {
@@ -243,12 +244,12 @@ impl Mesh {
         Ok(())
     }
 
-    /// Number of a node's station.
+    /// The station number of a node.
     pub(super) fn id(node: usize) -> StationId {
         StationId(node as u16 + 1)
     }
 
-    /// The nodes that a node exchanges frames with.
+    /// The nodes with which a node exchanges frames.
     pub(super) fn neighbours(&self, node: usize) -> Vec<usize> {
         let last = usize::from(self.nodes) - 1;
         match self.kind {
@@ -265,7 +266,7 @@ impl Mesh {
         node != from && (self.kind == MeshKind::HubStar || self.neighbours(node).contains(&from))
     }
 
-    /// The neighbour by which a packet goes from a node to another.
+    /// The next hop of a packet from one node to another.
     fn next(&self, node: usize, to: usize) -> usize {
         match self.kind {
             MeshKind::HubStar if node == 0 => to,
@@ -275,7 +276,7 @@ impl Mesh {
         }
     }
 
-    /// How many nodes forward a packet on its way.
+    /// How many nodes forward a packet on its route.
     pub(super) fn forwarders(&self, from: usize, to: usize) -> u8 {
         match self.kind {
             MeshKind::HubStar => u8::from(from != 0 && to != 0),
@@ -283,7 +284,7 @@ impl Mesh {
         }
     }
 
-    /// The networks that each neighbour of a node leads to, of those that are not left out.
+    /// The networks that each neighbour of a node leads to, without removed members.
     fn networks(&self, node: usize, left_out: &[bool]) -> Vec<(StationId, Vec<IpNet>)> {
         let others = || (0..usize::from(self.nodes)).filter(|&other| other != node);
         let of = |neighbour: usize| {
@@ -329,7 +330,7 @@ impl Mesh {
         StationConfig { memory_bytes: all.div_ceil(7) * 8, ..config }
     }
 
-    /// What frames of a node are sealed under.
+    /// The keys under which a node's frames are sealed.
     fn security(&self, node: usize) -> Security {
         if self.keys.is_none() || (self.kind == MeshKind::RelayRow && !self.ends) {
             return [0x42; 32].into();
@@ -358,7 +359,7 @@ impl Mesh {
         RelayConfig { queue_packets, window_packets, announce_every, ..config }
     }
 
-    /// What a hub is told, of a node that is one: who its members are, and what they lead to.
+    /// A hub's configuration: its members, and the networks that they lead to.
     pub(super) fn hub_config(&self, node: usize, left_out: &[bool]) -> HubConfig {
         HubConfig {
             station: self.config(node),
@@ -368,7 +369,7 @@ impl Mesh {
         }
     }
 
-    /// The station of a node, which starts now; a hub leaves some out.
+    /// The station of a node that starts now; a hub omits removed members.
     pub(super) fn start(
         &self,
         node: usize,

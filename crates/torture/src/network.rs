@@ -1,4 +1,4 @@
-//! The network under torture: what it loses, repeats and delays.
+//! The network under torture: losses, duplicates and delays.
 
 use core::time::Duration;
 
@@ -9,11 +9,11 @@ use super::addresses::Internet;
 use super::draw::Dice;
 use super::scenario::{PPM, Scenario};
 
-/// One way from a station to a hearer.
+/// A link from a station to a receiver.
 struct Link {
     dice: Dice,
     loss_ppm: u32,
-    /// Within a burst of losses.
+    /// Whether it is in a burst of losses.
     bad: bool,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct Network<'a> {
     stations: usize,
     links: Vec<Link>,
     calm: bool,
-    /// Addresses, where there is no one medium.
+    /// Addresses, unless there is one shared medium.
     pub(super) internet: Option<Internet<'a>>,
 }
 
-/// What becomes of a frame on the way to one hearer.
+/// The fate of a frame on the way to one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passage {
     Lost,
@@ -35,7 +35,7 @@ pub(super) enum Passage {
 }
 
 impl<'a> Network<'a> {
-    /// With whom each station speaks, by their numbers and places.
+    /// `peers`: the stations that each station talks to, by number and index.
     pub(super) fn new(scenario: &'a Scenario, peers: Vec<Vec<(StationId, usize)>>) -> Self {
         let stations = scenario.stations();
         let link = |at: usize| {
@@ -49,7 +49,7 @@ impl<'a> Network<'a> {
         Network { stations, links, calm: false, internet }
     }
 
-    /// From here on every frame arrives, once, in order.
+    /// From now on every frame arrives, once and in order.
     pub(super) fn calm_down(&mut self) {
         self.calm = true;
     }
@@ -92,8 +92,8 @@ impl<'a> Network<'a> {
 }
 
 impl Link {
-    /// Whether the next frame gets lost: alone, or in bursts (Gilbert-Elliott, where everything
-    /// gets lost in the bad state and nothing in the good one).
+    /// Whether the next frame is lost: independently, or in bursts (Gilbert-Elliott, with
+    /// everything lost in the bad state and nothing in the good one).
     fn loses(&mut self, burst_frames: u64) -> bool {
         if burst_frames <= 1 || self.loss_ppm == 0 {
             return self.dice.chance(self.loss_ppm);

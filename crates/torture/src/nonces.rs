@@ -1,5 +1,5 @@
-//! No nonce twice: each frame of a session has the counter behind the one before, and no session
-//! comes again once another has taken its place.
+//! Checks that no nonce is used twice: each frame of a session has the counter after the previous
+//! one, and no session returns once another has replaced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use corridor_proto::wire::{HEADER_LEN, HELLO_CLEAR_LEN, Header, Random128};
 
 use super::invariants::{Broken, Invariant, ensure};
 
-/// A session of a station: its place, and whom it is for, where it has one for each peer.
+/// A session of a station: its place, and the peer, if it has one session for each.
 pub(super) type SessionOf = (usize, u16);
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Session {
     newest: Vec<u8>,
 }
 
-/// What was sealed, by all stations.
+/// What all stations have sealed.
 #[derive(Default)]
 pub(super) struct Nonces {
     sessions: BTreeMap<SessionOf, Session>,
@@ -25,7 +25,7 @@ pub(super) struct Nonces {
 }
 
 impl Nonces {
-    /// A station starts: none of its sessions goes on.
+    /// A station starts: none of its sessions continues.
     pub(super) fn started(&mut self, station: usize) {
         let of_station = |&(&(of, _), _): &(&SessionOf, &Session)| of == station;
         let ended = self.sessions.iter().filter(of_station);
@@ -33,7 +33,7 @@ impl Nonces {
         self.sessions.retain(|&(of, _), _| of != station);
     }
 
-    /// A frame was made. Whether it begins a session behind another.
+    /// A frame was sent. Returns whether it begins a new session after an earlier one.
     pub(super) fn sent(&mut self, of: SessionOf, frame: &[u8]) -> Result<bool, Broken> {
         let Some(Header { is_hello, counter, .. }) = Header::parse(frame) else { return Ok(false) };
         let session = self.sessions.entry(of).or_default();
@@ -49,7 +49,7 @@ impl Nonces {
             self.ended.extend(session.id.take());
         }
         session.next_counter = counter + 1;
-        // Behind the number of the station.
+        // After the station number.
         let id = frame.get(HEADER_LEN + 2..HEADER_LEN + HELLO_CLEAR_LEN);
         if let Some(id) = id.filter(|_| is_hello).and_then(|id| id.try_into().ok()) {
             let is_same = session.id.is_none_or(|known| known == id);

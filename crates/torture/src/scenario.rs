@@ -1,5 +1,5 @@
-//! What a run of the torture is made of: stations, network, and everything that goes wrong. A
-//! scenario is whole numbers only, so that the line that prints it replays it exactly.
+//! The ingredients of a torture run: stations, network, and everything that goes wrong. A scenario
+//! consists of integers only, so that its printed line replays it exactly.
 
 use core::time::Duration;
 
@@ -14,82 +14,82 @@ use super::addresses::Addresses;
 use super::mesh::{Mesh, MeshKind, NODES_MAX};
 use super::subject::Plant;
 
-/// One in a million; shares and probabilities are counts of it.
+/// One million: shares and probabilities are counted in millionths.
 pub const PPM: u32 = 1_000_000;
-/// Pairs of ends on one medium.
+/// Most pairs of endpoints on one medium.
 pub const PAIRS_MAX: usize = 2;
-/// Happenings of one kind in a scenario.
+/// Most events of one kind in a scenario.
 const LIST_MAX: usize = 64;
-/// Packets of one host.
+/// Most packets of one host.
 const PACKETS_MAX: u32 = 100_000;
-/// How long the network is bad.
+/// Longest time for which the network is bad.
 pub(super) const SPAN_MS_MAX: u32 = 600_000;
 
-/// A run: a function of this, and of nothing else.
+/// A run, which depends on this alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// From which all that is not written here is drawn.
+    /// Seed of everything that is not written here.
     pub seed: u64,
     /// Pairs of hosts on one medium; each hears the others' frames.
     pub pairs: Vec<Pair>,
-    /// The second pair has the numbers of the first, and another key.
+    /// Whether the second pair has the station numbers of the first, with another key.
     pub same_numbers: bool,
     /// The network.
     pub network: Network,
-    /// How long packets come and the network is bad, milliseconds. Then it calms down.
+    /// How long packets are sent and the network is bad, milliseconds. Then it calms down.
     pub span_ms: u32,
-    /// Times during which frames of one station to another get lost, all of them.
+    /// Times during which all frames from one station to another are lost.
     pub outages: Vec<Outage>,
-    /// Times during which the underlay of a station takes no frame.
+    /// Times during which a station's underlay accepts no frame.
     pub stalls: Vec<Stall>,
-    /// Clocks that jump ahead.
+    /// Clocks that jump forward.
     pub jumps: Vec<Jump>,
-    /// Stations that start anew.
+    /// Stations that restart.
     pub restarts: Vec<Restart>,
-    /// Interfaces that take frames of another length from some time on.
+    /// Interfaces whose longest frame changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mtus: Vec<MtuChange>,
-    /// Of frames, how many an adversary without a key answers with one of its own.
+    /// Frames that an adversary without a key answers with one of its own, in millionths.
     pub forged_ppm: u32,
     /// What the adversary can do.
     pub forgeries: Vec<Forgery>,
-    /// Of frames, how many a holder of the key who means ill answers with one of its own. Nothing
-    /// is promised then but that stations live, and keep to their bounds.
+    /// Frames that a malicious key holder answers with one of its own, in millionths. Then stations
+    /// only have to survive and to stay within their bounds.
     pub insider_ppm: u32,
-    /// Addresses that stations may change, in place of one medium on which each hears all.
+    /// Addresses that stations may change, instead of one medium on which all hear each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Addresses>,
-    /// Hubs or relays in place of the pairs, of which there is one then that does nothing.
+    /// Hubs or relays in place of the pairs, of which there is then a single idle one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<Mesh>,
-    /// A fault of a station, planted to see it caught.
+    /// A fault planted in a station, to see that it is caught.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plant: Option<Plant>,
 }
 
-/// Two ends of a link, and perhaps a helper.
+/// Two ends of a link, and optionally a helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// Plain forwarders instead of encoders and decoders.
+    /// Whether they are plain forwarders rather than encoders and decoders.
     pub plain: bool,
-    /// What stands between the ends.
+    /// The helper between the ends.
     pub helper: Help,
-    /// Hosts have hardly anything to send but TCP of long connections, in window mode.
+    /// Whether hosts send almost nothing but long TCP connections, in window mode.
     #[serde(default)]
     pub talks: bool,
-    /// The ends, and the helper, have keys of their own.
+    /// Individual keys of the ends and the helper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<OwnKeys>,
     /// Of the helper's symbols, how many are not what they claim to be until the network calms
-    /// down, where there are keys of their own.
+    /// down, in millionths, if there are individual keys.
     #[serde(default, skip_serializing_if = "is_none")]
     pub lies_ppm: u32,
-    /// Bytes of memory that each station has beyond the least that it takes; else as by default.
+    /// Bytes of memory that each station has beyond the minimum; otherwise the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_beyond: Option<u32>,
-    /// Frames after which a station begins another session, until the network calms down; 0: as by
+    /// Frames after which a station begins a new session, until the network calms down; 0: the
     /// default, which no run reaches.
     #[serde(default)]
     pub session_frames: u32,
@@ -101,11 +101,11 @@ fn is_none(ppm: &u32) -> bool {
     *ppm == 0
 }
 
-/// Ends with keys of their own.
+/// Individual keys of the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnKeys {
-    /// How old a secret gets until the network calms down, milliseconds; 0: as it is by default.
+    /// Lifetime of a secret until the network calms down, milliseconds; 0: the default.
     pub rekey_ms: u32,
 }
 
@@ -113,11 +113,11 @@ pub struct OwnKeys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Help {
-    /// Nobody knows of one.
+    /// No helper is configured.
     None,
-    /// The ends are told of one that is never there.
+    /// The ends are configured with a helper that never appears.
     Absent,
-    /// It is there.
+    /// There is one.
     Present,
 }
 
@@ -125,27 +125,27 @@ pub enum Help {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// How it codes.
+    /// Its coding parameters.
     pub coding: Coding,
-    /// Erasure ratios e1, e2, e3 it is told, in millionths; else it measures.
+    /// Configured erasure ratios e1, e2, e3, in millionths; otherwise it measures them.
     pub link_errors_ppm: Option<[u32; 3]>,
-    /// Bound of its ingress queue.
+    /// Longest ingress queue, packets.
     pub ingress_packets: u32,
     /// Longest frame of its underlay, bytes.
     pub frame_len_max: u16,
     /// Shortest frame of its underlay, bytes.
     pub frame_len_min: u16,
-    /// Its pace, bits per second.
+    /// Its pacing rate, bits per second.
     pub pace_bps: Option<u64>,
-    /// Packets of its host.
+    /// Number of packets that its host sends.
     pub packets: u32,
-    /// Longest of them, bytes, where the tunnel takes such.
+    /// Longest of them, bytes, as far as the tunnel accepts it.
     pub packet_len_max: u16,
-    /// Of the packets, how many come at once with the one before.
+    /// Of the packets, how many are sent at once with the one before, millionths.
     pub together_ppm: u32,
 }
 
-/// Coding parameters in whole numbers; see [`CodingParams`].
+/// Coding parameters as integers; see [`CodingParams`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the fields of CodingParams")]
@@ -160,12 +160,12 @@ pub struct Coding {
     pub encoder_timeout_ms: u32,
     pub delivery_deadline_ms: u32,
     pub ack_interval_ms: u32,
-    /// A sliding window, where there is neither a helper nor a plain forwarder; else blocks.
+    /// Window mode, if there is neither a helper nor a plain forwarder; otherwise blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowCoding>,
 }
 
-/// What window mode has beside; see [`CodingParams`].
+/// Further parameters of window mode; see [`CodingParams`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the fields of CodingParams")]
@@ -173,11 +173,11 @@ pub struct WindowCoding {
     pub window_size: u16,
     pub window_lane: u16,
     pub goal: GoalName,
-    /// Ceiling on repair, per cent of what is carried; 0: none.
+    /// Limit of repair, per cent of the symbols carried; 0: none.
     #[serde(default)]
     pub max_overhead_percent: u16,
     pub delivery: DeliveryName,
-    /// The first symbol's number is close to 2^32.
+    /// Whether the first symbol's number is close to 2^32.
     pub wraps: bool,
 }
 
@@ -185,25 +185,25 @@ pub struct WindowCoding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Loss of the worst link, millionths; each link has a share of it that is drawn.
+    /// Loss ratio of the worst link, millionths; each link has a random share of it.
     pub loss_ppm: u32,
-    /// Mean length of a burst of losses, frames; 1: frames get lost independently.
+    /// Mean length of a burst of losses, frames; 1: independent losses.
     pub burst_frames: u16,
-    /// Of frames, how many come twice.
+    /// Frames that arrive twice, millionths.
     pub duplicate_ppm: u32,
-    /// Of frames, how many take longer than others.
+    /// Frames that are delayed further, millionths.
     pub late_ppm: u32,
-    /// How much longer at most, microseconds.
+    /// Longest such delay, microseconds.
     pub jitter_us: u32,
     /// Delay of all frames, microseconds; it stays when the network calms down.
     pub delay_us: u32,
     /// Rate of each underlay, bits per second; it stays.
     pub rate_bps: u64,
-    /// Frames that an underlay takes before it is full; it stays.
+    /// Frames that an underlay accepts before it is full; it stays.
     pub queue_frames: u16,
 }
 
-/// Frames of one station to another get lost.
+/// Frames from one station to another are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "names and units say it")]
@@ -214,7 +214,7 @@ pub struct Outage {
     pub end_ms: u32,
 }
 
-/// The underlay of a station takes no frame.
+/// A station's underlay accepts no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "names and units say it")]
@@ -224,7 +224,7 @@ pub struct Stall {
     pub end_ms: u32,
 }
 
-/// A clock jumps ahead, as after a sleep.
+/// A clock jumps forward, as after a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "names and units say it")]
@@ -234,7 +234,7 @@ pub struct Jump {
     pub by_ms: u32,
 }
 
-/// A station dies, and starts anew.
+/// A station dies, and restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "names and units say it")]
@@ -244,7 +244,7 @@ pub struct Restart {
     pub down_ms: u32,
 }
 
-/// From some time on the interface of a station takes frames up to another length.
+/// The longest frame that a station's interface accepts changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MtuChange {
@@ -252,11 +252,11 @@ pub struct MtuChange {
     pub station: u8,
     /// When, milliseconds.
     pub at_ms: u32,
-    /// Longest frame from then on, bytes; no more than the station was told at first.
+    /// Longest frame from then on, bytes; at most the initial length.
     pub len: u16,
 }
 
-/// What an adversary without a key sends.
+/// Frames that an adversary without a key sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Forgery {
@@ -264,17 +264,17 @@ pub enum Forgery {
     FlippedBit,
     /// A frame cut off.
     Truncated,
-    /// A frame with something behind it.
+    /// A frame with something appended.
     Extended,
     /// Noise.
     Noise,
-    /// A header of ours over noise.
+    /// A valid header in front of noise.
     NoiseBehindHeader,
     /// The header of one frame, the body of another.
     Spliced,
-    /// A recorded frame, perhaps of a session before.
+    /// A recorded frame, perhaps of an earlier session.
     Replayed,
-    /// A frame of a well-made station that has another key.
+    /// A well-formed frame of a station with another key.
     OtherKey,
 }
 
@@ -303,26 +303,26 @@ pub struct Place {
     pub id: StationId,
 }
 
-/// What is wrong with a scenario.
+/// An invalid scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// A list or a number is out of its range.
     #[error("{field} is {given}, expected {expected}")]
     Range {
-        /// Where.
+        /// Which field.
         field: &'static str,
         /// The value.
         given: u64,
-        /// What could be.
+        /// The valid range.
         expected: String,
     },
-    /// A station cannot be told that.
+    /// An invalid configuration of a station.
     #[error(transparent)]
     Station(#[from] ConfigError),
 }
 
 impl Coding {
-    /// As stations are told it.
+    /// The stations' parameters.
     pub fn params(&self) -> CodingParams {
         let table = CodingTable {
             preset: Some(Preset::Block),
@@ -365,12 +365,12 @@ impl Coding {
     }
 }
 
-/// What the numbers of a pair are ahead of those of the pair before: the lower byte is the same, so
-/// that who looks at no more of them takes one pair for the other.
+/// Distance between the station numbers of consecutive pairs: the lower byte is the same, so code
+/// that only compares this byte confuses the pairs.
 pub(crate) const PAIR_NUMBERS: u16 = 256;
 
 impl Scenario {
-    /// Whether one end of a pair speaks of blocks, and the other of a window.
+    /// Whether one end of a pair uses blocks and the other a window.
     pub fn speak_differently(&self, pair: usize) -> bool {
         let Pair { plain, ends: [a, b], .. } = &self.pairs[pair];
         !plain && a.coding.window.is_some() != b.coding.window.is_some()
@@ -391,17 +391,17 @@ impl Scenario {
         places
     }
 
-    /// How many stations there are.
+    /// Number of stations.
     pub(crate) fn stations(&self) -> usize {
         self.mesh.as_ref().map_or_else(|| self.places().len(), |mesh| mesh.nodes.into())
     }
 
-    /// What the station at a place is told.
+    /// The configuration of the station at a place.
     pub fn config(&self, place: Place) -> StationConfig {
         let pair = &self.pairs[place.pair];
         let before = place.id.0 - 1 - place.end.unwrap_or(2) as u16;
         let [a, b, helper] = [1, 2, 3].map(|number| StationId(before + number));
-        // A helper is told what the first end is.
+        // A helper is configured like the first end.
         let end = &pair.ends[place.end.unwrap_or(0)];
         let role = match place.end {
             None => Role::Helper { between: (a, b) },
@@ -435,7 +435,7 @@ impl Scenario {
         }
     }
 
-    /// What frames of a station are sealed under.
+    /// The keys under which a station's frames are sealed.
     fn security(&self, place: Place, role: Role) -> Security {
         let byte = 0x42 + if self.same_numbers { place.pair as u8 } else { 0 };
         let peers: Vec<StationId> = match role {
@@ -444,7 +444,7 @@ impl Scenario {
             Role::Plain { peer } => vec![peer],
             Role::Relay => Vec::new(),
         };
-        // An insider is one who has the secret of all.
+        // An insider has the secret that all stations share.
         let has_keys = self.pairs[place.pair].keys.is_some() && self.insider_ppm == 0;
         if !has_keys {
             return [byte; 32].into();
@@ -460,20 +460,20 @@ impl Scenario {
         Security::Keys(Box::new(Keys { private: private(place.id), peers }))
     }
 
-    /// Whether stations with keys of their own overhear each other: on one link, as helpers do
-    /// outside, and not between addresses.
+    /// Whether stations with individual keys overhear each other, which helpers need: on a shared
+    /// link, but not between addresses.
     pub(crate) fn has_member_keys(&self) -> bool {
         self.pairs.iter().any(|pair| pair.keys.is_some() && pair.helper != Help::None)
     }
 
     /// Of the symbols that a pair's helper sends, how many are not what they claim to be,
-    /// millionths: none where its ends could not tell.
+    /// millionths: none if its ends could not tell.
     pub(crate) fn lies_ppm(&self, pair: usize) -> u32 {
         let tells = self.pairs[pair].keys.is_some() && self.insider_ppm == 0;
         if tells { self.pairs[pair].lies_ppm } else { 0 }
     }
 
-    /// Whether nothing goes wrong: then everything has to come out.
+    /// Whether nothing goes wrong: then everything has to be delivered.
     pub fn is_perfect(&self) -> bool {
         let net = &self.network;
         let harmless = [net.loss_ppm, net.duplicate_ppm, net.late_ppm, self.forged_ppm];
@@ -490,12 +490,12 @@ impl Scenario {
             && self.pairs.iter().flat_map(|pair| &pair.ends).all(patient)
     }
 
-    /// Finds what cannot be.
+    /// Checks the scenario.
     ///
     /// # Errors
-    /// The first value out of its range.
+    /// The first value that is out of its range.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        // In a mesh the stations of the pairs stand for some of its nodes.
+        // In a mesh, the stations of the pairs stand for some of its nodes.
         let stations = self.places().len() as u64;
         let mesh = || self.mesh.as_ref();
         let ends = || self.pairs.iter().flat_map(|pair| &pair.ends);
@@ -573,8 +573,8 @@ impl Scenario {
         self.places().into_iter().try_for_each(|place| Ok(self.config(place).check()?))
     }
 
-    /// Of two that speak with each other one moves at most, and relays, whose hops are links, not
-    /// at all.
+    /// Of two stations that talk to each other at most one moves; relays, whose hops are links, do
+    /// not move.
     fn check_addresses(&self) -> Result<(), ScenarioError> {
         let Some(addresses) = &self.addresses else { return Ok(()) };
         let movers: Vec<usize> = addresses.movers().into_iter().map(usize::from).collect();
@@ -604,7 +604,7 @@ impl Scenario {
         range("addresses.moves of two that speak", met.max().unwrap_or(0) as u64, 0)
     }
 
-    /// Longest packet of an end, bytes; 0 where frames have become too short for any.
+    /// Longest packet of an end, bytes; 0 if frames have become too short for any.
     pub(crate) fn packet_len_max(&self, station: &Station, end: &End) -> usize {
         usize::from(end.packet_len_max).min(station.tunnel_mtu())
     }

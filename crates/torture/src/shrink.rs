@@ -1,5 +1,5 @@
-//! Makes a failing scenario smaller, greedily: takes one thing away or halves one number at a time,
-//! and keeps what still fails in the same way.
+//! Shrinks a failing scenario greedily: removes one thing or halves one number at a time, and keeps
+//! what still fails in the same way.
 
 use super::addresses::Addresses;
 use super::mesh::{Mesh, MeshMode, MeshRelays};
@@ -11,12 +11,12 @@ use super::{Invariant, run};
 pub struct Shrunk {
     /// The smallest one found.
     pub scenario: Scenario,
-    /// Runs it took.
+    /// Number of runs that this took.
     pub runs: u32,
 }
 
-/// Shrinks a scenario in which `invariant` does not hold, with at most `runs_max` runs. `stop` is
-/// asked before each run.
+/// Shrinks a scenario that violates `invariant`, with at most `runs_max` runs. Calls `stop` before
+/// each run.
 pub fn shrink(
     scenario: &Scenario,
     invariant: Invariant,
@@ -26,7 +26,7 @@ pub fn shrink(
     let mut best = Shrunk { scenario: scenario.clone(), runs: 0 };
     loop {
         let before = best.scenario.clone();
-        // What was made smaller stays; the next candidates are of the smaller one.
+        // A reduction is kept; the next candidates derive from the smaller scenario.
         let mut index = 0;
         while let Some(candidate) = candidates(&best.scenario).into_iter().nth(index) {
             if best.runs >= runs_max || stop() {
@@ -47,7 +47,7 @@ pub fn shrink(
     }
 }
 
-/// Scenarios that are simpler by one step, the greatest steps first. Each differs from `from`.
+/// Scenarios that are simpler by one step, the largest steps first. Each differs from `from`.
 fn candidates(from: &Scenario) -> Vec<Scenario> {
     let mut list = Candidates { from, list: Vec::new() };
     for pair in 0..from.pairs.len() {
@@ -76,7 +76,7 @@ fn candidates(from: &Scenario) -> Vec<Scenario> {
         for end in 0..2 {
             list.end(|s| &mut s.pairs[pair].ends[end]);
         }
-        // Most parameters have to be the same at both ends to fail in the same way.
+        // Most parameters have to be equal at both ends for the same failure.
         list.both(pair, |end| end.coding.block_size = end.coding.block_size.div_ceil(2));
         list.both(pair, |end| {
             end.coding.blocks_in_flight = end.coding.blocks_in_flight.div_ceil(2)
@@ -118,7 +118,7 @@ struct Candidates<'a> {
 }
 
 impl Candidates<'_> {
-    /// Fewer addresses that change, and nobody who copies.
+    /// Fewer addresses that change, and no copying.
     fn addresses(&mut self) {
         self.with(|s| s.addresses = None);
         let mut with = |change: fn(&mut Addresses)| {
@@ -159,7 +159,7 @@ impl Candidates<'_> {
         with(|mesh| mesh.relays = MeshRelays::Plain);
     }
 
-    /// The scenario with this change, if it is one.
+    /// Adds the scenario with this change, if it changes anything.
     fn with(&mut self, change: impl FnOnce(&mut Scenario)) {
         let mut changed = self.from.clone();
         change(&mut changed);
@@ -168,7 +168,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// Takes a pair away, and all that happens to its stations.
+    /// Removes a pair, and all events at its stations.
     fn without(&mut self, pair: usize) {
         let places = self.from.places();
         let moved = |station: u8| -> Option<u8> {
@@ -204,7 +204,7 @@ impl Candidates<'_> {
         });
     }
 
-    /// Fewer happenings, and fewer means of the adversary.
+    /// Fewer events, and fewer means of the adversary.
     fn lists(&mut self) {
         self.with(|s| s.outages.clear());
         self.with(|s| s.stalls.clear());
@@ -261,7 +261,7 @@ impl Candidates<'_> {
         self.with(|s| s.network.delay_us /= 2);
     }
 
-    /// Less of a load at one end.
+    /// A smaller load at one end.
     fn end(&mut self, end: impl Fn(&mut Scenario) -> &mut End) {
         self.with(|s| end(s).packets = 0);
         self.with(|s| end(s).packets /= 2);
@@ -270,7 +270,7 @@ impl Candidates<'_> {
         self.with(|s| end(s).together_ppm = 0);
     }
 
-    /// A parameter of both ends of a pair.
+    /// Changes a parameter of both ends of a pair.
     fn both(&mut self, pair: usize, change: impl Fn(&mut End)) {
         self.with(|s| s.pairs[pair].ends.iter_mut().for_each(&change));
     }

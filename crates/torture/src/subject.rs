@@ -1,4 +1,4 @@
-//! A station under torture, and the faults that can be planted in it to see the checks bite.
+//! A station under test, and faults that can be planted in it to show that the checks work.
 
 use corridor_base::Time;
 use corridor_proto::bounds::FINISHED_BLOCKS_MAX;
@@ -7,10 +7,10 @@ use corridor_proto::wire::{ChallengeToken, HEADER_LEN, Header};
 use corridor_proto::{Destination, Event, FrameOutcome, PacketOutcome, Station, StationId, Stats};
 use serde::{Deserialize, Serialize};
 
-/// Where the counter is in a header.
+/// Offset of the counter in a frame's header.
 const COUNTER_AT: usize = HEADER_LEN - 4;
 
-/// A fault, in which station, and after how many occasions for it.
+/// A fault, the station that has it, and after how many opportunities it occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plant {
@@ -18,7 +18,7 @@ pub struct Plant {
     pub fault: Fault,
     /// Which station.
     pub station: u8,
-    /// Occasions that it lets pass.
+    /// Opportunities that pass before.
     pub after: u32,
 }
 
@@ -26,66 +26,89 @@ pub struct Plant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// Hands a packet to its host twice.
+    /// Delivers a packet to its host twice.
     RepeatsPacket,
-    /// Hands two packets over in the wrong order.
+    /// Delivers two packets in the wrong order.
     SwapsPackets,
-    /// Swallows a packet.
+    /// Drops a packet.
     LosesPacket,
     /// Flips a bit of a packet.
     BendsPacket,
-    /// Counts a symbol as given up that it delivered.
+    /// Counts a delivered symbol as given up.
     CountsTooMuch,
-    /// Counts no packet as given up any more.
+    /// No longer counts packets as given up.
     CountsTooLittle,
-    /// Asks for no timer any more.
+    /// No longer asks for timers.
     ForgetsTimers,
-    /// Asks for a timer in the past, for ever.
+    /// Forever asks for a timer in the past.
     AsksForThePast,
-    /// Asks for one timer after the other, and does nothing.
+    /// Asks for one timer after another without doing anything.
     Fidgets,
-    /// Sends nothing any more.
+    /// Stops sending.
     FallsSilent,
-    /// Sends its last frame again and again.
+    /// Repeats its last frame over and over.
     Babbles,
-    /// Sends a frame longer than its underlay carries.
+    /// Sends a frame too long for its underlay.
     SendsTooLong,
     /// Panics.
     Panics,
-    /// Takes what is forged for good.
+    /// Accepts forged frames.
     Trusts,
-    /// Loses a dimension of each block it has.
+    /// Loses a dimension of each of its blocks.
     ForgetsRank,
-    /// Believes that its peer has everything.
+    /// Assumes that its peer has everything.
     BelievesAll,
-    /// Remembers more finished blocks than it may.
+    /// Remembers more finished blocks than allowed.
     Hoards,
-    /// Allows itself transmissions without end.
+    /// Grants itself unlimited transmissions.
     Squanders,
-    /// Holds more of what it has received than its share has room for.
+    /// Holds more received data than its share of memory allows.
     Overdraws,
-    /// Seals two frames with one nonce.
+    /// Keeps a part of a chunk that its peer has not split.
+    KeepsParts,
+    /// Accepts longer chunks than its peer sends.
+    TakesLonger,
+    /// Seals two frames with the same nonce.
     RepeatsNonce,
-    /// Sends to wherever a frame of its peer's came from last.
+    /// Sends to the address from which the peer's last frame came.
     FollowsAtOnce,
-    /// Sends to an address as much as it likes.
+    /// Sends any amount to an address.
     Floods,
-    /// Begins anew with all members of a hub when one of them goes.
+    /// Restarts the sessions of all members of a hub when one of them is removed.
     StartsMembersAnew,
 }
 
-/// A station, and perhaps a fault.
+impl Plant {
+    /// Bends what is seen of parts in a node of a mesh, if it is this one's fault.
+    pub(super) fn bend_parts(self, node: usize, view: &mut Inspection) {
+        if usize::from(self.station) == node {
+            self.fault.bend_parts(view);
+        }
+    }
+}
+
+impl Fault {
+    /// Bends what is seen of parts, if it is about them.
+    fn bend_parts(self, view: &mut Inspection) {
+        for of in &mut view.parts {
+            of.bytes += usize::from(self == Fault::KeepsParts);
+            of.chunk_len_max += usize::from(self == Fault::TakesLonger);
+        }
+    }
+}
+
+/// A station, and optionally a fault.
 pub(super) struct Subject {
     station: Station,
     fault: Option<Fault>,
-    /// Occasions to let pass.
+    /// Opportunities that still have to pass.
     patience: u32,
-    /// A packet kept back until another has gone before it.
+    /// A packet held back until another has overtaken it.
     held: Option<Vec<u8>>,
-    /// A packet that goes next.
+    /// A packet to deliver next.
     ready: Option<Vec<u8>>,
     last_frame: Option<(Time, Destination, Vec<u8>)>,
-    /// Until when it has asked for timers; it fidgets on from there.
+    /// Up to when it has asked for timers, for the fault that asks for more.
     fidgets: Time,
     miscounted: Option<u64>,
 }
@@ -104,7 +127,7 @@ impl Subject {
         }
     }
 
-    /// Whether it is time for this fault. Counts the occasion.
+    /// Whether this fault occurs now. Counts the opportunity.
     fn strikes(&mut self, fault: Fault) -> bool {
         if self.fault != Some(fault) {
             return false;
@@ -261,6 +284,7 @@ impl Subject {
                 decoder.for_each(|decoder| decoder.finished_blocks += FINISHED_BLOCKS_MAX + 1);
             }
             Some(Fault::Overdraws) => view.held.received += self.station.memory().received,
+            Some(fault @ (Fault::KeepsParts | Fault::TakesLonger)) => fault.bend_parts(&mut view),
             Some(Fault::ForgetsRank) => {
                 let open = view.decoder.iter_mut().flat_map(|decoder| &mut decoder.blocks);
                 for block in open.flatten().filter(|block| block.rank > 1) {

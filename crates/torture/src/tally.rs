@@ -1,10 +1,10 @@
-//! What many runs came to, the same whatever the order in which they are added.
+//! Results of many runs, independent of the order in which they are added.
 
 use serde::Serialize;
 
 use super::{Coverage, Outcome, Violation};
 
-/// Failures that are kept, those of the smallest seeds; the rest is counted.
+/// Most failures that are kept, those of the smallest seeds; the others are only counted.
 pub const FAILURES_KEPT_MAX: usize = 100;
 
 /// A seed that failed.
@@ -12,11 +12,11 @@ pub const FAILURES_KEPT_MAX: usize = 100;
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// What did not hold.
+    /// The violation.
     pub violation: Violation,
 }
 
-/// What many runs came to.
+/// Results of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Seeds that were run.
@@ -27,9 +27,9 @@ pub struct Tally {
     pub failures: Vec<Failure>,
     /// Inputs to stations.
     pub events: u64,
-    /// Time of the networks that went by, nanoseconds.
+    /// Virtual time that passed, nanoseconds.
     pub simulated_ns: u64,
-    /// What the seeds that did not fail touched.
+    /// What the seeds without failures exercised.
     pub coverage: Coverage,
 }
 

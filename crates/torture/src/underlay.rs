@@ -1,5 +1,5 @@
-//! What a station of either driver stands on: its interface, from which frames leave one after the
-//! other, what becomes of those that are sent to an address, and when it is woken.
+//! The underlay of a station, for both drivers: its interface, from which frames leave one by one,
+//! the delivery of frames sent to an address, and the station's wake-ups.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::scenario::Scenario;
 
 /// The interface of a station.
 pub(crate) struct Underlay {
-    /// Longest frame that it takes now, and that it can be told to take.
+    /// Longest frame that it accepts now, and the longest that it can be set to.
     frame_len: usize,
     frame_len_max: usize,
     /// When the frames in it will have left.
@@ -28,7 +28,7 @@ pub(crate) struct Underlay {
 pub(crate) enum Room {
     Some,
     None,
-    /// None before then, of which nobody has heard.
+    /// No room before this time, of which the station is not told.
     Stalls(Time),
 }
 
@@ -46,18 +46,19 @@ impl Underlay {
         self.frame_len
     }
 
-    /// Whether it takes shorter frames than it could.
+    /// Whether it accepts only shorter frames than it could.
     pub(crate) fn is_limited(&self) -> bool {
         self.frame_len < self.frame_len_max
     }
 
-    /// It takes frames up to another length, which is told as it is then.
+    /// Changes the longest frame that it accepts; returns the new length.
     pub(crate) fn limit(&mut self, len: usize) -> usize {
         self.frame_len = len.clamp(FRAME_LEN_MIN, self.frame_len_max);
         self.frame_len
     }
 
-    /// Whether there is room for a frame; `is_own`: which stations of the scenario's stalls it is.
+    /// Whether there is room for a frame; `is_own`: which stations of the scenario's stalls this
+    /// one is.
     pub(crate) fn room(
         &mut self,
         now: Time,
@@ -83,7 +84,7 @@ impl Underlay {
         if has_room { Room::Some } else { Room::None }
     }
 
-    /// A frame of so many bytes takes its time. When it has left.
+    /// A frame of `len` bytes takes its time. Returns when it has left.
     pub(crate) fn depart(&mut self, now: Time, len: usize, rate_bps: u64) -> Time {
         let airtime = 8_000_000_000 * len as u64 / rate_bps;
         let begin = self.departures.back().map_or(now, |&at| at.max(now));
@@ -93,17 +94,17 @@ impl Underlay {
     }
 }
 
-/// A frame on its way from an address to another.
+/// A frame in flight between two addresses.
 pub(crate) struct Posted {
     pub(crate) hearer: usize,
     pub(crate) from: Address,
     pub(crate) to: Address,
-    /// Somebody else sends it too, and is faster.
+    /// Whether the attacker sends it too, and faster.
     pub(crate) is_copied: bool,
 }
 
 impl Network<'_> {
-    /// Sends a frame for a peer to an address, if anybody hears there.
+    /// Sends a frame for a peer to an address, if a station is there.
     pub(crate) fn post(&mut self, (from, peer): (usize, StationId), to: Address) -> Option<Posted> {
         let is_calm = self.is_calm();
         let internet = self.internet.as_mut()?;
@@ -115,8 +116,8 @@ impl Network<'_> {
         Some(Posted { hearer, from: source, to: internet.address(hearer), is_copied })
     }
 
-    /// Wakes a station when something is due at it, or at who keeps its addresses: what has passed
-    /// waits for room. `ahead`: how far its clock is.
+    /// Wakes a station when its own timer or its address book's is due; overdue work waits for
+    /// room. `ahead`: how far its clock is ahead.
     pub(crate) fn wake<T>(
         &mut self,
         schedule: &mut Schedule<T>,

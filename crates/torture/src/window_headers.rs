@@ -1,6 +1,6 @@
-//! Segments of TCP that are sent as what differs from the one before them in their flow, made whole
-//! again. Written from what the tunnel promises (docs/decisions/0012-header-compression.md), apart
-//! from the code that is looked at.
+//! Restores TCP segments that are sent as differences from the previous segment of their flow.
+//! Written from the tunnel's specification (docs/decisions/0012-header-compression.md),
+//! independently of the code under test.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,24 @@ const IPV6_LEN: usize = 40;
 const TCP_LEN_MIN: usize = 20;
 /// FIN, SYN, RST and URG.
 const NOT_PLAIN: u8 = 0x27;
-/// Two bytes of padding, then the option of the timestamps.
+/// Two bytes of padding, then the head of the timestamps option.
 const TIMESTAMPS: &[u8] = &[1, 1, 8, 10];
 
-/// Whoever reads along in order: the last segments of flows, by where they are remembered.
+/// A reader of the packets in order: the last segments of flows, by the place where they are
+/// remembered.
 #[derive(Debug, Default)]
 pub struct HeaderTwin {
     last: BTreeMap<u8, Segment>,
 }
 
-/// A segment, and the number that its reader knows it by.
+/// A segment, and the number by which its reader knows it.
 #[derive(Clone, Debug)]
 struct Segment {
     bytes: Vec<u8>,
     number: usize,
 }
 
-/// Where IP's header ends, and where TCP's does, in a segment that others can differ from.
+/// Ends of the IP and the TCP header, in a segment that can be the reference of a difference.
 fn ends(packet: &[u8]) -> Option<(usize, usize)> {
     let (ip, protocol) = match packet.first()? {
         &PLAIN_IPV4 if packet.len() >= IPV4_LEN => {
@@ -83,17 +84,17 @@ impl Rest<'_> {
 }
 
 impl HeaderTwin {
-    /// A packet went as it is, in order.
+    /// A packet was sent verbatim and in order.
     pub fn verbatim(&mut self, packet: &[u8], number: usize) {
         if let Some((ip, _)) = ends(packet) {
             self.last.insert(place(packet, ip), Segment { bytes: packet.to_vec(), number });
         }
     }
 
-    /// The packet that a difference stands for, and the number of the one that it differs from.
+    /// The packet that a difference restores to, and the number of its reference.
     ///
     /// # Errors
-    /// Where there is none, or the difference makes no sense.
+    /// If there is no reference, or the difference is invalid.
     pub fn expand(&self, difference: &[u8]) -> Result<(Vec<u8>, usize), String> {
         let mut rest = Rest(difference);
         let [place, mask] = rest.take()?;
@@ -147,14 +148,14 @@ impl HeaderTwin {
         Ok((new, before.number))
     }
 
-    /// The packet that a difference to the one remembered at its place came to.
+    /// Remembers the packet to which a difference was restored, at its place.
     pub fn note(&mut self, difference: &[u8], packet: &[u8], number: usize) {
         let segment = Segment { bytes: packet.to_vec(), number };
         difference.first().map(|&place| self.last.insert(place, segment));
     }
 }
 
-/// IPv4's type of service, or IPv6's traffic class, which lies across two bytes.
+/// Sets IPv4's type of service, or IPv6's traffic class, which spans two bytes.
 fn set_class(packet: &mut [u8], class: u8) {
     if packet[0] == PLAIN_IPV4 {
         packet[1] = class;

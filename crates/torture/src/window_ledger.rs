@@ -1,10 +1,10 @@
-//! Where every packet is, in window mode: the books of one flow, from a host to its peer.
+//! Where every packet is, in window mode: the ledger of one flow, from a host to its peer.
 //!
-//! Whoever holds the key reads along: each source symbol is in the books with its packets before
-//! anybody can hear it. The receiver passes over symbols in order; each one was delivered whole by
-//! then, or is given up, and of these there have to be as many as its counter rose by. From a
-//! symbol that was delivered only such packets may be missing as differ from one that the receiver
-//! never had, or had before it passed over something; they are counted as well.
+//! A reader with the key unseals frames, so each source symbol is in the ledger with its packets
+//! before any station can receive it. The receiver passes over symbols in order; each one has then
+//! been delivered whole or is given up, and the number given up has to match the increase of its
+//! counter. From a delivered symbol, only packets may be missing that are differences from a packet
+//! that the receiver never had, or had before it passed over something; these are counted as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,14 @@ use super::window_talk::{is_clamped_copy, unwindowed};
 
 struct Packet {
     bytes: Vec<u8>,
-    /// Whether it is sent as what goes in order; `None`: its sender finds that out.
+    /// Whether it is sent as in-order; `None`: its sender decides.
     in_order: Option<bool>,
-    /// Its receiver lets nothing pass it, however long that takes.
+    /// Whether its receiver lets nothing overtake it, however long that takes.
     waits: bool,
     run: usize,
-    /// Symbol since the sender started, and place in it.
+    /// Symbol since the sender's start, and index in it.
     place: Option<(usize, usize)>,
-    /// The packet before it in its flow, if it was sent as what differs from that.
+    /// The previous packet of its flow, if it was sent as a difference from that.
     differs_from: Option<usize>,
     fate: Fate,
 }
@@ -39,64 +39,64 @@ struct Packet {
 pub(super) struct Lost {
     /// Symbols given up.
     pub(super) given_up: u64,
-    /// Packets that could not be made whole.
+    /// Packets that could not be restored.
     pub(super) not_expanded: u64,
 }
 
-/// One start of the sender.
+/// One lifetime of the sender.
 struct Run {
     instance: u64,
-    /// Number of its first symbol, as it greets.
+    /// Number of its first symbol, as in its greeting.
     first: Option<u32>,
-    /// Its packets as they are without marks, and whatever their windows.
+    /// Its packets without ECN marks, and regardless of their windows.
     known: BTreeMap<Vec<u8>, usize>,
     accepted: u64,
     /// Packets that found the ingress queue full.
     refused: u64,
     placed: u64,
-    /// The newest packet of each flow that is part of a symbol.
+    /// By flow: the newest packet that is part of a symbol.
     newest: BTreeMap<Vec<u8>, usize>,
     symbols: Vec<Vec<usize>>,
     headers: HeaderTwin,
     /// Symbols that have left the sender.
     gone: usize,
-    /// Symbols that left it although no receiver had passed them: the receiver has to have them.
+    /// Symbols that left it although no receiver had passed them: the receiver must have them.
     claimed: BTreeSet<usize>,
-    /// How far any receiver has come.
+    /// The furthest position of any receiver.
     reached: usize,
     /// Packets in the ingress queue, and symbols in the window.
     waiting: usize,
 }
 
-/// The receiver, since it started or its peer did.
+/// The receiver, since it or its peer started.
 struct Reader {
     run: usize,
     at: usize,
     delivered: BTreeSet<usize>,
     /// The last packet delivered in order.
     last: Option<(usize, usize)>,
-    /// From which symbol on it has passed over none; more than one where that cannot be told from
-    /// outside yet.
+    /// The symbol from which on it has passed over none; several candidates where this cannot be
+    /// told from outside yet.
     unbroken: BTreeSet<usize>,
     span: usize,
 }
 
-/// The books of a flow in window mode.
+/// The ledger of a flow in window mode.
 pub(super) struct WindowLedger {
-    /// As the sender is told, and the receiver.
+    /// Delivery mode configured at the sender, and at the receiver.
     delivery: [Delivery; 2],
     packets: Vec<Packet>,
     runs: Vec<Run>,
     reader: Option<Reader>,
-    /// Receivers there have been.
+    /// Number of receivers so far.
     readers: u32,
     /// Packets the sender counted as given up.
     pub(super) given_up_by_sender: u64,
-    /// Packets that came out once more after the receiver had started anew.
+    /// Packets delivered again after the receiver restarted.
     pub(super) repeated: u64,
-    /// Packets that came out with a shorter window.
+    /// Packets delivered with a shorter window.
     pub(super) clamped: u64,
-    /// The sender's numbers have gone through 2^32.
+    /// Whether the sender's numbers have wrapped at 2^32.
     pub(super) wrapped: bool,
 }
 
@@ -144,7 +144,7 @@ impl WindowLedger {
         });
     }
 
-    /// The sender has died, with all it had accepted.
+    /// The sender has died, with all packets that it had accepted.
     pub(super) fn sender_died(&mut self) {
         let waiting = self.packets.iter_mut().filter(|packet| packet.fate == Fate::Waits);
         waiting.for_each(|packet| packet.fate = Fate::Died);
@@ -159,7 +159,7 @@ impl WindowLedger {
         run.accepted += 1;
         run.known.insert(unwindowed(unmarked(&bytes)), number);
         let [in_order, waits] = self.delivery.map(|delivery| needs_order(&bytes, delivery));
-        // What is no datagram waits at whatever receiver, where it was sent so.
+        // Packets other than datagrams wait at any receiver if they were sent so.
         let waits = in_order == Some(true) && (waits == Some(true) || !is_datagram(&bytes));
         let (run, place, differs_from, fate) = (self.runs.len() - 1, None, None, Fate::Waits);
         self.packets.push(Packet { bytes, in_order, waits, run, place, differs_from, fate });
@@ -171,7 +171,7 @@ impl WindowLedger {
         }
     }
 
-    /// Reads a frame of the sender, in the clear, and the chunk that it cut last.
+    /// Reads an unsealed frame of the sender, and the chunk that it last split into parts.
     pub(super) fn sent(&mut self, clear: &[u8], cut: &[u8]) -> Result<(), Broken> {
         let Some(header) = Header::parse(clear) else { return Ok(()) };
         for chunk in Chunks::new(&clear[header.clear_len()..clear.len() - TAG_LEN]) {
@@ -205,7 +205,7 @@ impl WindowLedger {
     fn greeted(&mut self, hello: Option<Hello>) {
         let Some(hello) = hello.filter(|hello| hello.mode == Mode::Window) else { return };
         let Some(run) = self.runs.last_mut() else { return };
-        // The first greeting comes before the first symbol.
+        // The first greeting precedes the first symbol.
         if run.instance == hello.instance {
             run.first.get_or_insert(hello.base);
         }
@@ -246,7 +246,7 @@ impl WindowLedger {
         Ok(())
     }
 
-    /// What differs from a packet is part of a symbol.
+    /// A difference is part of a symbol.
     fn place_difference(
         &mut self,
         bytes: &[u8],
@@ -293,7 +293,7 @@ impl WindowLedger {
         Ok(number)
     }
 
-    /// Looks at the sender after an event.
+    /// Inspects the sender after an event.
     pub(super) fn look_at_sender(
         &mut self,
         view: &Inspection,
@@ -325,7 +325,7 @@ impl WindowLedger {
 
     // ---- the receiver -------------------------------------------------------------------------
 
-    /// Looks at the receiver after an event that brought its host `delivered`, and raised its
+    /// Inspects the receiver after an event that delivered `delivered` to its host, and raised its
     /// counters by `lost`.
     pub(super) fn look_at_receiver(
         &mut self,
@@ -365,7 +365,7 @@ impl WindowLedger {
         Ok(())
     }
 
-    /// The receiver is gone: what it had and had not delivered is gone with it.
+    /// The receiver is gone, and with it what it had not delivered.
     pub(super) fn close_reader(&mut self) {
         if let Some(reader) = self.reader.take() {
             let run = &mut self.runs[reader.run];
@@ -378,7 +378,7 @@ impl WindowLedger {
         }
     }
 
-    /// A receiver begins at what the sender held when it greeted.
+    /// A receiver begins at what the sender held at its greeting.
     fn open_reader(&mut self, run: usize, to: usize) -> Result<(), Broken> {
         let books = &self.runs[run];
         ensure(to <= books.gone, Invariant::Delivery, || {
@@ -393,7 +393,7 @@ impl WindowLedger {
         Ok(())
     }
 
-    /// A packet came out, in an event after which the receiver is at symbol `to`.
+    /// A packet was delivered, in an event after which the receiver is at symbol `to`.
     fn take(&mut self, bytes: &[u8], to: usize) -> Result<(), Broken> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         let known = &self.runs[reader.run].known;
@@ -426,7 +426,7 @@ impl WindowLedger {
         Ok(())
     }
 
-    /// The receiver has moved on to a symbol: what it passed was delivered, or given up.
+    /// The receiver has moved on to a symbol: what it passed was delivered or given up.
     fn walk(&mut self, to: usize, lost: Lost) -> Result<(), Broken> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         ensure(reader.at <= to, Invariant::Delivery, || {
@@ -472,7 +472,7 @@ impl WindowLedger {
 
     // ---- the end ------------------------------------------------------------------------------
 
-    /// Packets in the ingress queue and symbols on either side that nobody is done with.
+    /// Packets in the ingress queue, and symbols whose fate is open on either side.
     pub(super) fn waiting(&self) -> usize {
         let last = self.runs.len().wrapping_sub(1);
         let reader = self.reader.iter().filter(|reader| reader.run == last);
@@ -480,12 +480,12 @@ impl WindowLedger {
         self.runs.last().map_or(0, |run| run.waiting) + span
     }
 
-    /// Closes the books of a flow at rest: what did not come out is counted on one side.
+    /// The final checks of a flow at rest: one side must have counted what was not delivered.
     pub(super) fn close(&self) -> Result<(), Broken> {
         let (Some(reader), [run], 1) = (&self.reader, &self.runs[..], self.readers) else {
             return Ok(()); // Stations have died, and packets with them.
         };
-        // Beyond where the receiver is nobody but the sender can know.
+        // Only the sender can know about symbols beyond the receiver's position.
         let beyond = run.symbols[reader.at..].iter().flatten();
         let lost = beyond.filter(|number| !reader.delivered.contains(number)).count() as u64;
         ensure(lost <= self.given_up_by_sender, Invariant::Accounting, || {
@@ -500,8 +500,9 @@ impl Lost {
     }
 }
 
-/// What may have happened at a receiver. A symbol that only holds what could not be made whole
-/// looks from outside as one that was passed over; the counters tell, and what comes out later.
+/// A possible history of a receiver. A symbol that only holds packets that could not be restored
+/// looks from outside like one that was passed over; counters and later packets tell the
+/// difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Tale {
     unbroken: usize,
@@ -509,8 +510,8 @@ struct Tale {
 }
 
 impl Tale {
-    /// A symbol came: its packets came out, and only those may be missing that differ from one
-    /// that the receiver did not have, or had to forget.
+    /// A symbol arrived: its packets were delivered, and only those may be missing that are
+    /// differences from packets that the receiver did not have, or had to forget.
     fn delivered(
         self,
         numbers: &[usize],
@@ -532,7 +533,7 @@ impl Tale {
         Some(Tale { lost, ..self })
     }
 
-    /// A symbol was given up: nothing of it came out.
+    /// A symbol was given up: none of its packets was delivered.
     fn passed_over(
         self,
         symbol: usize,
@@ -547,7 +548,7 @@ impl Tale {
 }
 
 impl Run {
-    /// That the sender's numbers add up.
+    /// Checks that the sender's counters add up.
     fn check_sums(
         &self,
         view: &Inspection,
@@ -561,7 +562,8 @@ impl Run {
         ensure(window.held <= self.symbols.len(), Invariant::Accounting, || {
             format!("{} symbols held of {symbols}", window.held)
         })?;
-        let dropped = stats.packets_dropped_codel + stats.packets_dropped_ingress - self.refused;
+        let dropped = stats.packets_dropped_codel + stats.packets_dropped_ingress - self.refused
+            + stats.packets_stale;
         let known = self.placed + view.ingress_packets as u64 + dropped;
         ensure(self.accepted == known, Invariant::Accounting, || {
             format!(

@@ -1,6 +1,6 @@
-//! Packets for flows in window mode, which looks into them: at their flow, at whether they need
-//! order, and at whether congestion can be marked on them. Written from what the tunnel promises,
-//! apart from the code that is looked at.
+//! Packets for flows in window mode, which inspects them: their flow, whether they need order, and
+//! whether they can be marked with ECN. Written from the tunnel's specification, independently of
+//! the code under test.
 
 use corridor_proto::Delivery;
 
@@ -10,23 +10,23 @@ const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
-/// Shortest packet that is unlike all others: no IP, and three bytes of its number.
+/// Shortest unique packet: no IP, and three bytes of its number.
 pub(super) const PACKET_LEN_MIN: usize = 4;
-/// Ports and number, behind the header of IP.
+/// Bytes after the IP header: ports and number.
 const BEHIND_IP: usize = 8;
 
 const TCP_LEN: usize = 20;
 const TIMESTAMPS_LEN: usize = 12;
-/// Connections of a host; the first half are IPv4.
+/// Connections of a host; the first half use IPv4.
 const CONNECTIONS: usize = 6;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 const FIN: u8 = 0x01;
 
-/// The connections of a host, whose segments follow each other.
+/// The connections of a host, with consecutive segments.
 pub(super) struct Host([Connection; CONNECTIONS]);
 
-/// Where a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     next: u32,
@@ -37,12 +37,12 @@ struct Connection {
 
 impl Host {
     pub(super) fn new() -> Self {
-        // Numbers go through zero early.
+        // Sequence numbers wrap early.
         let first = Connection { next: 0, ack: 5, stamps: [1, 2], ident: 9 }.back(5_000);
         Host([first; CONNECTIONS])
     }
 
-    /// Fills a packet so that no other of the run is like it. Its number decides what it is.
+    /// Fills a packet with unique contents. Its number determines its type.
     pub(super) fn fill(&mut self, number: u32, packet: &mut [u8]) {
         packet.fill(0);
         if !matches!(number % 8, 0 | 3 | 4) || !self.fill_segment(number, packet) {
@@ -50,8 +50,8 @@ impl Host {
         }
     }
 
-    /// Fills a packet with the next segment of some connection, if it has room for its headers and
-    /// number. Checksums of TCP are not right: nobody on the way looks at them.
+    /// Fills a packet with the next segment of some connection, if it has room for headers and
+    /// number. TCP checksums are wrong: nothing on the path checks them.
     fn fill_segment(&mut self, number: u32, packet: &mut [u8]) -> bool {
         let mut dice = Few(number.wrapping_mul(0x9e37_79b1));
         let flow = dice.below(CONNECTIONS as u32) as usize;
@@ -81,7 +81,7 @@ impl Host {
         let class = if flow.is_multiple_of(3) { 0x0a } else { 0x08 } | dice.seldom(50, 0x40);
         if ip == IPV4_LEN {
             connection.write_ipv4(class, packet);
-            packet[10] ^= dice.seldom(30, 1); // A sum that is wrong comes out wrong.
+            packet[10] ^= dice.seldom(30, 1); // A wrong checksum has to stay wrong.
         } else {
             write_ipv6(class, packet);
         }
@@ -89,7 +89,7 @@ impl Host {
     }
 }
 
-/// A few small numbers from a number.
+/// Derives small numbers from a number.
 struct Few(u32);
 
 impl Few {
@@ -100,7 +100,7 @@ impl Few {
         self.0 % limit
     }
 
-    /// `bits` once in so many times, else none.
+    /// `bits` once in `times` cases, otherwise 0.
     fn seldom(&mut self, times: u32, bits: u8) -> u8 {
         if self.below(times) == 0 { bits } else { 0 }
     }
@@ -113,7 +113,7 @@ impl Connection {
         Connection { next, ack, stamps, ident: self.ident.wrapping_sub(20) }
     }
 
-    /// Goes on; returns the sequence number of a segment with so much data.
+    /// Advances; returns the sequence number of a segment with this payload length.
     fn step(&mut self, dice: &mut Few, payload_len: usize) -> u32 {
         self.ack = self.ack.wrapping_add(700 * dice.below(2));
         let ahead = match dice.below(40) {
@@ -124,7 +124,7 @@ impl Connection {
         self.stamps[1] = self.stamps[1].wrapping_add(ahead * dice.below(2));
         self.ident = self.ident.wrapping_add(1 + u16::from(dice.seldom(9, 1)));
         match dice.below(16) {
-            0 => return self.next.wrapping_sub(300), // Once more.
+            0 => return self.next.wrapping_sub(300), // Retransmission.
             1 => self.next = self.next.wrapping_add(1_000),
             _ => {}
         }
@@ -152,7 +152,7 @@ fn write_ipv6(class: u8, packet: &mut [u8]) {
     packet[39] = 2;
 }
 
-/// The sum of RFC 1071, not inverted.
+/// The one's complement sum of RFC 1071, not inverted.
 pub(super) fn ones_sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|two| 256 * u32::from(two[0]) + u32::from(two[1]));
     let sum: u32 = words.sum();
@@ -160,7 +160,7 @@ pub(super) fn ones_sum(bytes: &[u8]) -> u16 {
     ((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// Fills a packet with something else, or what only looks like TCP.
+/// Fills a packet with something else, or with what only resembles TCP.
 fn fill_other(number: u32, packet: &mut [u8]) {
     let kind = number % 8;
     let number = number.to_be_bytes();
@@ -170,7 +170,7 @@ fn fill_other(number: u32, packet: &mut [u8]) {
         _ => IPV6_LEN,
     };
     if ip_len == 0 || packet.len() < ip_len + BEHIND_IP {
-        packet[0] = number[3] & 0xf; // No version of IP.
+        packet[0] = number[3] & 0xf; // Not a version of IP.
         packet[1..PACKET_LEN_MIN].copy_from_slice(&number[1..]);
         return;
     }
@@ -198,7 +198,7 @@ fn version(packet: &[u8]) -> u8 {
     packet.first().map_or(0, |first| first >> 4)
 }
 
-/// What packets of one flow share; they must not overtake each other in queues.
+/// What packets of a flow have in common; they must not overtake each other in queues.
 pub(super) fn flow_of(packet: &[u8]) -> Vec<u8> {
     let (key, protocol, ports) = match version(packet) {
         4 if packet.len() >= IPV4_LEN + BEHIND_IP => (&packet[12..20], packet[9], IPV4_LEN),
@@ -212,7 +212,7 @@ pub(super) fn flow_of(packet: &[u8]) -> Vec<u8> {
     flow
 }
 
-/// What IP carries; TCP where there is no IP.
+/// The IP protocol; TCP for packets without IP.
 fn protocol(packet: &[u8]) -> u8 {
     match version(packet) {
         4 if packet.len() >= IPV4_LEN => packet[9],
@@ -221,13 +221,13 @@ fn protocol(packet: &[u8]) -> u8 {
     }
 }
 
-/// Whether UDP carries it.
+/// Whether it is a UDP packet.
 pub(super) fn is_datagram(packet: &[u8]) -> bool {
     protocol(packet) == UDP
 }
 
-/// Whether a packet has to stay behind those that were sent before it; `None`: its sender finds
-/// that out, and its receiver lets go of it after a while.
+/// Whether a packet has to stay behind those sent before it; `None`: its sender decides, and its
+/// receiver stops waiting after a while.
 pub(super) fn needs_order(packet: &[u8], delivery: Delivery) -> Option<bool> {
     match delivery {
         Delivery::InOrder => Some(true),
@@ -246,7 +246,7 @@ fn ecn(packet: &[u8]) -> u8 {
     }
 }
 
-/// The packet as it is whether congestion was marked on it or not.
+/// The packet without a congestion mark.
 pub(super) fn unmarked(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     match version(&packet) {
@@ -260,7 +260,7 @@ pub(super) fn unmarked(packet: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Whether a packet is one that went in, or that with congestion marked by the rules.
+/// Whether a packet equals one that was sent, except for a valid congestion mark.
 pub(super) fn is_marked_copy(given: &[u8], sent: &[u8]) -> bool {
     let sound = |packet: &[u8]| {
         version(packet) != 4 || packet.len() < IPV4_LEN || ones_sum(&packet[..IPV4_LEN]) == 0xffff

@@ -1,30 +1,29 @@
-//! Connections of TCP whose first segments are seen, so that their windows may be clamped, and what
-//! a station may make of the windows in them. Written from what is promised, apart from the code
-//! that is looked at.
+//! TCP connections whose SYNs are seen, so that their windows may be clamped, and what a station
+//! may do with their windows. Written from the specification, independently of the code under test.
 
 use super::window_packet::{TCP, ones_sum};
 
-/// Connections of a pair of hosts: one of IPv4, one of IPv6.
+/// Connections of a pair of hosts: one over IPv4, one over IPv6.
 const TALKS: usize = 2;
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
 const TCP_LEN: usize = 20;
-/// Where TCP's header has the window, the checksum, and what follows.
+/// Offsets in TCP's header of the window, the checksum, and what follows.
 const WINDOW_AT: usize = 14;
 const CHECKSUM_AT: usize = 16;
 const CHECKSUM_END: usize = 18;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
-/// Addresses of these connections end in these, by the end of the pair.
+/// Last bytes of the connections' addresses, by end of the pair.
 const HOSTS: [u8; 2] = [21, 22];
-/// What their longest segment is; a multiple of 256.
+/// Their MSS as bytes; a multiple of 256.
 const MSS: [u8; 2] = [2, 0];
 
 /// The connections between the hosts of a pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Talks([Talk; TALKS]);
 
-/// A connection: what each host sends next, and whether it has begun.
+/// A connection: the next sequence number of each host, and whether it has begun.
 #[derive(Clone, Copy, Debug, Default)]
 struct Talk {
     next: [u32; 2],
@@ -32,22 +31,22 @@ struct Talk {
 }
 
 impl Talks {
-    /// Whether a packet is to be of these connections: some always, and many in a row at times; or
-    /// nearly all.
+    /// Whether a packet should belong to these connections: some always do, sometimes many in a
+    /// row; or nearly all.
     pub(super) fn has(number: u32, nearly_all: bool) -> bool {
         matches!(number % 8, 1 | 2 | 6)
             || number >> 5 & 3 == 3
             || nearly_all && !number.is_multiple_of(16)
     }
 
-    /// Fills a packet of the host at this end with the next segment, if it has room for its headers
-    /// and number. No host hears the other; the one that answers knows what was sent.
+    /// Fills a packet of the host at this end with the next segment, if it has room for headers and
+    /// number. Hosts do not receive here; each answer is made from what is known to have been sent.
     pub(super) fn fill(&mut self, end: usize, number: u32, packet: &mut [u8]) -> bool {
         let dice = number.wrapping_mul(0x9e37_79b1);
         let v6 = number >> 6 & 1;
         let talk = &mut self.0[v6 as usize];
         if end == 0 && dice.is_multiple_of(97) {
-            talk.begun = [false; 2]; // Another connection between the same ports.
+            talk.begun = [false; 2]; // A new connection between the same ports.
         }
         let begins = !talk.begun[end];
         if begins && end == 1 && !talk.begun[0] {
@@ -61,7 +60,7 @@ impl Talks {
         }
         if begins {
             talk.begun[end] = true;
-            talk.next[end] = 0u32.wrapping_sub(dice % 3_000); // Soon through zero.
+            talk.next[end] = 0u32.wrapping_sub(dice % 3_000); // The sequence number wraps soon.
         }
         let again = if dice >> 8 & 15 == 0 { 300 } else { 0 };
         let overtaken = if dice >> 12 & 7 == 0 { dice % 2_000 } else { 0 };
@@ -89,7 +88,7 @@ impl Talks {
     }
 }
 
-/// Options of a first segment, or of others.
+/// Options of a SYN, or of other segments.
 fn options(begins: bool, dice: u32) -> Vec<u8> {
     match (begins, dice >> 29 & 1) {
         (true, _) => vec![2, 4, MSS[0], MSS[1], 1, 3, 3, (dice >> 4) as u8 % 15],
@@ -101,7 +100,7 @@ fn options(begins: bool, dice: u32) -> Vec<u8> {
     }
 }
 
-/// Both versions may be marked.
+/// Both IP versions may be ECN-capable.
 fn write_ip(end: usize, v6: bool, packet: &mut [u8]) {
     let (from, to) = (HOSTS[end], HOSTS[1 - end]);
     if v6 {
@@ -117,7 +116,7 @@ fn write_ip(end: usize, v6: bool, packet: &mut [u8]) {
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Where TCP's header begins in a packet of these connections.
+/// Where the TCP header begins in a packet of these connections.
 fn tcp_at(packet: &[u8]) -> Option<usize> {
     let is_host = |at: usize| packet.get(at).is_some_and(|last| HOSTS.contains(last));
     let (at, protocol, [from, to]) = match packet.first()? {
@@ -129,7 +128,7 @@ fn tcp_at(packet: &[u8]) -> Option<usize> {
     (ours && packet.len() >= at + TCP_LEN).then_some(at)
 }
 
-/// The packet as it is whatever the window says in it.
+/// The packet with its window blanked.
 pub(super) fn unwindowed(mut packet: Vec<u8>) -> Vec<u8> {
     if let Some(at) = tcp_at(&packet) {
         packet[at + WINDOW_AT..at + CHECKSUM_END].fill(0);
@@ -137,8 +136,8 @@ pub(super) fn unwindowed(mut packet: Vec<u8>) -> Vec<u8> {
     packet
 }
 
-/// Whether a packet is one that was sent, but for a shorter window, and a checksum that is as right
-/// or wrong as it was.
+/// Whether a packet equals one that was sent, except for a shorter window, with a checksum that is
+/// as right or wrong as before.
 pub(super) fn is_clamped_copy(sent: &[u8], came: &[u8]) -> bool {
     let (Some(at), true) = (tcp_at(sent), unwindowed(sent.to_vec()) == unwindowed(came.to_vec()))
     else {
@@ -150,14 +149,14 @@ pub(super) fn is_clamped_copy(sent: &[u8], came: &[u8]) -> bool {
     sent[at + 13] & SYN == 0 && window(came) < window(sent) && sum(sent) == sum(came)
 }
 
-/// Whether a packet is none that a host has sent, since it has no data: then it may be one that
-/// tells the host at this end of a longer window.
+/// Whether a packet was not sent by a host, since it has no data: then it may be a window update
+/// for the host at this end.
 pub(super) fn is_bare(packet: &[u8]) -> bool {
     let Some(at) = tcp_at(packet) else { return false };
     packet.len() == at + 4 * usize::from(packet[at + 12] >> 4)
 }
 
-/// Whether a bare packet for the host at this end is as it has to be.
+/// Whether a bare packet for the host at this end is valid.
 pub(super) fn is_update(packet: &[u8], end: usize) -> bool {
     let Some(at) = tcp_at(packet) else { return false };
     let tcp = &packet[at..];

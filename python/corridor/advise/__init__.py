@@ -1,4 +1,4 @@
-"""Advice on the settings of a network of constrained nodes, by simulation."""
+"""Advice, from simulation, on the settings of a network of constrained nodes."""
 
 from corridor.advise.network import Given, NetworkError, read
 from corridor.advise.search import Advice, advise

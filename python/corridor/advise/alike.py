@@ -13,13 +13,14 @@ from corridor.advise.sample import Transfers, influences
 
 Values = NDArray[np.float64]
 
-#: How alike two settings are that differ in one field, and how much settings differ in all, of the
-#: variance that is seen: what is tried for the likeliest.
+#: Candidate values for the maximum-likelihood fit: the correlation of two settings that differ in
+#: one field, and the settings' variance relative to the observed variance.
 _ALIKE = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995)
 _SPREADS = (0.1, 0.3, 1.0, 3.0)
-#: Rounds over all fields until no more is gained, nearly always.
+#: Rounds of coordinate search over all fields, nearly always enough to converge.
 _ROUNDS = 2
-#: Nothing delivered is so much of the least that was: a logarithm needs more than nothing.
+#: Value substituted for zero goodput, relative to the smallest nonzero one, since its logarithm is
+#: needed.
 _NOTHING = 0.25
 
 

@@ -64,11 +64,12 @@ def advise_network(
         Path | None, typer.Option(help="Leave the picture of what was tried in this file")
     ] = None,
 ) -> None:
-    """Say which settings of a network of constrained nodes to change, and what that gains.
+    """Advise which settings of a network of constrained nodes to change, and what that gains.
 
-    Retries, backoff, window limit, retransmission timeout, acknowledgements and routing metric are
-    searched by simulation: 96 settings, judged over histories that the search has not seen. Of a
-    tunnel across a measured link, in a file with [link], it is the coding.
+    The search simulates 96 combinations of retries, backoff, window limit, retransmission timeout,
+    acknowledgements and routing metric, and judges the best over histories that the search did not
+    use. For a file with [link], which describes a tunnel across a measured link, it searches the
+    coding instead.
     """
     from corridor.study.run import dumps
 
@@ -108,7 +109,7 @@ def advise_network(
 
 
 class _Options(TypedDict):
-    """What a search is told, whatever is searched."""
+    """Options of a search, whatever it searches."""
 
     keep: Sequence[str]
     budget: float
@@ -119,7 +120,7 @@ class _Options(TypedDict):
 
 @dataclass(frozen=True)
 class _Said:
-    """Advice, as it may be shown."""
+    """Advice in a form that can be shown."""
 
     row: Callable[[], dict[str, Any]]
     picture: Callable[[], Figure]

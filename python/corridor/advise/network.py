@@ -1,4 +1,4 @@
-"""A network as a file describes it: a plan, or a table of measured link qualities."""
+"""Reads a network from a file: a plan, or a table of measured link qualities."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ import tomli_w
 from corridor import _native
 from corridor.advise.settings import FLOW_PATHS, PATHS, Setting
 
-#: Most nodes of a table of links.
+#: Maximum number of nodes in a table of links.
 NODES_MAX = 1_000
-#: Most bytes of a file.
+#: Maximum file size, bytes.
 FILE_BYTES_MAX = 1 << 24
-#: Greatest LQI (IEEE 802.15.4-2006, 6.9.8).
+#: Maximum LQI (IEEE 802.15.4-2006, 6.9.8).
 LQI_MAX = 255
-#: The simulator's LQI: nothing at this ratio of power to noise, everything so much above, dB.
+#: The simulator's LQI: SNR at which it is 0, and how much above it reaches its maximum, dB.
 LQI_ZERO_DB, LQI_SPAN_DB = -5.0, 20.0
-#: PATH-DR's curve from LQI to delivery ratio: half of the frames, and by how much LQI differ whose
-#: odds differ by e.
+#: PATH-DR's logistic curve from LQI to delivery ratio: midpoint, and scale (the LQI difference that
+#: changes the odds by a factor of e).
 HALF_LQI, SCALE_LQI = 102.0, 22.0
-#: Noise and sensitivity of a receiver, and the power of a sender, where a table says nothing, dBm.
+#: Receiver noise and sensitivity, and transmit power, unless the table gives them, dBm.
 NOISE_DBM, SENSITIVITY_DBM, POWER_DBM = -98.0, -95.0, 0.0
-#: How links of a table vary, which has their means: standard deviation, dB, and period, s.
+#: Variation of links around the means in a table: standard deviation, dB, and period, s.
 FADING = {"sigma_db": 3.0, "period_s": 10.0}
-#: A transfer, packets of 94 bytes: 44 kB, as in the paper.
+#: Size of a transfer, in packets of 94 bytes: 44 kB, as in the paper.
 TRANSFER_PACKETS = 469
-#: Longest that a transfer is watched, simulated seconds.
+#: Maximum duration of a transfer, simulated seconds.
 DURATION_S = 600
-#: Histories of the network, and pairs that are looked at: a plan may ask for 100,000 runs.
+#: Number of histories of the network, and maximum number of pairs: a plan may have 100,000 runs.
 HISTORIES = 5_000
 PAIRS_MAX = 20
 
@@ -44,9 +44,9 @@ _FLOW = re.compile(r"flow\[(\d+)\]\.?(\w*)")
 _UNKNOWN = re.compile(r"^`(\w+)` is not known in \[+([\w.]+)\]")
 _INNER = re.compile(r": (?:stations\[\]\.)?([\w.]+)(?: at \d+)? is [^ ]+[:,] expected ")
 _HEADS = {"lqi", "rssi_dbm", "delivery_ratio"}
-#: When it was measured, in a trace.
+#: Column of measurement times in a trace.
 TIME = "time_s"
-#: What numbers of a table may be.
+#: Ranges of a table's values.
 _RANGES = {
     "lqi": (0.0, float(LQI_MAX)), "rssi_dbm": (-150.0, 20.0), "delivery_ratio": (0.0, 1.0),
     TIME: (0.0, 1e12),
@@ -54,34 +54,34 @@ _RANGES = {
 
 
 class NetworkError(ValueError):
-    """A file that is no network: file and line, value, and what was expected."""
+    """An invalid network file: file and line, value, and what was expected."""
 
 
 @dataclass(frozen=True)
 class Given:
     """A network to give advice on."""
 
-    #: What it is called.
+    #: Name.
     name: str
-    #: The plan's table, with all but what is tried: ``network`` and the first flow's settings.
+    #: The plan's table, except for the candidates: ``network`` and the first flow's settings.
     table: dict[str, Any]
-    #: Where files that it names are.
+    #: Directory of the files it names.
     directory: Path
-    #: Between which nodes there are transfers, at most `PAIRS_MAX` if they go one at a time.
+    #: Pairs of nodes with transfers, at most `PAIRS_MAX` if they run one at a time.
     pairs: tuple[tuple[int, int], ...]
-    #: What is set now.
+    #: The current settings.
     defaults: Setting
-    #: Bytes of a transfer.
+    #: Size of a transfer, bytes.
     transfer_bytes: int
-    #: Whether all transfers are under way at the same time, or one at a time.
+    #: Whether all transfers run concurrently, or one at a time.
     together: bool = False
-    #: Names of nodes; empty where they have numbers alone.
+    #: Names of nodes; empty if they only have numbers.
     names: tuple[str, ...] = ()
-    #: Fields that the file itself sets.
+    #: Fields that the file sets.
     set_fields: frozenset[str] = field(default_factory=frozenset)
 
     def plan(self, settings: Sequence[Setting]) -> str:
-        """Return the plan that has a point for each setting and, one at a time, each pair."""
+        """Return the plan with a point per setting and, with transfers one at a time, per pair."""
         ends = self.pairs if self.together else self.pairs[:1]
         flows = [{**self.table["flow"], "from": a, "to": b} for a, b in ends]
         sweep: dict[str, list[Any]] = {
@@ -105,26 +105,26 @@ def read(
     together: bool = False,
     packets: int = TRANSFER_PACKETS,
 ) -> Given:
-    """Read a network: TOML as a plan's ``[network]`` and ``[[flow]]``, or a table of links.
+    """Read a network: TOML with a plan's ``[network]`` and ``[[flow]]``, or a table of links.
 
     Parameters
     ----------
     path
-        A file that ends in ``.toml`` is a plan; others are tables, a link in each line: from, to,
-        and how good it is. A first line ``from,to,lqi`` (or ``rssi_dbm``, ``delivery_ratio``) says
-        what the third number is; without one it is the LQI. A fourth column, ``time_s``, makes it a
-        trace: each link has its mean, and all vary as they did in the mean of their variances.
+        A file ending in ``.toml`` is a plan. Any other is a table with one link per line: from, to,
+        and its quality. A first line ``from,to,lqi`` (or ``rssi_dbm``, ``delivery_ratio``) defines
+        the third column, by default the LQI. A fourth column, ``time_s``, makes it a trace: each
+        link then has its own mean, and all vary with the mean of their variances.
     flows
-        Between which nodes of a table there are transfers; none = from each node to the first.
+        Pairs of nodes of a table with transfers; None: from each node to the first.
     together
-        Whether all transfers are under way at the same time.
+        Whether all transfers run concurrently.
     packets
-        Packets of a transfer, where the file does not say.
+        Packets per transfer, unless the file gives it.
 
     Raises
     ------
     NetworkError
-        For what cannot be, with file, line, value, and what was expected.
+        For an invalid value, with file, line, value, and what was expected.
     """
     try:
         size = path.stat().st_size
@@ -199,7 +199,7 @@ def _whole(name: str, table: dict[str, Any], network: Any, flow: Any) -> dict[st
 
 
 def _filled(flow: dict[str, Any], packets: int) -> dict[str, Any]:
-    """Return a flow with what its table does not say: 44 kB of the paper's TCP."""
+    """Return a flow completed with defaults: 44 kB over the paper's TCP."""
     tcp = {
         "preset": "constrained", "variant": "slowstart", "timeouts_max": 5, "ack_bytes": 20,
         **flow.get("tcp", {}),
@@ -210,7 +210,7 @@ def _filled(flow: dict[str, Any], packets: int) -> dict[str, Any]:
 
 
 def _defaults(table: dict[str, Any], flow: dict[str, Any]) -> tuple[Setting, list[str]]:
-    """Return what is set now, and which fields the file sets."""
+    """Return the current settings, and which fields the file sets."""
     found: dict[str, Any] = {}
     for name, path in PATHS.items():
         found[name] = _at(table, path)
@@ -227,7 +227,7 @@ def _at(table: Any, path: str) -> Any:
 
 
 def _check(lines: Lines, text: str, directory: Path) -> None:
-    """Let the simulator read a plan, and say what it refuses by the line of the user's file."""
+    """Let the simulator check a plan, and report errors at the line of the user's file."""
     try:
         _native.PlanRuns(text, str(directory), 1)
     except ValueError as error:
@@ -237,14 +237,14 @@ def _check(lines: Lines, text: str, directory: Path) -> None:
 
 
 def _key(said: str, words: str, text: str) -> str:
-    """Return the key that a refusal is about, of the plan's `text`."""
+    """Return the key of the plan's `text` that an error is about."""
     key = words.split(" = ")[0].strip().strip("`")
     if flow := _FLOW.search(words):
         key = ".".join(filter(None, ("flow", flow[1], flow[2])))
     elif unknown := _UNKNOWN.search(words):
         key = f"{unknown[2]}.{unknown[1]}"
     if key.startswith("flow.") and not key[5:6].isdigit():
-        # Of the flow whose table is the last above the line.
+        # In the flow whose table is the last above the line.
         place = _PLACE.match(said)
         above = text.splitlines()[: int(place[1]) if place else None]
         key = f"flow.{max(above.count('[[flow]]') - 1, 0)}{key[4:]}"
@@ -256,7 +256,10 @@ def _key(said: str, words: str, text: str) -> str:
 def _check_joined(
     lines: Lines, plan: dict[str, Any], directory: Path, pairs: Sequence[tuple[int, int]]
 ) -> None:
-    """Refuse a network in parts: nodes that no frame of the first sender's part comes to."""
+    """Raise an error if the network is disconnected.
+
+    That is, if frames of the first sender cannot reach some node and come back.
+    """
     first = pairs[0][0]
     text = tomli_w.dumps({**plan, "flow": [{**plan["flow"], "from": first, "to": pairs[0][1]}]})
     nodes = int(_native.PlanRuns(text, str(directory), 1).settings(0)["nodes"])
@@ -275,7 +278,7 @@ def _check_joined(
 
 
 class Lines:
-    """Where a file of TOML has its keys."""
+    """Positions of the keys in a TOML file."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
@@ -301,7 +304,7 @@ class Lines:
                 self.at.setdefault(f"{table}.{key}" if table else key, number)
 
     def of(self, key: str) -> str:
-        """Return file and line of a key, or of the next table around it."""
+        """Return file and line of a key, or of the closest enclosing table."""
         key = key.replace("[", ".").replace("]", "")
         while key:
             if key in self.at:
@@ -315,10 +318,10 @@ class Lines:
 
 @dataclass
 class _Link:
-    #: Line that has it first, and times with their lines.
+    #: First line that lists it, and the measurement times with their lines.
     line: int
     times: dict[float, int] = field(default_factory=dict)
-    #: What was measured, in the unit of the table.
+    #: Measured values, in the table's unit.
     values: list[float] = field(default_factory=list)
 
     @property
@@ -344,7 +347,7 @@ def read_table(
     kind, links, names = _links(path, text)
     losses = {ends: _loss_db(_lqi(kind, link.mean)) for ends, link in links.items()}
     for (a, b), loss_db in list(losses.items()):
-        # Measured one way only: alike both ways.
+        # Measured in one direction only: the other is assumed equal.
         losses.setdefault((b, a), loss_db)
     _check_parts(path, links, losses, names)
     pairs = _pairs(path, flows, names)
@@ -372,7 +375,7 @@ def read_table(
 
 
 def spread(pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Return at most `PAIRS_MAX` of the pairs, evenly out of all.
+    """Return at most `PAIRS_MAX` of the pairs, evenly spread.
 
     Examples
     --------
@@ -385,10 +388,10 @@ def spread(pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
 
 
 def with_matrix(given: Given, rows: Sequence[str]) -> Given:
-    """Return a network of links whose losses are in a file of their own, beside nothing else."""
+    """Return a network of links whose losses are in a temporary file of their own."""
     import tempfile
 
-    # Left for as long as the process lives: a plan names a file, and cannot have the links in it.
+    # Kept for the life of the process: a plan can only name a file, not contain the links.
     folder = tempfile.TemporaryDirectory(prefix="corridor-advise-")
     _KEPT.append(folder)
     (Path(folder.name) / "links").write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -399,7 +402,7 @@ _KEPT: list[Any] = []
 
 
 def _links(path: Path, text: str) -> tuple[str, dict[tuple[int, int], _Link], list[str]]:
-    """Return what the third column is, the links, and the names of nodes."""
+    """Return the type of the third column, the links, and the nodes' names."""
     columns: list[str] = []
     links, places = dict[tuple[int, int], _Link](), dict[str, int]()
     for number, line in enumerate(text.splitlines(), 1):
@@ -433,7 +436,7 @@ def _links(path: Path, text: str) -> tuple[str, dict[tuple[int, int], _Link], li
 
 
 def _columns(where: str, words: Sequence[str]) -> list[str]:
-    """Return what columns are by the first line that says something."""
+    """Return the columns as defined by the first nonempty line."""
     if list(words[:2]) != ["from", "to"] or len(words) not in (3, 4):
         return ["from", "to", "lqi", *([TIME] if len(words) == 4 else [])]
     if words[2] not in _HEADS:
@@ -445,7 +448,7 @@ def _columns(where: str, words: Sequence[str]) -> list[str]:
 
 
 def _number(where: str, kind: str, word: str) -> float:
-    """Return what was measured, or when."""
+    """Return a measured value, or a time."""
     least, most = _RANGES[kind]
     try:
         value = float(word)
@@ -457,7 +460,7 @@ def _number(where: str, kind: str, word: str) -> float:
 
 
 def _lqi(kind: str, value: float) -> float:
-    """Return the LQI that a number stands for."""
+    """Return the LQI equivalent of a measured value."""
     if kind == "lqi":
         return value
     if kind == "rssi_dbm":
@@ -468,9 +471,9 @@ def _lqi(kind: str, value: float) -> float:
 
 
 def _sigma_db(kind: str, links: Iterable[_Link]) -> float:
-    """Return how links vary: the standard deviation that a trace has in the mean of variances.
+    """Return the standard deviation of the links, from the mean of a trace's variances.
 
-    Shares of frames that came have chance in them beside what varies, and say nothing of it.
+    Delivery ratios also contain sampling noise, and do not tell.
     """
     often = [link for link in links if len(link.values) > 1]
     if not often or kind == "delivery_ratio":
@@ -481,7 +484,7 @@ def _sigma_db(kind: str, links: Iterable[_Link]) -> float:
 
 
 def _loss_db(lqi: float) -> float:
-    """Return the loss of a link whose mean power has this LQI."""
+    """Return the path loss of a link whose mean power gives this LQI."""
     return POWER_DBM - NOISE_DBM - LQI_ZERO_DB - LQI_SPAN_DB * lqi / LQI_MAX
 
 
@@ -491,7 +494,7 @@ def _check_parts(
     losses: dict[tuple[int, int], float],
     names: Sequence[str],
 ) -> None:
-    """Refuse a network in parts."""
+    """Raise an error if the network is disconnected."""
     heard = {ends for ends, loss_db in losses.items() if POWER_DBM - loss_db >= SENSITIVITY_DBM}
     seen, ahead = {0}, [0]
     while ahead:

@@ -1,9 +1,9 @@
-"""The lines to paste for a setting: of Contiki-NG, of Linux, and of Corridor's own plans.
+"""Configuration lines for a setting: for Contiki-NG, for Linux, and for Corridor's own plans.
 
-Names were read in their sources: Contiki-NG ``os/net/mac/csma/csma-output.c``,
-``os/net/ipv6/uipopt.h``, ``os/net/routing/rpl-lite/rpl-conf.h``; Linux by ``ip-route(8)``,
-``src/mac.c`` of wpan-tools 0.10, and ``Documentation/networking/ip-sysctl.rst``. What has no
-counterpart is said so, field by field.
+The names come from the sources: Contiki-NG ``os/net/mac/csma/csma-output.c``,
+``os/net/ipv6/uipopt.h``, ``os/net/routing/rpl-lite/rpl-conf.h``; for Linux ``ip-route(8)``,
+``src/mac.c`` of wpan-tools 0.10, and ``Documentation/networking/ip-sysctl.rst``. Fields without a
+counterpart are listed with a reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tomli_w
 
 from corridor.advise.settings import FLOW_PATHS, PATHS, Setting
 
-#: Least retransmission timeout of the paper, ms.
+#: Minimum retransmission timeout of the paper, ms.
 _RTO_MIN_MS = 500
 #: macMinBE, macMaxBE and macMaxCSMABackoffs of exponential backoffs.
 _EXPONENTS = (3, 5, 4)
@@ -24,7 +24,7 @@ _EXPONENTS = (3, 5, 4)
 
 @dataclass(frozen=True)
 class Lines:
-    """What to paste into one system, and what it has no counterpart for."""
+    """Lines to paste into one system, and the fields it has no counterpart for."""
 
     #: Where the lines go.
     where: str
@@ -38,16 +38,16 @@ class Lines:
 
 
 def lines(setting: Setting, changes: Mapping[str, Any], payload_bytes: int) -> list[Lines]:
-    """Return what to paste for the fields that change.
+    """Return the lines to paste for the fields that change.
 
     Parameters
     ----------
     setting
-        What to set.
+        The new setting.
     changes
-        The fields of it that change.
+        Those of its fields that change.
     payload_bytes
-        Data in a packet: windows are in bytes elsewhere.
+        Payload bytes per packet: other systems count windows in bytes.
     """
     return [
         _contiki(setting, changes, payload_bytes),
@@ -121,10 +121,10 @@ def _linux(setting: Setting, changes: Mapping[str, Any], payload_bytes: int) -> 
         else:
             absent["rto"] = "its timeouts follow RFC 6298"
     if options:
-        # At the receiver, whose window bounds the sender; rto_min at the sender.
+        # The window is set at the receiver, whose window bounds the sender; rto_min at the sender.
         found.append(f"ip -6 route change PREFIX dev lowpan0 {' '.join(options)}")
     if "rto" in changes and setting.rto == "rfc6298":
-        # A route's option goes before it; of IPv6's TCP too, whatever its name says.
+        # A route's option precedes it; it applies to TCP over IPv6 too, despite its name.
         found.append("# or for all routes, from Linux 6.11 on:")
         found.append(f"sysctl -w net.ipv4.tcp_rto_min_us={1000 * _RTO_MIN_MS}")
     if "acks" in changes:

@@ -1,8 +1,8 @@
-"""What advice is worth: random networks, fresh histories, and an exhaustive search.
+"""Evaluates advice: random networks, fresh histories, and an exhaustive search.
 
-``python -m corridor.advise.proof --out out/bench/advise.json``; ``make bench-advise`` does so, and
-``make bench-advise-regret`` what the exhaustive search needs alone. Networks whose rows the file
-has already are left out: what was cut short goes on, and parts add up.
+``python -m corridor.advise.proof --out out/bench/advise.json``, as run by ``make bench-advise``;
+``make bench-advise-regret`` runs only the part that needs the exhaustive search. Networks with rows
+in the file are skipped, so that an interrupted run resumes, and partial runs add up.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ from corridor.advise.sample import REPLAY_FROM, Sampler
 from corridor.advise.search import BUDGET, Advice, advise
 from corridor.advise.settings import Setting, grid
 
-#: Networks of the proof, and of how many of them all settings are run.
+#: Number of networks, and number of those for which all settings are run.
 NETWORKS, EXHAUSTIVE = 200, 10
-#: Most nodes of a random network, and how many flows it has.
+#: Minimum and maximum number of nodes of a random network, and its number of flows.
 NODES_MIN, NODES_MAX, FLOWS = 5, 20, 3
-#: Packets of its transfers: 12 kB.
+#: Packets per transfer: 12 kB.
 PACKETS = 128
-#: How far nodes reach at the mean, metres, and the spread of links about that, dB: the random
-#: networks have one to five links between their ends.
+#: Mean range of nodes, metres, shadowing, dB, and path-loss exponent: the random networks have one
+#: to five links between the ends of a flow.
 REACH_M, SHADOWING_DB, EXPONENT = 10.0, 4.0, 3.0
-#: Places that are drawn before one has no network in one piece.
+#: Maximum attempts at drawing node positions that give a connected network.
 DRAWS_MAX = 1_000
-#: Fresh histories of each network. Where the logarithm of a gain differs by 0.4 from history to
-#: history, as in random networks, each of 200 simultaneous intervals goes 10 % to either side.
+#: Fresh histories per network. If the logarithm of the gain has a standard deviation of 0.4 between
+#: histories, as in random networks, each of 200 simultaneous intervals extends 10 % to either side.
 REPLAYS = 240
-#: Histories that the best settings of an exhaustive search are compared over, and again as many.
+#: Histories over which to compare the best settings of an exhaustive search, and as many again.
 REGRET_HISTORIES = 150
-#: Histories of each setting by which advisors are told apart.
+#: Histories per setting for the fingerprint of the advisor.
 FINGERPRINT_HISTORIES = 6
-#: What is promised: no interval wholly below this gain; a gain that counts as predicted; how many
-#: of those have to be better; most that may be lost against an exhaustive search.
+#: The criteria: no interval wholly below this gain; a gain that counts as predicted; the fraction
+#: of those that must be real; the maximum regret against an exhaustive search.
 WORST, PREDICTED, BETTER, REGRET = -0.02, 0.05, 0.95, 0.03
-#: Longest that an answer may take on two processors, seconds.
+#: Maximum time of an answer on two processors, seconds.
 PATIENCE_S = 120.0
 
 
 def network(seed: int) -> Given:
-    """Draw a network: nodes in a square, links by distance and shadowing, some flows.
+    """Draw a network: nodes in a square, links by distance and shadowing, several flows.
 
-    Defaults are those of the standards, or, for every second network, those of the paper's testbed
-    with a window drawn from 1 to 8.
+    The defaults are those of the standards or, for every second network, those of the paper's
+    testbed with a window drawn from 1 to 8.
     """
     draw = np.random.default_rng(seed)
     for _ in range(DRAWS_MAX):
@@ -89,7 +89,7 @@ def network(seed: int) -> Given:
 
 
 def replay(advice: Advice, count: int, confidence: float) -> sample.Estimate:
-    """Return the gain over histories that advice has not seen."""
+    """Return the gain over histories that the advice has not seen."""
     pair = (advice.setting, advice.given.defaults)
     sampler = Sampler(advice.given, list(dict.fromkeys(pair)), advice.seed)
     sampler.run(list(dict.fromkeys(pair)), count, REPLAY_FROM)
@@ -98,11 +98,11 @@ def replay(advice: Advice, count: int, confidence: float) -> sample.Estimate:
 
 
 def regret(advice: Advice, screen: int, count: int) -> tuple[float, Setting]:
-    """Return the share that is lost against the best of all settings, and which that is.
+    """Return the relative loss against the best of all settings, and which that is.
 
-    All settings are screened, the best twelve compared over more histories; of those that let more
-    transfers fail than the defaults none is the best. What is lost is found over as many histories
-    again, so that the best is not the luckiest.
+    All settings are screened, and the best twelve compared over more histories; a setting that lets
+    more transfers fail than the defaults cannot be the best. The loss is measured over a further,
+    equal number of histories, so that the best is not merely the luckiest.
     """
     defaults, settings = advice.given.defaults, grid(advice.given.defaults)
     sampler = Sampler(advice.given, settings, advice.seed)
@@ -122,18 +122,18 @@ def regret(advice: Advice, screen: int, count: int) -> tuple[float, Setting]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for: what a row has to agree with to be of the same proof."""
+    """Parameters of the proof: a row must match them to belong to it."""
 
-    #: Millions of events that each advice may spend.
+    #: Budget of each advice, millions of events.
     budget: float = BUDGET
-    #: Fresh histories of each network.
+    #: Fresh histories per network.
     replays: int = REPLAYS
-    #: Networks of the whole proof, over which intervals are simultaneous, however few are run now.
+    #: Networks of the whole proof, which determine the simultaneous intervals, however few run now.
     whole: int = NETWORKS
 
     @property
     def confidence(self) -> float:
-        """Confidence of each interval, of which all together have 95 % (Bonferroni)."""
+        """Confidence level of each interval, for 95 % simultaneously (Bonferroni)."""
         return 1 - 0.05 / self.whole
 
     def row(self) -> dict[str, Any]:
@@ -143,10 +143,10 @@ class Asked:
 
 @cache
 def fingerprint() -> str:
-    """Return what tells advisors apart: rows of another one are not of this proof.
+    """Return a digest of the advisor: rows of another advisor do not belong to this proof.
 
-    A digest of the code that searches, comments left out, and of what some transfers come to:
-    rows outlive a commit that moves neither, and no other.
+    It covers the syntax trees of the searching modules, without comments, and the results of some
+    transfers: rows stay valid across a commit that changes neither.
     """
     found = sha256()
     for module in (alike, sample, search, settings):
@@ -164,7 +164,7 @@ def fingerprint() -> str:
 
 
 def main() -> int:
-    """Run the proof, and leave its figures; ends with 1 if a promise is not kept."""
+    """Run the proof, and save its figures; exits with 1 if a criterion is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/bench/advise.json"))
     parser.add_argument("--first", type=int, default=0, help="number of the first network")
@@ -192,7 +192,7 @@ def main() -> int:
 
 
 class _File:
-    """Rows on disk, by the number of their network."""
+    """Rows on disk, by network number."""
 
     def __init__(self, path: Path, asked: Asked) -> None:
         self.path, self.asked = path, asked
@@ -211,7 +211,7 @@ class _File:
             raise SystemExit(f"{path}: {error!r}: expected what this has left") from None
 
     def keep(self, row: dict[str, Any]) -> None:
-        """Leave a row beside the others: all of them, or after a cut those before it."""
+        """Save a row with the others: all of them, or after an interruption those before it."""
         self.rows[row["network"]] = row
         rows = [self.rows[number] for number in sorted(self.rows)]
         machine = {
@@ -229,11 +229,11 @@ class _File:
 
 
 def _run(file: _File, numbers: Sequence[int], exhaustive: int) -> Iterator[str]:
-    """Run what is not there yet, and say after each how much time is left."""
+    """Run the missing networks, and print after each the estimated time left."""
     ahead = [n for n in numbers if not _is_done(file.rows.get(n), is_exhaustive=n < exhaustive)]
     if len(ahead) < len(numbers):
         yield f"{len(numbers) - len(ahead)} of {len(numbers)} networks are there"
-    # An exhaustive search takes several times as long: time left is that of each kind.
+    # An exhaustive search takes several times as long: estimate the time left for each kind.
     taken: dict[bool, list[float]] = {}
     for done, number in enumerate(ahead, 1):
         begun, is_exhaustive = time.perf_counter(), number < exhaustive
@@ -245,9 +245,9 @@ def _run(file: _File, numbers: Sequence[int], exhaustive: int) -> Iterator[str]:
 
 
 def _is_done(row: Mapping[str, Any] | None, *, is_exhaustive: bool) -> bool:
-    """Tell whether a network need not be run again.
+    """Return whether a network need not be run again.
 
-    One whose answer took too long is: the machine may have had something else to do.
+    A network whose answer took too long is run again: the machine may have been busy.
     """
     if row is None or row["seconds"] > PATIENCE_S:
         return False
@@ -255,7 +255,7 @@ def _is_done(row: Mapping[str, Any] | None, *, is_exhaustive: bool) -> bool:
 
 
 def _expected(taken: dict[bool, list[float]], is_exhaustive: bool) -> float:
-    """Return how long a network will take, by those of its kind, or else by the others."""
+    """Return the expected time for a network, from those of its kind, or else from the others."""
     own = taken.get(is_exhaustive) or next(iter(taken.values()))
     return sum(own) / len(own)
 
@@ -324,7 +324,7 @@ def _checks(rows: list[dict[str, Any]], whole: int) -> list[dict[str, Any]]:
 def _check(
     name: str, value: float | None, sense: str, limit: float, unit: str = "1"
 ) -> dict[str, Any]:
-    """Return a check as the other benchmarks have them."""
+    """Return a check in the format of the other benchmarks."""
     holds = value is not None and (value <= limit if sense == "at most" else value >= limit)
     return {
         "name": name, "value": value, "unit": unit, "sense": sense, "limit": limit, "holds": holds

@@ -15,13 +15,13 @@ from corridor import _native
 from corridor.advise.network import HISTORIES, Given
 from corridor.advise.settings import Setting
 
-#: Histories that one seed of advice may look at: so many seeds draw from different ones.
+#: Histories available to one seed of advice: different seeds use disjoint histories.
 HISTORIES_OF_SEED = 1_000
 SEEDS = HISTORIES // HISTORIES_OF_SEED
-#: Where histories that judge begin among those of a seed, and those that replay.
+#: First of a seed's histories for judging, and for replaying.
 JUDGE_FROM, REPLAY_FROM = 400, 700
 
-#: Level of the test whether more transfers fail.
+#: Significance level of the test for more failed transfers.
 FAILURES_LEVEL = 0.25
 
 Values = NDArray[np.float64]
@@ -214,7 +214,7 @@ class Sampler:
     ) -> None:
         self.given = given
         self.settings = tuple(settings)
-        #: Transfers run so far, and the simulator's events in them.
+        #: Transfers run so far, and their simulator events.
         self.run_count, self.events = 0, 0.0
         #: Called with the number of transfers run so far.
         self.told: Callable[[int], object] = lambda _: None

@@ -13,35 +13,35 @@ from corridor.advise.network import Given
 from corridor.advise.sample import JUDGE_FROM, Estimate, Sampler, Transfers
 from corridor.advise.settings import Setting, grid
 
-#: What may be spent by default, millions of the simulator's events: half a minute on two
-#: processors. Events and not seconds, so that advice is the same on every machine.
+#: Default budget, millions of simulator events: half a minute on two processors. It counts events
+#: rather than seconds, so that advice is the same on every machine.
 BUDGET = 80.0
-#: So many transfers are run at least, whatever the budget: two histories of each setting, and half
-#: as many to judge. More than the most make no better advice.
+#: Minimum number of transfers, whatever the budget: two histories per setting, and half as many for
+#: judging; and the maximum, beyond which advice does not improve.
 TRANSFERS_MIN, TRANSFERS_MAX = 600, 3_000
-#: Histories by which it is found out how many events a transfer has.
+#: Histories used to estimate the number of events per transfer.
 PILOT = 4
-#: Share of the budget that the search may use; the rest judges.
+#: Fraction of the budget for the search; the rest is for judging.
 SEARCH_SHARE = 0.8
-#: Share that the first round has, over all settings; what is left of them after each round, and by
-#: how much histories grow.
+#: Fraction of the budget for the first round, over all settings; divisor of the number of settings,
+#: and factor on the number of histories, after each round.
 FIRST_SHARE, KEPT, GROWTH = 0.2, 3, 2.6
-#: So many settings go to the end.
+#: Number of settings that reach the last round.
 FINALISTS = 4
-#: Histories that are added at a time in the last round, which ends when no more than this share of
-#: the goodput is expected to be lost by the choice among those that are left.
+#: Histories added at a time in the last round, which ends when the expected loss of goodput from
+#: choosing among the remaining settings is no more than this fraction.
 RACE_STEP = 10
 LOSS = 0.002
-#: A change is taken back if that costs less than this share of the goodput.
+#: A change is reverted if that costs less than this fraction of the goodput.
 NEEDLESS = 0.005
-#: Judgement ends when the interval of the gain is no wider than this to either side, as a share,
-#: or than this part of the gain.
+#: Judging ends when the half-width of the gain's interval is no more than this fraction, or than
+#: this fraction of the gain.
 PRECISE, CLOSE = 0.01, 0.1
-#: Histories that judge at a time.
+#: Histories added at a time while judging.
 JUDGE_STEP = 20
-#: Least gain for which anything is to be changed.
+#: Minimum gain for which a change is advised.
 WORTH = 0.01
-#: Why a setting is what it is.
+#: Reasons for a choice of setting.
 NOTHING_BETTER = "nothing that was tried is better"
 BETTER = "more is delivered per time, and no more transfers fail"
 FAILS = "what delivers more per time lets more transfers fail"
@@ -114,18 +114,18 @@ class Found(Generic[S]):
 
     #: What is set now.
     own: S
-    #: What to set: the same where nothing that was tried is better.
+    #: The advised setting; equal to the current one if no candidate is better.
     setting: S
-    #: Judged by histories that the search did not see.
+    #: Results over histories that the search did not see.
     ours: Transfers
     defaults: Transfers
-    #: By how much more is delivered per time than with the defaults, as a share.
+    #: Relative gain in goodput over the defaults.
     gain: Estimate
-    #: Why the setting is what it is, in words.
+    #: The reason for the choice, in words.
     reason: str
-    #: All settings that were tried, with what the search saw.
+    #: All candidates, with the results the search saw.
     tried: tuple[Candidate[S], ...]
-    #: Transfers that were run.
+    #: Number of transfers run.
     runs: int
     seed: int
 
@@ -230,7 +230,7 @@ def _race(sampler: Histories[S], settings: Sequence[S], budget: int) -> list[S]:
     """
     defaults, left, count = sampler.defaults, list(settings), 0
     while True:
-        # The defaults are always among them: their success is the measure.
+        # The defaults always remain: their success rate is the reference.
         running = list(dict.fromkeys([*left, defaults]))
         count += RACE_STEP
         sampler.run(running, count)
@@ -269,12 +269,13 @@ def _judge(sampler: Histories[S], finalists: Sequence[S], budget: int, seed: int
     for each in finalists:
         if each == defaults:
             break
-        # Half of what is left, in case that it lets more fail, and another is to be judged.
+        # Use half of the remaining budget, in case this one lets more fail and another is to be
+        # judged.
         count, found = _compared(sampler, each, (sampler.run_count + budget) // 2)
         if found.low <= 0 < found.high:
             count, found = _compared(sampler, each, budget)
         if found.low <= 0 or found.value < WORTH:
-            # The best of those that are left is no better.
+            # The best remaining candidate is no better.
             break
         ours, others = (sampler.transfers(s, count, JUDGE_FROM) for s in (each, defaults))
         if not sampler.lets_more_fail(ours, others):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-#: Most settings that are tried.
+#: Maximum number of candidate settings.
 GRID_MAX = 96
 
 
@@ -54,7 +54,7 @@ class Setting:
         return asdict(self)
 
 
-#: Where a plan has what a setting says; of flows, behind their number.
+#: Location of each field in a plan; for flows, below their index.
 PATHS = {
     "retries": "network.radio.retries",
     "backoff": "network.radio.backoff",
@@ -65,7 +65,7 @@ FLOW_PATHS = {
     "rto": "tcp.rto",
     "acks": "tcp.acks",
 }
-#: What is tried of each field, besides the network's own value; with six fields of 2, 2, 3, 2, 2
+#: Candidate values of each field, besides the network's own value; with six fields of 2, 2, 3, 2, 2
 #: and 2 values there are 96. The paper recommends 5 to 7 retries (III-A2), exponential backoff
 #: (III-A1), windows between 2 and 5 (III-C3), RFC 6298 (III-C2), PATH-DR (III-B).
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -76,7 +76,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "acks": ("positive", "cumulative"),
     "metric": ("path-dr", "hop-count"),
 }
-#: How many values of each field are tried.
+#: Number of values of each field.
 _COUNTS = {"retries": 2, "backoff": 2, "window": 3, "rto": 2, "acks": 2, "metric": 2}
 
 

@@ -1,4 +1,4 @@
-"""Advice as people read it, as JSON, and as a picture."""
+"""Advice as text, as JSON, and as a plot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corridor.advise import paste, sample
 from corridor.advise.sample import Estimate, Transfers
 from corridor.advise.search import Advice
 
-#: Words for fields.
+#: Descriptions of fields.
 WORDS = {
     "retries": "retries of a frame",
     "backoff": "backoff",
@@ -28,7 +28,7 @@ WORDS = {
 
 
 def estimates(of: Transfers) -> dict[str, Estimate]:
-    """Return what transfers came to, with intervals."""
+    """Return the results of transfers, with intervals."""
     return {
         "goodput_bps": sample.ratio(of.bytes, of.spent_s, 8.0),
         "success": sample.success(of.completed),
@@ -39,7 +39,7 @@ def estimates(of: Transfers) -> dict[str, Estimate]:
     }
 
 
-#: What is shown of them: words, unit, and by how much it is multiplied.
+#: Quantities shown: description, unit, and factor.
 _SHOWN = {
     "goodput_bps": ("delivered per time", "kbit/s", 1e-3),
     "success": ("transfers completed", "%", 100),
@@ -151,11 +151,11 @@ def _words(of: Estimate, scale: float) -> str:
 
 
 def picture(advice: Advice) -> Figure:
-    """Draw what was tried: delivered per time over the time that radios are on for it."""
+    """Plot the candidates: goodput over the radio time it takes."""
     figure, (axes,) = plot.panels(1)
     most = max(len(each.transfers.bytes) for each in advice.tried)
     for each in advice.tried:
-        # Those that the search has looked at longest are known best.
+        # Settings with the most histories are the best known.
         share = len(each.transfers.bytes) / most
         axes.plot(*_place(each.transfers), "o", color="C0", alpha=0.25 + 0.5 * share,
                   markersize=3 + 4 * share, markeredgewidth=0)  # fmt: skip

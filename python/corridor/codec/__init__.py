@@ -1,31 +1,32 @@
 """Random linear network coding of numpy arrays and ``bytes``.
 
-A block is a number of source symbols that are coded together; a window slides over a stream of
-source symbols that are numbered from some id on.
+Block coding combines a fixed set of source symbols; a sliding window moves along a stream of
+consecutively numbered source symbols.
 
 - `Encoder`, `Recoder`, `Decoder`: a block.
 - `WindowEncoder`, `WindowDecoder` (which also recodes): a sliding window, for streams that cannot
-  wait for a block. Repairs cover any run of symbols that both sides still hold.
+  wait for a block to fill. A repair symbol covers any run of consecutive symbols in the window.
 
-**What goes in.** Symbols are an array of ``uint8`` with a row for each, a list of ``bytes`` or of
-other buffers, or one buffer. Arrays are read in place: between numpy and the coder nothing is
-copied or converted. Buffers that are shorter than a symbol are padded with zeros, so symbols of
-different lengths have to say in themselves how long they are. The coder keeps what it needs later:
-an encoder its source symbols, a recoder and a decoder what was innovative.
+**Input.** Symbols are a ``uint8`` array with one row per symbol, a list of ``bytes`` or other
+buffers, or a single buffer. The coder reads arrays in place, without copying or converting them
+between numpy and the coder. It pads shorter buffers with zeros to the symbol size, so
+variable-length symbols must carry their own length. Each coder keeps its own copy of what it needs
+later: an encoder its source symbols, a recoder or decoder the innovative symbols it received.
 
-**What comes out.** Many symbols are an array (``symbols``, ``Coded.payloads``), written to ``out``
-where it is given. What is sent or delivered one by one is ``bytes``: ``symbol`` is one symbol,
-``Decoder.to_bytes`` the whole block, ``Coded.pairs`` vector and payload of each coded symbol.
+**Output.** Several symbols at once are an array (``symbols``, ``Coded.payloads``), written to
+``out`` if given. Single symbols to send or deliver are ``bytes``: ``symbol`` returns one symbol,
+``Decoder.to_bytes`` the whole block, and ``Coded.pairs`` the coding vector and payload of each
+coded symbol.
 
-**Coding vectors** are rows of ``uint8`` too. Over GF(2) coefficient i is bit ``i % 8`` (least
-significant first) of byte ``i // 8``; over GF(2^4) the low half of byte ``i // 2`` if i is even,
-else the high half; over GF(2^8) byte i.
+**Coding vectors** are rows of ``uint8`` too. Over GF(2), coefficient i is bit ``i % 8`` (least
+significant first) of byte ``i // 8``; over GF(2^4), the low half of byte ``i // 2`` if i is even,
+else the high half; over GF(2^8), byte i.
 
-**Copies.** All coders can be copied (`copy.deepcopy`), pickled, and sent to other processes, in the
-middle of decoding too: an encoder with its symbols, a recoder and a decoder with what they hold.
-The copy does from then on what the original would do, and draws the same combinations when it
-recodes; after ``reseed`` it draws others. Pickles are for the same version of the package, and, as
-all pickles, only from those who are trusted.
+**Copies.** All coders can be copied (`copy.deepcopy`), pickled, and sent to other processes, even
+in the middle of decoding. The copy carries the complete state: an encoder's source symbols, or the
+symbols a recoder or decoder holds. It behaves exactly as the original would and recodes with the
+same coefficients, unless ``reseed`` is called. A pickle can only be loaded by the same version of
+the package, and, like any pickle, must come from a trusted source.
 
 Examples
 --------
@@ -39,7 +40,7 @@ Examples
 >>> bool((decoder.symbols() == block).all())
 True
 
-The same with ``bytes``, in pieces of 7:
+The same with ``bytes``, split into symbols of 7 bytes:
 
 >>> text = b"Instead of repeating lost frames one by one"
 >>> encoder = Encoder(text, symbol_bytes=7)
@@ -51,7 +52,7 @@ The same with ``bytes``, in pieces of 7:
 >>> decoder.to_bytes(len(text)) == text
 True
 
-One repair makes up for a lost symbol of a stream, whichever it was:
+One repair symbol recovers any single lost symbol of a stream:
 
 >>> sender, receiver = WindowEncoder(64, 4), WindowDecoder(64, 4)
 >>> sender.push([b"zero", b"one.", b"two."])
@@ -63,7 +64,7 @@ One repair makes up for a lost symbol of a stream, whichever it was:
 >>> receiver.in_order_end, receiver.symbol(1)
 (3, b'one.')
 
-A decoder goes on elsewhere, from where it is:
+A decoder can be moved elsewhere and continue from its current state:
 
 >>> import pickle
 >>> decoder = Decoder(3, 4)
@@ -75,7 +76,8 @@ A decoder goes on elsewhere, from where it is:
 >>> elsewhere.is_complete, decoder.is_complete
 (True, False)
 
-Processes get them in the same way. As a file, this decodes four blocks on two processors::
+Coders reach worker processes the same way. Saved as a script, this decodes four blocks on two
+processors::
 
     from multiprocessing import get_context
 

@@ -14,20 +14,20 @@ from corridor._integer import WORD_MAX, integer
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 else:
-    # What has the buffer protocol; Python has a name for it from 3.12 on.
+    # Any object with the buffer protocol; Python names this type from 3.12 on.
     Buffer = bytes | bytearray | memoryview
 
-#: Symbols: an array of rows, one symbol as a flat buffer, or a list of such buffers.
+#: Symbols: a two-dimensional array, one symbol as a flat buffer, or a list of such buffers.
 Rows: TypeAlias = NDArray[np.generic] | Buffer | Sequence[NDArray[np.generic] | Buffer]
-#: Whole numbers: an array, a list, or one.
+#: Integers: an array, a list, or a single one.
 Numbers: TypeAlias = NDArray[np.integer] | Sequence[int] | int
-#: Number of elements of the field that coefficients are taken from.
+#: Order of the finite field of the coefficients.
 Field = Literal[2, 16, 256]
 Bytes = NDArray[np.uint8]
 
-#: Most symbols of a block, or of a window.
+#: Largest number of symbols in a block or a window.
 SYMBOLS_MAX = 1024
-#: Most bytes of a symbol: its length fits 16 bits.
+#: Largest symbol size, bytes: a length fits in 16 bits.
 SYMBOL_BYTES_MAX = 65_535
 
 
@@ -41,7 +41,7 @@ def check_field(field: Field) -> Field:
 def check_sizes(
     symbols_name: str, symbols: SupportsIndex, symbol_bytes: SupportsIndex
 ) -> tuple[int, int]:
-    """Check how many symbols a coder is for, and how many bytes each has."""
+    """Check a coder's number of symbols and its symbol size."""
     return (
         integer(symbols_name, symbols, 1, SYMBOLS_MAX),
         integer("symbol_bytes", symbol_bytes, 1, SYMBOL_BYTES_MAX),
@@ -49,10 +49,10 @@ def check_sizes(
 
 
 def rows_of(name: str, given: Rows, width: int | None = None, *, padded: bool = True) -> Bytes:
-    """Return symbols as an array of rows.
+    """Return symbols as an array with one row per symbol.
 
-    Arrays of two dimensions are used in place, never converted, for that would be a copy. Of other
-    buffers each is a symbol; those that are shorter than the rest are padded with zeros.
+    A two-dimensional array is used in place and never converted, since that would copy it. Of other
+    input, each buffer is one symbol; shorter ones are padded with zeros to the longest.
     """
     if isinstance(given, np.ndarray) and given.ndim != 1:
         return _checked(name, given, width)
@@ -80,7 +80,7 @@ def rows_of(name: str, given: Rows, width: int | None = None, *, padded: bool = 
 
 
 def _checked(name: str, array: NDArray[np.generic], width: int | None) -> Bytes:
-    """Check an array of rows."""
+    """Check an array with one row per symbol."""
     if array.dtype != np.uint8 or array.ndim != 2:
         given = f"{array.dtype}, {array.shape}"
         raise ValueError(f"{name} = array of {given}: expected uint8, two dimensions")
@@ -94,7 +94,7 @@ def _checked(name: str, array: NDArray[np.generic], width: int | None) -> Bytes:
 
 
 def buffer_of(given: object) -> memoryview | None:
-    """Return what the buffer protocol makes of an object, if it has it."""
+    """Return a view of an object with the buffer protocol, or ``None`` for any other."""
     try:
         return memoryview(cast(Buffer, given))
     except TypeError:
@@ -114,7 +114,7 @@ def _flat(name: str, given: object) -> Bytes:
 
 
 def new_or_given(name: str, out: Bytes | None, shape: tuple[int, int]) -> Bytes:
-    """Return the array to write to: that of the caller, checked, or else a new one."""
+    """Return the array to write to: the caller's, once checked, or a new one."""
     if out is None:
         return np.empty(shape, dtype=np.uint8)
     if not isinstance(out, np.ndarray):
@@ -127,19 +127,19 @@ def new_or_given(name: str, out: Bytes | None, shape: tuple[int, int]) -> Bytes:
 
 
 def vector_bytes(count: int, field: Field = 256) -> int:
-    """Bytes of a coding vector over so many source symbols.
+    """Size in bytes of a coding vector for ``count`` source symbols.
 
     Parameters
     ----------
     count
-        Source symbols, from 0.
+        Number of source symbols, from 0.
     field
         2, 16 or 256.
 
     Raises
     ------
     ValueError
-        For a field that is none of these.
+        For any other field, or a negative count.
 
     Examples
     --------
@@ -150,14 +150,14 @@ def vector_bytes(count: int, field: Field = 256) -> int:
 
 
 def draw_vectors(count: int, rows: int, seed: int, field: Field = 256) -> Bytes:
-    """Draw coding vectors, uniform among those that are not all zero.
+    """Draw coding vectors uniformly from all nonzero ones.
 
     Parameters
     ----------
     count
-        Source symbols that each covers, 1 to 1024.
+        Number of source symbols each vector covers, 1 to 1024.
     rows
-        How many vectors, from 0.
+        Number of vectors, from 0.
     seed
         Equal seeds give equal vectors on every machine; 0 to 2^64 - 1.
     field
@@ -182,15 +182,14 @@ def draw_vectors(count: int, rows: int, seed: int, field: Field = 256) -> Bytes:
 
 
 def expand_seeds(count: int, seeds: Numbers, field: Field = 256) -> Bytes:
-    """Return the coding vectors that seeds stand for, as they are sent in place of vectors.
+    """Expand seeds, as sent in place of coding vectors, into those vectors.
 
     Parameters
     ----------
     count
-        Source symbols that each covers, 1 to 1024.
+        Number of source symbols each vector covers, 1 to 1024.
     seeds
-        Each from 0 to 2^32 - 1. Equal seeds give equal vectors on every machine, and none of them
-        is all zero.
+        Each from 0 to 2^32 - 1. Equal seeds give equal, nonzero vectors on every machine.
     field
         2, 16 or 256.
 
@@ -212,16 +211,16 @@ def expand_seeds(count: int, seeds: Numbers, field: Field = 256) -> Bytes:
 def expand_repair_keys(
     count: int, keys: Numbers, density: int = 15, field: Literal[2, 256] = 256
 ) -> Bytes:
-    """Return the coding vectors of repair keys, as RFC 8681 (section 3.6) makes them.
+    """Return the coding vectors of repair keys, as generated in RFC 8681 (section 3.6).
 
     Parameters
     ----------
     count
-        Source symbols that each covers, 1 to 1024.
+        Number of source symbols each vector covers, 1 to 1024.
     keys
         Each from 0 to 2^16 - 1.
     density
-        Density threshold: a coefficient is not zero with probability (density + 1) / 16; 0 to 15.
+        Density threshold, 0 to 15: a coefficient is nonzero with probability (density + 1) / 16.
     field
         2 or 256.
 
@@ -246,7 +245,7 @@ def expand_repair_keys(
 
 
 def whole(name: str, numbers: Numbers, bits: int) -> NDArray[np.integer]:
-    """Return a list of whole numbers from 0 that fit so many bits; one number is a list of one."""
+    """Return non-negative integers of up to ``bits`` bits as an array; a scalar has length one."""
     array = np.atleast_1d(np.asarray(numbers))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         given = f"{array.dtype}, {array.shape}"

@@ -1,4 +1,4 @@
-"""The coder of a block."""
+"""Block coding: encoder, recoder and decoder."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from corridor.codec._coded import CodedRows, code_text
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Coded(CodedRows):
-    """Coded symbols: a row of each array for each of them.
+    """Coded symbols: row i of each array belongs to coded symbol i.
 
     Parameters
     ----------
     vectors
-        Coding vectors: an array of rows, or a list of ``bytes`` of one length.
+        Coding vectors: an array with one row per vector, or a list of ``bytes`` of equal length.
     payloads
-        As many payloads: an array of rows, or a list of ``bytes``.
+        Payloads, one per vector: an array with one row per payload, or a list of ``bytes``.
     count
-        Source symbols that the vectors cover, from the first one on.
+        Number of source symbols the vectors cover, counted from the first of the block.
 
     Raises
     ------
     ValueError
-        For arrays of another type, or of different numbers of rows.
+        For arrays of the wrong dtype, or with different numbers of rows.
 
     Examples
     --------
-    What is sent of each is its vector and its payload; of these the receiver makes them again:
+    A sender transmits each symbol's vector and payload, from which the receiver rebuilds ``Coded``:
 
     >>> coded = Encoder([b"to be", b"or not", b"to be!"]).encode(4, seed=1)
     >>> frames = list(coded.pairs())
@@ -59,7 +59,7 @@ class Coded(CodedRows):
     True
     """
 
-    #: Source symbols that the vectors cover, from the first one on.
+    #: Number of source symbols the vectors cover, counted from the first of the block.
     count: int
 
     def __init__(self, vectors: Rows, payloads: Rows, count: int) -> None:
@@ -77,18 +77,18 @@ class Coded(CodedRows):
 
 
 class Encoder:
-    """The source symbols of a block, and combinations of them.
+    """Encoder of a block: holds its source symbols and forms linear combinations of them.
 
     Parameters
     ----------
     block
-        1 to 1024 source symbols of 1 to 65535 bytes: an array of ``uint8`` with a row for each; a
-        list of ``bytes``, which are padded with zeros to the longest; or, with ``symbol_bytes``,
-        one buffer that is cut into symbols, the last of which is padded with zeros.
+        1 to 1024 source symbols of 1 to 65535 bytes: a ``uint8`` array with one row per symbol; a
+        list of ``bytes``, each padded with zeros to the longest; or, with ``symbol_bytes``, one
+        buffer, which is split into symbols, the last padded with zeros.
     field
         2, 16 or 256.
     symbol_bytes
-        Bytes of a symbol; without, as long as the longest one.
+        Symbol size in bytes; ``None`` for the size of the longest symbol.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class Encoder:
         Encoder.__init__(self, state["block"], state["field"])
 
     def symbol(self, index: int) -> bytes:
-        """Return a source symbol, 0 to ``block_size`` - 1.
+        """Return source symbol ``index``, 0 to ``block_size`` - 1.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class Encoder:
         return (symbol or b"").ljust(self.symbol_bytes, b"\0")
 
     def symbols(self) -> Bytes:
-        """Return the block: an array with a row for each source symbol."""
+        """Return the block as an array with one row per source symbol."""
         return rows_of("block", [self.symbol(index) for index in range(self.block_size)])
 
     def encode(self, rows: int, seed: int, out: Bytes | None = None) -> Coded:
@@ -144,11 +144,12 @@ class Encoder:
         Parameters
         ----------
         rows
-            How many, from 0.
+            Number of coded symbols, from 0.
         seed
             0 to 2^64 - 1.
         out
-            Where payloads are written, if not to a new array: ``rows`` of ``symbol_bytes``.
+            Array to write the payloads to, of shape (``rows``, ``symbol_bytes``); ``None`` for a
+            new one.
 
         Raises
         ------
@@ -158,19 +159,21 @@ class Encoder:
         return self.combine(draw_vectors(self.block_size, rows, seed, self.field), out)
 
     def combine(self, vectors: Rows, out: Bytes | None = None) -> Coded:
-        """Make the coded symbols of these coding vectors over the whole block.
+        """Make the coded symbols of the given coding vectors over the whole block.
 
         Parameters
         ----------
         vectors
-            Coding vectors, rows of `vector_bytes`: an array, or a list of ``bytes``.
+            Coding vectors of `vector_bytes` each: an array with one row per vector, or a list of
+            ``bytes``.
         out
-            Where payloads are written, if not to a new array: as many rows of ``symbol_bytes``.
+            Array to write the payloads to, of shape (vectors, ``symbol_bytes``); ``None`` for a new
+            one.
 
         Raises
         ------
         ValueError
-            For an argument of another shape.
+            For an argument of the wrong shape.
 
         Examples
         --------
@@ -186,18 +189,18 @@ class Encoder:
 
 
 class Recoder:
-    """Coded symbols that were overheard, and fresh combinations of them, without decoding.
+    """Recoder of a block: forms new combinations of received coded symbols without decoding.
 
     Parameters
     ----------
     block_size
-        Source symbols of the block, 1 to 1024.
+        Number of source symbols in the block, 1 to 1024.
     symbol_bytes
-        Bytes of a symbol, 1 to 65535.
+        Symbol size in bytes, 1 to 65535.
     field
         2, 16 or 256.
     seed
-        Seed of the combinations, 0 to 2^64 - 1.
+        Seed of the recoding coefficients, 0 to 2^64 - 1.
 
     Raises
     ------
@@ -238,21 +241,21 @@ class Recoder:
 
     @property
     def rank(self) -> int:
-        """Innovative symbols held."""
+        """Rank: the number of innovative symbols held."""
         return self._inner.rank
 
     def add(self, coded: Coded) -> NDArray[np.bool_]:
-        """Take in coded symbols, and tell for each whether it was innovative.
+        """Add coded symbols, and return for each whether it was innovative.
 
         Raises
         ------
         ValueError
-            For arrays of another shape.
+            For arrays of the wrong shape.
         """
         return _add(self, coded)
 
     def reseed(self, seed: int) -> None:
-        """Draw other combinations from now on than a copy of this one would.
+        """Reseed recoding, so that a copy no longer draws the same combinations as the original.
 
         Parameters
         ----------
@@ -267,19 +270,20 @@ class Recoder:
         self._inner.reseed(integer("seed", seed, 0, WORD_MAX))
 
     def recode(self, rows: int, out: Bytes | None = None) -> Coded:
-        """Make random combinations of all that is held.
+        """Recode: make random linear combinations of all symbols held.
 
         Parameters
         ----------
         rows
-            How many, from 0.
+            Number of coded symbols, from 0.
         out
-            Where payloads are written, if not to a new array: ``rows`` of ``symbol_bytes``.
+            Array to write the payloads to, of shape (``rows``, ``symbol_bytes``); ``None`` for a
+            new one.
 
         Raises
         ------
         ValueError
-            When nothing is held, or for an ``out`` of another shape.
+            When nothing is held, or for an ``out`` of the wrong shape.
         """
         rows = integer("rows", rows, 0)
         if self.rank == 0:
@@ -292,14 +296,14 @@ class Recoder:
 
 
 class Decoder:
-    """A progressive decoder of a block.
+    """Progressive decoder of a block: eliminates each symbol as it arrives.
 
     Parameters
     ----------
     block_size
-        Source symbols of the block, 1 to 1024.
+        Number of source symbols in the block, 1 to 1024.
     symbol_bytes
-        Bytes of a symbol, 1 to 65535.
+        Symbol size in bytes, 1 to 65535.
     field
         2, 16 or 256.
 
@@ -341,7 +345,7 @@ class Decoder:
 
     @property
     def rank(self) -> int:
-        """Innovative symbols received."""
+        """Rank: the number of innovative symbols received."""
         return self._inner.rank
 
     @property
@@ -350,25 +354,25 @@ class Decoder:
         return self._inner.is_complete
 
     def add(self, coded: Coded) -> NDArray[np.bool_]:
-        """Take in coded symbols, and tell for each whether it was innovative.
+        """Add coded symbols, and return for each whether it was innovative.
 
         Raises
         ------
         ValueError
-            For arrays of another shape.
+            For arrays of the wrong shape.
         """
         return _add(self, coded)
 
     def add_source(self, indices: Numbers, symbols: Rows) -> NDArray[np.bool_]:
-        """Take in source symbols as they are, and tell for each whether it was innovative.
+        """Add uncoded source symbols, and return for each whether it was innovative.
 
         Parameters
         ----------
         indices
-            Their places in the block, each from 0 to ``block_size`` - 1; or the place of one.
+            Index in the block of each symbol, 0 to ``block_size`` - 1; or a single index.
         symbols
-            As many: an array with rows of ``symbol_bytes``, or a list of ``bytes``; or one as
-            ``bytes``. Those that are shorter are padded with zeros.
+            The symbols, one per index: an array with rows of ``symbol_bytes``, or a list of
+            ``bytes``; or a single symbol as ``bytes``. Shorter ones are padded with zeros.
 
         Raises
         ------
@@ -392,16 +396,16 @@ class Decoder:
         return innovative
 
     def decoded(self) -> NDArray[np.bool_]:
-        """Tell for each source symbol whether it is decoded."""
+        """Return for each source symbol whether it is decoded."""
         return self._symbols(None)[1]
 
     def symbol(self, index: int) -> bytes | None:
-        """Return a source symbol, if it is decoded.
+        """Return a source symbol, or ``None`` if it is not decoded yet.
 
         Parameters
         ----------
         index
-            Its place in the block, 0 to ``block_size`` - 1.
+            Index in the block, 0 to ``block_size`` - 1.
 
         Raises
         ------
@@ -412,17 +416,17 @@ class Decoder:
         return None if symbol is None else symbol.ljust(self.symbol_bytes, b"\0")
 
     def to_bytes(self, length: int | None = None) -> bytes:
-        """Return the whole block in one piece.
+        """Return the whole block as one ``bytes``.
 
         Parameters
         ----------
         length
-            How many bytes of it, from the first on; without, all, zeros at the end included.
+            Number of bytes, counted from the start; ``None`` for all, including padding at the end.
 
         Raises
         ------
         ValueError
-            When it is not complete, or for a length beyond it.
+            When the block is not complete, or for a length beyond its end.
         """
         if not self.is_complete:
             raise ValueError(f"rank = {self.rank}: expected {self.block_size}, a complete block")
@@ -431,18 +435,18 @@ class Decoder:
         return self.symbols().tobytes()[:length]
 
     def symbols(self, out: Bytes | None = None) -> Bytes:
-        """Return the block as an array; symbols that are not decoded yet are zeros.
+        """Return the block as an array; rows of symbols not decoded yet are zeros.
 
         Parameters
         ----------
         out
-            Where symbols are written, if not to a new array: ``block_size`` rows of
-            ``symbol_bytes``.
+            Array to write the symbols to, of shape (``block_size``, ``symbol_bytes``); ``None`` for
+            a new one.
 
         Raises
         ------
         ValueError
-            For an ``out`` of another shape.
+            For an ``out`` of the wrong shape.
         """
         return self._symbols(out)[0]
 
@@ -454,7 +458,7 @@ class Decoder:
 
 
 def _block_of(block: Rows, symbol_bytes: int | None) -> Bytes:
-    """Return the source symbols of a block: rows as they are given, or a buffer that is cut."""
+    """Return a block's source symbols: the rows given, or a buffer split into symbols."""
     view = buffer_of(block)
     if view is None or view.ndim != 1:
         return rows_of("block", block, symbol_bytes)
@@ -469,7 +473,7 @@ def _block_of(block: Rows, symbol_bytes: int | None) -> Bytes:
 
 
 def _add(coder: Recoder | Decoder, coded: Coded) -> NDArray[np.bool_]:
-    """Give coded symbols to a coder."""
+    """Add coded symbols to a recoder or decoder."""
     integer("count", coded.count, 1, coder.block_size)
     width = vector_bytes(coded.count, coder.field)
     rows_of("vectors", coded.vectors, width)
@@ -480,7 +484,7 @@ def _add(coder: Recoder | Decoder, coded: Coded) -> NDArray[np.bool_]:
 
 
 def _held(coder: Recoder | Decoder) -> dict[str, Any]:
-    """Return what a coder is, and holds."""
+    """Return the parameters and the state of a recoder or decoder."""
     vectors, payloads = coder._inner.held()
     return {
         "block_size": coder.block_size,
@@ -493,9 +497,9 @@ def _held(coder: Recoder | Decoder) -> dict[str, Any]:
 
 
 def _hold(coder: Recoder | Decoder, state: dict[str, Any]) -> None:
-    """Give a new coder what another held."""
+    """Restore a saved state into a new recoder or decoder."""
     if state["count"]:
-        # A symbol of zeros is dependent: all it says is how many source symbols are known of.
+        # An all-zero symbol is never innovative; it only tells how many source symbols are known.
         nothing = np.zeros((1, vector_bytes(state["count"], coder.field)), dtype=np.uint8)
         _add(coder, Coded(nothing, b"\0", state["count"]))
         _add(coder, Coded(state["vectors"], state["payloads"], state["count"]))

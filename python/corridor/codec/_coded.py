@@ -1,4 +1,4 @@
-"""What coded symbols of blocks and of windows have in common."""
+"""What the coded symbols of blocks and of windows share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corridor.codec._arrays import Bytes, Field, Rows, rows_of
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class CodedRows:
-    """Coding vectors and payloads: a row of each array for each coded symbol."""
+    """Coding vectors and payloads: row i of each array belongs to coded symbol i."""
 
     #: Coding vectors.
     vectors: Bytes
@@ -34,11 +34,11 @@ class CodedRows:
         return len(self.payloads)
 
     def __getitem__(self, rows: int | slice | NDArray[np.intp] | NDArray[np.bool_]) -> Self:
-        """Return some of them: one or a slice (views), or by numbers or flags (a copy)."""
+        """Return a selection: views for an index or slice, a copy for an array."""
         return replace(self, vectors=self.vectors[rows], payloads=self.payloads[rows])
 
     def __iter__(self) -> Iterator[Self]:
-        """Give them one by one (views)."""
+        """Iterate over the coded symbols (views)."""
         return (self[row] for row in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
@@ -52,22 +52,22 @@ class CodedRows:
     __hash__ = None  # type: ignore[assignment]
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
-        """Give coding vector and payload of each as ``bytes``."""
+        """Yield the coding vector and the payload of each as ``bytes``."""
         for vector, payload in zip(self.vectors, self.payloads, strict=True):
             yield vector.tobytes(), payload.tobytes()
 
     def _text(self) -> str:
-        """Return a few words about them."""
+        """Return a short description, for ``repr``."""
         rows, width = self.payloads.shape
         return f"{type(self).__name__}: {symbols_text(rows, width)}"
 
 
 def symbols_text(symbols: int, symbol_bytes: int) -> str:
-    """Return how many symbols there are, and how long they are."""
+    """Return a description of the number and the size of symbols."""
     return f"{symbols} symbol{'s' * (symbols != 1)} of {symbol_bytes} bytes"
 
 
 def code_text(symbols: int, symbol_bytes: int, field: Field) -> str:
-    """Return a few words about a code."""
+    """Return a short description of a code."""
     name = {2: "GF(2)", 16: "GF(2^4)", 256: "GF(2^8)"}[field]
     return f"{symbols_text(symbols, symbol_bytes)} over {name}"

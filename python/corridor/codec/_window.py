@@ -1,4 +1,4 @@
-"""The coder of a sliding window."""
+"""Sliding-window coding: encoder, and decoder that also recodes."""
 
 from __future__ import annotations
 
@@ -29,43 +29,43 @@ from corridor.codec._coded import CodedRows, code_text
 
 
 class WindowOutcome(IntEnum):
-    """What an arriving symbol was worth to a `WindowDecoder`."""
+    """Effect of a received symbol on a `WindowDecoder`."""
 
-    #: A combination of what was there before; it was dropped.
+    #: Linearly dependent on what was already held; dropped.
     DEPENDENT = 0
-    #: It raised the rank by one.
+    #: Innovative: it raised the rank by one.
     INNOVATIVE = 1
-    #: About a symbol before the window; it was dropped.
+    #: Covers a symbol before the window; dropped.
     STALE = 2
-    #: Beyond the longest window; it was dropped. The window has to be advanced first.
+    #: Would make the window longer than ``window_size``; dropped. Call `advance_to` first.
     AHEAD = 3
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class WindowCoded(CodedRows):
-    """Coded symbols over one run of source symbols: a row of each array for each of them.
+    """Coded symbols over one run of source symbols: row i of each array belongs to coded symbol i.
 
     Parameters
     ----------
     vectors
-        Coding vectors: an array of rows, or a list of ``bytes`` of one length; coefficient i
-        belongs to id ``first + i``.
+        Coding vectors: an array with one row per vector, or a list of ``bytes`` of equal length;
+        coefficient i belongs to the source symbol with id ``first + i``.
     payloads
-        As many payloads: an array of rows, or a list of ``bytes``.
+        Payloads, one per vector: an array with one row per payload, or a list of ``bytes``.
     first
-        Id of the first source symbol that the vectors cover, 0 to 2^64 - 1.
+        Id of the first source symbol the vectors cover, 0 to 2^64 - 1.
     count
-        Source symbols that the vectors cover.
+        Number of source symbols the vectors cover.
 
     Raises
     ------
     ValueError
-        For arrays of another type, or of different numbers of rows.
+        For arrays of the wrong dtype, or with different numbers of rows.
     """
 
-    #: Id of the first source symbol that the vectors cover.
+    #: Id of the first source symbol the vectors cover.
     first: int
-    #: Source symbols that the vectors cover.
+    #: Number of source symbols the vectors cover.
     count: int
 
     def __init__(self, vectors: Rows, payloads: Rows, first: int, count: int) -> None:
@@ -88,18 +88,18 @@ class WindowCoded(CodedRows):
 
 
 class WindowEncoder:
-    """The source symbols of a stream that are in the window, and combinations of them.
+    """Encoder of a stream: holds the source symbols in the window and combines them.
 
     Parameters
     ----------
     window_size
-        Most source symbols held, 1 to 1024.
+        Largest number of source symbols held, 1 to 1024.
     symbol_bytes
-        Bytes of a symbol, 1 to 65535.
+        Symbol size in bytes, 1 to 65535.
     field
         2, 16 or 256.
     first
-        Id of the first symbol, 0 to 2^64 - 1; others count on from it.
+        Id of the first symbol, 0 to 2^64 - 1; later symbols are numbered consecutively.
 
     Raises
     ------
@@ -145,12 +145,12 @@ class WindowEncoder:
 
     @property
     def base(self) -> int:
-        """Id of the first symbol held; that of the next one if none is."""
+        """Id of the first symbol held; equal to `end` if none is."""
         return self._inner.base
 
     @property
     def end(self) -> int:
-        """Id that the next symbol gets."""
+        """Id of the next symbol to be pushed."""
         return self._inner.end
 
     def push(self, symbols: Rows) -> int:
@@ -159,13 +159,13 @@ class WindowEncoder:
         Parameters
         ----------
         symbols
-            No more than there is room for in the window: an array with rows of ``symbol_bytes``, or
-            a list of ``bytes``; or one as ``bytes``. Those that are shorter are padded with zeros.
+            At most as many as the window has room for: an array with rows of ``symbol_bytes``, or a
+            list of ``bytes``; or a single symbol as ``bytes``. Shorter ones are padded with zeros.
 
         Raises
         ------
         ValueError
-            For an array of another shape, or when they do not fit: see `advance_to`.
+            For an array of the wrong shape, or when the window has no room: see `advance_to`.
         """
         first = self.end
         self._inner.push(rows_of("symbols", symbols, self.symbol_bytes))
@@ -184,14 +184,15 @@ class WindowEncoder:
         Parameters
         ----------
         rows
-            How many, from 0.
+            Number of coded symbols, from 0.
         seed
             0 to 2^64 - 1.
         first, count
-            The run of symbols that they cover, in the window; without, from its first symbol on,
-            to its last one.
+            The run of symbols to cover, within the window; by default from the window's first
+            symbol, and to its last.
         out
-            Where payloads are written, if not to a new array: ``rows`` of ``symbol_bytes``.
+            Array to write the payloads to, of shape (``rows``, ``symbol_bytes``); ``None`` for a
+            new one.
 
         Raises
         ------
@@ -208,23 +209,25 @@ class WindowEncoder:
         count: int | None = None,
         out: Bytes | None = None,
     ) -> WindowCoded:
-        """Make the coded symbols of these coding vectors.
+        """Make the coded symbols of the given coding vectors.
 
         Parameters
         ----------
         vectors
-            Coding vectors, rows of `vector_bytes` of ``count``: an array, or a list of ``bytes``;
-            `expand_seeds` and `expand_repair_keys` make them of what can be sent in their place.
+            Coding vectors, each of ``vector_bytes(count, field)`` bytes: an array with one row per
+            vector, or a list of ``bytes``. `expand_seeds` and `expand_repair_keys` compute them
+            from the seeds or keys that are sent in their place.
         first, count
-            The run of symbols that they cover, in the window; without, from its first symbol on,
-            to its last one.
+            The run of symbols to cover, within the window; by default from the window's first
+            symbol, and to its last.
         out
-            Where payloads are written, if not to a new array: as many rows of ``symbol_bytes``.
+            Array to write the payloads to, of shape (vectors, ``symbol_bytes``); ``None`` for a new
+            one.
 
         Raises
         ------
         ValueError
-            For an argument out of its range, or of another shape.
+            For an argument out of its range, or of the wrong shape.
         """
         first, count = _run(self.base, self.end, first, count)
         vectors = rows_of("vectors", vectors, vector_bytes(count, self.field), padded=False)
@@ -233,22 +236,22 @@ class WindowEncoder:
         return WindowCoded(vectors, payloads, first, count)
 
     def advance_to(self, to: int) -> None:
-        """Drop all symbols with ids before ``to``; an id behind the window changes nothing.
+        """Drop all symbols with ids below ``to``; no effect if ``to`` is at or below `base`.
 
         Raises
         ------
         ValueError
-            For an id that is not in 0 to 2^64 - 1.
+            For an id outside 0 to 2^64 - 1.
         """
         self._inner.advance_to(integer("to", to, 0, WORD_MAX))
 
     def symbol(self, symbol_id: int) -> bytes:
-        """Return a source symbol of the window, ``base`` to ``end`` - 1.
+        """Return a source symbol of the window, with an id from ``base`` to ``end`` - 1.
 
         Raises
         ------
         ValueError
-            For an id that the window does not have.
+            For an id outside the window.
         """
         symbol = self._inner.symbol(integer("symbol_id", symbol_id, 0, WORD_MAX))
         if symbol is None:
@@ -259,24 +262,24 @@ class WindowEncoder:
 
 
 class WindowDecoder:
-    """A progressive decoder, and recoder, of a stream of source symbols.
+    """Progressive decoder, and recoder, of a stream of source symbols.
 
-    The window is ``base`` to ``end``: from where `advance_to` has moved it to the last symbol that
-    anything received was about. A relay that does not read the symbols uses the same type, and
-    recodes.
+    The window spans the ids ``base`` to ``end`` - 1: from where `advance_to` last moved it to the
+    highest id that any received symbol covers. A relay that does not need the source symbols uses
+    the same class, and calls `recode`.
 
     Parameters
     ----------
     window_size
-        Most source symbols held, 1 to 1024.
+        Largest number of source symbols held, 1 to 1024.
     symbol_bytes
-        Bytes of a symbol, 1 to 65535.
+        Symbol size in bytes, 1 to 65535.
     field
         2, 16 or 256.
     first
         Id of the first symbol, 0 to 2^64 - 1.
     seed
-        Seed of recoded combinations, 0 to 2^64 - 1.
+        Seed of the recoding coefficients, 0 to 2^64 - 1.
 
     Raises
     ------
@@ -345,7 +348,7 @@ class WindowDecoder:
         count = state["end"] - base
         if count == 0:
             return
-        # A symbol of zeros is dependent: all it says is where the window ends.
+        # An all-zero symbol is never innovative; it only tells where the window ends.
         nothing = np.zeros((1, vector_bytes(count, self.field)), dtype=np.uint8)
         self.add(WindowCoded(nothing, b"\0", base, count))
         symbols = dict(zip(state["ids"].tolist(), state["symbols"], strict=True))
@@ -362,36 +365,36 @@ class WindowDecoder:
 
     @property
     def end(self) -> int:
-        """One more than the highest id that a symbol received was about."""
+        """One more than the highest id that any received symbol covers."""
         return self._inner.end
 
     @property
     def in_order_end(self) -> int:
-        """Id of the first symbol that is not decoded: what is before can be delivered in order."""
+        """Id of the first symbol not decoded: all earlier ones can be delivered in order."""
         return self._inner.in_order_end
 
     @property
     def seen_end(self) -> int:
-        """Id of the first symbol that is not seen, in the sense of TCP/NC."""
+        """Id of the first symbol not seen, in the sense of TCP/NC."""
         return self._inner.seen_end
 
     @property
     def rank(self) -> int:
-        """Symbols decoded, and coded symbols that are not used up."""
+        """Rank: decoded symbols in the window, plus innovative coded symbols not yet resolved."""
         return self._inner.rank
 
     @property
     def deficit(self) -> int:
-        """Innovative symbols that it takes to decode all of the window."""
+        """Number of innovative symbols still missing to decode the whole window."""
         return self._inner.deficit
 
     def add(self, coded: WindowCoded) -> NDArray[np.uint8]:
-        """Take in coded symbols, and tell for each what it was worth: a `WindowOutcome`.
+        """Add coded symbols, and return the `WindowOutcome` of each.
 
         Raises
         ------
         ValueError
-            For arrays of another shape, or a run that is empty or longer than the window.
+            For arrays of the wrong shape, or a run that is empty or longer than the window.
         """
         integer("count", coded.count, 1, self.window_size)
         rows_of("vectors", coded.vectors, vector_bytes(coded.count, self.field))
@@ -401,20 +404,20 @@ class WindowDecoder:
         return outcomes
 
     def add_source(self, ids: Numbers, symbols: Rows) -> NDArray[np.uint8]:
-        """Take in source symbols as they are, and tell what each was worth: a `WindowOutcome`.
+        """Add uncoded source symbols, and return the `WindowOutcome` of each.
 
         Parameters
         ----------
         ids
-            Their ids; or the id of one.
+            Id of each symbol; or a single id.
         symbols
-            As many: an array with rows of ``symbol_bytes``, or a list of ``bytes``; or one as
-            ``bytes``. Those that are shorter are padded with zeros.
+            The symbols, one per id: an array with rows of ``symbol_bytes``, or a list of ``bytes``;
+            or a single symbol as ``bytes``. Shorter ones are padded with zeros.
 
         Raises
         ------
         ValueError
-            For an argument out of its range, or of another shape.
+            For an argument out of its range, or of the wrong shape.
         """
         rows = rows_of("symbols", symbols, self.symbol_bytes)
         outcomes = np.zeros(len(rows), dtype=np.uint8)
@@ -422,7 +425,7 @@ class WindowDecoder:
         return outcomes
 
     def reseed(self, seed: int) -> None:
-        """Draw other combinations from now on than a copy of this one would.
+        """Reseed recoding, so that a copy no longer draws the same combinations as the original.
 
         Parameters
         ----------
@@ -443,22 +446,23 @@ class WindowDecoder:
         count: int | None = None,
         out: Bytes | None = None,
     ) -> WindowCoded:
-        """Make random combinations of what is held about a run of symbols and no others.
+        """Recode: make random linear combinations of what is held about a run of symbols only.
 
         Parameters
         ----------
         rows
-            How many, from 0.
+            Number of coded symbols, from 0.
         first, count
-            The run of symbols that they cover, in the window; without, from its first symbol on,
-            to its last one.
+            The run of symbols to cover, within the window; by default from the window's first
+            symbol, and to its last.
         out
-            Where payloads are written, if not to a new array: ``rows`` of ``symbol_bytes``.
+            Array to write the payloads to, of shape (``rows``, ``symbol_bytes``); ``None`` for a
+            new one.
 
         Raises
         ------
         ValueError
-            When nothing of the kind is held, or for an argument out of its range.
+            When nothing held lies within the run, or for an argument out of its range.
         """
         rows = integer("rows", rows, 0)
         first, count = _run(self.base, self.end, first, count)
@@ -468,23 +472,23 @@ class WindowDecoder:
         return WindowCoded(vectors, payloads, first, count)
 
     def poll(self) -> NDArray[np.uint64]:
-        """Return the ids that were decoded since this was last asked, in ascending order."""
+        """Return the ids decoded since the last call, in ascending order."""
         return self._inner.poll_decoded()
 
     def decoded(self, first: int | None = None, count: int | None = None) -> NDArray[np.bool_]:
-        """Tell for each symbol of a run whether it is decoded; without arguments for the window."""
+        """Return whether each symbol of a run, by default the whole window, is decoded."""
         first, count = _run(self.base, self.end, first, count)
         decoded = np.zeros(count, dtype=np.bool_)
         self._inner.decoded(first, decoded)
         return decoded
 
     def symbol(self, symbol_id: int) -> bytes | None:
-        """Return a source symbol, if it is decoded and in the window.
+        """Return a source symbol, or ``None`` if it is not decoded or outside the window.
 
         Raises
         ------
         ValueError
-            For an id that is not in 0 to 2^64 - 1.
+            For an id outside 0 to 2^64 - 1.
         """
         symbol = self._inner.symbol(integer("symbol_id", symbol_id, 0, WORD_MAX))
         return None if symbol is None else symbol.ljust(self.symbol_bytes, b"\0")
@@ -492,19 +496,20 @@ class WindowDecoder:
     def symbols(
         self, first: int | None = None, count: int | None = None, out: Bytes | None = None
     ) -> Bytes:
-        """Return a run of symbols; those that are not decoded are zeros.
+        """Return a run of symbols; rows of symbols not decoded are zeros.
 
         Parameters
         ----------
         first, count
-            The run; without, all of the window.
+            The run; by default the whole window.
         out
-            Where symbols are written, if not to a new array: ``count`` rows of ``symbol_bytes``.
+            Array to write the symbols to, of shape (``count``, ``symbol_bytes``); ``None`` for a
+            new one.
 
         Raises
         ------
         ValueError
-            For an argument out of its range, or of another shape.
+            For an argument out of its range, or of the wrong shape.
         """
         first, count = _run(self.base, self.end, first, count)
         symbols = new_or_given("out", out, (count, self.symbol_bytes))
@@ -512,18 +517,18 @@ class WindowDecoder:
         return symbols
 
     def advance_to(self, to: int) -> int:
-        """Drop all symbols with ids before ``to``; return how many of them were not decoded.
+        """Drop all symbols with ids below ``to``; return how many of them were not decoded.
 
         Raises
         ------
         ValueError
-            For an id that is not in 0 to 2^64 - 1.
+            For an id outside 0 to 2^64 - 1.
         """
         return self._inner.advance_to(integer("to", to, 0, WORD_MAX))
 
 
 def _shape(coder: WindowEncoder | WindowDecoder) -> dict[str, Any]:
-    """Return what a coder is."""
+    """Return the parameters of a coder."""
     return {
         "window_size": coder.window_size,
         "symbol_bytes": coder.symbol_bytes,
@@ -532,6 +537,6 @@ def _shape(coder: WindowEncoder | WindowDecoder) -> dict[str, Any]:
 
 
 def _run(base: int, end: int, first: int | None, count: int | None) -> tuple[int, int]:
-    """Return a run, which by default begins or ends as the window does."""
+    """Return a run, by default from the start and to the end of the window."""
     first = base if first is None else integer("first", first, 0, WORD_MAX)
     return first, max(end - first, 0) if count is None else integer("count", count, 0, SYMBOLS_MAX)

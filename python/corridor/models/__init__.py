@@ -1,14 +1,15 @@
-"""Closed forms of the papers, vectorised over numpy arrays: a function for each equation.
+"""Closed forms from the papers, vectorised over numpy arrays: one function per equation.
 
 - `corridor.models.tcp`: TCP over erasures (KIM 2012, Eqs. 1 to 16).
-- `corridor.models.tcp_nc`: TCP/NC (Eqs. 17 to 20), its Markov chain, its redundancy factor.
+- `corridor.models.tcp_nc`: TCP/NC (Eqs. 17 to 20), its Markov chain and redundancy factor.
 - `corridor.models.base_stations`: users, base stations (Eqs. 21 and 22), power.
-- `corridor.models.deficit`: how long a packet of TCP/NC waits for the one that repairs it.
-- `corridor.models.relaying`: what relays save that XOR opposite packets (CATWOMAN 2013).
-- `corridor.models.constrained`: windows of one packet over IEEE 802.15.4 (BETZLER 2012).
-- `corridor.models.coding`: PlayNCool's budgets, the transmission optimum, gains of coding.
+- `corridor.models.deficit`: how long a TCP/NC packet waits for the combination that repairs it.
+- `corridor.models.relaying`: transmissions saved by relays that XOR opposite packets (CATWOMAN
+  2013).
+- `corridor.models.constrained`: stop-and-wait transfers over IEEE 802.15.4 (BETZLER 2012).
+- `corridor.models.coding`: PlayNCool's budgets, optimal numbers of transmissions, coding gains.
 
-Arguments out of range raise `ValueError` with the argument's name, its value, and the range.
+An argument out of range raises `ValueError` with its name, its value and the range.
 """
 
 from __future__ import annotations

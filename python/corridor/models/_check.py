@@ -1,4 +1,4 @@
-"""Arguments of the models: what is out of range is an error that says so."""
+"""Checks of the models' arguments: one out of range raises an error that says so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def broadcasting(function: Callable[P, T]) -> Callable[P, T]:
-    """Name the arguments of a function whose shapes cannot be broadcast against each other."""
+    """Name the arguments in the error when their shapes cannot be broadcast together."""
 
     @wraps(function)
     def named(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -46,12 +46,12 @@ def within(
     open_high: bool = False,
     what: str = "a number",
 ) -> FloatArray:
-    """Return the argument as an array of floats, all of them within a range.
+    """Return the argument as an array of floats, all within a range.
 
     Raises
     ------
     ValueError
-        With the argument's name, the first value out of range (NaN is), and the range.
+        With the argument's name, the first value out of range (NaN counts as such), and the range.
     """
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -68,17 +68,17 @@ def within(
 
 
 def positive(name: str, value: ArrayLike, what: str) -> FloatArray:
-    """Return the argument as an array of floats above 0 and finite."""
+    """Return the argument as an array of finite floats above 0."""
     return within(name, value, 0.0, np.inf, open_low=True, open_high=True, what=what)
 
 
 def at_least(name: str, value: ArrayLike, low: float, what: str) -> FloatArray:
-    """Return the argument as an array of finite floats from a least one on."""
+    """Return the argument as an array of finite floats, each at least ``low``."""
     return within(name, value, low, np.inf, open_high=True, what=what)
 
 
 def rate(name: str, value: ArrayLike, what: str = "Mbit/s") -> FloatArray:
-    """Return the argument as an array of rates, sizes or times from 0; infinite ones are good."""
+    """Return the argument as an array of rates, sizes or times from 0; infinity is allowed."""
     return within(name, value, 0.0, np.inf, what=what)
 
 
@@ -88,14 +88,14 @@ def round_trip(name: str, value: ArrayLike) -> FloatArray:
 
 
 def largest_window(window_max: ArrayLike) -> FloatArray:
-    """Return the argument as an array of largest windows, packets from 1."""
+    """Return the argument as an array of largest windows, packets, from 1."""
     return within("window_max", window_max, 1, np.inf, what="packets")
 
 
 def whole(
     name: str, value: int, low: int, high: int | None = None, what: str = "a whole number"
 ) -> int:
-    """Return the argument, a whole number from a least one to a largest one, if there is one."""
+    """Return the argument as an integer from ``low`` to ``high``, if there is an upper bound."""
     expected = f"{low} or more" if high is None else f"{what} in {low}..{high}"
     try:
         number = int(value)
@@ -107,18 +107,18 @@ def whole(
 
 
 def choice(name: str, value: str, *options: str) -> None:
-    """Refuse what is none of the options."""
+    """Raise an error unless the value is one of the options."""
     if value not in options:
         expected = " or ".join(repr(option) for option in options)
         raise ValueError(f"{name} = {value!r}: expected {expected}")
 
 
 def erasure(name: str, value: ArrayLike) -> FloatArray:
-    """Return the argument as an array of erasure probabilities from 0, below 1."""
+    """Return the argument as an array of erasure probabilities in [0, 1)."""
     return within(name, value, 0.0, 1.0, open_high=True, what="an erasure probability")
 
 
 def scalar(array: FloatArray) -> FloatArray:
-    """Return an array without dimensions as a number of numpy, any other as it is."""
+    """Return a zero-dimensional array as a numpy scalar, any other unchanged."""
     result: FloatArray = array[()]
     return result

@@ -1,8 +1,8 @@
-"""Base stations that a population of users needs, and their power: Sections VII to X of KIM.
+"""Base stations a population of users needs, and their power: Sections VII to X of KIM.
 
 KIM is M. Kim et al., "Modeling Network Coded TCP: Analysis of Throughput and Energy Cost" (2012).
-Rates are in Mbit/s of 10^6 bits; sizes of files are in megabytes of 2^20 bytes (which the figures
-need) or, where asked for, of 10^6.
+Rates are in Mbit/s of 10^6 bits; file sizes are in megabytes of 2^20 bytes (needed to match the
+figures) or, on request, of 10^6.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from corridor.models._check import (
     within,
 )
 
-#: Bytes of a megabyte: with these, curves of Figs. 20 and 21 coincide that the text says do.
+#: Bytes of a megabyte: with 2^20, the curves of Figs. 20 and 21 that the text says coincide do so.
 MEGABYTE = 2**20
-#: Most bandwidth of a base station, Mbit/s (KIM, Section VII-A).
+#: Maximum bandwidth of a base station, Mbit/s (KIM, Section VII-A).
 BANDWIDTH_MAX_MBPS = 300.0
-#: Most active users of a base station (KIM, Section VII-A).
+#: Maximum number of active users of a base station (KIM, Section VII-A).
 USERS_MAX = 200.0
-#: Least and largest power of a base station, kW (KIM, Section VII).
+#: Minimum and maximum power of a base station, kW (KIM, Section VII).
 POWER_KW = (2.0, 3.0)
 
 
@@ -43,9 +43,9 @@ def file_mean_mb(sizes_mb: ArrayLike, probabilities: ArrayLike) -> float:
     Parameters
     ----------
     sizes_mb
-        Sizes, megabytes, above 0.
+        File sizes, megabytes, above 0.
     probabilities
-        As many probabilities, which add up to 1.
+        Probability of each size; they sum to 1.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def transaction_s(
     Parameters
     ----------
     file_mb
-        Mean size of a file, megabytes, above 0.
+        Mean file size, megabytes, above 0.
     throughput_mbps
         Throughput that a user sees, Mbit/s, from 0.
     megabyte
@@ -86,7 +86,7 @@ def transaction_s(
 
     Returns
     -------
-    Seconds; infinite without throughput.
+    Seconds; infinite where the throughput is 0.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def active_probability(duration_s: ArrayLike, q: ArrayLike) -> FloatArray:
     duration_s
         Mean duration Delta of a transaction, s, from 0.
     q
-        Probability that a user starts a transaction in a second, in [0, 1].
+        Probability that a user starts a transaction in any given second, in [0, 1].
 
     Raises
     ------
@@ -144,31 +144,31 @@ def empty_start_bias(
     duration_s: float,
     megabyte: int = MEGABYTE,
 ) -> FloatArray:
-    """What the mean activity of a user loses at most by starting idle (docs/errata.md, K9).
+    """Bound on how much starting idle lowers a user's mean activity (docs/errata.md, K9).
 
-    Users are queues with one server (M/G/1). One that starts with the long run's work and one that
-    starts idle, with the same transactions, differ until the first has been idle once: for
-    E[V] / (1 - rho) seconds on average, where E[V] = q E[S^2] / (2 (1 - rho)), S are the times of
-    transactions, and rho = q E[S].
+    A user is modelled as a single-server queue (M/G/1). A user that starts with the stationary
+    backlog and one that starts idle, given the same transactions, differ until the first of them
+    becomes idle: for E[V] / (1 - rho) seconds on average, where E[V] = q E[S^2] / (2 (1 - rho)), S
+    is the duration of a transaction, and rho = q E[S].
 
     Parameters
     ----------
     sizes_mb
         Sizes of files, megabytes, above 0.
     probabilities
-        As many probabilities, which add up to 1.
+        Probability of each size; they sum to 1.
     throughput_mbps
         Throughput of an active user, Mbit/s, above 0.
     q
-        Probability that a user starts a transaction in a second, in [0, 1].
+        Probability that a user starts a transaction in any given second, in [0, 1].
     duration_s
-        Time over which the mean is taken, s, above 0.
+        Averaging time, s, above 0.
     megabyte
         Bytes of a megabyte, 2**20 or 10**6.
 
     Returns
     -------
-    Share of time; infinite where rho is 1 or more.
+    Fraction of time; infinite where rho is 1 or more.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def empty_start_bias(
 
 
 def stations_per_user(bandwidth_mbps: ArrayLike) -> FloatArray:
-    """Share of a base station that an active user takes, max(B/300, 1/200) (KIM, Eq. 22).
+    """Fraction of a base station an active user takes, max(B/300, 1/200) (KIM, Eq. 22).
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def base_stations(
     users: ArrayLike = 1000,
     megabyte: int = MEGABYTE,
 ) -> FloatArray:
-    """Base stations needed, N_bs = N P max(B/B_max, 1/N_max) (KIM, Eqs. 21 and 22).
+    """Number of base stations needed, N_bs = N P max(B/B_max, 1/N_max) (KIM, Eqs. 21 and 22).
 
     Parameters
     ----------
@@ -235,17 +235,17 @@ def base_stations(
     throughput_mbps
         Throughput T that the user sees, Mbit/s, from 0 to B.
     q
-        Probability that a user starts a transaction in a second, in [0, 1].
+        Probability that a user starts a transaction in any given second, in [0, 1].
     file_mb
-        Mean size of a file, megabytes, above 0.
+        Mean file size, megabytes, above 0.
     users
-        Users N, from 0.
+        Number of users N, from 0.
     megabyte
         Bytes of a megabyte: 2^20 or 10^6.
 
     Returns
     -------
-    Base stations; a fraction means that the next whole number is needed.
+    Number of base stations, not rounded up.
 
     Raises
     ------
@@ -269,18 +269,18 @@ def base_stations(
 
 @broadcasting
 def power_kw(stations: ArrayLike, per_station_kw: ArrayLike = POWER_KW) -> FloatArray:
-    """Power of so many base stations, fractions of which are whole ones (KIM, Section VII).
+    """Power of a number of base stations, rounded up to a whole number (KIM, Section VII).
 
     Parameters
     ----------
     stations
-        Base stations, from 0.
+        Number of base stations, from 0.
     per_station_kw
-        Power of each, kW, above 0: by default the least and the largest that KIM gives.
+        Power of each, kW, above 0; by default the minimum and the maximum KIM gives.
 
     Returns
     -------
-    Kilowatts; the last axis is that of ``per_station_kw``, if it has one.
+    Kilowatts; the last axes are those of ``per_station_kw``, if it has any.
 
     Raises
     ------
@@ -301,18 +301,18 @@ def power_kw(stations: ArrayLike, per_station_kw: ArrayLike = POWER_KW) -> Float
 def tcp_throughput_mbps(
     bandwidth_mbps: ArrayLike, p: ArrayLike, rtt_s: ArrayLike = 0.1, window_max: ArrayLike = 50
 ) -> FloatArray:
-    """TCP's throughput with a bandwidth, min(Eq. 16, B (1-p)) (KIM, Section X, Fig. 19b).
+    """TCP's throughput at a limited bandwidth, min(Eq. 16, B (1-p)) (KIM, Section X, Fig. 19b).
 
     Parameters
     ----------
     bandwidth_mbps
         Bandwidth B, Mbit/s, above 0.
     p
-        Erasure probability from end to end, in [0, 12/13].
+        End-to-end erasure probability, in [0, 12/13].
     rtt_s
         Round-trip time, s, above 0.
     window_max
-        Largest window, packets of 1000 bytes, from 1.
+        Maximum window, packets of 1000 bytes, from 1.
 
     Returns
     -------
@@ -337,22 +337,22 @@ def tcp_throughput_mbps(
 def tcp_nc_throughput_mbps(
     bandwidth_mbps: ArrayLike, p: ArrayLike, srtt_s: ArrayLike = 0.1, window_max: ArrayLike = 50
 ) -> FloatArray:
-    """Throughput of TCP/NC with a bandwidth, min(Eq. 20, B (1-p)) (KIM, Section X, Fig. 19a).
+    """TCP/NC's throughput at a limited bandwidth, min(Eq. 20, B (1-p)) (KIM, Section X, Fig. 19a).
 
     Parameters
     ----------
     bandwidth_mbps
         Bandwidth B, Mbit/s, above 0.
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     srtt_s
         Smoothed round-trip time, s, above 0.
     window_max
-        Largest window, packets of 1000 bytes, from 1.
+        Maximum window, packets of 1000 bytes, from 1.
 
     Returns
     -------
-    Mbit/s, of connections that last: Eq. 20 for n without bound.
+    Mbit/s, for long-lived connections: the limit of Eq. 20 for large n.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How long the models take: ``python -m corridor.models.bench``."""
+"""Time the models: ``python -m corridor.models.bench``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from corridor.models import base_stations, coding, tcp, tcp_nc
 
-#: Points of each function.
+#: Number of points at which each function is evaluated.
 POINTS = 1_000_000
-#: Times that each is run; the least is printed.
+#: Repetitions of each; the shortest time is printed.
 RUNS = 5
 
 
 def main() -> None:
-    """Print a line for each function: seconds for so many points, the least of some runs."""
+    """Print one line per function: the shortest time for all points, in seconds."""
     rng = np.random.default_rng(2012)
     p, rtt = rng.uniform(0, tcp.ERASURE_MAX, POINTS), rng.uniform(0.01, 2, POINTS)
     ratios = rng.uniform(0, 0.95, (3, POINTS))

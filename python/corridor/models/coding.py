@@ -1,6 +1,6 @@
-"""Budgets of coded transmissions, and gains of coding.
+"""Transmission budgets for block coding with a helper, and coding gains.
 
-The budgets are those that the daemon runs: they are computed by its own code.
+The daemon's own code computes these budgets.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from numpy.typing import ArrayLike
 from corridor import _native
 from corridor.models._check import FloatArray, at_least, broadcasting, scalar, within
 
-#: Larger erasure ratios are taken for this: what the daemon believes at most.
+#: Largest erasure ratio the daemon assumes; larger ones are clipped to it.
 ERASURE_RATIO_MAX = _native.ERASURE_RATIO_MAX
 
 
 @dataclass(frozen=True)
 class PlayNCool:
-    """Budgets of a block, in symbols; see `playncool`.
+    """Transmission budgets of a block, in symbols; see `playncool`.
 
     Parameters
     ----------
     encoder_head_start
-        Encoder's transmissions before the helper starts, r.
+        Encoder transmissions before the helper starts, r.
     helper_threshold
-        Symbols that the helper has overheard when it starts, r (1-e1).
+        Symbols the helper has overheard when it starts, r (1-e1).
     helper_budget
-        Helper's transmissions, k.
+        Helper transmissions, k.
     encoder_budget
-        Encoder's transmissions, r + k.
+        Encoder transmissions, r + k.
     """
 
     encoder_head_start: FloatArray
@@ -56,10 +56,10 @@ def playncool(block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike
     Parameters
     ----------
     block_size
-        Symbols g of the block, 1 to 1024.
+        Number of symbols g in the block, 1 to 1024.
     e1, e2, e3
-        Erasure ratios from encoder to helper, helper to decoder, encoder to decoder, in [0, 1];
-        above `ERASURE_RATIO_MAX` they are taken for that.
+        Erasure ratios from encoder to helper, helper to decoder, and encoder to decoder, in [0, 1];
+        values above `ERASURE_RATIO_MAX` are clipped to it.
 
     Returns
     -------
@@ -85,17 +85,17 @@ def playncool(block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike
 def optimum(
     block_size: ArrayLike, e1: ArrayLike, e2: ArrayLike, e3: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Fewest expected transmissions of encoder and helper that bring a block to the decoder.
+    """Minimum expected transmissions by encoder and helper to deliver a block to the decoder.
 
-    They minimise N_s + N_h with N_s (1 - e1 e3) >= g and N_s (1-e3) + N_h (1-e2) >= g.
+    The minimum of N_s + N_h subject to N_s (1 - e1 e3) >= g and N_s (1-e3) + N_h (1-e2) >= g.
 
     Parameters
     ----------
     block_size
-        Symbols g of the block, 1 to 1024.
+        Number of symbols g in the block, 1 to 1024.
     e1, e2, e3
-        Erasure ratios from encoder to helper, helper to decoder, encoder to decoder, in [0, 1];
-        above `ERASURE_RATIO_MAX` they are taken for that.
+        Erasure ratios from encoder to helper, helper to decoder, and encoder to decoder, in [0, 1];
+        values above `ERASURE_RATIO_MAX` are clipped to it.
 
     Returns
     -------
@@ -121,12 +121,12 @@ def _relays(relays: ArrayLike) -> FloatArray:
 
 
 def chain_gain_relays(relays: ArrayLike) -> FloatArray:
-    """Coding gain of a chain by the formula of CATWOMAN 2013, 1 + (N-1)/(2N).
+    """Coding gain of a chain by CATWOMAN 2013's formula, 1 + (N-1)/(2N).
 
     Parameters
     ----------
     relays
-        Relays N between the two end nodes, from 1.
+        Number of relays N between the two end nodes, from 1.
 
     Raises
     ------
@@ -143,12 +143,12 @@ def chain_gain_relays(relays: ArrayLike) -> FloatArray:
 
 
 def chain_gain_nodes(relays: ArrayLike) -> FloatArray:
-    """The same with the end nodes counted, 1 + N/(2(N+1)): CATWOMAN's text has 1.25 for N = 1.
+    """Same with end nodes counted, 1 + N/(2(N+1)): CATWOMAN's text has 1.25 for N = 1.
 
     Parameters
     ----------
     relays
-        Relays N between the two end nodes, from 1.
+        Number of relays N between the two end nodes, from 1.
 
     Raises
     ------
@@ -165,12 +165,12 @@ def chain_gain_nodes(relays: ArrayLike) -> FloatArray:
 
 
 def chain_gain_transmissions(relays: ArrayLike) -> FloatArray:
-    """Transmissions without coding over those with it, 2 (N+1) / (N+2), as COPE counts.
+    """Transmissions without coding over those with coding, 2 (N+1) / (N+2), as in COPE.
 
     Parameters
     ----------
     relays
-        Relays N between the two end nodes, from 1.
+        Number of relays N between the two end nodes, from 1.
 
     Raises
     ------

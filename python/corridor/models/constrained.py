@@ -1,4 +1,4 @@
-"""Transfers with a window of one packet over IEEE 802.15.4: store and forward.
+"""Stop-and-wait transfers (a window of one packet) over a multi-hop IEEE 802.15.4 route.
 
 The setting is that of A. Betzler et al., *Should we use the default protocol settings for networks
 of constrained devices?* (2012), III-A1. Times of the MAC are those of IEEE 802.15.4-2006 at
@@ -12,33 +12,33 @@ from numpy.typing import ArrayLike
 
 from corridor.models._check import FloatArray, at_least, broadcasting, scalar, within
 
-#: A symbol, s, and a byte on the air.
+#: Duration of a PHY symbol, and of a byte on the air, s.
 SYMBOL_S, BYTE_S = 16e-6, 32e-6
-#: Bytes around a packet: preamble, delimiter and length; MAC header and check sequence.
+#: Bytes of overhead per packet: preamble, delimiter and length; MAC header and check sequence.
 PHY_BYTES, MAC_BYTES = 6, 11
-#: Most bytes of a packet: aMaxPHYPacketSize without the MAC's.
+#: Largest packet, bytes: aMaxPHYPacketSize minus the MAC's overhead.
 PACKET_BYTES_MAX = 127 - MAC_BYTES
-#: Symbols of a look at the channel, of a turnaround, and of an acknowledgement (11 bytes).
+#: Duration of a CCA, of a turnaround, and of an acknowledgment (11 bytes), in PHY symbols.
 LOOK_SYMBOLS, TURNAROUND_SYMBOLS, ACK_SYMBOLS = 8, 12, 22
-#: First backoffs in the mean, s: 20 to 640 symbols as the paper words TinyOS's, and 0 to 7 units of
-#: 20 symbols as the standard has it (macMinBE 3).
+#: Mean initial backoffs, s: 20 to 640 symbols, as the paper describes TinyOS's, and 0 to 7 units of
+#: 20 symbols, as in the standard (macMinBE 3).
 TINYOS_S, EXPONENTIAL_S = 330 * SYMBOL_S, 70 * SYMBOL_S
 
 
 @broadcasting
 def frame_s(packet_bytes: ArrayLike, backoff_s: ArrayLike) -> FloatArray:
-    """Return how long a packet takes over a link on which nobody else sends and nothing is lost.
+    """Return the time a packet takes over a link without contention or loss.
 
-    Backoff, look, turnaround, frame, turnaround, acknowledgement: B. Latré et al., *Maximum
-    throughput and minimum delay in IEEE 802.15.4* (MSN 2005), with look and turnaround, and without
-    the space that follows, for the node's next frame comes long after.
+    Backoff, CCA, turnaround, frame, turnaround, acknowledgment, as in B. Latré et al., *Maximum
+    throughput and minimum delay in IEEE 802.15.4* (MSN 2005), but with CCA and turnaround, and
+    without the interframe space, since the node's next frame comes much later.
 
     Parameters
     ----------
     packet_bytes
-        Bytes of the packet with its headers above the MAC, 0 to 116.
+        Packet size with headers above the MAC, bytes, 0 to 116.
     backoff_s
-        Backoff in the mean, s, from 0.
+        Mean backoff, s, from 0.
 
     Returns
     -------
@@ -69,25 +69,25 @@ def exchange_s(
     data_bytes: ArrayLike = 114,
     ack_bytes: ArrayLike = 20,
 ) -> FloatArray:
-    """Return the time from one packet of a transfer to the next at a window of one packet.
+    """Return the time between successive packets of a transfer with a window of one packet.
 
-    The packet goes over all links, one after the other, and its acknowledgement back: nobody else
-    has anything to send. Both ends together work on it for a while.
+    The packet crosses all links one after the other, and then its acknowledgment crosses them
+    back: no other traffic contends. Both ends add processing time.
 
     Parameters
     ----------
     links
-        Links of the route, from 1.
+        Number of links on the route, from 1.
     backoff_s
-        Backoff in the mean, s.
+        Mean backoff, s.
     work_s
-        Work of both ends together with a packet and its acknowledgement, s, from 0.
+        Total processing time at both ends for a packet and its acknowledgment, s, from 0.
     data_bytes, ack_bytes
-        Bytes of both with their headers above the MAC, 0 to 116.
+        Sizes of packet and acknowledgment with headers above the MAC, bytes, 0 to 116.
 
     Returns
     -------
-    Seconds: the shape of the arguments.
+    Seconds, in the broadcast shape of the arguments.
 
     Raises
     ------
@@ -111,24 +111,25 @@ def backoff_gain(
     data_bytes: ArrayLike = 114,
     ack_bytes: ArrayLike = 20,
 ) -> FloatArray:
-    """Return how much more goodput exponential backoff has than TinyOS's at a window of one packet.
+    """Return the goodput gain of exponential backoff over TinyOS's at a window of one packet.
 
-    (links T + work) / (links E + work) - 1, T and E the times of an exchange over one link. Without
-    work at the ends the gain is the same over any number of links; with it, it rises with them: the
-    paper sees it rise (III-A1), and does not say how long its nodes work.
+    (links T + work) / (links E + work) - 1, where T and E are the exchange times over one link with
+    TinyOS's and with exponential backoff. Without processing at the ends, the gain does not depend
+    on the number of links; with it, the gain rises with the number of links. The paper reports such
+    a rise (III-A1) but not how long its nodes take.
 
     Parameters
     ----------
     links
-        Links of the route, from 1.
+        Number of links on the route, from 1.
     work_s
-        Work of both ends together with a packet and its acknowledgement, s, from 0.
+        Total processing time at both ends for a packet and its acknowledgment, s, from 0.
     data_bytes, ack_bytes
-        Bytes of both with their headers above the MAC, 0 to 116.
+        Sizes of packet and acknowledgment with headers above the MAC, bytes, 0 to 116.
 
     Returns
     -------
-    A share: 0.5 = half as much again.
+    Relative gain: 0.5 means 50 % more goodput.
 
     Raises
     ------
@@ -140,7 +141,8 @@ def backoff_gain(
     >>> backoff_gain([1, 3, 6]).round(3).tolist()
     [0.89, 0.89, 0.89]
 
-    With 96 bytes of data and 28 of an ACK it is 86 %, and 42 to 73 % with 10 ms of work:
+    With 96 bytes of data and an ACK of 28 bytes it is 86 %, and 42 to 73 % with 10 ms of
+    processing:
 
     >>> sizes = {"data_bytes": 116, "ack_bytes": 28}
     >>> backoff_gain([1, 6], 0.0, **sizes).round(2).tolist()

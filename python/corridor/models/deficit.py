@@ -1,4 +1,4 @@
-"""How long a packet of TCP/NC waits for the one that makes up for it: docs/errata.md, K12."""
+"""How long a TCP/NC packet waits for the combination that repairs it: docs/errata.md, K12."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from corridor.models._check import FloatArray, at_least, erasure, whole
 
-#: Redundancy factors are taken for the nearest fraction with at most this denominator.
+#: Redundancy factors are rounded to the nearest fraction with at most this denominator.
 DENOMINATOR_MAX = 1000
 
 
 def deficit_mean(p: float, redundancy: float, window_max: int = 50) -> float:
-    """Mean number of packets that have been sent and not seen, in the long run.
+    """Long-run mean number of packets sent but not yet seen by the receiver.
 
-    A Markov chain: each packet of TCP adds one that is missing, and each of the R combinations
-    sent for it, the fraction carried along, brings one with probability 1-p if any is missing. By
-    Little's law this is also the mean number of packets that TCP sends between a packet's first
-    combination and its acknowledgement.
+    A Markov chain: each TCP packet adds one degree of freedom that the receiver lacks; each of the
+    R combinations sent for it (with the fractional part carried over) supplies one with probability
+    1-p if any is lacking. By Little's law, this is also the mean number of packets TCP sends
+    between a packet's first combination and its acknowledgment.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def deficit_mean(p: float, redundancy: float, window_max: int = 50) -> float:
     redundancy
         Redundancy factor R, from 1.
     window_max
-        Most packets missing, 1 to 1000: TCP sends no more then.
+        Largest deficit, packets, 1 to 1000: TCP then stops sending.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def deficit_mean(p: float, redundancy: float, window_max: int = 50) -> float:
     sent = [int(number * factor) for number in range(factor.denominator + 1)]
     steps = [_step(loss, after - before, most) for before, after in pairwise(sent)]
     period = np.linalg.multi_dot([np.eye(most + 1), np.eye(most + 1), *steps])
-    # The stationary distribution: (P' - 1) x = 0, and all of x adds up to 1.
+    # The stationary distribution: (P' - 1) x = 0, with x summing to 1.
     equations = np.vstack([period.T - np.eye(most + 1), np.ones(most + 1)])
     wanted = np.append(np.zeros(most + 1), 1.0)
     shares: FloatArray = np.linalg.lstsq(equations, wanted, rcond=None)[0]
@@ -61,7 +61,7 @@ def deficit_mean(p: float, redundancy: float, window_max: int = 50) -> float:
 
 
 def _step(loss: float, combinations: int, most: int) -> FloatArray:
-    """Probabilities of going from one deficit to another with a packet of TCP."""
+    """Transition probabilities of the deficit for each TCP packet."""
     one_more = np.eye(most + 1, k=1)
     one_more[most, most] = 1
     arrival = loss * np.eye(most + 1) + (1 - loss) * np.eye(most + 1, k=-1)

@@ -1,13 +1,13 @@
-"""What relays in a chain save that XOR opposite packets: CATWOMAN 2013, Section II.
+"""Transmissions saved by relays in a chain that XOR opposite packets: CATWOMAN 2013, Section II.
 
-The paper has three counts of the same chain, which docs/errata.md, C1, holds against each other.
+The paper counts the gain of the same chain in three ways; docs/errata.md, C1, compares them.
 """
 
 from __future__ import annotations
 
 from corridor.models._check import at_least, whole
 
-#: Most relays of a chain.
+#: Largest number of relays in a chain.
 RELAYS_MAX = 1_000_000
 
 
@@ -16,12 +16,12 @@ def _relays(relays: int) -> int:
 
 
 def transmissions_plain(relays: int) -> int:
-    """Transmissions for one packet each way over a chain, without coding.
+    """Transmissions to carry one packet each way over a chain, without coding.
 
     Parameters
     ----------
     relays
-        Relays between the two ends, from 1.
+        Number of relays between the two ends, from 1.
 
     Examples
     --------
@@ -32,17 +32,17 @@ def transmissions_plain(relays: int) -> int:
 
 
 def transmissions_coded(relays: int, paired: float = 1.0) -> float:
-    """Transmissions for one packet each way over a chain, with coding.
+    """Transmissions to carry one packet each way over a chain, with coding.
 
-    The ends send one packet each; of the packets that a relay forwards, the share `paired` goes two
-    to a frame.
+    Each end sends one packet; of the packets a relay forwards, a fraction `paired` is sent two to a
+    frame.
 
     Parameters
     ----------
     relays
-        Relays between the two ends, from 1.
+        Number of relays between the two ends, from 1.
     paired
-        Share of forwarded packets that find a partner, 0 to 1.
+        Fraction of forwarded packets that find a partner, 0 to 1.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def transmissions_coded(relays: int, paired: float = 1.0) -> float:
 
 
 def gain_of_paper(relays: int) -> float:
-    """Coding gain as the paper's formula has it: 1 + (2 N - (N + 1)) / (2 N), Section II.
+    """Coding gain by the paper's formula: 1 + (2 N - (N + 1)) / (2 N), Section II.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def gain_of_paper(relays: int) -> float:
 
 
 def gain_with_ends(relays: int) -> float:
-    """Share of transmissions saved, plus 1, the ends' own counted: 1 + N / (2 (N + 1)).
+    """1 plus the fraction of transmissions saved, the ends' included: 1 + N / (2 (N + 1)).
 
     The paper's text has this for one relay: "we save one of four transmissions", 1.25.
 
@@ -82,7 +82,7 @@ def gain_with_ends(relays: int) -> float:
 
 
 def gain_of_transmissions(relays: int, paired: float = 1.0) -> float:
-    """Transmissions without coding over those with it, as COPE defines the coding gain.
+    """Transmissions without coding over those with coding: the coding gain as COPE defines it.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def gain_of_transmissions(relays: int, paired: float = 1.0) -> float:
 
 
 def paired_share(relays: int, gain: float) -> float:
-    """Share of forwarded packets that must be paired for a gain of transmissions.
+    """Fraction of forwarded packets that must be paired to reach a gain in transmissions.
 
     Examples
     --------
@@ -107,18 +107,18 @@ def paired_share(relays: int, gain: float) -> float:
 
 
 def frames_per_second(relays: int, packets: float, limit: float, *, coded: bool) -> float:
-    """Transmissions a second in a chain that is offered `packets` a second each way (Fig. 4).
+    """Transmissions per second in a chain offered `packets` per second each way (Fig. 4).
 
     Parameters
     ----------
     relays
-        Relays between the two ends, from 1.
+        Number of relays between the two ends, from 1.
     packets
-        Packets a second, each way.
+        Packets per second, each way.
     limit
-        Most transmissions a second.
+        Upper limit on transmissions per second.
     coded
-        Whether relays combine all packets that they can.
+        Whether relays combine every packet they can.
 
     Examples
     --------

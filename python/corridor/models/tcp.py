@@ -1,8 +1,8 @@
 """TCP's throughput over independent erasures: Sections III and IV of KIM.
 
 KIM is M. Kim et al., "Modeling Network Coded TCP: Analysis of Throughput and Energy Cost" (2012).
-Time is counted in rounds of one round-trip time; a throughput is in packets per second, and
-`mbps` makes megabits of it. All functions take arrays, which are broadcast against each other.
+Time is counted in rounds of one round-trip time; throughputs are in packets per second, and `mbps`
+converts them to megabits per second. All functions take arrays and broadcast them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from corridor.models._check import (
 
 #: Largest erasure probability for which Eq. 9 has a real root: beyond, (1-p)/p is below 1/12.
 ERASURE_MAX = 12 / 13
-#: Erasure probability at which Eq. 11 is least, 0.9227: see `throughput_without_timeouts`.
+#: Erasure probability that minimises Eq. 11, 0.9227: see `throughput_without_timeouts`.
 ERASURE_TURN = 1 / (1 + 1 / 12 + 1.5 * ((25.5**0.5 - 5) / 3) ** 2)
 #: Bits of a packet in KIM's Section VI.
 PACKET_BITS = 8000
@@ -47,14 +47,14 @@ def _odds(p: FloatArray) -> FloatArray:
 
 @broadcasting
 def mbps(packets_per_s: ArrayLike, packet_bits: ArrayLike = PACKET_BITS) -> FloatArray:
-    """Megabits (10^6 bits) per second of a throughput in packets per second.
+    """Convert a throughput from packets per second to megabits (10^6 bits) per second.
 
     Parameters
     ----------
     packets_per_s
         Throughput, packets/s, from 0.
     packet_bits
-        Bits of a packet that count, above 0.
+        Payload bits per packet, above 0.
 
     Raises
     ------
@@ -71,14 +71,14 @@ def mbps(packets_per_s: ArrayLike, packet_bits: ArrayLike = PACKET_BITS) -> Floa
 
 
 def end_to_end_erasure(q: ArrayLike, links: int = 4) -> FloatArray:
-    """Erasure probability from end to end, p = 1 - (1-q)^links (KIM, Section VI).
+    """End-to-end erasure probability, p = 1 - (1-q)^links (KIM, Section VI).
 
     Parameters
     ----------
     q
         Erasure probability of each link, in [0, 1).
     links
-        Links in a row, from 1.
+        Number of links in series, from 1.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def packets_between_losses(p: ArrayLike) -> FloatArray:
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
 
     Returns
     -------
@@ -121,16 +121,17 @@ def packets_between_losses(p: ArrayLike) -> FloatArray:
 def rounds_between_losses(p: ArrayLike, acked: int = 1) -> FloatArray:
     """Rounds from a halved window to the next loss, E[r] (KIM, Eq. 9).
 
-    It falls ever more steeply towards p = 12/13, which bends Eq. 11 upward in the end: see
+    It falls ever more steeply towards p = 12/13, which makes Eq. 11 turn upward near there: see
     `throughput_without_timeouts`.
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 12/13]: beyond, Eq. 9 has no real root.
+        End-to-end erasure probability, in [0, 12/13]: beyond, Eq. 9 has no real root.
     acked
-        Packets for each acknowledgement, beta of Section III, from 1: windows grow by 1/beta in a
-        round, so that Eqs. 5 to 10 hold with beta (1-p)/p and windows divided by beta.
+        Packets per acknowledgment, beta in Section III, from 1: the window grows by 1/beta per
+        round, so Eqs. 5 to 10 hold with beta (1-p)/p in place of (1-p)/p and with windows divided
+        by beta.
 
     Returns
     -------
@@ -147,7 +148,7 @@ def rounds_between_losses(p: ArrayLike, acked: int = 1) -> FloatArray:
     3.157
     """
     odds = _odds(_erasure_of_tcp(p)) * whole("acked", acked, 1)
-    # At p = 12/13 itself rounding can leave less than nothing under the root.
+    # At p = 12/13, rounding can make the radicand negative.
     return scalar(2 / 3 + np.sqrt(np.maximum(2 / 3 * odds - 1 / 18, 0)))
 
 
@@ -158,7 +159,7 @@ def time_between_losses(p: ArrayLike, rtt_s: ArrayLike) -> FloatArray:
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 12/13].
+        End-to-end erasure probability, in [0, 12/13].
     rtt_s
         Round-trip time, s, above 0.
 
@@ -186,7 +187,7 @@ def windows_at_losses(p: ArrayLike) -> tuple[FloatArray, FloatArray]:
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 12/13].
+        End-to-end erasure probability, in [0, 12/13].
 
     Returns
     -------
@@ -212,9 +213,9 @@ def window_mean(p: ArrayLike, acked: int = 1) -> FloatArray:
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 12/13].
+        End-to-end erasure probability, in [0, 12/13].
     acked
-        Packets for each acknowledgement, as for `rounds_between_losses`.
+        Packets per acknowledgment, as for `rounds_between_losses`.
 
     Returns
     -------
@@ -237,28 +238,28 @@ def window_mean(p: ArrayLike, acked: int = 1) -> FloatArray:
 def throughput_without_timeouts(
     p: ArrayLike, rtt_s: ArrayLike, window_max: ArrayLike = np.inf, acked: int = 1
 ) -> FloatArray:
-    """TCP's throughput if losses never led to time-outs (KIM, Eq. 11; Eq. 12 with a window).
+    """TCP's throughput without time-outs (KIM, Eq. 11; Eq. 12 with a maximum window).
 
-    More losses carry less up to `ERASURE_TURN` only. Beyond, where Eq. 9 has its root's last bit
-    left, the model turns upward: with s for that root, Eq. 11 is (3 s^2 / 2 + 1/12) / (s + 5/3)
-    packets in a round, which is least where 3 s^2 / 2 + 5 s = 1/12. Over a round trip of 0.8 s it
-    has 0.06219 packets per second there, and 0.0625 at p = 12/13.
+    The throughput falls with p only up to `ERASURE_TURN`. Beyond, where the square root in Eq. 9
+    nears 0, the model turns upward: with s for that root, Eq. 11 is (3 s^2 / 2 + 1/12) / (s + 5/3)
+    packets per round, which is minimal where 3 s^2 / 2 + 5 s = 1/12. At a round-trip time of 0.8 s
+    it is 0.06219 packets per second there, and 0.0625 at p = 12/13.
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 12/13].
+        End-to-end erasure probability, in [0, 12/13].
     rtt_s
         Round-trip time, s, above 0.
     window_max
-        Largest window, packets, from 1; without limit by default.
+        Maximum window, packets, from 1; unlimited by default.
     acked
-        Packets for each acknowledgement, beta, as for `rounds_between_losses`.
+        Packets per acknowledgment, beta, as for `rounds_between_losses`.
 
     Returns
     -------
-    Packets per second. For small p about sqrt(3/(2 beta p))/RTT; infinite at p = 0 without a
-    window.
+    Packets per second: about sqrt(3/(2 beta p))/RTT for small p; infinite at p = 0 without a
+    maximum window.
 
     Raises
     ------
@@ -291,13 +292,13 @@ def timeout_probability(window: ArrayLike, p: ArrayLike) -> FloatArray:
     Parameters
     ----------
     window
-        Window, packets, from 0; Eq. 13 is meant for whole packets, but defined for any.
+        Window, packets, from 0; Eq. 13 is meant for integers, but defined for any value.
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
 
     Returns
     -------
-    1 for windows below 3, else the probability that at most two of the window's packets arrive.
+    1 for windows below 3, else the probability that at most two packets of the window arrive.
 
     Raises
     ------
@@ -313,7 +314,7 @@ def timeout_probability(window: ArrayLike, p: ArrayLike) -> FloatArray:
     p = erasure("p", p)
     w, p = np.broadcast_arrays(w, p)
     certain = (w < 3) & (p >= 0)
-    # Where there is nothing to compute, any window will do that has no infinite powers in it.
+    # Where the result is not used, any window without infinite powers will do.
     some = np.where(certain | np.isinf(w), 3.0, w)
     all_lost = p ** (some - 2)
     few = all_lost * (p * p + some * p * (1 - p) + some * (some - 1) / 2 * (1 - p) ** 2)
@@ -326,18 +327,18 @@ def timeout_duration(
 ) -> FloatArray:
     """Mean duration of a time-out period in rounds (KIM, Eqs. 14 and 15).
 
-    The k-th time-out in a row lasts 2^(k-1) T_o rounds, the seventh and those after it 64 T_o.
+    The k-th consecutive time-out lasts 2^(k-1) T_o rounds; the seventh and later ones 64 T_o.
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     timeout_rounds
         First time-out T_o, rounds, above 0.
     form
-        ``printed``: with p^k (1-p) for k time-outs in a row, as Eq. 15 has it; these probabilities
-        add up to p. ``conditional``: with p^(k-1) (1-p), given that there is a time-out: larger by
-        1/p. See docs/errata.md, K1.
+        ``printed``: with p^k (1-p) for k consecutive time-outs, as in Eq. 15; these probabilities
+        sum to p. ``conditional``: with p^(k-1) (1-p), given that there is a time-out: larger by a
+        factor 1/p. See docs/errata.md, K1.
 
     Returns
     -------
@@ -357,7 +358,7 @@ def timeout_duration(
     first = positive("timeout_rounds", timeout_rounds, "rounds")
     choice("form", form, "printed", "conditional")
     x = 1 - p
-    # Horner, and without the factor p that all terms of Eq. 15 have.
+    # Horner's scheme, without the factor p that all terms of Eq. 15 share.
     tail = p**5 * (63 / x + 64 * p / x**2)
     series = 1 + p * (3 + p * (7 + p * (15 + p * 31))) + tail
     factor = p if form == "printed" else np.ones_like(p)
@@ -374,22 +375,22 @@ def throughput(
     whole_windows: bool = True,
     acked: int = 1,
 ) -> FloatArray:
-    """TCP's throughput with time-outs and a largest window (KIM, Eq. 16).
+    """TCP's throughput with time-outs and a maximum window (KIM, Eq. 16).
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 12/13].
+        End-to-end erasure probability, in [0, 12/13].
     rtt_s
         Round-trip time, s, above 0.
     window_max
-        Largest window, packets, from 1.
+        Maximum window, packets, from 1.
     timeout_rounds
         First time-out T_o, rounds, above 0.
     whole_windows
-        Whether E[W] is rounded down before Eq. 13, which the published values need.
+        Whether to round E[W] down before Eq. 13, as the published values require.
     acked
-        Packets for each acknowledgement, beta, as for `rounds_between_losses`.
+        Packets per acknowledgment, beta, as for `rounds_between_losses`.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Throughput of TCP/NC, TCP over network coding: Sections V and VI of KIM.
 
-KIM is M. Kim et al., "Modeling Network Coded TCP: Analysis of Throughput and Energy Cost" (2012).
-R is the redundancy factor: coded packets sent for each packet of TCP.
+KIM is M. Kim et al., "Modeling Network Coded TCP: Analysis of Throughput and Energy Cost" (2012). R
+is the redundancy factor: coded packets sent per TCP packet.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from corridor.models._check import (
     within,
 )
 
-#: Windows up to this are allowed in the Markov chain, whose states grow with the square.
+#: Largest window for the Markov chain, whose number of states grows with its square.
 CHAIN_WINDOW_MAX = 1000
-#: Redundancy factors beyond this are not searched for.
+#: Largest redundancy factor that the search tries.
 REDUNDANCY_MAX = 100.0
 
 
@@ -54,20 +54,20 @@ def window(
     window_max: ArrayLike = 50,
     window_first: ArrayLike = 1,
 ) -> FloatArray:
-    """Mean window after so many rounds, E[W_i] (KIM, Eq. 17; Fig. 5).
+    """Mean window after i rounds, E[W_i] (KIM, Eq. 17; Fig. 5).
 
     Parameters
     ----------
     round_number
-        Rounds i, from 0.
+        Number of rounds i, from 0.
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     redundancy
         Redundancy factor R, from 1.
     window_max
-        Largest window, packets, from 1.
+        Maximum window, packets, from 1.
     window_first
-        Window at the start, E[W_1], packets, from 1 to window_max.
+        Initial window, E[W_1], packets, from 1 to window_max.
 
     Returns
     -------
@@ -90,12 +90,12 @@ def window(
 
 @broadcasting
 def delivery_ratio(p: ArrayLike, redundancy: ArrayLike) -> FloatArray:
-    """Share of TCP's packets that is acknowledged in a round, min(1, R (1-p)) (KIM, Section V-A).
+    """Fraction of TCP's packets acknowledged in a round, min(1, R (1-p)) (KIM, Section V-A).
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     redundancy
         Redundancy factor R, from 1.
 
@@ -114,14 +114,14 @@ def delivery_ratio(p: ArrayLike, redundancy: ArrayLike) -> FloatArray:
 
 @broadcasting
 def transmissions_to_window(window_size: ArrayLike, p: ArrayLike) -> FloatArray:
-    """Packets that are sent until the window is so large, T_p(W) (KIM, Eq. 18).
+    """Packets sent until the window reaches W, T_p(W) (KIM, Eq. 18).
 
     Parameters
     ----------
     window_size
-        Window W to be reached from 1, packets, from 1.
+        Target window W, starting from 1, packets, from 1.
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
 
     Returns
     -------
@@ -144,16 +144,16 @@ def transmissions_to_window(window_size: ArrayLike, p: ArrayLike) -> FloatArray:
 def chain_windows(
     window_max: int, growth: Literal["per_window", "per_packet"] = "per_window"
 ) -> FloatArray:
-    """Windows of the states of the Markov chain, in order, the absorbing one last (KIM, Fig. 6).
+    """Window of each state of the Markov chain, in order, absorbing state last (KIM, Fig. 6).
 
     Parameters
     ----------
     window_max
-        Largest window, packets, 1 to 1000.
+        Maximum window, packets, 1 to 1000.
     growth
-        ``per_window``: 1/w for each packet acknowledged while the window is w to w+1, so that it
-        grows by one in w packets, as Eq. 18 counts. ``per_packet``: 1/W at every packet, as Fig. 6
-        is drawn; there are a few more states. See docs/errata.md, K3.
+        ``per_window``: 1/w per packet acknowledged while the window is between w and w+1, so that
+        it grows by one in w packets, as Eq. 18 counts. ``per_packet``: 1/W per packet, as drawn in
+        Fig. 6; gives a few more states. See docs/errata.md, K3.
 
     Raises
     ------
@@ -177,18 +177,18 @@ def chain_windows(
 
 
 def chain_matrix(p: float, states: int) -> sparse.csr_array:
-    """Transition matrix P of the Markov chain: p to stay, 1-p to go on (KIM, Fig. 7).
+    """Transition matrix P of the Markov chain: p to stay, 1-p to advance (KIM, Fig. 7).
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     states
-        States, the absorbing one included, from 1.
+        Number of states, including the absorbing one, from 1.
 
     Returns
     -------
-    A sparse matrix of ``states`` rows; the last state is absorbing.
+    A sparse matrix with ``states`` rows; the last state is absorbing.
 
     Raises
     ------
@@ -212,17 +212,17 @@ def chain_matrix(p: float, states: int) -> sparse.csr_array:
 def chain_transmissions(
     window_max: int, p: float, growth: Literal["per_window", "per_packet"] = "per_window"
 ) -> float:
-    """Packets sent until absorption, from the chain itself (KIM, Figs. 6 and 7).
+    """Packets sent until absorption, computed from the chain itself (KIM, Figs. 6 and 7).
 
-    Solves (I - Q) t = 1 for the mean numbers t of steps to absorption; Eq. 18 is the closed form
-    of the first of them.
+    Solves (I - Q) t = 1 for the mean numbers t of steps to absorption; Eq. 18 is the closed form of
+    the first component.
 
     Parameters
     ----------
     window_max
-        Largest window, packets, 1 to 1000.
+        Maximum window, packets, 1 to 1000.
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     growth
         As for `chain_windows`.
 
@@ -252,7 +252,7 @@ def chain_transmissions(
 def round_throughput(
     window_size: ArrayLike, srtt_s: ArrayLike, p: ArrayLike, redundancy: ArrayLike
 ) -> FloatArray:
-    """Throughput of a round in which the window is so large, T_i (KIM, Eq. 19).
+    """Throughput in a round with a given window, T_i (KIM, Eq. 19).
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def round_throughput(
     srtt_s
         Smoothed round-trip time, s, above 0.
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     redundancy
         Redundancy factor R, from 1.
 
@@ -291,19 +291,19 @@ def packets_in_rounds(
     window_first: ArrayLike = 1,
     form: Literal["printed", "continuous"] = "printed",
 ) -> FloatArray:
-    """Packets acknowledged in so many rounds, f(n) (KIM, below Eq. 20).
+    """Packets acknowledged in n rounds, f(n) (KIM, below Eq. 20).
 
     Parameters
     ----------
     rounds
-        Rounds n, from 0; need not be whole.
+        Number of rounds n, from 0; need not be an integer.
     window_max
-        Largest window, packets, from 1.
+        Maximum window, packets, from 1.
     window_first
-        Window at the start, E[W_1], packets, from 1 to window_max.
+        Initial window, E[W_1], packets, from 1 to window_max.
     form
-        ``printed``: with r* (r*-1)/2 in the second branch, which jumps by r* at n = r*.
-        ``continuous``: with r* (r*+1)/2, the sum of the first. See docs/errata.md, K4.
+        ``printed``: with r* (r*-1)/2 in the second branch, which makes f jump by r* at n = r*.
+        ``continuous``: with r* (r*+1)/2, the sum in the first branch. See docs/errata.md, K4.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def throughput(
 ) -> FloatArray:
     """Mean throughput of TCP/NC over a connection's duration, f(n) / (n SRTT) (KIM, Eq. 20).
 
-    R is taken to be at least 1/(1-p). For long durations the throughput is window_max / srtt_s.
+    Assumes R at least 1/(1-p). For long durations the throughput tends to window_max / srtt_s.
 
     Parameters
     ----------
@@ -350,10 +350,9 @@ def throughput(
     srtt_s
         Smoothed round-trip time, s, above 0.
     window_max
-        Largest window, packets, from 1.
+        Maximum window, packets, from 1.
     window_first
-        Window at the start, E[W_1], packets, from 1 to window_max. The text has 1; Table I is
-        reproduced with 25 (docs/errata.md, K5).
+        Initial window, E[W_1], packets, from 1 to window_max.
     form
         As for `packets_in_rounds`.
 
@@ -383,22 +382,22 @@ def throughput(
 
 
 def _half_up(value: FloatArray) -> FloatArray:
-    # A hair more, for halves that binary fractions miss: 50 (1.03 - 1) is 1.5.
+    # A small excess catches halves that binary fractions miss: 50 (1.03 - 1) is 1.5.
     half_up: FloatArray = np.floor(value + 0.5 + 1e-9)
     return half_up
 
 
 @broadcasting
 def mask_probability(p: ArrayLike, redundancy: ArrayLike, window_size: ArrayLike) -> FloatArray:
-    """Probability that a round's losses are no more than its redundancy (KIM, Section VI-B).
+    """Probability that a round's losses do not exceed its redundancy (KIM, Section VI-B).
 
-    The sum over x from 0 to W (R-1) of C(RW, x) p^x (1-p)^(RW-x); numbers of packets are rounded,
-    halves up.
+    The sum over x from 0 to W (R-1) of C(RW, x) p^x (1-p)^(RW-x); numbers of packets are rounded to
+    integers, halves up.
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     redundancy
         Redundancy factor R, from 1.
     window_size
@@ -423,23 +422,23 @@ def mask_probability(p: ArrayLike, redundancy: ArrayLike, window_size: ArrayLike
 def redundancy_for(
     p: ArrayLike, window_size: int = 50, probability: float = 0.8, step: float = 0.01
 ) -> FloatArray:
-    """Least redundancy factor that masks a round's losses often enough (KIM, Section VI-B).
+    """Smallest redundancy factor that masks a round's losses with a given probability (KIM, VI-B).
 
     Parameters
     ----------
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     window_size
         Window W, packets, from 1.
     probability
-        How often losses are to be masked, in (0, 1).
+        Required probability that losses are masked, in (0, 1).
     step
-        Grid on which R is searched from 1 on, above 0.
+        Step of the search for R, which starts at 1; above 0.
 
     Raises
     ------
     ValueError
-        For an argument out of its range, or if no R up to 100 will do.
+        For an argument out of its range, or if no R up to 100 suffices.
 
     Examples
     --------
@@ -478,11 +477,11 @@ def achievable_bandwidth(
     capacity
         Capacity C, in any unit, above 0.
     p
-        Erasure probability from end to end, in [0, 1).
+        End-to-end erasure probability, in [0, 1).
     redundancy
         Redundancy factor R, from 1.
     flows
-        Flows that share it, from 1.
+        Number of flows sharing the link, from 1.
 
     Returns
     -------

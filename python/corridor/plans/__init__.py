@@ -1,8 +1,9 @@
-"""Plans as frozen dataclasses: all that a plan file can say.
+"""Plans as frozen dataclasses, covering everything a plan file can express.
 
-`Plan` is a network with flows, `Scenario` runs of stations on a radio or over a line; both have
-sweeps, replications or a stop rule, and a choice of outputs. `None` leaves a key out: the file's
-default holds. ``text()`` gives the file that says the same, `PlanText` is one that is there.
+A `Plan` is a network with flows; a `Scenario` is a set of runs between stations on a radio or over
+a line. Both have sweeps, replications or a stop rule, and a choice of outputs. A field that is
+`None` is left out of the plan file, so that the file format's default applies. ``text()`` returns
+the equivalent plan file; `PlanText` wraps an existing one.
 """
 
 from corridor.plans._flows import Flow, Source, Tcp, TcpNc, TcpPreset, TcpVariant

@@ -1,4 +1,4 @@
-"""Flows across networks: sources, TCP, and coding under it."""
+"""Flows across networks: sources, TCP, and network coding below TCP."""
 
 from __future__ import annotations
 
@@ -7,75 +7,76 @@ from typing import Any, Literal
 
 from corridor.plans._toml import table
 
-#: Where TCP's defaults come from.
+#: TCP implementations to take defaults from.
 TcpPreset = Literal["ns2", "constrained", "linux-2014", "linux"]
-#: Congestion control.
+#: Congestion control algorithms.
 TcpVariant = Literal["tahoe", "reno", "newreno", "sack", "cubic", "vegas", "slowstart", "bbr"]
 
 
 @dataclass(frozen=True)
 class Tcp:
-    """TCP of a flow: a preset, and what is different from it.
+    """A flow's TCP: a preset, and deviations from it.
+
+    ``None`` means the preset's value, unless stated otherwise.
 
     Parameters
     ----------
     preset
-        ``linux``: the kernel's, with ``cubic``, ``reno`` or ``bbr``; ``linux-2014``: as it was
-        then; ``ns2``: the agents of ns-2.35; ``constrained``: nodes with little memory.
+        ``linux``: today's kernel, with ``cubic``, ``reno`` or ``bbr``; ``linux-2014``: Linux as of
+        2014, without RACK and tail loss probes; ``ns2``: the agents of ns-2.35; ``constrained``:
+        nodes with little memory (Betzler et al. 2012).
     variant
-        Congestion control; none = ``cubic`` for ``linux`` and ``linux-2014``, ``newreno`` for
-        the others.
+        Congestion control; None: ``cubic`` for ``linux`` and ``linux-2014``, ``newreno`` for the
+        others.
     window_packets_max
-        Largest window, packets; none = left out.
+        Maximum window, packets.
     initial_window_packets
-        Congestion window at the start, packets; none = left out.
+        Initial congestion window, packets.
     initial_ssthresh_packets
-        Slow-start threshold at the start, packets; none = left out.
+        Initial slow-start threshold, packets.
     receiver
-        What the receiver does with packets beyond a gap; none = left out.
+        Whether the receiver keeps packets beyond a gap, or discards them (go-back-N).
     delayed_ack_packets
-        Packets in order for each acknowledgement (the papers' beta), from 1; none = left
-        out.
+        In-order packets per acknowledgement (the papers' beta), from 1.
     delayed_ack_timeout_ms
-        Longest that an acknowledgement is delayed, ms; none = left out.
+        Longest delay of an acknowledgement, ms.
     acks
-        What an acknowledgement confirms; none = left out.
+        What an acknowledgement confirms: all in-order data, or a single packet.
     ack_bytes
-        Bytes of an acknowledgement; none = left out.
+        Size of an acknowledgement, bytes.
     sack
-        Whether the receiver tells what has arrived beyond a gap; none = as the variant
-        needs.
+        Whether the receiver reports what has arrived beyond a gap; None: as the variant requires.
     rto
-        How the retransmission timeout follows the round-trip times; none = rfc6298.
+        How to set the retransmission timeout. ``rfc6298``: from the smoothed round-trip time and
+        its variation; ``coap``: 2 to 3 s, drawn anew for each packet; ``semi-dynamic``: fixed at
+        four times the first round-trip time. None: ``rfc6298``.
     timeouts_max
-        Timeouts in a row after which the sender gives up, from 1; none = never.
+        Consecutive timeouts after which the sender gives up, from 1; None: never.
     rto_initial_s
-        First retransmission timeout, s; none = left out.
+        Initial retransmission timeout, s.
     rto_min_s
-        Least retransmission timeout, s; none = left out.
+        Minimum retransmission timeout, s.
     rto_max_s
-        Largest retransmission timeout, s; none = left out.
+        Maximum retransmission timeout, s.
     rto_granularity_s
-        Ticks of the clock that times out, s; none = left out.
+        Granularity of the retransmission timer's clock, s.
     limited_transmit
-        New packets for the first two duplicate acknowledgements (RFC 3042); none = left
-        out.
+        Whether the first two duplicate acknowledgements send new packets (RFC 3042).
     careful
-        No second fast retransmit for losses of one window (``bugFix_`` of ns-2); none =
-        left out.
+        Whether to suppress a second fast retransmit for losses within one window (``bugFix_`` of
+        ns-2).
     reduction
-        What is halved on loss; none = left out.
+        What a loss halves: the window (ns-2), or the amount in flight (RFC 5681).
     slow_start_restart
-        Slow start after an idle time; none = left out.
+        Whether to slow-start after an idle period.
     rtt_sampling
-        Which round-trip times are measured; none = left out.
+        How to sample round-trip times: one packet at a time, or every acknowledgement of new data.
     ecn
-        Answer to congestion that the network echoes (RFC 3168); none = left out.
+        Whether to react to congestion signalled by ECN (RFC 3168).
     pacing
-        Linux: packets leave at a pace, as with the queueing discipline fq; bbr's always do;
-        none = left out.
+        Linux: whether to pace packets, as with the fq queueing discipline; ``bbr`` always does.
     hystart
-        Linux: cubic's slow start ends with the first signs of a queue; none = left out.
+        Linux: whether ``cubic`` leaves slow start at the first signs of a queue.
     """
 
     preset: TcpPreset = "linux"
@@ -107,21 +108,22 @@ class Tcp:
 
 @dataclass(frozen=True)
 class TcpNc:
-    """TCP/NC under a flow's TCP.
+    """TCP/NC below a flow's TCP.
 
     Parameters
     ----------
     redundancy
-        Redundancy factor R, combinations for each segment of TCP's; adaptive: the most of
-        them, in the long run. None = 1, adaptive 2.
+        Redundancy factor R: combinations sent per TCP segment. Adaptive: long-run upper bound on
+        it. None: 1, or 2 if adaptive.
     field
-        Field of the coefficients; none = gf256.
+        Field of the coding coefficients; None: ``gf256``.
     adaptive
-        Send as many combinations as are missing, not a fixed factor; none = left out.
+        Whether to send as many combinations as the receiver lacks, instead of a fixed factor; None:
+        no.
     loss_ratio
-        Adaptive: share of packets lost with which the estimate begins; none = 0.
+        Adaptive: initial estimate of the packet loss ratio; None: 0.
     buffer_segments
-        Segments in the coding buffer; none = as many as there can be.
+        Capacity of the coding buffer, segments; None: as many as possible.
     """
 
     redundancy: float | None = None
@@ -138,19 +140,22 @@ class Source:
     Parameters
     ----------
     kind
-        ``ftp``: all that TCP can carry; ``fixed``: so many packets; ``rate``: no faster than a
-        rate; without TCP, datagrams: ``cbr`` at a constant rate, ``poisson`` at drawn intervals,
-        ``on-off`` with silences, ``trace`` when a file says.
+        ``ftp``: as much as TCP can carry; ``fixed``: a fixed number of packets; ``rate``: TCP
+        limited to a rate. Without TCP, datagrams: ``cbr`` at a constant rate, ``poisson`` at
+        exponential intervals, ``on-off`` at a constant rate with silences, ``trace`` at the times a
+        file lists.
     packets
-        For ``fixed``: packets.
+        For ``fixed``: number of packets.
     rate_bps
-        For ``rate``, ``cbr``, ``poisson`` and ``on-off``: bits of data per second.
+        For ``rate``, ``cbr``, ``poisson`` and ``on-off``: payload bits per second (``on-off``:
+        while on).
     on_s
-        For ``on-off``: mean time that it sends, s.
+        For ``on-off``: mean on time, exponentially distributed, s.
     off_s
-        For ``on-off``: mean time that it is silent, s.
+        For ``on-off``: mean off time, exponentially distributed, s.
     path
-        For ``trace``: a file with a datagram in each line: seconds after the start, bytes of data.
+        For ``trace``: a file with one datagram per line: seconds after the flow's start, payload
+        bytes.
     """
 
     kind: Literal["ftp", "fixed", "rate", "cbr", "poisson", "on-off", "trace"] = "ftp"
@@ -168,33 +173,33 @@ class Flow:
     Parameters
     ----------
     sender
-        Node of the sender.
+        The sender's node.
     receiver
-        Node of the receiver.
+        The receiver's node.
     source
-        What its application sends.
+        What the application sends.
     tcp
-        Its TCP; none for ``cbr``.
+        Its TCP; None for datagram sources such as ``cbr``.
     tcp_nc
-        Network coding under TCP; none = plain TCP.
+        Network coding below TCP; None: plain TCP.
     start_s
-        When it starts, s.
+        Start time, s.
     stop_s
-        When its application stops, s; none = at the end.
+        Time at which the application stops, s; None: at the end.
     payload_bytes
-        Bytes of data in a packet; none = as the preset of TCP, 1000 without TCP.
+        Payload bytes per packet; None: those of the TCP preset, 1000 without TCP.
     header_bytes
-        Bytes of headers on a packet; none = as the preset of TCP, 28 without TCP.
+        Header bytes per packet; None: those of the TCP preset, 28 without TCP.
     processing_ms
-        TCP without TCP/NC: how long each end works on a packet that has come, one after the other,
-        ms; none = 0.
+        TCP without TCP/NC: processing time per received packet at each end, one packet at a time,
+        ms; None: 0.
     tunnel
-        The tunnel that it goes through, counted from 0, between the same nodes; none = none.
+        Index of the tunnel between the same nodes that it uses, from 0; None: no tunnel.
     broadcast
-        Datagrams: to all that hear the sender; ``receiver`` is the node that counts them; none =
-        left out.
+        Datagrams: whether to broadcast to all nodes that hear the sender, which do not forward
+        them; ``receiver`` is the node that counts them. None: no.
     links_max
-        Most links that its packets may cross; none = as many as there are.
+        Largest number of links its packets may cross; None: no limit.
     """
 
     sender: int

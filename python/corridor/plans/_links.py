@@ -1,4 +1,4 @@
-"""Links: rates, queues and losses, and how they vary."""
+"""Links: rates, queues and losses, and how they vary with time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import ClassVar, Literal
 
 @dataclass(frozen=True)
 class TraceRate:
-    """A recorded rate in Mahimahi's format.
+    """A recorded rate in the format of Mahimahi.
 
     Parameters
     ----------
     path
-        A file with a line for each opportunity to send 1504 bytes, ms since its beginning; it
-        begins again at its end.
+        A file with one line per opportunity to send 1504 bytes, in ms since the beginning; it
+        repeats at its end. It is looked up relative to the plan.
     """
 
     KIND: ClassVar[str] = "trace"
@@ -24,14 +24,14 @@ class TraceRate:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a rate.
+    """One step of a stepwise rate.
 
     Parameters
     ----------
     at_s
-        From when on, s.
+        Start of the step, s.
     rate_bps
-        Bits per second from then on; 0: nothing is sent.
+        Rate from then on, bits per second; 0: nothing is sent.
     """
 
     at_s: float
@@ -40,14 +40,14 @@ class Step:
 
 @dataclass(frozen=True)
 class StepsRate:
-    """Rates by a list.
+    """A stepwise rate.
 
     Parameters
     ----------
     steps
-        The rates, and from when on they are that; the first from 0.
+        The steps; the first at 0 s.
     period_s
-        After which time they begin again, s; none = the last one stays.
+        Period after which the steps repeat, s; None: the last step persists.
     """
 
     KIND: ClassVar[str] = "steps"
@@ -57,14 +57,14 @@ class StepsRate:
 
 @dataclass(frozen=True)
 class MarkovRate:
-    """One of several rates, each for a while; any other follows with the same probability.
+    """A Markov chain over several rates; each is followed by any other with equal probability.
 
     Parameters
     ----------
     rates_bps
-        The rates, bits per second, 2 to 64 of them.
+        The rates, bits per second; 2 to 64 of them.
     dwell_s
-        Mean of the exponentially distributed times that each is kept, s.
+        Mean of the exponentially distributed dwell times, s.
     """
 
     KIND: ClassVar[str] = "markov"
@@ -74,14 +74,14 @@ class MarkovRate:
 
 @dataclass(frozen=True)
 class WalkRate:
-    """A rate whose logarithm takes normally distributed steps between bounds.
+    """A rate whose logarithm makes normally distributed steps between bounds.
 
     Parameters
     ----------
     least_bps, most_bps
         The bounds, bits per second.
     interval_ms
-        From step to step, ms.
+        Time between steps, ms.
     deviation
         Standard deviation of a step of the natural logarithm.
     """
@@ -95,14 +95,14 @@ class WalkRate:
 
 @dataclass(frozen=True)
 class Outage:
-    """Times at which a link sends nothing, after times at which it sends.
+    """Outages: a link alternates between sending and not sending.
 
     Parameters
     ----------
     up_s, down_s
-        How long it sends, and does not, s.
+        Durations of sending and of not sending, s.
     kind
-        Whether these are the times, or means of exponentially distributed ones.
+        Whether these are fixed durations, or means of exponentially distributed ones.
     """
 
     up_s: float
@@ -112,14 +112,14 @@ class Outage:
 
 @dataclass(frozen=True)
 class Policer:
-    """A token bucket in front of a link's queue, which drops what exceeds it.
+    """A token bucket in front of a link's queue, which drops excess packets.
 
     Parameters
     ----------
     rate_bps
-        Bits per second that fill it.
+        Fill rate, bits per second.
     burst_bytes
-        Bytes that it holds.
+        Bucket size, bytes.
     """
 
     rate_bps: int
@@ -128,18 +128,18 @@ class Policer:
 
 @dataclass(frozen=True)
 class Jitter:
-    """By how much each packet is late.
+    """Random extra delay of each packet.
 
     Parameters
     ----------
     kind
-        How these times are distributed.
+        Distribution of the extra delay.
     mean_ms
-        Their mean, ms; uniform: they go from zero to twice that.
+        Mean, ms; uniform: the range is zero to twice the mean.
     deviation_ms
-        Normal: their standard deviation, ms; times below zero are none.
+        Normal: standard deviation, ms; negative delays count as zero.
     reorders
-        Packets overtake each other; else one that is late makes those behind it late.
+        Whether packets overtake each other; otherwise a late packet delays those behind it.
     """
 
     kind: Literal["exponential", "normal", "uniform"]
@@ -155,18 +155,18 @@ class Erasure:
     Parameters
     ----------
     kind
-        Which process.
+        The loss process.
     loss_ratio
-        Bernoulli, Gilbert-Elliott: share of packets lost; none = left out.
+        Bernoulli, Gilbert-Elliott: overall packet loss ratio.
     burst_packets
-        Gilbert-Elliott: packets in the mean stay in the bad state, from 1; none = left out.
+        Gilbert-Elliott: mean number of packets in the bad state, from 1.
     good_loss_ratio
-        Gilbert-Elliott: share of packets lost in the good state; none = 0.
+        Gilbert-Elliott: packet loss ratio in the good state; None: 0.
     bad_loss_ratio
-        Gilbert-Elliott: share of packets lost in the bad state; none = 1.
+        Gilbert-Elliott: packet loss ratio in the bad state; None: 1.
     path
-        Trace: a file with a 1 for each packet lost and a 0 for each that is not; it is
-        looked for beside the plan, and starts again at its end; none = left out.
+        Trace: a file with a 1 for each packet lost and a 0 for each that is not, looked up relative
+        to the plan; it repeats at its end.
     """
 
     kind: Literal["bernoulli", "gilbert-elliott", "trace"]
@@ -177,38 +177,40 @@ class Erasure:
     path: str | None = None
 
 
-#: How the rate of a link changes with time.
+#: A link rate that changes with time.
 Rate = TraceRate | StepsRate | MarkovRate | WalkRate
 
 
 @dataclass(frozen=True)
 class Direction:
-    """What a link is like in one direction; of one that is a part of a `Link`, what is different.
+    """One direction of a link; within a `Link`, only the fields in which it differs.
 
     Parameters
     ----------
     rate_bps
-        Bits per second; none where ``rate`` says how they change.
+        Bits per second; None where ``rate`` gives a time-varying rate.
     delay_ms
         Propagation delay, ms, from 0.
     queue_packets
-        Packets that wait; more are dropped. None where ``queue_bytes`` or ``queue_ms`` says it.
+        Queue limit, packets; excess packets are dropped. None where ``queue_bytes`` or ``queue_ms``
+        gives the limit.
     erasure_ratio
-        Share of packets lost, independently of each other, 0 to 1; none = 0.
+        Packet loss ratio, with independent losses, 0 to 1; None: 0.
     rate
-        How its rate changes with time, by itself: all that is compared finds the same rates.
+        Time-varying rate. It draws from its own random stream, so every configuration under
+        comparison sees the same rates.
     outage
-        Times at which it sends nothing; none = never.
+        Outages; None: never.
     policer
-        What is dropped before it comes to the queue; none = nothing.
+        Policer in front of the queue; None: none.
     jitter
-        By how much each packet is late; none = not at all.
+        Random extra delay of packets; None: none.
     queue_bytes
-        Bytes that wait, in place of packets.
+        Queue limit, bytes, instead of packets.
     queue_ms
-        Longest that a packet may wait, ms, in place of packets.
+        Queue limit as the longest waiting time, ms, instead of packets.
     erasure
-        How packets are lost, where they are not lost independently.
+        Loss process, where losses are not independent.
     """
 
     rate_bps: int | None = None
@@ -226,17 +228,17 @@ class Direction:
 
 @dataclass(frozen=True)
 class Link(Direction):
-    """A link: what `Direction` says holds for both, where these do not say otherwise.
+    """A link: both directions share its fields, unless ``forward`` or ``backward`` overrides them.
 
     Parameters
     ----------
     rate_bps, delay_ms, queue_packets, erasure_ratio, rate, outage, policer, jitter, queue_bytes, \
 queue_ms, erasure
-        As of a `Direction`.
+        As in `Direction`.
     forward, backward
-        What is different from the first end to the second, and back.
+        Overrides for the direction from the first end to the second, and for the reverse.
     between
-        `Explicit` networks: the nodes at its ends.
+        `Explicit` networks: the nodes at its two ends.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whole plans: a network with flows, or runs on a radio; sweeps, replications, outputs."""
+"""Complete plans: a network with flows, or runs on a radio; sweeps, replications, outputs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from corridor.plans._radios import Route
 from corridor.plans._runs import Medium, Run
 from corridor.plans._toml import all_of, number, plain, table, with_routes
 
-#: Most replications of a point.
+#: Largest number of replications per point.
 REPLICATIONS_MAX = 10_000
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Nodes 0 to ``count`` in a row, with links alike between them.
+    """Nodes 0 to ``count`` in a row, joined by identical links.
 
     Parameters
     ----------
     count
-        How many links.
+        Number of links.
     link
-        Each of them.
+        The link, the same for all.
     routes
-        Routes of packets; others take the one with the fewest links.
+        Explicit routes; all other packets take the route with the fewest links.
     tunnels
         Tunnels between nodes.
     """
@@ -52,18 +52,18 @@ class Chain:
 
 @dataclass(frozen=True)
 class Dumbbell:
-    """Senders 0 to n-1, receivers n to 2n-1, and a bottleneck between their two routers.
+    """Senders 0 to n-1, receivers n to 2n-1, and a bottleneck link between their two routers.
 
     Parameters
     ----------
     pairs
-        How many senders, n.
+        Number of senders, n.
     access
-        Links between hosts and routers.
+        Links between hosts and routers, all identical.
     bottleneck
         The link between the routers.
     routes
-        Routes of packets; others take the one with the fewest links.
+        Explicit routes; all other packets take the route with the fewest links.
     tunnels
         Tunnels between nodes.
     """
@@ -81,16 +81,16 @@ class Dumbbell:
 
 @dataclass(frozen=True)
 class Explicit:
-    """Nodes joined link by link.
+    """Nodes joined by individually specified links.
 
     Parameters
     ----------
     nodes
-        How many nodes.
+        Number of nodes.
     links
-        Each link, with the nodes that it is ``between``.
+        The links, each with the nodes it is ``between``.
     routes
-        Routes of packets; others take the one with the fewest links.
+        Explicit routes; all other packets take the route with the fewest links.
     tunnels
         Tunnels between nodes.
     """
@@ -108,13 +108,13 @@ class Explicit:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Lists of values for paths into the plan, side by side; several sweeps are crossed.
+    """Lists of values for keys of the plan. Lists in one sweep vary together; sweeps are crossed.
 
     Parameters
     ----------
     values
-        Path, as ``network.links.erasure_ratio`` or ``flow.0.tcp_nc.redundancy``, to its values: a
-        list or an array.
+        From a key's path, such as ``network.links.erasure_ratio`` or ``flow.0.tcp_nc.redundancy``,
+        to its values: a list or an array.
     """
 
     values: Mapping[str, Sequence[Any] | NDArray[Any]]
@@ -122,20 +122,20 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Output:
-    """What is kept of the results.
+    """Which results to keep.
 
     Parameters
     ----------
     metrics
-        Names of metrics, ``flow.*.NAME`` for that of every flow; none = all.
+        Names of metrics, ``flow.*.NAME`` for that of every flow; None: all.
     series_s
-        Length of the intervals at which the course of every flow, link and station is kept, s, from
-        0.001; none = no course.
+        Interval of the time series of every flow, link and station, s, from 0.001; None: no time
+        series.
     delays
-        Whether the histogram of every flow's delays is kept, for quantiles of all replications
-        together: `corridor.stats.quantile_ci`.
+        Whether to keep each flow's delay histogram, to compute quantiles over all replications with
+        `corridor.stats.quantile_ci`.
     tables
-        Whether long tables of flows, links, nodes and outcomes of frames are left, too.
+        Whether to keep long tables of flows, links, nodes and frame outcomes, too.
     """
 
     metrics: Sequence[str] | None = None
@@ -146,24 +146,26 @@ class Output:
 
 @dataclass(frozen=True)
 class Stop:
-    """When a point has enough replications.
+    """Stop rule: when a point has enough replications.
 
     Parameters
     ----------
     metric
-        Name of the metric whose mean is to be known.
+        Name of the metric whose mean is to be estimated.
     ci95_ratio
-        Full width of the 95 % confidence interval over the mean at which it is known well enough.
+        Stop when the full width of the 95 % confidence interval, divided by the mean, is at most
+        this.
     ci95_half_width
-        Half of the width of that interval, in the unit of the metric, in place of the ratio.
+        Stop when the half-width of that interval is at most this, in the unit of the metric;
+        instead of ``ci95_ratio``.
     against
-        What is to be known is the difference from the point that has these values of parameters,
-        and is otherwise alike, replication by replication; none = the mean itself.
+        Estimate the paired difference, replication by replication, from the point that has these
+        parameter values and is otherwise identical; None: the mean itself.
     replications_min
-        Values of the metric that are needed, from 2; the rule looks after every replication from
-        there on; none = 5. Values that are all the same count as known.
+        Smallest number of values of the metric, from 2; the rule checks after every replication
+        from there on; None: 5. Values that are all equal count as converged.
     replications_max
-        Replications at which the rule gives up; none = 1000.
+        Number of replications at which the rule gives up; None: 1000.
     """
 
     metric: str
@@ -176,7 +178,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Plan:
-    """A network, its flows, what is swept, and how often each point is run.
+    """A network, its flows, the sweeps, and the number of replications.
 
     Parameters
     ----------
@@ -187,26 +189,26 @@ class Plan:
     duration_s
         Simulated time, s.
     replications
-        How often each point is run; where there is a ``stop``, that says it.
+        Replications per point; ignored if there is a ``stop`` rule.
     sweeps
-        What varies.
+        Parameters to sweep.
     warm_up_s
-        When measuring begins, s, from 0.
+        Time at which measuring begins, s, from 0.
     seed
         Seed of all random streams, from 0.
     name
-        Name, for messages.
+        Name, used in messages.
     output
-        What is kept; none = all measures, and no course.
+        Which results to keep; None: all metrics, no time series.
     description
-        One sentence for people.
+        A one-sentence description.
     stop
-        When a point has enough replications; none = after ``replications``.
+        Stop rule; None: stop after ``replications``.
     start_jitter_s
-        Each flow starts later by a time of its own, uniform from zero to this, s; none = 0.1, or 0
-        where a flow has the preset ``ns2``.
+        Each flow's start is delayed by an independent time, uniform from zero to this, s; None:
+        0.1, or 0 where a flow has the preset ``ns2``.
     until_done
-        Whether a replication ends when all flows are through, or have given up.
+        Whether a replication ends as soon as all flows have finished or given up.
     """
 
     network: Chain | Dumbbell | Explicit | RadioNetwork
@@ -224,7 +226,7 @@ class Plan:
     until_done: bool | None = None
 
     def text(self) -> str:
-        """Return the plan file that says the same."""
+        """Return the equivalent plan file."""
         flows = all_of("flows", self.flows, Flow)
         if not isinstance(self.network, Chain | Dumbbell | Explicit | RadioNetwork):
             expected = "a Chain, a Dumbbell, an Explicit or a RadioNetwork"
@@ -241,38 +243,38 @@ class Plan:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Runs of stations on a radio or over a line, what is swept, and how often each is run.
+    """Runs between stations on a radio or over a line, the sweeps, and the replications.
 
     Parameters
     ----------
     runs
-        The runs; a list in one of them stands for a run with each of its values.
+        The runs; a list as the value of a field stands for one run with each of its values.
     medium
-        The radio; none where there is a ``line``.
+        The radio; None where there is a ``line``.
     line
-        A path of their own between the two stations, in place of the radio.
+        A dedicated link between the two stations, instead of the radio.
     replications
-        How often each point is run; where there is a ``stop``, that says it.
+        Replications per point; ignored if there is a ``stop`` rule.
     sweeps
-        What varies.
+        Parameters to sweep.
     duration_s
-        Seconds that are measured, where runs do not say it themselves.
+        Measured time, s, unless a run sets its own.
     warm_up_s
-        Seconds of load before; none = 1.
+        Seconds of load before the measured interval; None: 1.
     seed
         Seed of all random streams, from 0.
     name
-        Name, for messages.
+        Name, used in messages.
     output
-        What is kept; none = all measures, and no course.
+        Which results to keep; None: all metrics, no time series.
     description
-        One sentence for people.
+        A one-sentence description.
     stop
-        When a point has enough replications; none = after ``replications``.
+        Stop rule; None: stop after ``replications``.
     ingress_packets
-        Packets the ingress queue of a station holds; none = what suits its coding.
+        Capacity of a station's ingress queue, packets; None: as suits its coding.
     link_errors
-        Whether stations measure erasure ratios, or know them; none = they measure them.
+        Whether stations measure erasure ratios or know them in advance; None: they measure them.
 
     Examples
     --------
@@ -303,7 +305,7 @@ class Scenario:
     link_errors: Literal["measured", "fixed"] | None = None
 
     def text(self) -> str:
-        """Return the scenario's file that says the same."""
+        """Return the equivalent scenario file."""
         runs = all_of("runs", self.runs, Run)
         own = {
             "duration_s": self.duration_s,
@@ -320,7 +322,7 @@ class Scenario:
 
 
 def _text(plan: Plan | Scenario, own: dict[str, Any], tables: dict[str, Any]) -> str:
-    """Return the file: what all plans have, and what this one has besides."""
+    """Return the plan file: the keys all plans share, and this plan's own."""
     sweeps = all_of("sweeps", plan.sweeps, Sweep)
     count = integer("replications", plan.replications, 1, REPLICATIONS_MAX)
     whole: dict[str, Any] = {
@@ -342,14 +344,14 @@ def _text(plan: Plan | Scenario, own: dict[str, Any], tables: dict[str, Any]) ->
 
 @dataclass(frozen=True)
 class PlanText:
-    """The text of a plan file; traces that it names are looked for in a directory.
+    """The text of a plan file; the traces it names are looked up in ``directory``.
 
     Parameters
     ----------
     toml
-        TOML.
+        The text, as TOML.
     directory
-        Where traces are.
+        The directory of the traces.
     """
 
     toml: str
@@ -362,7 +364,7 @@ class PlanText:
         Raises
         ------
         OSError
-            Where there is none to read.
+            If the file cannot be read.
         """
         return cls(Path(path).read_text(encoding="utf-8"), Path(path).parent)
 

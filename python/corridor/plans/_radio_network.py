@@ -14,23 +14,23 @@ from corridor.plans._toml import table, with_routes
 
 @dataclass(frozen=True)
 class Tunnel:
-    """Corridor's endpoints at two nodes, whose frames go over UDP, hop by hop.
+    """A pair of Corridor endpoints at two nodes; their frames go over UDP, hop by hop.
 
     Parameters
     ----------
     between
         The nodes at its ends.
     coding
-        Coding parameters; none = window mode as it is by default, blocks with a helper.
+        Coding parameters; None: window mode with its defaults, or blocks if there is a helper.
     plain
-        Carry packets as they are, in place of coding: the unreliable forwarder; none = left out.
+        Whether to forward packets uncoded and unreliably, instead of coding; None: no.
     ingress_packets
-        Packets the ingress queue of an end holds; none = what suits its coding.
+        Capacity of the ingress queue at each end, packets; None: as suits its coding.
     helper
-        A node that overhears the tunnel's frames, recodes them, and sends to either end; none =
-        none. Where it and both ends hear each other on one radio, frames go on it as they are,
-        without UDP. Else they go over UDP, hop by hop: it overhears them on any hop by radio in
-        its range, and its own take the network's routes.
+        A node that overhears the tunnel's frames, recodes them, and sends to either end; None: no
+        helper. Where the helper and both ends hear each other on one radio, frames go over that
+        radio directly, without UDP. Otherwise they go over UDP, hop by hop: the helper overhears
+        them on any radio hop within range, and its own frames follow the network's routes.
     """
 
     between: Sequence[int]
@@ -42,43 +42,42 @@ class Tunnel:
 
 @dataclass(frozen=True)
 class RadioNetwork:
-    """Nodes with places, joined by radios.
+    """Nodes with positions, joined by radios.
 
     Parameters
     ----------
     kind
-        Which shape.
+        Shape of the network.
     radio
-        The nodes' radios, and the MAC over them; a list: several, each on a channel of its own.
+        The nodes' radio and its MAC; a list for several radios, each on its own channel.
     nodes
-        Line, star, random, matrix: how many nodes; none = left out.
+        Line, star, random, matrix: number of nodes.
     columns
-        Grid: nodes in a row; none = left out.
+        Grid: nodes per row.
     rows
-        Grid: rows of nodes; none = left out.
+        Grid: number of rows.
     spacing_m
-        Line, grid: from each node to the next, metres. Star: from the centre to the others;
-        none = left out.
+        Line, grid: distance between neighbouring nodes, metres. Star: from the centre to the
+        others.
     row_spacing_m
-        Grid: from each row to the next, metres; none = as ``spacing_m``.
+        Grid: distance between rows, metres; None: as ``spacing_m``.
     width_m
-        Random: of the area, metres; none = left out.
+        Random: extent of the area, metres.
     height_m
-        Random: of the area, metres; none = left out.
+        Random: extent of the area, metres.
     path
-        Positions: a file with x, y, and z where it is not 0, in metres, a node in each
-        line. Matrix: a file with a link in each line: from, to, and its loss in dB (with an
-        ideal MAC the share of frames lost); behind it may be the share of frames lost
-        whatever their power. It is looked for beside the plan; none = left out.
+        Positions: a file with one node per line: x, y, and z where it is not 0, in metres. Matrix:
+        a file with one link per line: from, to, and its loss in dB (with an ideal MAC, the frame
+        loss ratio), optionally followed by the ratio of frames lost regardless of their power. It
+        is looked up relative to the plan.
     relay
-        Nodes on radios: relays that combine packets of different flows; none = left out.
+        Nodes with radios: settings of relays that combine packets of different flows.
     routes
-        Routes of packets; others take the one with the fewest links.
+        Explicit routes; all other packets take the route with the fewest links.
     routing
-        Radios: how nodes discover routes; none = they know those with the fewest
-        links.
+        Radios: how nodes discover routes; None: they know those with the fewest links in advance.
     links
-        Wires besides, with the nodes that each is ``between``.
+        Additional wired links, each with the nodes it is ``between``.
     tunnels
         Tunnels between nodes.
     """

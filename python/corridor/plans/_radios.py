@@ -1,4 +1,4 @@
-"""Networks of radios: the MAC, relays, routes."""
+"""Networks of radios: the PHY, the MAC, relays and routes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class PathLoss:
-    """How a radio's power falls with the distance.
+    """Path loss: how received power falls with distance.
 
     Parameters
     ----------
     reference_db
-        Loss at the reference distance, dB; none = that of free space at a metre: 46.68 at
-        5.15 GHz (802.11a), 40.05 at 2.4 GHz (802.11b and g, 802.15.4).
+        Loss at the reference distance, dB; None: that of free space at 1 m: 46.68 at 5.15 GHz
+        (802.11a), 40.05 at 2.4 GHz (802.11b and g, 802.15.4).
     reference_m
-        Reference distance, metres; none = left out.
+        Reference distance, metres; None: 1.
     exponent
-        2 in free space, 3 to 4 indoors; none = left out.
+        Path-loss exponent: 2 in free space, 3 to 4 indoors; None: 3.
     shadowing_db
-        Standard deviation of what differs from pair to pair, dB; none = left out.
+        Standard deviation of the shadowing of each pair of nodes, dB; None: 0.
     fixed
-        Whether that is the same in all replications, as walls are; none = left out.
+        Whether the shadowing is the same in all replications, as with walls; None: no.
     extra_db
-        Loss of every link besides, as of an attenuator, dB; none = left out.
+        Additional loss of every link, as of an attenuator, dB; None: 0.
     """
 
     reference_db: float | None = None
@@ -38,19 +38,19 @@ class PathLoss:
 
 @dataclass(frozen=True)
 class Fading:
-    """How a radio's power varies with time.
+    """Fading: how received power varies with time.
 
     Parameters
     ----------
     k
-        Power of the direct wave over that of the scattered ones; none = 0, Rayleigh fading.
+        Ratio of the power of the direct wave to that of the scattered ones (Rice's K); None: 0,
+        Rayleigh fading.
     doppler_hz
-        Greatest Doppler shift, Hz; none = left out.
+        Maximum Doppler shift, Hz.
     sigma_db
-        Standard deviation of what varies normally in decibels, dB; none = left out.
+        Standard deviation of slow variations, normal in dB.
     period_s
-        Shortest period of what varies in decibels, s; the longest is ten times that; none =
-        left out.
+        Shortest period of these slow variations, s; the longest is ten times that.
     """
 
     k: float | None = None
@@ -61,77 +61,80 @@ class Fading:
 
 @dataclass(frozen=True)
 class Radio:
-    """The radios of a network's nodes, and the MAC over them.
+    """The radios of a network's nodes, and their MAC.
 
     Parameters
     ----------
     mac
-        Who may send when.
+        Medium access: ``ideal``, one channel on which, when it is idle, a random waiting node
+        sends, without collisions; ``dcf``, that of IEEE 802.11; ``802.15.4``, unslotted CSMA/CA.
     nodes
-        The nodes that have this radio; none = all.
+        The nodes that have this radio; None: all.
     path
-        Matrix: a file for this radio alone, in place of the network's; none = left out.
+        Matrix: a file for this radio alone, instead of the network's.
     standard
-        DCF: which of IEEE 802.11's physical layers; none = a.
+        DCF: the IEEE 802.11 PHY; None: ``a``.
     rate_bps
-        Bits per second of data frames: one of the standard's; ideal: any. 802.15.4 has one
-        alone; none = left out.
+        Bit rate of data frames, bits per second: with DCF one of the standard's, with an ideal MAC
+        any; 802.15.4 has only one.
     rate_control
-        DCF: let rates be chosen by what is acknowledged, out of all of the standard's; none
-        = left out.
+        DCF: whether to adapt rates to acknowledgements, among all rates of the standard; None: no.
     rates_bps
-        DCF: the rates that are chosen of, bits per second, ascending; none = all of the
-        standard's.
+        DCF: the rates to choose from, bits per second, ascending; None: all of the standard's.
     queue_frames
-        Frames that wait at a node, or are on the air; more are dropped; none = left out.
+        Queue limit of a node, frames, including those on the air; excess frames are dropped; None:
+        50.
     header_bytes
-        Bytes of the MAC's header and check sequence; none = 36 (DCF, with LLC and SNAP), 11
+        MAC header and frame check sequence, bytes; None: 36 (DCF, with LLC and SNAP), 11
         (802.15.4).
     retries
-        DCF: attempts of a frame, from 1, and as many behind CTS; none = 7, and 4. 802.15.4:
-        retries, 0 to 7; none = 3. Ideal: retries; none = 0.
+        DCF: attempts per frame, from 1, also behind CTS; None: 7, and 4 behind CTS. 802.15.4:
+        retries, 0 to 7; None: 3. Ideal: retries; None: 0.
     rts_threshold_bytes
-        DCF: frames longer than this are announced by an RTS; none = none are.
+        DCF: longer frames are preceded by an RTS; None: no RTS.
     backoff
-        802.15.4: how long a node waits before it looks whether the channel is free; none =
-        left out.
+        802.15.4: backoff before each CCA: the standard's; ``exponential-paper`` and
+        ``tinyos-paper``, the standard's and TinyOS's as Betzler et al. (2012) describe them;
+        ``tinyos-source``, as in TinyOS's source. None: the standard's.
     ack_wait_ms
-        802.15.4: how long a node waits for an acknowledgement, ms; none = 0.864, the
-        standard's. TinyOS waits 7.8.
+        802.15.4: how long a node waits for an acknowledgement, ms; None: 0.864, the standard's.
+        TinyOS waits 7.8.
     acknowledged
-        802.15.4: whether frames to single nodes are acknowledged; none = true.
+        802.15.4: whether unicast frames are acknowledged; None: yes.
     power_dbm
-        Power that nodes send with, dBm; none = 16 (DCF), 0 (802.15.4).
+        Transmit power, dBm; None: 16 (DCF), 0 (802.15.4).
     powers_dbm
-        The same of each node that has the radio, dBm, in the order of ``nodes``; none = one
-        for all.
+        Transmit power of each node that has the radio, dBm, in the order of ``nodes``; None: the
+        same for all.
     noise_dbm
-        Noise of a receiver, dBm; none = -94 (DCF), -98 (802.15.4).
+        Receiver noise, dBm; None: -94 (DCF), -98 (802.15.4).
     sensitivity_dbm
-        Least power of a frame that a receiver takes, dBm; none = -82 (DCF), -95 (802.15.4).
+        Receiver sensitivity: minimum power of a receivable frame, dBm; None: -82 (DCF), -95
+        (802.15.4).
     sense_dbm
-        Least power at which the channel is busy, dBm; none = -82 (DCF), -77 (802.15.4).
+        Carrier-sense threshold: power at which the channel counts as busy, dBm; None: -82 (DCF),
+        -77 (802.15.4).
     sinr_db
-        Least ratio of power to noise and interference at which a frame is received, dB;
-        none = the rate's own (DCF), by bit errors (802.15.4).
+        Minimum SINR for reception, dB; None: that of the rate (DCF), computed from bit errors
+        (802.15.4).
     capture_db
-        A frame stronger than all else by so much is taken instead of the one that is being
-        received, dB; none = it is not.
+        Capture threshold: a new frame stronger than everything else by this much replaces the one
+        under reception, dB; None: no capture.
     capture_us
-        With ``capture_db``: only so long after the reception began, us; none = as long as it
-        lasts.
+        With ``capture_db``: capture happens only this long after the reception began, us; None: as
+        long as it lasts.
     path_loss
-        How power falls with distance, where nodes have places; none = left out.
+        Path loss, where nodes have positions.
     fading
-        How power varies in time; none = left out.
+        Fading.
     reach_m
-        Ideal: who hears whom, metres: everybody so near; none = left out.
+        Ideal: range within which all nodes hear each other, metres.
     erasure_ratio
-        Ideal: share of frames lost, on each link by itself; none = 0.
+        Ideal: frame loss ratio, independent on each link; None: 0.
     overhead_us
-        Ideal: time a frame takes beyond its bits, us; none = 0.
+        Ideal: fixed overhead per frame, us; None: 0.
     propagation_us
-        From sending to receiving, us; none = left out.
+        Propagation delay, us; None: 0.
     """
 
     mac: Literal["ideal", "dcf", "802.15.4"]
@@ -171,58 +174,54 @@ class Relay:
     Parameters
     ----------
     preset
-        Where the defaults come from; none = left out.
+        Source of the defaults.
     coding
-        Whether packets are combined at all; none = left out.
+        Whether to combine packets at all.
     hold_ms
-        How long a packet of others waits for a partner, ms; 0: not at all; none = left out.
+        How long a forwarded packet is held to wait for a coding partner, ms; 0: not at all.
     hold_learned
-        By what the hold may be shorter; ``hold_ms`` is the most then: "no", nothing;
-        "arrivals", until a partner is expected by the last arrivals, and while the channel
-        is congested; "waits", as long as packets had to wait for the air of late, and while
-        the channel is congested; none = left out.
+        How to shorten the hold time, of which ``hold_ms`` then is the maximum. "no": not at all;
+        "arrivals": until a partner is expected from recent arrivals, and only while the channel is
+        congested; "waits": as long as packets recently had to wait for the channel, and only while
+        the channel is congested.
     combines_waiting
-        Whether all that waits for the air may be combined, and not only what is held; none
-        = left out.
+        Whether all packets waiting for the channel may be combined, not only held ones.
     decode_ms
-        How long packets are kept by which others are decoded, ms; none = left out.
+        How long to keep packets for decoding coded ones, ms.
     adaptive
-        What the MAC's retries decide; none = left out.
+        What the number of MAC retries controls.
     retries_per_second
-        Retries in a second beyond which the channel counts as congested; none = left out.
+        Retries per second above which the channel counts as congested.
     switch_off
-        Whether receivers that hear too little, or fail to decode, are sent no coded frames;
-        none = left out.
+        Whether to stop sending coded frames to receivers that overhear too little or often fail to
+        decode.
     heard_ratio_min
-        With ``switch_off``: least share of a relay's frames to others that a receiver must
-        hear; none = left out.
+        With ``switch_off``: minimum fraction of a relay's frames to others that a receiver must
+        overhear.
     failed_ratio_max
-        With ``switch_off``: greatest share of coded frames that a receiver may fail to
-        decode; none = left out.
+        With ``switch_off``: maximum fraction of coded frames that a receiver may fail to decode.
     resend
-        Whether what neighbours lack is sent again where the MAC does not see to it, and
-        what comes of neighbours' frames is reported to them for it: of coded frames, the
-        packet for the receiver without the MAC's retries; all packets for one to which the
-        MAC gives up more than 1 in 100 frames; none = left out.
+        Whether to retransmit what neighbours lack where the MAC does not, and to report the fate of
+        neighbours' frames to them for this purpose. This covers the packets in coded frames for the
+        receiver without MAC retries, and all packets for a neighbour to which the MAC gives up on
+        more than 1 in 100 frames.
     repair
-        With ``resend``: whether receivers that are likely to lack something get
-        combinations of what they have not reported while there is nothing else to send;
-        none = left out.
+        With ``resend``: whether receivers that probably lack something get combinations of packets
+        they have not reported, while there is nothing else to send.
     in_order
-        Whether segments of TCP for a node's own host wait for those that they have
-        overtaken, as long as others came late before, and 200 ms at most; none = left out.
+        Whether TCP segments for a node's own host wait for segments they have overtaken, for as
+        long as earlier late segments took, at most 200 ms.
     queue_target_ms
-        How long packets may wait for the air for good, ms: beyond it some are dropped
-        (CoDel, RFC 8289); 0: only what finds the queue full; none = left out.
+        CoDel's target (RFC 8289): acceptable standing delay of packets waiting for the channel, ms;
+        beyond it some are dropped. 0: drop only when the queue is full.
     queue_packets
-        Packets that wait at a node, those held among them; others are dropped; none = left
-        out.
+        Queue limit of a node, packets, including held ones; excess packets are dropped.
     window_packets
-        Packets of a node that a neighbour may have without having been heard to pass them
-        on; what is beyond waits at the node, and of what waits only packets of its own are
-        dropped (``queue_target_ms``); 0: any number; none = left out.
+        Packets from a node that a neighbour may hold without having been overheard forwarding them.
+        Further ones wait at the node, where CoDel (``queue_target_ms``) then drops only packets
+        that the node itself originated. 0: unlimited.
     announce_ms
-        How often neighbours are told who is heard, ms; none = left out.
+        Interval at which nodes announce whom they hear, ms.
     """
 
     preset: Literal["default", "paper", "paper-adaptive", "plain"] | None = None
@@ -247,17 +246,17 @@ class Relay:
 
 @dataclass(frozen=True)
 class Route:
-    """A route of packets.
+    """A fixed route.
 
     Parameters
     ----------
     path
-        The nodes that packets pass, from the first to the last, which they are for.
+        The nodes along the route, from the source to the destination.
     radios
-        By which radio each hop is made, counted from 0; none = a wire where there is one, else
+        Index of the radio to use for each hop, from 0; None: a wired link where there is one, else
         the first radio.
     both_ways
-        Whether packets for the first take the same route back; none = left out.
+        Whether packets in the opposite direction take the same route back; None: yes.
     """
 
     path: Sequence[int]
@@ -272,23 +271,24 @@ class Routing:
     Parameters
     ----------
     kind
-        How.
+        The protocol: ``nst-aodv``, AODV without local repair, route lifetimes and intermediate
+        replies.
     metric
-        What makes one route better than another; none = left out.
+        Route metric: fewest links, or (``path-dr``) the largest product of the links' delivery
+        ratios estimated from LQI; None: fewest links.
     static
-        Routes are discovered once, beforehand, over links of mean power that nobody else
-        uses, and stay as they are; none = left out.
+        Whether routes are discovered only once, before the run, over links at mean power without
+        contention; None: no.
     jitter_ms
-        Nodes pass requests on after up to so long, ms; none = 20.
+        Maximum random delay before a node forwards a route request, ms; None: 20.
     discovery_wait_s
-        Seconds before the second request, and from each to the next twice as many; none =
-        0.5.
+        Time before the second route request, doubled for each further one, s; None: 0.5.
     discovery_limit_s
-        Seconds until a discovery has failed; none = 10.
+        Time after which a discovery fails, s; None: 10.
     half_lqi
-        path-dr: LQI at which half of the frames come through; none = 102.
+        path-dr: LQI at a delivery ratio of one half; None: 102.
     scale_lqi
-        path-dr: by how much LQI differ whose odds differ by e; none = 22.
+        path-dr: LQI difference that changes the delivery odds by a factor of e; None: 22.
     """
 
     kind: Literal["nst-aodv"]

@@ -1,4 +1,4 @@
-"""Runs of stations on a radio, or over a line, as scenarios have them."""
+"""Runs between stations on a radio or over a line, as in scenarios."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from typing import Literal
 from corridor.plans._flows import TcpPreset
 from corridor.plans._radios import Relay
 
-#: How packets cross.
+#: How packets get from S to D.
 Crossing = Literal["kernel", "plain", "coded", "coded+helper", "relay"]
 #: Congestion control of the sender.
 Congestion = Literal["cubic", "reno", "newreno", "sack", "vegas", "tahoe", "bbr"]
-#: Which packets wait for those before them, in window mode.
+#: Which packets wait for earlier ones, in window mode.
 Delivery = Literal["auto", "in-order", "immediate"]
-#: Where coding parameters start from.
+#: Coding presets.
 Preset = Literal["window", "block", "paper", "tcp-nc"]
 
 
 @dataclass(frozen=True)
 class Medium:
-    """A radio on which runs are made.
+    """The radio on which runs take place.
 
     Parameters
     ----------
     duplex
-        One channel for all, or one for each station.
+        One channel shared by all (``half``), or one channel per station (``full``).
     rate_bps
         PHY rate, bits per second.
     rtt_ms
-        Round trip of the propagation alone, ms; each direction takes half.
+        Round-trip propagation delay, ms; half in each direction.
     queue_frames
-        Frames a station's interface holds.
+        Queue limit of a station's interface, frames.
     overhead_us
-        Time a frame takes beyond its bits, us; none = left out.
+        Fixed overhead per frame, us; None: 0.
     drops_when_full
-        What finds the queue full is dropped, as behind a switch or a modem, and the station
-        does not see it; else it is pushed back; none = left out.
+        Whether the interface silently drops frames when its queue is full, as behind a switch or a
+        modem; otherwise it pushes back on the station; None: no.
     jitter_ms
-        Time that comes on top of a frame's propagation, ms: its mean, or its most where it
-        is uniform. Frames stay in order; none = left out.
+        Random extra propagation delay of frames, ms: its mean, or its maximum if uniform. Frames
+        stay in order; None: 0.
     jitter_shape
-        How that time is distributed; none = left out.
+        Distribution of the extra delay; None: exponential.
     retry_limit
-        Retransmissions by the MAC when the addressed station did not hear; none = left out.
+        MAC retransmissions when the addressed station missed a frame; None: 0.
     hops
-        Links in a row between S and D, 1 to the program's limit, with hosts between them
-        that forward. Each link has the rate, the round trip and the queue given here, and
-        an equal share of the losses: e3 is that of all together; none = left out.
+        Number of links in series between S and D, joined by forwarding hosts; 1 to the program's
+        limit. Each link has the rate, the round trip and the queue given here, and an equal share
+        of the losses: ``e3`` is the end-to-end erasure ratio. None: 1.
     relays
-        Lab, path ``relay``: relays in a row between S and D on this one channel, 1 to the
-        program's limit; none = left out.
+        Lab, path ``relay``: number of relays in a row between S and D on this one channel, 1 to the
+        program's limit; None: 1.
     """
 
     duplex: Literal["half", "full"]
@@ -69,19 +69,18 @@ class Medium:
 
 @dataclass(frozen=True)
 class UdpDelivery:
-    """Which flows of UDP wait for what was sent before; left out: found out.
+    """Which UDP flows are delivered in order, by class of flow.
 
     Parameters
     ----------
     quic
-        QUIC; auto: in order while it carries bulk; none = left out.
+        QUIC; auto: in order while it carries bulk data.
     bulk
-        Unknown flows that fill their packets and keep a queue standing; auto: in order;
-        none = left out.
+        Unclassified flows that fill their packets and keep a standing queue; auto: in order.
     real_time
-        RTP, and what DSCP marks as real-time; auto: at once; none = left out.
+        RTP, and flows that DSCP marks as real-time; auto: immediately.
     other
-        All other flows; auto: at once; none = left out.
+        All other flows; auto: immediately.
     """
 
     quic: Delivery | None = None
@@ -92,66 +91,64 @@ class UdpDelivery:
 
 @dataclass(frozen=True)
 class Coding:
-    """A coding preset, and what differs from it.
+    """A coding preset, and deviations from it.
+
+    ``None`` means the preset's value, unless stated otherwise.
 
     Parameters
     ----------
     preset
-        Where to start from, the same at both ends. Left out: ``window`` for two ends
-        without a helper, ``block`` with one; none = left out.
+        The preset, the same at both ends; None: ``window`` for two ends without a helper, ``block``
+        with one.
     field
-        Field of the coding coefficients; none = left out.
+        Field of the coding coefficients.
     order
-        Blocks: the order in which symbols leave the encoder; none = left out.
+        Blocks: the order in which the encoder sends symbols.
     redundancy
-        TCP/NC: combinations for each segment of TCP's; adaptive: the most of them, in the
-        long run; none = left out.
+        TCP/NC: combinations sent per TCP segment; adaptive: long-run upper bound on it.
     adaptive
-        TCP/NC: send as many combinations as are missing, not a fixed factor; none = left
-        out.
+        TCP/NC: whether to send as many combinations as the receiver lacks, instead of a fixed
+        factor.
     block_size
-        Blocks: source symbols in a block; none = left out.
+        Blocks: source symbols per block.
     window_size
-        Window mode: symbols unacknowledged at once, at most; none = left out.
+        Window mode: maximum number of unacknowledged symbols.
     goal
-        Window mode: what matters more; none = left out.
+        Window mode: what to optimise for.
     max_overhead
-        Window mode: bytes of repair symbols to a byte of source symbols at most, over about
-        a window of them. What cannot be repaired within it is given up; none = left out.
+        Window mode: maximum bytes of repair symbols per byte of source symbols, over about one
+        window. Losses that cannot be repaired within this budget are given up.
     delivery
-        Window mode: which packets wait for those before them; none = left out.
+        Window mode: which packets wait for earlier ones.
     delivery_udp
-        Window mode, delivery auto: the same of UDP's flows, by what they are; none = left
-        out.
+        Window mode, delivery auto: the same for UDP flows, by class.
     half_duplex
-        Window mode: whether the channel is half-duplex, shared by both directions as on
-        Wi-Fi; none = left out.
+        Window mode: whether the channel is half-duplex, shared by both directions as in Wi-Fi.
     clamp_windows
-        Window mode: make the windows of TCP's receivers shorter rather than let a queue
-        stand; none = left out.
+        Window mode: whether to shrink TCP receive windows rather than let a standing queue build
+        up.
     symbol_size
-        Longest source symbol, bytes; 0 for what the underlay fits. It bounds the tunnel's
-        MTU; none = left out.
+        Maximum source symbol size, bytes; 0: whatever fits the underlay. It bounds the tunnel's
+        MTU.
     encoder_timeout_ms
-        Blocks: wait for an acknowledgement, ms; none = left out.
+        Blocks: how long the encoder waits for an acknowledgement, ms.
     helper_overshoot
-        Blocks, policy playncool: factor on the helper's maximum; none = left out.
+        Blocks, policy playncool: factor on the helper's maximum.
     overshoot
-        Blocks: factor on the encoder's budget; none = left out.
+        Blocks: factor on the encoder's budget.
     policy
-        Blocks: which budgets; none = left out.
+        Blocks: how to compute transmission budgets.
     repair_margin
-        Blocks, policy playncool: repair with a margin, so that one round is mostly enough;
-        none = left out.
+        Blocks, policy playncool: whether to repair with a margin, so that one round mostly
+        suffices.
     bundle
-        Blocks: several packets to a source symbol; none = left out.
+        Blocks: whether to put several packets into one source symbol.
     blocks_in_flight
-        Blocks: how many may be unacknowledged at once; none = left out.
+        Blocks: maximum number of unacknowledged blocks.
     delivery_deadline_ms
-        Blocks and window mode: bound of in-order delivery, ms; none = left out.
+        Blocks and window mode: longest delay for in-order delivery, ms.
     ack_interval_ms
-        Blocks and window mode: least time between two acknowledgements that complete
-        nothing, ms; none = left out.
+        Blocks and window mode: minimum time between two acknowledgements that complete nothing, ms.
     """
 
     preset: Preset | None = None
@@ -181,60 +178,57 @@ class Coding:
 
 @dataclass(frozen=True)
 class Run:
-    """A run on a radio or a line; a list stands for a run with each of its values.
+    """A run on a radio or a line; a list as the value of a field stands for one run per value.
 
     Parameters
     ----------
     path
-        How packets cross.
+        How packets get from S to D.
     transport
-        What loads it.
+        The load: one TCP connection, or UDP datagrams at a constant rate.
     e3
-        Erasure ratio S to D, and D to S where ``e3_back`` does not say another.
+        Erasure ratio from S to D, and from D to S unless ``e3_back`` differs.
     congestion
-        TCP only: the sender's congestion control; none = left out.
+        TCP only: the sender's congestion control.
     offered_bps
-        UDP: offered bits of payload per second. TCP: the application's rate; none = all it
-        can.
+        UDP: offered payload bits per second. TCP: the application's rate; None: unlimited.
     datagram_bytes
-        UDP payload bytes per datagram; none = what fills the tunnel's MTU.
+        UDP payload bytes per datagram; None: as many as fill the tunnel's MTU.
     direction
-        The direction of the load; none = left out.
+        Direction of the load; None: S to D.
     e3_back
-        Erasure ratio D to S; none = e3.
+        Erasure ratio from D to S; None: ``e3``.
     e1
-        Erasure ratio S to H (and D to H for the other direction is ``e2``); none = e3 / 2.
+        Erasure ratio from S to H (for D to H see ``e2``); None: e3 / 2.
     e2
-        Erasure ratio H to D; none = e3 / 2. Links are alike in both directions.
+        Erasure ratio from H to D; None: e3 / 2. Links have the same ratio in both directions.
     duration_s
-        Seconds of load that are measured; a plan may say it once for all runs; none = left
-        out.
+        Measured time under load, s; None: the scenario's ``duration_s``.
     coding
-        Coding parameters, for coded paths; none = left out.
+        Coding parameters, for coded paths.
     relay
-        What relays combine, for path ``relay``; none = left out.
+        Which packets relays combine, for path ``relay``.
     underlay
-        What the nodes send over; none = left out.
+        The underlay that nodes send frames over.
     burst_frames
-        Mean length of the bursts in which frames are lost (Gilbert's channel on every link
-        that loses any), in frames; none = every frame by itself.
+        Mean loss burst length, in frames (Gilbert's channel on every lossy link); None: independent
+        losses.
     ecn
-        Lab, TCP only: whether the kernels at both ends use ECN (RFC 3168); none = left out.
+        Lab, TCP only: whether the kernels at both ends use ECN (RFC 3168).
     ping_interval_ms
-        Lab only: time between the datagrams of an echo beside the load, ms; none = no echo.
+        Lab only: interval of the echo datagrams sent alongside the load, ms; None: no echo.
     deadline_ms
-        Lab, UDP only: later than this, a datagram is worth nothing, ms; none = left out.
+        Lab, UDP only: deadline after which a datagram is worthless, ms.
     beside
-        Lab only: congestion control of a second TCP flow from S to D, past the nodes,
-        through the same interface. Nodes share it over the UDP underlay only; none = left
-        out.
+        Lab only: congestion control of a second TCP flow from S to D that bypasses the nodes and
+        shares their interface. Nodes share it over the UDP underlay only.
     warm_up_s
-        Lab only: seconds of load before the measured interval; none = left out.
+        Lab only: seconds of load before the measured interval.
     wire
-        Lab only: what lies between S and D; none = left out.
+        Lab only: what lies between S and D.
     tcp
-        Simulator, TCP only: which TCP the hosts have; the lab's have their kernel's; none =
-        left out.
+        Simulator, TCP only: the hosts' TCP implementation (the lab uses the kernel's); None:
+        ``linux``.
     """
 
     path: Crossing | Sequence[Crossing]

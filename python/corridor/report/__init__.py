@@ -1,5 +1,5 @@
-"""The site: all that was published and what came of it, explanations, tutorials, reference.
+"""The site: everything published and what we found, explanations, tutorials, reference.
 
-`corridor.report.site` puts it together from a checkout: pages of ``docs``, recorded results of
-``experiments``, recorded measurements; `corridor.report.links` checks what came of it.
+`corridor.report.site` builds it from a checkout: pages of ``docs``, recorded results of
+``experiments``, and recorded measurements; `corridor.report.links` checks the built site.
 """

@@ -1,35 +1,35 @@
-"""What a page must keep for who does not see it, or uses no mouse: what of WCAG 2.1 HTML tells.
+"""Accessibility checks of a page: the rules of WCAG 2.1 that can be checked in HTML.
 
-Words for pictures are checked with the links; contrast, and what keys do, need a browser:
+Alternative texts are checked with the links; contrast and keyboard control need a browser:
 ``tools/look_at_site.py``.
 """
 
 from html.parser import HTMLParser
 
-#: Elements that have no end.
+#: Void elements.
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
          "track", "wbr"}  # fmt: skip
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-#: Kinds of `input` that nobody fills in, or that have a name of their own.
+#: Types of `input` that are not filled in, or that carry a name of their own.
 _UNNAMED = {"hidden", "submit", "reset", "button"}
-#: Class of the theme's switches, which are never displayed.
+#: Class of the theme's toggles, which are never displayed.
 _SWITCH = "md-toggle"
-#: Attributes that name an element, whatever it is.
+#: Attributes that name any element.
 _NAMES = ("aria-label", "aria-labelledby", "title")
 
 
 class _Reader(HTMLParser):
-    """Reads a page once, and notes what is wrong with it."""
+    """Parses a page once, and collects its faults."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
         self.has_language = self.has_title = False
         self.ids: set[str] = set()
-        #: What labels say whose control stands elsewhere, and controls that need one.
+        #: Labels that refer to a control elsewhere, and controls that need a label.
         self.labelled: set[str] = set()
         self.controls: list[tuple[str, str]] = []
-        #: Open elements, each with its attributes and whether something in it can be read.
+        #: Open elements, each with its attributes and whether it contains readable text.
         self.open: list[tuple[str, dict[str, str], list[bool]]] = []
         self.level = 0
         self.first_headings = 0
@@ -130,7 +130,7 @@ def _is_named(found: dict[str, str]) -> bool:
 
 
 def faults(page: str) -> list[str]:
-    """Return what is wrong with a page of HTML, in words.
+    """Return the accessibility faults of an HTML page, in words.
 
     Examples
     --------

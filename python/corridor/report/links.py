@@ -1,15 +1,15 @@
-"""What a built site must keep: links that lead somewhere, and nothing fetched from elsewhere."""
+"""Checks of a built site: all links resolve, and nothing is fetched from elsewhere."""
 
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: Attributes that lead somewhere, by element.
+#: Link attributes, by element.
 _LEADS = {"a": "href", "img": "src", "script": "src", "link": "href", "iframe": "src"}
 
 
 class _Page(HTMLParser):
-    """Collects what a page leads to, what can be led to, and pictures without words."""
+    """Collects a page's links, its anchors, and images without alternative text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,10 +30,10 @@ class _Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """Return what is wrong with a built site, a line each.
+    """Return the faults of a built site, one per line.
 
-    Links within the site to pages or parts that there are not; scripts, styles and pictures from
-    elsewhere; pictures without words. Links to other sites are not followed.
+    Internal links to missing pages or anchors; scripts, styles and images from elsewhere; images
+    without alternative text. Links to other sites are not followed.
     """
     pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
     found = []
@@ -64,7 +64,7 @@ def _fault(site: Path, path: Path, tag: str, to: str, pages: dict[Path, _Page]) 
     if target.is_dir():
         return "leads to a folder" if parts.path not in (".", "./") else ""
     if not target.is_file():
-        # The page for what is not found is served from anywhere.
+        # The 404 page may be served at any path.
         return "" if path.name == "404.html" and parts.path.startswith("/") else "leads nowhere"
     anchor = unquote(parts.fragment)
     is_aside = tag != "a" or not anchor or anchor.startswith("__")

@@ -1,4 +1,4 @@
-"""The page of measurements: what the programs cost and carry, with machine, commit and date."""
+"""The page of measurements: what the programs cost and deliver, with machine, commit and date."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,9 +7,9 @@ from typing import Any
 from corridor.report import pages, records
 from corridor.study.readmes import digits
 
-#: Tables of more checks than this begin folded.
+#: Tables with more checks than this start folded.
 _OPEN_MAX = 12
-#: What benchmarks call the unit of what has none.
+#: Unit name that benchmarks use for dimensionless values.
 _RATIO = "1"
 
 
@@ -41,7 +41,7 @@ def page(top: Path) -> str:
 
 
 def _origin(top: Path, name: str, found: Mapping[str, Any]) -> list[str]:
-    """Return where a record is from: command, date, machine, commit, and what changed since."""
+    """Return the origin of a record: command, date, machine, commit, and changes since."""
     subject, commit = records.SUBJECTS[name], found["commit"]
     of = f"commit `{commit}`" if commit else (
         "of this checkout at that time: the code that it measures was changed since, or is in no "
@@ -53,7 +53,7 @@ def _origin(top: Path, name: str, found: Mapping[str, Any]) -> list[str]:
 
 
 def demo(top: Path) -> str:
-    """Return what a reader sees first of the demo: TCP cubic, plain and in window mode, by loss."""
+    """Return the demo's headline result: TCP cubic, plain and in window mode, by loss."""
     found = records.find(top, "demo")
     if found is None:
         return "Nothing is recorded: `make demo` shows it."
@@ -107,7 +107,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _table(table: Mapping[str, Any]) -> list[str]:
-    """Return a table, of which the first column is words, and the rest figures."""
+    """Return a table whose first column is text and whose other columns are figures."""
     columns = table["columns"]
     lines = [f"{_plain(table['title'])}:", "", f"| {' | '.join(map(_plain, columns))} |"]
     lines.append("|---" + "|---:" * (len(columns) - 1) + "|")

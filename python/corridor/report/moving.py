@@ -1,7 +1,7 @@
-"""Moving pictures of what coding does, from recorded traces of the simulator.
+"""Animations of coding at work, from recorded simulator traces.
 
-Each is a list of scenes: who sends what to whom, what becomes of it, and the same in words. The
-script of the site draws them; without it, and for who does not see them, the words are there.
+Each is a list of scenes: who sends what to whom, what happens to it, and a description in words.
+The site's script animates them; without it, and for screen readers, there is the text.
 """
 
 import html
@@ -13,43 +13,43 @@ from typing import Any
 
 from corridor.study.experiment import ExperimentError
 
-#: Where traces stand, below the top of a checkout; ``tools/record_traces.py`` records them.
+#: Directory of the traces in a checkout; ``tools/record_traces.py`` records them.
 TRACES = "docs/site/traces"
-#: Source symbols that the picture of a window shows.
+#: Number of source symbols that the window animation shows.
 SHOWN = 16
-#: Of which at least so many are lost and come back.
+#: Minimum number of them that are lost and recovered.
 REPAIRED_MIN = 2
 Frames = list[Mapping[str, Any]]
 
 
 @dataclass
 class Scene:
-    """One step."""
+    """One step of an animation."""
 
     #: Milliseconds since the first step.
     ms: float
     words: str
-    #: Who sends.
+    #: The sender.
     source: str
-    #: What is on the label of the frame.
+    #: Label of the frame.
     label: str
-    #: ``plain``: a symbol as it is; ``mixed``: a combination.
+    #: ``plain``: an uncoded symbol; ``mixed``: a combination.
     look: str
-    #: By station: whether the frame reaches it, ``yes`` or ``no``.
+    #: Per station: whether the frame reaches it, ``yes`` or ``no``.
     reaches: dict[str, str]
-    #: Rows of cells afterwards, by their names; each cell its text and its look.
+    #: Rows of cells after this step, by name; each cell has a text and a style.
     rows: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    #: Cells of the first row that a combination covers, from and to.
+    #: Range of cells in the first row that a combination covers.
     covers: tuple[int, int] | None = None
 
 
 def figure(top: Path, name: str) -> str:
-    """Return a moving picture as HTML.
+    """Return an animation as HTML.
 
     Raises
     ------
     ExperimentError
-        Where there is no such picture, or no trace of it.
+        If there is no such animation, or no trace for it.
     """
     if name not in PICTURES:
         raise ExperimentError(f"moving: {name}: expected one of {', '.join(PICTURES)}")
@@ -61,7 +61,7 @@ def figure(top: Path, name: str) -> str:
     except (OSError, ValueError, KeyError) as error:
         raise ExperimentError(f"{path}: {error!r}: tools/record_traces.py records it") from error
     data = {"stations": stations, "scenes": [vars(scene) for scene in scenes]}
-    # Inside of a script `<` could end it.
+    # In a script, `<` could end the element.
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     steps = "".join(f"<li>{html.escape(scene.words)}</li>" for scene in scenes)
     return (
@@ -81,7 +81,7 @@ def figure(top: Path, name: str) -> str:
 
 
 def _window(trace: Mapping[str, Any]) -> list[Scene]:
-    """The first part of a trace in which several symbols are lost, and all come back."""
+    """Extract the first part of a trace in which several symbols are lost and all are recovered."""
     frames = [f for f in trace["frames"] if f["kind"] != "ack"]
     for start, frame in enumerate(frames):
         if frame["kind"] != "source":
@@ -94,7 +94,7 @@ def _window(trace: Mapping[str, Any]) -> list[Scene]:
 
 
 def _filling(frames: Frames) -> list[Scene]:
-    """A window of symbols from the first one on; what is of earlier ones is left out."""
+    """Follow a window of symbols from the first one; frames about earlier symbols are skipped."""
     first = next(f["id"] for f in frames if f["kind"] == "source")
     sent: dict[int, str] = {}
     held: dict[int, str] = {}
@@ -157,7 +157,7 @@ def _received(number: int, sent: Mapping[int, str], held: Mapping[int, str]) -> 
 
 
 def _helper(trace: Mapping[str, Any]) -> list[Scene]:
-    """A block of which the helper hears most, and the decoder little."""
+    """A block of which the helper overhears most, and the decoder receives little."""
     frames: Frames = trace["frames"]
     names = {1: "encoder", 2: "decoder", 3: "helper"}
     ranks = {"helper": 0, "decoder": 0}
@@ -208,7 +208,7 @@ def _fate(fate: str) -> str:
 
 
 def _relay(trace: Mapping[str, Any]) -> list[Scene]:
-    """A packet of each direction, relayed one by one, and the same by a relay that XORs."""
+    """One packet in each direction, relayed separately, and relayed as an XOR."""
     names = ("left", "relay", "right")
     packets = {(0, 1): "a", (1, 2): "a", (2, 1): "b", (1, 0): "b"}
     spoken = ("left station", "relay", "right station")
@@ -242,7 +242,7 @@ def _relay(trace: Mapping[str, Any]) -> list[Scene]:
 
 
 def _round(frames: Frames, wanted: set[tuple[int, ...]]) -> Frames:
-    """Return the first transmissions in a row that are these hops, begun by an end."""
+    """Return the first consecutive transmissions over these hops, begun by an end."""
     for start in range(len(frames) - len(wanted) + 1):
         part = frames[start : start + len(wanted)]
         hops = {(frame["from"], *sorted(frame["to"])) for frame in part}
@@ -251,7 +251,7 @@ def _round(frames: Frames, wanted: set[tuple[int, ...]]) -> Frames:
     raise KeyError("a packet of each direction, relayed")
 
 
-#: Of each picture its title, where its stations stand, and what makes its scenes.
+#: For each animation: its title, the positions of its stations, and the function for its scenes.
 PICTURES: dict[
     str,
     tuple[str, dict[str, tuple[int, int]], Callable[[Mapping[str, Any]], list[Scene]]],

@@ -1,4 +1,4 @@
-"""Notebooks as pages: run from the top, with what their cells gave."""
+"""Notebooks as pages: executed from the top, with their outputs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-#: Longest that a cell may take, seconds.
+#: Maximum execution time of a cell, seconds.
 _PATIENCE_S = 600
-#: Draws into the notebook, whatever draws elsewhere.
+#: Selects inline plots, whatever backend is set elsewhere.
 _DRAWS = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 
 
 def executed(path: Path, folder: Path) -> Any:
-    """Return a notebook with what its cells gave, run from the top in a folder.
+    """Execute a notebook from the top in a folder, and return it with its outputs.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def executed(path: Path, folder: Path) -> Any:
         notebook, timeout=_PATIENCE_S, kernel_name="python3", resources=resources
     )
     with TemporaryDirectory(prefix="corridor-") as sockets:
-        # In files that nobody else can open: of TCP the kernel warns.
+        # Use private files as transport: the kernel warns about TCP.
         manager = client.create_kernel_manager()
         manager.transport, manager.ip = "ipc", f"{sockets}/kernel"
         client.execute(env=os.environ | _DRAWS)
@@ -39,9 +39,9 @@ def executed(path: Path, folder: Path) -> Any:
 
 
 def page(notebook: Any, images: Path, prefix: str) -> str:
-    """Return an executed notebook as Markdown, and leave its pictures in a folder.
+    """Return an executed notebook as Markdown, and write its images into a folder.
 
-    A picture's words are the comment that its cell begins with.
+    An image's alternative text is the comment at the top of its cell.
     """
     parts = []
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""Pages of the papers: claims, figures, tables, and what came of them, as Markdown."""
+"""Pages about the papers: claims, figures, tables and our results, as Markdown."""
 
 import html
 import re
@@ -15,12 +15,12 @@ from corridor.report.since import Since
 from corridor.study import readmes
 from corridor.study.experiment import Experiment
 
-#: Statuses in the order in which they are shown, with the mark that goes with each word.
+#: Statuses in display order, with the symbol of each.
 MARKS = {
     "holds": "✓", "differs": "≠", "cannot hold": "∅", "parameter": "=", "identity": "≡",
     "not checked": "?", "fails": "✗", "unexpected": "!", "missing": "…",
 }  # fmt: skip
-#: What each status means.
+#: Meaning of each status.
 MEANINGS = {
     "holds": "what was measured is within the bounds, which were chosen before the runs",
     "differs": "it is not, and the cause is given, with the range that ours is in",
@@ -29,15 +29,15 @@ MEANINGS = {
     "identity": "true by how it is computed: not counted as passed",
     "not checked": "nothing is held against it yet",
 }
-#: Most rows that are shown unfolded where there is no picture of them.
+#: Maximum number of rows shown unfolded if there is no plot of them.
 _OPEN_ROWS_MAX = 40
-#: Signs that mean something to Markdown or HTML.
+#: Characters with a meaning in Markdown or HTML.
 _MEANS = re.compile(r"[\\`*_<>\[\]~^|]")
-#: How causes and READMEs name an entry of the errata.
+#: Format of references to errata in causes and READMEs.
 _ERRATUM = re.compile(r"(?<![\w/`\[])docs/errata\.md, ([A-Z]?\d+)\b")
-#: How they name a decision.
+#: Format of references to decisions.
 _DECISION = re.compile(r"(?<![\w/`\[])docs/decisions/(\d{4})([\w-]*)\.md\b")
-#: How causes name what the README of their figure says, and how the page has it.
+#: How causes refer to their figure's README, and its replacement on the page.
 _README, _FOUND = "(README.md)", "(see *What is found*)"
 NO_CURVE = (
     "The paper prints curves without numbers: *curve not available*. What its text says in numbers "
@@ -56,7 +56,7 @@ _HOW = (
 
 
 def status(word: str, count: int | None = None) -> str:
-    """Return a status as HTML: mark and word, so that colour is not all there is."""
+    """Return a status as HTML: a symbol and a word, so that colour is not the only cue."""
     kind = word.replace(" ", "-")
     said = word if count is None else f"{count} {word}"
     return (
@@ -65,12 +65,12 @@ def status(word: str, count: int | None = None) -> str:
 
 
 def tally(counts: Counter[str]) -> str:
-    """Return statuses with how often they are there."""
+    """Return statuses with their counts."""
     return " ".join(status(word, counts[word]) for word in MARKS if counts[word])
 
 
 def slug(heading: str) -> str:
-    """Return the anchor of a heading, as Markdown's table of contents makes it.
+    """Return the anchor of a heading, as Markdown's table of contents generates it.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def slug(heading: str) -> str:
 
 
 def proofs(text: str) -> dict[str, str]:
-    """Return the anchors of the errata's entries, by their numbers."""
+    """Return the anchors of the errata's entries, by number."""
     found = {}
     for line in text.splitlines():
         if match := re.match(r"### ([A-Z]?\d+)\. ", line):
@@ -96,7 +96,7 @@ def claims_table(
     anchors: Mapping[str, str],
     errata: str = "../../docs/errata.md",
 ) -> list[str]:
-    """Return claims, published and ours, as a table in Markdown."""
+    """Return claims with published and our values, as a Markdown table."""
     lines = [
         "| claim | published | ours | agrees if | status |",
         "|---|---|---|---|---|",
@@ -112,12 +112,12 @@ def claims_table(
 
 
 def _cell(text: str) -> str:
-    """Return text that Markdown takes as it stands, in a cell of a table too."""
+    """Return a text escaped for Markdown and for a table cell."""
     return plain(text.replace("\\|", "|"))
 
 
 def plain(text: str) -> str:
-    """Return a text whose signs mean nothing to Markdown, nor to HTML.
+    """Return a text with all characters special to Markdown or HTML escaped.
 
     Examples
     --------
@@ -128,17 +128,17 @@ def plain(text: str) -> str:
 
 
 def piped(text: str) -> str:
-    """Return a text for a cell of a table, with brackets as they are."""
+    """Return a text escaped for a table cell, with brackets unchanged."""
     return " ".join(text.replace("|", "/").split()).replace("[", "\\[")
 
 
 def _ours(row: Mapping[str, Any]) -> str:
-    """Return what was measured, and of what."""
+    """Return the measured value, and the measure's description."""
     return f"{readmes._ours(row)}<br><small>{_cell(readmes._words(row['measure']))}</small>"
 
 
 def errata_linked(text: str, anchors: Mapping[str, str], page: str = "../../docs/errata.md") -> str:
-    """Return a text in Markdown in which "docs/errata.md, K5" leads there, and decisions too.
+    """Return Markdown with references to errata ("docs/errata.md, K5") and decisions as links.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def experiment_page(
     since: Since,
     anchors: Mapping[str, str],
 ) -> str:
-    """Return the page of a figure or table; its README's words come in where ``{words}`` stands."""
+    """Return the page of a figure or table; ``{words}`` marks the place of its README's text."""
     lines = [f"# {experiment.title}", ""]
     if recorded is None:
         waiting = [status(NOT_CHECKED, len(experiment.claims))] if experiment.claims else []
@@ -213,7 +213,7 @@ def experiment_page(
 
 
 def _waiting(experiment: Experiment) -> list[str]:
-    """Return the claims of an experiment of which nothing was recorded."""
+    """Return the claims of an experiment without a recorded result."""
     if not experiment.claims:
         return []
     lines = ["## Published", "", "| claim | published | status |", "|---|---|---|"]
@@ -239,7 +239,7 @@ def _rows(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _cell_line(line: str) -> str:
-    # The separators of columns stay.
+    # Keep the column separators.
     return "|".join(map(plain, line.split("|")))
 
 
@@ -279,7 +279,7 @@ def papers_page(
     results: Mapping[str, Mapping[str, Any] | None],
     sinces: Mapping[str, Since],
 ) -> str:
-    """Return the page over all papers."""
+    """Return the overview page of all papers."""
     listed = list(experiments)
     total = Counter(entry.status for entry in published.entries)
     lines = [
@@ -314,7 +314,7 @@ def papers_page(
 
 
 def recorded_times(papers: Iterable[Paper], results: Mapping[str, Mapping[str, Any] | None]) -> str:
-    """Say how long the recorded full runs took, of all papers and of each."""
+    """Return a sentence on how long the recorded full runs took, in total and per paper."""
     seconds = {
         paper.name: sum(
             float(found["seconds"])
@@ -346,7 +346,7 @@ def _commands(times: str) -> list[str]:
 
 
 def claims_page(published: Published, anchors: Mapping[str, str]) -> str:
-    """Return the page with every claim, with controls that narrow it down."""
+    """Return the page with all claims, with filter controls."""
     words = [w for w in MARKS if any(w == e.status for e in published.entries)]
     lines = [
         "# All claims", "",
@@ -410,7 +410,7 @@ def _erratum(number: str, anchors: Mapping[str, str]) -> str:
 
 
 def tallies(published: Published) -> str:
-    """Return the papers with their tallies, for the front page."""
+    """Return the papers with their status counts, for the front page."""
     lines = ["| paper | claims |", "|---|---|"]
     for paper in published.papers:
         counts = Counter(entry.status for entry in published.of(paper))

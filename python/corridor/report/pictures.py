@@ -1,8 +1,8 @@
-"""Pictures of recorded rows, in light and in dark, with words for who does not see them.
+"""Plots of recorded rows, for the light and the dark theme, with alternative text.
 
-What is drawn is said in `experiment.toml`, in tables ``[[picture]]``: nothing here knows an
-experiment. Where it says nothing, rows whose first column is a number that never falls are drawn
-over it.
+The tables ``[[picture]]`` in `experiment.toml` describe the plots: nothing here depends on an
+experiment. Without them, if the first column holds non-decreasing numbers, the other columns are
+plotted over it.
 """
 
 import io
@@ -24,49 +24,49 @@ from corridor.study.experiment import Experiment, ExperimentError
 from corridor.study.findings import Context
 from corridor.study.run import runner
 
-#: A computed experiment whose record says that it took no longer is drawn by its own function.
+#: Computed experiments whose record took no longer, seconds, are drawn by their own function.
 COMPUTED_MAX_S = 5.0
-#: Most lines in a picture that nobody has described.
+#: Maximum number of lines in a plot without a description.
 LINES_MAX = 6
-#: Colours that who does not tell red from green tells apart (Okabe, Ito), and what goes with them.
+#: Colours that colour-blind readers can tell apart (Okabe, Ito), and matching markers.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#888888", "#8c6d31")
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-#: What text and axes are drawn in, in light and in dark: nothing else has the first.
+#: Colour of text and axes in the light and the dark theme: nothing else uses the first.
 _LIGHT, _DARK = "#212224", "#dcdcde"
-#: What legends have behind them, so that no line runs through their words.
+#: Background of legends, so that no line runs through their text.
 _PAPER, _DARK_PAPER = "#fefefe", "#1e2129"
-#: A picture with more lines has their names beside it.
+#: With more lines than this, the legend is beside the plot.
 _NAMED_MAX = 4
-#: Width of these names, inches.
+#: Width of such a legend, inches.
 _NAMES_WIDE = 1.8
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What one picture shows of the rows: a table ``[[picture]]``."""
+    """Description of one plot: a table ``[[picture]]``."""
 
-    #: Its title.
+    #: Title.
     title: str
-    #: Column along the bottom.
+    #: Column on the x axis.
     x: str
-    #: Columns that are drawn.
+    #: Columns on the y axis.
     y: tuple[str, ...]
-    #: Names of the axes, with units; empty: those of the columns.
+    #: Axis labels, with units; if empty, the column names.
     x_label: str = ""
     y_label: str = ""
-    #: Columns whose values tell lines apart.
+    #: Columns whose values distinguish the lines.
     lines: tuple[str, ...] = ()
-    #: Column whose values have a panel each.
+    #: Column with a panel for each of its values.
     panels: str = ""
-    #: What is drawn is divided by this.
+    #: Divisor of the y values.
     y_scale: float = 1.0
     #: Whether the axis is logarithmic.
     is_log: bool = False
-    #: Bars beside each other, instead of lines.
+    #: Whether to draw grouped bars instead of lines.
     is_bars: bool = False
-    #: By columns, the values whose rows are drawn; of others all are.
+    #: Values of columns to restrict the rows to; other columns are unrestricted.
     keep: Mapping[str, Sequence[Any]] | None = None
-    #: Published points: by the name of the line, pairs of x and number of the claim.
+    #: Published points: per line name, pairs of x and claim number.
     published: Mapping[str, Sequence[tuple[float, str]]] | None = None
 
     @classmethod
@@ -76,7 +76,7 @@ class Picture:
         Raises
         ------
         ValueError
-            For a key that there is not, or one that is missing.
+            For an unknown key, or a missing one.
         """
         known = {each.name for each in fields(cls)}
         if unknown := set(table) - known:
@@ -89,26 +89,26 @@ class Picture:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture on disk."""
+    """A plot on disk."""
 
     #: Name of its files, without ``-light.svg`` and ``-dark.svg``.
     name: str
     title: str
-    #: What it shows, in words.
+    #: Alternative text.
     words: str
-    #: Its width, in panels.
+    #: Width, in panels.
     wide: float = 1.0
-    #: Whether published points are in it.
+    #: Whether it includes published points.
     has_published: bool = False
 
 
 def described(experiment: Experiment, recorded: Mapping[str, Any]) -> list[Picture]:
-    """Return the pictures that an experiment describes, or one that its rows suggest, or none.
+    """Return the plots an experiment describes, or a default one for its rows, or none.
 
     Raises
     ------
     ExperimentError
-        For a description that cannot be read, or of columns that there are not.
+        For a description that cannot be read, or that names unknown columns.
     """
     path = experiment.folder / "experiment.toml"
     tables = tomllib.loads(path.read_text(encoding="utf-8")).get("picture", [])
@@ -136,7 +136,7 @@ def _suggested(rows: list[dict[str, Any]]) -> list[Picture]:
     along = [row[x] for row in rows]
     if along != sorted(set(along)):
         return []
-    # What is far above or below the first column drawn is of another kind.
+    # Columns far above or below the first one are of another kind.
     size = _greatest(rows, rest[0])
     y = tuple(n for n in rest if size / 20 <= _greatest(rows, n) <= size * 20)
     return [Picture(f"{', '.join(y[:LINES_MAX])} over {x}", x, y[:LINES_MAX])]
@@ -147,10 +147,10 @@ def _greatest(rows: list[dict[str, Any]], name: str) -> float:
 
 
 def draw(experiment: Experiment, recorded: Mapping[str, Any], folder: Path) -> list[Drawn]:
-    """Draw the pictures of an experiment into a folder, each in light and in dark.
+    """Draw the plots of an experiment into a folder, for both themes.
 
-    Experiments that run nothing, and take no longer than `COMPUTED_MAX_S`, are computed again and
-    draw themselves; the rest is drawn from recorded rows.
+    Experiments without simulation that take no longer than `COMPUTED_MAX_S` are recomputed and draw
+    themselves; the others are drawn from recorded rows.
     """
     is_computed = not experiment.plans or "replications" not in experiment.parameters
     if is_computed and recorded["seconds"] <= COMPUTED_MAX_S:
@@ -168,7 +168,7 @@ def draw(experiment: Experiment, recorded: Mapping[str, Any], folder: Path) -> l
 
 
 def _computed(experiment: Experiment, folder: Path) -> Drawn:
-    # Many points on a line: no marks.
+    # With many points on a line: no markers.
     with plt.style.context({**_style(), "axes.prop_cycle": cycler(color=_COLOURS)}):
         figure = runner(experiment)(Context(experiment, quick=False)).figure
         titles = [axes.get_title() for axes in figure.axes]
@@ -201,13 +201,13 @@ def _style() -> dict[str, Any]:
         "legend.edgecolor": "none",
         "savefig.facecolor": "none",
         "lines.markersize": 4,
-        # The same bytes each time.
+        # Makes the file reproducible.
         "svg.hashsalt": "corridor",
     }
 
 
 def _save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure in light, and the same in dark."""
+    """Save a figure for the light and for the dark theme."""
     light = io.StringIO()
     figure.savefig(light, format="svg", metadata={"Date": None, "Creator": None})
     plt.close(figure)
@@ -228,7 +228,7 @@ def _figure(picture: Picture, recorded: Mapping[str, Any]) -> Figure:
         for label, points in _published(picture, recorded):
             along, values = [x for x, _ in points], [y for _, y in points]
             plot.published(panel, along, values, f"published: {label}")
-            # In the colour of our line of that name, so that one sees which is beside which.
+            # In the colour of our line of that name, to show which belongs to which.
             ours = {str(line.get_label()): line.get_color() for line in panel.get_lines()}
             if label in ours:
                 panel.get_lines()[-1].set_color(ours[label])
@@ -249,7 +249,7 @@ def _figure(picture: Picture, recorded: Mapping[str, Any]) -> Figure:
 
 
 def _kept(picture: Picture, recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows that a picture shows."""
+    """Return the rows that a plot shows."""
     keep = picture.keep or {}
     rows: list[dict[str, Any]] = recorded["rows"]
     return [row for row in rows if all(row[name] in values for name, values in keep.items())]
@@ -313,7 +313,7 @@ def _name(row: Mapping[str, Any], columns: Sequence[str]) -> str:
 
 
 def _words(picture: Picture, recorded: Mapping[str, Any]) -> str:
-    """Say what a picture shows."""
+    """Return a description of a plot."""
     kind = "Bar chart" if picture.is_bars else "Line chart"
     rows = _kept(picture, recorded)
     if picture.is_bars:

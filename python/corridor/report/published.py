@@ -1,4 +1,4 @@
-"""What was published: the papers, their claims, and what is recorded of each."""
+"""The papers, their claims, and the recorded result of each."""
 
 import json
 from collections import Counter
@@ -10,63 +10,63 @@ from typing import Any
 from corridor.study.experiment import Experiment, ExperimentError
 from corridor.study.readmes import result
 
-#: The list of all claims, in the folder of the experiments.
+#: File with all claims, in the folder of the experiments.
 CLAIMS = "claims.json"
-#: Status of a claim for which nothing was recorded.
+#: Status of a claim without a recorded result.
 NOT_CHECKED = "not checked"
-#: From the worst to the best, for a claim that several results are held against.
+#: Statuses from worst to best, for a claim with several results.
 _ORDER = ("fails", "unexpected", "missing", "cannot hold", "differs", NOT_CHECKED, "holds")
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper that is repeated."""
+    """A paper that we reproduce."""
 
-    #: What its claims' numbers begin with, as ``KIM``.
+    #: Prefix of its claims' numbers, such as ``KIM``.
     key: str
     #: Short name.
     name: str
     title: str
     authors: str
     venue: str
-    #: Which figures and tables hold nothing to repeat, and why.
+    #: Figures and tables with nothing to reproduce, with reasons.
     aside: str
 
     @property
     def prefix(self) -> str:
-        """What names of its experiments begin with."""
+        """Prefix of its experiments' names."""
         return f"{self.key.lower()}-"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the list: a claim as published, and every result held against it."""
+    """A row of the list: a claim as published, and all results compared with it."""
 
-    #: Its number, as ``KIM-008``.
+    #: Number, such as ``KIM-008``.
     id: str
     #: Key of its paper.
     paper: str
-    #: What is claimed.
+    #: The claim, in words.
     claim: str
-    #: The published value: a number, or words.
+    #: Published value: a number, or words.
     value: Any
     unit: str
     conditions: str
-    #: Where in the paper: a figure, table, or section.
+    #: Place in the paper: a figure, table, or section.
     figure: str
-    #: The test that holds it, and with which status, where no experiment does.
+    #: The test that checks it, and the resulting status, if no experiment does.
     held: Mapping[str, str] | None
-    #: Recorded rows about it, each with the name of its experiment.
+    #: Recorded rows for it, each with the name of its experiment.
     results: tuple[tuple[str, Mapping[str, Any]], ...]
 
     @property
     def own(self) -> Mapping[str, Any] | None:
-        """The recorded row with the number of the claim itself, without a suffix."""
+        """The recorded row with exactly this claim's number, without a suffix."""
         return next((row for _, row in self.results if row["id"] == self.id), None)
 
     @property
     def status(self) -> str:
-        """What came of it: of the row with its number, or the worst of its parts."""
+        """Its status: that of the row with its number, or the worst of its parts."""
         if self.own is not None:
             return str(self.own["status"])
         found = [row["status"] for _, row in self.results]
@@ -77,7 +77,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Published:
-    """All papers with all of their claims."""
+    """All papers with all their claims."""
 
     papers: tuple[Paper, ...]
     entries: tuple[Entry, ...]
@@ -88,12 +88,12 @@ class Published:
 
 
 def read(folder: Path, experiments: Iterable[Experiment]) -> Published:
-    """Read the list of claims in a folder of experiments, and what was recorded of each.
+    """Read the list of claims in a folder of experiments, and their recorded results.
 
     Raises
     ------
     ExperimentError
-        Where the list is missing, or not what it should be.
+        If the list is missing or malformed.
     """
     rows: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for experiment in experiments:
@@ -111,7 +111,7 @@ def read(folder: Path, experiments: Iterable[Experiment]) -> Published:
 
 def _entry(claim: Mapping[str, Any], rows: Mapping[str, Any]) -> Entry:
     number = claim["id"]
-    # A claim may be held in parts: KIM-046 at one loss, KIM-046-2 at another.
+    # A claim may be checked in parts: KIM-046 at one loss ratio, KIM-046-2 at another.
     parts = [name for name in rows if name == number or name.startswith(f"{number}-")]
     return Entry(
         id=number,
@@ -127,5 +127,5 @@ def _entry(claim: Mapping[str, Any], rows: Mapping[str, Any]) -> Entry:
 
 
 def counts(statuses: Iterable[str]) -> Counter[str]:
-    """Return how often each status is there."""
+    """Return the count of each status."""
     return Counter(statuses)

@@ -1,7 +1,8 @@
-"""Records of measurements: what of a benchmark's file is kept, of which code, and since when.
+"""Records of measurements: the kept part of a benchmark's file, its commit, and changes since.
 
-A recorded set is committed in ``docs/site/data``; a file of the same name that a benchmark left in
-``out/bench`` of the checkout is shown instead, with the commit that a record of it would have.
+The recorded set is committed in ``docs/site/data``; if a benchmark left a file of the same name in
+``out/bench`` of the checkout, that is shown instead, with the commit that a record of it would
+have.
 """
 
 import datetime
@@ -17,22 +18,22 @@ from typing import Any
 from corridor.study.experiment import ExperimentError
 from corridor.study.run import dumps
 
-#: Where the recorded set stands, and where benchmarks leave their files, below the top.
+#: Directories of the recorded set and of benchmark output in a checkout.
 RECORDED = "docs/site/data"
 BENCH = "out/bench"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Something that a benchmark measures."""
+    """The subject of a benchmark."""
 
     title: str
-    #: What is measured, for who reads it for the first time.
+    #: Description of the measurement for first-time readers.
     words: str
-    #: The command that measures it, and how long that takes.
+    #: Command that runs it, and how long that takes.
     command: str
     takes: str
-    #: The code that is measured, below the top.
+    #: Paths of the measured code in a checkout.
     code: tuple[str, ...]
 
 
@@ -44,7 +45,7 @@ _CORE = ("base", "codec", "packet", "relay", "proto")
 _NETWORK = (*_CORE, "air", "scenario", "sim")
 _DAEMON = _crates(*_CORE, "node", "air", "scenario", "lab")
 _SIMULATOR = _crates("base", "air", "scenario", "sim")
-#: By the names of the files, in the order in which they are shown.
+#: By file name, in display order.
 SUBJECTS = {
     "demo": Subject(
         "Demo: kernel TCP over an emulated radio",
@@ -124,7 +125,7 @@ SUBJECTS = {
         "make bench-build", "half an hour", ("crates", "Cargo.lock"),
     ),
 }  # fmt: skip
-#: Columns of a demo's rows that are kept: those that tell rows apart, and what was measured.
+#: Columns kept of a demo's rows: keys and measured values.
 _COLUMNS = ("path", "policy", "transport", "congestion", "loss_ratio", "goodput_bps", "delay_p50_s")
 _CHECK = ("name", "conditions", "value", "unit", "sense", "limit", "interval", "holds")
 _NEEDED = ("machine", "commit", "date", "note")
@@ -132,12 +133,12 @@ _QUICK = "A quick run: fewer and shorter measurements."
 
 
 def digest(path: Path, machine: str, commit: str, date: str, note: str = "") -> dict[str, Any]:
-    """Return what of a benchmark's file is kept: checks and tables, or the rows of a demo.
+    """Return the kept part of a benchmark's file: checks and tables, or a demo's rows.
 
     Raises
     ------
     ExperimentError
-        For a file that has neither.
+        For a file with neither.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -154,7 +155,7 @@ def digest(path: Path, machine: str, commit: str, date: str, note: str = "") -> 
         about["machine"] = header["cpu"]
     if header.get("quick"):
         about["note"] = f"{_QUICK} {note}".strip()
-    # The tunnel's gates say more of each check than their list of checks.
+    # The tunnel's gates are more detailed than its list of checks.
     checks = [{**gate, "name": gate["gate"], "holds": gate["pass"]} for gate in
               found.get("gates", [])] or found["checks"]  # fmt: skip
     kept = {**about, "checks": [{k: c[k] for k in _CHECK if k in c} for c in checks]}
@@ -164,16 +165,16 @@ def digest(path: Path, machine: str, commit: str, date: str, note: str = "") -> 
 
 
 def keep(path: Path, top: Path, note: str = "") -> Path:
-    """Put a benchmark's file into the recorded set: its digest, with the commit that it is of.
+    """Add a benchmark's file to the recorded set: the kept part, and the commit measured.
 
-    That is the last one that changed the code that is measured, so that it stays the same where
-    others are put before it.
+    This is the last commit that changed the measured code, so that it survives a rebase of others
+    before it.
 
     Raises
     ------
     ExperimentError
-        For a file of another name, or one that is no benchmark's; where what was measured is not
-        as committed, or was committed after the file was written.
+        For a file with another name or that is not from a benchmark; also if the measured code has
+        uncommitted changes, or was committed after the file was written.
     """
     if path.stem not in SUBJECTS:
         raise ExperimentError(f"{path}: expected a file named {', '.join(SUBJECTS)}")
@@ -191,10 +192,10 @@ def _measured_commit(path: Path, top: Path) -> str:
     Raises
     ------
     ExperimentError
-        Where the code is not as committed, or was committed after the file was written.
+        If the code has uncommitted changes, or was committed after the file was written.
     """
     taken, commit = _written(path), code_commit(path.stem, top)
-    # In whole seconds, as git has them.
+    # In whole seconds, like git's times.
     changed = _git(top, "show", "--no-patch", "--format=%at", commit)
     if changed and taken.timestamp() < int(changed):
         since = datetime.datetime.fromtimestamp(int(changed), tz=datetime.UTC)
@@ -211,12 +212,12 @@ def _written(path: Path) -> datetime.datetime:
 
 
 def code_commit(name: str, top: Path) -> str:
-    """Return the last commit that changed the code that a benchmark measures.
+    """Return the last commit that changed the code a benchmark measures.
 
     Raises
     ------
     ExperimentError
-        Where this is no checkout, or the code has been changed since.
+        If this is not a checkout, or the code has uncommitted changes.
     """
     code = SUBJECTS[name].code
     changed = _git(top, "status", "--porcelain", "--", *code)
@@ -229,7 +230,7 @@ def code_commit(name: str, top: Path) -> str:
 
 
 def changed_since(name: str, commit: str, top: Path) -> str:
-    """Say how the code that was measured has changed since a commit; empty if that is not known."""
+    """Return how the measured code has changed since a commit; empty if unknown."""
     code = SUBJECTS[name].code
     if _git(top, "cat-file", "-e", f"{commit}^{{commit}}") is None:
         return ""
@@ -245,12 +246,12 @@ def changed_since(name: str, commit: str, top: Path) -> str:
 
 
 def find(top: Path, name: str) -> dict[str, Any] | None:
-    """Return what was measured: what this checkout has left, or what is recorded, or nothing.
+    """Return a measurement: this checkout's own, or the recorded one, or nothing.
 
     Raises
     ------
     ExperimentError
-        For a file that is no record.
+        For a file that is not a record.
     """
     fresh = top / BENCH / f"{name}.json"
     if fresh.is_file():
@@ -291,18 +292,18 @@ def _git(top: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-#: Of the codec's operations those that are shown, and bytes of a symbol in them.
+#: Codec operations to show, and their symbol size, bytes.
 _OPERATIONS = {
     "encode": ("Encode, one dense symbol at a time", 1450),
     "decode": ("Decode a dense block", 1450),
     "systematic_decode": ("Decode a block of which a tenth was lost", 1280),
 }
-#: What is measured beside as a limit, and is no library.
+#: Entries that measure a limit, and are not libraries.
 _LIMIT = "limit"
 
 
 def _codec(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Payload per second by symbols of a block: ours by the default backend, others' best."""
+    """Payload rate by block size: ours with the default backend, the others' best."""
     default = found["header"]["default_backend"]
     tables = []
     for operation, (title, symbol) in _OPERATIONS.items():
@@ -332,7 +333,7 @@ def _codec(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _sim(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Costs of each simulation that was run."""
+    """Cost of each simulation."""
     kinds = [("two flows of TCP over four links", found["chain"])]
     kinds += [("TCP on a ring", figure) for figure in found["network"]["figures"]]
     kinds += [("coded pairs", figure) for figure in found["world"]["figures"]]

@@ -1,4 +1,4 @@
-"""What has changed since a result was recorded, of the code that it rests on."""
+"""Changes, since a result was recorded, to the code it depends on."""
 
 import ast
 import re
@@ -12,41 +12,42 @@ from typing import Any
 from corridor.study.experiment import Experiment
 from corridor.study.readmes import result
 
-#: The crate that `corridor._native` is.
+#: The crate of `corridor._native`.
 NATIVE = "py"
-#: What others of ours are called as dependencies: this, and the name of their folder.
+#: Prefix of our other crates as dependencies, before their folder's name.
 _CRATE = "corridor-"
-#: Modules that judge, draw or tell, and move no result.
+#: Modules that only judge, plot or report, and cannot change a result.
 ASIDE = ("corridor", "corridor.plot", "corridor._progress", "corridor._lazy", "corridor.study.lab",
          "corridor.study.claims", "corridor.study.experiment")  # fmt: skip
-#: What runs plans: of no matter to an experiment that has none.
+#: Modules that run plans: irrelevant to an experiment without plans.
 RUNS = ("corridor.sim", "corridor.study.findings")
-#: What of an experiment's description moves its result.
+#: Keys of an experiment's description that can change its result.
 _MOVES = ("runner", "parameters", "plans")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _COMMENT = re.compile(r"^[+-]\s*($|//|#(?!!?\[))")
 
 
 @dataclass(frozen=True)
 class Since:
-    """What has changed since a result was recorded."""
+    """Changes since a result was recorded."""
 
-    #: The commit that was recorded; empty if nothing was.
+    #: The recorded commit; empty if nothing was recorded.
     commit: str
-    #: Files whose changed lines are not all comments, below the top of the checkout.
+    #: Files with changes other than to comments and docstrings, relative to the checkout.
     files: tuple[str, ...] = ()
-    #: Why it cannot be said; empty if it can.
+    #: Why changes are unknown; empty if they are known.
     unknown: str = ""
     #: Why it is not the result of a full run; empty if it is.
     short: str = ""
 
     @property
     def is_well(self) -> bool:
-        """Whether there is the result of a full run, of code that has not changed since."""
+        """Whether there is the result of a full run, with code unchanged since."""
         return bool(self.commit) and not (self.files or self.unknown or self.short)
 
     @property
     def short_words(self) -> str:
-        """What a table has room for."""
+        """A short form, for tables."""
         if not self.commit:
             return "not recorded"
         if self.short:
@@ -59,7 +60,7 @@ class Since:
 
     @property
     def words(self) -> str:
-        """One line for people."""
+        """A one-line description."""
         if not self.commit:
             return "nothing was recorded"
         if self.short:
@@ -74,10 +75,11 @@ class Since:
 
 
 def since(experiment: Experiment) -> Since:
-    """Return what has changed since an experiment was recorded, in the checkout it stands in.
+    """Return the changes since an experiment was recorded, in the checkout it is in.
 
-    Compared are files as they are now, committed or not. Files of which only comments have changed
-    are left out; of the description of the experiment its runner, parameters and plans count.
+    Compares files in the work tree, committed or not. Files with changes only to comments or
+    docstrings are left out; of the description of the experiment, only its runner, parameters and
+    plans count.
     """
     recorded = result(experiment)
     if recorded is None:
@@ -92,7 +94,7 @@ def since(experiment: Experiment) -> Since:
         return Since(commit, unknown="the commit is not in this checkout")
     files = [path for path in rests_on(experiment, top) if (top / path).exists()]
     plans = [str(plan.resolve().relative_to(top.resolve())) for plan in experiment.plans.values()]
-    # White space is syntax in Python; in Rust the formatter moves lines.
+    # Whitespace is syntax in Python; in Rust the formatter reflows lines.
     rust = [path for path in files if path.startswith("crates/")]
     others = [path for path in (*files, *plans) if path not in rust]
     changed = []
@@ -100,6 +102,7 @@ def since(experiment: Experiment) -> Since:
         if paths:
             text = _git(top, "diff", "--no-color", "-U0", *options, commit, "--", *paths)
             changed += _changed(text or "")
+    changed = [path for path in changed if not _is_reworded(top, commit, path)]
     untracked = _git(top, "ls-files", "--others", "--exclude-standard", "--", *files) or ""
     changed += untracked.splitlines()
     if _moved(experiment, top, commit):
@@ -108,7 +111,7 @@ def since(experiment: Experiment) -> Since:
 
 
 def _short(experiment: Experiment, recorded: Mapping[str, Any]) -> str:
-    """Return what a recorded run has less than the parameters ask for."""
+    """Return what a recorded run lacks compared with the parameters."""
     asked = int(experiment.parameters.get("replications", 0))
     if recorded["quick"]:
         return "a quick one was recorded"
@@ -118,10 +121,10 @@ def _short(experiment: Experiment, recorded: Mapping[str, Any]) -> str:
 
 
 def rests_on(experiment: Experiment, top: Path) -> list[str]:
-    """Return the files and folders of code that a result rests on, below the top.
+    """Return the files and folders of code that a result depends on, relative to the checkout.
 
-    These are the modules that its runner imports, and theirs; where one of them is the extension,
-    the crates that it is made of.
+    These are the modules that its runner imports, transitively; if one is the extension, also the
+    crates it is built from.
     """
     name = f"corridor.study.{experiment.runner.rpartition('.')[0]}"
     aside = {*ASIDE, *(() if experiment.plans else RUNS)}
@@ -136,13 +139,13 @@ def rests_on(experiment: Experiment, top: Path) -> list[str]:
         ahead += _imports(path, module)
     files = sorted(str(path.relative_to(top)) for path in seen.values() if path.suffix == ".py")
     if "corridor._native" in seen:
-        # The tests of a crate move nothing: they are not below src.
+        # A crate's tests cannot change a result: they are not below src.
         files += [f"crates/{crate}/src" for crate in _crates(top)]
     return files
 
 
 def _crates(top: Path) -> list[str]:
-    """Return the crates that the extension is made of: what it depends on, and that in turn."""
+    """Return the crates the extension is built from: its dependencies, transitively."""
     seen: list[str] = []
     ahead = [NATIVE]
     while ahead:
@@ -164,7 +167,7 @@ def _file(top: Path, module: str) -> Path | None:
 
 
 def _imports(path: Path, module: str) -> Iterator[str]:
-    """Yield what a module imports of the package; names that are no modules too."""
+    """Yield a module's imports from the package, including names that are not modules."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in (each for statement in tree.body for each in _run(statement)):
         if isinstance(node, ast.Import):
@@ -179,7 +182,7 @@ def _imports(path: Path, module: str) -> Iterator[str]:
 
 
 def _run(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield what of a statement is run; what is for checkers of types is not."""
+    """Yield the executed parts of a statement, without those for type checkers only."""
     branches: list[ast.stmt] = [statement]
     if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test):
         branches = statement.orelse
@@ -187,7 +190,7 @@ def _run(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _changed(diff: str) -> list[str]:
-    """Return the files of a diff in which more than comments and empty lines have changed."""
+    """Return the files of a diff with changes other than to comments and empty lines."""
     files: dict[str, bool] = {}
     name = ""
     for line in diff.splitlines():
@@ -201,8 +204,25 @@ def _changed(diff: str) -> list[str]:
     return [name for name, is_more in files.items() if is_more]
 
 
+def _is_reworded(top: Path, commit: str, path: str) -> bool:
+    """Return whether a Python file has the same code as in a commit, but for its docstrings."""
+    before = _git(top, "show", f"{commit}:{path}") if path.endswith((".py", ".pyi")) else None
+    if before is None:
+        return False
+    return _code(before) == _code((top / path).read_text(encoding="utf-8"))
+
+
+def _code(text: str) -> str:
+    """Return the syntax tree of Python code without docstrings, as text."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)
+
+
 def _moved(experiment: Experiment, top: Path, commit: str) -> bool:
-    """Tell whether what moves the result is described otherwise than it was."""
+    """Return whether the relevant keys of the experiment's description have changed."""
     path = f"experiments/{experiment.name}/experiment.toml"
     before = _git(top, "show", f"{commit}:{path}")
     if before is None:
@@ -213,7 +233,7 @@ def _moved(experiment: Experiment, top: Path, commit: str) -> bool:
 
 def _moves(table: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: table.get(key) for key in _MOVES}
-    # What the lab runs moves nothing that is recorded.
+    # The lab's plans do not affect recorded results.
     kept["plans"] = {use: name for use, name in (kept["plans"] or {}).items() if use != "lab"}
     return kept
 

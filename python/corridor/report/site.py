@@ -1,4 +1,4 @@
-"""Puts the site together, builds it, and looks at what came of it."""
+"""Assembles the site, builds it, and checks the result."""
 
 import json
 import os
@@ -21,9 +21,9 @@ from corridor.study import readmes
 from corridor.study.experiment import Experiment, ExperimentError, find
 from corridor.study.readmes import BEGIN, result
 
-#: Pages that are written for the site alone, and what it is built with.
+#: Directory of pages written for the site alone, and of its build configuration.
 OWN = "docs/site"
-#: Pages of the repository, and where they stand in the site.
+#: Pages of the repository, and their places in the site.
 PLACES = {
     "README.md": "index.md",
     "docs/errata.md": "errata.md",
@@ -40,17 +40,17 @@ PLACES = {
     "CHANGELOG.md": "reference/changelog.md",
     "experiments/README.md": "papers/index.md",
 }
-#: Of these the site has a page of its own at that place.
+#: Pages for which the site has a page of its own at that place.
 _OWN_PAGE = ("README.md", "experiments/README.md")
-#: A line of a page that stands for the help of the command.
+#: Placeholder line for the command's help.
 _HELP = "<!-- help of corridor-study -->"
-#: One that stands for the demo's table.
+#: Placeholder line for the demo's table.
 _DEMO = "<!-- demo -->"
-#: A line of a page that stands for a moving picture.
+#: Placeholder line for an animation.
 _MOVING = re.compile(r"^<!-- moving: (\w+) -->$", re.MULTILINE)
-#: Notebooks that are shown as they run, and where.
+#: Notebooks shown with their outputs, and their places.
 _NOTEBOOKS = {"examples/results.ipynb": "tutorials/results-notebook.md"}
-#: What is needed to build, by the names of modules.
+#: Modules needed to build.
 _NEEDED = (
     "mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers.python", "nbclient", "ipykernel",
 )  # fmt: skip
@@ -58,25 +58,25 @@ Tell = Callable[[str, int, int], object]
 
 
 def build(folder: Path, out: Path, tell: Tell) -> Path:
-    """Build the site from the checkout that a folder of experiments stands in.
+    """Build the site from the checkout that contains a folder of experiments.
 
     Parameters
     ----------
     folder
-        The experiments.
+        Folder of the experiments.
     out
-        Where the site goes; what is there is replaced.
+        Output folder; its contents are replaced.
     tell
-        Told what is under way, how much of it is done, and how much there is.
+        Called with the current task, the amount done, and the total.
 
     Returns
     -------
-    Its first page.
+    Path of the front page.
 
     Raises
     ------
     ExperimentError
-        Where this is no checkout, what builds is not installed, or the site is not sound.
+        If this is not a checkout, a build tool is missing, or the site has faults.
     """
     top = folder.resolve().parent
     if not (top / OWN / "mkdocs.yml").is_file():
@@ -97,7 +97,7 @@ def build(folder: Path, out: Path, tell: Tell) -> Path:
 
 
 def _faults(site: Path) -> list[str]:
-    """Return what is wrong with a built site, a line each."""
+    """Return the faults of a built site, one per line."""
     found = links.faults(site)
     for page in sorted(site.rglob("*.html")):
         name, text = page.relative_to(site), page.read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def _is_there(name: str) -> bool:
 def _assemble(
     top: Path, folder: Path, source: Path, experiments: list[Experiment], tell: Tell
 ) -> None:
-    """Put all pages into a folder, and the generator's description beside it."""
+    """Write all pages into a folder, and the generator's configuration beside it."""
     text = source / "pages"
     shutil.copytree(top / OWN / "pages", text)
     tree = Tree(top, text, _places(top, experiments))
@@ -146,7 +146,7 @@ def _assemble(
 
 
 def _places(top: Path, experiments: list[Experiment]) -> dict[str, str]:
-    """Return where pages stand in the site, by their places in the repository."""
+    """Return the pages' places in the site, by their places in the repository."""
     places = {**PLACES, **_NOTEBOOKS}
     for decision in sorted((top / "docs" / "decisions").glob("*.md")):
         places[f"docs/decisions/{decision.name}"] = f"reference/decisions/{decision.name}"
@@ -160,7 +160,7 @@ def _places(top: Path, experiments: list[Experiment]) -> dict[str, str]:
 def _write_experiments(
     tree: Tree, experiments: list[Experiment], anchors: Mapping[str, str], tell: Tell
 ) -> dict[str, Since]:
-    """Write the page of each experiment, with its pictures; return what has changed since."""
+    """Write the page of each experiment, with its plots; return the changes since."""
     plots = tree.source / "images" / "plots"
     plots.mkdir(parents=True)
     sinces = {}
@@ -177,7 +177,7 @@ def _write_experiments(
 
 
 def help_of_command() -> str:
-    """Return what ``corridor-study --help`` says, of it and of each of its verbs, as Markdown."""
+    """Return the help of ``corridor-study`` and of each of its commands, as Markdown."""
     from corridor.study.main import app  # It imports this module when it builds.
 
     command = typer.main.get_command(app)
@@ -195,7 +195,7 @@ def help_of_command() -> str:
 
 
 def _words(readme: Path) -> str:
-    """Return what a README says itself: without its heading, and without recorded figures."""
+    """Return a README's own text: without its heading and its recorded figures."""
     if not readme.is_file():
         return ""
     head, _, tail = readme.read_text(encoding="utf-8").partition(BEGIN)
@@ -206,7 +206,7 @@ def _words(readme: Path) -> str:
 
 def _navigation(top: Path, experiments: list[Experiment], listed: published.Published) -> list[Any]:
     def own(folder: str) -> list[Any]:
-        """Pages of a folder, in the order in which its own page names them."""
+        """Pages of a folder, in the order in which its own page lists them."""
         found = sorted(page.name for page in (top / OWN / "pages" / folder).glob("*.md"))
         index = top / OWN / "pages" / folder / "index.md"
         named = re.findall(r"\]\((\S+?)\)", index.read_text(encoding="utf-8"))
@@ -243,7 +243,7 @@ def _navigation(top: Path, experiments: list[Experiment], listed: published.Publ
 
 
 def _configure(top: Path, source: Path, navigation: list[Any]) -> None:
-    """Write what the generator reads; JSON is YAML."""
+    """Write the generator's configuration; JSON is also YAML."""
     text = (top / OWN / "mkdocs.yml").read_text(encoding="utf-8")
     text = text.replace("PACKAGE", json.dumps(str(top / "python")))
     text += f"nav: {json.dumps(navigation, ensure_ascii=False)}\n"
@@ -255,7 +255,7 @@ def _mkdocs(source: Path, site: Path) -> None:
         sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict",
         "--config-file", str(source / "mkdocs.yml"), "--site-dir", str(site.resolve()),
     ]  # fmt: skip
-    # An advertisement, not a warning about these pages.
+    # Suppresses an advertisement, not a warning about these pages.
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,

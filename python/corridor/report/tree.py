@@ -1,4 +1,4 @@
-"""The site's sources: pages of the repository together, with links that lead within the site."""
+"""The site's sources: pages of the repository, with links rewritten to the site."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from pathlib import Path, PurePosixPath
 
 from corridor.study.experiment import ExperimentError
 
-#: A link or picture in Markdown, from where its words end, which may be on an earlier line: what it
-#: leads to, and the part behind the `#`.
+#: A Markdown link or image from the end of its text, which may be on an earlier line: its target,
+#: and the part after the `#`.
 _LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
-#: A line that stands for a section of another page, as ``{{ README.md: Look after it }}``.
+#: Placeholder line for a section of another page, such as ``{{ README.md: Look after it }}``.
 _SECTION = re.compile(r"^\{\{ (\S+): (.+) \}\}$", re.MULTILINE)
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _OUTSIDE = re.compile(r"^[a-z]+:")
-#: Larger files are copied as they are, instead of being shown on a page.
+#: Larger files are copied as they are instead of shown on a page.
 _SHOWN_MAX_BYTES = 200_000
 _LANGUAGES = {".rs": "rust", ".py": "python", ".toml": "toml", ".json": "json", ".lua": "lua"}
 _PICTURES = {".svg", ".png"}
@@ -24,33 +24,33 @@ _PICTURES = {".svg", ".png"}
 
 @dataclass
 class Tree:
-    """Pages and files of a site that is being put together.
+    """Pages and files of a site under construction.
 
     Parameters
     ----------
     top
-        The checkout.
+        Root of the checkout.
     source
-        Where the site's sources go.
+        Output folder of the site's sources.
     places
-        Where pages of the repository stand in the site, by their places in the repository.
+        Places of pages in the site, by their places in the repository.
     """
 
     top: Path
     source: Path
     places: Mapping[str, str]
-    #: Files that were taken in because pages link to them.
+    #: Files included because pages link to them.
     _files: set[str] = field(default_factory=set)
 
     def write(self, site: str, text: str, path: str) -> None:
-        """Write a page, whose links are those of a file at this place in the repository."""
+        """Write a page whose links are relative to this file of the repository."""
         target = self.source / site
         target.parent.mkdir(parents=True, exist_ok=True)
         with_sections = _SECTION.sub(lambda match: self._section(match, site), text)
         target.write_text(self.linked(with_sections, path, site), encoding="utf-8")
 
     def linked(self, text: str, path: str, site: str) -> str:
-        """Return a text of the repository with links as a page of the site has them."""
+        """Return a text of the repository with its links rewritten for a page of the site."""
 
         def lead(match: re.Match[str]) -> str:
             to, part = match[1], match[2] or ""
@@ -65,12 +65,12 @@ class Tree:
                 fence = mark[1]
             elif mark and line.strip() == fence:
                 fence = ""
-            # Pages of the site itself, which sections have been put into, have theirs already.
+            # Pages of the site itself, including inserted sections, already have site links.
             lines.append(line if fence or "<!--linked-->" in line else _LINK.sub(lead, line))
         return "\n".join(lines)
 
     def _section(self, match: re.Match[str], site: str) -> str:
-        """Return a section of another page, without its heading, with links that lead from here."""
+        """Return a section of another page, without its heading, and with links for this page."""
         path, heading = match[1], match[2]
         text = (self.top / path).read_text(encoding="utf-8")
         found = re.search(
@@ -88,14 +88,14 @@ class Tree:
         if (self.source / _joined(site, to)).exists() and path.startswith("docs/site/"):
             return to
         if path.startswith("docs/site/") and not (self.top / target).exists():
-            # A page that is made: the generator complains if it is not.
+            # A generated page: the generator complains if it is missing.
             return to
         if not (self.top / target).exists():
             raise ExperimentError(f"{path}: link to {to}: expected a file or folder")
         return _relative(self._file(target), site)
 
     def _file(self, path: str) -> str:
-        """Take in a file or folder that pages link to, and return its place."""
+        """Include a file or folder that pages link to, and return its place."""
         source = self.top / path
         if source.is_dir():
             return self._folder(path)
@@ -132,14 +132,14 @@ class Tree:
         return site
 
     def _write_aside(self, site: str, text: str) -> None:
-        """Write a page that is found by its links alone."""
+        """Write a page that only links lead to."""
         target = self.source / site
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(f"---\nsearch:\n  exclude: true\n---\n\n{text}", encoding="utf-8")
 
 
 def _raised(lines: list[str], levels: int) -> list[str]:
-    """Return lines of Markdown with headings so many levels higher, as they are below another."""
+    """Return Markdown lines with headings raised by a number of levels, to fit below another."""
     raised, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)

@@ -1,6 +1,6 @@
-"""The papers' experiments: what they published beside what we find.
+"""The papers' experiments: published results beside ours.
 
-An experiment is a folder: `experiment.toml` (title, which of our functions makes it, parameters,
-plans), plans of the simulator, `published.json` (the published values, and what is accepted as
-agreement), and a `README.md`. The command is ``corridor-study``.
+An experiment is a folder: `experiment.toml` (title, the function that runs it, parameters, plans),
+plans for the simulator, `published.json` (the published values, and what counts as agreement), and
+a `README.md`. The command is ``corridor-study``.
 """

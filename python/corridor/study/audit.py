@@ -1,4 +1,4 @@
-"""What docs/audit.md says of recorded results, made from them as the READMEs' tables are."""
+"""Fills in the figures of docs/audit.md from recorded results, as in the READMEs' tables."""
 
 import re
 from collections import Counter
@@ -9,33 +9,33 @@ from typing import Any
 from corridor.study.experiment import Experiment, ExperimentError
 from corridor.study.mutation import draw
 
-#: Papers that it is about, as the experiments' names begin.
+#: Papers it covers, as prefixes of experiment names.
 PAPERS = ("franc", "kim")
-#: Which claims the example of its text draws.
+#: Seed and count of the mutation example in its text.
 SEED, COUNT = 2014, 40
-#: Heading of the column that is made.
+#: Heading of the generated column.
 COLUMN = "recorded"
-#: What an entry of that column names: a claim, or a column of an experiment's rows.
+#: What an entry of that column refers to: a claim, or a column of an experiment's rows.
 CLAIM = re.compile(r"[A-Z]+-[A-Z0-9-]+")
 ROWS = re.compile(r"([a-z]+-[\w-]+): ([^=]+?)(?: = .*)?")
-#: Numbers of statuses in words, in the order of the text.
+#: Statuses to count, in the order of the text.
 STATUSES = ("holds", "differs", "cannot hold", "parameter", "identity", "not checked")
 
 
 def path(folder: Path) -> Path:
-    """Return the audit of a folder of experiments: there in a checkout alone."""
+    """Return the path of the audit for a folder of experiments; only a checkout has it."""
     return folder.parent / "docs" / "audit.md"
 
 
 def totals(experiments: Iterable[Experiment], recorded: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return how many claims have which status, how often points were run, and what mutation finds.
+    """Return counts of claims by status, of replications, and of mutations detected.
 
     Parameters
     ----------
     experiments
-        All of them.
+        All experiments.
     recorded
-        Their results, by name, as far as there are any.
+        Their results, by name, where there are any.
     """
     chosen = {name: each for name, each in recorded.items() if name.startswith(PAPERS)}
     statuses = Counter(row["status"] for each in chosen.values() for row in each["claims"])
@@ -65,24 +65,24 @@ def _claims(trials: Iterable[Any]) -> int:
 
 
 def filled(text: str, recorded: Mapping[str, Mapping[str, Any]], ours: Any) -> str:
-    """Return the text with the column of its table made from the results.
+    """Return the text with its table's generated column filled in.
 
-    A cell of that column has entries with semicolons between them, each a claim's number, or an
-    experiment and a column of its rows; what stands behind that is made.
+    A cell of that column has entries separated by semicolons, each a claim's number, or an
+    experiment and a column of its rows; the values after them are generated.
 
     Parameters
     ----------
     text
-        Of the audit.
+        Text of the audit.
     recorded
-        Results by experiments' names.
+        Results by experiment name.
     ours
-        Returns what was measured of a claim's row, in words.
+        Function that formats the measured value of a claim's row.
 
     Raises
     ------
     ExperimentError
-        Where a claim or a column is named that there is not.
+        If an entry names an unknown claim or column.
     """
     claims = {row["id"]: row for each in recorded.values() for row in each["claims"]}
     lines, place = [], None

@@ -1,4 +1,4 @@
-"""CATWOMAN in chains (2013): what relays gain that XOR the packets of opposite flows."""
+"""CATWOMAN in chains (2013): gain from relays that XOR packets of opposite flows."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from corridor.models._check import FloatArray
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 
-#: The column of presets, and their names in pictures.
+#: Column of presets, and their labels in plots.
 PRESET = "network.relay.preset"
 NAMES = {
     "plain": "pure relaying",
@@ -20,19 +20,19 @@ NAMES = {
     "paper-adaptive": "paper: adaptive (IV-B)",
     "default": "default",
 }
-#: The column of the load in one direction, bit/s; the other one has the same.
+#: Column of the load in one direction, bit/s; the other direction has the same.
 ONE_WAY = "flow.0.source.rate_bps"
-#: How much less may arrive than without coding before a topology counts as behind.
+#: By how much throughput may fall short of that without coding before a topology counts as worse.
 BEHIND = 0.03
 
 
 def _delay(point: xr.Dataset) -> float:
-    """Mean delay of both directions, milliseconds."""
+    """Mean delay over both directions, milliseconds."""
     return 1e3 * float(point["flow.delay_mean_s"].mean())
 
 
 class Curves:
-    """Means over replications, by preset and by total load, kbit/s."""
+    """Means over replications, by preset and total load, kbit/s."""
 
     def __init__(self, results: xr.Dataset) -> None:
         self.results = results
@@ -44,7 +44,7 @@ class Curves:
         return sorted(set(self.loads))
 
     def kinds(self) -> list[str]:
-        """Return the presets, in the order of the plan."""
+        """Return the presets, in plan order."""
         return list(dict.fromkeys(self.presets))
 
     def point(self, preset: str, load: float) -> xr.Dataset:
@@ -59,24 +59,24 @@ class Curves:
         return self.results.isel(point=places[0])
 
     def throughput(self, preset: str, load: float) -> float:
-        """Return the data that arrive, both directions together, kbit/s."""
+        """Return the throughput of both directions together, kbit/s."""
         return float(self.point(preset, load)["goodput_bps"].mean()) / 1e3
 
     def delay(self, preset: str, load: float) -> float:
-        """Return the mean delay of both directions, milliseconds."""
+        """Return the mean delay over both directions, milliseconds."""
         return _delay(self.point(preset, load))
 
     def retries(self, preset: str, load: float) -> float:
-        """Return attempts of MACs beyond the first of each frame."""
+        """Return the number of MAC attempts beyond the first of each frame."""
         point = self.point(preset, load)
         return float((point["frame_attempts"] - point["frames_sent"]).mean())
 
     def repeats(self, preset: str, load: float) -> float:
-        """Return the share of attempts that are not the first of their frame."""
+        """Return the fraction of attempts that are retries."""
         return self.retries(preset, load) / float(self.point(preset, load)["frame_attempts"].mean())
 
     def fewer_retries(self, loads: list[float], *, each_packet: bool = False) -> list[float]:
-        """Return retries of pure relaying over those with coding, or so for each that arrives."""
+        """Return retries with pure relaying over those with coding, raw or per packet received."""
         plain, coded = "plain", "paper"
         ratios = [self.retries(plain, load) / self.retries(coded, load) for load in loads]
         if not each_packet:
@@ -85,42 +85,42 @@ class Curves:
         return [ratio * more for ratio, more in zip(ratios, arrived, strict=True)]
 
     def arrived(self, preset: str, load: float) -> float:
-        """Return packets that arrive, both directions together."""
+        """Return the packets delivered, both directions together."""
         packets = self.point(preset, load)["flow.packets_received"].sum("flow")
         return float(packets.mean())
 
     def frames(self, preset: str, load: float) -> float:
-        """Return frames with packets or combinations of them, MAC retries not counted."""
+        """Return frames with packets or combinations, without MAC retries."""
         point = self.point(preset, load)
         packets = point["relay_frames_plain"] + point["relay_frames_coded"]
         return float((packets + point["relay_repairs_sent"]).mean())
 
     def frames_per_packet(self, preset: str, load: float) -> float:
-        """Return frames with packets, MAC retries not counted, for each packet that arrives."""
+        """Return frames with packets, without MAC retries, per packet delivered."""
         return self.frames(preset, load) / self.arrived(preset, load)
 
     def paired(self, preset: str, load: float) -> float:
-        """Return the share of forwarded packets that went two to a frame."""
+        """Return the fraction of forwarded packets sent two to a frame."""
         point = self.point(preset, load)
         forwarded = float(point["relay_packets_forwarded"].mean())
         coded = 2 * float(point["relay_frames_coded"].mean())
-        # What was taken before the measured interval may be sent in it.
+        # Packets received before the measured interval may be sent within it.
         return min(coded / forwarded, 1.0) if forwarded else 0.0
 
     def peak(self, preset: str) -> float:
-        """Return the load at which most arrives, kbit/s."""
+        """Return the load with the highest throughput, kbit/s."""
         return max(self.offered(), key=lambda load: self.throughput(preset, load))
 
     def nearest(self, load: float) -> float:
-        """Return the load of the plan that is nearest."""
+        """Return the plan's load nearest to this one."""
         return min(self.offered(), key=lambda offered: abs(offered - load))
 
     def gain(self, preset: str, load: float) -> float:
-        """Return frames for each packet of pure relaying over those of a preset."""
+        """Return the ratio of frames per packet with pure relaying to that with a preset."""
         return self.frames_per_packet("plain", load) / self.frames_per_packet(preset, load)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each preset and load."""
+        """Return a row per preset and load."""
         return [
             {
                 "relaying": preset,
@@ -138,7 +138,7 @@ class Curves:
 
 
 def _lows(context: Context, curves: Curves) -> list[float]:
-    """Loads below the point of congestion, as the parameters name it."""
+    """Loads below the congestion point, as given by the parameters."""
     most = context.parameter("low_load_max")
     return [load for load in curves.offered() if load <= most]
 
@@ -174,7 +174,7 @@ def _figure(curves: Curves, published: dict[str, tuple[list[float], list[float]]
 
 
 def gains(context: Context) -> Findings:
-    """Figs. 2 to 4: transmissions, coding gain, and what a limit of transmissions does."""
+    """Figs. 2 to 4: transmissions, coding gain, and the effect of a limit on transmissions."""
     most = context.parameter("relays_max")
     rows = [
         {
@@ -218,7 +218,7 @@ def gains(context: Context) -> Findings:
 
 
 def chain(context: Context) -> Findings:
-    """Figs. 8 to 11: throughput, delay, retries and frames over load, always coding."""
+    """Figs. 8 to 11: throughput, delay, retries and frames over load, with coding always on."""
     curves = Curves(context.simulate("runs"))
     lows, highs = _lows(context, curves), _high(context, curves)
     congestion = curves.peak("plain")
@@ -265,7 +265,7 @@ def chain(context: Context) -> Findings:
     peak = number("CATWOMAN-018")
     least, before = curves.offered()[0], number("CATWOMAN-017-L")
     published = {
-        # Coding carries what is offered, up to its peak.
+        # Coding carries the offered load, up to its peak.
         "throughput / (kbit/s)": ([before, peak], [number("CATWOMAN-017"), peak]),
         "delay / ms": (
             [least, least, before],
@@ -290,7 +290,7 @@ def chain(context: Context) -> Findings:
 
 
 def _share_of_repeats(curves: Curves, ends: Curves, load: float) -> str:
-    """What ends next to a relay have to do with the retries under overload."""
+    """Return a note on how the loss on the end hops affects retries under overload."""
     shares = [
         chain.repeats(preset, load) for chain in (curves, ends) for preset in ("plain", "paper")
     ]
@@ -302,9 +302,9 @@ def _share_of_repeats(curves: Curves, ends: Curves, load: float) -> str:
 
 
 def _beside_better(curves: Curves) -> list[tuple[float, float, float]]:
-    """Default beside the better of pure relaying and the paper's adaptive coding, at each load.
+    """Compare the default with the better of pure relaying and the paper's adaptive coding.
 
-    Load, share of the throughput, and delay more than the other's, milliseconds.
+    For each load: the load, relative throughput, and extra delay over the other's, milliseconds.
     """
     others = ("plain", "paper-adaptive")
     beside = []
@@ -343,7 +343,7 @@ def adaptive(context: Context) -> Findings:
 
 
 def _readings(context: Context) -> list[str]:
-    """Both readings of what congestion toggles (docs/errata.md, C2), beside each other."""
+    """Both readings of what congestion switches (docs/errata.md, C2), side by side."""
     results = context.simulate("readings")
     column = "network.relay.adaptive"
     notes = []
@@ -360,7 +360,7 @@ def _readings(context: Context) -> list[str]:
 
 
 def hops(context: Context) -> Findings:
-    """Chains of 1 to 7 hops: what coding gains over their length."""
+    """Chains of 1 to 7 hops: coding gain by length."""
     results = context.simulate("runs")
     ends = results["flow.0.to"].to_numpy().astype(int)
     rows: list[dict[str, Any]] = []
@@ -389,7 +389,7 @@ def hops(context: Context) -> Findings:
     plot.labelled(left, "throughput", "hops", "throughput / (kbit/s)")
     plot.labelled(right, "frames without coding over with", "hops", "coding gain")
     calm, by_pairs_calm = gains[min(gains)], paired_gains[min(gains)]
-    # With one hop there is no relay; with two there is one, with seven six.
+    # One hop means no relay; two hops mean one, seven mean six.
     measured: dict[str, Measured] = {
         "CATWOMAN-HOPS": calm[-1] / calm[1],
         "CATWOMAN-HOPS-F": by_pairs_calm[-1] / by_pairs_calm[1],
@@ -399,7 +399,7 @@ def hops(context: Context) -> Findings:
 
 
 def sensitivity(context: Context) -> Findings:
-    """What the packet size, which the paper does not say, changes."""
+    """Effect of the packet size, which the paper does not state."""
     results = context.simulate("runs")
     rows: list[dict[str, Any]] = []
     for index in range(results.sizes["point"]):
@@ -429,17 +429,17 @@ def sensitivity(context: Context) -> Findings:
 
 
 def degraded(context: Context) -> Findings:
-    """Drawn topologies in which overhearing is unreliable: and who is worse off with coding."""
+    """Random topologies with unreliable overhearing: which are worse off with coding."""
     results = context.simulate("runs")
     codes = results["network.relay.coding"].to_numpy().astype(bool)
-    # Both have the topologies in the order of their seeds, from 1.
+    # Both list the topologies in the order of their seeds, from 1.
     pairs = zip(np.flatnonzero(~codes), np.flatnonzero(codes), strict=True)
     rows: list[dict[str, Any]] = []
     for seed, pair in enumerate(pairs, 1):
         both = (results["goodput_bps"].isel(point=int(index)) for index in pair)
         plain, coded = (runs.to_numpy().astype(float) for runs in both)
         if plain.mean() == 0:
-            # Nobody hears anybody on some hop: there is no path at all.
+            # Some hop has no link at all: there is no path.
             continue
         change = (coded - plain) / plain.mean()
         rows.append(
@@ -451,7 +451,7 @@ def degraded(context: Context) -> Findings:
             }
         )
     for row in rows:
-        # Simultaneous over all of them.
+        # Simultaneous intervals over all of them.
         row["half width"] *= _quantile(len(rows), results.sizes["replication"])
     behind = [row for row in rows if row["change"] + row["half width"] < -BEHIND]
     changes = [row["change"] for row in rows]
@@ -484,7 +484,7 @@ def _half_width(values: FloatArray) -> float:
 
 
 def _quantile(intervals: int, replications: int) -> float:
-    """Standard errors of a 95 % interval, of so many that are to hold together (Bonferroni)."""
+    """Half-width in standard errors of each of several simultaneous 95 % intervals (Bonferroni)."""
     if replications < 2:
         return 0.0
     return float(stats.t.ppf(1 - 0.025 / max(intervals, 1), replications - 1))

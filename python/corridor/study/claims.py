@@ -1,4 +1,4 @@
-"""What was published, what counts as agreement and who says so, and what came of it."""
+"""Claims: what was published, what counts as agreement and who decided that, and the outcome."""
 
 import math
 from collections.abc import Mapping
@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 Measured = float | bool
-#: What a claim is. ``number``: a published value. ``ordering``: one thing over another, as a ratio
-#: that is 1 where both are alike. ``trend``: a change whose sign counts. ``equality``: a value that
-#: is met to within a margin, or a statement that is true or false. ``parameter``: chosen, by the
-#: paper and by us. ``identity``: follows from how it is computed, definitions included. The last
-#: two cannot disagree by what is found, and do not count as passed; a parameter that
-#: ours has otherwise, with a cause, differs.
+#: Kinds of claims. ``number``: a published value. ``ordering``: a comparison of two things, as a
+#: ratio that is 1 where both are equal. ``trend``: a change whose sign counts. ``equality``: a
+#: value that is met to within a margin, or a statement that is true or false. ``parameter``: a
+#: choice, by the paper and by us. ``identity``: follows from how it is computed, including
+#: definitions. The last two cannot be refuted by results, and do not count as passed; a parameter
+#: that we set differently, with a cause, differs.
 Kind = Literal["number", "ordering", "trend", "equality", "parameter", "identity"]
-#: Who chose a tolerance: the paper, the interval of runs, or judgement.
+#: Origin of a tolerance: the paper, the confidence interval of runs, or judgement.
 Chooser = Literal["paper", "runs", "judgement"]
-#: What came of a claim. ``holds``; ``differs``: it does not, for a cause that is given; ``cannot
-#: hold``: it does not, and the errata prove that it cannot; ``parameter`` and ``identity``, as
-#: said; ``not checked``: nothing is held against it, or quick runs are too few to tell. What is
-#: wrong: ``fails``: it does not hold, and nobody says why, or it differs in another way than said;
-#: ``unexpected``: it holds although it is said not to; ``missing``: nothing was measured for it.
+#: Outcome of a claim. ``holds``; ``differs``: does not hold, for a stated cause; ``cannot hold``:
+#: does not hold, and the errata prove that it cannot; ``parameter`` and ``identity``, as above;
+#: ``not checked``: nothing of ours is compared with it, or quick runs are too few to tell. Errors
+#: are ``fails``: does not hold, without a stated cause, or differs in another way than stated;
+#: ``unexpected``: holds although it is said not to; ``missing``: nothing was measured for it.
 Status = Literal[
     "holds",
     "differs",
@@ -31,15 +31,15 @@ Status = Literal[
     "unexpected",
     "missing",
 ]
-#: Statuses that say that something is wrong.
+#: Statuses that indicate an error.
 WRONG: tuple[Status, ...] = ("fails", "unexpected", "missing")
-#: What a wrong number is wrong by, where checks are tried out.
+#: Factor by which mutation tests falsify a number.
 WRONG_FACTOR = 1.3
 
 
 @dataclass(frozen=True)
 class Range:
-    """Values from ``low`` to ``high``; none: without bound."""
+    """Values from ``low`` to ``high``; None: unbounded."""
 
     low: float | None = None
     high: float | None = None
@@ -51,7 +51,7 @@ class Range:
 
     @property
     def is_open(self) -> bool:
-        """Whether all values are in it."""
+        """Whether it contains all values."""
         return self.low is None and self.high is None
 
     def __contains__(self, value: float) -> bool:
@@ -66,41 +66,41 @@ class Range:
 class Claim:
     """A published value or statement."""
 
-    #: Its number, as ``KIM-008``.
+    #: Number, such as ``KIM-008``.
     id: str
-    #: What is claimed.
+    #: The claim, in words.
     claim: str
-    #: The published value: a number, or words.
+    #: Published value: a number, or words.
     value: Any
     #: Unit of the value.
     unit: str
-    #: Under which conditions.
+    #: Conditions.
     conditions: str
-    #: What kind of claim it is.
+    #: Kind of claim.
     kind: Kind
-    #: What of ours is held against it.
+    #: Which of our measures is compared with it.
     measure: str
-    #: Measures that agree; open: nothing is held against it.
+    #: Range of measures that agree; open: none is compared.
     accepted: Range
     #: The same for quick runs.
     accepted_quick: Range
-    #: Who chose the bounds, why these, and on which day: before the runs that they judge.
+    #: Who chose the bounds, the reason, and the day: before the runs that they judge.
     by: Chooser | None
     why: str
     when: str
-    #: Why the bounds are not those that the recorded runs were made with; empty where they are.
+    #: Why the bounds differ from those in force for the recorded runs; empty if they do not.
     changed: str
-    #: Why a wrong number within `WRONG_FACTOR` is let pass; empty where none is.
+    #: Why a number falsified by `WRONG_FACTOR` may pass; empty if it may not.
     wide: str
-    #: Why ours differs; empty where it does not.
+    #: Why ours differs; empty if it does not.
     differs: str
-    #: What ours is where it differs, or cannot hold.
+    #: Expected range of ours where it differs, or cannot hold.
     ours: Range
-    #: Why ours differs in the lab, if it does there alone.
+    #: Why ours differs in the lab, if only there.
     differs_lab: str
     #: Entry of docs/errata.md with the proof that the claim cannot hold; empty if it can.
     errata: str
-    #: Settings of plans that it is held against: see `corridor.study.settings`.
+    #: Plan settings compared with it: see `corridor.study.settings`.
     reads: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
@@ -110,9 +110,9 @@ class Claim:
         Raises
         ------
         KeyError
-            For a row without number, claim, kind, or value.
+            For a row without number, claim, kind or value.
         ValueError
-            For a kind or chooser that there is not, or bounds that nobody has chosen.
+            For an unknown kind or origin of a tolerance, or bounds without one.
         """
         accepted = row.get("accepted", {})
         claim = cls(
@@ -158,7 +158,7 @@ class Claim:
 
     @property
     def is_found(self) -> bool:
-        """Whether it says something that can be found otherwise."""
+        """Whether results can refute it."""
         return self.kind not in ("parameter", "identity")
 
     def judge(
@@ -169,19 +169,19 @@ class Claim:
         *,
         is_whole: bool = True,
     ) -> "Verdict":
-        """Hold a measure against the claim; true counts as 1, false as 0.
+        """Judge a measure by the claim; true counts as 1, false as 0.
 
         Parameters
         ----------
         measured
-            What was found; none or not a number: nothing.
+            Measured value; None or NaN: nothing was measured.
         quick
-            Whether by quick runs, which have bounds of their own.
+            Whether it is from quick runs, which have bounds of their own.
         half_width
-            Half of the 95 % interval of what was found; none: not known.
+            Half-width of its 95 % interval; None: unknown.
         is_whole
-            Whether all replications were run: an ordering or a trend then has to hold over the
-            whole interval.
+            Whether all replications were run: then an ordering or a trend must hold over the whole
+            interval.
         """
         accepted = self.accepted_quick if quick else self.accepted
         decides = half_width if is_whole and not quick else None
@@ -197,12 +197,12 @@ class Claim:
             return "missing"
         agrees = measured in accepted
         if agrees and half_width and self.kind in ("ordering", "trend"):
-            # Orderings that chance explains are none.
+            # An ordering that chance can explain does not count.
             agrees = all(measured + side in accepted for side in (-half_width, half_width))
         if not self.is_found and not self.differs:
             return self.kind if agrees else "fails"  # type: ignore[return-value]
         if agrees and (self.errata or self.differs):
-            # Quick runs, whose bounds are wider, cannot tell the two apart.
+            # Quick runs have wider bounds, and cannot tell the two apart.
             return "not checked" if quick else "unexpected"
         if agrees:
             return "holds"
@@ -213,15 +213,15 @@ class Claim:
         return "differs" if self.differs else "fails"
 
     def in_lab(self) -> "Claim":
-        """Return the claim as the lab judges it, where what differs may differ otherwise."""
+        """Return the claim as judged in the lab, where it may differ for another cause."""
         return replace(self, differs=self.differs_lab or self.differs, ours=Range())
 
     def wrong(self, measured: Measured) -> list[float]:
-        """Return what would be measured if the result were wrong, to try the check out.
+        """Return measures that would be wrong, to test the check.
 
-        Numbers times and over 1.3, or one for none, orderings swapped, trends reversed, statements
-        the other way round, equalities shifted by twice their margin to either side, exact ones as
-        numbers; nothing for what cannot be found otherwise.
+        Numbers multiplied and divided by 1.3, or one in place of zero; orderings swapped; trends
+        reversed; statements negated; equalities shifted by twice their margin to either side, exact
+        ones like numbers; nothing for claims that cannot be refuted.
         """
         value, accepted = float(measured), self.accepted
         match self.kind:
@@ -239,39 +239,39 @@ class Claim:
                 if low == high:
                     return _other(value)
                 if math.isinf(low):
-                    # The margin of a difference, which is best at nothing.
+                    # The margin of a difference, for which 0 is exact.
                     return [value + 2 * high]
                 return [value + (high - low), value - (high - low)]
         return []
 
 
 def _other(value: float) -> list[float]:
-    """Return numbers that are not this one."""
+    """Return numbers other than this one."""
     return [value * WRONG_FACTOR, value / WRONG_FACTOR] if value else [1.0]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured for it, and what came of it."""
+    """A claim, the measure for it, and the outcome."""
 
     claim: Claim
     measured: Measured | None
-    #: Which measures agree.
+    #: Range of measures that agree.
     accepted: Range
     status: Status
-    #: Half of the 95 % interval of the measure; none: not known.
+    #: Half-width of the measure's 95 % interval; None: unknown.
     half_width: float | None = None
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is wrong: it holds, or is said not to, or cannot disagree."""
+        """Whether there is no error: it holds, is said not to, or cannot be refuted."""
         return self.status not in WRONG
 
     @property
     def is_certain(self) -> bool:
-        """Whether no bound of what agrees lies within the interval of the measure.
+        """Whether no bound of agreement lies within the measure's interval.
 
-        What has no interval, or an open one, cannot be found otherwise by more runs.
+        More runs cannot change a measure without an interval, or with an open range.
         """
         if self.half_width is None or self.measured is None or not self.claim.is_found:
             return True
@@ -280,7 +280,7 @@ class Verdict:
 
     @property
     def cause(self) -> str:
-        """Why it does not hold, if it does not."""
+        """Why it does not hold, if so."""
         return {
             "differs": self.claim.differs,
             "cannot hold": f"docs/errata.md, {self.claim.errata}",

@@ -12,43 +12,43 @@ from typing import Any
 
 from corridor.study.claims import Claim
 
-#: Names the folder of the experiments, if it is to be another than the nearest.
+#: Environment variable with the folder of the experiments, instead of the nearest.
 VARIABLE = "CORRIDOR_EXPERIMENTS"
-#: That of the installed package; in a checkout it is two folders up.
+#: Folder of the installed package; in a checkout it is two levels up.
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SHIPPED = (_PACKAGE / "experiments", _PACKAGE.parent.parent / "experiments")
 
 
 class ExperimentError(Exception):
-    """An experiment that cannot be read, or that there is not."""
+    """An unreadable or missing experiment."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A folder, read."""
+    """An experiment, as read from its folder."""
 
     #: Name of the folder: paper and figure.
     name: str
-    #: One line for people.
+    #: Title.
     title: str
-    #: Which of our functions makes it, as ``kim.table1``.
+    #: Function that runs it, such as ``kim.table1``.
     runner: str
-    #: Its parameters.
+    #: Parameters.
     parameters: Mapping[str, Any]
-    #: Files of plans, by what they are for.
+    #: Plan files, by use.
     plans: Mapping[str, Path]
-    #: What was published.
+    #: Published claims.
     claims: tuple[Claim, ...]
-    #: Where it is.
+    #: Its folder.
     folder: Path = Path()
 
     def plan(self, use: str) -> Path:
-        """Return the file of the plan for this use.
+        """Return the path of the plan for this use.
 
         Raises
         ------
         ExperimentError
-            Where the experiment names none.
+            If the experiment has none.
         """
         if use not in self.plans:
             known = ", ".join(self.plans) or "none"
@@ -59,13 +59,13 @@ class Experiment:
 def experiments_folder(given: Path | None = None) -> Path:
     """Return the folder of the experiments.
 
-    It is the one given, the one that the environment names (``CORRIDOR_EXPERIMENTS``), the nearest
-    `experiments` here or above that has experiments in it, or the one that came with the package.
+    In this order: the one given, the one in the environment (``CORRIDOR_EXPERIMENTS``), the nearest
+    `experiments` here or above with experiments in it, or the one installed with the package.
 
     Raises
     ------
     ExperimentError
-        Where the one that is named is no folder, or has no experiments in it.
+        If the named one is not a folder, or has no experiments in it.
     """
     if given is None and VARIABLE in os.environ:
         given = Path(os.environ[VARIABLE])
@@ -85,20 +85,20 @@ def experiments_folder(given: Path | None = None) -> Path:
 
 
 def errata(folder: Path) -> Path:
-    """Return the file with the proofs that claims do not hold, for a folder of experiments."""
+    """Return the path of the errata, with the proofs that claims do not hold."""
     shipped = folder / "errata.md"
     return shipped if shipped.is_file() else folder.parent / "docs" / "errata.md"
 
 
 def find(folder: Path, *patterns: str) -> list[Experiment]:
-    """Return the experiments whose name begins with, or matches, one of the patterns, by name.
+    """Return experiments whose name starts with, or matches, one of the patterns, sorted by name.
 
-    Without patterns all of them.
+    Without patterns, all of them.
 
     Raises
     ------
     ExperimentError
-        Where there is none for a pattern, or one cannot be read.
+        If a pattern matches none, or one cannot be read.
     """
     folders = sorted(f for f in folder.iterdir() if (f / "experiment.toml").is_file())
     chosen = set()
@@ -127,7 +127,7 @@ def read(folder: Path) -> Experiment:
     Raises
     ------
     ExperimentError
-        For a file that is missing, or not what it should be.
+        For a missing or malformed file.
     """
     try:
         table = tomllib.loads((folder / "experiment.toml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What an experiment is given, and what it gives."""
+"""Input and output of an experiment."""
 
 from __future__ import annotations
 
@@ -21,65 +21,65 @@ from corridor.study.experiment import Experiment
 
 @dataclass(frozen=True)
 class Findings:
-    """What an experiment has found."""
+    """Results of an experiment."""
 
-    #: Measures, by the numbers of the claims they are held against.
+    #: Measures, by claim number.
     measured: Mapping[str, Measured]
-    #: Rows of its table, each with the same keys.
+    #: Rows of its table, all with the same keys.
     rows: list[dict[str, Any]]
-    #: Its picture.
+    #: Its plot.
     figure: Figure
-    #: What else there is to say: what is not as one would expect.
+    #: Further remarks: anything unexpected.
     notes: list[str] = field(default_factory=list)
 
 
-#: What carries runs: virtual time, or real time and the kernel's own TCP.
+#: Engine for runs: virtual time, or real time with the kernel's own TCP.
 Engine = Literal["sim", "lab"]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where real-time runs are made."""
+    """Setup for real-time runs."""
 
-    #: The program ``corridor``; none = the environment's, or the path's.
+    #: Path of the program ``corridor``; None: from the environment, or the search path.
     corridor: Path | None = None
-    #: Rows of an earlier run, instead of making runs.
+    #: Rows of an earlier run, instead of new runs.
     rows: Path | None = None
-    #: Folder that new rows are left in.
+    #: Folder to save new rows in.
     out: Path | None = None
 
 
 @dataclass
 class Context:
-    """What an experiment is given."""
+    """Context of an experiment's run."""
 
     #: The experiment.
     experiment: Experiment
-    #: Whether to be done soon, with fewer replications.
+    #: Whether to run quickly, with fewer replications.
     quick: bool
-    #: Threads for simulations; none = as many as there are processors.
+    #: Number of threads for simulations; None: the number of processors.
     jobs: int | None = None
-    #: Told the simulation that is under way, how much of it is done, and how much there is.
+    #: Called with the current simulation, the amount done, and the total.
     progress: Callable[[str, int, int], object] = lambda _name, _done, _all: None
-    #: Results of simulations, shared by experiments that have plans in common.
+    #: Cache of simulation results, shared by experiments with plans in common.
     cache: dict[tuple[Path, int], xr.Dataset] = field(default_factory=dict)
-    #: What carries runs.
+    #: Engine for runs.
     engine: Engine = "sim"
-    #: Where the lab's are made.
+    #: Setup of the lab.
     bench: Bench = Bench()
-    #: Leave out every replication whose number has this rest over that divisor, from (0, 2).
+    #: Leave out replications whose number has this remainder modulo that divisor (at least 2).
     without: tuple[int, int] | None = None
-    #: Only run what claims are about; what else a plan has is for the picture.
+    #: Whether to run only what claims need; the rest of a plan is for plots.
     only_claims: bool = False
-    #: Most replications of a point; none = as many as the parameters say.
+    #: Maximum replications per point; None: as in the parameters.
     most: int | None = None
-    #: Fewest replications of a point, whatever the parameters say: to confirm.
+    #: Minimum replications per point, whatever the parameters say: for confirmation.
     least: int = 0
-    #: What makes simulations elsewhere; none = threads here.
+    #: Executor for simulations; None: local threads.
     executor: Anywhere | None = None
 
     def parameter(self, name: str) -> Any:
-        """Return a parameter; in quick runs that of the same name with ``quick_`` before it."""
+        """Return a parameter; in quick runs, the one prefixed with ``quick_`` if there is one."""
         parameters = self.experiment.parameters
         quick = f"quick_{name}"
         return parameters[quick] if self.quick and quick in parameters else parameters[name]
@@ -90,18 +90,18 @@ class Context:
         Raises
         ------
         KeyError
-            Where the experiment has no such claim.
+            If the experiment has no such claim.
         """
         return float({each.id: each.value for each in self.experiment.claims}[claim])
 
     def simulate(
         self, use: str, replications: int | None = None, *, whole: bool = False
     ) -> xr.Dataset:
-        """Run the plan for this use, with the replications that the parameters ask for, or given.
+        """Run the plan for this use, with the given number of replications or the parameters'.
 
-        In quick runs the parameter ``quick_plan`` replaces values of the plan. In these, and where
-        only claims are of interest, ``claims_run`` replaces values of each of its runs, unless all
-        of them are wanted.
+        In quick runs, the parameter ``quick_plan`` replaces values of the plan. In these, and if
+        only claims matter, ``claims_run`` replaces values of each of its runs, unless all of them
+        are wanted.
         """
         path = self.experiment.plan(use).resolve()
         replications = replications or self.replications
@@ -119,30 +119,30 @@ class Context:
         return self._remaining(self.cache[path, replications])
 
     def course(self, use: str) -> xr.Dataset:
-        """Return the first replication of the plan for this use, whatever is left out otherwise."""
+        """Return the first replication of the plan for this use, even if otherwise left out."""
         return replace(self, without=None).simulate(use).isel(replication=0)
 
     @property
     def replications(self) -> int:
-        """How often each point of a plan is run; 0 where nothing is simulated."""
+        """Replications per point; 0 if nothing is simulated."""
         if "replications" not in self.experiment.parameters:
             return 0
         return self.count(int(self.parameter("replications")))
 
     def count(self, asked: int) -> int:
-        """Return how many replications to make where the parameters ask for so many."""
+        """Return the number of replications to make if the parameters ask for ``asked``."""
         asked = max(asked, self.least)
         return asked if self.most is None else min(asked, self.most)
 
     @property
     def is_whole(self) -> bool:
-        """Whether as many replications are run as the claims were judged by."""
+        """Whether all the replications are run that the claims are judged by."""
         parameters = self.experiment.parameters
         asked = int(parameters.get("replications", 0))
         return not self.quick and (self.most is None or self.most >= asked)
 
     def _remaining(self, results: xr.Dataset) -> xr.Dataset:
-        """Leave out what is to be left out."""
+        """Drop the replications to leave out."""
         count = results.sizes["replication"]
         if self.without is None or count < self.without[1]:
             return results
@@ -150,13 +150,13 @@ class Context:
         return results.isel(replication=[r for r in range(count) if r % divisor != rest])
 
     def runs(self, use: str) -> xr.Dataset:
-        """Run the plan for this use, or in the lab the scenario of all of the figure's runs."""
+        """Run the plan for this use, or in the lab the scenario with all of the figure's runs."""
         return self.simulate(use) if self.engine == "sim" else self.measure()
 
     def measure(self) -> xr.Dataset:
         """Run the plan ``lab`` in real time, or read the rows of an earlier run.
 
-        In quick runs each run is made once, and the parameter ``quick_lab`` replaces its values.
+        In quick runs, each run is made once, and the parameter ``quick_lab`` replaces values of it.
         """
         path = self.experiment.plan("lab").resolve()
         if (path, 0) not in self.cache:
@@ -179,7 +179,7 @@ class Context:
         )
 
     def _shortened(self, plan: sim.PlanText, runs: str) -> sim.PlanText:
-        """Return the plan with what the parameters replace in quick runs, and in each run."""
+        """Return the plan with the replacements for quick runs, in the plan and in each run."""
         parameters = self.experiment.parameters
         whole = parameters.get("quick_plan", {}) if self.quick else {}
         if not whole and runs not in parameters:
@@ -200,17 +200,17 @@ class Report:
     verdicts: tuple[Verdict, ...]
     seconds: float
     engine: Engine = "sim"
-    #: Replications of each point that was simulated; 0: none was.
+    #: Replications per simulated point; 0 if nothing was simulated.
     replications: int = 0
     quick: bool = False
 
     @property
     def is_well(self) -> bool:
-        """Whether no verdict says that something is wrong."""
+        """Whether no verdict indicates an error."""
         return all(verdict.is_well for verdict in self.verdicts)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all but the picture, for JSON."""
+        """Return everything but the plot, for JSON."""
         return {
             "experiment": self.experiment.name,
             "title": self.experiment.title,

@@ -15,14 +15,14 @@ from corridor.study.findings import Context, Findings
 
 #: The paper's coding parameters, as the simulator names them.
 PAPER = "paper"
-#: Paths, and their names in pictures.
+#: Paths, and their labels in plots.
 PATHS = {"plain": "unreliable link", "coded": "coded", "coded+helper": "coded, helper"}
-#: Paths that the simulator says nothing of coding for.
+#: Paths without a coding in the simulator's results.
 UNCODED = "-"
 
 
 def _rows(results: xr.Dataset, **wanted: Any) -> xr.Dataset:
-    """Points of a plan where the parameters are these; all codings but the paper's are left out."""
+    """Points of a plan with these parameters; codings other than the paper's are left out."""
     keep = np.isin(results["policy"].to_numpy(), [PAPER, UNCODED])
     for name, value in wanted.items():
         column = results[name].to_numpy()
@@ -32,12 +32,12 @@ def _rows(results: xr.Dataset, **wanted: Any) -> xr.Dataset:
 
 
 def _mean(results: xr.Dataset, column: str, **wanted: Any) -> float:
-    """Mean of a column over the replications of the one point that is meant."""
+    """Mean of a column over the replications of the single matching point."""
     return float(_one(results, column, **wanted).mean())
 
 
 def _places_of(results: xr.Dataset, **wanted: Any) -> list[int]:
-    """Where the points with these values are."""
+    """Indices of the points with these values."""
     keep = np.ones(results.sizes["point"], bool)
     for name, value in wanted.items():
         keep &= results[name].to_numpy() == value
@@ -45,13 +45,13 @@ def _places_of(results: xr.Dataset, **wanted: Any) -> list[int]:
 
 
 def _rise(values: list[float]) -> float:
-    """Mean of the second half of some values less that of the first."""
+    """Mean of the second half of some values minus that of the first."""
     half = len(values) // 2
     return float(np.mean(values[-half:]) - np.mean(values[:half]))
 
 
 def _one(results: xr.Dataset, column: str, **wanted: Any) -> xr.DataArray:
-    """Replications of a column at the one point that is meant."""
+    """Replications of a column at the single matching point."""
     rows = _rows(results, **wanted)
     if rows.sizes["point"] != 1:
         raise ValueError(f"{wanted} = {rows.sizes['point']} points: expected one")
@@ -63,7 +63,7 @@ def _e3(results: xr.Dataset) -> list[float]:
 
 
 def _over_unreliable(results: xr.Dataset, path: str) -> list[float]:
-    """Goodput of a path over the unreliable link's, at each e3."""
+    """Goodput of a path relative to the unreliable link's, at each e3."""
     return [
         _mean(results, "goodput_bps", path=path, e3=e3)
         / _mean(results, "goodput_bps", path="plain", e3=e3)
@@ -72,7 +72,7 @@ def _over_unreliable(results: xr.Dataset, path: str) -> list[float]:
 
 
 def _curves(axes: Axes, results: xr.Dataset, column: str, scale: float, **wanted: Any) -> None:
-    """Draw a column over e3 for every path and coding that there is."""
+    """Plot a column over e3 for every path and coding."""
     named = zip(results["path"].to_numpy(), results["policy"].to_numpy(), strict=True)
     for path, policy in sorted(set(named)):
         keep = (results["path"] == path) & (results["policy"] == policy)
@@ -141,7 +141,7 @@ def transmissions(context: Context) -> Findings:
 
 
 def _places(context: Context, results: xr.Dataset, column: str) -> dict[float, list[float]]:
-    """A column over e3 with the helper, by e1 of its place."""
+    """A column over e3 with the helper, by e1 of its position."""
     return {
         e1: [_mean(results, column, path="coded+helper", e1=e1, e3=e3) for e3 in _e3(results)]
         for e1 in context.parameter("places_e1")
@@ -166,7 +166,7 @@ def _place_rows(e3: Iterable[float], places: dict[float, list[float]]) -> list[d
 
 
 def places(context: Context) -> Findings:
-    """Fig. 11: UDP throughput for three places of the helper."""
+    """Fig. 11: UDP throughput for three positions of the helper."""
     results = context.simulate("runs")
     by_place = _places(context, results, "goodput_bps")
     near, middle, far = (np.array(values) for values in by_place.values())
@@ -184,7 +184,7 @@ def places(context: Context) -> Findings:
 
 
 def timeouts(context: Context) -> Findings:
-    """Fig. 12: timeouts per block for three places of the helper."""
+    """Fig. 12: timeouts per block for three positions of the helper."""
     results = context.simulate("runs")
     column = "timeouts_per_block"
     means = _places(context, results, column)
@@ -207,13 +207,13 @@ def timeouts(context: Context) -> Findings:
 
 
 def _asymmetry(places: dict[float, list[float]]) -> float:
-    """Mean of the asymmetric places over that of the symmetric one."""
+    """Mean over the asymmetric positions, relative to the symmetric one."""
     near, middle, far = (float(np.mean(values)) for values in places.values())
     return (near + far) / 2 / middle
 
 
 def differences(context: Context) -> Findings:
-    """Our choices beyond the paper's text, each undone (docs/errata.md, 10 to 17)."""
+    """Our choices beyond the paper's text, each undone in turn (docs/errata.md, 10 to 17)."""
     rows = []
     base: dict[tuple[str, str, float], dict[str, float]] = {}
     changes: dict[tuple[str, str, str, float], float] = {}
@@ -258,7 +258,7 @@ def differences(context: Context) -> Findings:
 
 
 def helper_air(context: Context) -> Findings:
-    """Where the air goes when a helper takes part in a TCP connection."""
+    """Use of air time when a helper takes part in a TCP connection."""
     results = context.simulate("runs")
     columns = {"goodput": "goodput_bps", "air busy": "air_utilisation"}
     rows = []
@@ -267,7 +267,7 @@ def helper_air(context: Context) -> Findings:
             {name: _mean(results, column, path=path, e3=e3) for name, column in columns.items()}
             for path in ("coded", "coded+helper")
         )
-        # Seconds of air for each megabit that arrives: what a helper changes.
+        # Seconds of air time per megabit delivered: the effect of a helper.
         air = [each["air busy"] / each["goodput"] * 1e6 for each in (alone, helped)]
         gain = helped["goodput"] / alone["goodput"]
         rows.append(

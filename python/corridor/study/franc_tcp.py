@@ -1,6 +1,6 @@
-"""The FRANC paper's TCP figures: delay and throughput over the load that an application offers.
+"""The FRANC paper's TCP figures: delay and throughput over the offered application load.
 
-In virtual time, or in the lab with the kernel's own TCP, where window mode is shown beside.
+In virtual time, or in the lab with the kernel's own TCP, with window mode for comparison.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ from corridor.study.claims import Claim, Measured
 from corridor.study.findings import Context, Findings
 from corridor.study.franc import PAPER, UNCODED
 
-#: Window mode, and what it is held against.
+#: Window mode, and the schemes it is compared with.
 WINDOW = "window"
 OTHERS = ("plain", "coded")
-#: What runs differ by although nothing else does: shares of goodput and of delay, and seconds.
+#: Variation between runs without any other difference: relative, of goodput and of delay; and in
+#: seconds.
 GOODPUT_NOISE = 0.02
 DELAY_NOISE = 0.1
 DELAY_NOISE_S = 0.002
@@ -27,18 +28,18 @@ DELAY_NOISE_S = 0.002
 
 @dataclass(frozen=True)
 class Style:
-    """How a scheme is drawn."""
+    """Plot style of a scheme."""
 
     label: str
     colour: str
     marker: str
 
     def line(self) -> dict[str, Any]:
-        """Return what matplotlib's lines take."""
+        """Return the keyword arguments for matplotlib's lines."""
         return {"color": self.colour, "marker": self.marker, "markersize": 4.5}
 
 
-#: Schemes, in the order of legends. Colours after Okabe and Ito.
+#: Schemes, in legend order. Colours after Okabe and Ito.
 SCHEMES = {
     "plain": Style("unreliable link", "#7b8794", "s"),
     "coded": Style("FRANC, the paper's coding", "#b86e00", "o"),
@@ -48,7 +49,7 @@ SCHEMES = {
 
 
 class Tcp:
-    """Goodput and delay of TCP at one loss ratio, over the load that its application offers."""
+    """Goodput and delay of TCP at one loss ratio, over the offered load."""
 
     def __init__(self, context: Context, use: str, e3: float) -> None:
         results = context.runs(use)
@@ -72,7 +73,7 @@ class Tcp:
             self._values[place] = means
 
     def offers(self, scheme: str) -> list[float]:
-        """Loads offered, bit/s, ascending."""
+        """Offered loads, bit/s, ascending."""
         return sorted(offer for other, offer in self._values if other == scheme)
 
     def schemes(self) -> list[str]:
@@ -80,26 +81,26 @@ class Tcp:
         return [scheme for scheme in SCHEMES if self.offers(scheme)]
 
     def goodput(self, scheme: str, offer: float) -> float:
-        """Payload that arrived, bit/s."""
+        """Goodput, bit/s."""
         return self._values[scheme, offer]["goodput_bps"]
 
     def delay(self, scheme: str, offer: float, column: str = "delay_p50_s") -> float:
-        """Median or another percentile, s; without bound where nothing arrived."""
+        """Median or another percentile of the delay, s; infinite where nothing arrived."""
         delay = self._values[scheme, offer][column]
         return delay if np.isfinite(delay) else np.inf
 
     def most_kbps(self, scheme: str) -> float:
-        """Most goodput at any load; NaN where the scheme was not run."""
+        """Maximum goodput at any load; NaN if the scheme was not run."""
         most = max((self.goodput(scheme, offer) for offer in self.offers(scheme)), default=np.nan)
         return most / 1e3
 
     def carried_kbps(self, scheme: str) -> float:
-        """Highest load offered at which the delay is still low."""
+        """Highest offered load at which the delay is still low."""
         calm = [offer for offer in self.offers(scheme) if self.delay(scheme, offer) <= self.calm_s]
         return max(calm, default=0.0) / 1e3
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each point, in Mbit/s and seconds."""
+        """Return a row per point, in Mbit/s and seconds."""
         return [
             {
                 "scheme": scheme,
@@ -114,7 +115,7 @@ class Tcp:
         ]
 
     def window_notes(self) -> list[str]:
-        """Say where window mode is behind what it should be at least as good as."""
+        """Return notes on where window mode is worse than the schemes it should match."""
         notes = []
         for offer in self.offers(WINDOW):
             for other in OTHERS:
@@ -126,7 +127,7 @@ class Tcp:
                 )
                 if ours < (1 - GOODPUT_NOISE) * theirs:
                     notes.append(f"{where}: {ours / 1e6:.2f} Mbit/s against {theirs / 1e6:.2f}")
-                # The delay of what little came through is no measure for the rest.
+                # The delay of the few packets that arrived does not represent the rest.
                 if theirs < ours / 2:
                     continue
                 for column, name in (("delay_p50_s", "median"), ("delay_p95_s", "95th percentile")):
@@ -141,7 +142,7 @@ class Tcp:
 
 
 def _time(seconds: float) -> str:
-    """Return a time for people."""
+    """Return a time as text."""
     if seconds < 1:
         return f"{1e3 * seconds:.0f} ms"
     return f"{seconds:.0f} s" if seconds == round(seconds) else f"{seconds:.1f} s"
@@ -162,7 +163,7 @@ def _panels(context: Context, title: str) -> tuple[Figure, list[Axes]]:
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    """Give a figure one legend, below its panels."""
+    """Add one legend below a figure's panels."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9, frameon=False
@@ -170,15 +171,15 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def _log_delay(axes: Axes) -> None:
-    """Give a panel an axis of delays from a millisecond on."""
+    """Give a panel a logarithmic delay axis from a millisecond on."""
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _time(float(seconds))))
     axes.grid(visible=True, which="major", alpha=0.3)
 
 
 def _published_throughput(axes: Axes, claim: Claim, style: Style, value: float) -> None:
-    """Draw a published throughput, Mbit/s, as a line, and what is accepted as a band."""
-    # Of an ordering bounds are shares of what was published.
+    """Draw a published throughput, Mbit/s, as a line, and the accepted range as a band."""
+    # The bounds of an ordering are relative to the published value.
     scale = value if claim.kind == "ordering" else 1e-3
     most = axes.get_ylim()[1]
     low = 0.0 if claim.accepted.low is None else claim.accepted.low * scale
@@ -193,7 +194,7 @@ def _published_throughput(axes: Axes, claim: Claim, style: Style, value: float) 
 
 
 def _over_load(context: Context, tcp: Tcp, throughputs: dict[str, str], title: str) -> Figure:
-    """Draw throughput and delay over the load offered, with the claims of some schemes."""
+    """Plot throughput and delay over the offered load, with the claims of some schemes."""
     figure, (left, right) = _panels(context, title)
     most = max(offer for scheme in tcp.schemes() for offer in tcp.offers(scheme)) / 1e6
     left.plot([0, most], [0, most], color="black", alpha=0.25, linewidth=1)
@@ -221,7 +222,7 @@ def _over_load(context: Context, tcp: Tcp, throughputs: dict[str, str], title: s
 
 
 def _vertical(axes: Axes, claim: Claim, style: Style) -> None:
-    """Draw a published load, Mbit/s, and what is accepted, in a panel over the load."""
+    """Draw a published load, Mbit/s, and the accepted range, in a panel over the load."""
     value = float(claim.value) / 1e3
     low, high = claim.accepted.low, claim.accepted.high
     if low is not None and high is not None:
@@ -253,9 +254,9 @@ def without_loss(context: Context) -> Findings:
 
 
 def _vegas(context: Context) -> tuple[float | None, str]:
-    """Delay with Cubic over that with Vegas where an application always has data, and a note.
+    """Delay with Cubic over that with Vegas for an always-backlogged application, and a note.
 
-    No ratio where the lab's kernel has no Vegas: `corridor lab run` leaves such runs out.
+    No ratio if the lab's kernel lacks Vegas: `corridor lab run` leaves such runs out.
     """
     simulated = context.engine == "sim"
     results = context.simulate("always", whole=True) if simulated else context.measure()

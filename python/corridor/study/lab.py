@@ -1,7 +1,7 @@
-"""The real-time lab: a scenario in, the same kind of Dataset out as the simulator gives.
+"""The real-time lab: a scenario in, a Dataset like the simulator's out.
 
-The lab is the command ``corridor lab run``; it needs Linux and the right to make network
-namespaces, and takes as long as its runs do. Rows that it left earlier are read as well.
+The lab is the command ``corridor lab run``; it needs Linux and the permission to create network
+namespaces, and takes as long as its runs do. It can also read the rows of earlier runs.
 """
 
 import json
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-#: Names the program ``corridor``, where it is not on the path.
+#: Environment variable with the path of the program ``corridor``.
 VARIABLE = "CORRIDOR_BIN"
-#: What tells points apart.
+#: Columns that identify points.
 _KEYS = ("path", "policy", "congestion", "offered_bps", "e3")
-#: What is measured, with units.
+#: Measured quantities, with units.
 _COLUMNS = {
     "goodput_bps": "bit/s",
     "delay_p50_s": "s",
@@ -31,16 +31,16 @@ _COLUMNS = {
 
 
 class LabError(ValueError):
-    """A lab that cannot be had, or that measured nothing."""
+    """A lab that is unavailable, or that measured nothing."""
 
 
 def program(given: Path | None = None) -> Path:
-    """Return the program ``corridor``: as given, as the environment says, or the path's.
+    """Return the path of ``corridor``: as given, from the environment, or from the search path.
 
     Raises
     ------
     LabError
-        Where there is none.
+        If there is none.
     """
     named = given or (Path(os.environ[VARIABLE]) if VARIABLE in os.environ else None)
     found = named if named is not None else shutil.which("corridor")
@@ -65,20 +65,20 @@ def run(
     Parameters
     ----------
     corridor
-        The program.
+        Path of the program.
     scenario
         Text of the scenario file.
     repeats
-        How often each run is made, from 1; none = as the scenario says.
+        Repetitions of each run, from 1; None: as in the scenario.
     out
-        File that the rows are left in, complete after every run.
+        File to save the rows in; complete after every run.
     progress
         Called with the number of runs made.
 
     Raises
     ------
     LabError
-        For a lab that cannot be had, or in which no run came to a result.
+        If the lab is unavailable, or no run gave a result.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scenario.toml"
@@ -104,15 +104,15 @@ def run(
             code = process.wait()
             said.seek(0)
             words = said.read().strip()
-    # Some runs may fail, and the rest is worth having; what is missing shows in the claims.
+    # Some runs may fail while the others remain useful; what is missing shows in the claims.
     if not rows or code not in (0, 1):
         raise LabError(f"corridor lab run ended with {code}: {words[-1000:]}")
-    # Several runs are under way at once, and come as they end.
+    # Several runs are in progress at once, and finish in any order.
     return sorted(rows, key=lambda row: (row["replication"], row["point"]))
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Read rows that ``corridor lab run --out`` left.
+    """Read rows saved by ``corridor lab run --out``.
 
     Raises
     ------
@@ -129,12 +129,12 @@ def read(path: Path) -> list[dict[str, Any]]:
 def dataset(rows: Iterable[Mapping[str, Any]]) -> xr.Dataset:
     """Return rows as a Dataset with the dimensions ``point`` and ``replication``.
 
-    Rows that cannot be trusted (``valid`` is false) are left out; NaN is what is missing.
+    Invalid rows (``valid`` is false) are left out; missing values are NaN.
 
     Raises
     ------
     LabError
-        Where no row can be trusted.
+        If no row is valid.
 
     Examples
     --------

@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 
 T = TypeVar("T")
-#: Most replications that confirm, by default.
+#: Default maximum number of replications for confirmation.
 CONFIRM_MOST = 80
 Folder = Annotated[
     Path | None,
@@ -73,7 +73,7 @@ def _command(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version"),
     ] = False,
 ) -> None:
-    """Repeat the experiments of the papers, and hold what is found against what was published."""
+    """Reproduce the papers' experiments, and compare the results with what was published."""
 
 
 @app.command("list")
@@ -81,7 +81,7 @@ def list_experiments(
     patterns: Patterns = None,
     experiments: Folder = None,
 ) -> None:
-    """List the experiments that there are."""
+    """List the available experiments."""
     console = Console()
     folder = _guarded(lambda: experiments_folder(experiments))
     chosen = _guarded(lambda: find(folder, *patterns or ()))
@@ -142,7 +142,7 @@ def reproduce_experiments(
         typer.Option("--record", help="Write result.json, with the commit, into the experiments"),
     ] = False,
 ) -> None:
-    """Repeat experiments; ends with 1 if a claim fails, 2 if something cannot be read."""
+    """Reproduce experiments; exits with 1 if a claim fails, 2 if something cannot be read."""
     mpl.use("Agg")
     if recorded and (quick or engine != "sim"):
         raise typer.BadParameter("--record: expected a full run in virtual time")
@@ -151,7 +151,7 @@ def reproduce_experiments(
     folder = _guarded(lambda: experiments_folder(experiments))
     chosen = _guarded(lambda: _of_engine(find(folder, *patterns or ()), engine))
     if out:
-        # Before hours of work, not after.
+        # Fail before hours of work, not after.
         _guarded(partial(out.mkdir, parents=True, exist_ok=True))
     bench = Bench(corridor, rows, out)
     client = _guarded(partial(_client, cluster)) if cluster else None
@@ -193,7 +193,7 @@ def write_tables(
     ] = False,
     experiments: Folder = None,
 ) -> None:
-    """Put recorded results into the experiments' READMEs, and into docs/audit.md."""
+    """Write recorded results into the experiments' READMEs, and into docs/audit.md."""
     folder = _guarded(lambda: experiments_folder(experiments))
     act = stale if check else write
     changed = _guarded(lambda: act(find(folder), folder))
@@ -211,7 +211,7 @@ def changes(
     ] = False,
     experiments: Folder = None,
 ) -> None:
-    """Say which recorded results rest on code that has changed since they were recorded."""
+    """List recorded results that depend on code changed since they were recorded."""
     from corridor.report.since import since
 
     folder = _guarded(lambda: experiments_folder(experiments))
@@ -231,7 +231,7 @@ def report(
 ) -> None:
     """Build the site from a checkout: all figures and claims, measurements, explanations.
 
-    From what was recorded: nothing is simulated.
+    Uses recorded results only: nothing is simulated.
     """
     from corridor.report.site import build
 
@@ -248,7 +248,7 @@ def keep_measurement(
     note: Annotated[str, typer.Option(help="What else there is to know of the run")] = "",
     experiments: Folder = None,
 ) -> None:
-    """Put measurements into the set that is committed for the site, with commit and machine."""
+    """Add measurements to the site's committed set, with commit and machine."""
     from corridor.report.records import keep
 
     folder = _guarded(lambda: experiments_folder(experiments))
@@ -262,7 +262,7 @@ def mutate(
     count: Annotated[int, typer.Option(min=1, help="How many are drawn")] = 40,
     experiments: Folder = None,
 ) -> None:
-    """Make recorded results wrong, and see the checks fail; ends with 1 if one does not."""
+    """Falsify recorded results, and see the checks fail; exits with 1 if one does not."""
     trials = _guarded(lambda: draw(find(experiments_folder(experiments)), seed, count))
     console = Console()
     console.print(tables.of_trials(trials))
@@ -274,13 +274,13 @@ def mutate(
 
 
 def _tell(bar: Bar, name: str, under_way: str, done: int, total: int) -> None:
-    """Show how much of an experiment's simulation is done."""
+    """Show the progress of an experiment's simulation."""
     own = name.startswith(under_way)
     bar.told(name if own else f"{name}: {under_way}", done, total)
 
 
 def _of_engine(experiments: list[Experiment], engine: Engine) -> list[Experiment]:
-    """Return those that an engine can carry."""
+    """Return the experiments that an engine can run."""
     if engine == "sim":
         return experiments
     chosen = [experiment for experiment in experiments if "lab" in experiment.plans]

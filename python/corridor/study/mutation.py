@@ -1,4 +1,4 @@
-"""Wrong results, to see whether the checks notice them."""
+"""Mutation tests: falsified results, to see whether the checks notice."""
 
 import json
 import random
@@ -12,13 +12,13 @@ from corridor.study.run import RESULT
 
 @dataclass(frozen=True)
 class Trial:
-    """A recorded result made wrong, and what its check says of that."""
+    """A falsified result, and the outcome of its check."""
 
     experiment: str
     claim: Claim
-    #: As recorded.
+    #: Recorded value.
     measured: float
-    #: What was made of it.
+    #: Falsified value.
     wrong: float
     status: Status
 
@@ -29,17 +29,17 @@ class Trial:
 
     @property
     def excuse(self) -> str:
-        """Why a wrong number may pass here; empty where it may not."""
+        """Why a wrong number may pass here; empty if it may not."""
         return self.claim.wide
 
     @property
     def is_well(self) -> bool:
-        """Whether the check fails, or it is said why it need not."""
+        """Whether the check fails, or need not fail for a stated reason."""
         return self.is_seen or bool(self.excuse)
 
 
 def trials(experiment: Experiment, claim: Claim, measured: float) -> list[Trial]:
-    """Make a result wrong in every way that its kind of claim has."""
+    """Falsify a result in every way defined for its kind of claim."""
     return [
         Trial(experiment.name, claim, measured, wrong, claim.judge(wrong).status)
         for wrong in claim.wrong(measured)
@@ -47,12 +47,12 @@ def trials(experiment: Experiment, claim: Claim, measured: float) -> list[Trial]
 
 
 def recorded(experiment: Experiment) -> Mapping[str, float]:
-    """Return what was measured when the experiment was recorded, by numbers of claims.
+    """Return the measures from when the experiment was recorded, by claim number.
 
     Raises
     ------
     ExperimentError
-        Where what was recorded cannot be read.
+        If the recorded result cannot be read.
     """
     path = experiment.folder / RESULT
     if not path.exists():
@@ -65,16 +65,16 @@ def recorded(experiment: Experiment) -> Mapping[str, float]:
 
 
 def draw(experiments: Iterable[Experiment], seed: int, count: int) -> list[Trial]:
-    """Draw claims that can be found otherwise, and make their recorded results wrong.
+    """Draw refutable claims, and falsify their recorded results.
 
     Parameters
     ----------
     experiments
-        Those that are drawn from, as far as they were recorded.
+        Experiments to draw from, where recorded.
     seed
-        Which claims are drawn: the same for the same seed.
+        Seed of the draw.
     count
-        How many; all if there are fewer.
+        Number of claims; all if there are fewer.
     """
     drawable = [
         (experiment, claim, measured)
@@ -86,7 +86,7 @@ def draw(experiments: Iterable[Experiment], seed: int, count: int) -> list[Trial
 
 
 def _found(experiment: Experiment) -> list[tuple[Claim, float]]:
-    """Claims that say something that can be found otherwise, with what was measured."""
+    """Refutable claims, with their measures."""
     measured = recorded(experiment)
     return [
         (claim, measured[claim.id])

@@ -1,4 +1,4 @@
-"""Running experiments, and what they leave behind."""
+"""Runs experiments, and saves their results."""
 
 import json
 import math
@@ -18,21 +18,20 @@ from corridor.study.claims import Measured
 from corridor.study.experiment import Experiment, ExperimentError
 from corridor.study.findings import Context, Findings, Report
 
-#: Groups of replications that are left out in turn for intervals: as many as these at most, and no
-#: intervals with fewer replications than those.
+#: Maximum number of jackknife groups; no intervals with fewer replications than the minimum.
 GROUPS_MAX = 10
 GROUPS_MIN = 3
-#: What committed results are called, in the folder of each experiment.
+#: File name of committed results, in each experiment's folder.
 RESULT = "result.json"
 
 
 def runner(experiment: Experiment) -> Callable[[Context], Findings]:
-    """Return the function that makes an experiment.
+    """Return the function that runs an experiment.
 
     Raises
     ------
     ExperimentError
-        Where there is none of that name.
+        If there is none of that name.
     """
     module, _, name = experiment.runner.rpartition(".")
     try:
@@ -48,14 +47,14 @@ def runner(experiment: Experiment) -> Callable[[Context], Findings]:
 
 
 def reproduce(context: Context) -> Report:
-    """Run an experiment, and judge what it finds."""
+    """Run an experiment, and judge its results."""
     begun = time.perf_counter()
     experiment = context.experiment
     findings = runner(experiment)(context)
     simulated = findings.measured
     if context.engine == "sim":
         findings = replace(findings, measured={**simulated, **settings.measures(experiment)})
-    # It can be saved all the same; pyplot keeps what is open for ever.
+    # The figure can still be saved; otherwise pyplot keeps it open forever.
     plt.close(findings.figure)
     known = {claim.id for claim in experiment.claims}
     if unknown := set(findings.measured) - known:
@@ -65,7 +64,7 @@ def reproduce(context: Context) -> Report:
     widths = half_widths(context, simulated)
     claims = experiment.claims
     if context.engine == "lab":
-        # Some claims have runs in virtual time alone.
+        # Some claims only have runs in virtual time.
         claims = tuple(claim.in_lab() for claim in claims if claim.id in findings.measured)
     verdicts = tuple(
         claim.judge(
@@ -84,18 +83,18 @@ def reproduce(context: Context) -> Report:
 
 
 def confirm(context: Context, most: int) -> Report:
-    """Run an experiment with more and more replications, until its verdicts are certain.
+    """Run an experiment with increasing replications, until its verdicts are certain.
 
-    A verdict is uncertain while a bound of what agrees lies within the 95 % interval of the
-    measure. Replications are doubled from what the parameters ask for, up to `most`; what is left
-    uncertain then is among the notes.
+    A verdict is uncertain while a bound of agreement lies within the measure's 95 % interval.
+    Replications double from the number in the parameters, up to `most`; verdicts that remain
+    uncertain are listed in the notes.
 
     Parameters
     ----------
     context
-        As for a full run.
+        Context of a full run.
     most
-        Most replications of a point.
+        Maximum replications per point.
     """
     count = context.replications and max(context.replications, GROUPS_MIN)
     while True:
@@ -114,15 +113,15 @@ def confirm(context: Context, most: int) -> Report:
 
 
 def half_widths(context: Context, measured: Mapping[str, Measured]) -> dict[str, float]:
-    """Return half of the 95 % interval of each measure that simulations vary.
+    """Return the half-width of the 95 % interval of each measure that simulations vary.
 
-    By the jackknife: the experiment is evaluated anew with one in ten groups of replications left
-    out, for each of the ten; of fewer replications with each of them. Measures that jump, as the
-    least load with some property, have an interval of nothing where all agree.
+    Uses the jackknife: the experiment is evaluated again with each of ten groups of replications
+    left out, or each replication if there are fewer. A measure that jumps, such as the smallest
+    load with some property, has a zero-width interval if all evaluations agree.
 
     Returns
     -------
-    By number of claim; nothing for statements, with fewer than three replications, or in the lab.
+    By claim number; none for statements, with fewer than three replications, or in the lab.
     """
     groups = min(context.replications, GROUPS_MAX)
     if context.engine != "sim" or groups < GROUPS_MIN:
@@ -146,12 +145,12 @@ def half_widths(context: Context, measured: Mapping[str, Measured]) -> dict[str,
 
 
 def record(report: Report) -> Path:
-    """Write the result into the experiment's own folder, with the commit that it comes from.
+    """Save the result in the experiment's own folder, with the commit it comes from.
 
     Raises
     ------
     ExperimentError
-        Where what is run is not as committed: nobody could find it again.
+        If the code is not as committed: the result could not be traced.
     """
     folder = report.experiment.folder
     path = folder / RESULT
@@ -161,12 +160,12 @@ def record(report: Report) -> Path:
 
 
 def commit(folder: Path) -> str:
-    """Return the commit that is checked out, of which nothing but results has been changed.
+    """Return the checked-out commit, provided that only results differ from it.
 
     Raises
     ------
     ExperimentError
-        Where there is none, or something else has been changed.
+        If there is none, or something else has changed.
     """
     changed = _git(folder, "status", "--porcelain", "--", ":/", f":(exclude,glob,top)**/{RESULT}")
     if changed:
@@ -184,7 +183,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def leave(report: Report, folder: Path) -> list[Path]:
-    """Write ``result.json`` and the picture into a folder of the experiment's name."""
+    """Save ``result.json`` and the plot in a folder named after the experiment."""
     place = folder / report.experiment.name
     place.mkdir(parents=True, exist_ok=True)
     result, picture = place / "result.json", place / "plot.png"
@@ -194,7 +193,7 @@ def leave(report: Report, folder: Path) -> list[Path]:
 
 
 def dumps(value: Any) -> str:
-    """Return JSON; what is not a number is null."""
+    """Return JSON, with NaN as null."""
     return json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 

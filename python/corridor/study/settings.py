@@ -1,4 +1,4 @@
-"""Parameters of a paper, read from the plans that are run."""
+"""Parameters of a paper, read from the plans that run."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -8,23 +8,24 @@ from corridor import _native, sim
 from corridor.study.claims import Claim, Measured
 from corridor.study.experiment import Experiment, ExperimentError
 
-#: How far a number that was written down otherwise may be off: rounding, no more.
+#: Tolerance for a number written in another form: rounding only.
 _ROUNDING = 1e-9
 
 
 def measures(experiment: Experiment) -> dict[str, Measured]:
-    """Return what the plans say of each claim that names a setting of theirs, by its number.
+    """Return the plans' values for each claim that names a plan setting, by claim number.
 
-    A row ``reads`` of `published.json` names a plan by its use, and a ``setting`` that its points
-    are run with (presets and defaults put in), or a ``key`` of its file. ``where`` restricts the
-    points to those with these values of swept paths. What is read is compared with ``published``, a
-    list: with all values that there are, or, with ``among``, it has to be among them. A claim with
-    one row and one number measures that number, times ``scale``; others whether all rows agree.
+    A row ``reads`` of `published.json` names a plan by its use, and either a ``setting`` that its
+    points run with (with presets and defaults filled in), or a ``key`` of its file. ``where``
+    restricts the points to those with these values of swept keys. The values read are compared with
+    ``published``, a list: all of them must match it or, with ``among``, be in it. A claim with one
+    row and one number measures that number, times ``scale``; any other measures whether all rows
+    agree.
 
     Raises
     ------
     ExperimentError
-        For a row that names what there is not.
+        For a row that names something unknown.
     """
     cache: dict[str, _Plan] = {}
     found: dict[str, Measured] = {}
@@ -62,7 +63,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 class _Plan:
-    """A plan, and what its points are run with."""
+    """A plan, and the settings its points run with."""
 
     def __init__(self, experiment: Experiment, use: str) -> None:
         self.name = f"{experiment.name}, plan {use}"
@@ -72,7 +73,7 @@ class _Plan:
         self.points = self.runs.parameters()
 
     def values(self, row: Mapping[str, Any]) -> list[Any]:
-        """Return the distinct values that a row of a claim is about, in order."""
+        """Return the distinct values for a row of a claim, in order."""
         if "key" in row:
             return [self._key(str(row["key"]))]
         wanted, name = row.get("where", {}), str(row["setting"])

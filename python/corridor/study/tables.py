@@ -1,4 +1,4 @@
-"""Tables of what is found, as wide as the terminal at most."""
+"""Tables of results, no wider than the terminal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from corridor.study.claims import Range, Status, Verdict
 from corridor.study.experiment import Experiment
 from corridor.study.mutation import Trial
 
-#: Colours of what came of claims.
+#: Colours of statuses.
 COLOURS: dict[Status, str] = {
     "holds": "green", "differs": "yellow", "cannot hold": "yellow", "parameter": "dim",
     "identity": "dim", "not checked": "dim", "fails": "bold red", "unexpected": "bold red",
     "missing": "bold red",
 }  # fmt: skip
-#: Columns between columns.
+#: Gap between columns, characters.
 _GAP = 1
 
 
@@ -34,9 +34,9 @@ def of_experiments(experiments: Sequence[Experiment]) -> Table:
 
 
 def of_rows(rows: Sequence[dict[str, Any]], width: int) -> list[Table]:
-    """Return tables of rows that have the same keys, none of them wider than this.
+    """Return tables of rows with the same keys, each no wider than ``width``.
 
-    Columns that do not fit go to another table, which repeats those that tell rows apart.
+    Columns that do not fit go to a further table, which repeats the key columns.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def of_rows(rows: Sequence[dict[str, Any]], width: int) -> list[Table]:
     cells = {name: [number(row[name]) for row in rows] for name in names}
     wide = {name: max(map(len, [name, *cells[name]])) for name in names}
     if sum(wide.values()) + _GAP * len(names) > width:
-        # Names may take several lines.
+        # Names may wrap over several lines.
         wide = {name: max(map(len, [*name.split(), *cells[name]])) for name in names}
     keys = _keys(names, cells)
     tables: list[list[str]] = []
@@ -65,7 +65,7 @@ def of_rows(rows: Sequence[dict[str, Any]], width: int) -> list[Table]:
 
 
 def _keys(names: list[str], cells: dict[str, list[str]]) -> list[str]:
-    """Return the fewest columns at the front that tell all rows apart; if none do, the first."""
+    """Return the fewest leading columns that distinguish all rows; if none do, the first."""
     for count in range(1, len(names)):
         rows = list(zip(*(cells[name] for name in names[:count]), strict=True))
         if len(set(rows)) == len(rows):
@@ -93,9 +93,9 @@ def _is_word(cell: str) -> bool:
 
 
 def of_verdicts(verdicts: Sequence[Verdict]) -> Table:
-    """Return a table of verdicts: of each the claim, and its conditions below, as far as they fit.
+    """Return a table of verdicts: each claim, with its conditions below, as far as they fit.
 
-    All of the conditions are in the JSON.
+    The JSON has all conditions.
     """
     table = Table(box=None, padding=(0, _GAP, 0, 0), expand=True)
     table.add_column("", max_width=11)
@@ -116,7 +116,7 @@ def of_verdicts(verdicts: Sequence[Verdict]) -> Table:
 
 
 def of_trials(trials: Sequence[Trial]) -> Table:
-    """Return a table of wrong results, and of what the checks say of them."""
+    """Return a table of falsified results, and of the outcome of their checks."""
     table = Table("claim", "kind", "ours", "wrong", "then", box=None)
     for trial in trials:
         then = Text(trial.status, style="green" if trial.is_seen else "bold red")
@@ -129,7 +129,7 @@ def of_trials(trials: Sequence[Trial]) -> Table:
 
 
 def _claim(verdict: Verdict) -> Table:
-    """Return number and text of a claim, and a line of conditions."""
+    """Return the number and text of a claim, and a line of conditions."""
     claim = verdict.claim
     cell = Table.grid(expand=True)
     cell.add_row(Text(f"{claim.id}: {claim.claim}"))
@@ -139,7 +139,7 @@ def _claim(verdict: Verdict) -> Table:
 
 
 def number(value: Any) -> str:
-    """Return a value for people: five digits."""
+    """Return a value with five digits."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -148,7 +148,7 @@ def number(value: Any) -> str:
 
 
 def measured(verdict: Verdict) -> str:
-    """Return what was measured, with half of its interval on the next line."""
+    """Return the measure, with the half-width of its interval on the next line."""
     value = verdict.measured
     if (verdict.accepted.low, verdict.accepted.high) == (1, 1) and value in (0, 1):
         value = bool(value)
@@ -157,7 +157,7 @@ def measured(verdict: Verdict) -> str:
 
 
 def accepted(which: Range) -> str:
-    """Return in words which measures agree with a claim."""
+    """Return the accepted range of a claim in words."""
     low, high = which.low, which.high
     if low is None and high is None:
         return "-"

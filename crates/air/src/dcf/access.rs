@@ -1,8 +1,7 @@
-//! When a station may send: carrier sense, NAV, spaces between frames, slots of backoff (IEEE
-//! 802.11-2012, 9.3.4).
+//! Channel access: carrier sense, NAV, interframe spaces, backoff slots (IEEE 802.11-2012, 9.3.4).
 //!
-//! Slots are not counted one by one: while the channel is idle, when the backoff will be over is
-//! known; when it becomes busy, the whole slots that have passed are taken off.
+//! Slots are not counted one by one: while the channel is idle, the end of the backoff is known;
+//! when it becomes busy, the whole slots that have passed are subtracted.
 
 use core::time::Duration;
 
@@ -10,7 +9,7 @@ use corridor_base::Stream;
 use corridor_base::Time;
 use corridor_base::rand::Rng;
 
-/// The spans that count here.
+/// The time spans that matter here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spaces {
     pub slot: Duration,
@@ -18,38 +17,39 @@ pub(super) struct Spaces {
     pub eifs: Duration,
 }
 
-/// What stands between a station and its next transmission.
+/// What a station still has to wait for before its next transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contention {
-    /// Nothing: a frame that comes while the channel is idle goes at once.
+    /// Nothing: a frame that arrives while the channel is idle goes at once.
     None,
-    /// A frame came at this time, while the channel was idle, but not yet long enough.
+    /// A frame arrived at this time, with the channel idle, but not yet for long enough.
     Space(Time),
-    /// So many slots of backoff.
+    /// This many slots of backoff.
     Slots(u32),
 }
 
 /// A station's view of the channel, and its backoff.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
-    /// Others are sensed, or the station sends itself.
+    /// Whether others are sensed or the station itself sends.
     busy: bool,
     /// End of the last busy time.
     idle_since: Time,
-    /// Others announced that the channel is theirs until then.
+    /// Until when others have reserved the channel.
     nav_until: Time,
-    /// The NAV is that of an RTS, and ends here if nothing follows it (9.3.2.4); else the end of
+    /// When the NAV of an RTS is reset if nothing follows the RTS (9.3.2.4); otherwise the end of
     /// time.
     nav_resets_at: Time,
-    /// No slot counts before.
+    /// No slot counts before this.
     hold_until: Time,
-    /// An EIFS after the channel became idle behind the last frame, if that was not decoded.
+    /// End of the EIFS that began when the channel became idle after the last frame, if that was
+    /// not decoded.
     error_until: Time,
     /// The last frame was not decoded, and the channel has been busy since.
     error_pending: bool,
     contention: Contention,
-    /// The backoff ended at the very instant at which the channel became busy: the station sends.
-    /// Else the end of time.
+    /// When the backoff ended, if this was the very instant at which the channel became busy: the
+    /// station sends. Otherwise the end of time.
     committed_at: Time,
 }
 
@@ -72,17 +72,17 @@ impl Access {
         self.busy
     }
 
-    /// Whether the channel is somebody's by announcement.
+    /// Whether others have reserved the channel.
     pub fn is_reserved(&self, now: Time) -> bool {
         self.nav_end() > now
     }
 
-    /// A frame is there to be sent, and none was before. Draws a backoff up to `cw` if the channel
-    /// is not idle.
+    /// A frame is to be sent, and none was before. Draws a backoff up to `cw` if the channel is not
+    /// idle.
     pub fn request(&mut self, now: Time, spaces: &Spaces, cw: u32, stream: &mut Stream) {
         if let Contention::Slots(_) = self.contention {
             if self.due(spaces) <= now {
-                // The backoff after the last frame has ended meanwhile.
+                // The backoff after the last frame is over by now.
                 self.contention = Contention::Space(now);
             }
         } else if self.busy || self.is_reserved(now) {
@@ -92,16 +92,16 @@ impl Access {
         }
     }
 
-    /// A backoff of 0 to `cw` slots begins.
+    /// Draws a backoff of 0 to `cw` slots.
     pub fn draw(&mut self, cw: u32, stream: &mut Stream) {
         let slots = (u64::from(stream.next_u32()) * (u64::from(cw) + 1)) >> 32;
         self.contention = Contention::Slots(slots as u32);
         self.committed_at = Time::MAX;
     }
 
-    /// The channel becomes busy, with others or with what the station itself sends. `waiting`:
-    /// whether it has a frame; `contends`: whether that would go now if its backoff is over. `true`
-    /// if a backoff is to be drawn.
+    /// The channel becomes busy, with others or with the station's own transmission. `waiting`:
+    /// whether it has a frame; `contends`: whether the frame would go now if the backoff is over.
+    /// Returns `true` if a backoff has to be drawn.
     #[must_use]
     pub fn begin_busy(
         &mut self,
@@ -137,8 +137,8 @@ impl Access {
         draws
     }
 
-    /// The channel becomes idle: from here an EIFS counts behind a frame in error, which may have
-    /// ended while others went on (9.3.2.3.7).
+    /// The channel becomes idle: the EIFS after an undecoded frame counts from here, even if that
+    /// frame ended earlier while others continued (9.3.2.3.7).
     pub fn end_busy(&mut self, now: Time, spaces: &Spaces) {
         if self.busy {
             self.busy = false;
@@ -149,7 +149,7 @@ impl Access {
         }
     }
 
-    /// What was received decides on the next space: an EIFS after a frame in error.
+    /// The last reception decides on the next space: an EIFS after an undecoded frame.
     pub fn note_decoded(&mut self, now: Time, decoded: bool, spaces: &Spaces) {
         self.error_until = if decoded { Time::ZERO } else { now + spaces.eifs };
         self.error_pending = !decoded && self.busy;
@@ -160,8 +160,8 @@ impl Access {
         self.idle_since
     }
 
-    /// Somebody announced that an exchange lasts until `until`; by RTS, that nothing comes of it
-    /// if nothing is sensed before `resets_at`; the end of time if something comes of it.
+    /// Others have reserved the channel until `until`; by an RTS, only if something is sensed
+    /// before `resets_at`. Otherwise `resets_at` is the end of time.
     pub fn reserve(&mut self, until: Time, resets_at: Time) {
         if until > self.nav_until {
             self.nav_until = until;
@@ -174,14 +174,14 @@ impl Access {
         self.hold_until = self.hold_until.max(until);
     }
 
-    /// The station has sent: nothing stands before its next frame but what is drawn now.
+    /// The station has sent: its next frame only waits for what is drawn now.
     pub fn clear(&mut self) {
         self.contention = Contention::None;
         self.committed_at = Time::MAX;
     }
 
     /// When the station may send, as things stand; the end of time while the channel is busy, or
-    /// nothing is to be sent.
+    /// without a frame.
     pub fn poll_timeout(&self, spaces: &Spaces) -> Time {
         if self.committed_at < Time::MAX { self.committed_at } else { self.due(spaces) }
     }
@@ -201,7 +201,7 @@ impl Access {
     fn counts_from(&self, spaces: &Spaces) -> Time {
         let reserved = self.nav_end();
         let by_nav = if reserved > Time::ZERO { reserved + spaces.difs } else { Time::ZERO };
-        // At the origin the channel has been idle for ever.
+        // Before time zero the channel was idle.
         let by_sense =
             if self.idle_since > Time::ZERO { self.idle_since + spaces.difs } else { Time::ZERO };
         by_sense.max(by_nav).max(self.error_until).max(self.hold_until)

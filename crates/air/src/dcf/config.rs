@@ -1,39 +1,39 @@
-//! What an 802.11 MAC is told: timing, contention window, retries, rates.
+//! Configuration of an 802.11 MAC: timing, contention window, retries, rates.
 
 use core::time::Duration;
 
 use crate::phy::{DSSS, OFDM, Preamble, RadioError, Rate};
 
-/// Most attempts of a frame, and of the RTS before it, if there is a limit.
+/// Largest retry limit, for frames and for RTS, if there is a limit.
 pub const MAX_RETRY_LIMIT: u32 = 255;
 
-/// Longest header of a frame of data.
+/// Longest header of a data frame.
 pub const MAX_HEADER_BYTES: u32 = 256;
 
-/// Greatest contention window: backoffs stay within 16 bits.
+/// Largest contention window: backoffs stay within 16 bits.
 pub const MAX_CW: u32 = 65_535;
 
-/// At which rate frames of data go to single stations.
+/// The rate of unicast data frames.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateControl {
-    /// Always at this one.
+    /// Always this one.
     Fixed(Rate),
-    /// At that of these which promises the most throughput by what was acknowledged lately, with
-    /// probes of others: see `dcf/minstrel.rs`.
+    /// The one with the highest throughput according to recent acknowledgments, with probes of
+    /// others: see `dcf/minstrel.rs`.
     Minstrel(Vec<Rate>),
 }
 
-/// When a station that waited for a CTS or an ACK that did not come counts slots again.
+/// When a station counts slots again after a missing CTS or ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterTimeout {
-    /// The channel has been idle meanwhile: slots count from the timeout on, if a DIFS has passed
-    /// (IEEE 802.11-2012, 9.3.2.8 and 9.3.4.3).
+    /// From the timeout on, if a DIFS has passed: the channel has been idle meanwhile (IEEE
+    /// 802.11-2012, 9.3.2.8 and 9.3.4.3).
     #[default]
     Slots,
-    /// After another DIFS, as ns-3 has it.
+    /// After another DIFS, as in ns-3.
     Difs,
-    /// When those do that heard the collision: an EIFS after its own transmission, or without
-    /// [`DcfConfig::eifs`] a DIFS. Bianchi's models have it so.
+    /// Together with the stations that heard the collision: an EIFS after its own transmission, or
+    /// a DIFS without [`DcfConfig::eifs`], as in Bianchi's models.
     WithTheOthers,
 }
 
@@ -41,40 +41,40 @@ pub enum AfterTimeout {
 /// fragmentation, management frames, power saving, or protection of b from g.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DcfConfig {
-    /// What frames begin with.
+    /// The preamble of its frames.
     pub preamble: Preamble,
     /// A slot of backoff: aSlotTime.
     pub slot: Duration,
     /// Before an ACK or a CTS: aSIFSTime. DIFS is this and two slots.
     pub sifs: Duration,
-    /// Least contention window: backoffs are drawn from 0 to this, both included: aCWmin.
+    /// Smallest contention window, aCWmin: backoffs are uniform from 0 to this, inclusive.
     pub cw_min: u32,
-    /// Greatest contention window, of the form (`cw_min` + 1) 2^m - 1: aCWmax.
+    /// Largest contention window, aCWmax, of the form (`cw_min` + 1) 2^m - 1.
     pub cw_max: u32,
-    /// How long no ACK or CTS may begin after the end of what asks for it; the standard's is SIFS,
-    /// a slot, and aPHY-RX-START-Delay.
+    /// Time after a frame within which its ACK or CTS has to begin; in the standard SIFS, a slot,
+    /// and aPHY-RX-START-Delay.
     pub response_timeout: Duration,
     /// See [`AfterTimeout`].
     pub after_timeout: AfterTimeout,
-    /// Whether a station waits for an EIFS after a frame that it could not decode (9.3.2.3.7), not
-    /// a DIFS.
+    /// Whether a station waits for an EIFS instead of a DIFS after a frame that it could not decode
+    /// (9.3.2.3.7).
     pub eifs: bool,
-    /// Most attempts of a frame of data: dot11ShortRetryLimit; `None` for no limit. With RTS, of
-    /// the RTS that bring no CTS.
+    /// Most attempts of a data frame: dot11ShortRetryLimit; `None` for no limit. With RTS, of RTS
+    /// without a CTS.
     pub retry_limit: Option<u32>,
-    /// Most attempts of a frame of data behind a CTS: dot11LongRetryLimit; `None` for no limit.
+    /// Most attempts of a data frame after a CTS: dot11LongRetryLimit; `None` for no limit.
     pub long_retry_limit: Option<u32>,
-    /// Frames longer than this, with header and check sequence, are announced by an RTS:
-    /// dot11RTSThreshold. [`u32::MAX`]: none.
+    /// Frames longer than this, with header and FCS, use RTS/CTS: dot11RTSThreshold. [`u32::MAX`]:
+    /// none.
     pub rts_threshold_bytes: u32,
-    /// Header and check sequence of a frame of data, bytes: 28, and 8 more with LLC and SNAP.
+    /// Header and FCS of a data frame, bytes: 28, and 8 more with LLC and SNAP.
     pub header_bytes: u32,
-    /// The rates that every station knows, ascending: an ACK or CTS goes at the greatest of them
-    /// that is not above the frame it answers (9.7.6.5).
+    /// The basic rates, ascending: an ACK or CTS goes at the highest of them that is not above the
+    /// rate of the frame it answers (9.7.6.5).
     pub basic_rates: Vec<Rate>,
-    /// At which rate frames to all go: the least basic one, unless it is given here.
+    /// The rate of broadcast frames: the lowest basic one, unless given here.
     pub broadcast_rate: Option<Rate>,
-    /// At which rate other frames of data go. RTS go at the rate that a CTS would have.
+    /// The rate of other data frames. RTS go at the rate that a CTS would have.
     pub rates: RateControl,
 }
 
@@ -119,7 +119,7 @@ impl DcfConfig {
         }
     }
 
-    /// ERP-OFDM of IEEE 802.11g (2012, Table 19-8), no b station being near: as a, with SIFS 10 us
+    /// ERP-OFDM of IEEE 802.11g (2012, Table 19-8) without b stations nearby: as a, with SIFS 10 us
     /// and a signal extension of 6 us; slots of 9 us, or of 20 us.
     pub fn g(rate: Rate, short_slot: bool) -> Self {
         let slot = Duration::from_micros(if short_slot { 9 } else { 20 });
@@ -138,12 +138,12 @@ impl DcfConfig {
         self.sifs + 2 * self.slot
     }
 
-    /// SIFS, an ACK at the least basic rate, DIFS (9.3.7).
+    /// SIFS, an ACK at the lowest basic rate, DIFS (9.3.7).
     pub fn eifs(&self) -> Duration {
         self.sifs + self.airtime(self.basic_rates[0], super::ACK_BYTES) + self.difs()
     }
 
-    /// How long a frame of so many bytes, header and check sequence included, is on the air.
+    /// Airtime of a frame of this many bytes, header and FCS included.
     pub fn airtime(&self, rate: Rate, mac_bytes: u32) -> Duration {
         rate.airtime(self.preamble, mac_bytes)
     }

@@ -1,9 +1,9 @@
-//! Which rate promises the most: after the rate control of the Linux kernel's mac80211, Minstrel.
+//! Rate control after Minstrel, of the Linux kernel's mac80211.
 //!
-//! For each neighbour and rate: the share of transmissions that were acknowledged, as a moving
-//! average over intervals. Of ten frames, nine go at the rate of the most throughput; the tenth at
-//! a rate drawn at random, so that what has become better is found. Retries fall back, two attempts
-//! each, to the second best rate, to the most reliable one, and to the least.
+//! For each neighbour and rate it keeps the share of transmissions that were acknowledged, as a
+//! moving average over intervals. Of ten frames, nine go at the rate with the highest throughput;
+//! the tenth goes at a random rate, to find rates that have improved. Retries fall back, two
+//! attempts each, to the second best rate, to the most reliable one, and to the lowest.
 
 use core::time::Duration;
 
@@ -12,31 +12,31 @@ use corridor_base::{Stream, Time};
 
 use crate::phy::{Preamble, Rate};
 
-/// From one update of the averages to the next.
+/// Time between updates of the averages.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What an interval weighs in the average.
+/// Weight of an interval in the average.
 const WEIGHT: f64 = 0.25;
 
-/// One of so many frames is a probe.
+/// One in this many frames is a probe.
 const PROBE_OF: u32 = 10;
 
 /// Attempts at each stage of the chain.
 const ATTEMPTS_PER_STAGE: u32 = 2;
 
-/// The frame that throughput is counted in, bytes.
+/// Frame length for which throughput is computed, bytes.
 const REFERENCE_BYTES: u32 = 1200;
 
-/// A rate that fewer transmissions get through at counts as useless.
+/// Rates with a lower success ratio than this count as useless.
 const SUCCESS_RATIO_MIN: f64 = 0.1;
 
-/// The rates to one neighbour.
+/// Rate control for one neighbour.
 #[derive(Clone, Debug)]
 pub struct Minstrel {
     rates: Vec<Tried>,
     preamble: Preamble,
     update_at: Time,
-    /// Places in `rates`: of the most throughput, of the second most, the most reliable.
+    /// Indices in `rates`: highest throughput, second highest, most reliable.
     best: usize,
     second: usize,
     reliable: usize,
@@ -45,15 +45,15 @@ pub struct Minstrel {
 #[derive(Clone, Copy, Debug)]
 struct Tried {
     rate: Rate,
-    /// Average share of successes, once there was one.
+    /// Moving average of the success ratio, once there was a success.
     success_ratio: Option<f64>,
-    /// In this interval.
+    /// Transmissions in this interval.
     sent: u32,
     acknowledged: u32,
 }
 
 impl Minstrel {
-    /// Nothing tried yet, of rates in ascending order: the least comes first.
+    /// A rate control without any history, for rates in ascending order: the lowest comes first.
     pub fn new(rates: Vec<Rate>, preamble: Preamble) -> Self {
         let tried = |rate| Tried { rate, success_ratio: None, sent: 0, acknowledged: 0 };
         Minstrel {
@@ -66,7 +66,7 @@ impl Minstrel {
         }
     }
 
-    /// The rate of a frame's next attempt, after `retries` before it.
+    /// The rate of a frame's next attempt after `retries`.
     pub fn choose(&mut self, retries: u32, stream: &mut Stream) -> Rate {
         let draw = |below: u32, stream: &mut Stream| {
             ((u64::from(stream.next_u32()) * u64::from(below)) >> 32) as usize
@@ -83,7 +83,7 @@ impl Minstrel {
         self.rates[place].rate
     }
 
-    /// What became of a transmission at `rate`.
+    /// The outcome of a transmission at `rate`.
     pub fn note(&mut self, now: Time, rate: Rate, acknowledged: bool) {
         if let Some(tried) = self.rates.iter_mut().find(|tried| tried.rate == rate) {
             tried.sent += 1;
@@ -95,7 +95,7 @@ impl Minstrel {
         }
     }
 
-    /// The averages, and who is best by them.
+    /// Updates the averages, and the best rates by them.
     fn update(&mut self) {
         for tried in &mut self.rates {
             if tried.sent > 0 {
@@ -107,7 +107,7 @@ impl Minstrel {
         }
         let throughput = |place: &usize| self.throughput(*place);
         let success = |place: &usize| self.rates[*place].success_ratio.unwrap_or(0.0);
-        // At equal values the greater rate, which comes later.
+        // Among equal values the higher rate, which comes later.
         let best_by = |value: &dyn Fn(&usize) -> f64, without: Option<usize>| {
             let places = (0..self.rates.len()).filter(|&place| Some(place) != without);
             places.max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(0)
@@ -137,8 +137,8 @@ mod tests {
     use super::*;
     use crate::phy::OFDM;
 
-    /// How often each rate is used for a second's frames, when `success_ratio` says how many of a
-    /// rate come through.
+    /// How often each rate is used for a second's frames, when `success_ratio` gives the share of
+    /// each rate's frames that come through.
     fn shares(success_ratio: impl Fn(Rate) -> f64) -> Vec<(Rate, usize)> {
         let key = StreamKey { seed: 1, replication: 0, entity: 0, purpose: "backoff" };
         let mut stream = key.stream();

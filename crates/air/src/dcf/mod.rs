@@ -1,21 +1,22 @@
 //! IEEE 802.11's distributed coordination function (IEEE 802.11-2012, 9.3), of 802.11 a, b and g.
 //!
-//! A frame of data goes through these stages:
+//! A data frame passes these stages:
 //!
 //! 1. [`Dcf::offer`] puts it into the station's queue.
-//! 2. *Access* (`access.rs`): at once on a channel that has been idle for a DIFS; else, and after
-//!    every frame of the station's own, a backoff of slots, which stand still while the channel is
-//!    busy or reserved.
-//! 3. *Announcement*, for long frames: RTS, and the receiver's CTS a SIFS later. Both reserve the
-//!    channel with all who decode them.
-//! 4. *Data*, at the rate that is fixed or that `minstrel.rs` chooses.
-//! 5. *Acknowledgement* a SIFS later, unless it went to all. It is a frame like others, and may be
-//!    lost: then the receiver gets the data again, and tells them once.
-//! 6. *Retry* with twice the contention window when no CTS or ACK came, or the end:
+//! 2. *Access* (`access.rs`): at once on a channel that has been idle for a DIFS; otherwise, and
+//!    after every frame of the station's own, a backoff, whose slots stop while the channel is busy
+//!    or reserved.
+//! 3. *RTS/CTS*, for long frames: the receiver's CTS comes a SIFS after the RTS. Both reserve the
+//!    channel among all stations that decode them.
+//! 4. *Data*, at a fixed rate or at the one that `minstrel.rs` chooses.
+//! 5. *Acknowledgment* a SIFS later, unless the frame was a broadcast. It may be lost like any
+//!    frame: then the receiver gets the data again, and reports them once.
+//! 6. *Retry* with twice the contention window if no CTS or ACK came, or the end:
 //!    [`MacEvent::Sent`].
 //!
-//! A station that decodes others' frames is silent for as long as they announce; one that could not
-//! decode what it received waits for an EIFS, in which the ACK that it cannot know of finds room.
+//! A station that decodes frames for others is silent for as long as they announce. One that could
+//! not decode what it received waits for an EIFS, which leaves room for an ACK that it does not
+//! know of.
 
 mod access;
 mod config;
@@ -39,36 +40,36 @@ use crate::phy::{
 };
 use access::{Access, Spaces};
 
-/// An ACK or a CTS, with its check sequence (IEEE 802.11-2012, 8.3.1).
+/// Bytes of an ACK or a CTS, with its FCS (IEEE 802.11-2012, 8.3.1).
 pub const ACK_BYTES: u32 = 14;
 
-/// An RTS.
+/// Bytes of an RTS.
 pub const RTS_BYTES: u32 = 20;
 
-/// Where the outputs of MACs go.
+/// Receives the MACs' outputs.
 type Events<P> = VecDeque<MacEvent<P>>;
 
-/// The MAC of one station. It gets channel state and receptions, and gives transmissions.
+/// The MAC of one station: takes channel state and receptions, returns transmissions.
 ///
-/// What every reception looks at is here, in two lines of a cache; what only the station's own
-/// exchanges need is elsewhere, so that a thousand stations fit into the caches, too.
+/// What every reception accesses is here, in two cache lines; what only the station's own exchanges
+/// need is elsewhere, so that a thousand stations fit into the cache.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Dcf<P> {
     rules: Arc<Rules>,
     access: Access,
     state: State,
-    /// When an ACK or CTS is to be sent, [`Own::response`]; the end of time if none is.
+    /// When to send an ACK or CTS, [`Own::response`]; the end of time if there is none.
     response_at: Time,
     own: Box<Own<P>>,
     undecoded: u64,
     station: u32,
     promiscuous: bool,
-    /// Whether the queue has any: what [`Own::queue`] says.
+    /// Whether [`Own::queue`] has any frame.
     has_frames: bool,
 }
 
-/// What all stations of a medium have: their settings, and what follows from them.
+/// What all stations of a medium share: their settings, and what follows from them.
 #[derive(Debug)]
 pub struct Rules {
     config: DcfConfig,
@@ -76,7 +77,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules that a configuration makes.
+    /// The rules that follow from a configuration.
     ///
     /// # Errors
     /// See [`DcfConfig::check`].
@@ -88,7 +89,7 @@ impl Rules {
     }
 }
 
-/// What a station needs for exchanges of its own.
+/// State for a station's own exchanges.
 #[derive(Debug)]
 struct Own<P> {
     queue: VecDeque<Queued<P>>,
@@ -99,31 +100,31 @@ struct Own<P> {
     attempts: u32,
     short_retries: u32,
     long_retries: u32,
-    /// Of the attempt that is made.
+    /// Rate of the current attempt.
     rate: Rate,
     seen: Seen,
     rates: Vec<(u32, Minstrel)>,
-    /// Without those undecoded.
+    /// Without undecoded frames.
     stats: MacStats,
     backoff: Stream,
 }
 
-/// Where the exchange of the head frame is.
+/// Progress of the head frame's exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Not on the air.
     Waiting,
     SendingRts,
-    /// No CTS yet; it has to begin before this.
+    /// No CTS yet; it has to begin before this time.
     AwaitingCts(Time),
-    /// A CTS came; the data go then.
+    /// A CTS came; the data go at this time.
     Cleared(Time),
     SendingData,
-    /// No ACK yet; it has to begin before this.
+    /// No ACK yet; it has to begin before this time.
     AwaitingAck(Time),
-    /// Something is arriving that may be the CTS.
+    /// A frame is arriving that may be the CTS.
     HearingCts,
-    /// Something is arriving that may be the ACK.
+    /// A frame is arriving that may be the ACK.
     HearingAck,
     /// An ACK or CTS of this station is on the air.
     Responding,
@@ -138,7 +139,7 @@ struct Response {
 }
 
 impl<P: Clone> Dcf<P> {
-    /// A MAC at rest. Its backoffs are drawn from the stream of `key`, whose entity names the
+    /// An idle MAC. Its backoffs are drawn from the stream of `key`, whose entity identifies the
     /// station.
     pub fn new(rules: Arc<Rules>, key: StreamKey, queue_frames: usize, promiscuous: bool) -> Self {
         let own = Own {
@@ -200,12 +201,12 @@ impl<P: Clone> Dcf<P> {
         self.own.queue.iter_mut().skip(usize::from(begun))
     }
 
-    /// Frames that were taken and are not through.
+    /// Frames accepted and not finished.
     pub fn backlog(&self) -> usize {
         self.own.queue.len()
     }
 
-    /// What happened so far.
+    /// Counters so far.
     pub fn stats(&self) -> MacStats {
         MacStats { undecoded: self.undecoded, ..self.own.stats }
     }
@@ -224,7 +225,7 @@ impl<P: Clone> Dcf<P> {
         }
     }
 
-    /// What this station sent has ended; `busy`: others are sensed.
+    /// The station's own transmission has ended; `busy`: others are sensed.
     pub fn handle_sent(&mut self, now: Time, busy: bool, events: &mut Events<P>) {
         self.access.end_busy(now, &self.rules.spaces);
         if busy {
@@ -254,7 +255,7 @@ impl<P: Clone> Dcf<P> {
         }
     }
 
-    /// A frame was received, whomever it is addressed to.
+    /// A frame was received, whoever it is addressed to.
     pub fn handle_frame(
         &mut self,
         now: Time,
@@ -297,13 +298,13 @@ impl<P: Clone> Dcf<P> {
         Some(state.min(self.response_at)).filter(|&at| at < Time::MAX)
     }
 
-    /// It is so late: what the station sends now, if it does.
+    /// Handles what is due at `now`; returns what the station sends, if anything.
     pub fn handle_timeout(&mut self, now: Time, events: &mut Events<P>) -> Option<Transmit<P>> {
         if self.response_at <= now
             && let Some(response) = self.own.response.take()
         {
             self.response_at = Time::MAX;
-            // An exchange of its own, begun meanwhile, goes on.
+            // Its own exchange, begun meanwhile, continues.
             if self.state == State::Waiting {
                 return Some(self.respond(now, response));
             }
@@ -354,7 +355,7 @@ impl<P: Clone> Dcf<P> {
         }
     }
 
-    /// Whether the head frame has an RTS.
+    /// Whether the head frame uses RTS/CTS.
     fn announces(&self) -> bool {
         self.own.queue.front().is_some_and(|head| {
             let mac_bytes = head.len_bytes.saturating_add(self.rules.config.header_bytes);
@@ -362,7 +363,7 @@ impl<P: Clone> Dcf<P> {
         })
     }
 
-    /// The head frame goes on the air, or its RTS.
+    /// Sends the head frame, or its RTS.
     fn attempt(&mut self, now: Time) -> Option<Transmit<P>> {
         let to = self.own.queue.front()?.to;
         if self.own.attempts == 0 {
@@ -397,7 +398,7 @@ impl<P: Clone> Dcf<P> {
                     self.own.rates.insert(place, (to as u32, minstrel));
                     place
                 });
-                // An RTS that brought no CTS says nothing of the rate of data.
+                // An RTS without a CTS says nothing about the rate of data.
                 let retries =
                     if self.announces() { self.own.long_retries } else { self.own.short_retries };
                 self.own.rates[place].1.choose(retries, &mut self.own.backoff)
@@ -405,7 +406,7 @@ impl<P: Clone> Dcf<P> {
         }
     }
 
-    /// What became of a transmission of data is told to whom chooses rates.
+    /// Reports the outcome of a data transmission to the rate control.
     fn note_rate(&mut self, now: Time, acknowledged: bool) {
         let Some(Address::Station(to)) = self.own.queue.front().map(|head| head.to) else { return };
         if let Ok(place) = self.own.rates.binary_search_by_key(&(to as u32), |entry| entry.0) {
@@ -421,7 +422,7 @@ impl<P: Clone> Dcf<P> {
         transmit
     }
 
-    /// The head frame, as it is sent.
+    /// The head frame as it is sent.
     fn data(&self) -> Option<Transmit<P>> {
         let head = self.own.queue.front()?;
         let mac_bytes = head.len_bytes.saturating_add(self.rules.config.header_bytes);
@@ -471,7 +472,7 @@ impl<P: Clone> Dcf<P> {
         Transmit { frame, airtime: self.rules.config.airtime(rate, mac_bytes) }
     }
 
-    /// A frame of data for this station, or for all.
+    /// Receives a data frame for this station or for all.
     fn receive(
         &mut self,
         now: Time,
@@ -493,7 +494,7 @@ impl<P: Clone> Dcf<P> {
         self.tell(now, frame, true, quality, events);
     }
 
-    /// A CTS, unless others have the channel.
+    /// Answers an RTS with a CTS, unless others have reserved the channel.
     fn answer_rts(&mut self, now: Time, frame: &MacFrame<P>) {
         if self.access.is_reserved(now) {
             return;
@@ -509,13 +510,14 @@ impl<P: Clone> Dcf<P> {
         self.answer(now, cts);
     }
 
-    /// A SIFS later, in place of what may have been to be said.
+    /// Sends a response a SIFS later, in place of any other that was due.
     fn answer(&mut self, now: Time, response: Response) {
         self.response_at = now + self.rules.config.sifs;
         self.own.response = Some(response);
     }
 
-    /// A frame for another station: the channel is theirs for as long as it says.
+    /// Receives a frame for another station: it reserves the channel for the time that it
+    /// announces.
     fn overhear(
         &mut self,
         now: Time,
@@ -564,9 +566,9 @@ impl<P: Clone> Dcf<P> {
         self.begin(now, State::Responding, transmit)
     }
 
-    /// No CTS or ACK came: another attempt, or the end of them.
+    /// No CTS or ACK came: retries, or gives up.
     fn fail(&mut self, now: Time, events: &mut Events<P>) {
-        // Data behind a CTS count by themselves.
+        // Data after a CTS have a retry count of their own.
         let behind_cts = self.awaits_ack() && self.announces();
         if self.awaits_ack() {
             self.note_rate(now, false);
@@ -588,7 +590,7 @@ impl<P: Clone> Dcf<P> {
         self.access.draw(self.own.cw, &mut self.own.backoff);
     }
 
-    /// Slots count from when [`AfterTimeout`] says.
+    /// Slots count from the time that [`AfterTimeout`] says.
     fn hold(&mut self, now: Time) {
         match self.rules.config.after_timeout {
             AfterTimeout::Slots => self.access.hold(now),
@@ -599,7 +601,7 @@ impl<P: Clone> Dcf<P> {
         }
     }
 
-    /// The head frame is through with, one way or the other; its backoff follows it.
+    /// The head frame is finished, with this outcome; a backoff follows.
     fn release(&mut self, now: Time, outcome: SendOutcome, events: &mut Events<P>) {
         let Some(head) = self.own.queue.pop_front() else { return };
         self.has_frames = !self.own.queue.is_empty();

@@ -1,13 +1,13 @@
-//! What arrives at a station at a time: seldom more than two frames, which are kept where the
-//! station is looked at anyway.
+//! Frames arriving at a station at the same time: rarely more than two, which are kept inline with
+//! the station's state.
 
 /// A transmission on the air.
 pub type TransmissionIndex = u32;
 
-/// Frames that are kept in place.
+/// Number of frames kept inline.
 const IN_PLACE: usize = 2;
 
-/// A frame that arrives.
+/// An arriving frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Arriving {
     pub transmission: TransmissionIndex,
@@ -15,16 +15,16 @@ pub(super) struct Arriving {
     pub power_mw: f64,
 }
 
-/// A place without one.
+/// An empty slot.
 const EMPTY: Arriving =
     Arriving { transmission: TransmissionIndex::MAX, erased: false, power_mw: 0.0 };
 
 /// Frames in the order in which they began to arrive.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    /// Empty places are last.
+    /// Empty slots are last.
     first: [Arriving; IN_PLACE],
-    /// Those behind: none while there is an empty place.
+    /// The following ones: none while there is an empty slot.
     more: Vec<Arriving>,
 }
 
@@ -33,7 +33,7 @@ impl Arrivals {
         Arrivals { first: [EMPTY; IN_PLACE], more: Vec::new() }
     }
 
-    /// Adds one behind the others.
+    /// Appends a frame.
     pub fn push(&mut self, arriving: Arriving) {
         match self.first.iter_mut().find(|place| place.transmission == EMPTY.transmission) {
             Some(place) => *place = arriving,
@@ -41,7 +41,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes a transmission out.
+    /// Removes a transmission.
     pub fn remove(&mut self, transmission: TransmissionIndex) -> Option<Arriving> {
         let is_it = |arriving: &Arriving| arriving.transmission == transmission;
         let Some(place) = self.first.iter().position(is_it) else {
@@ -61,7 +61,7 @@ impl Arrivals {
         first.take_while(|it| it.transmission != EMPTY.transmission).chain(&self.more)
     }
 
-    /// All power that arrives, mW: made anew each time, so that no rounding is left behind.
+    /// Total power arriving, mW: summed anew each time, so that no rounding errors accumulate.
     pub fn sum_mw(&self) -> f64 {
         self.iter().map(|arriving| arriving.power_mw).sum()
     }
@@ -71,7 +71,7 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    /// The order is that of a plain list, whatever comes and goes.
+    /// The order is that of a plain list, whatever is added and removed.
     #[test]
     fn they_are_a_list() {
         let mut list: Vec<u32> = Vec::new();

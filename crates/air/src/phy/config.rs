@@ -1,5 +1,5 @@
-//! What the radios of one medium are told before they start: plain data; [`RadioConfig::check`]
-//! finds what cannot be.
+//! Configuration of the radios of one medium, as plain data; [`RadioConfig::check`] finds invalid
+//! values.
 
 use core::time::Duration;
 
@@ -9,21 +9,21 @@ use crate::config::Station;
 use crate::erasure::ErasureConfig;
 use crate::limits::MAX_SPAN;
 
-/// The radio of one station: what it sends with, and on which channel it sends and listens.
+/// The radio of one station: its transmission power, and its channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RadioStation {
     /// Stations on different channels do not sense each other. A node with two channels has two
     /// stations.
     pub channel: u16,
-    /// Power it sends with, dBm.
+    /// Transmission power, dBm.
     pub power_dbm: f64,
-    /// Whether frames that it overhears, addressed to others, are told
+    /// Whether it reports overheard frames that are addressed to others
     /// ([`crate::radio::MacEvent::Received`] with `addressed` false).
     pub promiscuous: bool,
 }
 
 impl Default for RadioStation {
-    /// Channel 0, 0 dBm, frames of its own only.
+    /// Channel 0, 0 dBm, not promiscuous.
     fn default() -> Self {
         RadioStation { channel: 0, power_dbm: 0.0, promiscuous: false }
     }
@@ -36,129 +36,131 @@ pub struct RadioLink {
     pub from: Station,
     /// The station that receives power, not `from`.
     pub to: Station,
-    /// What is left of the sender's power is less by this, dB.
+    /// Attenuation of the sender's power, dB.
     pub loss_db: f64,
-    /// Frames lost whatever their power. The `k`-th draw belongs to the `k`-th transmission of
+    /// Frames lost regardless of their power. The `k`-th draw belongs to the `k`-th transmission of
     /// `from`, whether `to` can decode it or not.
     pub erasure: ErasureConfig,
 }
 
 impl RadioLink {
-    /// A link that loses nothing but power.
+    /// A link without losses other than attenuation.
     pub fn new(from: Station, to: Station, loss_db: f64) -> Self {
         RadioLink { from, to, loss_db, erasure: ErasureConfig::NONE }
     }
 }
 
 /// Path loss over distance: `reference_db` + 10 `exponent` log10(d / `reference_m`) + `extra_db`,
-/// and for each pair of stations a normal deviate of its own, the same in both directions
-/// (T. S. Rappaport, Wireless Communications, 2nd ed., Eq. 4.69a: log-distance with log-normal
-/// shadowing).
+/// and for each pair of stations a normal deviate of its own, the same in both directions (T. S.
+/// Rappaport, Wireless Communications, 2nd ed., Eq. 4.69a: log-distance with log-normal shadowing).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathLoss {
     /// Loss at the reference distance, dB. Free space at 1 m: 40.05 at 2.4 GHz, 46.68 at 5.15 GHz.
     pub reference_db: f64,
-    /// Reference distance, metres, more than 0. Nearer stations count as being at it.
+    /// Reference distance, metres, more than 0. Smaller distances count as this one.
     pub reference_m: f64,
-    /// 2 in free space, 3 to 4 indoors; more than 0.
+    /// Path loss exponent: 2 in free space, 3 to 4 indoors; more than 0.
     pub exponent: f64,
-    /// Attenuators, walls, antennas: added to every link, dB.
+    /// Constant loss of attenuators, walls and antennas on every link, dB.
     pub extra_db: f64,
     /// Standard deviation of the shadowing, dB, 0 for none.
     pub shadowing_db: f64,
-    /// Whether the shadowing is the same in all replications: walls stay where they are.
+    /// Whether the shadowing is the same in all replications, as walls stay where they are.
     pub is_fixed: bool,
 }
 
-/// Who receives how much power of whom.
+/// How much power stations receive from each other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Links {
-    /// As listed, at most [`MAX_LINKS`]; each pair at most once. Without a link a station
-    /// receives nothing of another.
+    /// As listed, at most [`MAX_LINKS`]; each pair at most once. Without a link a station receives
+    /// nothing from another.
     Matrix(Vec<RadioLink>),
     /// By distance; at most [`MAX_LINKS`] at or above the receivers' floor.
     Positions {
-        /// Where the stations are, metres: one for each.
+        /// Positions of the stations, metres: one for each.
         metres: Vec<[f64; 3]>,
-        /// How the power falls.
+        /// Path loss over distance.
         path_loss: PathLoss,
     },
 }
 
-/// How the power of a link varies in time, about its mean; in both directions alike. It is a
-/// function of link and time: who sends when changes nothing.
+/// How a link's power varies over time about its mean; the same in both directions. It is a
+/// function of link and time only, whoever sends when.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Fading {
-    /// Not at all.
+    /// Constant.
     #[default]
     None,
-    /// As a sum of scattered waves, of exponentially distributed power (Y. R. Zheng and C. Xiao,
-    /// Simulation models with correct statistical properties for Rayleigh fading channels, IEEE
-    /// Trans. Commun. 51(6), 2003, Eq. 6), plus a direct wave of `k` times their power.
+    /// Rician or Rayleigh: a sum of scattered waves with exponentially distributed power (Y. R.
+    /// Zheng and C. Xiao, Simulation models with correct statistical properties for Rayleigh fading
+    /// channels, IEEE Trans. Commun. 51(6), 2003, Eq. 6), plus a direct wave of `k` times their
+    /// power.
     Rician {
         /// Power of the direct wave over that of the scattered ones; 0 is Rayleigh fading.
         k: f64,
-        /// Greatest Doppler shift, Hz, more than 0: speed over wavelength.
+        /// Largest Doppler shift, Hz, more than 0: speed over wavelength.
         doppler_hz: f64,
     },
-    /// Slowly, in decibels: a sum of tones, nearly normal.
+    /// Slow fading in decibels: a sum of tones, nearly normal.
     LogNormal {
         /// Standard deviation, dB.
         sigma_db: f64,
-        /// The highest tone has this period; more than zero.
+        /// Period of the highest tone, more than zero.
         period: Duration,
     },
 }
 
-/// Whether a frame that is being received gives way to a stronger one.
+/// Capture: a receiver gives up a frame for a stronger one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capture {
-    /// The new frame's power over everything else at its beginning, dB, or more.
+    /// Smallest power of the new frame over everything else at its beginning, dB.
     pub margin_db: f64,
-    /// Only this long after the reception began; [`MAX_SPAN`] for as long as it lasts.
+    /// Time from the beginning of the first reception in which this may happen; [`MAX_SPAN`] for as
+    /// long as it lasts.
     pub window: Duration,
 }
 
 /// Which receptions are decoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decoding {
-    /// Certain if power over noise and interference is at least this many dB from beginning to
-    /// end, else nil.
+    /// All with an SINR of at least this many dB from beginning to end, and no others.
     Threshold {
-        /// dB, for every rate.
+        /// Threshold, dB, for every rate.
         sinr_db: f64,
     },
-    /// The same, with the least ratio of the frame's rate ([`crate::radio::Rate::sinr_db_min`]).
+    /// As `Threshold`, with the smallest SINR of the frame's rate
+    /// ([`crate::radio::Rate::sinr_db_min`]).
     ThresholdByRate,
-    /// By the bit error ratio of the rate, over each span of constant interference
+    /// At random, by the bit error ratio of the rate over each span of constant interference
     /// ([`crate::radio::Rate::success_ratio`]); drawn at the reception's end.
     ErrorRatio,
 }
 
-/// What every receiver can do.
+/// Properties of all receivers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Receiver {
-    /// Noise, with the receiver's own, dBm.
+    /// Noise including the receiver's own, dBm.
     pub noise_dbm: f64,
-    /// Least power of a frame that a receiver locks on to, dBm.
+    /// Smallest power of a frame that a receiver locks on to, dBm.
     pub sensitivity_dbm: f64,
     /// Carrier sense: the channel is busy while all power received sums up to this or more, dBm,
     /// and while the receiver is locked on to a frame.
     pub sense_dbm: f64,
-    /// Stations that receive less than this do not exist for each other: neither sensed nor
-    /// disturbed, dBm. At most `sense_dbm` and `sensitivity_dbm`. With fading, of the mean power.
+    /// Stations that receive less than this from each other, dBm, neither sense nor disturb each
+    /// other. At most `sense_dbm` and `sensitivity_dbm`. With fading, this applies to the mean
+    /// power.
     pub floor_dbm: f64,
-    /// What of the frames is decoded.
+    /// Which frames are decoded.
     pub decoding: Decoding,
-    /// Least power over noise and interference, dB, at which a receiver locks on to a frame;
-    /// `None`: on to the first that is there.
+    /// Smallest SINR, dB, at which a receiver locks on to a frame; `None`: it locks on to the first
+    /// frame that arrives.
     pub lock_sinr_db: Option<f64>,
-    /// Whether a stronger frame is taken instead of the one that is being received.
+    /// Whether a receiver gives up a frame for a stronger one.
     pub capture: Option<Capture>,
 }
 
 impl Receiver {
-    /// Of 20 MHz: noise with a figure of 7 dB, frames from -82 dBm on, each rate from the ratio on
+    /// A 20 MHz receiver: noise figure of 7 dB, frames from -82 dBm on, each rate from the SINR on
     /// that it needs (IEEE 802.11-2012, 18.3.10).
     pub const DOT11: Receiver = Receiver {
         noise_dbm: -94.0,
@@ -170,8 +172,8 @@ impl Receiver {
         capture: None,
     };
 
-    /// As the CC2420's data sheet has it: frames from -95 dBm on, carrier sense from -77 dBm; noise
-    /// at which the bit error ratio is as the sensitivity asks.
+    /// As in the CC2420's data sheet: frames from -95 dBm on, carrier sense from -77 dBm; noise at
+    /// which the bit error ratio is what the sensitivity requires.
     pub const DOT15_4: Receiver = Receiver {
         noise_dbm: -98.0,
         sensitivity_dbm: -95.0,
@@ -188,13 +190,13 @@ impl Receiver {
 pub struct RadioConfig {
     /// The stations, numbered from 0; at most [`MAX_RADIOS`].
     pub stations: Vec<RadioStation>,
-    /// Who receives how much power of whom.
+    /// How much power stations receive from each other.
     pub links: Links,
-    /// How that varies in time.
+    /// How that varies over time.
     pub fading: Fading,
-    /// What every receiver can do.
+    /// Properties of all receivers.
     pub receiver: Receiver,
-    /// From sending to receiving, on every link alike, at most [`MAX_SPAN`].
+    /// Propagation delay, the same on every link, at most [`MAX_SPAN`].
     pub propagation: Duration,
     /// Seed of the whole experiment.
     pub seed: u64,
@@ -203,8 +205,8 @@ pub struct RadioConfig {
 }
 
 impl RadioConfig {
-    /// Checks every range named in the fields' documentation, but how many links positions make:
-    /// that is known when these are made.
+    /// Checks every range named in the fields' documentation, except the number of links that
+    /// follow from positions: these are counted when they are made.
     ///
     /// # Errors
     /// The first field found out of its range, as the variant of [`RadioError`] that names it.

@@ -1,4 +1,4 @@
-//! What can be wrong with radios and their MACs: which field, what was given, what is expected.
+//! Errors of radios' and MACs' configurations: which field, what was given, what is expected.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use super::limits::{MAX_DB, MAX_LINKS, MAX_RADIOS};
 use crate::error::ErasureError;
 use crate::limits::MAX_SPAN;
 
-/// A configuration that cannot be.
+/// An invalid configuration.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum RadioError {
     /// No stations, or too many.
@@ -15,12 +15,12 @@ pub enum RadioError {
         /// Number of stations given.
         given: usize,
     },
-    /// A number of decibels or metres that is probably in a wrong unit, or none.
+    /// A number of decibels or metres that is not finite, or whose unit is probably wrong.
     #[error("{field}{} is {given}, expected a number within {MAX_DB} of zero", At(*.index))]
     Number {
         /// Which field.
         field: &'static str,
-        /// Place in the list, if it is one.
+        /// Index in the list, if the field is one.
         index: Option<usize>,
         /// Number given.
         given: f64,
@@ -41,23 +41,23 @@ pub enum RadioError {
         /// Number given.
         given: f64,
     },
-    /// A span that is zero where it must not be, or in a wrong unit.
+    /// A time that is zero where it must not be, or so long that its unit is probably wrong.
     #[error("{field} is {given:?}, expected more than nothing, or at most {MAX_SPAN:?}")]
     Span {
         /// Which field.
         field: &'static str,
-        /// Span given.
+        /// Time given.
         given: Duration,
     },
-    /// A floor above what is to be sensed or decoded.
+    /// A floor above the carrier-sense threshold or the sensitivity.
     #[error("receiver.floor_dbm is {given}, expected at most {most}: that is sensed or decoded")]
     Floor {
         /// Floor given, dBm.
         given: f64,
-        /// Greatest that can be, dBm.
+        /// Largest valid value, dBm.
         most: f64,
     },
-    /// Not one position for each station.
+    /// The number of positions is not that of stations.
     #[error("metres has {given} positions, expected one for each of {stations} stations")]
     Positions {
         /// Positions given.
@@ -91,7 +91,7 @@ pub enum RadioError {
         /// Receiving station.
         to: usize,
     },
-    /// An erasure process that cannot be.
+    /// An invalid erasure process.
     #[error("links[{index}].{source} ({from} to {to})")]
     Erasure {
         /// Place of the link in the list.
@@ -103,16 +103,16 @@ pub enum RadioError {
         /// What is wrong with it.
         source: ErasureError,
     },
-    /// A setting of a MAC out of its range.
+    /// A MAC setting that is out of its range.
     #[error("{field} is {given}, expected {least} to {most}")]
     Mac {
         /// Which field.
         field: &'static str,
         /// Number given.
         given: u64,
-        /// Least that can be.
+        /// Smallest valid number.
         least: u64,
-        /// Greatest that can be.
+        /// Largest valid number.
         most: u64,
     },
     /// No rate, or one that the MAC's standard does not have.
@@ -123,7 +123,7 @@ pub enum RadioError {
     },
 }
 
-/// A place in a list, for a message.
+/// Prints an index in a list, for messages.
 struct At(Option<usize>);
 
 impl core::fmt::Display for At {

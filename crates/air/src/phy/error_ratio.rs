@@ -1,23 +1,22 @@
-//! How many bits are in error at which ratio of power to noise and interference. The equations
-//! stand at [`super::Rate::success_ratio`].
+//! Bit error ratios as a function of SINR. [`super::Rate::success_ratio`] has the equations.
 
 use std::sync::LazyLock;
 
 use super::rate::Rate;
 
-/// Ratios that are remembered, a power of two.
+/// Number of cached SINR values, a power of two.
 const KNOWN: usize = 512;
 
-/// From this ratio on, linear, no span of O-QPSK of at most [`CERTAIN_BITS`] bits has an error that
-/// a double could tell: the first term of the equation's alternating sum is the largest, so that a
-/// bit is in error less often than `4 exp(-10 sinr)`, and 2,048 bits less often than 1.6e-18, while
-/// half a step below 1 is 5.5e-17.
+/// From this SINR on, linear, no span of O-QPSK of at most [`CERTAIN_BITS`] bits has an error ratio
+/// that a double could represent: the first term of the equation's alternating sum is the largest,
+/// so the bit error ratio is below `4 exp(-10 sinr)`, and the error ratio of 2,048 bits below
+/// 1.6e-18, while half a step below 1 is 5.5e-17.
 const CERTAIN_SINR: f64 = 5.0;
 const CERTAIN_BITS: f64 = 2_048.0;
 
 impl Rate {
-    /// Share of spans of `bits` bits that come through without error at a ratio of power to noise
-    /// and interference (linear, in the whole bandwidth), 0 to 1.
+    /// Share of spans of `bits` bits that come through without error at an SINR (linear, in the
+    /// whole bandwidth), 0 to 1.
     ///
     /// O-QPSK: IEEE 802.15.4-2006, E.4.1.8. OFDM: hard decisions of the uncoded modulation, and the
     /// first terms of the union bound over the convolutional code's distances (G. Pei and T.
@@ -29,40 +28,40 @@ impl Rate {
     }
 }
 
-/// Share of spans of `bits` bits without error, of the logarithm of that of one bit.
+/// Share of spans of `bits` bits without error, from the logarithm of that of one bit.
 fn success_ratio(bits: f64, log: impl FnOnce() -> f64) -> f64 {
     if bits <= 0.0 { 1.0 } else { libm::exp(bits * log()) }
 }
 
-/// Natural logarithm of the share of bits without error, precise for the least of ratios too.
+/// Natural logarithm of the share of bits without error, precise even for very small ratios.
 fn log_success(rate: Rate, sinr: f64) -> f64 {
     libm::log1p(-bit_error_ratio(rate, sinr).clamp(0.0, 1.0))
 }
 
-/// The equations' results for ratios that came last. They take long, and while links do not vary
-/// receivers ask for the same again with each frame.
+/// A cache of the equations' results. They are expensive, and while links do not vary, receivers
+/// ask for the same values with each frame.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// By their hash, the last that had it; nothing before the first is asked for.
+    /// By hash, the last entry with that hash; never queried before the first one.
     entries: Vec<Option<(Rate, f64, f64)>>,
 }
 
-/// A part of a frame, while what arrives besides is the same.
+/// A part of a frame with constant interference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
-    /// Ratio of power to noise and interference, linear.
+    /// SINR, linear.
     pub sinr: f64,
     pub bits: f64,
 }
 
 impl Known {
     /// Whether a draw from 0 to 1 is less than the share of frames of these spans that come through
-    /// without error: the product of [`Rate::success_ratio`], to the bit.
+    /// without error. Agrees to the bit with the product of [`Rate::success_ratio`].
     pub fn comes_through(&mut self, rate: Rate, spans: &[Span], luck: f64) -> bool {
-        // Nearly always bounds tell as much as the equations do.
+        // The bounds nearly always suffice to decide.
         let bounds = if rate == Rate::Oqpsk250 { bounds(spans) } else { None };
         if let Some((low, high)) = bounds {
-            // An exponential is no less than its tangent.
+            // An exponential lies above its tangent.
             if luck < 1.0 + low - ROUNDING {
                 return true;
             }
@@ -80,7 +79,7 @@ impl Known {
 
     /// As [`Rate::success_ratio`], to the bit.
     fn success_ratio(&mut self, rate: Rate, sinr: f64, bits: f64) -> f64 {
-        // Sixteen exponentials for a 1.
+        // Saves sixteen exponentials whose result is 1.
         if rate == Rate::Oqpsk250 && sinr >= CERTAIN_SINR && bits <= CERTAIN_BITS {
             return 1.0;
         }
@@ -103,7 +102,7 @@ impl Known {
     }
 }
 
-/// Bit error ratio behind all decoding; above one half where a bound is loose.
+/// Bit error ratio underlying all decoding; above one half where a bound is loose.
 pub(super) fn bit_error_ratio(rate: Rate, sinr: f64) -> f64 {
     match rate {
         Rate::Oqpsk250 => oqpsk(sinr),
@@ -135,7 +134,7 @@ fn oqpsk(sinr: f64) -> f64 {
     8.0 / 15.0 / 16.0 * sum
 }
 
-/// Of each `k` from 2 to 16: `C(16, k)` with its sign, and `1 / k - 1`.
+/// For each `k` from 2 to 16: `C(16, k)` with its sign, and `1 / k - 1`.
 const OQPSK: [(f64, f64); 15] = {
     let (mut terms, mut choose, mut place) = ([(0.0, 0.0); 15], 16.0, 0);
     while place < 15 {
@@ -149,26 +148,26 @@ const OQPSK: [(f64, f64); 15] = {
     terms
 };
 
-/// Ratios of the table in a unit.
+/// Table entries per unit of SINR.
 const RATIOS: f64 = 256.0;
 
-/// Logarithm of the share of O-QPSK's bits without error, at ratios from 0 to [`CERTAIN_SINR`].
+/// Logarithm of the share of O-QPSK's bits without error, at SINR from 0 to [`CERTAIN_SINR`].
 static LOGS: LazyLock<Vec<f64>> = LazyLock::new(|| {
     let count = (CERTAIN_SINR * RATIOS) as u32;
     (0..=count).map(|n| log_success(Rate::Oqpsk250, f64::from(n) / RATIOS)).collect()
 });
 
-/// By so much of itself a logarithm of the table may be wrong, and one that is summed up: far more
-/// than roundings do to either. The terms of the alternating sum are together less than 65,536
-/// times the exponential of the first, of which a bit's share of errors is half or more.
+/// Relative error allowed for a logarithm in the table, and for a sum of them: far more than
+/// rounding causes in either. The terms of the alternating sum are together less than 65,536 times
+/// the exponential of the first, and half or more of that is a bit's error ratio.
 const ERROR: f64 = 1e-9;
 const ROUNDING: f64 = 1e-11;
 
 /// Bounds of the logarithm of the share of frames of these spans that come through without error,
-/// in O-QPSK; `None` where the table does not say.
+/// in O-QPSK; `None` outside the table.
 ///
-/// The stronger a signal, the less often is a bit in error: so what is between two ratios of the
-/// table is between their logarithms.
+/// The error ratio decreases with SINR, so a value between two entries of the table lies between
+/// their logarithms.
 fn bounds(spans: &[Span]) -> Option<(f64, f64)> {
     let (mut low, mut high) = (0.0, 0.0);
     for &Span { sinr, bits } in spans {
@@ -268,7 +267,7 @@ mod tests {
     fn what_is_remembered_is_what_the_equations_say() {
         let mut known = Known::default();
         let ratios = (0..4_000).map(|n| f64::from(n) / 200.0);
-        // Twice, so that some are remembered, and more than there is room for.
+        // Twice, so that some values are cached, and more values than the cache has room for.
         for sinr in ratios.clone().chain(ratios.map(|sinr| sinr / 3.0)) {
             for rate in [Rate::Oqpsk250, Rate::Ofdm6, Rate::Oqpsk250] {
                 for bits in [-1.0, 0.0, 40.0, 1_016.0] {
@@ -299,13 +298,14 @@ mod tests {
                 let exact = libm::log(exact(&spans));
                 assert!(exact.is_infinite() || low - ROUNDING <= exact, "{sinr}, {bits}: {low}");
                 assert!(exact <= high + ROUNDING, "{sinr}, {bits}: {high}");
-                // And next to it, where that matters.
+                // And close to it, where that matters.
                 assert!(exact < -30.0 || high - low <= -0.05 * low + 1e-9, "{sinr}: {low}, {high}");
             }
         }
     }
 
-    /// Whatever is drawn, also next to the share itself.
+    /// The bounds decide as the equations do for any draw, including draws next to the share
+    /// itself.
     #[test]
     fn who_comes_through_is_who_does_by_the_equations() {
         let (mut known, mut state) = (Known::default(), 1_u64);
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// What is not computed is 1 by the equations too, and only just beyond is it not.
+    /// Results that are not computed are 1 by the equations too, and just beyond they are not.
     #[test]
     fn what_is_certain_is_what_the_equations_say() {
         for n in 0..100_000 {

@@ -1,4 +1,4 @@
-//! How a link's power varies about its mean: a function of time, whoever sends when.
+//! Fading: a link's power over time, relative to its mean, whoever sends when.
 
 use core::f64::consts::TAU;
 use core::time::Duration;
@@ -9,16 +9,16 @@ use corridor_base::{Stream, StreamKey, Time};
 use super::config::Fading;
 use super::waves::{self, Lanes, WAVES};
 
-/// Cosines of time.
+/// A sum of cosines of time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tones {
     hz: Lanes,
-    /// Of a turn, 0 to 1.
+    /// Phase in turns, 0 to 1.
     phase: Lanes,
 }
 
 impl Tones {
-    /// The sum of all. Turns are counted in whole ones and a rest, so that a late time costs no
+    /// The sum of all. Whole turns and their fraction are kept apart, so that late times lose no
     /// precision.
     fn sum(&self, seconds: u64, nanos: u32) -> f64 {
         let [whole, part] = [seconds as f64, f64::from(nanos) * 1e-9];
@@ -47,7 +47,7 @@ pub(super) struct Variation {
 }
 
 impl Variation {
-    /// That of the pair that `entity` names; `None` if links do not vary.
+    /// The fading of the pair that `entity` identifies; `None` if links do not vary.
     pub fn new(fading: Fading, key: StreamKey) -> Option<Self> {
         let mut stream = key.stream();
         let mut variation =
@@ -60,7 +60,7 @@ impl Variation {
         Some(variation)
     }
 
-    /// Angles of arrival as in Zheng and Xiao's Eq. 6: spread evenly, turned by a random angle.
+    /// Angles of arrival as in Zheng and Xiao's Eq. 6: evenly spread, rotated by a random angle.
     fn scatter(&mut self, doppler_hz: f64, stream: &mut Stream) {
         let theta = TAU * (uniform(stream) - 0.5);
         for n in 0..WAVES {
@@ -71,7 +71,7 @@ impl Variation {
         }
     }
 
-    /// Tones of random frequency, from a tenth of the highest on.
+    /// Tones of random frequency, from a tenth of the highest.
     fn spread(&mut self, period: Duration, stream: &mut Stream) {
         let hz_max = 1.0 / period.as_secs_f64();
         let Tones { hz, phase } = &mut self.in_phase;
@@ -80,7 +80,7 @@ impl Variation {
         }
     }
 
-    /// The factor on the mean power at `now`; 1 in the mean over time (Rician), or 0 dB.
+    /// The gain over the mean power at `now`; its mean over time is 1 (Rician), or 0 dB.
     pub fn gain(&self, now: Time) -> f64 {
         let (seconds, nanos) = (now.as_nanos() / 1_000_000_000, now.as_nanos() % 1_000_000_000);
         let sum = |tones: &Tones| tones.sum(seconds, nanos as u32);
@@ -102,26 +102,26 @@ impl Variation {
     }
 }
 
-/// Steps of slow fading in the shortest of its periods: gain goes on by a tenth of its deviation in
-/// one of them at most, and is computed once in each.
+/// Steps of slow fading in its shortest period: in a step, the gain changes by at most a tenth of
+/// its deviation, and is computed only once.
 const STEPS: u64 = 64;
 
-/// No step of time.
+/// Stands for "no time step".
 const NO_STEP: u64 = u64::MAX;
 
-/// The fading of all pairs of stations. Slow fading goes on in steps, as a function of time still,
-/// whenever somebody looks.
+/// The fading of all pairs of stations. Slow fading advances in time steps, still as a function of
+/// time, whenever it is queried.
 #[derive(Debug)]
 pub(super) struct Variations {
-    /// Of a step; none where fading has none.
+    /// Length of a time step; `None` for fading without steps.
     step_ns: Option<u64>,
-    /// What a look at a pair needs while the step is the same, apart from the rest: by pair, the
-    /// step of time that was looked at last, and its gain.
+    /// What a query for a pair needs within the same step, apart from the rest: by pair, the step
+    /// last queried, and its gain.
     known: Vec<(u64, f64)>,
     pairs: Vec<Variation>,
 }
 
-/// When gains are looked at.
+/// The time of a query for gains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     now: Time,
@@ -129,7 +129,7 @@ pub(super) struct Look {
 }
 
 impl Variations {
-    /// Of no pair yet.
+    /// Fading without any pairs.
     pub fn new(fading: Fading) -> Self {
         let step_ns = match fading {
             Fading::LogNormal { period, .. } => Some((period.as_nanos() as u64 / STEPS).max(1)),
@@ -138,24 +138,24 @@ impl Variations {
         Variations { step_ns, known: Vec::new(), pairs: Vec::new() }
     }
 
-    /// Adds a pair; returns its place.
+    /// Adds a pair; returns its index.
     pub fn push(&mut self, pair: Variation) -> u32 {
         self.known.push((NO_STEP, 1.0));
         self.pairs.push(pair);
         (self.pairs.len() - 1) as u32
     }
 
-    /// Whether there is none.
+    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// A look at any number of pairs at `now`.
+    /// A query at `now` for any number of pairs.
     pub fn look(&self, now: Time) -> Look {
         Look { now, step: self.step_ns.map_or(NO_STEP, |step_ns| now.as_nanos() / step_ns) }
     }
 
-    /// The factor on a pair's mean power; none where there is no such pair.
+    /// The gain over a pair's mean power; `None` if there is no such pair.
     pub fn gain(&mut self, look: Look, pair: u32) -> Option<f64> {
         let known = self.known.get_mut(pair as usize)?;
         let Some(step_ns) = self.step_ns else {
@@ -210,7 +210,7 @@ mod tests {
             let gains = gains(Fading::Rician { k, doppler_hz: 10.0 });
             gains.iter().map(|gain| (gain - 1.0) * (gain - 1.0)).sum::<f64>() / gains.len() as f64
         };
-        // Of a Rician power: (1 + 2 k) / (1 + k)^2.
+        // Of Rician power: (1 + 2 k) / (1 + k)^2.
         assert!((variance(0.0) - 1.0).abs() < 0.15, "{}", variance(0.0));
         assert!((variance(5.0) - 11.0 / 36.0).abs() < 0.05, "{}", variance(5.0));
     }
@@ -238,7 +238,7 @@ mod tests {
             let apart_db = 10.0 * libm::log10(gain_at(now) / link.gain(now));
             assert!(apart_db.abs() < 0.8, "{apart_db} dB at {ms} ms");
         }
-        // Somebody looked before.
+        // The same after an earlier query.
         let last = Time::from_millis(29_999);
         assert_eq!(Some(gain_at(last)), again.gain(again.look(last), 0));
         assert_eq!(again.gain(again.look(last), 1), None);

@@ -1,4 +1,4 @@
-//! What MACs, the radio and their driver say to each other.
+//! Types that MACs, the radio and their driver exchange.
 
 use core::time::Duration;
 
@@ -8,12 +8,12 @@ use super::rate::Rate;
 use crate::config::Station;
 use crate::medium::Address;
 
-/// What a frame is for.
+/// Type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// Carries a payload.
     Data,
-    /// Link-layer acknowledgement.
+    /// Link-layer acknowledgment.
     Ack,
     /// Request to send.
     Rts,
@@ -21,48 +21,48 @@ pub enum FrameKind {
     Cts,
 }
 
-/// A frame on the air. Receivers see it where it is; nothing of it is copied but, for those whom
-/// it is handed to, the payload.
+/// A frame on the air. Receivers access it in place; only the payload is cloned, for receivers that
+/// take it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MacFrame<P> {
     /// What it is for.
     pub kind: FrameKind,
     /// The sending station.
     pub from: Station,
-    /// Whom it is addressed to.
+    /// The addressee.
     pub to: Address,
-    /// Tells a repetition from another frame of `from`.
+    /// Distinguishes a repetition from another frame of `from`.
     pub sequence: u16,
-    /// Whether these data were on the air before; 802.11 says so in its header (Retry), 802.15.4
-    /// does not.
+    /// Whether these data were on the air before; 802.11's header says so (Retry), 802.15.4's does
+    /// not.
     pub retry: bool,
-    /// How long the exchange goes on behind it: others stay silent so long (802.11's NAV).
+    /// How long the exchange continues after it: others stay silent for that time (802.11's NAV).
     pub duration: Duration,
-    /// Rate it is sent at.
+    /// PHY rate.
     pub rate: Rate,
-    /// Bytes on the air behind the preamble, MAC header and check sequence included.
+    /// Bytes on the air after the preamble, MAC header and FCS included.
     pub mac_bytes: u32,
     /// Bytes of the payload.
     pub len_bytes: u32,
-    /// Frames of data have one.
+    /// The payload, in data frames.
     pub payload: Option<P>,
 }
 
 /// A transmission that a MAC wants to begin now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transmit<P> {
-    /// What is sent.
+    /// The frame.
     pub frame: MacFrame<P>,
-    /// How long it takes.
+    /// Its airtime.
     pub airtime: Duration,
 }
 
-/// How well a frame was received.
+/// Signal quality of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
     /// Power at its beginning, milliwatts.
     pub power_mw: f64,
-    /// Least ratio of power to noise and interference while it lasted, linear.
+    /// Smallest SINR while it lasted, linear.
     pub sinr: f64,
 }
 
@@ -72,39 +72,38 @@ impl Quality {
         10.0 * libm::log10(self.power_mw)
     }
 
-    /// Ratio of power to noise and interference, dB.
+    /// Smallest SINR, dB.
     pub fn sinr_db(&self) -> f64 {
         10.0 * libm::log10(self.sinr)
     }
 
-    /// Link quality indication, 0 to 255: nothing at a ratio of -5 dB, everything from 15 dB on,
-    /// linear in decibels between. IEEE 802.15.4-2006, 6.9.8, leaves the scale to the maker, and
-    /// asks for at least eight values, spread evenly.
+    /// Link quality indication, 0 to 255: 0 up to an SINR of -5 dB, 255 from 15 dB on, linear in
+    /// decibels between. IEEE 802.15.4-2006, 6.9.8, leaves the scale to the manufacturer, and asks
+    /// for at least eight values, evenly spread.
     pub fn lqi(&self) -> u8 {
         (255.0 * (self.sinr_db() + 5.0) / 20.0).clamp(0.0, 255.0) as u8
     }
 }
 
-/// What became of a frame that a station offered.
+/// Outcome of a frame that a station offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
     /// Its receiver acknowledged it.
     Acknowledged,
-    /// It was on the air; nobody was asked for an acknowledgement.
+    /// It was sent, and needed no acknowledgment.
     Sent,
-    /// Given up: the last attempt allowed was not acknowledged. The receiver may have it all the
-    /// same.
+    /// Given up: the last attempt was not acknowledged. The receiver may have it all the same.
     RetryLimit,
     /// Given up: the channel was never found free (802.15.4).
     ChannelAccess,
 }
 
-/// What a MAC tells those above it.
+/// An event that a MAC reports to the layer above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MacEvent<P> {
-    /// A frame of data was received, for the first time.
+    /// A data frame was received for the first time.
     Received {
-        /// When its last bit had come.
+        /// When its last bit arrived.
         at: Time,
         /// The station that received it.
         station: Station,
@@ -114,24 +113,24 @@ pub enum MacEvent<P> {
         addressed: bool,
         /// Bytes of the payload.
         len_bytes: u32,
-        /// How well it was received: power, LQI.
+        /// Signal quality: power, LQI.
         quality: Quality,
         /// The payload, as it was offered.
         payload: P,
     },
-    /// A frame that `station` offered is through with, or given up. There is one for every frame
-    /// that was taken, in order.
+    /// A frame that `station` offered is finished. There is one such event for every frame
+    /// accepted, in order.
     Sent {
-        /// When that was known.
+        /// When this was known.
         at: Time,
         /// The station that offered it.
         station: Station,
-        /// Whom it was addressed to.
+        /// The addressee.
         to: Address,
-        /// What became of it.
+        /// Its outcome.
         outcome: SendOutcome,
-        /// How often it was tried: transmissions of data, and of RTS that brought no CTS. 0 only
-        /// if the channel was never free.
+        /// Number of attempts: transmissions of data, and RTS without a CTS. 0 only if the channel
+        /// was never free.
         attempts: u32,
         /// Bytes of the payload.
         len_bytes: u32,
@@ -143,7 +142,7 @@ pub enum MacEvent<P> {
 /// A frame in a station's queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queued<P> {
-    /// Whom it is addressed to.
+    /// The addressee.
     pub to: Address,
     /// Bytes of the payload.
     pub len_bytes: u32,
@@ -154,33 +153,33 @@ pub struct Queued<P> {
 /// Counters of one station's MAC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacStats {
-    /// Frames offered by the station, taken or not.
+    /// Frames offered by the station, accepted or not.
     pub offered: u64,
     /// Of these, frames refused because there was no room.
     pub refused: u64,
-    /// Attempts at frames of data: transmissions, and RTS that brought no CTS.
+    /// Attempts at data frames: transmissions, and RTS without a CTS.
     pub attempts: u64,
-    /// Everything the station sent, ACKs and the like included.
+    /// All transmissions of the station, including ACKs and the like.
     pub transmissions: u64,
-    /// How long these were on the air.
+    /// Their airtime.
     pub airtime: Duration,
-    /// How long its receiver was locked on to frames, whomever they were for, decoded or not.
+    /// How long its receiver was locked on to frames, whoever they were for, decoded or not.
     pub receiving: Duration,
     /// Frames that were acknowledged.
     pub acknowledged: u64,
-    /// Frames that were sent to those who asked for no acknowledgement.
+    /// Frames sent that needed no acknowledgment.
     pub unacknowledged: u64,
-    /// Frames given up after the last attempt allowed.
+    /// Frames given up after the last attempt.
     pub retry_limit: u64,
-    /// Frames given up because the channel was not free.
+    /// Frames given up because the channel was never free.
     pub channel_access: u64,
-    /// Frames of data received that were addressed to the station or to all, each once.
+    /// Data frames received that were addressed to the station or to all, without duplicates.
     pub received: u64,
-    /// Such frames received again, because their ACK was lost.
+    /// Duplicates of these, because an ACK was lost.
     pub duplicates: u64,
-    /// Frames of data received that were addressed to others, if these are told.
+    /// Data frames received that were addressed to others, if these are reported.
     pub overheard: u64,
-    /// Receptions that were begun and not decoded.
+    /// Receptions that began and were not decoded.
     pub undecoded: u64,
 }
 
@@ -196,16 +195,15 @@ impl MacStats {
     }
 }
 
-/// The last frame of each sender, so that one that comes again is known. Bounded by the senders
-/// that there are.
+/// The last frame of each sender, to detect duplicates. Bounded by the number of senders.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// In order of senders.
+    /// Ordered by sender.
     last: Vec<(u32, u16)>,
 }
 
 impl Seen {
-    /// Whether a frame is another one than the last of its sender, which it becomes.
+    /// Records a frame as its sender's last; returns whether it differs from the one before.
     pub fn is_new(&mut self, from: Station, sequence: u16) -> bool {
         match self.last.binary_search_by_key(&(from as u32), |entry| entry.0) {
             Ok(place) => core::mem::replace(&mut self.last[place].1, sequence) != sequence,

@@ -1,5 +1,5 @@
-//! Radios, and what their MACs have in common: who receives what, when, with which power; rates;
-//! frames and what became of them. [`crate::radio`] has the overview.
+//! Radios and the types that their MACs share: who receives what, when, with which power; rates;
+//! frames and their outcomes. [`crate::radio`] has the overview.
 
 mod arrivals;
 mod config;

@@ -1,7 +1,7 @@
-//! Who receives how much power of whom: from a matrix, or from positions.
+//! Which stations receive how much power from each other: from a matrix, or from positions.
 //!
-//! Only links at or above the receivers' floor are kept, in order of their senders: what a
-//! transmission costs depends on who can notice it, and on nobody else.
+//! Only links at or above the receivers' floor are kept, ordered by sender: the cost of a
+//! transmission depends only on the stations that can sense it.
 
 use corridor_base::{Stream, StreamKey};
 
@@ -13,8 +13,8 @@ use super::fading::uniform;
 use super::limits::MAX_LINKS;
 use crate::erasure::ErasureConfig;
 
-/// Beyond so many standard deviations of shadowing no pair is looked at: six of 100,000 deviates
-/// are greater.
+/// Pairs beyond this many standard deviations of shadowing are not considered: six of 100,000
+/// deviates are greater.
 const SHADOWING_DEVIATIONS_MAX: f64 = 4.0;
 
 /// A link that is kept.
@@ -26,10 +26,10 @@ pub(super) struct Built {
     pub erasure: Option<ErasureConfig>,
 }
 
-/// All links of a sound configuration, by (from, to).
+/// All links of a valid configuration, by (from, to).
 ///
 /// # Errors
-/// [`RadioError::Links`], before room is made for any of them.
+/// [`RadioError::Links`], before any link is allocated.
 pub(super) fn build(config: &RadioConfig) -> Result<Vec<Built>, RadioError> {
     let mut built = match &config.links {
         Links::Matrix(links) => {
@@ -46,7 +46,7 @@ pub(super) fn build(config: &RadioConfig) -> Result<Vec<Built>, RadioError> {
     Ok(built)
 }
 
-/// The decibels of milliwatts.
+/// Converts dBm to milliwatts.
 pub(super) fn milliwatts(dbm: f64) -> f64 {
     libm::pow(10.0, dbm / 10.0)
 }
@@ -58,7 +58,7 @@ fn received_mw(config: &RadioConfig, from: usize, to: usize, loss_db: f64) -> Op
     noticed.then(|| milliwatts(dbm))
 }
 
-/// The links between positions: counted, and then made.
+/// The links between positions: counts them first, then makes them.
 fn by_distance(
     config: &RadioConfig,
     metres: &[[f64; 3]],
@@ -80,7 +80,8 @@ fn by_distance(
     Ok(built)
 }
 
-/// Sweeps along the first coordinate, so that only pairs within reach in it are looked at.
+/// Visits pairs by a sweep along the first coordinate, so that only pairs within reach of each
+/// other in it are examined.
 fn each_by_distance(
     config: &RadioConfig,
     metres: &[[f64; 3]],
@@ -110,7 +111,7 @@ fn each_by_distance(
     ControlFlow::Continue(())
 }
 
-/// How far anybody may be noticed.
+/// The distance at which a station can just be sensed.
 fn reach_m(config: &RadioConfig, path_loss: &PathLoss) -> f64 {
     let power_dbm = config.stations.iter().map(|station| station.power_dbm);
     let most_dbm = power_dbm.fold(f64::NEG_INFINITY, f64::max);
@@ -142,7 +143,7 @@ fn shadowing_db(config: &RadioConfig, path_loss: &PathLoss, a: usize, b: usize) 
     path_loss.shadowing_db * normal(&mut key.stream())
 }
 
-/// What a pair of stations has in common, in both directions.
+/// The stream key of a pair of stations, the same in both directions.
 pub(super) fn pair_key(
     config: &RadioConfig,
     a: usize,
@@ -153,7 +154,7 @@ pub(super) fn pair_key(
     StreamKey { seed: config.seed, replication: config.replication, entity, purpose }
 }
 
-/// A normal deviate (Box and Muller).
+/// A normally distributed number (Box and Muller).
 fn normal(stream: &mut Stream) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(uniform(stream)));
     radius * libm::cos(core::f64::consts::TAU * uniform(stream))

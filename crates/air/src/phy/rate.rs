@@ -1,8 +1,8 @@
-//! Rates: how long frames take, and how many of them are in error at which power.
+//! Rates: the airtime of frames, and the SINR that they need.
 
 use core::time::Duration;
 
-/// A modulation with its coding, of one PHY.
+/// A modulation and coding scheme of a PHY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it: family and Mbit/s")]
 pub enum Rate {
@@ -37,12 +37,12 @@ pub const OFDM: [Rate; 8] = [
 /// All rates of IEEE 802.11b.
 pub const DSSS: [Rate; 4] = [Rate::Dsss1, Rate::Dsss2, Rate::Dsss5_5, Rate::Dsss11];
 
-/// What comes before the first byte of a frame, and behind its last.
+/// What precedes the first byte of a frame, and follows its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preamble {
     /// 802.11a: 16 us of training and 4 us of SIGNAL (IEEE 802.11-2012, 18.3.2).
     Ofdm,
-    /// ERP-OFDM in 802.11g: the same, and 6 us of silence at the end (19.3.2.4).
+    /// ERP-OFDM in 802.11g: as `Ofdm`, with 6 us of silence at the end (19.3.2.4).
     OfdmExtended,
     /// 802.11b: 144 us of preamble and 48 us of header (17.2.2.2).
     DsssLong,
@@ -72,9 +72,9 @@ impl Rate {
         }
     }
 
-    /// Airtime of a frame of `len_bytes`, its MAC header and check sequence included: preamble, and
-    /// its bits. OFDM adds 22 bits of service and tail and fills the last symbol of 4 us (IEEE
-    /// 802.11-2012, 18.4.3, Eq. 18-11); DSSS ends on a whole microsecond (17.3.4).
+    /// Airtime of a frame of `len_bytes`, its MAC header and FCS included: preamble, and its bits.
+    /// OFDM adds 22 bits of service and tail and fills the last symbol of 4 us (IEEE 802.11-2012,
+    /// 18.4.3, Eq. 18-11); DSSS ends on a whole microsecond (17.3.4).
     pub fn airtime(self, preamble: Preamble, len_bytes: u32) -> Duration {
         let bits = u64::from(len_bytes) * 8;
         let us = match preamble {
@@ -95,9 +95,9 @@ impl Rate {
         (bits * 1_000_000).div_ceil(self.bps())
     }
 
-    /// Least ratio of power to noise and interference, dB, for frames to come through: what the
-    /// receivers of IEEE 802.11-2012 need at their minimum sensitivity, Tables 18-14 and 17.4.8,
-    /// with 10 dB of noise figure and 5 dB of implementation margin taken off.
+    /// Smallest SINR, dB, for frames to come through: what the receivers of IEEE 802.11-2012 need
+    /// at their minimum sensitivity, Tables 18-14 and 17.4.8, less 10 dB of noise figure and 5 dB
+    /// of implementation margin.
     pub const fn sinr_db_min(self) -> f64 {
         match self {
             Rate::Dsss1 => 1.0,

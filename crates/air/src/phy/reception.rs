@@ -1,10 +1,10 @@
 //! Receptions: beginning, end, power, interference; carrier sense, locking, capture.
 //!
 //! A transmission begins at its sender at once and arrives, one propagation delay later, at every
-//! station that a link leads to. There it adds to what is sensed; a receiver that neither sends nor
-//! is locked on to a frame locks on to it if it is strong enough, and follows the interference
-//! until it ends. Then it is decoded or not. Sums are made anew of what arrives at that moment, so
-//! that no rounding is left behind.
+//! station that a link leads to. There it adds to the power sensed. A receiver that neither sends
+//! nor is locked on to a frame locks on to it if it is strong enough, and tracks the interference
+//! until the frame ends. Then the frame is decoded or not. Sums of power are computed anew at each
+//! change, so that no rounding errors accumulate.
 
 use core::cmp::Reverse;
 use core::ops::Range;
@@ -25,21 +25,21 @@ use super::rate::Rate;
 use crate::config::Station;
 use crate::erasure::Erasure;
 
-/// No place in a table.
+/// Stands for "no index".
 const NONE: u32 = u32::MAX;
 
-/// What the radio tells a station's MAC.
+/// A notice of the radio to a station's MAC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Notice {
-    /// The channel, idle before, is busy. Not told while the station sends.
+    /// The channel has become busy. Not reported while the station sends.
     Busy(Station),
-    /// The channel, busy before, is idle. Not told while the station sends.
+    /// The channel has become idle. Not reported while the station sends.
     Idle(Station),
     /// The station's own transmission has ended; whether the channel is busy with others.
     Sent(Station, bool),
-    /// A frame was received: that of [`Radio::frame`], until the radio is asked for more.
+    /// A frame was received: [`Radio::frame`] returns it until the radio is asked for more.
     Decoded(Station, TransmissionIndex, Quality),
-    /// A frame that the receiver had locked on to has ended, and was not decoded.
+    /// A frame that the receiver was locked on to has ended and was not decoded.
     Undecoded(Station),
 }
 
@@ -51,17 +51,17 @@ pub struct Radio<P> {
     now: Time,
     stations: Vec<StationState>,
     apart: Vec<Apart>,
-    /// Sorted by sender: the links of one are neighbours.
+    /// Sorted by sender: the links of each sender are adjacent.
     links: LinkTable,
     variations: Variations,
     erasures: Vec<(Erasure, Stream)>,
     on_air: Vec<Option<OnAir<P>>>,
     free: Vec<TransmissionIndex>,
-    /// What will happen to transmissions, by (time, order).
+    /// Future events of transmissions, by (time, order).
     agenda: BinaryHeap<Reverse<Due>>,
     sequence: u64,
     notices: VecDeque<Notice>,
-    /// Has ended everywhere, and is to be forgotten once its notices are taken.
+    /// A transmission that has ended everywhere, to be removed once its notices are taken.
     ended: Option<TransmissionIndex>,
 }
 
@@ -80,24 +80,24 @@ struct Levels {
     known: Known,
 }
 
-/// What every reception looks at: two lines of a cache, so that those of a thousand stations fit
-/// into it.
+/// State that every reception accesses: two cache lines, so that those of a thousand stations fit
+/// into the cache.
 #[derive(Debug)]
 #[repr(align(64))]
 struct StationState {
     locked: Option<Locked>,
     arriving: Arrivals,
-    /// How long it was locked on to frames before.
+    /// How long it has been locked on to earlier frames.
     receiving_ns: u64,
     sending: bool,
-    /// What was told last.
+    /// What was last reported.
     busy: bool,
 }
 
 const _: () = assert!(size_of::<StationState>() == 128);
 
 impl StationState {
-    /// It is locked on to nothing any more.
+    /// Ends the lock on a frame.
     fn unlock(&mut self, now: Time) {
         if let Some(locked) = self.locked.take() {
             self.receiving_ns += now.as_nanos().saturating_sub(locked.since.as_nanos());
@@ -105,22 +105,22 @@ impl StationState {
     }
 }
 
-/// The rest of a station.
+/// Further state of a station.
 #[derive(Debug)]
 struct Apart {
     links: Range<u32>,
-    /// Draws for [`Decoding::ErrorRatio`].
+    /// Random stream for [`Decoding::ErrorRatio`].
     luck: Option<Box<Stream>>,
-    /// What has come of the frame that it is locked on to, for the same.
+    /// Spans of the frame that it is locked on to, for the same.
     spans: Vec<Span>,
 }
 
-/// The links, each column by itself: where a frame ends only the first is looked at.
+/// The links, one column for each property: the end of a frame accesses only the first.
 #[derive(Debug)]
 struct LinkTable {
     to: Vec<u32>,
     power_mw: Vec<f64>,
-    /// Places of fading and of losses; empty if no link has any.
+    /// Indices of fading and loss processes; empty if no link has any.
     processes: Vec<(u32, u32)>,
 }
 
@@ -145,17 +145,17 @@ struct Locked {
     transmission: TransmissionIndex,
     since: Time,
     rate: Rate,
-    /// On the air, preamble and all.
+    /// Bit rate on the air, preamble included.
     bits_per_ns: f64,
-    /// Least so far, linear.
+    /// Smallest SINR so far, linear.
     sinr_min: f64,
-    /// The ratio now, and since when.
+    /// The current SINR, and since when it holds.
     sinr: f64,
     span_since: Time,
 }
 
 impl Locked {
-    /// Bits since what arrives besides has changed.
+    /// Bits since the interference last changed.
     fn span_bits(&self, now: Time) -> f64 {
         now.since(self.span_since).as_nanos() as f64 * self.bits_per_ns
     }
@@ -167,7 +167,7 @@ struct OnAir<P> {
     airtime: Duration,
 }
 
-/// In order of events at one instant: what ends comes before what begins.
+/// In the order of events at one instant: ends come before beginnings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     SendingEnds,
@@ -175,16 +175,16 @@ enum Step {
     ArrivalBegins,
 }
 
-/// What will happen to a transmission, and when: one number, so that a heap compares without
-/// branches that nobody can foretell. From the highest bit: the time, the step, how many were put
-/// down before, the transmission.
+/// A future event of a transmission, packed into one number so that a heap compares without
+/// unpredictable branches. From the highest bit: time, step, sequence number, transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due(u128);
 
-/// Bits of a place in `on_air`: there are no more transmissions at a time than stations.
+/// Bits of an index in `on_air`: there are no more transmissions at a time than stations.
 const TRANSMISSION_BITS: u32 = 24;
 const _: () = assert!(MAX_RADIOS <= 1 << TRANSMISSION_BITS);
-/// Bits of the order, which goes round: then things of that very instant may change theirs.
+/// Bits of the sequence number. When it wraps, only events of the same instant may change their
+/// order.
 const SEQUENCE_BITS: u32 = 38;
 
 impl Due {
@@ -213,10 +213,10 @@ impl Due {
 }
 
 impl<P> Radio<P> {
-    /// Radios at rest.
+    /// Idle radios.
     ///
     /// # Errors
-    /// See [`RadioConfig::check`].
+    /// As [`RadioConfig::check`].
     pub fn new(config: &RadioConfig) -> Result<Self, RadioError> {
         config.check()?;
         let built = propagation::build(config)?;
@@ -236,7 +236,7 @@ impl<P> Radio<P> {
             notices: VecDeque::new(),
             ended: None,
         };
-        // Pairs come twice: their variation is one.
+        // Pairs occur in both directions, which share one fading process.
         let mut pairs = std::collections::BTreeMap::new();
         for (index, link) in built.iter().enumerate() {
             let (from, to) = (link.from as usize, link.to as usize);
@@ -294,9 +294,8 @@ impl<P> Radio<P> {
         }
     }
 
-    /// Station `transmit.frame.from` begins to send at `now`, which does not go back. What it was
-    /// receiving is lost. A station that sends already, or that there is not, does not begin
-    /// another transmission: `false`.
+    /// Station `transmit.frame.from` begins to send at `now`, which must not decrease. It loses
+    /// what it was receiving. Returns `false` if the station sends already or does not exist.
     pub fn transmit(&mut self, now: Time, transmit: Transmit<P>) -> bool {
         self.now = self.now.max(now);
         let Transmit { frame, airtime } = transmit;
@@ -327,8 +326,8 @@ impl<P> Radio<P> {
         true
     }
 
-    /// How long a station was locked on to frames that have ended, decoded or not; zero for no such
-    /// station.
+    /// How long a station was locked on to frames that have ended, decoded or not; zero if there is
+    /// no such station.
     pub fn receiving(&self, station: Station) -> Duration {
         let ns = self.stations.get(station).map_or(0, |state| state.receiving_ns);
         Duration::from_nanos(ns)
@@ -339,8 +338,8 @@ impl<P> Radio<P> {
         self.agenda.peek().map(|Reverse(due)| due.at())
     }
 
-    /// Lets the next thing happen that is due at `now` or before, at its own time. Its notices are
-    /// to be taken before the next call; `false` if nothing was due.
+    /// Handles the next event due at `now` or before, at its own time. Its notices have to be taken
+    /// before the next call. Returns `false` if nothing was due.
     pub fn handle_timeout(&mut self, now: Time) -> bool {
         self.forget();
         let Some(&Reverse(due)) = self.agenda.peek().filter(|due| due.0.at() <= now) else {
@@ -356,7 +355,7 @@ impl<P> Radio<P> {
         true
     }
 
-    /// The next thing that a station's MAC has to know, in order.
+    /// The next notice for a station's MAC, in order.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -367,17 +366,17 @@ impl<P> Radio<P> {
         Some(&on_air.frame)
     }
 
-    /// Whether a station senses that others send. Not told while it sends itself.
+    /// Whether a station senses others. Not reported while it sends itself.
     pub fn is_busy(&self, station: Station) -> bool {
         self.stations.get(station).is_some_and(|station| station.busy)
     }
 
-    /// The latest time named to the radio.
+    /// The latest time given to the radio.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Stations that notice what `from` sends, and their mean power, mW.
+    /// Stations that hear or sense what `from` sends, and the mean power there, mW.
     pub fn neighbours(&self, from: Station) -> impl Iterator<Item = (Station, f64)> {
         let range = self.apart.get(from).map_or(0..0, |station| range(&station.links));
         range.map(|at| (self.links.to[at] as usize, self.links.power_mw[at]))
@@ -403,7 +402,7 @@ impl<P> Radio<P> {
         self.notices.push_back(Notice::Sent(from, station.busy));
     }
 
-    /// The first bit of a transmission is there, wherever it can be noticed.
+    /// The first bit of a transmission arrives wherever it can be sensed.
     fn arrive(&mut self, transmission: TransmissionIndex) {
         let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
         let (from, rate) = (on_air.frame.from, on_air.frame.rate);
@@ -433,7 +432,7 @@ impl<P> Radio<P> {
         }
     }
 
-    /// The last bit of a transmission is through.
+    /// The last bit of a transmission has arrived.
     fn leave(&mut self, transmission: TransmissionIndex) {
         let Some(on_air) = self.on_air[transmission as usize].as_ref() else { return };
         let from = on_air.frame.from;
@@ -485,7 +484,7 @@ impl<P> Radio<P> {
 }
 
 impl<P> OnAir<P> {
-    /// Bits on the air in a nanosecond, preamble and all.
+    /// Bit rate on the air, preamble included, bits per nanosecond.
     fn bits_per_ns(&self) -> f64 {
         let bits = f64::from(self.frame.mac_bytes) * 8.0;
         bits / (self.airtime.as_nanos() as f64).max(1.0)
@@ -512,12 +511,12 @@ impl Levels {
         }
     }
 
-    /// Whether others are sensed to send.
+    /// Whether others are sensed.
     fn senses(&self, station: &StationState) -> bool {
         station.locked.is_some() || station.arriving.sum_mw() >= self.sense_mw
     }
 
-    /// The latest arrival, at `rate`, is locked on to, or disturbs what is.
+    /// The latest arrival, at `rate`, is locked on to, or interferes with the frame that is.
     fn lock_or_disturb(
         &self,
         station: &mut StationState,
@@ -552,7 +551,7 @@ impl Levels {
         }
     }
 
-    /// What arrives besides the locked frame has changed: a span ends, and another begins.
+    /// The interference with the locked frame has changed: a span ends, and another begins.
     fn disturb(&self, station: &mut StationState, spans: &mut Vec<Span>, now: Time) {
         let Some(locked) = &mut station.locked else { return };
         self.end_span(locked, spans, now);
@@ -598,7 +597,7 @@ fn range(links: &Range<u32>) -> Range<usize> {
 mod tests {
     use super::*;
 
-    /// By time, then by step, then in the order in which they were put down.
+    /// By time, then by step, then in the order of scheduling.
     #[test]
     fn what_is_due_is_one_number_in_order() {
         use Step::{ArrivalBegins, ArrivalEnds, SendingEnds};
@@ -616,7 +615,7 @@ mod tests {
         for (due, (at, step, _, place)) in due.iter().zip(in_order) {
             assert_eq!((due.at(), due.step(), due.transmission()), (at, step, place));
         }
-        // The order goes round, and touches nothing else.
+        // The sequence number wraps, and changes nothing else.
         let round = Due::new(at(6), ArrivalEnds, 1 << SEQUENCE_BITS, 4);
         assert_eq!((round.step(), round.transmission()), (ArrivalEnds, 4));
     }

@@ -1,5 +1,5 @@
-//! Eight cosines at once, to the bit what `libm::cos` says of each: the same operations on each,
-//! without branches, so that a compiler puts several into a register.
+//! Eight cosines at once, equal to the bit to `libm::cos`: the same operations on each, without
+//! branches, so that a compiler can vectorise them.
 //!
 //! After FreeBSD's `k_cos.c`, `k_sin.c` and `e_rem_pio2.c` as libm has them (Copyright (C) 1993 by
 //! Sun Microsystems, Inc. All rights reserved. Developed at SunPro, a Sun Microsystems, Inc.
@@ -12,12 +12,12 @@ pub(super) const WAVES: usize = 8;
 /// One number for each wave.
 pub(super) type Lanes = [f64; WAVES];
 
-/// The first 33 bits of a quarter of a turn, and the rest.
+/// The first 33 bits of a quarter turn, and the rest.
 const QUARTER: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
 const QUARTER_REST: f64 = f64::from_bits(0x3dd0_b461_1a62_6331);
 
-/// From these angles on the next quarter of a turn is nearer: multiples of a quarter less an
-/// eighth, as libm has them, by their highest words.
+/// Angles from which the next quarter turn is nearer: odd multiples of an eighth turn, by their
+/// high words as in libm.
 const EIGHTHS: [f64; 4] = [
     f64::from_bits(0x3fe9_21fc << 32),
     f64::from_bits(0x4002_d97d << 32),
@@ -25,8 +25,8 @@ const EIGHTHS: [f64; 4] = [
     f64::from_bits(0x4015_fdbd << 32),
 ];
 
-/// Highest words of angles about a quarter of a turn, a half, three quarters and a whole one: there
-/// libm takes more care.
+/// High words of angles near a quarter, a half, three quarters and a whole turn, where libm reduces
+/// more precisely.
 const NEAR: [u32; 4] = [0x3ff9_21fb, 0x4009_21fb, 0x4012_d97c, 0x4019_21fb];
 
 const C: [f64; 6] = [
@@ -47,11 +47,11 @@ const S: [f64; 6] = [
     f64::from_bits(0x3de5_d93a_5acf_d57c),
 ];
 
-/// Below this, adding and taking off [`TO_WHOLE`] rounds to a whole number.
+/// Below this, adding and subtracting [`TO_WHOLE`] rounds to a whole number.
 const WHOLE_MAX: f64 = (1_u64 << 51) as f64;
 const TO_WHOLE: f64 = (1_u64 << 52) as f64;
 
-/// What is left of each number that is not negative beyond its whole part.
+/// The fractional part of each number, none of which is negative.
 pub(super) fn fractions(of: Lanes) -> Lanes {
     if of.iter().any(|&number| number >= WHOLE_MAX) {
         return of.map(|number| number - libm::floor(number));
@@ -65,7 +65,7 @@ pub(super) fn fractions(of: Lanes) -> Lanes {
     rest
 }
 
-/// The cosines of angles from nothing to a whole turn.
+/// The cosines of angles from zero to a whole turn.
 pub(super) fn cosines(angles: Lanes) -> Lanes {
     let mut cosines = [0.0; WAVES];
     for (into, angle) in cosines.iter_mut().zip(angles) {
@@ -80,7 +80,7 @@ pub(super) fn cosines(angles: Lanes) -> Lanes {
     cosines
 }
 
-/// The cosine of an angle from nothing to a whole turn that is none of [`NEAR`].
+/// The cosine of an angle from zero to a whole turn that is not in [`NEAR`].
 #[inline(always)]
 fn cosine(angle: f64) -> f64 {
     let mut quarters = 0.0;
@@ -96,7 +96,7 @@ fn cosine(angle: f64) -> f64 {
     if quarters == 1.0 || quarters == 2.0 { -size } else { size }
 }
 
-/// Cosine and sine of the sum of an angle to an eighth of a turn and what is left of it.
+/// Cosine and sine of an angle up to an eighth of a turn plus its low-order part.
 #[inline(always)]
 fn kernels(x: f64, rest: f64) -> (f64, f64) {
     let z = x * x;
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// All over the turn, and about every place where something changes.
+    /// All over the turn, and around every boundary between cases.
     #[test]
     fn cosines_are_those_of_libm_to_the_bit() {
         let mut state = 1_u64;

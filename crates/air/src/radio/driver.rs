@@ -1,8 +1,8 @@
-//! Stations through time: the radios, a MAC on each, and an agenda of the MACs' timers.
+//! Runs radios and their MACs in virtual time, with an agenda of the MACs' timers.
 //!
-//! At one instant receptions end first, each told to its station's MAC at once; then what the
-//! driver has to know is handed out; then MACs decide, and what they send begins. So a station
-//! whose backoff ends at an instant sends, whoever else begins at that instant.
+//! At one instant receptions end first, each reported to its station's MAC at once; then events are
+//! handed to the driver; then MACs decide, and what they send begins. So a station whose backoff
+//! ends at an instant sends, whoever else begins at that instant.
 
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -22,7 +22,7 @@ use crate::wpan::{MAX_FRAME_BYTES, Wpan, WpanConfig};
 /// Longest frame of 802.11, header and check sequence included.
 pub const MAX_DCF_FRAME_BYTES: u32 = 2346;
 
-/// Which MAC the stations have.
+/// The stations' MAC.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MacConfig {
     /// IEEE 802.11.
@@ -44,7 +44,7 @@ impl MacConfig {
 /// Stations with radios and MACs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioMediumConfig {
-    /// The stations and their radios, and the seed of everything.
+    /// The stations and their radios, and the seed.
     pub radio: RadioConfig,
     /// The MAC that each of them has.
     pub mac: MacConfig,
@@ -55,11 +55,11 @@ pub struct RadioMediumConfig {
 #[derive(Debug)]
 enum Mac<P> {
     Dcf(Dcf<P>),
-    /// On the heap: longer than the other one.
+    /// On the heap: larger than the other variant.
     Wpan(Box<Wpan<P>>),
 }
 
-/// Stations that send and receive through virtual time. See the module's overview.
+/// Stations that send and receive in virtual time. See the module's overview.
 ///
 /// ```
 /// use corridor_air::Address;
@@ -104,21 +104,21 @@ enum Mac<P> {
 pub struct RadioMedium<P> {
     radio: Radio<P>,
     macs: Vec<Mac<P>>,
-    /// Longest payload.
+    /// Longest payload, bytes.
     payload_bytes_max: u32,
     queue_frames: usize,
-    /// For each station, the earliest time for which the agenda has it.
+    /// By station: the earliest time for which it is on the agenda.
     listed: Vec<Time>,
-    /// Which station is to be looked after when, at the latest.
+    /// Stations, and the latest time by which to serve each.
     agenda: BinaryHeap<Reverse<Entry>>,
     now: Time,
     events: VecDeque<MacEvent<P>>,
-    /// Transmissions that have begun, if somebody wants to know.
+    /// Transmissions that have begun, if they are kept.
     begun: Option<VecDeque<Begun<P>>>,
 }
 
-/// A time and a station: one number, so that a heap compares without branches that nobody can
-/// foretell.
+/// A time and a station, packed into one number so that a heap compares without unpredictable
+/// branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
@@ -136,25 +136,25 @@ impl Entry {
     }
 }
 
-/// A transmission that has begun: what a sniffer that hears everything would write down.
+/// A transmission that has begun: what a sniffer that hears everything would record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begun<P> {
-    /// When.
+    /// When it began.
     pub at: Time,
-    /// How long it is on the air.
+    /// Its airtime.
     pub airtime: Duration,
-    /// What.
+    /// The frame.
     pub frame: MacFrame<P>,
 }
 
-/// Begun transmissions not yet polled, from which on no more are kept.
+/// Most begun transmissions that are kept unpolled; further ones are dropped.
 pub const MAX_BEGUN: usize = 1 << 20;
 
 impl<P: Clone> RadioMedium<P> {
-    /// Stations at rest.
+    /// Idle stations.
     ///
     /// # Errors
-    /// The first setting found out of its range.
+    /// The first setting that is out of its range.
     pub fn new(config: &RadioMediumConfig) -> Result<Self, RadioError> {
         let RadioMediumConfig { radio, mac, queue_frames } = config;
         if !(1..=MAX_QUEUE_FRAMES).contains(queue_frames) {
@@ -203,11 +203,11 @@ impl<P: Clone> RadioMedium<P> {
 
     /// Puts a frame of `len_bytes` at the end of the queue of station `from`, at `now`.
     ///
-    /// Everything before `now` happens first, so that events may become available.
+    /// Handles everything before `now` first, so that events may become available.
     ///
     /// # Errors
-    /// [`QueueFull`], with the payload in it, if there is no room; nor is there any for a frame
-    /// longer than [`MacConfig::payload_bytes_max`], or of a station that there is not.
+    /// [`QueueFull`], with the payload in it, if there is no room, if the frame is longer than
+    /// [`MacConfig::payload_bytes_max`], or if there is no such station.
     pub fn offer(
         &mut self,
         now: Time,
@@ -229,12 +229,12 @@ impl<P: Clone> RadioMedium<P> {
         taken
     }
 
-    /// Whether a station's queue has room for a frame, as of the latest time named to the medium.
+    /// Whether a station's queue has room for a frame, as of the latest time given to the medium.
     pub fn has_room(&self, station: Station) -> bool {
         station < self.macs.len() && self.backlog(station) < self.queue_frames
     }
 
-    /// Frames of a station that were taken and are not through; 0 for no such station.
+    /// Frames of a station that were accepted and are not finished; 0 if there is no such station.
     pub fn backlog(&self, station: Station) -> usize {
         match self.macs.get(station) {
             Some(Mac::Dcf(mac)) => mac.backlog(),
@@ -252,34 +252,34 @@ impl<P: Clone> RadioMedium<P> {
         }
     }
 
-    /// Lets everything up to `now` happen, each at its own time and in order.
+    /// Handles everything up to `now`, each at its own time and in order.
     ///
-    /// What MACs decide at the instant `now` itself is left to another call if receptions ended at
-    /// that instant, so that the driver can answer them in between; until then
-    /// [`RadioMedium::poll_timeout`] says `now` again.
+    /// Decisions of MACs at the instant `now` itself are left to another call if receptions ended
+    /// at that instant, so that the driver can answer them in between; until then
+    /// [`RadioMedium::poll_timeout`] returns `now` again.
     pub fn handle_timeout(&mut self, now: Time) {
         if !self.advance(now) {
             while self.decide(self.now) {}
         }
     }
 
-    /// The next frame received, or frame through with, in order of time.
+    /// The next frame received, or finished, in order of time.
     pub fn poll_event(&mut self) -> Option<MacEvent<P>> {
         self.events.pop_front()
     }
 
-    /// From here on, keeps every transmission for [`RadioMedium::poll_transmission`], at most
+    /// From now on, keeps every transmission for [`RadioMedium::poll_transmission`], at most
     /// [`MAX_BEGUN`] of them. Nothing else changes.
     pub fn keep_transmissions(&mut self) {
         self.begun.get_or_insert_default();
     }
 
-    /// The next transmission that has begun, in order; `None` as well when they are not kept.
+    /// The next transmission that has begun, in order; `None` also if they are not kept.
     pub fn poll_transmission(&mut self) -> Option<Begun<P>> {
         self.begun.as_mut()?.pop_front()
     }
 
-    /// Counters of a station's MAC; all zero for no such station.
+    /// Counters of a station's MAC; all zero if there is no such station.
     pub fn stats(&self, station: Station) -> MacStats {
         let stats = match self.macs.get(station) {
             Some(Mac::Dcf(mac)) => mac.stats(),
@@ -289,7 +289,7 @@ impl<P: Clone> RadioMedium<P> {
         MacStats { receiving: self.radio.receiving(station), ..stats }
     }
 
-    /// The radios, to look at: who notices whom.
+    /// The radios, for inspection.
     pub fn radio(&self) -> &Radio<P> {
         &self.radio
     }
@@ -299,8 +299,8 @@ impl<P: Clone> RadioMedium<P> {
         self.macs.len()
     }
 
-    /// Frames of a station that wait and have not been on the air, in order: what they carry may
-    /// still be changed, and their lengths.
+    /// Frames of a station that have not been on the air yet, in order: their contents and lengths
+    /// may still be changed.
     pub fn waiting_mut(&mut self, station: Station) -> impl Iterator<Item = &mut Queued<P>> {
         let (dcf, wpan) = match self.macs.get_mut(station) {
             Some(Mac::Dcf(mac)) => (Some(mac.waiting_mut()), None),
@@ -310,8 +310,8 @@ impl<P: Clone> RadioMedium<P> {
         dcf.into_iter().flatten().chain(wpan.into_iter().flatten())
     }
 
-    /// Moves to `now`: the radio up to `now`, MACs before `now`. Whether receptions ended at `now`
-    /// itself.
+    /// Moves to `now`: the radio up to `now`, MACs before `now`. Returns whether receptions ended
+    /// at `now` itself.
     fn advance(&mut self, now: Time) -> bool {
         self.now = self.now.max(now);
         let mut ended = false;
@@ -330,7 +330,7 @@ impl<P: Clone> RadioMedium<P> {
         }
     }
 
-    /// Looks after the next station that is due at `at` or before. Whether there was one.
+    /// Serves the next station that is due at `at` or before. Returns whether there was one.
     fn decide(&mut self, at: Time) -> bool {
         let Some(&Reverse(entry)) = self.agenda.peek().filter(|entry| entry.0.at() <= at) else {
             return false;
@@ -363,7 +363,7 @@ impl<P: Clone> RadioMedium<P> {
         true
     }
 
-    /// Tells MACs what the radio has for them.
+    /// Passes the radio's notices to MACs.
     fn notify(&mut self, at: Time) {
         while let Some(notice) = self.radio.poll_notice() {
             let events = &mut self.events;
@@ -389,7 +389,7 @@ impl<P: Clone> RadioMedium<P> {
                     }
                     true
                 }
-                // It backs off blindly: what it hears of the channel moves none of its timers.
+                // It backs off blindly: what it senses changes none of its timers.
                 Mac::Wpan(mac) => match notice {
                     Notice::Busy(_) => {
                         mac.handle_busy(at);
@@ -421,7 +421,7 @@ impl<P: Clone> RadioMedium<P> {
         }
     }
 
-    /// Puts a station on the agenda, unless it is there for an earlier time: then it is looked at
+    /// Puts a station on the agenda, unless it is there for an earlier time, when it will be listed
     /// again.
     fn list(&mut self, station: Station) {
         let due = match &self.macs[station] {
@@ -437,5 +437,5 @@ impl<P: Clone> RadioMedium<P> {
     }
 }
 
-// What a reception looks at of a station's MAC is two lines of a cache.
+// What a reception accesses of a station's MAC is two cache lines.
 const _: () = assert!(core::mem::size_of::<Mac<u64>>() == 128);

@@ -1,17 +1,18 @@
-//! Who notices whom, by the mean power of links: for routes, and for pictures.
+//! Which stations hear or sense each other, by the mean power of links: for routes and for
+//! drawings.
 
 use super::driver::{MacConfig, RadioMedium, RadioMediumConfig};
 use crate::dcf::RateControl;
 use crate::phy::{Decoding, Rate};
 
-/// Who notices whom on a radio.
+/// That one place hears or senses another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
     /// The place that sends.
     pub from: usize,
-    /// The place that notices it.
+    /// The place that hears or senses it.
     pub to: usize,
-    /// Whether it receives frames, when nobody else sends; otherwise it can only be disturbed, or
+    /// Whether it receives frames when no other place sends; otherwise it can only be disturbed, or
     /// find the channel busy.
     pub hears: bool,
     /// Whether it finds the channel busy.
@@ -21,7 +22,7 @@ pub struct Reach {
 }
 
 impl<P: Clone> RadioMedium<P> {
-    /// Who notices whom, by (from, to); `config` is what the medium was made of.
+    /// Who hears or senses whom, by (from, to); `config` is the medium's configuration.
     pub fn reaches(&self, config: &RadioMediumConfig) -> Vec<Reach> {
         let (heard_mw, sensed_mw) = least_mw(config);
         let reach = |from: usize| {
@@ -35,12 +36,12 @@ impl<P: Clone> RadioMedium<P> {
     }
 }
 
-/// Share of frames of [`USUAL_BITS`] that come through, from which on a link counts as one.
+/// Share of frames of [`USUAL_BITS`] that have to come through for a link to count.
 const HEARD_RATIO: f64 = 0.5;
-/// Bits of a frame that links are judged by.
+/// Bits of the frame by which links are judged.
 const USUAL_BITS: f64 = 1_000.0;
 
-/// Least power at which a frame is received without interference, and at which it is sensed, mW.
+/// Smallest power at which a frame is received without interference, and at which it is sensed, mW.
 fn least_mw(config: &RadioMediumConfig) -> (f64, f64) {
     let receiver = &config.radio.receiver;
     let mw = |dbm: f64| libm::pow(10.0, dbm / 10.0);

@@ -1,32 +1,32 @@
-//! What an 802.15.4 MAC is told: backoff, retries, timing.
+//! Configuration of an 802.15.4 MAC: backoff, retries, timing.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use crate::phy::RadioError;
 
-/// A symbol at 2450 MHz.
+/// Duration of a symbol at 2450 MHz.
 pub const SYMBOL: Duration = Duration::from_micros(16);
 
-/// Most retries of a frame: the greatest macMaxFrameRetries.
+/// Most retries of a frame: the largest macMaxFrameRetries.
 pub const MAX_RETRIES: u32 = 7;
 
-/// Longest frame, header and check sequence included: aMaxPHYPacketSize.
+/// Longest frame, header and FCS included: aMaxPHYPacketSize.
 pub const MAX_FRAME_BYTES: u32 = 127;
 
-/// Most symbols of a backoff of TinyOS.
+/// Longest backoff of TinyOS, symbols.
 pub const MAX_BACKOFF_SYMBOLS: u32 = 65_535;
 
-/// Which of TinyOS's windows a frame enters after an ACK that did not come.
+/// TinyOS's backoff window for a frame whose ACK is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryWindow {
-    /// The large one, as TinyOS's source has it.
+    /// The large one, as in TinyOS's source.
     Initial,
-    /// The small one, as constrained-defaults-2012, III-B.1, has it.
+    /// The small one, as in constrained-defaults-2012, III-B.1.
     Congestion,
 }
 
-/// What comes of it when the channel was busy too often.
+/// What happens when the channel has been busy too often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenBusy {
     /// The frame is given up ([`crate::radio::SendOutcome::ChannelAccess`]): IEEE 802.15.4-2006,
@@ -37,31 +37,30 @@ pub enum WhenBusy {
     CostsRetry,
 }
 
-/// What a station that looks at the channel (CCA) takes for busy.
+/// When a clear channel assessment (CCA) finds the channel busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LooksFor {
-    /// Others at any time of it: the energy is a mean over the whole look (IEEE 802.15.4-2006,
-    /// 6.9.7 and 6.9.9), and a part of it by anybody who is sensed suffices.
+    /// If others send at any time during it: the energy is a mean over the whole CCA (IEEE
+    /// 802.15.4-2006, 6.9.7 and 6.9.9), and part of it with a station that can be sensed suffices.
     AnyoneMeanwhile,
-    /// Those who begin within it, or are there at its end. Who ends within it is not seen, as in
-    /// ns-3's lr-wpan: between a frame and its ACK others then find the channel free three times as
-    /// often.
+    /// If others begin during it, or still send at its end. It misses a frame that ends during it,
+    /// as in ns-3's lr-wpan: between a frame and its ACK, others then find the channel free three
+    /// times as often.
     WhoeverIsLeft,
 }
 
-/// What becomes of a station's own frame while it owes an ACK to another's: the standard does not
-/// say.
+/// What happens to a station's own frame while it owes an ACK: the standard does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileAnswering {
-    /// Its backoff goes on, blindly as ever.
+    /// Its backoff continues, blind as always.
     GoesOn,
-    /// Its backoff or look is broken off, and a new one begins, as behind an attempt, when the ACK
-    /// is sent and the radio has turned round again: ns-3's lr-wpan. Who waits for an ACK takes it
-    /// for lost.
+    /// Its backoff or CCA is aborted, and a new one begins, as after an attempt, once the ACK is
+    /// sent and the radio has turned round: ns-3's lr-wpan. A pending wait for an ACK counts as a
+    /// loss.
     BeginsAnew,
 }
 
-/// How long a station waits before it looks whether the channel is free.
+/// How long a station waits before its CCA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backoff {
     /// 0 to 2^BE - 1 units of 20 symbols, BE from `min_be` to `max_be`, one more each time the
@@ -71,19 +70,19 @@ pub enum Backoff {
         min_be: u32,
         /// macMaxBE, at most 8.
         max_be: u32,
-        /// macMaxCSMABackoffs: so often the channel may be busy, and once more is too often; at
+        /// macMaxCSMABackoffs: the channel may be busy this often, and once more is too often; at
         /// most 255.
         max_backoffs: u32,
         /// See [`WhenBusy`].
         when_busy: WhenBusy,
     },
-    /// Uniform, in symbols; the channel may be busy without limit (TinyOS 2, TEP 126).
+    /// Uniform, in symbols; the channel may be busy any number of times (TinyOS 2, TEP 126).
     TinyOs {
-        /// Before a frame is looked at first.
+        /// Before a frame's first CCA.
         initial_symbols: RangeInclusive<u32>,
-        /// When the channel was busy.
+        /// After the channel was busy.
         congestion_symbols: RangeInclusive<u32>,
-        /// When no ACK came.
+        /// After a missing ACK.
         retry: RetryWindow,
     },
 }
@@ -97,8 +96,8 @@ impl Backoff {
         when_busy: WhenBusy::GivesUp,
     };
 
-    /// The standard's windows as constrained-defaults-2012 words them: until the channel is free or
-    /// all retries are spent.
+    /// The standard's windows as described in constrained-defaults-2012: until the channel is free
+    /// or all retries are spent.
     pub const EXPONENTIAL_PAPER: Backoff = Backoff::Exponential {
         min_be: 3,
         max_be: 5,
@@ -106,14 +105,15 @@ impl Backoff {
         when_busy: WhenBusy::CostsRetry,
     };
 
-    /// As constrained-defaults-2012 words TinyOS's: 20 to 640 symbols, then 20 to 140.
+    /// TinyOS's windows as described in constrained-defaults-2012: 20 to 640 symbols, then 20 to
+    /// 140.
     pub const TINYOS_PAPER: Backoff = Backoff::TinyOs {
         initial_symbols: 20..=640,
         congestion_symbols: 20..=140,
         retry: RetryWindow::Congestion,
     };
 
-    /// As TinyOS's driver of the CC2420 has it.
+    /// As in TinyOS's driver of the CC2420.
     pub const TINYOS_SOURCE: Backoff = Backoff::TinyOs {
         initial_symbols: 20..=638,
         congestion_symbols: 20..=158,
@@ -124,29 +124,29 @@ impl Backoff {
 /// An 802.15.4 MAC without beacons: unslotted CSMA/CA at 250 kbit/s (IEEE 802.15.4-2006, 7.5.1.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WpanConfig {
-    /// How long a station waits before it looks.
+    /// How long a station waits before its CCA.
     pub backoff: Backoff,
-    /// How long it looks: eight symbols (6.9.9).
+    /// Length of the CCA: eight symbols (6.9.9).
     pub cca: Duration,
-    /// What it looks for.
+    /// When the CCA finds the channel busy.
     pub looks_for: LooksFor,
-    /// What it does with a frame of its own while it owes an ACK.
+    /// What happens to its own frame while it owes an ACK.
     pub while_answering: WhileAnswering,
-    /// From a free channel to the frame: aTurnaroundTime, twelve symbols.
+    /// Time from a free channel to the frame: aTurnaroundTime, twelve symbols.
     pub turnaround: Duration,
-    /// From a frame's end to its ACK: the same.
+    /// Time from a frame's end to its ACK, likewise aTurnaroundTime.
     pub ack_turnaround: Duration,
-    /// Whether frames to single stations are acknowledged.
+    /// Whether unicast frames are acknowledged.
     pub acknowledged: bool,
     /// Most retries of a frame that is not acknowledged: macMaxFrameRetries, 0 to [`MAX_RETRIES`].
     pub retries: u32,
-    /// How long a station waits for an ACK behind the frame's end: macAckWaitDuration, 54 symbols
-    /// here; TinyOS 7.8 ms. The ACK itself has to be there then.
+    /// How long a station waits for an ACK after the frame's end: macAckWaitDuration, 54 symbols
+    /// here; TinyOS 7.8 ms. The ACK has to be complete by then.
     pub ack_wait: Duration,
-    /// Header and check sequence of a frame of data, bytes: 11 with short addresses in one PAN.
+    /// Header and FCS of a data frame, bytes: 11 with short addresses in one PAN.
     pub header_bytes: u32,
-    /// From the end of one frame's exchange to the next backoff: macMinSIFSPeriod, 12 symbols, for
-    /// frames of at most 18 bytes with header.
+    /// Time from the end of one frame's exchange to the next backoff: macMinSIFSPeriod, 12 symbols,
+    /// for frames of at most 18 bytes with header.
     pub sifs: Duration,
     /// The same for longer frames: macMinLIFSPeriod, 40 symbols.
     pub lifs: Duration,

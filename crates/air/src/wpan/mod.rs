@@ -1,15 +1,16 @@
 //! IEEE 802.15.4 without beacons: unslotted CSMA/CA at 250 kbit/s (IEEE 802.15.4-2006, 7.5.1.4).
 //!
-//! A frame of data goes through these stages:
+//! A data frame passes these stages:
 //!
 //! 1. [`Wpan::offer`] puts it into the station's queue.
-//! 2. *Backoff*, blindly: the channel is not looked at, and slots do not stand still.
-//! 3. *Look* (CCA): for eight symbols. Was others' power there at any time of them, another
-//!    backoff follows, or the end.
-//! 4. *Turnaround*, in which the radio is deaf, and *data*. Who looked at the same time collides.
-//! 5. *Acknowledgement* after a turnaround, without looking, unless the frame went to all.
-//! 6. *Retry* from stage 2 when no ACK came, or the end: [`MacEvent::Sent`].
-//! 7. *Space*, for the receiver to work in, before the next frame, if it got this one.
+//! 2. *Backoff*, blind: the channel is not sensed, and slots do not stop.
+//! 3. *CCA*, for eight symbols. If others' power was there at any time, another backoff follows, or
+//!    the end.
+//! 4. *Turnaround*, in which the radio is deaf, and *data*. Stations with a CCA at the same time
+//!    collide.
+//! 5. *Acknowledgment* after a turnaround, without a CCA, unless the frame was a broadcast.
+//! 6. *Retry* from stage 2 if no ACK came, or the end: [`MacEvent::Sent`].
+//! 7. *Interframe space* after a delivered frame, in which the receiver can process it.
 
 mod config;
 
@@ -33,68 +34,68 @@ use crate::phy::{
     SendOutcome, Transmit,
 };
 
-/// An acknowledgement: control, sequence number, check sequence (IEEE 802.15.4-2006, 7.2.2.3).
+/// Bytes of an acknowledgment: control, sequence number, FCS (IEEE 802.15.4-2006, 7.2.2.3).
 pub const ACK_BYTES: u32 = 5;
 
-/// Symbols of a unit of backoff: aUnitBackoffPeriod.
+/// Symbols of a backoff unit: aUnitBackoffPeriod.
 pub const UNIT_SYMBOLS: u32 = 20;
 
-/// Frames of at most so many bytes are followed by the short space: aMaxSIFSFrameSize.
+/// Longest frame followed by the short interframe space, bytes: aMaxSIFSFrameSize.
 const SHORT_FRAME_BYTES: u32 = 18;
 
-/// Where the outputs of MACs go.
+/// Receives the MACs' outputs.
 type Events<P> = VecDeque<MacEvent<P>>;
 
-/// The MAC of one station. It gets channel state and receptions, and gives transmissions.
+/// The MAC of one station: takes channel state and receptions, returns transmissions.
 #[derive(Debug)]
 pub struct Wpan<P> {
     config: Arc<WpanConfig>,
     station: Station,
     queue_frames: usize,
     promiscuous: bool,
-    /// On the heap: a large state, seldom looked at.
+    /// On the heap: large, and rarely accessed.
     backoff: Box<Stream>,
     queue: VecDeque<Queued<P>>,
     state: State,
-    /// Others are sensed.
+    /// Whether others are sensed.
     busy: bool,
-    /// An ACK to send: when, to whom, for which frame.
+    /// An ACK to send: when, to whom, for which sequence number.
     response: Option<(Time, Station, u16)>,
     /// An ACK of this station is on the air.
     responding: bool,
-    /// No attempt begins before: for [`WhileAnswering::BeginsAnew`].
+    /// No attempt begins before this: for [`WhileAnswering::BeginsAnew`].
     answered: Time,
     sequence: u16,
     attempts: u32,
-    /// Retries of the head frame, by whatever cause.
+    /// Retries of the head frame, for any cause.
     retries: u32,
-    /// So often the channel was busy in this attempt: NB.
+    /// How often the channel was busy in this attempt: NB.
     busy_count: u32,
     seen: Seen,
     stats: MacStats,
 }
 
-/// Where the head frame is.
+/// Progress of the head frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// There is none.
+    /// There is no frame.
     Idle,
-    /// Waiting blindly until then.
+    /// Blind backoff until this time.
     BackingOff(Time),
-    /// Looking until then; whether somebody was there.
+    /// CCA until this time; whether others were sensed.
     Looking(Time, bool),
-    /// The channel was free; the frame goes then.
+    /// The channel was free; the frame goes at this time.
     Turning(Time),
     Sending,
-    /// The ACK has to be there by then.
+    /// The ACK has to be complete by this time.
     AwaitingAck(Time),
-    /// A space after the exchange of a frame, until then.
+    /// An interframe space after an exchange, until this time.
     Spacing(Time),
 }
 
 impl<P: Clone> Wpan<P> {
-    /// A MAC at rest, of a sound configuration. Its backoffs are drawn from the stream of `key`,
-    /// whose entity names the station.
+    /// An idle MAC with a valid configuration. Its backoffs are drawn from the stream of `key`,
+    /// whose entity identifies the station.
     ///
     /// # Errors
     /// See [`WpanConfig::check`].
@@ -149,19 +150,19 @@ impl<P: Clone> Wpan<P> {
         Ok(())
     }
 
-    /// Frames that have not been on the air, nor are about to: one that backs off for the first
-    /// time is among them.
+    /// Frames that have not been on the air and are not about to be, including one in its first
+    /// backoff.
     pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut Queued<P>> {
         let is_fixed = self.attempts > 0 || matches!(self.state, State::Turning(_));
         self.queue.iter_mut().skip(usize::from(is_fixed))
     }
 
-    /// Frames that were taken and are not through.
+    /// Frames accepted and not finished.
     pub fn backlog(&self) -> usize {
         self.queue.len()
     }
 
-    /// What happened so far.
+    /// Counters so far.
     pub fn stats(&self) -> &MacStats {
         &self.stats
     }
@@ -181,7 +182,7 @@ impl<P: Clone> Wpan<P> {
         self.busy = false;
     }
 
-    /// What this station sent has ended; `busy`: others are sensed.
+    /// The station's own transmission has ended; `busy`: others are sensed.
     pub fn handle_sent(&mut self, now: Time, busy: bool, events: &mut Events<P>) {
         self.busy = busy;
         if core::mem::take(&mut self.responding) || self.state != State::Sending {
@@ -199,7 +200,7 @@ impl<P: Clone> Wpan<P> {
         self.stats.undecoded += 1;
     }
 
-    /// A frame was received, whomever it is addressed to.
+    /// A frame was received, whoever it is addressed to.
     pub fn handle_frame(
         &mut self,
         now: Time,
@@ -265,13 +266,13 @@ impl<P: Clone> Wpan<P> {
         }
     }
 
-    /// It is so late: what the station sends now, if it does.
+    /// Handles what is due at `now`; returns what the station sends, if anything.
     pub fn handle_timeout(&mut self, now: Time, events: &mut Events<P>) -> Option<Transmit<P>> {
         if let Some((at, to, sequence)) = self.response
             && at <= now
         {
             self.response = None;
-            // A frame of its own that is on the air goes on.
+            // Its own frame is on the air, and continues.
             if self.state != State::Sending {
                 return Some(self.acknowledge(to, sequence));
             }
@@ -283,14 +284,14 @@ impl<P: Clone> Wpan<P> {
                     self.find_busy(now, events);
                 } else {
                     self.state = State::Turning(now + self.config.turnaround);
-                    // Without one, at once: nothing else may come between.
+                    // With no turnaround, at once: nothing else may come in between.
                     if self.config.turnaround.is_zero() {
                         return self.send();
                     }
                 }
             }
             State::Turning(at) if at <= now => {
-                // An ACK of its own, which goes without looking, is on the air.
+                // Its own ACK, which needs no CCA, is on the air.
                 if self.responding {
                     self.find_busy(now, events);
                 } else {
@@ -312,7 +313,7 @@ impl<P: Clone> Wpan<P> {
         }
     }
 
-    /// Breaks off what leads to a frame of its own, until an ACK that goes `at` a time is away.
+    /// Aborts the preparation of its own frame until an ACK at time `at` has been sent.
     fn put_off(&mut self, now: Time, at: Time, events: &mut Events<P>) {
         let ack = Rate::Oqpsk250.airtime(Preamble::Oqpsk, ACK_BYTES);
         self.answered = at + ack + self.config.turnaround;
@@ -325,7 +326,7 @@ impl<P: Clone> Wpan<P> {
 
     fn begin_attempt(&mut self, now: Time) {
         if now < self.answered {
-            // From its end on, as behind any space.
+            // From its end on, as after any interframe space.
             self.state = State::Spacing(self.answered);
             return;
         }
@@ -334,7 +335,7 @@ impl<P: Clone> Wpan<P> {
         self.state = State::BackingOff(now + wait);
     }
 
-    /// A backoff of this attempt, which found the channel busy `busy_count` times.
+    /// A backoff in this attempt, which found the channel busy `busy_count` times.
     fn draw(&mut self) -> Duration {
         let (least, most, unit) = match &self.config.backoff {
             Backoff::Exponential { min_be, max_be, .. } => {
@@ -358,12 +359,12 @@ impl<P: Clone> Wpan<P> {
         self.state = State::Looking(until, self.sees(LooksFor::AnyoneMeanwhile));
     }
 
-    /// Somebody is there now, and that is what the station looks for.
+    /// Whether the CCA, by this rule, finds others right now.
     fn sees(&self, looks_for: LooksFor) -> bool {
         self.config.looks_for == looks_for && (self.busy || self.responding)
     }
 
-    /// The channel was not free.
+    /// The channel was busy.
     fn find_busy(&mut self, now: Time, events: &mut Events<P>) {
         self.busy_count = self.busy_count.saturating_add(1);
         if let Backoff::Exponential { max_backoffs, when_busy, .. } = self.config.backoff
@@ -442,7 +443,7 @@ impl<P: Clone> Wpan<P> {
         }
     }
 
-    /// The head frame is through with, one way or the other; a space follows.
+    /// The head frame is finished, with this outcome; an interframe space follows.
     fn release(&mut self, now: Time, outcome: SendOutcome, events: &mut Events<P>) {
         let Some(head) = self.queue.pop_front() else { return };
         self.stats.count(outcome);
@@ -458,7 +459,7 @@ impl<P: Clone> Wpan<P> {
         });
         (self.attempts, self.retries) = (0, 0);
         match outcome {
-            // The receiver has something to work on (7.5.1.3).
+            // The receiver has to process the frame (7.5.1.3).
             SendOutcome::Acknowledged | SendOutcome::Sent => {
                 let short = mac_bytes <= SHORT_FRAME_BYTES;
                 let space = if short { self.config.sifs } else { self.config.lifs };

@@ -1,10 +1,10 @@
-//! Who is next on the shared channel.
+//! Access to the shared channel.
 
 use super::*;
 
 const STATIONS: usize = 4;
 
-/// Senders of the transmissions in order, as station `STATIONS`, which sends nothing, hears them.
+/// Senders of the transmissions in order, as heard by station `STATIONS`, which sends nothing.
 fn order(queue_frames: usize, end: Time) -> Vec<Station> {
     let config = MediumConfig { queue_frames, ..mesh(Duplex::Half, STATIONS + 1, 0.0) };
     let senders: Vec<_> = (0..STATIONS).map(|station| (station, Address::All)).collect();
@@ -12,8 +12,8 @@ fn order(queue_frames: usize, end: Time) -> Vec<Station> {
     heard.iter().filter(|d| d.to == STATIONS).map(|d| d.from).collect()
 }
 
-/// Also with a queue of one frame, which is offered at the instant when the channel becomes idle:
-/// the driver visits station 0 first, and that must not be an advantage.
+/// This includes queues of one frame, where the next is offered at the instant at which the channel
+/// becomes idle: the driver visits station 0 first, and that must not be an advantage.
 #[test]
 fn saturated_stations_share_fairly_and_without_memory() {
     for queue_frames in [1, 8] {

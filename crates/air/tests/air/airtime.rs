@@ -1,4 +1,4 @@
-//! How long frames take, exactly: airtime, full duplex, propagation.
+//! Exact durations: airtime, full duplex, propagation.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn airtime_is_overhead_plus_bits_at_the_rate() {
 proptest::proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 
-    /// Rounded up to the next nanosecond: never short of the bits, never a nanosecond too long.
+    /// Rounded up to whole nanoseconds: long enough for the bits, and never a nanosecond too long.
     #[test]
     fn airtime_is_the_smallest_that_fits_the_bits(
         rate_bps in 1_u64.., overhead_ns in 0_u64..1_000_000, len_bytes in 0_usize..100_000,

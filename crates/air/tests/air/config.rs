@@ -1,10 +1,10 @@
-//! What cannot be is refused, and the refusal names field, value and expectation.
+//! Invalid configurations are refused with an error that names field, value and expectation.
 
 use corridor_air::{AirError, MAX_QUEUE_FRAMES, MAX_SPAN, MAX_STATIONS};
 
 use super::*;
 
-/// A bad configuration, and what is said about it.
+/// Checks the error for an invalid configuration.
 fn refused(change: impl FnOnce(&mut MediumConfig), message: &str) {
     let mut config = config(Duplex::Half, 3);
     config.links = vec![link(0, 1, 0.1), link(1, 0, 0.1)];

@@ -1,7 +1,7 @@
-//! IEEE 802.11's exchanges, to the microsecond, at 6 Mbit/s of 802.11a: 100 bytes of payload are
-//! 196 us on the air, an ACK or CTS 44, an RTS 52; SIFS 16, a slot 9, DIFS 34, EIFS 94.
+//! IEEE 802.11's exchanges, to the microsecond, at 6 Mbit/s of 802.11a: 100 bytes of payload take
+//! 196 us of airtime, an ACK or CTS 44, an RTS 52; SIFS is 16, a slot 9, DIFS 34, EIFS 94.
 //!
-//! With a contention window of 0, backoffs have no slots, and times are known.
+//! With a contention window of 0, backoffs have no slots, which makes times predictable.
 
 use core::time::Duration;
 
@@ -42,7 +42,7 @@ fn spaces_are_the_standard_s() {
     assert_eq!(spans(DcfConfig::g(Rate::Ofdm6, true)), [9, 10, 28]);
     assert_eq!(spans(DcfConfig::g(Rate::Ofdm6, false)), [20, 10, 50]);
     assert_eq!(DcfConfig::a(Rate::Ofdm54).eifs().as_micros(), 94);
-    // 9.7.6.5.3: the greatest basic rate that is not above the frame's.
+    // 9.7.6.5.3: the highest basic rate that is not above the frame's.
     let answer = |rate| DcfConfig::a(rate).control_rate(rate);
     let answers = [Rate::Ofdm9, Rate::Ofdm18, Rate::Ofdm54].map(answer);
     assert_eq!(answers, [Rate::Ofdm6, Rate::Ofdm12, Rate::Ofdm24]);
@@ -65,7 +65,7 @@ fn data_ack_and_the_next() {
     assert_eq!(outcome.received(), [(196, 1, 0), (486, 1, 1)]);
 }
 
-/// 9.3.4.3: behind every frame there is a backoff of 0 to 15 slots, frames waiting or not.
+/// 9.3.4.3: a backoff of 0 to 15 slots follows every frame, whether or not more frames wait.
 #[test]
 fn the_backoff_behind_a_frame_has_whole_slots() {
     let mut slots = Vec::new();
@@ -87,8 +87,8 @@ fn the_backoff_behind_a_frame_has_whole_slots() {
     assert!((mean - 7.5).abs() < 5.0 * 4.6 / 20.0, "{mean}");
 }
 
-/// 9.3.4.2: a frame that comes long after goes at once; one that comes while the channel is busy
-/// waits for a DIFS and its backoff.
+/// 9.3.4.2: a frame that arrives long afterwards goes at once; one that arrives while the channel
+/// is busy waits for a DIFS and its backoff.
 #[test]
 fn an_idle_channel_needs_no_backoff() {
     let config = cell(3, &[(0, 1), (0, 2), (1, 2)], without_slots());
@@ -106,7 +106,7 @@ fn an_idle_channel_needs_no_backoff() {
     );
 }
 
-/// 9.3.2.4 and 9.3.2.6: RTS, CTS, and the NAV of one who hears only the receiver.
+/// 9.3.2.4 and 9.3.2.6: RTS, CTS, and the NAV of a station that only hears the receiver.
 #[test]
 fn rts_and_cts_reserve_the_channel() {
     let dcf = DcfConfig { rts_threshold_bytes: 0, ..without_slots() };
@@ -124,11 +124,11 @@ fn rts_and_cts_reserve_the_channel() {
     );
 }
 
-/// 9.3.2.4: who set its NAV by an RTS takes it back if nothing follows.
+/// 9.3.2.4: a station that set its NAV by an RTS resets it if nothing follows.
 #[test]
 fn an_rts_without_cts_does_not_silence_for_long() {
     let dcf = DcfConfig { rts_threshold_bytes: 0, retry_limit: Some(1), ..without_slots() };
-    // Station 0 asks one that there is not.
+    // Station 0 sends an RTS to a station that does not exist.
     let config = cell(4, &[(0, 1)], dcf);
     let outcome = run(&config, &[(0, 0, Station(3), 100), (60, 1, All, 100)]);
     // RTS to 52; two SIFS, a CTS and two slots: 52 + 32 + 44 + 18, and a DIFS.
@@ -155,7 +155,7 @@ fn hidden_stations_collide_until_the_retry_limit() {
     assert_eq!(outcome.received(), []);
 }
 
-/// 9.3.2.3.7: behind a frame that could not be decoded comes an EIFS.
+/// 9.3.2.3.7: an EIFS follows a frame that could not be decoded.
 #[test]
 fn after_a_collision_others_wait_for_an_eifs() {
     let offers: [Offer; 3] = [(0, 0, All, 100), (0, 2, All, 100), (100, 1, All, 100)];
@@ -166,10 +166,12 @@ fn after_a_collision_others_wait_for_an_eifs() {
     }
 }
 
-/// 9.3.2.3.7: it begins when the channel is idle, though the frame ended while others went on.
+/// 9.3.2.3.7: it begins when the channel becomes idle, even if the frame ended earlier while others
+/// continued.
 #[test]
 fn an_eifs_begins_when_the_channel_is_idle() {
-    // Station 1 loses the first frame at 196 us; the second, which spoilt it, ends at 428 us.
+    // Station 1 loses the first frame at 196 us; the second, which collided with it, ends at 428
+    // us.
     let offers: [Offer; 3] = [(0, 0, All, 100), (100, 2, All, 200), (150, 1, All, 100)];
     for (eifs, at) in [(true, 428 + 94), (false, 428 + 34)] {
         let config = cell(3, &[(0, 1), (1, 2)], DcfConfig { eifs, ..without_slots() });
@@ -178,25 +180,25 @@ fn an_eifs_begins_when_the_channel_is_idle() {
     }
 }
 
-/// 8.2.4.1.6: data that were on the air say so; RTS, CTS and ACK never do.
+/// 8.2.4.1.6: retried data have the Retry bit; RTS, CTS and ACK never have it.
 #[test]
 fn data_that_are_sent_again_say_so() {
     let config = cell(3, &[(0, 1), (1, 2)], without_slots());
     let outcome = run(&config, &[(0, 0, Station(1), 100), (0, 2, Station(1), 100)]);
     let first = outcome.begun.iter().map(|begun| begun.frame.retry).take(4);
     assert_eq!(first.collect::<Vec<_>>(), [false, false, true, true]);
-    // RTS that collide: the data behind them have not been on the air.
+    // RTS that collide: the data after them have not been on the air.
     let announced = DcfConfig { rts_threshold_bytes: 0, ..without_slots() };
     let config = cell(3, &[(0, 1), (1, 2)], announced);
     let outcome = run(&config, &[(0, 0, Station(1), 100), (0, 2, Station(1), 100)]);
     assert!(outcome.begun.len() > 4 && outcome.begun.iter().all(|begun| !begun.frame.retry));
 }
 
-/// An ACK is a frame like others: the one who sends into it makes the sender repeat, and the
-/// receiver knows the frame again.
+/// An ACK can be lost like any frame: interference makes the sender retry, and the receiver detects
+/// the duplicate.
 #[test]
 fn a_lost_ack_brings_the_frame_again_and_it_is_told_once() {
-    // Station 2 is near the sender alone, and does not hear the receiver: it hits the ACK.
+    // Station 2 is only near the sender and cannot hear the receiver, so it collides with the ACK.
     let config = cell(3, &[(0, 1)], without_slots());
     let mut hit = config.clone();
     hit.radio.links = Links::Matrix(vec![
@@ -212,7 +214,7 @@ fn a_lost_ack_brings_the_frame_again_and_it_is_told_once() {
     assert!(outcome.script().contains("0 Acknowledged 2"), "{}", outcome.script());
 }
 
-/// A stronger frame is taken instead, within the window of capture, and not behind it.
+/// A stronger frame captures the receiver within the capture window, but not after it.
 #[test]
 fn capture() {
     let strong_at = |at: u64, capture| {
@@ -228,7 +230,7 @@ fn capture() {
     assert_eq!(strong_at(21, capture), []);
     assert_eq!(strong_at(20, None), []);
     assert_eq!(strong_at(20, Some(Capture { margin_db: 21.0, window })), []);
-    // The stronger one first needs no capture.
+    // If the stronger frame comes first, no capture is needed.
     let mut config = cell(3, &[], without_slots());
     config.radio.links =
         Links::Matrix(vec![RadioLink::new(0, 1, 50.0), RadioLink::new(2, 1, 70.0)]);

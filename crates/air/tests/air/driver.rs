@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A frame offered: when (ns), by whom, to whom, how long (bytes).
+/// An offered frame: when (ns), sender, addressee, length (bytes).
 type Offer = (u64, Station, Option<Station>, usize);
 
 const STATIONS: usize = 3;
@@ -49,7 +49,7 @@ fn punctual(config: MediumConfig, offers: &[Offer]) -> (Vec<bool>, Vec<Delivery>
     (taken, heard)
 }
 
-/// Wakes up for offers only, and once more long after everything.
+/// Wakes up only for offers, and once more long after everything.
 fn late(config: MediumConfig, offers: &[Offer]) -> (Vec<bool>, Vec<Delivery>) {
     let mut medium = medium(config);
     let taken = offers.iter().map(|next| offer(&mut medium, next)).collect();
@@ -85,7 +85,7 @@ proptest! {
         let overhead = config.overhead;
         let airtime = |len: usize| overhead + Duration::from_micros(8 * len as u64);
         let (_, heard) = late(config, &offers);
-        // Queues are in order of arrival: the n-th frame heard of a station is its n-th offer.
+        // Queues are FIFO: the n-th frame heard of a station is its n-th offer.
         let mut waiting: Vec<_> = offers.clone();
         let mut idle_from = Time::ZERO;
         for transmission in heard.chunks(STATIONS - 1) {
@@ -124,7 +124,7 @@ fn a_frame_offered_late_does_not_fill_the_past() {
     for mode in [Duplex::Half, Duplex::Full] {
         let mut medium = medium(mesh(mode, 2, 0.0));
         medium.offer(ms(0), 0, Address::All, &FRAME[..]).expect("there is room");
-        // Nobody calls handle_timeout, though the first frame ended at 1 ms.
+        // handle_timeout is not called, though the first frame ended at 1 ms.
         medium.offer(ms(10), 0, Address::All, &FRAME[..]).expect("there is room");
         medium.handle_timeout(ms(20));
         let at: Vec<_> = drain(&mut medium).iter().map(|d| d.at).collect();
@@ -138,7 +138,7 @@ fn a_frame_offered_after_a_missed_end_does_not_contend_in_the_past() {
         let mut medium = medium(MediumConfig { replication, ..mesh(Duplex::Half, 2, 0.0) });
         medium.offer(ms(0), 0, Address::All, &FRAME[..]).expect("there is room");
         medium.offer(ms(0), 0, Address::All, &FRAME[..]).expect("there is room");
-        // Station 0 has had the channel again since 1 ms, though the driver did not look.
+        // Station 0 has had the channel again since 1 ms, though the driver has not checked.
         medium.offer(Time::from_nanos(1_500_000), 1, Address::All, &FRAME[..]).expect("room");
         let heard: Vec<_> = run(&mut medium).iter().map(|d| (d.at, d.from)).collect();
         assert_eq!(heard, [(ms(1), 0), (ms(2), 0), (ms(3), 1)]);

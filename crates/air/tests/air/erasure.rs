@@ -1,4 +1,4 @@
-//! What links lose: ratios, independence, and the same luck for every protocol.
+//! Losses of links: ratios, independence, and the same losses for every protocol.
 
 use super::*;
 
@@ -92,14 +92,15 @@ fn another_load_sees_the_same_erasures() {
     assert_ne!(run(other, (2000, 8), Address::Station(1), &[]), quiet, "another seed");
 }
 
-/// A link's luck is its own: not that of its other direction, its sender or its hearing station.
+/// Each link draws its own losses, independent of its reverse direction and of other links of its
+/// sender and receiver.
 #[test]
 fn no_two_links_share_their_draws() {
     let mut medium = medium(mesh(Duplex::Full, 3, 0.5));
     let senders = [0, 1, 2].map(|station| (station, Address::All));
     let heard = saturate(&mut medium, &senders, &FRAME, ms(2000));
     let pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
-    // Every station ends a transmission every millisecond, so times of arrival are comparable.
+    // Every station ends a transmission each millisecond, so arrival times can be compared.
     let patterns = pairs.map(|(from, to)| -> Vec<Time> {
         heard.iter().filter(|d| (d.from, d.to) == (from, to)).map(|d| d.at).collect()
     });
@@ -118,7 +119,7 @@ fn retransmissions_are_draws_like_others() {
     let (plain, first) = numbered(lossy(), (3000, 8), Address::Station(1), &[]);
     let (retried, second) = numbered(retrying, (3000, 8), Address::Station(1), &[]);
     assert!(retried.stats(0).sent_frames > plain.stats(0).sent_frames);
-    // By place among the transmissions, told by the time of arrival: one ends every 264 us.
+    // The transmission's index follows from its arrival time: one ends every 264 us.
     let airtime = plain.airtime(8).as_nanos() as u64;
     let places = |heard: &[Delivery]| -> Vec<u64> {
         let overheard = heard.iter().filter(|d| d.to == 2).map(|d| d.at.as_nanos() / airtime);

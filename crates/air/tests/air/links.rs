@@ -40,7 +40,7 @@ fn frame(first: u8) -> Vec<u8> {
     frame
 }
 
-/// All that is still to come: when, from whom, for whom, and its first byte.
+/// All remaining deliveries: time, sender, destination, and first byte.
 fn drain(links: &mut Links<corridor_air::Frame>) -> Vec<(u64, Station, Station, u8)> {
     let mut delivered = Vec::new();
     while let Some(at) = links.poll_timeout() {
@@ -61,7 +61,7 @@ fn packets_cross_one_pipe_after_the_other_and_share_the_one_in_the_middle() {
     let mut links = links(&dumbbell());
     links.offer(ms(5), 0, 2, frame(1)).expect("there is a way");
     links.offer(ms(5), 1, 3, frame(2)).expect("there is a way");
-    // 1.1 ms to the router, 4 ms each between the routers and 10 more, 1.1 ms to the host: the
+    // 1.1 ms to the router, 4 ms for each between the routers plus 10 ms, 1.1 ms to the host: the
     // second one waits for the first.
     assert_eq!(drain(&mut links), [(21_200, 0, 2, 1), (25_200, 1, 3, 2)]);
     let sent: Vec<u64> = links.stats().map(|stats| stats.sent_packets()).collect();
@@ -94,7 +94,7 @@ fn what_finds_the_shared_queue_full_is_dropped_whosever_it_is() {
 
 #[test]
 fn routes_are_the_shortest_unless_another_is_said() {
-    // A triangle, of which one side is said to be gone around.
+    // A triangle, with a route that avoids one side.
     let pair = |a, b| [(a, b, fast()), (b, a, fast())];
     let pipes = [pair(0, 1), pair(1, 2), pair(0, 2)].concat();
     let config = LinksConfig { nodes: 4, pipes, routes: Vec::new(), seed: SEED, replication: 0 };
@@ -104,11 +104,11 @@ fn routes_are_the_shortest_unless_another_is_said() {
     let mut long = links(&LinksConfig { routes: vec![vec![0, 1, 2]], ..config.clone() });
     long.offer(Time::ZERO, 0, 2, frame(1)).expect("there is a way");
     assert_eq!(drain(&mut long), [(2_200, 0, 2, 1)]);
-    // Nothing leads to node 3, and there is no node 9.
+    // No route leads to node 3, and there is no node 9.
     assert!(short.leads(0, 2) && !short.leads(0, 3) && !short.leads(3, 0) && !short.leads(0, 9));
     assert!(short.offer(Time::ZERO, 0, 3, frame(1)).is_err());
     assert!(short.offer(Time::ZERO, 0, 9, frame(1)).is_err());
-    // Two that point at each other lead nowhere.
+    // Two routes that point at each other lead nowhere.
     let routes = vec![vec![0, 1, 2], vec![1, 0, 3, 2]];
     assert!(!links(&LinksConfig { routes, ..config }).leads(0, 2));
 }

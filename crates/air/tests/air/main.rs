@@ -1,5 +1,5 @@
-//! The medium through its public API. Every statistical test is a pure function of [`SEED`]: it
-//! cannot flicker, and its margins are five standard deviations, so that another seed passes too.
+//! The medium through its public API. Every statistical test is a pure function of [`SEED`], so it
+//! is not flaky; its margins are five standard deviations, so it passes with other seeds too.
 
 mod access;
 mod airtime;
@@ -67,7 +67,7 @@ fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-/// What has arrived by now.
+/// What has arrived so far.
 fn drain(medium: &mut Medium) -> Vec<Delivery> {
     core::iter::from_fn(|| medium.poll_delivery()).collect()
 }
@@ -104,7 +104,7 @@ fn saturate(
     heard
 }
 
-/// The margin of five standard deviations around the expected count of successes.
+/// Five standard deviations of the expected number of successes.
 fn margin(trials: u64, ratio: f64) -> f64 {
     5.0 * (trials as f64 * ratio * (1.0 - ratio)).sqrt()
 }

@@ -1,4 +1,4 @@
-//! Point-to-point links: known answers, the queue's bound, and an offer-by-offer twin.
+//! Point-to-point links: known answers, the queue's bound, and comparison with a simple twin.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ fn pipe(config: &PipeConfig) -> Pipe<u64> {
     Pipe::new(config, KEY).expect("a valid configuration")
 }
 
-/// All that is still to come, with its time.
+/// All remaining deliveries, with their times.
 fn drain(pipe: &mut Pipe<u64>) -> Vec<(Time, u64)> {
     let mut delivered = Vec::new();
     while let Some(at) = pipe.poll_timeout() {
@@ -106,8 +106,7 @@ fn the_same_key_loses_the_same_packets() {
     assert_ne!(lost(KEY), lost(StreamKey { replication: 1, ..KEY }));
 }
 
-/// A link that is moved from nanosecond to nanosecond would be the truth; this twin keeps a list of
-/// what waits and looks at it at every offer.
+/// A simple twin of the pipe: keeps a list of waiting packets and scans it at every offer.
 fn twin(
     offers: &[(u64, u32)],
     config: &PipeConfig,

@@ -1,4 +1,4 @@
-//! Erasure processes: their means, their bursts, and what cannot be.
+//! Erasure processes: their means, their bursts, and invalid ones.
 
 use corridor_air::{
     ErasureConfig, ErasureError, GilbertElliott, LossTrace, MAX_TRACE_RUNS, Pipe, PipeConfig,
@@ -35,9 +35,9 @@ fn gilbert(config: GilbertElliott) -> ErasureConfig {
     ErasureConfig::GilbertElliott(config)
 }
 
-/// Five standard deviations around a share, if neighbours agree as those of a chain do, whose
-/// states are forgotten with a factor of 1 - p - r at each step: their variance is larger by
-/// (2 - p - r) / (p + r) than that of independent ones.
+/// Asserts a share within five standard deviations. In a Markov chain whose memory decays by a
+/// factor of 1 - p - r at each step, neighbours are correlated: the variance is larger by (2 - p -
+/// r) / (p + r) than that of independent ones.
 #[track_caller]
 fn assert_share(given: f64, expected: f64, forgotten: f64) {
     let variance = expected * (1.0 - expected) / PACKETS as f64;
@@ -62,7 +62,7 @@ fn bursts_have_the_mean_ratio_and_the_mean_length() {
     }
 }
 
-/// Chi-square of the lengths of bursts against the geometric distribution.
+/// Chi-square test of burst lengths against the geometric distribution.
 #[test]
 fn burst_lengths_are_geometric() {
     const CLASSES: usize = 12;
@@ -76,7 +76,7 @@ fn burst_lengths_are_geometric() {
         let expected = share * bursts.len() as f64;
         chi_square += (seen - expected) * (seen - expected) / expected;
     }
-    // With 11 degrees of freedom, less than this with probability 1 - 1e-6.
+    // With 11 degrees of freedom, it is below this with probability 1 - 1e-6.
     assert!(chi_square < 49.0, "{chi_square}");
 }
 
@@ -89,7 +89,7 @@ fn both_states_may_lose_a_share() {
         bad_loss_ratio: 0.8,
     };
     let losses = losses(gilbert(config));
-    // A fifth of the time is bad: (0.2 - 0.05) / (0.8 - 0.05).
+    // The bad state has a fifth of the time: (0.2 - 0.05) / (0.8 - 0.05).
     let (to_good, to_bad) = (0.1, 0.1 * 0.2 / 0.8);
     assert_share(count(&losses) as f64 / PACKETS as f64, 0.2, to_good + to_bad);
     // Both of two neighbours are lost with E[e_i e_j] = e^2 + s (1 - s) (b - g)^2 (1 - p - r).
@@ -196,7 +196,7 @@ fn a_chain_that_cannot_be_is_refused_by_name() {
     refused(GilbertElliott::simple(0.1, f64::INFINITY), "burst_packets is inf, expected 1 or more");
 }
 
-/// A shared medium's link takes any of them.
+/// Links of a shared medium take any erasure process.
 #[test]
 fn stations_hear_in_bursts_too() {
     let mut config = mesh(Duplex::Full, 2, 0.0);
@@ -208,7 +208,7 @@ fn stations_hear_in_bursts_too() {
     let heard = saturate(&mut medium, &senders, &FRAME, ms(20_000));
     let stats = |from, to| medium.link_stats(from, to).expect("there is such a link");
     assert_eq!(stats(1, 0).erased, stats(1, 0).transmissions / 4);
-    // A frame every millisecond: a gap is a burst.
+    // A frame every millisecond: a gap is a burst of losses.
     let at: Vec<_> =
         heard.iter().filter(|d| d.to == 1).map(|d| d.at.as_nanos() / 1_000_000).collect();
     let bursts = at.windows(2).filter(|pair| pair[1] > pair[0] + 1).count() as f64;

@@ -1,4 +1,4 @@
-//! Finite queues: what is refused comes back, and what is taken arrives.
+//! Finite queues: refused frames are returned, and accepted ones arrive.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Radios and their MACs together: what the exchanges of `dcf.rs` and `wpan.rs` are written in,
-//! and what holds for every network.
+//! Radios and their MACs together: the script notation that `dcf.rs` and `wpan.rs` use, and
+//! properties that hold for every network.
 
 use core::time::Duration;
 use std::fmt::Write;
@@ -34,16 +34,16 @@ pub fn network(stations: usize, links: &[(Station, Station)], mac: MacConfig) ->
     RadioMediumConfig { radio, mac, queue_frames: 50 }
 }
 
-/// When, from whom, to whom, how many bytes.
+/// When, sender, addressee, how many bytes.
 pub type Offer = (u64, Station, Address, u32);
 
-/// What came of some offers: all transmissions, all events.
+/// Outcome of some offers: all transmissions, and all events.
 pub struct Outcome {
     pub begun: Vec<Begun<usize>>,
     pub events: Vec<MacEvent<usize>>,
 }
 
-/// Runs until nothing is left to do. Payloads are the places of the offers.
+/// Runs until nothing is left to do. Payloads are the indices of the offers.
 pub fn run(config: &RadioMediumConfig, offers: &[Offer]) -> Outcome {
     let mut medium = RadioMedium::new(config).expect("sound settings");
     medium.keep_transmissions();
@@ -98,7 +98,7 @@ impl Outcome {
         })
     }
 
-    /// Who received which offer when, in microseconds.
+    /// Which station received which offer when, in microseconds.
     pub fn received(&self) -> Vec<(u64, Station, usize)> {
         let received = self.events.iter().filter_map(|event| match event {
             MacEvent::Received { at, station, payload, .. } => {
@@ -110,7 +110,7 @@ impl Outcome {
     }
 }
 
-/// Holds a script, written with indentation, against what happened.
+/// Compares what happened with a script, which may be indented.
 pub fn assert_script(outcome: &Outcome, expected: &str) {
     let lines = expected.lines().map(str::trim).filter(|line| !line.is_empty());
     let expected: String = lines.map(|line| format!("{line}\n")).collect();
@@ -146,7 +146,7 @@ fn power_falls_with_distance_and_shadows_are_the_same_both_ways() {
             (0..3).flat_map(|from| radio.neighbours(from).collect::<Vec<_>>()).collect();
         found
     };
-    // 40 dB at a metre, 30 dB more at ten; at 1000 m, -130 dBm is below the floor.
+    // 40 dB at a metre, 30 dB more at ten metres; at 1000 m, -130 dBm is below the floor.
     let found = power(&config);
     assert_eq!(found.len(), 2);
     assert!((10.0 * libm::log10(found[0].1) + 70.0).abs() < 1e-9, "{found:?}");
@@ -202,12 +202,12 @@ fn a_wrong_setting_is_named_with_its_value() {
 
 #[test]
 fn the_standard_s_error_ratio_of_oqpsk() {
-    // IEEE 802.15.4-2006, E.4.1.8, at a ratio of 1: only the first terms count.
+    // IEEE 802.15.4-2006, E.4.1.8, at an SINR of 1: only the first terms matter.
     let first =
         120.0 * libm::exp(-10.0) - 560.0 * libm::exp(-40.0 / 3.0) + 1820.0 * libm::exp(-15.0);
     let ratio = 1.0 - Rate::Oqpsk250.success_ratio(1.0, 1.0);
     assert!((ratio / (first / 30.0) - 1.0).abs() < 0.1, "{ratio}");
-    // Better with more power, worse with more bits, for every rate.
+    // For every rate, better with more power and worse with more bits.
     for rate in corridor_air::radio::OFDM.into_iter().chain(corridor_air::radio::DSSS) {
         let at = |db: f64, bits| rate.success_ratio(libm::pow(10.0, db / 10.0), bits);
         assert!(at(40.0, 12_000.0) > 0.999_999, "{rate:?}");
@@ -217,7 +217,7 @@ fn the_standard_s_error_ratio_of_oqpsk() {
     }
 }
 
-/// Any network of a few stations, and what they are to send.
+/// A random network of a few stations, with frames to send.
 fn networks() -> impl Strategy<Value = (RadioMediumConfig, Vec<Offer>)> {
     let losses = prop::collection::vec(prop::option::of(60.0..105.0), 30);
     let offers = prop::collection::vec((0_u64..30_000, 0_usize..6, 0_usize..7, 1_u32..100), 1..40);
@@ -250,7 +250,7 @@ fn networks() -> impl Strategy<Value = (RadioMediumConfig, Vec<Offer>)> {
 proptest! {
     #![proptest_config(corridor_testing::cases!(200))]
 
-    /// Every frame that was taken comes to one end, and what was acknowledged had arrived.
+    /// Every accepted frame has exactly one outcome, and acknowledged frames have arrived.
     #[test]
     fn frames_are_conserved((config, offers) in networks()) {
         let outcome = run(&config, &offers);
@@ -271,7 +271,7 @@ proptest! {
             }
         }
         prop_assert!(ends.iter().all(|&ends| ends == 1), "{:?}", ends);
-        // Nobody gets the same frame twice.
+        // No station receives the same frame twice.
         let mut received: Vec<_> =
             outcome.received().into_iter().map(|(_, station, index)| (station, index)).collect();
         received.sort_unstable();
@@ -280,7 +280,7 @@ proptest! {
         prop_assert_eq!(received.len(), all);
     }
 
-    /// No station receives while it sends, nor two frames at once, nor sends two.
+    /// No station receives while it sends, receives two frames at once, or sends two at once.
     #[test]
     fn stations_are_half_duplex((config, offers) in networks()) {
         let outcome = run(&config, &offers);
@@ -302,7 +302,7 @@ proptest! {
         }
     }
 
-    /// The same seed, the same bytes.
+    /// The same seed gives the same bytes.
     #[test]
     fn runs_repeat((config, offers) in networks()) {
         let (first, second) = (run(&config, &offers), run(&config, &offers));

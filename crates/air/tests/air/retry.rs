@@ -5,7 +5,7 @@ use super::*;
 fn pair(erasure_ratio: f64, retry_limit: u32) -> MediumConfig {
     let links = vec![
         Link { from: 0, to: 1, erasure: erasure_ratio.into(), retry_limit },
-        // An overhearing link with a limit of its own, which must not matter.
+        // An overhearing link with a retry limit of its own, which must not matter.
         Link { from: 0, to: 2, erasure: 0.0.into(), retry_limit: 100 },
     ];
     MediumConfig { links, ..config(Duplex::Half, 3) }

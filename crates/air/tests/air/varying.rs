@@ -1,5 +1,5 @@
-//! Pipes that vary: known answers for each kind, what a sender gets that always has a packet, and
-//! that rates do not hang on what is sent.
+//! Pipes that vary: known answers for each kind, the throughput of a sender that always has a
+//! packet, and independence of rates from traffic.
 
 use corridor_air::{Address, RateError, RateTraceError};
 use corridor_air::{
@@ -30,7 +30,7 @@ fn trace(text: &str) -> RateConfig {
     RateConfig::Trace(RateTrace::parse(text).expect("a trace"))
 }
 
-/// When packets arrive that are offered at these times, milliseconds; `None` for those refused.
+/// Arrival times of packets offered at these times, milliseconds; `None` for those refused.
 fn arrivals(config: &PipeConfig, offers: &[(u64, u32)]) -> Vec<Option<u64>> {
     let mut pipe = Pipe::new(config, KEY).expect("a valid configuration");
     let mut arrived = vec![None; offers.len()];
@@ -53,7 +53,7 @@ fn a_transmission_goes_on_at_the_rate_that_it_changes_to() {
     let offers = [(0, 1_000), (996, 1_000), (1_996, 1_000), (1_996, 1_000), (2_500, 250)];
     let expected = [8, 1_002, 2_000, 3_008, 3_010].map(Some);
     assert_eq!(arrivals(&config(rate.clone()), &offers), expected);
-    // What is refused in the meantime changes nothing for those who come later.
+    // Refused packets do not change anything for later ones.
     let short = PipeConfig { queue: QueueLimit::Time(Duration::from_millis(600)), ..config(rate) };
     let offers = [(2_100, 1_000), (2_500, 1_000)];
     assert_eq!(arrivals(&short, &offers), [None, Some(3_008)]);
@@ -61,15 +61,17 @@ fn a_transmission_goes_on_at_the_rate_that_it_changes_to() {
 
 #[test]
 fn opportunities_carry_1504_bytes_each_and_begin_again() {
-    // Three laps of 10 ms; two opportunities at the end of each.
+    // Three repetitions of 10 ms; two opportunities at the end of each.
     let rate = trace("2\n7\n10\n10\n");
     assert_eq!(rate.mean_bps(), 4.0 * 8.0 * 1_504.0 / 0.010);
     let full = OPPORTUNITY_BYTES;
-    // One each; the third and fourth at once; the next lap; then half an opportunity goes unused.
+    // One packet each; the third and fourth at once; the next repetition; then half an opportunity
+    // goes unused.
     let offers = [(0, full), (0, full), (0, full), (0, full), (0, full), (13, 752), (13, full)];
     let expected = [2, 7, 10, 10, 12, 17, 20].map(Some);
     assert_eq!(arrivals(&config(rate.clone()), &offers), expected);
-    // Two share one; a long one takes two; a packet that comes after an opportunity has not had it.
+    // Two packets share one opportunity; a long one takes two; one that arrives after an
+    // opportunity has missed it.
     let offers = [(0, 752), (0, 752), (3, 2 * full), (11, 1)];
     assert_eq!(arrivals(&config(rate), &offers), [2, 2, 10, 12].map(Some));
 }
@@ -96,7 +98,7 @@ fn outages_stop_the_link_and_cost_opportunities() {
     assert_eq!(arrivals(&fluid, &offers), [8, 3_004, 3_012].map(Some));
     let traced = PipeConfig { outages, ..config(trace("1500\n")) };
     let offers = [(0, 1_504), (0, 1_504), (1_501, 1_504)];
-    // At 3 s it is up again: that is an opportunity.
+    // At 3 s the link is up again, which is an opportunity.
     assert_eq!(arrivals(&traced, &offers), [1_500, 3_000, 4_500].map(Some));
 }
 
@@ -106,7 +108,7 @@ fn rates_begin_again_when_they_are_told_to() {
     let mut pipe = Pipe::new(&config(rate), KEY).expect("valid");
     pipe.offer(ms(2_000), 1_000, 0).expect("there is room");
     assert_eq!(pipe.poll_timeout(), Some(ms(10_008)));
-    // What has been taken keeps its time, and what comes waits for it.
+    // Accepted packets keep their times, and later ones wait for them.
     pipe.restart_rates(ms(10_500));
     pipe.poll_delivery(ms(10_500));
     pipe.offer(ms(10_996), 1_000, 1).expect("there is room");
@@ -125,7 +127,7 @@ fn draws_have_the_same_rates_and_outages_and_packets_of_their_own() {
     let steady = PipeConfig { outages, ..config(rate) };
     let jitter = Jitter::Exponential(Duration::from_millis(2));
     let varied = PipeConfig { jitter, erasure: 0.3.into(), ..steady.clone() };
-    // What is left unless it was lost, and when all has been sent.
+    // When the transmitter has sent everything, and which packets arrive when.
     let carried = |config: &PipeConfig, draw| {
         let mut pipe = Pipe::drawn(config, KEY, draw).expect("valid");
         for number in 0..1_000 {
@@ -143,14 +145,15 @@ fn draws_have_the_same_rates_and_outages_and_packets_of_their_own() {
     assert_ne!(first.1, second.1);
     let numbers = |arrived: &[(Time, u64)]| arrived.iter().map(|&(_, it)| it).collect::<Vec<_>>();
     assert_ne!(numbers(&first.1), numbers(&second.1), "others are lost");
-    // Nothing is drawn for packets where nothing of them varies.
+    // Draws differ only where something is random for each packet.
     assert_eq!(carried(&steady, 1), carried(&steady, 2));
 }
 
 #[test]
 fn queues_are_limited_in_bytes_or_in_time() {
     let bytes = PipeConfig { queue: QueueLimit::Bytes(1_500), ..config(1_000_000) };
-    // The first is sent at once; 1,500 bytes wait; when the first is through there is room again.
+    // The first is sent at once; 1,500 bytes wait; when the first has been sent there is room
+    // again.
     let offers = [(0, 1_000), (0, 1_000), (0, 600), (0, 500), (8, 1_000)];
     assert_eq!(arrivals(&bytes, &offers), [Some(8), Some(16), None, Some(20), Some(28)]);
     let time =
@@ -197,14 +200,14 @@ fn jitter_keeps_the_order_or_does_not() {
         let mean = delays.iter().sum::<f64>() / delays.len() as f64;
         (mean, overtaken)
     };
-    // The standard error of a mean of exponential times is a 141st of it here.
+    // Here, the standard error of the mean of exponential times is a 141st of it.
     let (delay, overtaken) = order(true, Jitter::Exponential(mean));
     assert!((0.0193..0.0207).contains(&delay), "{delay}");
     assert!(overtaken > PACKETS / 2, "{overtaken}");
     let (delay, overtaken) = order(false, Jitter::Exponential(mean));
     assert!(delay > 0.04, "the latest of many holds up the others: {delay}");
     assert_eq!(overtaken, 0);
-    // Of a normal distribution of 20 +- 5 ms nothing is below zero.
+    // With a normal distribution of 20 +- 5 ms, no value is below zero.
     let deviation = Duration::from_millis(5);
     let (delay, _) = order(true, Jitter::Normal { mean, deviation });
     assert!((0.0198..0.0202).contains(&delay), "{delay}");
@@ -223,7 +226,7 @@ fn random_rates_have_their_means() {
     let rates_bps = vec![1_000_000, 4_000_000, 10_000_000];
     let markov = RateConfig::Markov { rates_bps, dwell: secs(1) };
     assert_eq!(markov.mean_bps(), 5_000_000.0);
-    // 14,400 changes.
+    // 14,400 changes of rate.
     near(mean_of(markov, None), 5e6, 0.02);
     let interval = Duration::from_millis(100);
     let (least_bps, most_bps) = (1_000_000, 8_000_000);
@@ -325,7 +328,7 @@ proptest! {
         }
         let capacity = config.capacity_bits(KEY, Time::ZERO, end).expect("valid");
         let bits = 8.0 * f64::from(len_bytes) * sent as f64;
-        // The packet that was not through, and a nanosecond's bits for each that was.
+        // Less the packet in transmission, and a nanosecond's worth of bits for each packet sent.
         let least = capacity - 8.0 * f64::from(len_bytes) - 1.0 - 0.01 * sent as f64;
         prop_assert!(bits <= capacity + 1.0, "{bits} of {capacity}");
         prop_assert!(bits >= least, "{bits} of {capacity}");
@@ -342,7 +345,7 @@ proptest! {
         for &(at, len_bytes) in &early {
             let _ = used.offer(ms(at), len_bytes, ());
         }
-        // When all of that is through, both find the same.
+        // When all of that has been sent, both find the same rates.
         let begin = ms(200_000);
         prop_assume!(used.idle_at() < begin);
         let mut fresh = Pipe::new(&config, KEY).expect("valid");
@@ -376,7 +379,7 @@ fn a_line_carries_both_ways_by_streams_of_their_own() {
         assert_eq!(line.poll_delivery(), None, "not before it is due");
         line.handle_timeout(now);
         while let Some(delivery) = line.poll_delivery() {
-            // A millisecond for each, or half of one, and a millisecond on the line.
+            // 1 ms or 0.5 ms of transmission time each, and 1 ms of delay.
             let each = [1_000_000, 500_000][delivery.from];
             let number = u64::from(delivery.frame[0]) + 1;
             assert_eq!(delivery.at, Time::from_nanos(1_000_000 + number * each));
@@ -400,19 +403,20 @@ fn a_line_carries_both_ways_by_streams_of_their_own() {
     assert_eq!((kept.len(), carried), (200, heard[0].len() + heard[1].len()));
 }
 
-/// A second of 2 Mbit/s and one of 0.5 behind a policer of 1 Mbit/s: what the slow second leaves is
-/// no use to the fast one.
+/// A second of 2 Mbit/s and one of 0.5 behind a policer of 1 Mbit/s: what the slow second leaves
+/// unused does not help the fast one.
 #[test]
 fn a_policer_in_front_of_a_rate_that_varies_passes_the_lesser_of_both_at_each_time() {
     let mut config = config(steps(&[(0, 2_000_000), (1, 500_000)], Some(2)));
     config.policer = Some(PolicerConfig { rate_bps: 1_000_000, burst_bytes: 3_000 });
     let bits = config.capacity_bits(KEY, Time::ZERO, ms(20_000)).expect("valid");
-    // A full bucket at the beginning of each fast second.
+    // The bucket is full at the beginning of each fast second.
     let most = 10.0 * (1_000_000.0 + 500_000.0 + 24_000.0);
     assert!((15_000_000.0..=most).contains(&bits), "{bits}");
 }
 
-/// Who sends whenever there is room fills the line, and no frame waits or is policed.
+/// A sender that sends whenever there is room fills the line, without frames that wait or are
+/// policed.
 #[test]
 fn a_line_that_pushes_back_is_filled_without_a_wait() {
     for policer in [None, Some(PolicerConfig { rate_bps: 600_000, burst_bytes: 3_000 })] {

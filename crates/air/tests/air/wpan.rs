@@ -1,5 +1,5 @@
-//! IEEE 802.15.4's exchanges, to the microsecond: 20 bytes of payload are 1184 us on the air, an
-//! ACK 352; a look at the channel 128, a turnaround 192, the long space 640.
+//! IEEE 802.15.4's exchanges, to the microsecond: 20 bytes of payload take 1184 us of airtime, an
+//! ACK 352, a CCA 128, a turnaround 192, the long interframe space 640.
 
 use corridor_air::Address::Station;
 use corridor_air::radio::{MacConfig, MacEvent, SendOutcome};
@@ -8,7 +8,7 @@ use corridor_base::{StreamKey, Time};
 
 use crate::radio::{assert_script, network, run, us};
 
-/// No backoff: times are known.
+/// No backoff, which makes times predictable.
 fn at_once() -> WpanConfig {
     let backoff = Backoff::Exponential {
         min_be: 0,
@@ -19,8 +19,8 @@ fn at_once() -> WpanConfig {
     WpanConfig { backoff, ..WpanConfig::default() }
 }
 
-/// IEEE 802.15.4-2006, 7.5.1.4 and 7.5.6.4: look, turnaround, data, turnaround, ACK; and the space
-/// of 7.5.1.3.
+/// IEEE 802.15.4-2006, 7.5.1.4 and 7.5.6.4: CCA, turnaround, data, turnaround, ACK; then the
+/// interframe space of 7.5.1.3.
 #[test]
 fn data_ack_and_the_next() {
     let config = network(2, &[(0, 1)], MacConfig::Wpan(at_once()));
@@ -51,16 +51,16 @@ fn without_an_ack_a_frame_is_repeated() {
     );
 }
 
-/// Who looks while others send backs off; who looks in the turnaround of others collides.
+/// A CCA while others send causes a backoff; a CCA during others' turnaround leads to a collision.
 #[test]
 fn carrier_sense_has_a_blind_spot_of_a_turnaround() {
     let plain = WpanConfig { acknowledged: false, ..at_once() };
     let config = network(3, &[(0, 1), (0, 2), (1, 2)], MacConfig::Wpan(plain));
-    // Looks from 100 to 228 us; the other begins at 320.
+    // CCA from 100 to 228 us; the other frame begins at 320.
     let outcome = run(&config, &[(0, 0, Station(1), 20), (100, 2, Station(1), 20)]);
     assert_eq!(outcome.begun[1].at, us(420));
     assert_eq!(outcome.received(), []);
-    // Looks from 200 to 328 us: sees it, looks again without a backoff, four times, and gives up.
+    // CCA from 200 to 328 us finds the frame, repeats without backoff four times, and gives up.
     let outcome = run(&config, &[(0, 0, Station(1), 20), (200, 2, Station(1), 20)]);
     assert_script(
         &outcome,
@@ -70,9 +70,9 @@ fn carrier_sense_has_a_blind_spot_of_a_turnaround() {
     );
 }
 
-/// ns-3 puts a frame of one's own off while an ACK is owed, which the standard leaves open: the
-/// same station, asked at 1600 us, goes on looking, or begins when its ACK is away and its radio
-/// has turned round, at 2240 us.
+/// ns-3 defers a station's own frame while it owes an ACK, which the standard leaves open: a
+/// station with a frame to send at 1600 us either continues with its CCA, or begins at 2240 us,
+/// when its ACK is sent and its radio has turned round.
 #[test]
 fn an_ack_that_is_owed_may_put_off_a_frame() {
     let outcome = |while_answering| {
@@ -99,8 +99,8 @@ fn an_ack_that_is_owed_may_put_off_a_frame() {
     );
 }
 
-/// A MAC on a channel that is always busy: how long each of its backoffs is, in symbols, and what
-/// becomes of the frame.
+/// The backoffs of a MAC on a channel that is always busy, in symbols, and what becomes of the
+/// frame.
 fn backoffs(config: &WpanConfig, seed: u64, most: usize) -> (Vec<u64>, Option<(SendOutcome, u32)>) {
     let key = StreamKey { seed, replication: 0, entity: 0, purpose: "backoff" };
     let mut mac = Wpan::new(config.clone().into(), key, 4, false).expect("sound settings");
@@ -123,7 +123,7 @@ fn backoffs(config: &WpanConfig, seed: u64, most: usize) -> (Vec<u64>, Option<(S
     (found, None)
 }
 
-/// 7.5.1.4: the exponent goes from 3 to 5, and the fifth busy look is one too many.
+/// 7.5.1.4: the exponent grows from 3 to 5, and the fifth busy CCA is one too many.
 #[test]
 fn exponents_grow_and_the_frame_is_given_up() {
     let mut greatest = [0; 5];
@@ -151,11 +151,11 @@ fn busy_channels_may_cost_retries_instead() {
     let config = WpanConfig { backoff, retries: 2, ..WpanConfig::default() };
     let (found, end) = backoffs(&config, 1, 99);
     assert_eq!((found.len(), end), (15, Some((SendOutcome::ChannelAccess, 0))));
-    // Each begins with the small window again.
+    // Each attempt begins with the small window again.
     assert!([0, 5, 10].iter().all(|&first| found[first] <= 7 * 20), "{found:?}");
 }
 
-/// constrained-defaults-2012, III-B.1: 20 to 640 symbols, then 20 to 140, without an end.
+/// constrained-defaults-2012, III-B.1: 20 to 640 symbols, then 20 to 140, without limit.
 #[test]
 fn tinyos_begins_with_a_large_window() {
     let config = WpanConfig { backoff: Backoff::TINYOS_PAPER, ..WpanConfig::default() };
@@ -172,7 +172,7 @@ fn tinyos_begins_with_a_large_window() {
     assert!((20..40).contains(&least) && (600..=640).contains(&most), "{least} to {most}");
 }
 
-/// The two readings of what follows a missing ACK.
+/// The two interpretations of what follows a missing ACK.
 #[test]
 fn tinyos_retries_in_the_window_that_is_said() {
     for (retry, most) in [(RetryWindow::Congestion, 140), (RetryWindow::Initial, 640)] {
@@ -181,7 +181,7 @@ fn tinyos_retries_in_the_window_that_is_said() {
         let config = WpanConfig { backoff, ..WpanConfig::default() };
         let outcome = run(&network(2, &[], MacConfig::Wpan(config)), &[(0, 0, Station(1), 20)]);
         let gap = outcome.begun[1].at.since(outcome.begun[0].at).as_micros() as u64;
-        // Data, the wait, look and turnaround.
+        // Data, ACK wait, CCA and turnaround.
         let symbols = (gap - 1184 - 864 - 320) / 16;
         assert!((most - 120..=most).contains(&symbols), "{retry:?}: {symbols}");
     }

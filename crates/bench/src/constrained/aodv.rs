@@ -1,8 +1,8 @@
-//! Discoveries by AODV over 802.11: requests, replies, and how long they take.
+//! AODV route discoveries over 802.11: requests, replies, and delays.
 //!
-//! As ns-3 has it: the destination alone answers, the first copy of a request alone is passed on,
-//! after a jitter of whole milliseconds to 10. Its origin waits for a jitter too, which is taken
-//! off: a discovery begins with its first request.
+//! As in ns-3: only the destination replies, only the first copy of a request is forwarded, after a
+//! jitter of whole milliseconds up to 10. The origin also waits for a jitter, which is subtracted:
+//! a discovery begins with its first request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,26 +20,26 @@ use corridor_sim::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A request of ns-3's with UDP, IPv4 and LLC, and ours: what frames lack is put into headers.
+/// Size of ns-3's request with UDP, IPv4 and LLC, and of ours: the difference is added as headers.
 const THEIR_REQUEST_BYTES: u32 = 24 + 8 + 20 + 8;
 const OUR_REQUEST_BYTES: u32 = 14;
 
-/// Discoveries on each network; tools/ns3_constrained.py has fewer.
+/// Discoveries per network; tools/ns3_constrained.py has fewer.
 const DISCOVERIES: f64 = 1000.0;
 
 /// Nodes along each side of the grid; tools/ns3_constrained.py has the same.
 const SIDE: usize = 5;
 
-/// What discoveries came to.
+/// Results of discoveries.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Discoveries {
-    /// Requests sent in each, by all nodes, the mean.
+    /// Mean number of requests per discovery, by all nodes.
     pub requests: f64,
-    /// Replies likewise.
+    /// The same for replies.
     pub replies: f64,
-    /// Share that found a route.
+    /// Fraction that found a route.
     pub found_ratio: f64,
-    /// From the first request to the reply, the mean of these.
+    /// Mean time from the first request to the reply.
     pub delay_s: f64,
     /// Standard error of this mean.
     pub delay_error_s: f64,
@@ -47,7 +47,7 @@ pub struct Discoveries {
 }
 
 impl Discoveries {
-    /// What is held against another's.
+    /// Figures to compare.
     pub fn compared(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("requests", self.requests),
@@ -74,20 +74,20 @@ impl Case {
     }
 }
 
-/// What is held against ns-3.
+/// Cases to compare with ns-3.
 pub fn cases() -> impl Iterator<Item = Case> {
     let lines = (2..=9).map(|columns| Case { columns, rows: 1 });
     lines.chain([Case { columns: SIDE, rows: SIDE }])
 }
 
-/// Runs discoveries, each on a network that knows nothing; `scale` of the usual number.
+/// Runs discoveries, each on a network without known routes; `scale` times the usual number.
 pub fn run(case: Case, scale: f64, takes_better_copies: bool) -> Outcome<Discoveries> {
     let step = Duration::from_millis(1);
     let config = AodvConfig {
         jitter_max: 10 * step,
         jitter_step: step,
         takes_better_copies,
-        // No second request within what is simulated.
+        // No second request within the simulated time.
         discovery_wait: Duration::from_secs(5),
         ..AodvConfig::new(Metric::HopCount)
     };
@@ -148,7 +148,7 @@ fn topology(case: Case) -> Topology {
         replication: 0,
     };
     let plain = DcfConfig::a(Rate::Ofdm6);
-    // As ns-3 has them.
+    // As in ns-3.
     let dcf = DcfConfig {
         response_timeout: plain.sifs + plain.slot + Duration::from_micros(20),
         after_timeout: AfterTimeout::Difs,
@@ -163,7 +163,7 @@ fn topology(case: Case) -> Topology {
     Topology { nodes: count, pipes: Vec::new(), radios: vec![site] }
 }
 
-/// Sends a packet, so that a route is looked for.
+/// Sends a packet to trigger a route discovery.
 struct Ask {
     to: NodeIndex,
     is_due: bool,
@@ -187,5 +187,5 @@ impl Agent for Ask {
     }
 }
 
-/// When the packet goes.
+/// Send time of the packet.
 const BEGIN: Time = Time::from_millis(100);

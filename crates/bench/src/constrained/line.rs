@@ -1,8 +1,8 @@
-//! Lines of 802.15.4 with static routes: packets that are answered, so many under way.
+//! Lines of 802.15.4 nodes with static routes: acknowledged packets, with a fixed number in flight.
 //!
-//! Nodes hear their neighbours and nobody else, so that those two links apart are hidden from each
-//! other. Both ends work on each packet for a time of their own: everything in 802.15.4 lasts a
-//! multiple of 16 us, and looks would for ever end in the instants in which others begin to send.
+//! Nodes only hear their neighbours, so that those two links apart are hidden from each other. Both
+//! ends process each packet for a random time: everything in 802.15.4 lasts a multiple of 16 us,
+//! and CCAs would otherwise keep ending at exactly the instants at which others begin to send.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,45 +20,45 @@ use corridor_sim::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Data of a packet; with headers; bytes of an answer. tools/ns3_constrained.py has the same.
+/// Payload of a packet; its size with headers; size of an answer, bytes. tools/ns3_constrained.py
+/// has the same.
 const PAYLOAD_BYTES: u32 = 94;
 const DATA_BYTES: u32 = 114;
 const ANSWER_BYTES: u32 = 20;
 
-/// A packet without an answer is given up.
+/// Time after which an unanswered packet is given up.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 
-/// Each end works so long on a packet, at most.
+/// Maximum processing time of a packet at each end.
 const WORK_MAX: Duration = Duration::from_millis(1);
 
-/// Frames of a node, waiting or on the air.
+/// Queue limit of a node, frames, including those on the air.
 const QUEUE_FRAMES: usize = 64;
 
-/// What is not measured, and what is.
+/// Warm-up, and measured time.
 const WARM_UP: Duration = Duration::from_secs(5);
 const SIMULATED_S: f64 = 2000.0;
 
-/// What a line came to.
+/// Results of a line.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Line {
-    /// Data that arrived, each packet once.
+    /// Data received, each packet once.
     pub goodput_bps: f64,
-    /// Transmissions of frames, those of answers among them, and those again, over packets that
-    /// arrived.
+    /// Frame transmissions per packet received, including answers and retries.
     pub attempts_per_packet: f64,
-    /// Packets given up, of all.
+    /// Fraction of packets given up.
     pub given_up_ratio: f64,
     pub simulated_s: f64,
 }
 
 impl Line {
-    /// What is held against another's.
+    /// Figures to compare.
     pub fn compared(&self) -> Vec<(&'static str, f64)> {
         vec![("goodput", self.goodput_bps), ("attempts", self.attempts_per_packet)]
     }
 }
 
-/// A line, and how many packets are under way on it.
+/// A line, and the number of packets in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     hops: usize,
@@ -71,12 +71,12 @@ impl Case {
     }
 }
 
-/// What is held against ns-3.
+/// Cases to compare with ns-3.
 pub fn cases() -> impl Iterator<Item = Case> {
     [1, 5].into_iter().flat_map(|window| (1..=8).map(move |hops| Case { hops, window }))
 }
 
-/// Runs a line; `scale` of the usual time.
+/// Runs a line for `scale` times the usual time.
 pub fn run(case: Case, scale: f64) -> Outcome<Line> {
     let Case { hops, window } = case;
     let last = hops as NodeIndex;
@@ -116,13 +116,13 @@ fn topology(hops: usize) -> Topology {
         stations: vec![RadioStation::default(); hops + 1],
         links: Links::Matrix((0..hops).flat_map(both).collect()),
         fading: Fading::None,
-        // Below it, a receiver of ns-3 does not try.
+        // Below it, a receiver in ns-3 does not lock on.
         receiver: Receiver { lock_sinr_db: Some(-5.0), ..Receiver::DOT15_4 },
         propagation: Duration::ZERO,
         seed: 0,
         replication: 0,
     };
-    // As ns-3 has it.
+    // As in ns-3.
     let mac = WpanConfig {
         looks_for: LooksFor::WhoeverIsLeft,
         while_answering: WhileAnswering::BeginsAnew,
@@ -135,7 +135,7 @@ fn topology(hops: usize) -> Topology {
     Topology { nodes: hops + 1, pipes: Vec::new(), radios: vec![site] }
 }
 
-/// Packets that an end is working on, and the stream of these times.
+/// Packets being processed at an end, and the random stream of processing times.
 struct Work {
     stream: Stream,
     under_way: BTreeSet<(Time, u32)>,
@@ -156,7 +156,7 @@ impl Work {
         self.under_way.first().map(|&(at, _)| at)
     }
 
-    /// A packet that is through.
+    /// A packet whose processing is complete.
     fn end(&mut self, now: Time) -> Option<u32> {
         let &(at, number) = self.under_way.first().filter(|&&(at, _)| at <= now)?;
         self.under_way.remove(&(at, number));
@@ -174,7 +174,7 @@ fn number(packet: &Packet) -> Option<u32> {
     bytes.first_chunk().copied().map(u32::from_le_bytes)
 }
 
-/// Keeps so many packets without an answer.
+/// Keeps a fixed number of unanswered packets in flight.
 struct Source {
     window: usize,
     last: NodeIndex,

@@ -1,9 +1,9 @@
-//! `bench-constrained`: networks of constrained devices beside ns-3, and what a transfer costs.
+//! `bench-constrained`: networks of constrained devices compared with ns-3, and the cost of
+//! simulating a transfer.
 //!
-//! Lines of 802.15.4 with static routes, and discoveries by AODV over 802.11, are held against what
-//! ns-3 was recorded to make of them, and against a fresh run of it where it is installed. Writes
-//! every figure, and `checks`: name, value, limit, and whether it holds. Ends with 1 if one does
-//! not.
+//! Lines of 802.15.4 with static routes, and AODV discoveries over 802.11, are compared with
+//! recorded results of ns-3, and with a fresh run of it if it is installed. Writes every figure,
+//! and `checks`: name, value, limit, and whether it holds. Exits with 1 if one does not hold.
 
 mod aodv;
 mod line;
@@ -19,18 +19,17 @@ use corridor_bench::machine;
 use corridor_results::checks::Check;
 use serde::Serialize;
 
-/// Most that goodput, attempts, messages of routers and delays may differ from ns-3's.
+/// Maximum difference of goodput, attempts, routing messages and delays from ns-3's.
 const NS3_ERROR_MAX: f64 = 0.10;
 
-/// Most processor time of a transfer of 44 kB among 60 nodes, the median, seconds.
+/// Maximum median processor time of a transfer of 44 kB among 60 nodes, seconds.
 const TRANSFER_CPU_S_MAX: f64 = 0.1;
 
-/// Holds networks of constrained devices against ns-3, and against their limit of cost, on one
-/// core.
+/// Compares networks of constrained devices with ns-3, and with their cost limit, on one core.
 #[derive(Debug, Parser)]
 #[command(name = "bench-constrained")]
 struct Arguments {
-    /// Record what ns-3 says into the file, and compare nothing.
+    /// Record ns-3's results into the file, and compare nothing.
     #[arg(long)]
     record: bool,
     /// The recording.
@@ -39,13 +38,13 @@ struct Arguments {
     /// The file to write.
     #[arg(long, default_value = "out/bench/constrained.json")]
     out: PathBuf,
-    /// A fifth of the simulated time: tells whether it works, not how exactly.
+    /// A fifth of the simulated time: shows whether it works, not how accurately.
     #[arg(long)]
     quick: bool,
-    /// Core to measure on; the last one allowed if not given.
+    /// Core to measure on; by default the last one allowed.
     #[arg(long)]
     core: Option<usize>,
-    /// One part of it.
+    /// Only one part.
     #[arg(long, value_enum)]
     only: Option<Part>,
 }
@@ -66,24 +65,24 @@ struct Report {
     speed: Vec<speed::Transfers>,
 }
 
-/// Ours beside ns-3's, recorded and fresh.
+/// Our results and ns-3's, recorded and fresh.
 #[derive(Debug, Serialize)]
 struct Beside {
     version: String,
     script: String,
     lines: Vec<Row<line::Line>>,
     aodv: Vec<Row<aodv::Discoveries>>,
-    /// Ours with better copies of requests passed on, which RFC 3561 does not know.
+    /// Ours with better copies of requests forwarded, which RFC 3561 does not do.
     better_copies: Vec<(String, aodv::Discoveries)>,
 }
 
-/// What ours and theirs came to, under one rule.
+/// Our results and theirs, under one rule.
 #[derive(Debug, Serialize)]
 struct Row<T> {
     name: String,
     ours: T,
     recorded: T,
-    /// Where ns-3 is installed.
+    /// If ns-3 is installed.
     fresh: Option<T>,
 }
 
@@ -118,7 +117,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     Ok(passed)
 }
 
-/// Holds ours against the recording, and against a fresh run.
+/// Compares ours with the recording, and with a fresh run.
 fn beside(data: &Path, quick: bool, checks: &mut Vec<Check>) -> Outcome<Beside> {
     let recorded = ns3::Answer::read(data)?;
     let fresh = ns3::ask(quick).map_err(|reason| println!("absent: ns-3: {reason}")).ok();

@@ -1,4 +1,4 @@
-//! The same networks in ns-3: what was recorded, and what it says where its package is installed.
+//! The same networks in ns-3: recorded results, and fresh ones if its package is installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::aodv::Discoveries;
 use crate::line::Line;
 
-/// What runs there; it has the rules of [`line`](crate::line) and [`aodv`](crate::aodv).
+/// The script that runs there, under the rules of [`line`](crate::line) and [`aodv`](crate::aodv).
 const SCRIPT: &str = "tools/ns3_constrained.py";
 
-/// What the script prints.
+/// Output of the script.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Answer {
     pub version: String,
     pub script: String,
-    /// By the name of the case.
+    /// By case name.
     pub lines: BTreeMap<String, Line>,
     /// Likewise.
     pub aodv: BTreeMap<String, Discoveries>,
@@ -39,7 +39,7 @@ impl Answer {
 /// Runs the script with the interpreter of `NS3_PYTHON`, or `python3`.
 ///
 /// # Errors
-/// Why there is no answer: what the script said last.
+/// The reason for a missing answer: the script's last output.
 pub fn ask(quick: bool) -> Result<Answer, String> {
     let python = std::env::var("NS3_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let mut command = Command::new(&python);
@@ -49,7 +49,7 @@ pub fn ask(quick: bool) -> Result<Answer, String> {
     }
     let output = command.output().map_err(|fault| format!("{python}: {fault}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    // The package's own start may print before.
+    // The package may print at startup.
     match text.lines().rev().find(|line| line.starts_with('{')) {
         Some(line) if output.status.success() => {
             serde_json::from_str(line).map_err(|fault| format!("{SCRIPT}: {fault}"))

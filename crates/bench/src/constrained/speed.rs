@@ -1,4 +1,4 @@
-//! What a transfer costs: 44 kB among 60 nodes that look for routes themselves.
+//! Cost of a transfer: 44 kB among 60 nodes that discover routes themselves.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use corridor_bench::machine::cpu_time;
 use corridor_scenario::{Load, Plan, Point, RoutingMetric};
 use serde::Serialize;
 
-/// Where the network stands, and between which nodes transfers are drawn.
+/// Plan with the network, and the pairs of nodes with transfers.
 const PLAN: &str = "experiments/betzler-fig06/plan-dynamic.toml";
 
-/// Windows of the plan's points that are run: that of the paper's dynamic scenarios.
+/// Window of the plan's points to run: that of the paper's dynamic scenarios.
 const WINDOW_PACKETS: u32 = 5;
 
-/// Transfers with a metric.
+/// Transfers with one metric.
 #[derive(Debug, Serialize)]
 pub struct Transfers {
     pub metric: String,
@@ -22,11 +22,11 @@ pub struct Transfers {
     pub cpu_s_min: f64,
     pub cpu_s_max: f64,
     pub transfers: usize,
-    /// Together.
+    /// In total.
     pub events: u64,
 }
 
-/// Runs a transfer of each of the plan's pairs, with each metric.
+/// Runs a transfer for each of the plan's pairs, with each metric.
 pub fn transfers(quick: bool) -> Outcome<Vec<Transfers>> {
     let plan = Plan::read(Path::new(PLAN))?;
     let mut rows = Vec::new();

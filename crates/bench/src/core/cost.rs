@@ -1,4 +1,4 @@
-//! Processor time that strangers take, for each message.
+//! Processor time per message from unauthenticated senders.
 
 use std::fs;
 use std::hint::black_box;
@@ -11,16 +11,16 @@ use crate::flood::{forged_hello, forged_initiation, recorded};
 use crate::net::Host;
 use crate::scene::{self, AT_HUB, NEW};
 
-/// Messages that each cost is measured over.
+/// Messages per cost measurement.
 const MESSAGES: usize = 100_000;
-/// The same of those with Diffie-Hellman.
+/// The same for messages with Diffie-Hellman.
 const MESSAGES_DH: usize = 5_000;
 
 #[derive(Debug, Serialize)]
 pub struct Costs {
-    /// Nanoseconds of processor time for each message.
+    /// Nanoseconds of processor time per message.
     ns: Vec<Cost>,
-    /// Share of one core that 10^5 forged HELLOs a second take, through the gate.
+    /// Fraction of one core that 10^5 forged HELLOs per second take, through the gate.
     forged_hellos_core_share: f64,
 }
 
@@ -30,7 +30,7 @@ pub struct Cost {
     ns: f64,
 }
 
-/// Messages in peace, straight to the station, and under load, through the gate.
+/// Messages without load, straight to the station, and under load, through the gate.
 pub fn measure() -> Costs {
     let mut dice = Stream::from_seed([4; 32]);
     let hellos: Vec<_> = (0..1_000).map(|_| forged_hello(&mut dice)).collect();
@@ -40,7 +40,7 @@ pub fn measure() -> Costs {
         let mut net = scene::net(keys, 1, Default::default());
         let hub = &mut net.hosts[AT_HUB];
         cost(count, |at| {
-            // A message each 100 ms: as many as are looked into.
+            // One message per 100 ms: the rate at which they are examined.
             let now = Time::from_millis(100 * at as u64);
             black_box(hub.station.handle_frame(now, &frames[at % frames.len()]));
         })
@@ -74,14 +74,14 @@ pub fn measure() -> Costs {
     }
 }
 
-/// Nanoseconds for each of so many.
+/// Nanoseconds per item, over `count` items.
 fn cost(count: usize, mut each: impl FnMut(usize)) -> f64 {
     let before = processor_ns();
     (0..count).for_each(&mut each);
     (processor_ns() - before) as f64 / count as f64
 }
 
-/// Time that this thread has had a processor for, as the kernel counts it.
+/// Processor time of this thread, by the kernel's count.
 fn processor_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)

@@ -1,5 +1,6 @@
-//! A flood of greetings from addresses that nobody sends from: recordings, and forged ones. What
-//! goes there, what it takes from a session that lives, and when a new peer gets one all the same.
+//! A flood of handshake messages from spoofed addresses: replayed and forged ones. Measures what is
+//! sent to those addresses, the effect on an established session, and how soon a new peer still
+//! gets one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,18 +15,18 @@ use serde::Serialize;
 use crate::net::{Address, Losses, Net, config, is_data, keyed_with};
 use crate::scene::{self, AT_HUB, AT_LIVING, AT_NEW, HUB, LIVING, NEW};
 
-/// Greetings a second: a flood, and fewer than are answered by cookies.
+/// Handshake messages per second: a flood, and a rate below that which triggers cookies.
 const RATES: [u64; 2] = [100_000, 90];
-/// Least part of its goodput that a living session keeps.
+/// Minimum fraction of its goodput that an established session keeps.
 const GOODPUT_MIN: f64 = 0.98;
-/// Longest time until a new peer has a session, seconds.
+/// Maximum time until a new peer has a session, seconds.
 const JOIN_MAX: f64 = 5.0;
 const LOSS: f64 = 0.1;
 const ONE_WAY: Duration = Duration::from_millis(10);
 const PACKETS_PER_SECOND: u64 = 1_000;
-/// Recordings, and forged messages that cost something to make, each sent again and again.
+/// Number of recordings, and of forged messages that are costly to make, each sent repeatedly.
 const POOL: u64 = 400;
-/// Where nobody is.
+/// An unused address range.
 const NOWHERE: Address = 1_000;
 
 #[derive(Debug, Serialize)]
@@ -34,9 +35,9 @@ pub struct Flood {
     per_second: u64,
     seconds: u64,
     greetings: u64,
-    /// What the hub's host did with them.
+    /// The hub host's actions.
     outcomes: BTreeMap<&'static str, u64>,
-    /// Most bytes to an address over those that came from it.
+    /// Maximum ratio of bytes sent to an address to bytes received from it.
     most_sent_per_byte: f64,
     goodput_ratio: f64,
     join_s: Option<f64>,
@@ -118,7 +119,7 @@ fn run(per_second: u64, keys: bool, seconds: u64, came: &mut HashMap<Address, us
     Run { net, greetings: greetings.made, delivered, join_s }
 }
 
-/// What the flood is made of.
+/// Source of the flood's messages.
 pub struct Greetings {
     recorded: Vec<Vec<u8>>,
     forged: Vec<Vec<u8>>,
@@ -138,7 +139,7 @@ impl Greetings {
         }
     }
 
-    /// The next one, and the address that it says it came from.
+    /// The next message, and its claimed source address.
     pub fn next(&mut self) -> (Address, &[u8]) {
         self.made += 1;
         // Each from another address, or a few times from one of many.
@@ -160,12 +161,12 @@ impl Greetings {
     }
 }
 
-/// What a station of this number and key said first, some day.
+/// The recorded first message of a station with this number and key.
 pub fn recorded(keys: bool, seed: u64) -> Vec<u8> {
     first_frame(config(NEW, HUB, scene::security(keys, NEW)), seed)
 }
 
-/// By who knows the hub's public key, and has none that the hub knows.
+/// From a sender that knows the hub's public key, but has no key that the hub knows.
 pub fn forged_initiation(seed: u64) -> Vec<u8> {
     let mut key = [0xee; 32];
     key[..8].copy_from_slice(&seed.to_be_bytes());
@@ -181,7 +182,7 @@ fn first_frame(config: corridor_proto::StationConfig, seed: u64) -> Vec<u8> {
     station.poll_transmit(Time::ZERO).expect("it says something first").frame.to_vec()
 }
 
-/// Random bytes in the shape of a HELLO of either peer.
+/// Random bytes in the format of a HELLO of either peer.
 pub fn forged_hello(dice: &mut Stream) -> Vec<u8> {
     let mut frame = vec![0; 41 + dice.next_u32() as usize % 100];
     dice.fill_bytes(&mut frame);

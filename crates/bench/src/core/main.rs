@@ -1,9 +1,9 @@
-//! `bench-core`: what the core promises to who relies on it, in virtual time: secrets that follow
-//! each other, floods of greetings, sessions over a path that loses nine of ten frames, frames from
-//! where their sender is not, and how memory and sources are divided.
+//! `bench-core`: the core's guarantees, in virtual time: successive secrets, handshake floods,
+//! sessions over a path that loses nine of ten frames, frames from spoofed addresses, and the
+//! division of memory and sources.
 //!
-//! Writes what was measured, and `checks`: name, value, limit, and whether it holds. Ends with 1 if
-//! one does not.
+//! Writes the measurements, and `checks`: name, value, limit, and whether it holds. Exits with 1 if
+//! one does not hold.
 
 mod cost;
 mod flood;
@@ -23,26 +23,27 @@ use corridor_bench::frame::{self, Outcome};
 use corridor_results::checks::Check;
 use serde::Serialize;
 
-/// With so many, chance moves what rekeying costs by a millisecond or two (see [`rekey::measure`]).
+/// With this many, chance affects the cost of rekeying by a millisecond or two (see
+/// [`rekey::measure`]).
 const SEEDS: &str = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20";
 
-/// Measures what the core promises.
+/// Measures the core's guarantees.
 #[derive(Debug, Parser)]
 #[command(name = "bench-core")]
 struct Arguments {
-    /// Seconds of packets with and without secrets that follow each other.
+    /// Seconds of packets with and without rekeying.
     #[arg(long, default_value_t = 60)]
     rekey_seconds: u64,
-    /// Seeds of it.
+    /// Seeds for that.
     #[arg(long, value_delimiter = ',', default_value = SEEDS)]
     seeds: Vec<u64>,
     /// Seconds of each flood.
     #[arg(long, default_value_t = 8)]
     flood_seconds: u64,
-    /// Pairs of each kind that meet behind losses.
+    /// Pairs of each kind that connect over a lossy path.
     #[arg(long, default_value_t = 500)]
     sessions: usize,
-    /// The sources that are counted.
+    /// Root of the sources to count.
     #[arg(long, default_value = ".")]
     root: PathBuf,
     /// The file to write.

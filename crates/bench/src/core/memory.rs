@@ -1,5 +1,4 @@
-//! How a node's one ceiling is divided among its peers, and of a peer's part among queue and
-//! windows.
+//! How a node's memory limit is divided among its peers, and a peer's part among queue and windows.
 
 use corridor_base::Time;
 use corridor_proto::bounds::MEMORY_DEFAULT;
@@ -13,15 +12,15 @@ use crate::net::config;
 pub struct Share {
     peers: u16,
     ceiling_bytes: usize,
-    /// What each peer has.
+    /// Limit per peer.
     peer_bytes: usize,
-    /// Of that, what its queue, the flow to it and the flow from it may hold.
+    /// The parts of that for its queue, the flow to it and the flow from it.
     queue_bytes: usize,
     flow_to_bytes: usize,
     flow_from_bytes: usize,
 }
 
-/// Of a pair, and of hubs.
+/// For a pair, and for hubs.
 pub fn measure(checks: &mut Vec<Check>) -> Vec<Share> {
     [1, 4, 32, 256].map(|peers| share(peers, checks)).into()
 }

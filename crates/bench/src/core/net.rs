@@ -1,5 +1,5 @@
-//! Stations on a network of addresses, in virtual time: each is driven as a daemon drives one, with
-//! its gate and its book of addresses, and somebody else may send from any address.
+//! Stations on a network of addresses, in virtual time: each is driven as by a daemon, with its
+//! gate and its address book, and third parties may send from any address.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use corridor_proto::{
     LinkErrors, PeerBook, PeerKey, PrivateKey, Role, Security, StationConfig, StationId,
 };
 
-/// Stands for an address of the Internet.
+/// Stands for an Internet address.
 pub type Address = u32;
 
-/// The key of a station in all that is measured here.
+/// The key of a station in all measurements here.
 pub fn private(id: StationId) -> PrivateKey {
     PrivateKey::from_random([id.0 as u8; 32])
 }
 
-/// Security of a station with keys of its own.
+/// Security of a station with its own keys.
 pub fn keyed(me: StationId, peers: &[StationId]) -> Security {
     keyed_with(private(me), peers)
 }
 
-/// The same with another key than the one that others know.
+/// The same with a key other than the one that others know.
 pub fn keyed_with(private_key: PrivateKey, peers: &[StationId]) -> Security {
     let peer = |&station| PeerKey { station, public: private(station).public(), psk: None };
     let peers = peers.iter().map(peer).collect();
@@ -49,7 +49,7 @@ pub fn config(id: StationId, peer: StationId, security: Security) -> StationConf
     }
 }
 
-/// A station, as a daemon has one.
+/// A station, as in a daemon.
 pub struct Host {
     pub station: AnyStation,
     pub book: PeerBook<Address>,
@@ -57,10 +57,10 @@ pub struct Host {
     pub at: Address,
     /// Frames to send that are not the station's: cookies and challenges.
     asides: Vec<(Address, Vec<u8>)>,
-    /// What came out, and when.
+    /// Packets delivered, and when.
     pub delivered: Vec<(Time, Vec<u8>)>,
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// Frames that came in the name of one station from the address of another.
+    /// Frames claiming to be from one station, received from the address of another.
     pub named: Vec<(StationId, StationId)>,
 }
 
@@ -88,7 +88,7 @@ impl Host {
         }
     }
 
-    /// Takes a frame that came from an address.
+    /// Processes a frame received from an address.
     pub fn hear(&mut self, now: Time, from: Address, frame: &[u8]) {
         let station = &self.station;
         let expects = |frame: &[u8]| station.expects(frame);
@@ -121,7 +121,7 @@ impl Host {
         *self.outcomes.entry(what).or_default() += 1;
     }
 
-    /// Does what is due, and takes what is to be sent.
+    /// Does what is due, and collects the frames to send.
     pub fn drain(&mut self, now: Time) -> Vec<(Address, Vec<u8>)> {
         let mut sent = core::mem::take(&mut self.asides);
         if self.station.poll_timeout().is_some_and(|due| due <= now) {
@@ -153,31 +153,31 @@ impl Host {
     }
 }
 
-/// What becomes of a frame on its way.
+/// Decides the fate of a frame in transit.
 pub type Fate<'a> = &'a mut dyn FnMut(usize, &[u8]) -> bool;
 
-/// Hosts, and what is under way between them.
+/// Hosts, and frames in transit between them.
 pub struct Net {
     pub now: Time,
     pub hosts: Vec<Host>,
-    /// One way.
+    /// One-way delay.
     pub delay: Duration,
     under_way: BTreeMap<(Time, u64), (Address, Address, Vec<u8>)>,
     sequence: u64,
-    /// Bytes that hosts have sent to an address where none of them is.
+    /// Bytes sent to addresses without a host.
     pub strays: HashMap<Address, usize>,
-    /// Frames to such addresses that may carry what belongs to somebody.
+    /// Frames to such addresses that may carry user data.
     pub data_strays: u64,
 }
 
-/// Frames that carry packets or tell of them: all but handshakes and words about the path. Those
-/// say what they are only to who can open them, and none of them is longer than a challenge here,
-/// where nobody looks for a path's MTU; each of the others is.
+/// Whether a frame carries packets or reports on them: all but handshakes and path messages. Path
+/// messages are recognisable only to those who can decrypt them, and none of them is longer than a
+/// challenge here, without path MTU discovery; all data frames are longer.
 pub fn is_data(frame: &[u8]) -> bool {
     frame.len() > PATH_CHALLENGE_LEN && Header::parse(frame).is_some_and(|it| !it.is_hello)
 }
 
-/// Frames of the handshake.
+/// Handshake frames.
 pub fn is_hello(frame: &[u8]) -> bool {
     Header::parse(frame).is_none_or(|header| header.is_hello)
 }
@@ -195,22 +195,22 @@ impl Net {
         }
     }
 
-    /// A frame leaves from an address.
+    /// Sends a frame from an address.
     pub fn send(&mut self, at: Time, (from, to): (Address, Address), frame: Vec<u8>) {
         self.under_way.insert((at + self.delay, self.sequence), (from, to, frame));
         self.sequence += 1;
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     fn next(&self) -> Option<Time> {
         let frame = self.under_way.keys().next().map(|&(at, _)| at);
         self.hosts.iter().filter_map(Host::due).chain(frame).min()
     }
 
-    /// Lets time go on to then; `survives` tells whether a frame that a host sends arrives.
+    /// Runs until then; `survives` decides whether a frame sent by a host arrives.
     pub fn run_until(&mut self, end: Time, survives: Fate<'_>) {
         loop {
-            // A station that asks for the past wants to be looked at now.
+            // A station with a timeout in the past wants to be polled now.
             let next = self.next().map(|next| next.max(self.now));
             let Some(next) = next.filter(|&next| next <= end) else { break };
             self.now = next;
@@ -234,7 +234,7 @@ impl Net {
         self.now = end;
     }
 
-    /// Sends what a host has to send now.
+    /// Sends a host's pending frames.
     pub fn pump(&mut self, host: usize, survives: Fate<'_>) {
         let now = self.now;
         let at = self.hosts[host].at;
@@ -248,15 +248,15 @@ impl Net {
         }
     }
 
-    /// A host takes a packet.
+    /// Passes a packet to a host.
     pub fn offer(&mut self, host: usize, packet: &[u8], survives: Fate<'_>) {
         self.hosts[host].station.handle_packet(self.now, packet);
         self.pump(host, survives);
     }
 }
 
-/// Loses a share of frames, by a stream of its own for handshakes, so that more or fewer of them
-/// change nothing about what becomes of data.
+/// Loses a fraction of frames, with a separate random stream for handshakes, so that their number
+/// does not affect losses of data.
 pub struct Losses {
     ratio: f64,
     streams: [[Stream; 2]; 4],
@@ -280,7 +280,7 @@ impl Losses {
     }
 }
 
-/// Of so many values in order, the one that a share of them does not exceed.
+/// The quantile of sorted values.
 pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let at = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(at.max(1) - 1).copied()

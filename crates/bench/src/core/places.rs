@@ -1,4 +1,4 @@
-//! Frames that come from where their sender is not, and what an insider makes of its own.
+//! Frames from addresses other than their sender's, and attacks by an insider.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::scene::{self, AT_HUB, AT_LIVING, AT_NEW, HUB, LIVING, NEW};
 const ONE_WAY: Duration = Duration::from_millis(10);
 const THIEF: Address = 9_999;
 const ELSEWHERE: Address = 77;
-/// Longest time until data follows a peer that has moved, seconds.
+/// Maximum time until data follows a peer that has moved, seconds.
 const MOVE_MAX: f64 = 1.0;
 
 #[derive(Debug, Serialize)]
@@ -21,11 +21,11 @@ pub struct Copied {
     bytes_copied: usize,
     bytes_to_the_thief: usize,
     data_frames_to_the_thief: u64,
-    /// Of a peer that does move, until data goes there.
+    /// For a peer that does move: time until data goes there.
     moved_after_s: Option<f64>,
 }
 
-/// Packets each way for so long; what the peer sends is handed to `copy` when it leaves.
+/// Sends packets each way for a time; the peer's frames are passed to `copy` when they leave.
 fn converse(net: &mut Net, ms: u64, losses: &mut Losses, copies: &mut Vec<Vec<u8>>) {
     let start = net.now;
     for number in 0..ms {
@@ -40,14 +40,14 @@ fn converse(net: &mut Net, ms: u64, losses: &mut Losses, copies: &mut Vec<Vec<u8
         net.offer(AT_HUB, &scene::packet(HUB, LIVING, number as u32), &mut survives);
         let now = net.now;
         for copy in copies.drain(..) {
-            // Before the original is there.
+            // Before the original arrives.
             net.hosts[AT_HUB].hear(now, THIEF, &copy);
         }
     }
 }
 
-/// Somebody copies each frame of a living session, and delivers it first, from an address of their
-/// own.
+/// An attacker copies each frame of an established session, and delivers it first, from its own
+/// address.
 pub fn copied(checks: &mut Vec<Check>) -> Copied {
     let mut net = scene::net(true, 3, ONE_WAY);
     let mut losses = Losses::new(0.1, 3);
@@ -102,7 +102,7 @@ pub fn copied(checks: &mut Vec<Check>) -> Copied {
     }
 }
 
-/// The peer has another address from here on.
+/// Moves the peer to another address.
 fn moves(net: &mut Net, losses: &mut Losses) -> Option<f64> {
     let start = net.now;
     net.hosts[AT_LIVING].at = ELSEWHERE;
@@ -128,8 +128,8 @@ pub struct Insider {
     session_goes_on: bool,
 }
 
-/// The tags of one peer's session, and frames of the other's: packets, acknowledgements, goodbyes.
-/// The hub hears none of the goodbyes.
+/// The tags of one peer's session, and frames of the other's: packets, acknowledgments, goodbyes.
+/// The hub receives none of the goodbyes.
 fn spoken(net: &mut Net) -> (Vec<[u8; 2]>, Vec<Vec<u8>>) {
     let (mut tags, mut own) = (Vec::new(), Vec::new());
     for number in 0..150 {
@@ -154,13 +154,13 @@ fn spoken(net: &mut Net) -> (Vec<[u8; 2]>, Vec<Vec<u8>>) {
     (tags, own)
 }
 
-/// A peer of the hub, with a session of its own, that means ill.
+/// A malicious peer of the hub, with a session of its own.
 pub fn insider(checks: &mut Vec<Check>) -> Insider {
     let mut net = scene::net(true, 4, ONE_WAY);
     net.hosts.push(scene::leaf(true, NEW, 4, Time::ZERO));
     let all: crate::net::Fate<'_> = &mut |_, _| true;
     net.run_until(Time::from_millis(3_000), all);
-    // Packets of the other peer's, as it says.
+    // Packets it claims are the other peer's.
     for number in 0..50 {
         net.offer(AT_NEW, &scene::packet(LIVING, HUB, number), all);
         net.run_until(net.now + Duration::from_millis(5), all);

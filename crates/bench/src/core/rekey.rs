@@ -1,5 +1,5 @@
-//! What it costs to agree on another secret each second: a stream of packets with and without that,
-//! the same frames of it lost.
+//! Cost of agreeing on a new secret every second: a stream of packets with and without it, with the
+//! same frames lost.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::net::{Host, Losses, Net, config, keyed, quantile};
 
-/// Longest that the delay's 99.9th percentile may grow by, seconds.
+/// Maximum increase of the delay's 99.9th percentile, seconds.
 const TAIL_MAX: f64 = 0.002;
-/// The same of the longest time between two packets.
+/// The same for the longest time between two packets.
 const GAP_MAX: f64 = 0.010;
 const PACKET_LEN: usize = 1_000;
 
@@ -24,17 +24,17 @@ pub struct Run {
     secrets_agreed: u64,
     sent: usize,
     delivered: usize,
-    /// Of packets, from where they were handed over to where they came out.
+    /// End-to-end delay of packets.
     delay_median_s: Option<f64>,
     delay_p999_s: Option<f64>,
     gap_max_s: Option<f64>,
     frames_rejected: u64,
-    /// In order.
+    /// Sorted.
     #[serde(skip)]
     delays_s: Vec<f64>,
 }
 
-/// What the same quantile of the same packets, of all seeds together, differs by.
+/// Difference of the same quantile of the same packets, over all seeds together.
 fn pooled(with: &[Run], without: &[Run], share: f64) -> Option<f64> {
     let of = |runs: &[Run]| {
         let mut delays: Vec<f64> = runs.iter().flat_map(|run| run.delays_s.clone()).collect();
@@ -44,12 +44,12 @@ fn pooled(with: &[Run], without: &[Run], share: f64) -> Option<f64> {
     Some(of(with)? - of(without)?)
 }
 
-/// Both ways of it, at each round trip.
+/// With and without rekeying, at each round-trip time.
 ///
-/// The frames that are lost have the same numbers among those that carry data, but rekeying adds
-/// some of these, and so from the first secret on the same losses meet other packets. One seed's
-/// extremes differ by 25 ms either way for that alone (RTT 100 ms, 40 seeds: longest gap -0.6 ms on
-/// average, standard error 1.3 ms): only many seeds say something.
+/// The lost frames have the same numbers among those that carry data, but rekeying adds some of
+/// these, so from the first secret on the same losses hit different packets. This alone makes one
+/// seed's extremes differ by 25 ms either way (RTT 100 ms, 40 seeds: longest gap -0.6 ms on
+/// average, standard error 1.3 ms): only many seeds are informative.
 pub fn measure(seconds: u64, seeds: &[u64], checks: &mut Vec<Check>) -> Vec<Run> {
     let mut runs = Vec::new();
     for round_trip_ms in [4, 100] {
@@ -84,7 +84,7 @@ pub fn measure(seconds: u64, seeds: &[u64], checks: &mut Vec<Check>) -> Vec<Run>
                 0.0,
                 "packets",
             ),
-            // Or there was nothing to see.
+            // Otherwise there was nothing to measure.
             Check::at_least(of("secrets agreed on"), secrets, 0.7 * seconds as f64, "secrets"),
         ]);
         runs.extend(without.into_iter().chain(with));
@@ -109,7 +109,7 @@ fn one(round_trip_ms: u64, seed: u64, rekeyed: bool, seconds: u64) -> Run {
     let mut net = Net::new(vec![host(0), host(1)], delay);
     let mut losses = Losses::new(0.2, seed);
     let survives: crate::net::Fate<'_> = &mut |host, frame| losses.survives(host, frame);
-    // The window, and what it knows of the path, are as they are in the middle of a day.
+    // The window and its path estimates are in steady state.
     let start = Time::from_millis(5_000);
     net.run_until(start, survives);
     let mut offered = Vec::new();

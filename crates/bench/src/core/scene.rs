@@ -1,4 +1,4 @@
-//! A hub with a neighbour whose session lives, and another that comes later.
+//! A hub with a neighbour that has an established session, and another that joins later.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::net::{Host, Net, config, keyed};
 pub const HUB: StationId = StationId(1);
 pub const LIVING: StationId = StationId(2);
 pub const NEW: StationId = StationId(3);
-/// Where hosts are in [`Net::hosts`].
+/// Indices of the hosts in [`Net::hosts`].
 pub const AT_HUB: usize = 0;
 pub const AT_LIVING: usize = 1;
 pub const AT_NEW: usize = 2;
 const PAYLOAD_LEN: usize = 900;
 
-/// Keys of their own, or one secret for all.
+/// Individual keys, or one secret for all.
 pub fn security(keys_of_their_own: bool, me: StationId) -> Security {
     let peers: &[StationId] = if me == HUB { &[LIVING, NEW] } else { &[HUB] };
     if keys_of_their_own { keyed(me, peers) } else { [7; 32].into() }
@@ -27,7 +27,7 @@ fn address(id: StationId) -> IpAddr {
     [10, 0, 0, id.0 as u8].into()
 }
 
-/// A datagram of one station's host to another's.
+/// A datagram from one station's host to another's.
 pub fn packet(from: StationId, to: StationId, number: u32) -> Vec<u8> {
     let len = (28 + PAYLOAD_LEN) as u16;
     let mut packet = vec![0x45, 0];
@@ -42,7 +42,7 @@ pub fn packet(from: StationId, to: StationId, number: u32) -> Vec<u8> {
     packet
 }
 
-/// A station whose only peer is the hub, and that knows where it is.
+/// A station whose only peer is the hub, with a known address.
 pub fn leaf(keys_of_their_own: bool, id: StationId, seed: u64, now: Time) -> Host {
     let mut entropy = [id.0 as u8; 32];
     entropy[..8].copy_from_slice(&seed.to_be_bytes());
@@ -51,7 +51,7 @@ pub fn leaf(keys_of_their_own: bool, id: StationId, seed: u64, now: Time) -> Hos
     Host::new(station, [(HUB, Some(u32::from(HUB.0)))], id.0.into(), now)
 }
 
-/// The hub and the living neighbour, a few seconds after they met.
+/// The hub and the connected neighbour, a few seconds after they met.
 pub fn net(keys_of_their_own: bool, seed: u64, one_way: Duration) -> Net {
     let neighbours = [LIVING, NEW].map(|id| (id, vec![address(id).into()])).into();
     let station = config(HUB, LIVING, security(keys_of_their_own, HUB));

@@ -1,4 +1,4 @@
-//! How long it takes until two stations can exchange frames where nine of ten get lost, each way.
+//! Time until two stations can exchange frames over a path that loses nine of ten, each way.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use serde::Serialize;
 use crate::net::{Host, Losses, Net, config, keyed, quantile};
 
 const LOSS: f64 = 0.9;
-/// Longest median and 99th percentile, seconds.
+/// Maximum median and 99th percentile, seconds.
 const MEDIAN_MAX: f64 = 3.0;
 const P99_MAX: f64 = 10.0;
-/// When waiting ends.
+/// Maximum waiting time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Serialize)]
 pub struct Kind {
     keys_of_their_own: bool,
-    /// Only one end knows where the other is.
+    /// Whether only one end knows the other's address.
     one_is_called: bool,
     runs: usize,
-    /// Of those that are up in a minute.
+    /// Number of pairs connected within a minute.
     up: usize,
     median_s: Option<f64>,
     p99_s: Option<f64>,

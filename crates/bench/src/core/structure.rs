@@ -1,4 +1,4 @@
-//! What is counted in the sources: files, types on the packet's way, lines.
+//! Source metrics: files, types on the packet path, lines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use corridor_bench::frame::Outcome;
 
-/// The crates that a packet crosses.
+/// The crates that a packet passes through.
 const CRATES: [&str; 3] = ["packet", "proto", "node"];
-/// Lines of a file at most.
+/// Maximum lines per file.
 const FILE_LINES_MAX: f64 = 800.0;
-/// Fields of a type at most, but for plain records: those whose fields are all public.
+/// Maximum fields of a type, except for plain records: those whose fields are all public.
 const FIELDS_MAX: f64 = 15.0;
-/// Lines without tests of `proto` and `node` at commit 725bedc, by the same count, and without
-/// those in `clamp_tests`, a directory of tests by another name: the last commit before packets had
-/// a crate of their own. What has come since, room by room: docs/decisions/0019-rooms.md.
+/// Lines without tests of `proto` and `node` at commit 725bedc, counted in the same way, and
+/// excluding `clamp_tests`, a test directory with another name: the last commit before packets had
+/// a crate of their own. Growth since, item by item: docs/decisions/0019-rooms.md.
 const LINES_BASE: f64 = 21_643.0;
-/// How many more there may be.
+/// Maximum growth.
 const LINES_FACTOR: f64 = 1.1;
 
 #[derive(Debug, Serialize)]
@@ -29,7 +29,7 @@ pub struct Structure {
     lines_base: f64,
 }
 
-/// Of the sources in that directory.
+/// Measures the sources in that directory.
 pub fn measure(root: &Path, checks: &mut Vec<Check>) -> Outcome<Structure> {
     let mut files = Vec::new();
     for name in CRATES {
@@ -95,7 +95,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Outcome<()> {
     Ok(())
 }
 
-/// Files of modules that are declared for tests alone.
+/// Files of modules declared for tests only.
 fn modules_of_tests(files: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
     let mut tests = Vec::new();
     for path in files {
@@ -113,7 +113,7 @@ fn modules_of_tests(files: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
     Ok(tests)
 }
 
-/// Whether a file holds nothing but tests, examples or studies.
+/// Whether a file contains only tests, examples or studies.
 fn is_test(path: &Path) -> bool {
     let in_tests = path.components().any(|part| {
         let part = part.as_os_str();
@@ -123,7 +123,7 @@ fn is_test(path: &Path) -> bool {
     in_tests || name == "tests" || name.ends_with("_tests") || name.ends_with("_study")
 }
 
-/// How many lines there are before the tests at a file's end.
+/// Number of lines before the tests at a file's end.
 fn tested_from(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let begins = |at: &usize| {
@@ -133,7 +133,7 @@ fn tested_from(text: &str) -> usize {
     (0..lines.len()).find(begins).unwrap_or(lines.len())
 }
 
-/// Types with named fields that are no plain records, and how many fields each has.
+/// Types with named fields, other than plain records, and their numbers of fields.
 fn types(code: &[&str]) -> Vec<(String, usize)> {
     let mut types = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Our sliding window. No peer has one, so that only the limit is beside it.
+//! Our sliding window. No peer has one, so it is only compared with the limit.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -11,15 +11,15 @@ use super::Way;
 use crate::fixture::{Aligned, Block, VECTORS_IN_TURN, rng};
 use crate::measure::{Contestant, Work};
 
-/// A transfer has so many windows of symbols.
+/// Length of a transfer, in windows of symbols.
 const WINDOWS: u64 = 4;
 
-/// A packet in so many is lost, and so many percent more coded symbols are sent than make up for
-/// that.
+/// One packet in this many is lost, and this percentage of coded symbols is sent beyond those that
+/// make up for it.
 const LOSS_ONE_IN: u64 = 10;
 const SPARE_PERCENT: u64 = 15;
 
-/// What a decoder is told.
+/// An input of the decoder.
 enum Event {
     Source(u64),
     /// A run, its coding vector, and the payload.
@@ -40,7 +40,7 @@ impl Way {
             .expect("sizes")
     }
 
-    /// One coded symbol at a time, over a window that is full.
+    /// One coded symbol at a time, over a full window.
     pub fn window_encode(self, block: &Rc<Block>) -> Contestant {
         let mut encoder = self.window_encoder(block);
         for symbol in &block.symbols {
@@ -57,8 +57,8 @@ impl Way {
         self.contestant(block.symbol_size, work)
     }
 
-    /// A stream of which a tenth is lost, and repaired by coded symbols over all that the sender
-    /// does not know to be delivered.
+    /// A stream of which a tenth is lost, and repaired by coded symbols over everything that the
+    /// sender does not know to be delivered.
     pub fn window_decode(self, block: &Rc<Block>) -> Contestant {
         let events = self.transfer(block);
         let decoder = self.window_decoder(block);
@@ -67,13 +67,13 @@ impl Way {
         self.contestant(symbols as usize * block.symbol_size, work)
     }
 
-    /// A transfer in steady state: coded symbols are sent in between, and the sender learns a
-    /// quarter of a window later what was delivered. All of it arrives.
+    /// A transfer in steady state: coded symbols are interleaved, and the sender learns of
+    /// deliveries a quarter of a window later. Everything arrives.
     fn transfer(self, block: &Block) -> Vec<Event> {
         let (mut encoder, mut decoder) = (self.window_encoder(block), self.window_decoder(block));
         let (mut events, mut feedback) = (Vec::new(), VecDeque::new());
         let (mut rng, symbols) = (rng(block.seed ^ 7), WINDOWS * block.block_size as u64);
-        // Coded symbols that are due, in parts of one.
+        // Coded symbols due, as a fraction.
         let (whole, due_by_symbol) = ((LOSS_ONE_IN - 1) * 100, 100 + SPARE_PERCENT);
         let (mut due, mut let_go) = (0, 0);
         while decoder.in_order_end() < symbols {
@@ -134,7 +134,7 @@ struct Encode {
     block: Rc<Block>,
     encoder: WindowEncoder,
     vectors: Vec<Vec<u8>>,
-    /// Which vector the next symbol has.
+    /// Index of the next symbol's vector.
     next: usize,
     payload: Aligned,
 }
@@ -159,7 +159,7 @@ struct Decode {
 }
 
 impl Decode {
-    /// The transfer, with what is decoded, as soon as it is.
+    /// Replays the transfer, reporting decoded symbols at once.
     fn replay(&mut self, mut decoded: impl FnMut(u64, Option<&[u8]>)) {
         self.decoder.reset(0);
         for event in &self.events {

@@ -1,5 +1,5 @@
-//! Paths drawn from a seed: any rate, round trip, buffer, loss, variation, policer and jitter that
-//! a wireless path may have; each as the scenario that a run reads.
+//! Random paths from a seed: any rate, round-trip time, buffer, loss, variation, policer and jitter
+//! that a wireless path may have; each as a scenario file.
 
 use core::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub const FRAME_BITS: f64 = 12_000.0;
 const RATE_MBPS: (f64, f64) = (0.06, 1_000.0);
 const RTT_MS: (f64, f64) = (1.0, 800.0);
-/// Symbols of the longest window: what is in flight, thrice, is to fit in.
+/// Symbols of the largest window, which must hold three times the data in flight.
 const WINDOW_SYMBOLS: f64 = 16_384.0;
 const BDPS_OF_WINDOW: f64 = 3.0;
 const BUFFER_MS_MIN: f64 = 1.0;
@@ -21,7 +21,7 @@ const BUFFER_FRAMES_MIN: usize = 2;
 const LOSS_MAX: f64 = 0.4;
 const BURST_FRAMES: (f64, f64) = (2.0, 50.0);
 const JITTER_MS: (f64, f64) = (0.3, 30.0);
-/// A rate that varies falls to this share of the greatest at the least, and not below this rate.
+/// Minimum of a varying rate as a fraction of the maximum, and its absolute minimum.
 const LEAST_SHARE: f64 = 0.05;
 const LEAST_BPS: f64 = 20e3;
 
@@ -30,19 +30,19 @@ const LEAST_BPS: f64 = 20e3;
 pub struct Drawn {
     /// Its number.
     pub index: u64,
-    /// Greatest rate, bits per second.
+    /// Maximum rate, bits per second.
     pub rate_bps: u64,
-    /// How that varies.
+    /// Its variation.
     pub variation: Variation,
-    /// Mean rate, bits per second, behind the policer and without outages.
+    /// Mean rate after the policer, without outages, bits per second.
     pub mean_bps: f64,
-    /// Round trip without queues and jitter, milliseconds.
+    /// Round-trip time without queueing and jitter, milliseconds.
     pub rtt_ms: f64,
-    /// Frames that wait at most.
+    /// Queue limit, frames.
     pub queue_frames: usize,
-    /// Rate and bytes of a bucket in front.
+    /// Rate and size of a token bucket in front of the queue.
     pub policer: Option<(u64, u64)>,
-    /// What is lost: from S to D, and back.
+    /// Losses from S to D, and back.
     pub losses: [Loss; 2],
     /// Mean of the jitter, milliseconds.
     pub jitter_ms: Option<f64>,
@@ -50,30 +50,30 @@ pub struct Drawn {
     pub reorders: bool,
 }
 
-/// How a rate varies.
+/// Variation of a rate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Variation {
-    /// Not at all.
+    /// Constant.
     Steady,
-    /// Two rates by the clock.
+    /// Two rates, alternating periodically.
     Steps { low_bps: u64, dwell_s: f64 },
-    /// Three rates by chance.
+    /// Three rates in random order.
     Markov { rates_bps: Vec<u64>, dwell_s: f64 },
     /// A random walk.
     Walk { least_bps: u64, interval_ms: f64, deviation: f64 },
-    /// None at times.
+    /// With outages.
     Outages { up_s: f64, down_s: f64 },
-    /// As recorded: the file.
+    /// Recorded, from a file.
     Trace { path: String },
 }
 
-/// What a direction loses.
+/// Losses in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Loss {
-    /// Share of the frames.
+    /// Frame loss ratio.
     pub ratio: f64,
-    /// Mean length of bursts, frames; `None`: each by itself.
+    /// Mean burst length, frames; `None`: independent losses.
     pub burst_frames: Option<f64>,
 }
 
@@ -89,7 +89,8 @@ impl Drawn {
                 break (rate_bps, rtt_ms);
             }
         };
-        // Everything is drawn, used or not: one path's kind does not move what another draws.
+        // Everything is drawn, even if unused: one path's kind must not affect another path's
+        // values.
         let (is_varying, kind) = (one_in(stream, 3), stream.next_u32() % 4);
         let numbers = [(); 6].map(|()| uniform(stream));
         let variation = match is_varying {
@@ -126,7 +127,8 @@ impl Drawn {
         }
     }
 
-    /// A path with a recorded rate, at a round trip of 40 ms, and a deep buffer, as phones have it.
+    /// A path with a recorded rate, a round-trip time of 40 ms, and a deep buffer, as in mobile
+    /// networks.
     pub fn of_trace(index: u64, path: &str, mean_bps: f64, loss_ratio: f64) -> Self {
         let loss = Loss { ratio: loss_ratio, burst_frames: None };
         Drawn {
@@ -144,12 +146,12 @@ impl Drawn {
         }
     }
 
-    /// Frames of a bandwidth-delay product.
+    /// Bandwidth-delay product, frames.
     pub fn bdp_frames(&self) -> f64 {
         self.mean_bps * self.rtt_ms / 1e3 / FRAME_BITS
     }
 
-    /// How long a full buffer takes, milliseconds.
+    /// Time to drain a full buffer, milliseconds.
     pub fn buffer_ms(&self) -> f64 {
         1e3 * self.queue_frames as f64 * FRAME_BITS / self.mean_bps
     }
@@ -159,7 +161,7 @@ impl Drawn {
         self.variation != Variation::Steady
     }
 
-    /// Its scenario with one way across; `congestion` is of TCP at the ends.
+    /// Its scenario with one transport; `congestion` is TCP's at the ends.
     pub fn scenario(&self, seed: u64, way: Way, duration_s: f64) -> String {
         let mut text = format!("name = 'path {}'\nseed = {seed}\n[line]\n", self.index);
         let Drawn { rate_bps, rtt_ms, queue_frames, .. } = self;
@@ -217,7 +219,7 @@ impl Drawn {
         text
     }
 
-    /// In a few words.
+    /// A short description.
     pub fn title(&self) -> String {
         let mbps = self.rate_bps as f64 / 1e6;
         let mut title =
@@ -246,22 +248,22 @@ impl Drawn {
     }
 }
 
-/// What goes across.
+/// Transports compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// TCP cubic through a tunnel in window mode.
     Window,
-    /// The same, with a sender that knows the line: what the rate control can reach at best.
+    /// The same, with a sender that knows the line: the best that rate control can achieve.
     Known,
-    /// TCP cubic by itself.
+    /// Plain TCP cubic.
     Cubic,
-    /// TCP BBR by itself.
+    /// Plain TCP BBR.
     Bbr,
 }
 
 impl Variation {
-    /// One of the four kinds; numbers from 0 to 1 say which.
+    /// One of the four kinds, determined by numbers from 0 to 1.
     fn new(kind: u32, rate_bps: f64, numbers: [f64; 6]) -> Self {
         let [a, b, c, ..] = numbers;
         let low = |number: f64, least: f64| {
@@ -288,7 +290,7 @@ impl Variation {
         }
     }
 
-    /// Mean rate, if the greatest is `rate_bps`; without outages.
+    /// Mean rate for a maximum of `rate_bps`, without outages.
     fn mean_bps(&self, rate_bps: f64) -> f64 {
         match self {
             Variation::Steady | Variation::Outages { .. } | Variation::Trace { .. } => rate_bps,
@@ -303,7 +305,7 @@ impl Variation {
         }
     }
 
-    /// The time in which it changes, seconds.
+    /// Time scale of changes, seconds.
     pub fn dwell_s(&self) -> f64 {
         match self {
             Variation::Steady => 0.0,

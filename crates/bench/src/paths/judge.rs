@@ -1,21 +1,21 @@
-//! What must hold of the drawn paths. A quantile of them is known to its 95 % confidence interval
-//! (of order statistics: binomial, so whatever they are distributed as), and a limit holds where
-//! the interval's end that is nearer to it keeps to it, as with the gates of the lab.
+//! Checks of the random paths. A quantile has a 95 % confidence interval (from order statistics:
+//! binomial, so independent of the distribution), and a limit holds if the nearer end of the
+//! interval keeps to it, as with the gates of the lab.
 
 use corridor_results::checks::Check;
 
 use crate::draw::Drawn;
 use crate::measure::{Got, Measured};
 
-/// Standard deviations that hold 95 %.
+/// Standard deviations for 95 %.
 const SIGMAS: f64 = 1.96;
-/// Waits are held against BBR's where it gets this share at least.
+/// Queueing delays are compared with BBR's if it reaches at least this fraction.
 const BBR_SHARE_MIN: f64 = 0.1;
 /// A buffer counts as deep beyond this, and beyond half a bandwidth-delay product.
 const DEEP_MS: f64 = 20.0;
 const DEEP_BDP: f64 = 0.5;
 
-/// All that must hold.
+/// All checks.
 pub fn checks(paths: &[Measured]) -> Vec<Check> {
     let of = |is: &dyn Fn(&Measured) -> bool, value: &dyn Fn(&Measured) -> f64| {
         let mut values: Vec<f64> = paths.iter().filter(|path| is(path)).map(value).collect();
@@ -42,14 +42,14 @@ pub fn checks(paths: &[Measured]) -> Vec<Check> {
         0.5,
         0.0,
     ));
-    // A frame or two that the start drops is nobody's product.
+    // A frame or two dropped at the start do not count.
     let start = |path: &Measured| {
         let all = path.window.dropped_before as f64;
         let rest = path.window.dropped_ratio * path.warm_up_s * path.path.mean_bps / 12_000.0;
         (all - rest).max(0.0) / path.path.bdp_frames().max(4.0)
     };
     checks.push(most("dropped at the start, BDP, median", &of(&steady, &start), 0.5, 1.0));
-    // Who sends nothing queues nothing: that is no measure.
+    // A transport that sends nothing queues nothing: it cannot be a reference.
     let carries = |path: &Measured| path.bbr.share >= BBR_SHARE_MIN;
     let is_deep = |path: &Measured| carries(path) && is_deep(&path.path);
     let ratio = |path: &Measured| path.window.wait_p95_ms / path.bbr.wait_p95_ms.max(1e-3);
@@ -64,7 +64,7 @@ fn is_deep(path: &Drawn) -> bool {
     path.buffer_ms() > DEEP_MS && path.queue_frames as f64 > DEEP_BDP * path.bdp_frames()
 }
 
-/// What must hold on recorded rates, without losses, and with 10 %.
+/// Checks on recorded rates, without losses, and with 10 %.
 pub fn trace_checks(paths: &[Measured]) -> Vec<Check> {
     let mut checks = Vec::new();
     for path in paths {
@@ -74,7 +74,7 @@ pub fn trace_checks(paths: &[Measured]) -> Vec<Check> {
         if path.path.losses[0].ratio == 0.0 {
             checks.push(least(&name("goodput over BBR's"), &[over_bbr], 0.5, 0.97));
         } else {
-            // The lesser of the two is asked for.
+            // The weaker of the two is required.
             let best = (over_bbr / 1.15).max(share / 0.90);
             checks.push(least(&name("goodput, of what is asked for"), &[best], 0.5, 1.0));
         }
@@ -84,7 +84,7 @@ pub fn trace_checks(paths: &[Measured]) -> Vec<Check> {
     checks
 }
 
-/// A quantile with the ends of its interval. `sorted` is ascending.
+/// A quantile with its interval. `sorted` is ascending.
 pub fn quantile(sorted: &[f64], q: f64) -> (f64, [f64; 2]) {
     let count = sorted.len() as f64;
     let at = |place: f64| {
@@ -114,13 +114,13 @@ fn most(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
     Check::at_most(name, known(value), limit, unit).known_to(interval, sorted.len()).surely()
 }
 
-/// Of nothing there is no value.
+/// Without data there is no value.
 fn known(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
 
-/// A ratio that is to be one, but for so much: as far as its interval tells. `None` where too
-/// little is known of it.
+/// A ratio that must be one within a tolerance, by its interval. `None` if too little is known of
+/// it.
 pub fn within(name: &str, ratio: Option<(f64, [f64; 2])>, limit: f64, samples: usize) -> Check {
     let value = ratio.map(|(ratio, _)| ratio - 1.0);
     let check = Check::at_most(name, value.map(f64::abs), limit, "1");
@@ -130,8 +130,8 @@ pub fn within(name: &str, ratio: Option<(f64, [f64; 2])>, limit: f64, samples: u
     Check { holds, ..check.known_to([low, high], samples) }
 }
 
-/// A share of all paths, with Wilson's interval; it holds where the share itself does, since none
-/// of any number that is drawn here could keep the interval below one in a hundred.
+/// A fraction of all paths, with Wilson's interval; it holds if the fraction itself does, since
+/// with any number of paths drawn here the interval cannot stay below one in a hundred.
 fn few(name: &str, paths: &[Measured], is: &dyn Fn(&Measured) -> bool, limit: f64) -> Check {
     let count = paths.len().max(1) as f64;
     let share = paths.iter().filter(|path| is(path)).count() as f64 / count;

@@ -1,13 +1,13 @@
-//! The same varying paths in the lab, with this machine's kernel, and in the simulator.
+//! Compares varying paths in the lab, with this machine's kernel, and in the simulator.
 //!
-//! A replication's rates and outages are drawn alike and begin with the load in both, so that both
-//! see the same, whatever the load and whether a tunnel carries it: goodput and quantiles of the
-//! delay are held against each other. Jitter and losses are drawn for each transmission, so they
-//! differ where the senders do: the lab has one draw of them, the simulator several. Each
-//! replication has a delay of its own, the same in both: what repeats with the round trip meets
-//! what repeats with the path at other places, which a tenth of a millisecond in the lab would do
-//! as well. Replications are added until the ratio of the means is known well enough, and beyond
-//! those asked for where it is not even known well enough to be held against anything.
+//! A replication's rates and outages are drawn identically and begin with the load in both, so that
+//! both see the same, whatever the load, with or without a tunnel: goodput and delay quantiles are
+//! compared. Jitter and losses are drawn per transmission, so they differ where the senders do: the
+//! lab has one draw of them, the simulator several. Each replication has its own delay, the same in
+//! both: so effects periodic in the round-trip time meet effects periodic in the path at different
+//! points, as a tenth of a millisecond in the lab would cause anyway. Replications are added until
+//! the ratio of the means is known well enough, and beyond the requested number if it is too
+//! uncertain to be compared at all.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -28,26 +28,26 @@ use crate::Outcome;
 use crate::draw::uniform;
 use crate::judge::within;
 
-/// Most that a value may differ, of the simulator's.
+/// Maximum relative difference from the simulator's value.
 const DIFFERENCE_MAX: f64 = 0.05;
-/// A ratio is known well enough to this, half of its interval; what is known less than to twice as
-/// much after all replications was not compared.
+/// Half-width of a ratio's interval that is known well enough; beyond twice that after all
+/// replications, it counts as not compared.
 const KNOWN_TO: f64 = DIFFERENCE_MAX;
-/// One-way delay, drawn for each replication.
+/// One-way delay, drawn per replication.
 const DELAY_MS: (f64, f64) = (8.0, 12.0);
-/// Replications made side by side: a run needs a tenth of a processor.
+/// Concurrent replications: a run needs a tenth of a processor.
 const SIDE_BY_SIDE: u64 = 4;
-/// Times as many replications as asked for, at most, where so many were not enough to compare: a
-/// median of half of its mean as its standard deviation takes about a hundred.
+/// Maximum multiple of the requested replications, if these were not enough to compare: a median
+/// with a standard deviation of half its mean takes about a hundred.
 const REPLICATIONS_FACTOR: u64 = 6;
-/// Draws of each in the simulator, over the same path: where BBR's cycles begin is drawn, what
-/// jitter and losses each packet meets, and how much less than a millisecond the load begins later
-/// than the rates, and no run in the lab tells. That is cheap here, and leaves the interval to the
-/// lab's own spread. Not draw 0, where it begins with them to the nanosecond.
+/// Draws per replication in the simulator, over the same path: the start of BBR's cycles, each
+/// packet's jitter and losses, and the sub-millisecond offset between load and rates, all of which
+/// a lab run does not reveal. They are cheap here, and leave only the lab's own spread in the
+/// interval. Draw 0, where the load begins exactly with the rates, is excluded.
 const DRAWS: Range<u64> = 1..9;
 const WARM_UP_S: u64 = 3;
 const INTERVAL_S: u64 = 12;
-/// Times that a run is made whose emulator was late.
+/// Maximum attempts at a run if the emulator was late.
 const ATTEMPTS: usize = 3;
 
 /// Paths by name. The trace's opportunities come at 12 Mbit/s and 3 Mbit/s in turn.
@@ -86,39 +86,39 @@ const LOADS: [(&str, &str); 4] = [
     ),
 ];
 
-/// A value in both.
+/// A value from both.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pair {
-    /// Path, load, and what.
+    /// Path, load, and quantity.
     pub name: String,
-    /// Means of the replications.
+    /// Means over the replications.
     pub lab: f64,
     pub simulated: f64,
-    /// Of them.
+    /// Their ratio.
     pub ratio: f64,
     pub replications: usize,
     /// 95 % interval of the ratio, from the replications' differences; `None` for a single one.
     pub interval: Option<[f64; 2]>,
 }
 
-/// What is compared, and how often.
+/// What to compare, and how often.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub seed: u64,
-    /// Most of each, but where these are not enough to compare.
+    /// Maximum replications of each, unless these are not enough to compare.
     pub replications: u64,
-    /// Only names that have this in them.
+    /// Only names that contain this.
     pub only: String,
 }
 
-/// The trace: 1.5 s at 12 Mbit/s, then as long at 3 Mbit/s.
+/// The trace: 1.5 s at 12 Mbit/s, then 1.5 s at 3 Mbit/s.
 fn trace() -> String {
     let fast = (1..=1_500_u32).map(|ms| (ms, 1));
     let slow = (1_501..=3_000_u32).filter(|ms| ms.is_multiple_of(4)).map(|ms| (ms, 1));
     fast.chain(slow).map(|(ms, _)| format!("{ms}\n")).collect()
 }
 
-/// Compares all, and says what was compared; an error that begins with "absent:" where this
+/// Compares everything, and returns what was compared; an error beginning with "absent:" if this
 /// machine has no namespaces.
 pub fn compare(asked: &Asked) -> Outcome<(Vec<Pair>, Vec<Check>)> {
     corridor_lab::prepare().map_err(|error| format!("absent: the lab: {error}"))?;
@@ -192,21 +192,21 @@ impl Draw<'_> {
         DRAWS.map(|draw| Ok(simulate(draw)?.0)).collect()
     }
 
-    /// A replication in the lab; `None` where the machine is too busy for one.
+    /// A replication in the lab; `None` if the machine is too busy for one.
     fn in_lab(&self, replication: u64, binary: Option<&PathBuf>) -> Outcome<Option<Row>> {
         let (scenario, run) = self.run(replication)?;
         in_lab(&scenario, &run, binary)
     }
 }
 
-/// Makes these side by side, in their order.
+/// Runs these concurrently, returning results in order.
 fn side_by_side<T: Send>(
     replications: Range<u64>,
     make: impl Fn(u64) -> Outcome<T> + Sync,
 ) -> Outcome<Vec<T>> {
     let make = &make;
     let made: Vec<_> = thread::scope(|scope| {
-        // An error goes as text from one thread to another.
+        // Errors pass between threads as text.
         let begin = |each| scope.spawn(move || make(each).map_err(|error| error.to_string()));
         let begun: Vec<_> = replications.map(begin).collect();
         begun.into_iter().map(|each| each.join().expect("no run panics")).collect()
@@ -221,17 +221,17 @@ fn node() -> Option<PathBuf> {
     named.or_else(beside).filter(|path| path.exists())
 }
 
-/// A value by its name, and where a row has it.
+/// A value's name, and its accessor.
 type Value = (&'static str, fn(&Row) -> Option<f64>);
 
-/// What is compared of a row.
+/// Values of a row to compare.
 const VALUES: [Value; 3] = [
     ("goodput, Mbit/s", |row| Some(row.goodput_bps / 1e6)),
     ("delay p50, ms", |row| row.delays.delay_p50_s.map(|s| 1e3 * s)),
     ("delay p95, ms", |row| row.delays.delay_p95_s.map(|s| 1e3 * s)),
 ];
 
-/// All that is compared of these; replications until it is known well enough.
+/// All comparisons of a path and load, with replications until they are known well enough.
 fn pairs_of(
     name: &str,
     draw: &Draw<'_>,
@@ -244,7 +244,7 @@ fn pairs_of(
         let most = if goes_on { REPLICATIONS_FACTOR * replications } else { replications };
         let batch = next..most.min(next + SIDE_BY_SIDE);
         next = batch.end;
-        // One after the other: what simulates takes the processors that real time needs.
+        // One after the other: simulation would take the processors that real time needs.
         let simulated = side_by_side(batch.clone(), |each| draw.simulated(each))?;
         let in_lab = side_by_side(batch, |each| draw.in_lab(each, binary))?;
         for (lab, simulated) in in_lab.into_iter().zip(simulated) {
@@ -275,7 +275,8 @@ impl Pair {
         let simulations: Vec<f64> = both.iter().map(simulated).collect();
         let [lab, simulated] = [mean(&labs), mean(&simulations)];
         let ratio = lab / simulated;
-        // Of a ratio of means, by the deviations from it (Cochran, "Sampling Techniques", 6.3).
+        // The interval of a ratio of means, from the deviations (Cochran, "Sampling Techniques",
+        // 6.3).
         let deviations = labs.iter().zip(&simulations).map(|(lab, other)| lab - ratio * other);
         let deviations = Estimate::of(&deviations.collect::<Vec<_>>());
         let half_width = deviations.and_then(|all| all.half_width).map(|half| half / simulated);
@@ -284,17 +285,17 @@ impl Pair {
         Pair { name, lab, simulated, ratio, replications, interval }
     }
 
-    /// Whether half of its interval is so much at most.
+    /// Whether its half-width is at most this.
     fn is_known_to(&self, most: f64) -> bool {
         self.interval.is_some_and(|[low, high]| high - low <= 2.0 * most)
     }
 
-    /// Whether it is known well enough to be held against anything.
+    /// Whether it is known well enough to be compared.
     fn is_compared(&self) -> bool {
         self.is_known_to(2.0 * KNOWN_TO)
     }
 
-    /// Whether no more replications are needed; those asked for are made, or not yet.
+    /// Whether no more replications are needed, depending on whether the requested ones are done.
     fn is_enough(&self, asked_are_made: bool) -> bool {
         if asked_are_made { self.is_compared() } else { self.is_known_to(KNOWN_TO) }
     }
@@ -315,7 +316,7 @@ impl Pair {
     }
 }
 
-/// A run of the lab's that can be trusted; `None` where the machine is too busy for one.
+/// A valid run in the lab; `None` if the machine is too busy for one.
 fn in_lab(scenario: &Scenario, run: &Run, binary: Option<&PathBuf>) -> Outcome<Option<Row>> {
     let binary = binary.cloned().unwrap_or_default();
     let options = Options { binary };
@@ -346,7 +347,7 @@ mod tests {
         let found = [Some(0.04), Some(0.08), Some(0.12), None]
             .map(|half_width| (enough(half_width, false), enough(half_width, true)));
         assert_eq!(found, [(true, true), (false, true), (false, false), (false, false)]);
-        // Nothing that is made longer for fails to be compared once it is enough.
+        // Whatever was extended until it is enough counts as compared.
         assert!(!pair(Some(0.12)).check().holds && pair(Some(0.08)).check().holds);
     }
 }

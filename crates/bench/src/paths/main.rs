@@ -1,9 +1,10 @@
-//! `bench-paths`: window mode beside plain cubic and plain BBR on paths that are drawn and not
-//! listed, in virtual time.
+//! `bench-paths`: window mode compared with plain cubic and plain BBR on random paths, in virtual
+//! time.
 //!
-//! The seed is fresh, and printed; with it all repeats. Writes every path's figures, and `checks`:
-//! what must hold, what it is, and whether it holds; a picture of the distributions; and the ten
-//! worst paths with the command that runs each again. Ends with 1 if a check fails.
+//! The seed is fresh, and printed; the same seed reproduces everything. Writes every path's
+//! figures, and `checks`: what must hold, its value, and whether it holds; a plot of the
+//! distributions; and the ten worst paths with the command that reruns each. Exits with 1 if a
+//! check fails.
 
 mod draw;
 mod judge;
@@ -28,49 +29,50 @@ use serde::Serialize;
 use draw::{Drawn, Way};
 use measure::{Measured, Spans, measure};
 
-/// Worst paths that are named.
+/// Number of worst paths to list.
 const WORST: usize = 10;
-/// Losses at which recorded rates are tried.
+/// Loss ratios for recorded rates.
 const TRACE_LOSSES: [f64; 2] = [0.0, 0.1];
 
-/// Holds window mode against plain TCP on drawn paths.
+/// Compares window mode with plain TCP on random paths.
 #[derive(Debug, Parser)]
 #[command(name = "bench-paths")]
 struct Arguments {
-    /// Seed of the paths and of all that they draw, instead of a fresh one.
+    /// Seed of the paths and of everything random on them, instead of a fresh one.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many paths.
+    /// Number of paths.
     #[arg(long, default_value_t = 500)]
     count: u64,
-    /// One path alone: prints its scenario, and writes no file.
+    /// A single path: prints its scenario, and writes no file.
     #[arg(long)]
     only: Option<u64>,
-    /// Instead of drawn paths a few in the lab, with this machine's kernel, and in the simulator.
+    /// Instead of random paths, compare a few in the lab, with this machine's kernel, with the
+    /// simulator.
     #[arg(long)]
     lab: bool,
-    /// Of these, only what has this in its name, as "jitter" or "steps: bbr".
+    /// Of these, only those with this in their name, such as "jitter" or "steps: bbr".
     #[arg(long, value_name = "TEXT", default_value = "", requires = "lab")]
     of: String,
-    /// Most runs of each in the lab; fewer where these tell enough, more where they tell nothing.
+    /// Maximum runs of each in the lab; fewer if these suffice, more if they are too uncertain.
     #[arg(long, value_name = "N", default_value_t = 24, requires = "lab")]
     replications: u64,
-    /// Runs at once, instead of as many as there are processors.
+    /// Number of concurrent runs [default: the number of processors].
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
-    /// What crosses each path besides window mode.
+    /// Transports to compare with window mode.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["known", "cubic", "bbr"])]
     ways: Vec<Way>,
-    /// Packets of a run that a fast path is shortened to; from 20000.
+    /// Packets to which runs on fast paths are shortened; from 20000.
     #[arg(long, default_value_t = 1_000_000)]
     packets_max: u64,
-    /// Of the paths, those of so many Mbit/s in the mean at most: they take least time.
+    /// Only paths with a mean rate of at most this many Mbit/s: they are the fastest to run.
     #[arg(long)]
     rate_max_mbps: Option<f64>,
-    /// Recorded rates in Mahimahi's format, which are tried besides: all files of this directory.
+    /// Directory of recorded rates in Mahimahi's format to try as well: all of its files.
     #[arg(long)]
     traces: Option<PathBuf>,
-    /// The file to write; the picture goes beside it.
+    /// The file to write; the plot goes beside it.
     #[arg(long, default_value = "out/bench/paths.json")]
     out: PathBuf,
 }
@@ -81,12 +83,12 @@ struct Report {
     seed: u64,
     code_version: &'static str,
     packets_max: u64,
-    /// Paths whose runs are shorter than asked for.
+    /// Number of paths with shortened runs.
     shortened: usize,
     checks: Vec<Check>,
     worst: Vec<Worst>,
     paths: Vec<Measured>,
-    /// On recorded rates.
+    /// Results on recorded rates.
     traces: Vec<Measured>,
 }
 
@@ -154,7 +156,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     Ok(say(&report))
 }
 
-/// Holds the simulator against the lab.
+/// Compares the simulator with the lab.
 fn beside_lab(arguments: &Arguments, seed: u64) -> Outcome<bool> {
     println!("seed {seed}: bench-paths --lab --seed {seed}");
     let replications = arguments.replications.max(2);
@@ -172,7 +174,7 @@ fn beside_lab(arguments: &Arguments, seed: u64) -> Outcome<bool> {
     Ok(frame::say(&checks))
 }
 
-/// Says what came of it. Whether all holds.
+/// Prints the results. Returns whether all checks hold.
 fn say(report: &Report) -> bool {
     println!("worst:");
     for Worst { share, title, command, .. } in &report.worst {
@@ -183,14 +185,14 @@ fn say(report: &Report) -> bool {
     frame::say(&report.checks)
 }
 
-/// A seed that nobody has seen before.
+/// A fresh seed.
 fn fresh_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    // Six digits are easily told to others.
+    // Six digits are easy to communicate.
     now.map_or(1, |since| since.as_nanos() as u64 / 1_000 % 1_000_000)
 }
 
-/// Measures all, several at once, in the order in which they are given.
+/// Measures all, several at once, returning results in order.
 fn measure_all(
     paths: Vec<Drawn>,
     seed: u64,
@@ -245,7 +247,7 @@ fn recorded(directory: &Path, first: u64) -> Outcome<Vec<Drawn>> {
     Ok(paths)
 }
 
-/// The paths of which the least was got.
+/// The paths with the lowest share.
 fn worst(paths: &[Measured], seed: u64, packets_max: u64) -> Vec<Worst> {
     let mut sorted: Vec<&Measured> = paths.iter().collect();
     sorted.sort_by(|a, b| a.window.share.total_cmp(&b.window.share));

@@ -1,4 +1,4 @@
-//! What of a path each way across it gets.
+//! Measures each transport on a path.
 
 use core::time::Duration;
 
@@ -9,70 +9,70 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::draw::{Drawn, FRAME_BITS, Way};
 
-/// Bytes of IP's and TCP's headers in a packet, timestamps included.
+/// IP and TCP headers of a packet, including timestamps, bytes.
 const TCP_HEADERS_LEN: f64 = 52.0;
-/// Bytes of a packet that fills an Ethernet frame.
+/// Size of a packet that fills an Ethernet frame, bytes.
 const PACKET_BYTES: f64 = 1_500.0;
-/// Least packets that are to come in the measured interval.
+/// Minimum number of packets expected in the measured interval.
 const PACKETS_MIN: f64 = 2_000.0;
-/// Least load before it: seconds, and round trips.
+/// Minimum warm-up: seconds, and round trips.
 const WARM_UP: (f64, f64) = (10.0, 30.0);
-/// Least interval: seconds, round trips, and changes of a rate that varies.
+/// Minimum interval: seconds, round trips, and changes of a varying rate.
 const INTERVAL: (f64, f64, f64) = (10.0, 30.0, 20.0);
-/// What both are shortened to at the least where a path is too fast for the limit of packets.
+/// Minimum of both if a path is too fast for the packet limit.
 const SHORT: (f64, f64) = (2.0, 1.0);
-/// Longest interval, an hour.
+/// Maximum interval, an hour.
 const INTERVAL_S_MAX: f64 = 3_600.0;
 
-/// A path and what was measured on it.
+/// A path and its measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     /// The path.
     pub path: Drawn,
-    /// In a few words.
+    /// A short description.
     pub title: String,
-    /// Load before the interval, and the interval, seconds.
+    /// Warm-up and interval, seconds.
     pub warm_up_s: f64,
     pub duration_s: f64,
-    /// Whether these are shorter than asked for, so that there are not too many packets.
+    /// Whether these are shortened to limit the number of packets.
     pub shortened: bool,
-    /// What somebody gets who knows the rates before, over a tunnel's headers, without losses,
-    /// payload in bits per second.
+    /// Payload rate, bits per second, of a clairvoyant sender, which knows the rates in advance,
+    /// with a tunnel's headers and without losses.
     pub clairvoyant_bps: f64,
-    /// Each way across; nothing of those that were not asked for.
+    /// Each transport; `None` for those not requested.
     pub window: Got,
     pub known: Got,
     pub cubic: Got,
     pub bbr: Got,
 }
 
-/// What a way across got.
+/// Results of one transport.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Got {
     /// Payload, bits per second.
     pub goodput_bps: f64,
-    /// Of what the clairvoyant gets of frames that are not lost.
+    /// Fraction of what the clairvoyant sender gets from frames not lost.
     pub share: f64,
-    /// Share of the frames that the line lost, as drawn.
+    /// Fraction of frames lost on the line, as drawn.
     pub lost_ratio: f64,
-    /// Share of the frames that the buffer or the policer dropped.
+    /// Fraction of frames dropped by the buffer or the policer.
     pub dropped_ratio: f64,
-    /// Of what the line could carry, what it did, repair and frames that it lost afterwards
-    /// included: where that is much and the share is little, it carried what was of no use.
+    /// Utilisation of the line, including repair symbols and frames lost afterwards: if it is high
+    /// and the share is low, the line carried useless data.
     pub used_ratio: f64,
-    /// Frames sent in the interval, dropped ones included.
+    /// Frames sent in the interval, including dropped ones.
     pub sent: u64,
     /// Frames dropped before the interval.
     pub dropped_before: u64,
-    /// Waits in the buffer, milliseconds.
+    /// Queueing delay in the buffer, milliseconds.
     pub wait_p50_ms: f64,
     pub wait_p95_ms: f64,
-    /// From an application to the other, milliseconds.
+    /// End-to-end application delay, milliseconds.
     pub delay_p50_ms: Option<f64>,
     pub delay_p95_ms: Option<f64>,
 }
 
-/// How long a path is looked at.
+/// Durations of a path's measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Spans {
     pub warm_up_s: f64,
@@ -81,7 +81,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// As long as asked for, unless that were more than `packets_max`.
+    /// The desired durations, unless they exceed `packets_max`.
     pub fn of(path: &Drawn, packets_max: f64) -> Self {
         let rtt_s = path.rtt_ms / 1e3;
         let per_s = path.mean_bps / FRAME_BITS;
@@ -105,7 +105,7 @@ impl Spans {
     }
 }
 
-/// Runs these ways across a path, and window mode in any case.
+/// Runs these transports on a path, and always window mode.
 pub fn measure(path: &Drawn, seed: u64, packets_max: f64, ways: &[Way]) -> Outcome<Measured> {
     let spans = Spans::of(path, packets_max);
     let (window, seen) = run(path, seed, Way::Window, spans)?;
@@ -157,12 +157,12 @@ pub fn measure(path: &Drawn, seed: u64, packets_max: f64, ways: &[Way]) -> Outco
 
 type Delays = [Option<f64>; 2];
 
-/// Goodput, delays, and what the line saw.
+/// Goodput, delays, and the line's counters.
 fn run(path: &Drawn, seed: u64, way: Way, spans: Spans) -> Outcome<((f64, Delays), LineSeen)> {
     let text = path.scenario(seed, way, spans.duration_s);
     let scenario = Scenario::parse(&text).map_err(|error| format!("{error}\nin\n{text}"))?;
     let mut run = expand(&scenario)?.remove(0);
-    // The losses of paths are not to be those of another path.
+    // Different paths must have different losses.
     run.replication = path.index;
     let warm_up = Duration::from_secs_f64(spans.warm_up_s);
     let (row, seen) = match way {
@@ -174,7 +174,7 @@ fn run(path: &Drawn, seed: u64, way: Way, spans: Spans) -> Outcome<((f64, Delays
 }
 
 impl Measured {
-    /// A line for people.
+    /// A line of text.
     pub fn line(&self) -> String {
         let of = |name: &str, got: &Got| {
             let Got { share, dropped_ratio, wait_p95_ms, .. } = got;

@@ -1,4 +1,4 @@
-//! The distributions over all paths, as curves: which share of the paths has at most so much.
+//! Plots of the cumulative distributions over all paths.
 
 use core::fmt::Write as _;
 
@@ -10,17 +10,17 @@ const PANEL: (f64, f64) = (440.0, 240.0);
 const PLACES: [(f64, f64); 4] = [(70.0, 80.0), (600.0, 80.0), (70.0, 420.0), (600.0, 420.0)];
 const WAYS: [(&str, &str); 3] = [("window", "#0b6e99"), ("cubic", "#b5651d"), ("bbr", "#6a3d9a")];
 
-/// One of the pictures.
+/// One of the panels.
 struct Panel<'a> {
     title: &'a str,
     axis: &'a str,
-    /// Of the axis; logarithmic where it begins above zero.
+    /// Range of the axis; logarithmic if it begins above zero.
     range: (f64, f64),
     ticks: &'a [f64],
     value: fn(&Got) -> f64,
 }
 
-/// Draws goodput on steady and on varying paths, drops and waits.
+/// Plots goodput on steady and on varying paths, drops and queueing delays.
 pub fn draw(paths: &[Measured], seed: u64) -> String {
     let mut body = format!(
         "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n<text x=\"70\" y=\"36\" \
@@ -82,7 +82,7 @@ pub fn draw(paths: &[Measured], seed: u64) -> String {
 }
 
 impl Panel<'_> {
-    /// Where a value is on the axis, 0 to 1.
+    /// Position of a value on the axis, 0 to 1.
     fn along(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         let share = match low > 0.0 {

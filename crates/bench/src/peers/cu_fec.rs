@@ -1,6 +1,6 @@
 //! cu-fec: the sliding-window code of RFC 8681 in portable code, its window filled by one block.
 //!
-//! Its sizes are constants of its types: every block size has a coder of its own here.
+//! Its sizes are constants of its types: every block size has its own coder here.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use cu_fec::{
 use crate::fixture::{Block, POLYNOMIAL_RFC_8681, repair_count};
 use crate::measure::{Contestant, Work};
 
-/// The longest symbol that is measured.
+/// The largest symbol measured.
 const SYMBOL_SIZE_MAX: usize = 1536;
 
-/// A block that is solved with more equations than this takes seconds.
+/// Maximum number of equations: solving a block with more takes seconds.
 const EQUATIONS_MAX: usize = 256;
 
 fn contestant(payload_bytes: usize, field: Field, work: Box<dyn Work>) -> Contestant {
@@ -27,7 +27,7 @@ fn contestant(payload_bytes: usize, field: Field, work: Box<dyn Work>) -> Contes
     Contestant { library: "cu-fec", backend: "portable".to_owned(), field, payload_bytes, work }
 }
 
-/// Calls a function with the constant that a block size is.
+/// Calls a function with a block size as a constant.
 macro_rules! with_block_size {
     ($block_size:expr, $function:ident $arguments:tt) => {
         with_block_size!(@ $block_size, $function $arguments, 16 32 50 64 100 150 256 500 1000 1024)
@@ -44,7 +44,7 @@ fn config(block: &Block, field: Field) -> RlcConfig {
     RlcConfig::new(block.symbol_size, block.block_size, field).expect("sizes")
 }
 
-/// Half of the coefficients of GF(2) are one, all those of GF(2^8) are drawn.
+/// Over GF(2), half of the coefficients are one; over GF(2^8), all are random.
 fn parameters(field: Field, key: u16) -> RepairParameters {
     let density = match field {
         Field::Gf2 => DensityThreshold::new(7).expect("a threshold"),

@@ -22,7 +22,7 @@ fn config(block: &Block) -> ObjectTransmissionInformation {
     ObjectTransmissionInformation::new(0, symbol_size, 0, 1, 1)
 }
 
-/// From the data of a block to its repair symbols: the plan of the block size is at hand.
+/// Computes repair symbols from the data of a block: the plan of the block size is prepared.
 struct Encode {
     block: Rc<Block>,
     data: Vec<u8>,
@@ -101,7 +101,8 @@ fn decode_of(block: &Rc<Block>, lost: &[usize]) -> Decode {
         decoder: decoder(block, &config),
         decoded: None,
     };
-    // Now and then a set of symbols does not do: then the next repair symbols are taken, as many.
+    // Occasionally a set of symbols does not suffice: then take the next set of repair symbols of
+    // the same size.
     let sources = decode.packets.len();
     for attempt in 0..32 {
         decode.packets.truncate(sources);

@@ -37,7 +37,7 @@ fn encode_of(block: &Rc<Block>, count: usize) -> Encode {
 
 impl Work for Encode {
     fn prepare(&mut self) -> bool {
-        // Encoding uses them up.
+        // Encoding consumes them.
         for symbol in &self.block.symbols {
             self.encoder.add_original_shard(symbol).expect("an empty encoder");
         }

@@ -8,7 +8,7 @@ use super::DETECTED;
 use crate::fixture::{Aligned, Block, POLYNOMIAL_AES, Replay};
 use crate::measure::{Contestant, Work};
 
-/// What rlnc puts behind the data; it takes part in the last symbol.
+/// Marker that rlnc appends to the data; it is part of the last symbol.
 pub const BOUNDARY_MARKER: u8 = 0x81;
 
 fn contestant(payload_bytes: usize, work: impl Work + 'static) -> Contestant {
@@ -92,12 +92,12 @@ struct Decode {
 }
 
 pub fn decode(block: &Rc<Block>) -> Contestant {
-    // One in 255 blocks needs a piece more.
+    // One in 255 blocks needs an additional piece.
     let pieces = coded_pieces(block, block.block_size + 4);
     decode_of(block, pieces)
 }
 
-/// Source symbols go as pieces with unit vectors: rlnc has no other way.
+/// Source symbols are passed as pieces with unit vectors: rlnc has no other way.
 pub fn decode_systematic(block: &Rc<Block>) -> Contestant {
     let received = block.received_symbols();
     let unit = |index: usize| (0..block.block_size).map(move |i| u8::from(i == index));
@@ -119,7 +119,7 @@ impl Work for Decode {
         true
     }
     fn run(&mut self) {
-        // The solved symbols lie in the decoder then; copying them out is not timed.
+        // The solved symbols are then in the decoder; copying them out is not timed.
         for piece in &self.pieces {
             if self.decoder.is_already_decoded() {
                 break;

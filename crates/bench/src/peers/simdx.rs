@@ -30,14 +30,14 @@ fn coded_packets(block: &Block, count: usize) -> Vec<CodedPacket> {
         .collect()
 }
 
-/// What the library's encoder does, less its drawing of coefficients and its allocations: faster
-/// than the encoder itself.
+/// What the library's encoder does, without drawing coefficients and allocating: faster than the
+/// encoder itself.
 struct Encode {
     block: Rc<Block>,
     /// What a caller of the library has at hand: slices of aligned buffers.
     sources: Vec<&'static [u8]>,
     payload: AlignedBuffer,
-    /// Packets of a run.
+    /// Packets per run.
     count: usize,
     next: usize,
 }
@@ -53,8 +53,8 @@ pub fn encode_systematic(block: &Rc<Block>) -> Contestant {
 
 fn encode_of(block: &Rc<Block>, count: usize) -> Encode {
     let aligned = block.symbols.iter().map(|symbol| AlignedBuffer::from_slice(symbol));
-    // Given up to the end of the program, which is near: slices of what one owns oneself are hard
-    // to keep.
+    // Leaked until the end of the program, which is near: a struct cannot easily hold slices of its
+    // own data.
     let aligned: &'static [AlignedBuffer] = aligned.collect::<Vec<_>>().leak();
     let sources = aligned.iter().map(AlignedBuffer::as_slice).collect();
     let payload = AlignedBuffer::zeroed(block.symbol_size);
@@ -108,7 +108,7 @@ impl Work for EncodeByAvx2 {
     }
 }
 
-/// As the library's recoder does it, less drawing and allocation.
+/// Like the library's recoder, without drawing and allocating.
 struct Recode {
     block: Rc<Block>,
     packets: Vec<CodedPacket>,
@@ -151,7 +151,7 @@ impl Work for Recode {
 struct Decode {
     block: Rc<Block>,
     packets: Vec<CodedPacket>,
-    /// Copies that the decoder takes over.
+    /// Copies of which the decoder takes ownership.
     arriving: Vec<CodedPacket>,
     decoder: Decoder,
     decoded: Option<Vec<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! What is sent: bulk over QUIC or TCP, and voice.
+//! The loads: bulk over QUIC or TCP, and voice.
 
 use core::time::Duration;
 use std::io::{ErrorKind, Read, Write};
@@ -21,25 +21,25 @@ const TCP_PORT: u16 = 7700;
 const VOICE_PORT: u16 = 5004;
 /// Name in the certificate.
 const NAME: &str = "corridor";
-/// Bytes handed over at once.
+/// Size of a write, bytes.
 const CHUNK: usize = 1 << 14;
-/// Window that never is what limits QUIC, bytes.
+/// Flow-control window that never limits QUIC, bytes.
 const WINDOW: u32 = 16 << 20;
-/// How often QUIC's round trip is looked at.
+/// Sampling interval of QUIC's round-trip time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// Time for connections to come about, at most.
+/// Maximum time to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often waiting threads look whether it is over.
+/// Interval at which waiting threads check for the end.
 const TICK: Duration = Duration::from_millis(50);
-/// Time after the measured interval in which voice may still come.
+/// Time after the measured interval in which voice packets may still arrive.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Voice: time between packets, and bytes of each: RTP's header, a number and a time, and what
-/// makes them as long as G.711's.
+/// Voice: time between packets, and their size in bytes: RTP's header, a number and a time, and
+/// padding to the length of G.711's.
 const VOICE_INTERVAL: Duration = Duration::from_millis(20);
 const VOICE_LEN: usize = 172;
 const RTP_LEN: usize = 12;
 
-/// What is measured.
+/// The measured interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval {
     pub from: Instant,
@@ -78,11 +78,11 @@ impl Bulk {
     }
 }
 
-/// What became of a bulk transfer in the measured interval.
+/// Results of a bulk transfer in the measured interval.
 #[derive(Clone, Debug, Serialize)]
 pub struct Carried {
     pub goodput_bps: f64,
-    /// QUIC's smoothed round trip, its mean.
+    /// Mean of QUIC's smoothed round-trip time.
     pub rtt_ms: Option<f64>,
     /// QUIC's packets, over the whole connection.
     pub packets_sent: Option<u64>,
@@ -90,7 +90,7 @@ pub struct Carried {
     pub congestion_events: Option<u64>,
 }
 
-/// What became of the voice flow's packets that were sent in the measured interval.
+/// Results of the voice flow's packets sent in the measured interval.
 #[derive(Clone, Debug, Serialize)]
 pub struct Voice {
     pub sent: u64,
@@ -100,7 +100,7 @@ pub struct Voice {
     pub p99_ms: f64,
 }
 
-/// A bulk transfer at work.
+/// A running bulk transfer.
 pub struct Running {
     sender: Guest<Outcome<Option<QuicSent>>>,
     receiver: Guest<Outcome<u64>>,
@@ -149,12 +149,12 @@ pub fn start(stage: &Stage, bulk: Bulk, to: Ipv4Addr, interval: Interval) -> Out
     Ok(Running { sender, receiver, interval })
 }
 
-/// Runs on a runtime of this thread's own, whose sockets are in this thread's network.
+/// Runs on this thread's own runtime, whose sockets are in this thread's network.
 fn within<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
-/// What QUIC's sender knows at the end.
+/// The QUIC sender's final state.
 struct QuicSent {
     rtt_ms: Option<f64>,
     stats: quinn::PathStats,
@@ -190,7 +190,7 @@ async fn quic_send(
                 looks += 1;
             }
         }
-        // Nothing is lost of what a write that is cut short had taken: it says how much that was.
+        // An interrupted write loses nothing it had accepted: it reports how much that was.
         if let Ok(written) = timeout_at(look_at.into(), stream.write(&chunk)).await {
             written?;
         }
@@ -241,12 +241,12 @@ fn tcp_send(to: SocketAddr, interval: Interval) -> Outcome<()> {
         match stream.write(&chunk) {
             Ok(_) => {}
             Err(error) if is_wait(error.kind()) => {}
-            // Who receives stops when time is up, which a write that waits for room may meet.
+            // The receiver stops when time is up, which may hit a write waiting for room.
             Err(_) if Instant::now() >= interval.until => {}
             Err(error) => return Err(error.into()),
         }
     }
-    // What is unsent is not worth waiting for.
+    // Unsent data are not worth waiting for.
     socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     Ok(())
 }
@@ -280,7 +280,7 @@ fn is_wait(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// A voice flow at work.
+/// A running voice flow.
 pub struct VoiceRunning {
     sender: Guest<Outcome<u64>>,
     receiver: Guest<Outcome<Vec<f64>>>,
@@ -332,7 +332,7 @@ fn voice_send(to: SocketAddr, origin: Instant, interval: Interval) -> Outcome<u6
         packet[8..RTP_LEN].copy_from_slice(b"corr");
         let at = (now - origin).as_nanos() as u64;
         packet[RTP_LEN..RTP_LEN + 8].copy_from_slice(&at.to_be_bytes());
-        // A packet that the host's own queue refuses is sent and lost, like any other.
+        // A packet refused by the host's own queue counts as sent and lost, like any other.
         let _ = socket.send_to(&packet, to);
         sent += u64::from(interval.contains(now));
         due += VOICE_INTERVAL;
@@ -340,7 +340,7 @@ fn voice_send(to: SocketAddr, origin: Instant, interval: Interval) -> Outcome<u6
     Ok(sent)
 }
 
-/// Delays in milliseconds of what was sent in the interval.
+/// Delays in milliseconds of the packets sent in the interval.
 fn voice_receive(origin: Instant, interval: Interval) -> Outcome<Vec<f64>> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, VOICE_PORT))?;
     socket.set_read_timeout(Some(TICK))?;

@@ -1,9 +1,9 @@
-//! `bench-quic`: QUIC through the tunnel, beside the kernel's TCP through the same one, and a voice
-//! flow beside either.
+//! `bench-quic`: QUIC through the tunnel, compared with the kernel's TCP through the same one, and
+//! a voice flow alongside either.
 //!
 //! Two daemons in window mode over the lab's path, 12 Mbit/s each way with losses both ways; quinn
 //! with cubic and with BBR, and TCP with cubic, one after the other. Writes every run's figures,
-//! and `checks`. Ends with 1 if a check fails.
+//! and `checks`. Exits with 1 if a check fails.
 
 mod loads;
 
@@ -23,42 +23,42 @@ use serde::Serialize;
 
 use loads::{Bulk, Carried, Interval, Voice};
 
-/// Ratios of frames lost each way, and round trips in milliseconds.
+/// Frame loss ratios each way, and round-trip times in milliseconds.
 const LOSSES: [f64; 2] = [0.1, 0.2];
 const ROUND_TRIPS_MS: [u64; 3] = [4, 40, 100];
-/// QUIC's goodput with cubic, of TCP's with cubic, at least.
+/// Minimum ratio of QUIC's goodput with cubic to TCP's with cubic.
 const GOODPUT_MIN: f64 = 0.9;
-/// QUIC's smoothed round trip, beyond the path's, at most, milliseconds.
+/// Maximum of QUIC's smoothed round-trip time beyond the path's, milliseconds.
 const QUEUE_MAX_MS: f64 = 150.0;
-/// How much later a voice flow's packets may come beside bulk, at the 95th percentile,
+/// Maximum extra delay of a voice flow's packets alongside bulk, at the 95th percentile,
 /// milliseconds.
 const VOICE_MAX_MS: f64 = 12.0;
-/// Time for connections to come about, and for loads to settle.
+/// Time to connect, and for loads to settle.
 const CONNECT: Duration = Duration::from_secs(1);
 const WARM_UP: Duration = Duration::from_secs(4);
-/// Times that a run is made whose medium was late.
+/// Maximum attempts at a run if the medium was late.
 const ATTEMPTS: usize = 3;
 
-/// Holds QUIC through the tunnel against TCP.
+/// Compares QUIC through the tunnel with TCP.
 #[derive(Debug, Parser)]
 #[command(name = "bench-quic")]
 struct Arguments {
     /// Seed of the losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Measured seconds of each run.
+    /// Measured seconds per run.
     #[arg(long, default_value_t = 12)]
     seconds: u64,
-    /// Runs of each, with other losses; means are compared.
+    /// Runs of each, with different losses; means are compared.
     #[arg(long, default_value_t = 3)]
     replications: u64,
-    /// What the nodes' files say of delivery.
+    /// Delivery setting in the nodes' files.
     #[arg(long, default_value = "auto")]
     delivery: String,
     /// Only paths with this loss.
     #[arg(long)]
     loss: Option<f64>,
-    /// Only paths with this round trip, milliseconds.
+    /// Only paths with this round-trip time, milliseconds.
     #[arg(long)]
     rtt_ms: Option<u64>,
     /// The file to write.
@@ -82,18 +82,18 @@ struct Measured {
     rtt_ms: u64,
     load: &'static str,
     replication: u64,
-    /// The medium was in time.
+    /// Whether the medium was in time.
     valid: bool,
     lateness_p99_s: Option<f64>,
-    /// Of the bulk.
+    /// Results of the bulk load.
     #[serde(skip_serializing_if = "Option::is_none")]
     bulk: Option<Carried>,
     voice: Voice,
-    /// Counters of the nodes that say something of order: the sender's, the receiver's.
+    /// The nodes' counters related to ordering: the sender's, the receiver's.
     counters: Vec<BTreeMap<String, f64>>,
 }
 
-/// Counters that are kept.
+/// Counters to keep.
 const COUNTERS: [&str; 13] = [
     "packets_accepted",
     "packets_delivered",
@@ -147,7 +147,7 @@ fn node() -> Outcome<PathBuf> {
     found.ok_or_else(|| "no corridor beside this program, or in CORRIDOR_BIN".into())
 }
 
-/// A run that can be trusted, or the one least late of several.
+/// A valid run, or the least late one of several.
 fn measure(
     arguments: &Arguments,
     options: &Options,
@@ -228,8 +228,8 @@ impl Measured {
     }
 }
 
-/// What must hold, of means over the valid ones of the replications. Where a cell was measured and
-/// none of its runs is valid, what must hold of it does not.
+/// Checks of the means over the valid replications. A cell that was measured without any valid run
+/// does not pass.
 fn checks(runs: &[Measured]) -> Vec<Check> {
     let mut checks = Vec::new();
     for loss in LOSSES {

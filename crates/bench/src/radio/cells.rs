@@ -13,7 +13,7 @@ use corridor_base::Time;
 /// Bytes of every frame's payload.
 pub const PAYLOAD_BYTES: u32 = 1500;
 
-/// Radios that all hear each other, and of which two at once are a collision.
+/// Radios that all hear each other, where two simultaneous frames collide.
 pub fn radios(stations: usize, seed: u64) -> RadioConfig {
     let pairs = (0..stations).flat_map(|from| (0..stations).map(move |to| (from, to)));
     let links = pairs.filter(|(from, to)| from != to);
@@ -28,7 +28,7 @@ pub fn radios(stations: usize, seed: u64) -> RadioConfig {
     }
 }
 
-/// The settings that the models have in mind: after a collision all wait equally long.
+/// The settings assumed by the models: after a collision all wait equally long.
 pub fn settings(rate: Rate, eifs: bool, announced: bool, retry_limit: Option<u32>) -> DcfConfig {
     let plain = DcfConfig::a(rate);
     DcfConfig {
@@ -42,7 +42,7 @@ pub fn settings(rate: Rate, eifs: bool, announced: bool, retry_limit: Option<u32
     }
 }
 
-/// Payload bits per second that arrive at a sink from so many saturated stations.
+/// Payload bits per second received at a sink from a number of saturated stations.
 pub fn throughput_bps(config: &DcfConfig, stations: usize, seed: u64, simulated: Duration) -> f64 {
     let mac = MacConfig::Dcf(config.clone());
     let radio = radios(stations + 1, seed);
@@ -55,7 +55,7 @@ pub fn throughput_bps(config: &DcfConfig, stations: usize, seed: u64, simulated:
             taken.expect("the queue has two places");
         }
     }
-    // Stations begin together; a second later that is forgotten.
+    // Stations start simultaneously; a second later this has no more effect.
     let begin = Time::ZERO + Duration::from_secs(1);
     let end = begin + simulated;
     let mut bytes = 0;

@@ -1,7 +1,7 @@
-//! `bench-radio`: the radios and their MACs beside theory and beside ns-3, and what they cost.
+//! `bench-radio`: the radios and their MACs compared with theory and with ns-3, and their cost.
 //!
-//! Writes every figure, and `checks`: name, value, limit, and whether it holds. Ends with 1 if one
-//! does not. docs/radio.md has the models' equations.
+//! Writes every figure, and `checks`: name, value, limit, and whether it holds. Exits with 1 if one
+//! does not hold. docs/radio.md has the models' equations.
 
 mod cells;
 #[path = "../sim/memory.rs"]
@@ -29,57 +29,58 @@ use corridor_results::Estimate;
 use corridor_results::checks::Check;
 use serde::Serialize;
 
-/// Attempts that the standard's retry limit allows.
+/// Attempts allowed by the standard's retry limit.
 const ATTEMPTS: u32 = 7;
 
-/// Most that simulated throughput may differ from a model's.
+/// Maximum relative difference of simulated throughput from a model's.
 const MODEL_ERROR_MAX: f64 = 0.02;
 
-/// Replications of a saturated cell go on until its interval (95 %) reaches so far to either side
-/// of the mean, a quarter of what is allowed, and within these numbers.
+/// Replications of a saturated cell continue until its 95 % interval has at most this half-width
+/// relative to the mean, a quarter of the allowed difference, within these numbers.
 const HALF_WIDTH_MAX: f64 = MODEL_ERROR_MAX / 4.0;
 const REPLICATIONS: RangeInclusive<usize> = 4..=40;
 
-/// Most that one sender's may differ from exact arithmetic.
+/// Maximum relative difference of a single sender's throughput from exact arithmetic.
 const EXACT_ERROR_MAX: f64 = 0.005;
 
-/// Most that contending senders' goodput may differ from the model's: what its authors state.
+/// Maximum relative difference of contending senders' goodput from the model's: as stated by its
+/// authors.
 const CONTENTION_ERROR_MAX: f64 = 0.10;
 
-/// Most that goodput may differ from ns-3's.
+/// Maximum relative difference of goodput from ns-3's.
 const NS3_ERROR_MAX: f64 = 0.05;
 
-/// Most that a reception may cost among 1000 stations, over what it costs among ten.
+/// Maximum cost of a reception among 1000 stations, relative to that among ten.
 const COST_RATIO_MAX: f64 = 2.0;
 
-/// Most in use at a time for each node of 1000, with twelve neighbours, TCP's windows of 64
-/// segments and queues of 50 frames.
+/// Maximum peak memory per node of 1000, with twelve neighbours, TCP windows of 64 segments and
+/// queues of 50 frames.
 const NODE_KIB_MAX: f64 = 16.0;
 
-/// Most time of two flows of TCP over four wires, 1000 s, in times of [`reference::agenda`]. Before
-/// there were radios it took 2.43 of them (0.0492 s and 0.0202 s on one machine, in turns), which
-/// was called about 0.04 s: what rounds to that is an eighth more.
+/// Maximum time of two TCP flows over four wires for 1000 s, in multiples of [`reference::agenda`].
+/// Before radios were added, it took 2.43 (0.0492 s and 0.0202 s on one machine, taking turns),
+/// which was rounded to 0.04 s: the bound of that rounding is an eighth more.
 const CHAIN_AGENDAS_MAX: f64 = 2.74;
 
-/// Holds the radios against theory, against ns-3, and against their limits of cost, on one core.
+/// Compares the radios with theory, with ns-3, and with their cost limits, on one core.
 #[derive(Debug, Parser)]
 #[command(name = "bench-radio")]
 struct Arguments {
     /// The file to write.
     #[arg(long, default_value = "out/bench/radio.json")]
     out: PathBuf,
-    /// A fifth of the simulated time: tells whether it works, not how exactly.
+    /// A fifth of the simulated time: shows whether it works, not how accurately.
     #[arg(long)]
     quick: bool,
-    /// One part, instead of all.
+    /// Only one part.
     #[arg(long)]
     only: Option<Part>,
-    /// Which core, instead of the last.
+    /// Core to measure on, instead of the last.
     #[arg(long)]
     core: Option<usize>,
 }
 
-/// What is measured.
+/// Parts of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     Saturation,
@@ -97,10 +98,10 @@ struct Report {
     saturation: Vec<Saturation>,
     wpan: Vec<Wpan>,
     speed: Vec<Speed>,
-    /// Absent where it was not measured, as what follows.
+    /// Absent if not measured, like the following fields.
     node_kib: Option<f64>,
     chain: Option<Chain>,
-    /// Absent where ns-3 is not installed.
+    /// Absent if ns-3 is not installed.
     ns3: Option<Beside>,
 }
 
@@ -113,13 +114,13 @@ struct Saturation {
     eifs: bool,
     retry_limit: Option<u32>,
     simulated_bps: f64,
-    /// Of the mean's interval (95 %), over the mean.
+    /// Half-width of the mean's 95 % interval, relative to the mean.
     half_width: f64,
     replications: usize,
     model_bps: f64,
     /// Bianchi 2000: for comparison, not a limit.
     of_2000_bps: f64,
-    /// Simulated over the model's, less 1.
+    /// Simulated value over the model's, minus 1.
     error: f64,
 }
 
@@ -130,7 +131,7 @@ struct Wpan {
     senders: usize,
     payload_bytes: u32,
     cell: wpan::Cell,
-    /// By exact arithmetic for one sender, else by the model.
+    /// From exact arithmetic for one sender, otherwise from the model.
     model_bps: Option<f64>,
     model_success_ratio: Option<f64>,
 }
@@ -143,19 +144,19 @@ struct Speed {
     cpu_ns_per_reception: f64,
 }
 
-/// Two flows of TCP over four wires: what radios are not to make slower.
+/// Two TCP flows over four wires: radios must not make them slower.
 #[derive(Debug, Serialize)]
 struct Chain {
     simulated_s: f64,
     events: u64,
-    /// The least of all runs: other load on the machine can only add to it.
+    /// Minimum over all runs: other load on the machine can only add to it.
     cpu_s: f64,
     cpu_s_median: f64,
-    /// The least of as many runs of the reference between them.
+    /// Minimum over as many interleaved runs of the reference.
     agenda_cpu_s: f64,
 }
 
-/// Ours beside ns-3's.
+/// Our results and ns-3's.
 #[derive(Debug, Serialize)]
 struct Beside {
     version: String,
@@ -168,7 +169,7 @@ struct BesideRow {
     name: String,
     ours_bps: Vec<f64>,
     ns3_bps: Vec<f64>,
-    /// The greatest of the flows' differences, over the mean of ns-3's flows.
+    /// Maximum difference of the flows, relative to the mean of ns-3's flows.
     error: f64,
     ours_cpu_s_per_s: f64,
     ns3_cpu_s_per_s: f64,
@@ -207,7 +208,7 @@ fn check(name: impl Into<String>, value: f64, limit: f64) -> Check {
     Check::at_most(name, Some(value), limit, "")
 }
 
-/// Every combination of the issue of theory: rates, numbers of stations, RTS, EIFS, limits.
+/// All combinations compared with theory: rates, numbers of stations, RTS, EIFS, limits.
 fn saturate(scale: f64, checks: &mut Vec<Check>) -> Vec<Saturation> {
     let mut rows = Vec::new();
     for (limit, rts, eifs) in [
@@ -245,7 +246,7 @@ fn saturate_one(
     scale: f64,
 ) -> Saturation {
     let config = cells::settings(rate, eifs, rts, retry_limit);
-    // As many frames at each rate, about.
+    // About the same number of frames at each rate.
     let simulated = Duration::from_secs_f64(scale * 8.0 * 12e6 / rate.bps() as f64 + 1.0);
     let mut values = Vec::new();
     let (simulated_bps, half_width) = loop {
@@ -287,12 +288,11 @@ fn saturate_one(
     }
 }
 
-/// One sender against arithmetic, several against a model.
+/// One sender compared with arithmetic, several with a model.
 fn contend(scale: f64, checks: &mut Vec<Check>) -> Vec<Wpan> {
     let simulated = Duration::from_secs_f64(1000.0 * scale);
     let standard = WpanConfig::default();
-    // Latré et al. 2005, Eqs. 1-4, have neither the look at the channel nor the turnaround to
-    // sending.
+    // Latré et al. 2005, Eqs. 1-4, have neither the CCA nor the turnaround to sending.
     let latre = WpanConfig { cca: Duration::ZERO, turnaround: Duration::ZERO, ..standard.clone() };
     let plain = WpanConfig { acknowledged: false, ..standard.clone() };
     let mut rows = Vec::new();
@@ -313,7 +313,7 @@ fn contend(scale: f64, checks: &mut Vec<Check>) -> Vec<Wpan> {
         let bytes = wpan::CONTENDING_BYTES;
         let lost = wpan::cell(&standard, wpan::WITHOUT_CAPTURE, senders, bytes, 1, simulated / 5);
         let model = wpan_model::saturated(&standard, senders as u32, bytes);
-        // The model is one of networks that lose few frames.
+        // The model is for networks that lose few frames.
         if model.success_ratio > 0.5 {
             worst = worst.max((lost.goodput_bps / model.goodput_bps - 1.0).abs());
         }
@@ -346,7 +346,7 @@ fn row(
     Wpan { name, senders, payload_bytes, cell, model_bps, model_success_ratio: None }
 }
 
-/// The mean time of one frame's exchange: backoff, look, turnaround, frame, turnaround, ACK, space.
+/// Mean duration of one frame's exchange: backoff, CCA, turnaround, frame, turnaround, ACK, IFS.
 fn exchange_s(config: &WpanConfig, payload_bytes: u32) -> f64 {
     let mac_bytes = payload_bytes + config.header_bytes;
     let airtime = |bytes| Rate::Oqpsk250.airtime(Preamble::Oqpsk, bytes).as_secs_f64();
@@ -363,14 +363,14 @@ fn exchange_s(config: &WpanConfig, payload_bytes: u32) -> f64 {
 fn speed_up(scale: f64, checks: &mut Vec<Check>) -> Vec<Speed> {
     let sizes = [10, 30, 100, 300, 1000];
     let mut runs = vec![Vec::new(); sizes.len()];
-    // Sizes in turn: what disturbs the machine for a while disturbs all alike.
+    // Sizes in turn: a temporary disturbance of the machine affects all equally.
     for _ in 0..11 {
         for (runs, stations) in runs.iter_mut().zip(sizes) {
             runs.push(speed::run(stations, 8, 50, 200.0 * scale));
         }
     }
     let cost = |run: &speed::Run| run.cpu.as_secs_f64() * 1e9 / run.receptions as f64;
-    // Each round by itself, and the median of all.
+    // The ratio of each round, and the median of all.
     let rounds = runs[0].iter().zip(&runs[sizes.len() - 1]);
     let mut ratios: Vec<f64> = rounds.map(|(few, many)| cost(many) / cost(few)).collect();
     ratios.sort_by(f64::total_cmp);
@@ -433,7 +433,7 @@ fn beside(quick: bool, scale: f64, checks: &mut Vec<Check>) -> Option<Beside> {
         }
     };
     let mut rows = Vec::new();
-    // Longer than there: it costs little, and leaves only one of the two to chance.
+    // Longer than in ns-3: it costs little, and leaves only one of the two with random error.
     let simulated = Duration::from_secs_f64(1000.0 * scale);
     for network in networks::all() {
         let Some(theirs) = answer.networks.get(&network.name) else { continue };
@@ -451,7 +451,7 @@ fn beside(quick: bool, scale: f64, checks: &mut Vec<Check>) -> Option<Beside> {
     for (senders, theirs) in &answer.wpan {
         let Ok(count) = senders.parse() else { continue };
         let begin = cpu_time();
-        // As ns-3 has it.
+        // As in ns-3.
         let config = WpanConfig { looks_for: LooksFor::WhoeverIsLeft, ..WpanConfig::default() };
         let bytes = wpan::CONTENDING_BYTES;
         let cell = wpan::cell(&config, wpan::BY_ERROR_RATIO, count, bytes, 1, simulated / 5);

@@ -1,16 +1,16 @@
-//! What theory says of saturated 802.11, in closed form. docs/radio.md has the equations.
+//! Closed-form models of saturated 802.11. docs/radio.md has the equations.
 
 use corridor_air::dcf::{ACK_BYTES, DcfConfig, RTS_BYTES};
 use corridor_air::radio::Rate;
 
-/// Times of a saturated cell's slots, in seconds.
+/// Durations of a saturated cell's slots, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
-    /// Nobody sends.
+    /// No station sends.
     pub idle_s: f64,
-    /// One station does.
+    /// One station sends.
     pub success_s: f64,
-    /// Several do.
+    /// Several stations send.
     pub collision_s: f64,
 }
 
@@ -18,14 +18,14 @@ pub struct Slots {
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
     pub stations: u32,
-    /// Least contention window, and how often it doubles.
+    /// Minimum contention window, and the number of doublings.
     pub window: u32,
     pub doublings: u32,
     pub payload_bits: f64,
     pub slots: Slots,
 }
 
-/// The times of frames of `len_bytes` at `rate` under a MAC's settings.
+/// Slot durations for frames of `len_bytes` at `rate` with a MAC's settings.
 pub fn slots(config: &DcfConfig, rate: Rate, len_bytes: u32, announced: bool) -> Slots {
     let s = |rate, bytes| config.airtime(rate, bytes).as_secs_f64();
     let control = config.control_rate(rate);
@@ -49,22 +49,22 @@ impl Cell {
         self.throughput(tau, self.slots, self.payload_bits)
     }
 
-    /// The same attempts; what follows them as Tinnirello, Bianchi and Xiao 2010 have it: who has
-    /// just sent may send again at once, which nobody else may. It is [`limited`](Self::limited)
-    /// without a limit.
+    /// The same attempt probability, with the aftermath of transmissions as in Tinnirello, Bianchi
+    /// and Xiao 2010: a station that has just sent may send again at once, which no other may. It
+    /// is [`limited`](Self::limited) without a limit.
     pub fn post_backoff(&self) -> f64 {
         let tau = self.solve(|p| self.tau_unlimited(p));
         self.refined(tau)
     }
 
-    /// Tinnirello, Bianchi and Xiao 2010 with a limit of so many attempts.
+    /// Tinnirello, Bianchi and Xiao 2010 with a limit on the number of attempts.
     pub fn limited(&self, attempts: u32) -> f64 {
         let tau = self.solve(|p| self.tau_limited(p, attempts));
         self.refined(tau)
     }
 
-    /// The first slot behind any transmission is closed to those who counted while it lasted:
-    /// docs/radio.md derives it.
+    /// The first slot after any transmission is unavailable to stations that counted down during
+    /// it: docs/radio.md derives this.
     fn refined(&self, tau: f64) -> f64 {
         let again = 1.0 / f64::from(self.window + 1);
         let Slots { idle_s, success_s, collision_s } = self.slots;
@@ -92,14 +92,14 @@ impl Cell {
         2.0 / (1.0 + w + p * w * sum)
     }
 
-    /// Tinnirello, Bianchi and Xiao 2010, Eq. 7: the mean backoff over the stages, each as often as
-    /// it is reached.
+    /// Tinnirello, Bianchi and Xiao 2010, Eq. 7: the mean backoff over the stages, weighted by how
+    /// often each is reached.
     fn tau_limited(&self, p: f64, attempts: u32) -> f64 {
         let (mut reached, mut visits, mut waited) = (1.0, 0.0, 0.0);
         for stage in 0..attempts {
             let doubled = 2_f64.powi(stage.min(self.doublings) as i32);
             let window = f64::from(self.window + 1) * doubled - 1.0;
-            // The slot behind each transmission is counted with it.
+            // The slot after each transmission is counted with it.
             visits += reached;
             waited += reached * window / 2.0;
             reached *= p;
@@ -107,7 +107,7 @@ impl Cell {
         visits / (visits + waited)
     }
 
-    /// The attempt probability at which `tau` of its own collision probability is itself.
+    /// The attempt probability that is a fixed point of `tau` of its own collision probability.
     fn solve(&self, tau: impl Fn(f64) -> f64) -> f64 {
         let (mut low, mut high) = (0.0_f64, 1.0_f64);
         for _ in 0..200 {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_slot_behind_a_collision_is_a_small_share() {
-        // What ns-3's form leaves out: a slot for each collision.
+        // What ns-3's form omits: a slot per collision.
         for stations in [2, 5, 20, 50] {
             let cell = cell(stations);
             let less = Slots { collision_s: cell.slots.collision_s - 9e-6, ..cell.slots };

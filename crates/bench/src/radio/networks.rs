@@ -1,5 +1,5 @@
-//! Networks with hidden and exposed stations, and chains: what is also run in ns-3, under the same
-//! rules.
+//! Networks with hidden and exposed stations, and chains, which are also run in ns-3, under the
+//! same rules.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ use corridor_air::radio::{
 use corridor_air::{Address, Station};
 use corridor_base::Time;
 
-/// Power of every station, dBm.
+/// Transmit power of every station, dBm.
 const POWER_DBM: f64 = 16.0;
 
-/// UDP payload of frames in the networks of 802.11, bytes; tools/ns3_radio.py has the same.
+/// UDP payload of frames in the 802.11 networks, bytes; tools/ns3_radio.py has the same.
 const UDP_BYTES: u32 = 1000;
 
-/// UDP, IPv4, and LLC with SNAP.
+/// Headers of UDP, IPv4, and LLC with SNAP.
 const UPPER_BYTES: u32 = 8 + 20 + 8;
 
-/// Frames of a station, waiting or on the air.
+/// Queue limit of a station, frames, including those on the air.
 const QUEUE_FRAMES: usize = 50;
 
-/// Received power at the given loss, dBm, that is decoded; that is sensed.
+/// Received power thresholds for decoding and for carrier sense, dBm.
 const SENSITIVITY_DBM: f64 = -75.0;
 const SENSE_DBM: f64 = -85.0;
 
-/// Losses to a neighbour, to a strong one, and to one that is only sensed, dB.
+/// Path losses to a neighbour, to a strong one, and to one that is only sensed, dB.
 const NEAR_DB: f64 = 76.0;
 const STRONG_DB: f64 = 56.0;
 const SENSED_DB: f64 = 96.0;
 
-/// A network, and who sends to whom over which stations: every flow's first station always has a
-/// frame.
+/// A network and its flows, as the stations along their paths: every flow's first station is
+/// saturated.
 pub struct Network {
     pub name: String,
     pub stations: usize,
-    /// Losses between two stations, in both directions, dB.
+    /// Path losses between two stations, in both directions, dB.
     pub losses: Vec<(Station, Station, f64)>,
     pub flows: Vec<Vec<Station>>,
     pub announced: bool,
     pub captures: bool,
 }
 
-/// What is held against ns-3.
+/// Networks to compare with ns-3.
 pub fn all() -> Vec<Network> {
     let network = |name: &str, losses: &[(usize, usize, f64)], flows: &[&[usize]]| Network {
         name: name.to_owned(),
@@ -142,7 +142,7 @@ fn configure(network: &Network, seed: u64) -> RadioMediumConfig {
         replication: 0,
     };
     let plain = DcfConfig::a(Rate::Ofdm6);
-    // As ns-3 has them.
+    // As in ns-3.
     let dcf = DcfConfig {
         response_timeout: plain.sifs + plain.slot + Duration::from_micros(20),
         after_timeout: AfterTimeout::Difs,

@@ -1,16 +1,16 @@
-//! The same networks in ns-3, where its Python package is installed.
+//! The same networks in ns-3, if its Python package is installed.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-/// What tools/ns3_radio.py prints.
+/// Output of tools/ns3_radio.py.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Answer {
     pub version: String,
     pub script: String,
-    /// By name of the network.
+    /// By network name.
     pub networks: BTreeMap<String, Measured>,
     /// By number of senders.
     pub wpan: BTreeMap<String, MeasuredCell>,
@@ -36,7 +36,7 @@ pub struct MeasuredCell {
 /// Runs the script with the interpreter of `NS3_PYTHON`, or `python3`.
 ///
 /// # Errors
-/// Why there is no answer: what the script said last.
+/// The reason for a missing answer: the script's last output.
 pub fn ask(quick: bool) -> Result<Answer, String> {
     let python = std::env::var("NS3_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let mut command = Command::new(&python);
@@ -46,7 +46,7 @@ pub fn ask(quick: bool) -> Result<Answer, String> {
     }
     let output = command.output().map_err(|fault| format!("{python}: {fault}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    // The package's own start may print before.
+    // The package may print at startup.
     let answer = text.lines().rev().find(|line| line.starts_with('{'));
     match answer {
         Some(line) if output.status.success() => {

@@ -1,8 +1,8 @@
-//! What this machine does in an instant: a measure of other figures of processor time.
+//! A reference for this machine's speed, as a unit for other processor times.
 //!
-//! One processor is a third slower than another, and at times than itself. No simulator does
-//! without an agenda of events: the time of one alone beside that of a simulation is a ratio that
-//! the machine moves little.
+//! One processor is a third slower than another, and at times than itself. Every simulator has an
+//! event queue: the time of a simulation relative to that of an event queue alone is a ratio that
+//! depends little on the machine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use corridor_bench::machine::cpu_time;
 
-/// Events that wait, as many as a few hundred packets on wires are.
+/// Number of waiting events, as for a few hundred packets on wires.
 const WAITING: u64 = 512;
-/// Events of one run.
+/// Events per run.
 const EVENTS: u64 = 500_000;
 
-/// Processor time of taking the next of 512 events that wait and adding one that is random, half a
+/// Processor time of removing the next of 512 waiting events and adding a random one, half a
 /// million times.
 pub fn agenda() -> Duration {
-    // A generator of Lehmer's kind: what is drawn is the same on every machine, and costs little.
+    // A Lehmer generator: it draws the same on every machine, and costs little.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut draw = || {
         state = state.wrapping_mul(0xda94_2042_e4dd_58b5);

@@ -1,4 +1,4 @@
-//! What a reception costs, and a node: saturated stations on a torus with a twist.
+//! Cost of a reception, and of a node: saturated stations on a twisted torus.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use corridor_sim::{AirConfig, Network, NodeIndex, RadioSite, Topology};
 use crate::{cpu_time, memory};
 
 /// Stations on a torus: neighbours are those at these distances along it, both ways; `w` is its
-/// width. With a twist, so that every number of stations has as many neighbours.
+/// width. It is twisted, so that every number of stations has equally many neighbours.
 fn torus(stations: usize, neighbours: usize, queue_frames: usize) -> RadioMediumConfig {
     let w = (stations as f64).sqrt().round() as usize;
     let distances = [1, w, w - 1, w + 1, 2, 2 * w];
@@ -39,14 +39,14 @@ fn torus(stations: usize, neighbours: usize, queue_frames: usize) -> RadioMedium
     RadioMediumConfig { radio, mac, queue_frames }
 }
 
-/// What one run took.
+/// Cost of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub cpu: Duration,
     pub receptions: u64,
 }
 
-/// Every station sends to the next one, always, its queue full.
+/// Every station is saturated, and sends to the next one.
 pub fn run(stations: usize, neighbours: usize, queue_frames: usize, node_s: f64) -> Run {
     let config = torus(stations, neighbours, queue_frames);
     let mut medium = RadioMedium::<u64>::new(&config).expect("sound settings");
@@ -64,9 +64,9 @@ pub fn run(stations: usize, neighbours: usize, queue_frames: usize, node_s: f64)
     Run { cpu: cpu_time() - begin, receptions: (transmissions(&medium) - sent) * neighbours as u64 }
 }
 
-/// Most bytes in use at a time of a network on such a torus: every node sends to the next one by
-/// TCP with a window of `window_packets`, which its queue of `queue_frames` does not hold. Payloads
-/// are lengths.
+/// Peak memory, in bytes, of a network on such a torus: every node sends to the next one by TCP
+/// with a window of `window_packets`, which exceeds its queue of `queue_frames`. Payloads are
+/// represented by their lengths.
 pub fn peak_bytes(
     nodes: usize,
     neighbours: usize,

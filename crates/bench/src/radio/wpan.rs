@@ -12,29 +12,29 @@ use corridor_base::rand::Rng;
 use corridor_base::{StreamKey, Time};
 use serde::Serialize;
 
-/// Payload of frames where senders contend, bytes; tools/ns3_radio.py has the same.
+/// Payload of frames with contending senders, bytes; tools/ns3_radio.py has the same.
 pub const CONTENDING_BYTES: u32 = 80;
 
-/// Senders begin within such a time. Everything in 802.15.4 lasts a multiple of 32 us: who began
-/// together would for ever end a look in the very instant in which another begins to send.
+/// Senders begin within this time. Everything in 802.15.4 lasts a multiple of 32 us: with a common
+/// start, CCAs would keep ending at exactly the instant at which another sender begins.
 const BEGIN_WITHIN: Duration = Duration::from_millis(100);
 
-/// What saturated senders bring to one sink.
+/// Results of saturated senders with one sink.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Cell {
-    /// Payload bits per second that are acknowledged, or sent if nothing is.
+    /// Payload bits per second acknowledged, or sent if there are no acknowledgments.
     pub goodput_bps: f64,
-    /// Share of the frames that were acknowledged.
+    /// Fraction of frames acknowledged.
     pub success_ratio: f64,
-    /// Share of the frames that never found the channel free.
+    /// Fraction of frames that never found the channel free.
     pub busy_ratio: f64,
-    /// Transmissions for each frame.
+    /// Transmissions per frame.
     pub attempts: f64,
-    /// Share of what the sink received that it had received before: its ACK was lost.
+    /// Fraction of duplicates at the sink, whose ACK was lost.
     pub duplicate_ratio: f64,
 }
 
-/// Counts of what was seen after the warm-up.
+/// Counters after the warm-up.
 #[derive(Default)]
 struct Counts {
     bytes: u64,
@@ -44,10 +44,10 @@ struct Counts {
     attempts: u32,
 }
 
-/// Frames that overlap at the same power come through as the error ratios of O-QPSK have it.
+/// Overlapping frames of equal power are received according to the error ratios of O-QPSK.
 pub const BY_ERROR_RATIO: Decoding = Decoding::ErrorRatio;
 
-/// Frames that overlap are lost.
+/// Overlapping frames are lost.
 pub const WITHOUT_CAPTURE: Decoding = Decoding::Threshold { sinr_db: 5.0 };
 
 /// Saturated senders and their sink, the last station.
@@ -65,7 +65,7 @@ pub fn cell(
         stations: vec![RadioStation::default(); senders + 1],
         links: Links::Matrix(links.map(|(from, to)| RadioLink::new(from, to, 50.0)).collect()),
         fading: Fading::None,
-        // Below it, a receiver of ns-3 does not try.
+        // Below it, a receiver in ns-3 does not lock on.
         receiver: Receiver { decoding, lock_sinr_db: Some(-5.0), ..Receiver::DOT15_4 },
         propagation: Duration::ZERO,
         seed,
@@ -112,7 +112,7 @@ pub fn cell(
     }
 }
 
-/// When which sender begins, the first one last.
+/// Start times of senders, the earliest last.
 fn starts(senders: usize, seed: u64) -> Vec<(Time, usize)> {
     let key = StreamKey { seed, replication: 0, entity: 0, purpose: "start" };
     let mut stream = key.stream();

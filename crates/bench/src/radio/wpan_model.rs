@@ -1,18 +1,18 @@
-//! What theory says of saturated senders of 802.15.4. docs/radio.md has the equations.
+//! A model of saturated 802.15.4 senders. docs/radio.md has the equations.
 
 use corridor_air::radio::{Preamble, Rate};
 use corridor_air::wpan::{ACK_BYTES, Backoff, WpanConfig};
 
-/// What a saturated cell brings, by the model.
+/// The model's results for a saturated cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
     /// Acknowledged payload, bit/s.
     pub goodput_bps: f64,
-    /// Share of the frames that are acknowledged.
+    /// Fraction of frames acknowledged.
     pub success_ratio: f64,
 }
 
-/// Times in seconds, and what the backoff is told.
+/// Durations in seconds, and backoff parameters.
 struct Terms {
     senders: f64,
     look: f64,
@@ -21,26 +21,26 @@ struct Terms {
     ack: f64,
     space: f64,
     ack_wait: f64,
-    /// Mean of each backoff, with its look.
+    /// Mean of each backoff, including its CCA.
     backoffs: Vec<f64>,
 }
 
-/// What one probability of a busy channel leads to.
+/// Consequences of a given probability of a busy channel.
 struct Point {
-    /// Probability of a busy channel that follows.
+    /// The resulting probability of a busy channel.
     busy: f64,
-    /// That a transmission is not acknowledged.
+    /// Probability that a transmission is not acknowledged.
     failed: f64,
     /// Successes per second.
     successes: f64,
 }
 
-/// Saturated senders that all hear each other; frames that overlap are lost. After R. Srivastava
-/// et al., arXiv:1408.1225: looks of a sender in backoff are a Poisson process, what happens on
-/// the channel is a renewal process.
+/// Saturated senders that all hear each other; overlapping frames are lost. After R. Srivastava et
+/// al., arXiv:1408.1225: the CCAs of a sender in backoff are a Poisson process, the events on the
+/// channel a renewal process.
 ///
 /// # Panics
-/// If the backoff is not exponential: the model has no other.
+/// If the backoff is not exponential: the model covers no other.
 pub fn saturated(config: &WpanConfig, senders: u32, payload_bytes: u32) -> Model {
     let terms = Terms::new(config, senders, payload_bytes);
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
@@ -81,8 +81,8 @@ impl Terms {
         }
     }
 
-    /// From the channel's end of being busy to the next look that finds it free, while `away`
-    /// senders do not look for a time.
+    /// Time from the end of a busy period to the next CCA that finds the channel free, while `away`
+    /// senders make no CCA for a time.
     fn idle(&self, rate: f64, away: f64, away_s: f64) -> f64 {
         let others = rate * (self.senders - away).max(0.0);
         let left = (away_s - self.look).max(0.0);
@@ -101,14 +101,14 @@ impl Terms {
         let rate = visits / waited;
         let others = rate * (self.senders - 1.0);
 
-        // Who looks within a turnaround of the first one's look collides with it.
+        // A sender whose CCA is within a turnaround of the first one's collides with it.
         let joined = others * self.turnaround;
         let alone = (-joined).exp();
         let collided = 1.0 - alone;
         let colliding = if collided > 0.0 { (1.0 + joined - alone) / collided } else { 2.0 };
         let last = if collided > 0.0 { self.turnaround / collided - 1.0 / others } else { 0.0 };
 
-        // Who looks wholly between a frame and its ACK spoils the ACK.
+        // A sender whose CCA is entirely between a frame and its ACK destroys the ACK.
         let intruders = others * (self.turnaround - self.look).max(0.0);
         let spoilt = 1.0 - (-intruders).exp();
         let intruding = if spoilt > 0.0 { intruders / spoilt } else { 1.0 };

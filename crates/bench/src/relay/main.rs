@@ -1,10 +1,10 @@
-//! `bench-relay`: what stations get that share a radio with a hub, and what TCP gets over hubs in a
-//! row.
+//! `bench-relay`: throughput of stations that share a radio with a hub, and of TCP over a row of
+//! hubs.
 //!
-//! Each neighbour of a hub has a flow up to it and one that crosses it to the next neighbour, more
-//! of both than the radio carries: datagrams, then connections. In a row, each hop is a path of its
-//! own with losses. Writes what was measured, and `checks`: name, value, limit, and whether it
-//! holds. Ends with 1 if one does not.
+//! Each neighbour of a hub has a flow to the hub and one across it to the next neighbour, more of
+//! both than the radio can carry: first datagrams, then connections. In a row, each hop is a lossy
+//! path of its own. Writes the measurements, and `checks`: name, value, limit, and whether it
+//! holds. Exits with 1 if one does not hold.
 
 mod row;
 mod star;
@@ -18,35 +18,35 @@ use corridor_bench::frame::{self, Outcome};
 use corridor_results::checks::Check;
 use serde::Serialize;
 
-/// Measures how a hub's radio is divided, and what crosses hubs in a row.
+/// Measures how a hub's radio is shared, and throughput across a row of hubs.
 #[derive(Debug, Parser)]
 #[command(name = "bench-relay")]
 struct Arguments {
-    /// Neighbours of the hub.
+    /// Number of neighbours of the hub.
     #[arg(long, default_value_t = 8)]
     neighbours: u8,
-    /// Share of the frames lost on each link, each way.
+    /// Frame loss ratio on each link, each way.
     #[arg(long, default_value_t = 0.1)]
     loss_ratio: f64,
     /// Rate of the radio, bits per second.
     #[arg(long, default_value_t = 24_000_000)]
     rate_bps: u64,
-    /// Offered payload of each flow of datagrams, bits per second.
+    /// Offered payload of each datagram flow, bits per second.
     #[arg(long, default_value_t = 4e6)]
     offered_bps: f64,
-    /// Hops of the row.
+    /// Number of hops in the row.
     #[arg(long, default_value_t = 4)]
     hops: u8,
-    /// Rate of each of them, each way, bits per second.
+    /// Rate of each hop, each way, bits per second.
     #[arg(long, default_value_t = 12_000_000)]
     hop_rate_bps: u64,
-    /// Round trip of each of them, milliseconds.
+    /// Round-trip time of each hop, milliseconds.
     #[arg(long, default_value_t = 4.0)]
     hop_round_trip_ms: f64,
-    /// Seconds of load before the measured interval, and its own.
+    /// Seconds of warm-up under load, and of the measured interval.
     #[arg(long, num_args = 2, default_values_t = [10.0, 30.0])]
     seconds: Vec<f64>,
-    /// Seeds of the runs, each one a run.
+    /// Seeds, one run each.
     #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
     seeds: Vec<u64>,
     /// The file to write.
@@ -55,7 +55,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// The load before the measured interval, and its own length.
+    /// Durations of the warm-up and of the measured interval.
     fn spans(&self) -> Outcome<(Duration, Duration)> {
         let span = |at: usize| Duration::try_from_secs_f64(self.seconds[at]);
         Ok((span(0)?, span(1)?))

@@ -1,4 +1,4 @@
-//! TCP over hubs in a row, each hop a path of its own.
+//! TCP over a row of hubs, each hop a path of its own.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::Arguments;
 
-/// Least part of what losses leave of Cubic's goodput without any.
+/// Minimum fraction of what losses leave of Cubic's lossless goodput.
 const GOODPUT_MIN: f64 = 0.88;
-/// Longest that packets wait at a hub, 95th percentile, milliseconds.
+/// Maximum wait of packets at a hub, 95th percentile, milliseconds.
 const WAIT_MS_MAX: f64 = 30.0;
-/// Packets in front of each hop.
+/// Queue limit before each hop, packets.
 const QUEUE_PACKETS: usize = 100;
 
 #[derive(Debug, Serialize)]
@@ -27,15 +27,15 @@ pub(crate) struct Row {
 #[derive(Debug, Serialize)]
 struct Run {
     seed: u64,
-    /// What Cubic carries over the same hops where nothing is lost, without stations.
+    /// Cubic's goodput over the same hops without losses, and without stations.
     plain_bps: f64,
     goodput_bps: f64,
-    /// Over one hop with the round trip of all, and the same losses as one of them.
+    /// Over one hop with the round-trip time of all, and the losses of one.
     one_hop_bps: f64,
-    /// At each hub, 95th percentiles: in it, and in front of the line.
+    /// At each hub, 95th percentiles of the wait: in it, and before the line.
     hub_p95_ms: Vec<f64>,
     line_p95_ms: Vec<f64>,
-    /// Packets that hubs had decoded, and dropped.
+    /// Packets that hubs decoded, and then dropped.
     dropped_packets: u64,
 }
 
@@ -95,8 +95,8 @@ impl Row {
     pub(crate) fn checks(&self, loss_ratio: f64) -> Vec<Check> {
         let left = |run: &Run| run.goodput_bps / ((1.0 - loss_ratio) * run.plain_bps);
         let least = self.runs.iter().map(left).fold(f64::INFINITY, f64::min);
-        // Both queues of a hub one after the other: no less than the percentile of their sum, as
-        // far as they are long at the same time.
+        // Both queues of a hub added: at least the percentile of their sum, as far as they are long
+        // at the same time.
         let longest = |run: &Run| {
             let both = run.hub_p95_ms.iter().zip(&run.line_p95_ms).map(|(hub, line)| hub + line);
             both.fold(0.0, f64::max)

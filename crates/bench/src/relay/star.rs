@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use crate::Arguments;
 
-/// Least index of fairness (Jain) within a class of flows.
+/// Minimum Jain fairness index within a class of flows.
 const JAIN_MIN: f64 = 0.95;
-/// Least part that the crossing class has of the other's: it takes twice the air.
+/// Minimum ratio of the crossing class's goodput to the other's: it takes twice the air time.
 const CROSSING_MIN: f64 = 0.4;
-/// Bytes of a datagram, headers included.
+/// Size of a datagram, including headers, bytes.
 const PACKET_LEN: usize = 1_000;
 
 #[derive(Debug, Serialize)]
@@ -28,11 +28,11 @@ struct Run {
     seed: u64,
     jain_up: f64,
     jain_crossing: f64,
-    /// Goodput of the crossing class over the other's.
+    /// Ratio of the crossing class's goodput to the other's.
     crossing_ratio: f64,
-    /// Packets with wrong bytes, or that came twice; of connections nobody looks.
+    /// Packets that were corrupt or duplicated; not checked for connections.
     wrong_packets: u64,
-    /// Packets that the hub had, and that its queues to the next hop dropped.
+    /// Packets received by the hub, but dropped by its queues to the next hop.
     dropped_packets: u64,
     up_bps: Vec<f64>,
     crossing_bps: Vec<f64>,

@@ -1,9 +1,8 @@
-//! `bench-sim`: what the simulator costs: processor time for each event, and memory for each node.
+//! `bench-sim`: cost of the simulator: processor time per event, and memory per node.
 //!
-//! Time is that of the process on its processor, so that another process on the machine does not
-//! count; it is measured several times, and the median is told beside the least and the most.
-//! Writes `checks`: name, value, limit, and whether it holds; with `--check` it ends with 1 if one
-//! does not.
+//! Time is the process's processor time, so that other processes on the machine do not count; it is
+//! measured several times, and the median is reported with minimum and maximum. Writes `checks`:
+//! name, value, limit, and whether it holds; with `--check` it exits with 1 if one does not hold.
 
 mod memory;
 mod worlds;
@@ -18,20 +17,20 @@ use corridor_bench::{frame, wires};
 use corridor_results::checks::Check;
 use serde::Serialize;
 
-/// Most processor time of the two flows of `chain`, in seconds.
+/// Maximum processor time of the two flows of `chain`, in seconds.
 const CHAIN_CPU_S_MAX: f64 = 0.15;
 
-/// Least millions of events of `chain` in a second of processor time.
+/// Minimum millions of events of `chain` per second of processor time.
 const CHAIN_EVENTS_MIN: f64 = 20.0;
 
-/// Most that an event may cost in the largest network, over what it costs in the smallest.
+/// Maximum cost of an event in the largest network, relative to the smallest.
 const COST_RATIO_MAX: f64 = 2.0;
 
-/// Most allocated for each node of the largest ring: its pipes, and a flow with windows of 50
-/// packets, whose payloads are lengths.
+/// Maximum memory per node of the largest ring: its pipes, and a flow with windows of 50 packets,
+/// whose payloads are represented by their lengths.
 const NODE_KIB_MAX: f64 = 16.0;
 
-/// Measures what the simulator costs, on one core.
+/// Measures the cost of the simulator, on one core.
 #[derive(Debug, Parser)]
 #[command(name = "bench-sim")]
 struct Arguments {
@@ -41,10 +40,10 @@ struct Arguments {
     /// Fewer and shorter runs.
     #[arg(long)]
     quick: bool,
-    /// End with 1 when a gate is not passed.
+    /// Exit with 1 if a gate is not passed.
     #[arg(long)]
     check: bool,
-    /// Core to measure on; the last one allowed if not given.
+    /// Core to measure on; by default the last one allowed.
     #[arg(long)]
     core: Option<usize>,
 }
@@ -60,24 +59,24 @@ struct Report {
     profile: &'static str,
     quick: bool,
     checks: Vec<Check>,
-    /// Most memory in use at a time, of all that was run.
+    /// Peak memory over all runs.
     peak_bytes: usize,
-    /// Two flows of TCP over four links.
+    /// Two TCP flows over four links.
     chain: Figure,
-    /// Rings of wires with a flow of TCP from every node.
+    /// Rings of wires with a TCP flow from every node.
     network: Series,
     /// Pairs of coded stations on one medium.
     world: Series,
 }
 
-/// What was measured of one simulation.
+/// Measurements of one simulation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     /// Nodes, or stations.
     nodes: usize,
     /// Simulated time.
     simulated_s: f64,
-    /// Median of the processor time of all repeats.
+    /// Median processor time of all repeats.
     cpu_s: f64,
     cpu_s_min: f64,
     cpu_s_max: f64,
@@ -88,9 +87,9 @@ pub struct Figure {
     /// Packets or frames that crossed a link.
     packet_hops: u64,
     cpu_ns_per_packet_hop: f64,
-    /// Live memory at the end of the run, over nodes.
+    /// Live memory at the end of the run, per node.
     memory_bytes_per_node: f64,
-    /// Payload that arrived, each byte once, bits per second of simulated time and flow.
+    /// Payload received, each byte once, bits per second of simulated time and flow.
     goodput_bps: f64,
 }
 
@@ -98,7 +97,7 @@ pub struct Figure {
 #[derive(Debug, Serialize)]
 struct Series {
     figures: Vec<Figure>,
-    /// Cost of an event in the largest, over that in the smallest.
+    /// Cost of an event in the largest, relative to the smallest.
     cost_ratio: f64,
 }
 
@@ -146,8 +145,8 @@ fn run(arguments: &Arguments) -> frame::Outcome<bool> {
     Ok(passed)
 }
 
-/// What is promised of the simulator, each with what was measured. `scale` is the part of the
-/// chain's 1000 s that was simulated.
+/// The simulator's guarantees, with measurements. `scale` is the simulated fraction of the chain's
+/// 1000 s.
 fn checks(chain: &Figure, network: &Series, world: &Series, scale: f64) -> Vec<Check> {
     let ring_kib = network.figures.last().map(|largest| largest.memory_bytes_per_node / 1024.0);
     vec![
@@ -179,8 +178,8 @@ fn checks(chain: &Figure, network: &Series, world: &Series, scale: f64) -> Vec<C
     ]
 }
 
-/// Runs simulations of all sizes, one after the other, several times: what disturbs the machine for
-/// a while disturbs all sizes alike.
+/// Runs simulations of all sizes, one after the other, several times: a temporary disturbance of
+/// the machine affects all sizes equally.
 fn series(sizes: &[usize], repeats: usize, run: impl Fn(usize) -> Outcome) -> Series {
     let mut outcomes: Vec<_> = sizes.iter().map(|_| Vec::with_capacity(repeats)).collect();
     for _ in 0..repeats {
@@ -194,8 +193,8 @@ fn series(sizes: &[usize], repeats: usize, run: impl Fn(usize) -> Outcome) -> Se
     Series { cost_ratio: cost(figures.last()) / cost(figures.first()), figures }
 }
 
-/// What was measured in the runs of one simulation, one at least. What it does is the same every
-/// time, and so is told once.
+/// The measurements of one simulation's runs, at least one. Its counters are the same every time,
+/// and are reported once.
 fn figure(nodes: usize, outcomes: &[Outcome]) -> Figure {
     let mut cpu_s: Vec<_> = outcomes.iter().map(|outcome| outcome.cpu.as_secs_f64()).collect();
     cpu_s.sort_by(f64::total_cmp);
@@ -218,7 +217,7 @@ fn figure(nodes: usize, outcomes: &[Outcome]) -> Figure {
     }
 }
 
-/// A head, and a line for each figure.
+/// Prints a header, and a line per figure.
 fn print(head: &[&str], figures: &[&Figure]) {
     if let Some((first, columns)) = head.split_first() {
         let columns: String = columns.iter().map(|column| format!("{column:>12}")).collect();

@@ -1,4 +1,4 @@
-//! Stations on a medium: the daemon's own state machines, sealing and coding included.
+//! Stations on a medium: the daemon's own state machines, including encryption and coding.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,14 +18,14 @@ use crate::{cpu_time, memory};
 
 /// Bytes of a packet.
 const PACKET_BYTES: usize = 1000;
-/// From one packet of a station to its next.
+/// Time between a station's packets.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Numbers that stations take turns with: even, so that a pair has two.
+/// Number of station ids to cycle through: even, so that a pair has two.
 const STATION_IDS: usize = 65_534;
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// Pairs of stations that code for each other, with a tenth of the frames lost, each station with a
-/// channel of its own and a packet every [`INTERVAL`]. `node_s` is the simulated time, times nodes.
+/// Pairs of stations with a coded tunnel, losing a tenth of the frames, each station with its own
+/// channel and a packet every [`INTERVAL`]. `node_s` is the simulated time, times nodes.
 pub fn pairs(nodes: usize, node_s: f64) -> Outcome {
     let memory_before = memory::live_bytes();
     let delivered = Rc::new(Cell::new(0));
@@ -75,7 +75,7 @@ fn network(nodes: usize, delivered: &Rc<Cell<u64>>) -> Network {
     network
 }
 
-/// Has a packet for its peer in each [`INTERVAL`], and counts what comes from there.
+/// Sends a packet to its peer in each [`INTERVAL`], and counts those received from it.
 struct Host {
     end: FlowEnd,
     next_at: Time,
@@ -84,7 +84,7 @@ struct Host {
 }
 
 impl Host {
-    /// The hosts take turns within an interval.
+    /// The hosts are staggered within an interval.
     fn new(index: usize, hosts: usize, delivered: Rc<Cell<u64>>) -> Self {
         let (node, peer) = (index as NodeIndex, (index ^ 1) as NodeIndex);
         let next_at = Time::ZERO + INTERVAL / hosts as u32 * (index as u32 + 1);
@@ -114,7 +114,7 @@ impl Agent for Host {
 }
 
 fn station(index: usize) -> Station {
-    // Numbers need only differ among those that hear each other.
+    // Ids need only differ among stations that hear each other.
     let id = |index: usize| StationId((index % STATION_IDS) as u16 + 1);
     let config = StationConfig {
         id: id(index),
@@ -134,7 +134,7 @@ fn station(index: usize) -> Station {
     Station::new(config, entropy, Time::ZERO).expect("the settings are within their ranges")
 }
 
-/// Frames that were heard.
+/// Number of frames received.
 fn heard(network: &Network) -> u64 {
     let medium = network.medium(0).expect("there is one");
     (0..medium.stations()).map(|place| medium.stats(place).received_frames).sum()

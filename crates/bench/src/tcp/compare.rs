@@ -1,4 +1,4 @@
-//! The simulator beside a recording: path by path, and what must hold.
+//! Compares the simulator with a recording, path by path, and checks the result.
 
 use corridor_results::Estimate;
 use corridor_results::checks::Check;
@@ -9,22 +9,22 @@ use crate::kernel::{Record, Recorded};
 use crate::model::{Key, simulate};
 use crate::paths::Path;
 
-/// Draws of BBR's for each run.
+/// Random draws of BBR per run.
 const DRAWS: u64 = 4;
-/// Most that the mean ratio of goodput may differ from 1.
+/// Maximum difference of the mean goodput ratio from 1.
 const MEAN_ERROR_MAX: f64 = 0.03;
-/// A path is near if its goodput differs by no more, or lies within the kernel's interval.
+/// A path matches if its goodput differs by no more, or lies within the kernel's interval.
 const PATH_ERROR_MAX: f64 = 0.10;
-/// Least share of paths that are near; of four fresh ones, with few runs each.
+/// Minimum fraction of matching paths; for four fresh ones, with few runs each.
 const NEAR_MIN: f64 = 0.9;
 const NEAR_FRESH_MIN: f64 = 0.75;
-/// Most that the share of packets sent again may differ in the mean of all paths.
+/// Maximum difference of the fraction of packets retransmitted, averaged over all paths.
 const AGAIN_ERROR_MAX: f64 = 0.01;
-/// Two lossless links that a window fills: least goodput, most sent again.
+/// Two lossless links that a window fills: minimum goodput, maximum of retransmissions.
 const EXAMPLE_BPS_MIN: f64 = 1.85e6;
 const EXAMPLE_AGAIN_MAX: f64 = 0.05;
 
-/// A path, by the kernel and by the simulator.
+/// A path, with the kernel's and the simulator's results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     /// Congestion control.
@@ -33,21 +33,21 @@ pub struct Compared {
     pub index: u64,
     /// The path.
     pub path: Path,
-    /// The kernel's mean, and half of its interval (95 %).
+    /// The kernel's mean, and the half-width of its 95 % interval.
     pub kernel_bps: f64,
     pub kernel_half_bps: f64,
     /// The simulator's mean.
     pub simulated_bps: f64,
-    /// Of them.
+    /// Their ratio.
     pub ratio: f64,
-    /// Whether the path is near.
+    /// Whether the path matches.
     pub near: bool,
-    /// Packets sent again, of all.
+    /// Fraction of packets retransmitted.
     pub kernel_retransmitted_ratio: f64,
     pub simulated_retransmitted_ratio: f64,
 }
 
-/// Compares all recorded paths with a congestion control.
+/// Compares all recorded paths with one congestion control.
 pub fn compare(record: &Record, congestion: &str) -> Outcome<Vec<Compared>> {
     let of_path = |recorded: &Recorded| compare_path(record, recorded, congestion).transpose();
     record.paths.iter().filter_map(of_path).collect()
@@ -64,8 +64,8 @@ fn compare_path(
         return Ok(None);
     };
     let (mut bps, mut again) = (0.0, 0.0);
-    // Those of the kernel, which see the same losses in the same order.
-    // BBR draws where it begins its cycles, which the kernel does not tell: the mean of a few.
+    // The kernel's replications, which see the same losses in the same order. BBR's cycles start
+    // randomly, which the kernel does not reveal: average a few.
     let draws = if congestion == "bbr" { DRAWS } else { 1 };
     let count = (kernel.count * draws) as f64;
     for (replication, draw) in runs.replications().flat_map(|run| (0..draws).map(move |d| (run, d)))
@@ -93,7 +93,7 @@ fn compare_path(
 }
 
 impl Compared {
-    /// A line for people.
+    /// A line of text.
     pub fn line(&self) -> String {
         format!(
             "{:6} {:3} {:45} kernel {:7.3} +-{:6.3} simulated {:7.3} Mbit/s, ratio {:.3}{}; sent \
@@ -112,7 +112,7 @@ impl Compared {
     }
 }
 
-/// What must hold of the recorded paths.
+/// Checks of the recorded paths.
 pub fn checks(congestion: &str, paths: &[Compared]) -> Vec<Check> {
     let mean = |of: &dyn Fn(&Compared) -> f64| {
         paths.iter().map(of).sum::<f64>() / paths.len().max(1) as f64
@@ -137,7 +137,7 @@ pub fn checks(congestion: &str, paths: &[Compared]) -> Vec<Check> {
     ]
 }
 
-/// What must hold of a few fresh paths.
+/// Check of a few fresh paths.
 pub fn fresh_check(paths: &[Compared]) -> Check {
     Check::at_least("fresh paths near", Some(near(paths)), NEAR_FRESH_MIN, "")
 }

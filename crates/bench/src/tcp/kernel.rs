@@ -1,4 +1,4 @@
-//! What the kernel of this machine does on a path, and the file of what one did.
+//! Runs this machine's kernel on a path, and records the results in a file.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,29 +14,29 @@ use serde::{Deserialize, Serialize};
 use crate::Outcome;
 use crate::paths::Path;
 
-/// Runs are made again where one frame in a hundred came later than this share of the round trip.
+/// A run is repeated if one frame in a hundred was later than this fraction of the round-trip time.
 const LATE_RATIO_MAX: f64 = 0.02;
-/// How often.
+/// Maximum number of attempts.
 const ATTEMPTS: usize = 3;
 
 /// A recording of a kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// The kernel: its release.
+    /// The kernel's release.
     pub kernel: String,
-    /// What its connections could have: `tcp_rmem`. What they can send is not limited.
+    /// Receive buffer limits of its connections: `tcp_rmem`. Sending is not limited.
     pub tcp_rmem: String,
     /// Whether TCP made segments of more than one packet (GSO); never, on these paths.
     pub gso: bool,
     /// Seed of the paths.
     pub seed: u64,
-    /// Seconds of each run, from the end of the handshake.
+    /// Seconds per run, from the end of the handshake.
     pub duration_s: f64,
-    /// What was recorded on each path.
+    /// Records of each path.
     pub paths: Vec<Recorded>,
 }
 
-/// A path and what came of it.
+/// A path and its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     /// Its number.
@@ -47,30 +47,30 @@ pub struct Recorded {
     pub runs: Vec<Runs>,
 }
 
-/// Runs with a congestion control.
+/// Runs with one congestion control.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Runs {
-    /// The kernel's name of it.
+    /// The kernel's name for it.
     pub congestion: String,
-    /// Which replication each run is: a run that was left out is made again under its own number.
-    /// Recordings that do not say have the first ones.
+    /// Replication number of each run: a run that was left out is repeated under its own number.
+    /// Recordings without these have the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replications: Vec<u64>,
-    /// Payload that was read, bits per second; a number for each run.
+    /// Payload received, bits per second; one value per run.
     pub goodput_bps: Vec<f64>,
-    /// Segments sent again, of all.
+    /// Fraction of segments retransmitted.
     pub retransmitted_ratio: Vec<f64>,
-    /// Lateness of the emulator, microseconds, that 99 % of the frames did not exceed.
+    /// 99th percentile of the emulator's lateness, microseconds.
     pub late_p99_us: Vec<f64>,
 }
 
-/// A seed for fresh paths: another one each day.
+/// A seed for fresh paths, which changes daily.
 pub fn seed_of_the_day() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| since.as_secs() / 86_400)
 }
 
-/// What a program must have for this, or why it cannot.
+/// Prepares the program for this, or reports why it cannot run.
 pub fn prepare(congestion: &[String]) -> Outcome<()> {
     corridor_lab::prepare()?;
     for name in congestion {
@@ -82,7 +82,7 @@ pub fn prepare(congestion: &[String]) -> Outcome<()> {
 }
 
 impl Record {
-    /// An empty one of this machine.
+    /// An empty record of this machine.
     pub fn here(seed: u64, duration_s: f64) -> Outcome<Record> {
         let rmem = fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem")?;
         Ok(Record {
@@ -95,7 +95,7 @@ impl Record {
         })
     }
 
-    /// Reads one.
+    /// Reads a record.
     pub fn read(path: &FilePath) -> Outcome<Record> {
         let text =
             fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -154,14 +154,14 @@ impl Runs {
         }
     }
 
-    /// Which replication each run is.
+    /// Replication number of each run.
     pub fn replications(&self) -> impl Iterator<Item = u64> {
         let said = |place| self.replications.get(place).copied();
         (0..self.goodput_bps.len()).map(move |place| said(place).unwrap_or(place as u64))
     }
 }
 
-/// A run to be made.
+/// A run to make.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Number of the path.
@@ -170,11 +170,11 @@ pub struct Job {
     pub path: Path,
     /// Congestion control.
     pub congestion: String,
-    /// Which run: names what the path loses.
+    /// The replication, which determines the path's losses.
     pub replication: u64,
 }
 
-/// Makes runs, so many at once, and gives the record to `save` after each.
+/// Makes runs, several at once, and passes the record to `save` after each.
 pub fn record(
     record: Record,
     jobs: impl IntoIterator<Item = Job>,
@@ -210,7 +210,7 @@ pub fn record(
     Ok(record.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// Makes a run until the emulator was in time; `None` if it never was.
+/// Repeats a run until the emulator was in time; `None` if it never was.
 fn make(job: &Job, seed: u64, duration_s: f64) -> Outcome<Option<LineReport>> {
     let late_max = Duration::from_secs_f64(LATE_RATIO_MAX * job.path.rtt_ms / 1e3);
     for _ in 0..ATTEMPTS {
@@ -236,7 +236,7 @@ fn make(job: &Job, seed: u64, duration_s: f64) -> Outcome<Option<LineReport>> {
 mod tests {
     use super::*;
 
-    /// The third run of three was left out, and not the last that there is.
+    /// The third run of three was left out, which is not the last there is.
     #[test]
     fn a_run_that_was_left_out_is_made_again_under_its_own_number() {
         let runs = |replications| Runs {

@@ -1,8 +1,8 @@
-//! `bench-tcp`: the simulator's TCP beside the kernel's own, on drawn paths.
+//! `bench-tcp`: compares the simulator's TCP with the kernel's, on random paths.
 //!
 //! The kernel's runs are recorded once (`--record`, an hour); the comparison takes a minute, and
-//! two more for fresh paths, where network namespaces may be made. Writes every figure, and
-//! `checks`: name, value, limit, and whether it holds. Ends with 1 if one does not.
+//! two more for fresh paths, if network namespaces are permitted. Writes every figure, and
+//! `checks`: name, value, limit, and whether it holds. Exits with 1 if one does not hold.
 
 mod compare;
 mod kernel;
@@ -21,26 +21,26 @@ use corridor_results::checks::Check;
 use kernel::{Job, Record};
 use paths::Path;
 
-/// Fresh paths, and runs on each.
+/// Number of fresh paths, and runs on each.
 const FRESH: (u64, u64) = (4, 3);
 
-/// Holds `preset = "linux"` against a recording of the kernel, or makes one.
+/// Compares `preset = "linux"` with a recording of the kernel, or makes one.
 #[derive(Debug, Parser)]
 #[command(name = "bench-tcp")]
 struct Arguments {
-    /// Record this machine's kernel into the file, beside what is there, and compare nothing.
+    /// Record this machine's kernel, adding to the file, and compare nothing.
     #[arg(long)]
     record: bool,
     /// The recording.
     #[arg(long, default_value = "crates/bench/data/tcp-kernel.json")]
     data: PathBuf,
-    /// Paths that are recorded.
+    /// Number of paths to record.
     #[arg(long, default_value_t = 40)]
     paths: u64,
-    /// Runs on each.
+    /// Runs per path.
     #[arg(long, default_value_t = 6)]
     runs: u64,
-    /// Seconds of each.
+    /// Seconds per run.
     #[arg(long, default_value_t = 30.0)]
     duration_s: f64,
     /// Congestion controls.
@@ -49,10 +49,10 @@ struct Arguments {
     /// Seed of the paths.
     #[arg(long, default_value_t = 21)]
     seed: u64,
-    /// Runs of the kernel at once.
+    /// Number of concurrent runs of the kernel.
     #[arg(long, default_value_t = 6)]
     at_once: usize,
-    /// Seed of the fresh paths, instead of one of the day's.
+    /// Seed of the fresh paths, instead of the day's.
     #[arg(long)]
     fresh_seed: Option<u64>,
     /// The file to write.
@@ -69,7 +69,7 @@ struct Report {
     schema: u32,
     kernel: String,
     seed: u64,
-    /// Seed of the fresh paths; a different one with each run.
+    /// Seed of the fresh paths; different in each run.
     fresh_seed: u64,
     checks: Vec<Check>,
     paths: Vec<Compared>,
@@ -86,7 +86,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     Ok(frame::say(&report.checks))
 }
 
-/// Holds the simulator against the recording, and against fresh runs of this machine's kernel.
+/// Compares the simulator with the recording, and with fresh runs of this machine's kernel.
 fn compare(arguments: &Arguments) -> Outcome<Report> {
     let record = Record::read(&arguments.data)?;
     println!("recorded: Linux {}, seed {}", record.kernel, record.seed);
@@ -117,7 +117,7 @@ fn compare(arguments: &Arguments) -> Outcome<Report> {
     Ok(Report { schema: 1, kernel, seed, fresh_seed, checks, paths, fresh })
 }
 
-/// Runs that a recording lacks, of so many paths, so often: all once before any twice.
+/// Runs missing from a recording, for a number of paths and runs: all once before any twice.
 fn jobs(arguments: &Arguments, record: &Record, (paths, runs): (u64, u64)) -> Vec<Job> {
     let mut jobs = Vec::new();
     for replication in 0..runs {

@@ -1,4 +1,4 @@
-//! The simulator on a path: `preset = "linux"` over the two pipes that the kernel had.
+//! Simulates a path: `preset = "linux"` over the same two pipes as the kernel.
 
 use core::time::Duration;
 
@@ -12,19 +12,19 @@ use corridor_sim::{Network, Topology};
 use crate::Outcome;
 use crate::paths::Path;
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     /// Payload delivered, bits per second.
     pub goodput_bps: f64,
-    /// Packets sent again, of all.
+    /// Fraction of packets retransmitted.
     pub retransmitted_ratio: f64,
 }
 
-/// Transmissions whose losses are drawn ahead: more than any path carries in a minute.
+/// Number of transmissions with losses drawn in advance: more than any path carries in a minute.
 const TRANSMISSIONS: u32 = 300_000;
 
-/// The losses that a pipe of the lab has, named by its way, after those of the handshake.
+/// The losses of a pipe in the lab, identified by its direction, after those of the handshake.
 fn losses(
     pipe: &PipeConfig,
     seed: u64,
@@ -39,7 +39,7 @@ fn losses(
     let mut drawn = Pipe::new(pipe, key)?;
     let mut trace = Vec::new();
     for number in 0..handshake + TRANSMISSIONS {
-        // One at a time: nothing waits, and nothing is refused.
+        // One at a time: nothing is queued or dropped.
         let at = Time::from_millis(60_000 * u64::from(number));
         let lost = drawn.offer(at, 1, ()).is_ok_and(|lost| lost.is_some());
         drawn.poll_delivery(at);
@@ -60,18 +60,18 @@ fn congestion(name: &str) -> Outcome<Congestion> {
     }
 }
 
-/// What names a run's randomness.
+/// Seeds of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Of the paths.
+    /// Seed of the paths.
     pub seed: u64,
-    /// Which of the kernel's runs: it names the losses.
+    /// The kernel's replication, which determines the losses.
     pub replication: u64,
-    /// What the sender itself draws.
+    /// Seed of the sender's own draws.
     pub draw: u64,
 }
 
-/// Runs it for so long across so many links in a row, each as the path's.
+/// Simulates a number of links in series, each like the path's, for a given time.
 pub fn simulate(
     path: &Path,
     hops: usize,

@@ -1,4 +1,4 @@
-//! Paths drawn from a seed: log-uniform in rate, round trip, loss and buffer.
+//! Random paths from a seed: log-uniform in rate, round-trip time, loss and buffer.
 
 use core::time::Duration;
 
@@ -7,25 +7,25 @@ use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a full packet.
+/// Size of a full packet, bytes.
 pub const PACKET_BYTES: f64 = 1_500.0;
 const RATE_BPS: (f64, f64) = (1e6, 50e6);
 const RTT_MS: (f64, f64) = (4.0, 800.0);
-/// Of paths that lose anything: every fourth loses nothing.
+/// Loss ratios of lossy paths: every fourth path loses nothing.
 const LOSS: (f64, f64) = (0.001, 0.2);
 const BUFFER_BDP: (f64, f64) = (0.25, 4.0);
 const BUFFER_PACKETS_MIN: usize = 4;
 
-/// A path, alike in both directions.
+/// A path, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Path {
     /// Rate of either link, bits per second.
     pub rate_bps: u64,
-    /// Round trip without queues, milliseconds.
+    /// Round-trip time without queueing, milliseconds.
     pub rtt_ms: f64,
-    /// Share of packets that either link loses, each by itself.
+    /// Packet loss ratio of either link, independent losses.
     pub loss_ratio: f64,
-    /// Packets that wait in front of either link, at most.
+    /// Queue limit before either link, packets.
     pub queue_packets: usize,
 }
 
@@ -53,7 +53,7 @@ impl Path {
         PipeConfig::new(self.rate_bps, delay, self.queue_packets, self.loss_ratio)
     }
 
-    /// In a few words.
+    /// A short description.
     pub fn title(&self) -> String {
         let Path { rate_bps, rtt_ms, loss_ratio, queue_packets } = self;
         let (rate, loss) = (*rate_bps as f64 / 1e6, loss_ratio * 100.0);

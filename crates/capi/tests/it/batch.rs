@@ -1,4 +1,4 @@
-//! Batches of the C interface: each symbol of one is what it would be alone, and misuse.
+//! Batches of the C interface: each symbol equals one made alone; and misuse.
 
 use std::ptr::{null, null_mut};
 
@@ -9,7 +9,7 @@ use CorridorStatus as Status;
 const SIZE: usize = 8;
 const SYMBOLS: [&[u8]; 4] = [b"zero", b"one", b"two, two", b"3"];
 
-/// The parts of a buffer that a batch was written to: `len` bytes of each.
+/// The parts of a buffer written by a batch: `len` bytes of each.
 fn parts(buffer: &[u8], len: usize) -> impl Iterator<Item = &[u8]> {
     buffer.chunks_exact(SIZE).map(move |part| &part[..len])
 }

@@ -1,5 +1,5 @@
-//! `include/corridor_codec.h` is what cbindgen makes of the crate. With `CORRIDOR_BLESS=1` the
-//! test writes it anew.
+//! `include/corridor_codec.h` is cbindgen's output for the crate. With `CORRIDOR_BLESS=1`, the test
+//! rewrites it.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn generate() -> String {
         .fold(cbindgen::Builder::new(), |builder, file| builder.with_src(folder.join(file)));
     let mut header = Vec::new();
     builder.with_config(config).generate().unwrap().write(&mut header);
-    // The notes on safety repeat the preamble to people who have nothing else in C.
+    // In C, the safety sections would only repeat the preamble.
     let header = String::from_utf8(header).unwrap();
     let mut lines = Vec::new();
     let mut in_safety = false;

@@ -1,4 +1,4 @@
-//! The C interface called as C calls it: every function, misuse, and null.
+//! The C interface, called as from C: every function, misuse, and null.
 
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
@@ -7,13 +7,13 @@ use corridor_capi::*;
 
 use CorridorStatus as Status;
 
-/// A handle, or whatever a function writes, before it is written.
+/// A handle, or another output, before it is written.
 fn blank<T>() -> *mut T {
     null_mut()
 }
 
 fn text(status: i32) -> &'static str {
-    // SAFETY: it points to a string that ends with zero and lives for ever.
+    // SAFETY: it points to a zero-terminated string with static lifetime.
     unsafe { CStr::from_ptr(corridor_status_text(status)) }.to_str().unwrap()
 }
 
@@ -235,7 +235,7 @@ fn a_window_goes_through_a_relay() {
 fn null_is_refused_and_changes_nothing() {
     let (mut encoder, mut decoder) = (blank(), blank());
     let mut byte = 0;
-    // SAFETY: null is what is tested; all else comes with its length.
+    // SAFETY: null is being tested; everything else comes with its length.
     unsafe {
         assert_eq!(corridor_block_encoder_new(2, 4, 8, null_mut()), Status::NullPointer);
         assert_eq!(corridor_block_encoder_new(2, 0, 8, &mut encoder), Status::BlockSize);

@@ -1,4 +1,4 @@
-//! The C interface from outside: in Rust, in C, and its header.
+//! Integration tests of the C interface: in Rust, in C, and its header.
 
 mod batch;
 mod c_example;

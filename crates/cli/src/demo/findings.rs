@@ -1,12 +1,12 @@
-//! What the rows say, in words: what a path is called, a rate and a ratio for people, the headline.
+//! The rows in words: names of the contenders, rates and ratios for people, the headline.
 
 use corridor_proto::Preset;
 use corridor_scenario::{Congestion, Path, Row, Scenario, Transport};
 
-/// Below this, nothing was carried, bits per second.
+/// Below this goodput, nothing was carried, bits per second.
 const NOTHING_BPS: f64 = 1e3;
-/// A transfer below this share of what the losses leave has stalled: the few segments that it
-/// sends wait for nothing, and their delay says nothing of the path.
+/// A transfer below this share of what losses leave has stalled: the few segments that it sends do
+/// not queue, and their delay says nothing about the path.
 const STALLED_RATIO: f64 = 0.1;
 /// Payload of a full segment, and bytes of its frame: Ethernet, IPv4, TCP with timestamps.
 const SEGMENT_BYTES: f64 = 1448.0;
@@ -14,16 +14,16 @@ const FRAME_BYTES: f64 = 1514.0;
 /// The loss ratio that the headline is about.
 const HEADLINE_LOSS: f64 = 0.2;
 
-/// How packets cross: one colour of the picture, whatever loads it.
+/// How packets are transported: one colour of the plot, for any traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     /// The unreliable forwarder.
     Plain,
-    /// The same under BBR: another congestion control, not another contender.
+    /// The same with BBR: another congestion control, not another contender.
     PlainBbr,
     /// Coded with the parameters of the paper.
     Paper,
-    /// Coded in blocks, with ours.
+    /// Coded in blocks, with our parameters.
     Blocks,
     /// Coded in window mode.
     Window,
@@ -31,7 +31,7 @@ pub enum Crossing {
     Helper,
 }
 
-/// One line of a picture, one kind of row in the table: how packets cross, and what loads it.
+/// A curve of the plot, a kind of row in the table: transport and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub crossing: Crossing,
@@ -47,9 +47,9 @@ const fn udp(crossing: Crossing) -> Kind {
 }
 
 impl Kind {
-    /// The kind that all others are held against.
+    /// The kind with which all others are compared.
     pub const PLAIN: Kind = tcp(Crossing::Plain);
-    /// The kind that the headline is about.
+    /// The kind in the headline.
     pub const WINDOW: Kind = tcp(Crossing::Window);
     /// The TCP kinds, baseline first.
     pub const TCP: [Kind; 5] = [
@@ -78,7 +78,7 @@ impl Kind {
         Some(Kind { crossing, transport: row.transport })
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn label(self) -> &'static str {
         match (self.crossing, self.transport) {
             (Crossing::Plain, Transport::Tcp) => "plain, TCP cubic",
@@ -92,21 +92,21 @@ impl Kind {
     }
 }
 
-/// What the losses leave of the radio's capacity, bits of payload per second: full frames of one
-/// station back to back, and the share of them that arrives.
+/// What losses leave of the radio's capacity, bits of payload per second: full frames of one
+/// station back to back, times the share of them that arrives.
 pub fn left_bps(scenario: &Scenario, loss_ratio: f64) -> f64 {
     let medium = &scenario.medium;
     let airtime_s = medium.overhead_us / 1e6 + 8.0 * FRAME_BYTES / medium.rate_bps as f64;
     (1.0 - loss_ratio) * 8.0 * SEGMENT_BYTES / airtime_s
 }
 
-/// Whether a TCP transfer has come to a standstill, or nearly so.
+/// Whether a TCP transfer has stalled, or nearly so.
 pub fn is_stalled(scenario: &Scenario, row: &Row) -> bool {
     row.transport == Transport::Tcp
         && row.goodput_bps < STALLED_RATIO * left_bps(scenario, row.loss_ratio)
 }
 
-/// Share of the datagrams sent that never came.
+/// Share of sent datagrams that did not arrive.
 pub fn never_arrived(row: &Row) -> Option<f64> {
     let (sent, received) = (row.packets_sent?, row.packets_received?);
     (sent > 0).then(|| 1.0 - received as f64 / sent as f64)
@@ -173,7 +173,7 @@ pub fn ratio(value: f64, baseline: f64) -> String {
     }
 }
 
-/// The finding, and how many points are not valid.
+/// The finding, and the number of points that are not valid.
 pub fn headline(scenario: &Scenario, rows: &[Row]) -> String {
     let finding = finding(scenario, rows);
     match doubt(rows) {
@@ -182,7 +182,7 @@ pub fn headline(scenario: &Scenario, rows: &[Row]) -> String {
     }
 }
 
-/// What a newcomer should take home, from the numbers as they are.
+/// The main result for somebody new to Corridor, from the measured numbers.
 pub fn finding(scenario: &Scenario, rows: &[Row]) -> String {
     let tcp = (find(rows, Kind::PLAIN, HEADLINE_LOSS), find(rows, Kind::WINDOW, HEADLINE_LOSS));
     if let (Some(plain), Some(coded)) = tcp {

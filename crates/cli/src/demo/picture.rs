@@ -1,4 +1,4 @@
-//! The demo's picture: TCP's goodput and delay over frame loss, and UDP with and without a helper.
+//! The demo's plot: TCP's goodput and delay over frame loss, and UDP with and without a helper.
 
 use corridor_scenario::{Row, Scenario};
 
@@ -14,13 +14,13 @@ const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 48.0;
 /// Height of the header: headline and setting.
 const HEADER: f64 = 112.0;
-/// Height of the panels of TCP, titles and axes included.
+/// Height of the TCP panels, with titles and axes.
 const CURVES: f64 = 428.0;
-/// Height of the panel of UDP.
+/// Height of the UDP panel.
 const BARS: f64 = 244.0;
 const FOOTER: f64 = 52.0;
 
-/// Draws the picture as SVG.
+/// Draws the plot as SVG.
 pub fn draw(scenario: &Scenario, rows: &[Row]) -> String {
     let losses = tcp_losses(rows);
     let curves = if losses.is_empty() { 0.0 } else { CURVES };
@@ -45,15 +45,15 @@ pub fn draw(scenario: &Scenario, rows: &[Row]) -> String {
 
 fn draw_header(picture: &mut Picture, scenario: &Scenario, rows: &[Row]) {
     let headline = headline(scenario, rows);
-    // A bold letter is about this wide, in the widest of the fonts.
+    // Approximate width of a bold letter, in the widest of the fonts.
     let most = (WIDTH - 2.0 * MARGIN) / (0.55 * headline.chars().count() as f64);
     picture.text((MARGIN, 52.0), Font { size: TITLE.size.min(most).floor(), ..TITLE }, &headline);
     let setting = setting(scenario, rows).join(" ");
     picture.text((MARGIN, 80.0), Font { size: 15.0, ..NOTE }, &setting);
 }
 
-/// Colours of Okabe and Ito, which people with any colour vision tell apart; one for each way to
-/// cross, the same in all panels. What is not coded is grey and orange.
+/// Colours of Okabe and Ito, which can be told apart with any colour vision; one for each
+/// transport, the same in all panels. Uncoded transports are grey and orange.
 fn colour(crossing: Crossing) -> &'static str {
     match crossing {
         Crossing::Plain => "#7b8794",
@@ -80,7 +80,7 @@ fn dash(crossing: Crossing) -> &'static str {
     }
 }
 
-/// Where the data of TCP's panels goes.
+/// Area of the data in TCP's panels.
 const fn frame(left: f64, right: f64) -> Frame {
     Frame { left, right, top: HEADER + 70.0, bottom: HEADER + CURVES - 74.0 }
 }
@@ -93,7 +93,7 @@ fn draw_goodput(picture: &mut Picture, scenario: &Scenario, rows: &[Row], losses
     panel::draw_goodput(picture, &frame, "TCP goodput, Mbit/s", losses, &curves);
 }
 
-/// What the losses leave of the radio, which no curve can cross.
+/// What losses leave of the radio's capacity, an upper limit of all curves.
 fn left(scenario: &Scenario, losses: &[f64]) -> Curve {
     let spot = |&loss: &f64| {
         let bps = left_bps(scenario, loss);
@@ -120,7 +120,7 @@ fn draw_delay(picture: &mut Picture, scenario: &Scenario, rows: &[Row], losses: 
     panel::draw_delay(picture, &frame(726.0, 966.0), title, losses, &curves);
 }
 
-/// A curve for each kind, from the rows that have a value, which comes in words too.
+/// A curve for each kind, from the rows with a value; the value is also given in words.
 fn curves(
     rows: &[Row],
     losses: &[f64],
@@ -147,7 +147,7 @@ fn curves(
     Kind::TCP.map(curve).into()
 }
 
-/// A measure of UDP: what it is called, its value, and the value in words.
+/// A UDP metric: its name, its value, and the value in words.
 type Measure = (&'static str, fn(&Row) -> Option<f64>, fn(f64) -> String);
 
 const MEASURES: [Measure; 4] = [
@@ -157,13 +157,13 @@ const MEASURES: [Measure; 4] = [
     ("frames on the air per packet", |row| row.air_frames_per_packet, |n| format!("{n:.2}")),
 ];
 
-/// Where the bars of the first measure begin, and how far it is from one to the next.
+/// Start of the first metric's bars, and distance between metrics.
 const BARS_LEFT: f64 = 244.0;
 const BARS_STEP: f64 = 238.0;
-/// Longest bar.
+/// Length of the longest bar.
 const BAR: f64 = 120.0;
 
-/// Measures side by side, one bar for each contender.
+/// Metrics side by side, one bar for each contender.
 fn draw_udp(picture: &mut Picture, top: f64, rows: &[Row], udp: &[(Kind, &Row)]) {
     picture.text((MARGIN, top + 14.0), PANEL, &udp_title(udp[0].1, rows));
     let note = "What is lost stays lost on the plain link; coding brings it back, for some delay and \

@@ -1,4 +1,4 @@
-//! The demo's table, for somebody who has never seen Corridor.
+//! The demo's table, for somebody new to Corridor.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use super::findings::{
     tcp_losses,
 };
 
-/// Writes the finding, with how many points are not valid, table and legend.
+/// Writes the finding, with the number of points that are not valid, table and legend.
 pub fn write(out: &mut impl Write, scenario: &Scenario, rows: &[Row]) -> io::Result<()> {
     writeln!(out, "{}", finding(scenario, rows))?;
     if let Some(doubt) = doubt(rows) {
@@ -45,7 +45,7 @@ pub fn write(out: &mut impl Write, scenario: &Scenario, rows: &[Row]) -> io::Res
     Ok(())
 }
 
-/// The radio, and what carried the runs.
+/// The radio, and the engine of the runs.
 pub fn setting(scenario: &Scenario, rows: &[Row]) -> [String; 2] {
     let medium = &scenario.medium;
     let radio = format!(
@@ -61,7 +61,7 @@ pub fn setting(scenario: &Scenario, rows: &[Row]) -> [String; 2] {
     [radio, engine.to_owned()]
 }
 
-/// Load and losses of the UDP rows.
+/// Traffic and losses of the UDP rows.
 pub fn udp_title(row: &Row, rows: &[Row]) -> String {
     let offered = row.offered_bps.unwrap_or(0.0) / 1e6;
     let helper = rows.iter().find_map(|row| match (row.transport, row.e1, row.e2) {

@@ -5,7 +5,7 @@ use super::findings::{
 };
 use super::*;
 
-/// Rows as the lab might make them: plain TCP breaks down, coded TCP does not.
+/// Rows as the lab might produce them: plain TCP breaks down, coded TCP does not.
 fn lab_rows() -> (Scenario, Vec<Row>) {
     let (scenario, runs) = plan(false, Engine::Lab);
     let make = |run: &Run| {
@@ -47,7 +47,7 @@ fn the_scenarios_expand() {
     assert_eq!(runs.len(), 24);
     let seconds: f64 = runs.iter().map(|run| corridor_lab::time_needed(run).as_secs_f64()).sum();
     assert!(seconds < 240.0, "{seconds} s and connecting, one by one");
-    // What waits for its result is named with its preset.
+    // Pending runs are listed with their preset.
     let titles: Vec<String> = runs.iter().map(Run::title).collect();
     for preset in ["coded paper,", "coded block,", "coded window,", "coded+helper block,"] {
         assert!(titles.iter().any(|title| title.starts_with(preset)), "{titles:?}");
@@ -153,7 +153,7 @@ fn the_picture_shows_every_kind_and_copes_with_holes() {
     rows[tcp].distrust("late");
     rows[udp].distrust("late");
     let svg = picture::draw(&scenario, &rows);
-    // One in each panel of TCP, one in each measure of UDP.
+    // One in each TCP panel, one in each UDP metric.
     assert_eq!(hollow(&svg), 2 + 4, "{svg}");
     assert!(svg.contains("(2 of 24 points are not valid)") && svg.contains("drawn hollow"));
     rows.iter_mut().for_each(|row| {

@@ -1,4 +1,4 @@
-//! `corridor lab compare`: every contender through the same conditions, in turns.
+//! `corridor lab compare`: every contender under the same conditions, in turn.
 
 mod contest;
 mod picture;
@@ -18,30 +18,30 @@ use super::{FAILED_IN_A_ROW_MAX, Failure, is_one_run_only, tell_missing_rights};
 use crate::engine::{EngineError, Maker};
 use crate::progress::Progress;
 
-/// What an external tunnel's command may name.
+/// Placeholders in an external tunnel's command.
 const PLACEHOLDERS: &str = "\
 External tunnels:
-  --tunnel NAME='COMMAND' starts COMMAND with `sh -c` in the network namespaces of both ends, S
-  (where the load comes from) and D, waits until something crosses, and kills it afterwards with
-  all that it has started. COMMAND may go to the background or stay; if it fails, so do its runs,
-  and after three in a row it is not tried again. Each side has an empty /run of its own.
-  In it, these names are replaced; other braces of the shell stay, {{ and }} are single ones:
+  --tunnel NAME='COMMAND' runs COMMAND with `sh -c` in the network namespaces of both ends, S
+  (the sender) and D (the receiver), waits until packets get through, and afterwards kills it and
+  all its child processes. COMMAND may stay in the foreground or daemonize. If it fails, its runs
+  fail; after three failures in a row it is not started again. Each side has its own empty /run.
+  These placeholders are replaced in COMMAND; other braces are kept, {{ and }} become { and }:
 
   {side}       S or D, as in: case {side} in S) ... ;; D) ... ;; esac; {other}: the other one
-  {local}      IPv4 address of this side's radio; {remote}: of the other side's
-  {address}    IPv4 address that the tunnel is to have on this side (/24); {peer}: on the other.
-               A command that does not name {address} leaves setting it on {tun} to the lab
-  {subnet}     first address of that /24: S has the next, D the one after it
-  {tun}        name of the interface to make
-  {interface}  name of the radio's own interface
-  {netns}      path to this side's network namespace; the command is in it already
-  {dir}        a directory that both sides see and nobody else, removed afterwards
-  {key}        a secret of both sides, 64 hexadecimal digits, another one for each run
-  {proxy}      for proxies of TCP: ADDRESS:PORT at which side S is to accept a connection,
-  {target}     and ADDRESS:PORT to which side D is to hand it on. They carry TCP from S to D only
+  {local}      IPv4 address of this side's radio; {remote}: that of the other side
+  {address}    IPv4 address (/24) of the tunnel on this side; {peer}: on the other side.
+               If COMMAND does not use {address}, the lab assigns it to {tun}
+  {subnet}     network address of that /24; S has the next address, D the one after
+  {tun}        name of the interface to create
+  {interface}  name of the radio's interface
+  {netns}      path of this side's network namespace, in which COMMAND already runs
+  {dir}        directory shared by the two sides only, removed afterwards
+  {key}        secret shared by the two sides, 64 hexadecimal digits, new for each run
+  {proxy}      for TCP proxies: ADDRESS:PORT at which side S must accept connections,
+  {target}     and ADDRESS:PORT to which side D must forward them. They carry TCP from S to D only
 
-  Examples: a tunnel that ends at two UDP ports; one whose sides need each other's public keys, and
-  a smaller MTU; a proxy:
+  Examples: a tunnel between two UDP ports; one whose sides need each other's public keys, and a
+  smaller MTU; a proxy:
   --tunnel x='case {side} in S) x-client -r {remote}:4000 --tun {tun} --key {key} ;;
               D) x-server -l {local}:4000 --tun {tun} --key {key} ;; esac'
   --tunnel y='y-daemon {tun} & y-keygen {dir}/{side}
@@ -54,30 +54,30 @@ External tunnels:
 #[derive(Debug, Args)]
 #[command(after_help = PLACEHOLDERS)]
 pub(super) struct CompareArgs {
-    /// The scenario files: their radios, and from each run the load, the losses and the duration;
-    /// of several, the runs take turns, and table and picture have all of them. Coding parameters
-    /// given there replace the two presets that are compared otherwise
+    /// Scenario files: each gives a radio, and each of its runs a load, a loss ratio and a
+    /// duration. With several files, runs alternate and table and plot include all of them. Coding
+    /// parameters in a file replace the two presets compared by default
     #[arg(value_name = "SCENARIO.toml", required = true)]
     scenarios: Vec<PathBuf>,
-    /// Compare this external tunnel too; may be given several times
+    /// Also compare this external tunnel; may be repeated
     #[arg(long = "tunnel", value_name = "NAME='COMMAND'", value_parser = Tunnel::parse)]
     tunnels: Vec<Tunnel>,
-    /// Only contenders whose names have this in them; may be given several times. What shares are
-    /// counted from is measured all the same
+    /// Only compare contenders whose name contains PATTERN; may be repeated. The baseline is always
+    /// measured
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
-    /// Write a row for each run to standard output, as JSON lines, instead of a table at the end
+    /// Write one row per run to standard output as JSON lines, instead of a table at the end
     #[arg(long)]
     json: bool,
-    /// Write compare.json and compare.svg into this directory; it is made if it is not there
+    /// Write compare.json and compare.svg to this directory, created if missing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Repeat every run this often, whatever the scenario says
+    /// Repeat every run N times, overriding the scenario
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
 }
 
-/// A row, and whose it is.
+/// A row, and its contender.
 #[derive(Clone, Debug, Serialize)]
 struct Compared {
     /// Name of the contender.
@@ -92,7 +92,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// What a run came to.
+    /// The result of a run.
     fn new(contest: &Contest, entry: &Entry, row: Row) -> Self {
         Compared {
             way: contest.contenders[entry.contender].name.clone(),
@@ -102,7 +102,7 @@ impl Compared {
         }
     }
 
-    /// A run that came to nothing.
+    /// A failed run.
     fn failed(contest: &Contest, entry: &Entry, why: String) -> Self {
         let scenario = &contest.scenarios[entry.scenario];
         let mut row = Row::new(scenario, &entry.run, Engine::Lab);
@@ -113,7 +113,7 @@ impl Compared {
     }
 }
 
-/// Runs the verb.
+/// Runs the command.
 pub(super) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let contest = contest(args)?;
     // Before the first thread: see `corridor_lab::prepare`.
@@ -160,7 +160,7 @@ fn make_runs(contest: &Contest, json: bool, rows: &mut Vec<Compared>) -> Result<
                 progress.finish_as(index, &title, &row);
                 Compared::new(contest, entry, row)
             }
-            // A command of the user's may fail as it likes; where what is our own does so again and
+            // A user's command may fail any number of times; if our own contender fails again and
             // again, something is wrong with the lab.
             Some(Err(error))
                 if is_one_run_only(&error)
@@ -179,7 +179,7 @@ fn make_runs(contest: &Contest, json: bool, rows: &mut Vec<Compared>) -> Result<
         };
         if json {
             let mut stdout = io::stdout().lock();
-            // It is a structure of numbers, strings and lists: it always has a JSON text.
+            // A structure of numbers, strings and lists can always be written as JSON.
             let line = serde_json::to_string(&compared).unwrap_or_default() + "\n";
             stdout.write_all(line.as_bytes()).map_err(Failure::Output)?;
             stdout.flush().map_err(Failure::Output)?;
@@ -194,9 +194,9 @@ fn make_runs(contest: &Contest, json: bool, rows: &mut Vec<Compared>) -> Result<
 
 /// How often runs failed.
 struct Patience {
-    /// All together.
+    /// In total.
     failed: usize,
-    /// Of each contender, since its last success.
+    /// Per contender, since its last success.
     in_a_row: Vec<usize>,
 }
 
@@ -219,7 +219,7 @@ impl Patience {
     }
 }
 
-/// What compare.json holds.
+/// The contents of compare.json.
 #[derive(Serialize)]
 struct Report<'a> {
     scenarios: Vec<&'a str>,

@@ -1,4 +1,4 @@
-//! `corridor lab gates`: what window mode and TCP/NC promise, measured and judged.
+//! `corridor lab gates`: what window mode and TCP/NC guarantee, measured and judged.
 
 mod against;
 mod frontier;
@@ -27,7 +27,7 @@ use crate::crew::Jobs;
 use crate::engine::{EngineError, Maker};
 use corridor_results::checks;
 
-/// Repeats of everything.
+/// Repeats of each case.
 const REPEATS: u64 = 10;
 /// The same with `--quick`.
 const REPEATS_QUICK: u64 = 2;
@@ -35,35 +35,34 @@ const REPEATS_QUICK: u64 = 2;
 /// Arguments of `corridor lab gates`.
 #[derive(Debug, Args)]
 pub(super) struct GatesArgs {
-    /// Rough numbers in a tenth of the time: 2 repeats of 5 s, judged by their means
+    /// Rough check in a tenth of the time: 2 repeats of 5 s, judged by their means
     #[arg(long)]
     quick: bool,
-    /// Only gates whose names have this in them; may be given several times
+    /// Only check gates whose name contains PATTERN; may be repeated
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
-    /// Name the gates, the cases that they need and the time it takes, and measure nothing
+    /// List the gates, the cases they need and the expected duration, without measuring
     #[arg(long)]
     list: bool,
-    /// Write tunnel.json and tunnel.svg into this directory; it is made if it is not there
+    /// Write tunnel.json and tunnel.svg to this directory, created if missing
     #[arg(long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
-    /// Repeat everything this often
+    /// Repeat every case N times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     repeats: Option<u64>,
-    /// Make all repeats, also of gates that fewer have decided
+    /// Make all repeats, even of gates already decided by fewer
     #[arg(long)]
     all_repeats: bool,
-    /// Measure so many cases at once; if not given, two for each processor at first, then as many
-    /// as fit by the processor time that they took. Those that bear no company are measured alone
-    /// all the same
+    /// Measure at most N cases in parallel [default: two per processor at first, then as many as
+    /// their measured CPU time allows]. CPU-bound cases are always measured alone
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
-    /// Go on from the tunnel.json of a measurement that was cut; it must have been made by the same
-    /// build with the same arguments
+    /// Resume an interrupted measurement from its tunnel.json, which must come from the same build
+    /// and arguments
     #[arg(long)]
     resume: bool,
-    /// Measure nodes of this other `corridor` program too, in turns with this one's, and judge by
-    /// how much this one is worse: no gate by more than 2 %, corrected for their number
+    /// Compare with another `corridor` binary: measure both in turn, and fail if this one is worse
+    /// than OLD by more than 2 % at any gate, corrected for the number of gates
     #[arg(long, value_name = "OLD")]
     against: Option<PathBuf>,
 }
@@ -108,10 +107,10 @@ impl GatesArgs {
     }
 }
 
-/// Rows of one repeat, by the names of their cases.
+/// Rows of one repeat, by case name.
 type Rows = BTreeMap<String, Row>;
 
-/// Runs the verb.
+/// Runs the command.
 pub(super) fn run(args: &GatesArgs) -> Result<(), Failure> {
     let chosen = |gate: &Gate| {
         args.only.is_empty() || args.only.iter().any(|pattern| gate.name.contains(pattern.as_str()))
@@ -154,7 +153,7 @@ fn carry_out(args: &GatesArgs, plan: &Plan<'_>) -> Result<(), Failure> {
         let path = out.join(report::NAME);
         match report::read(&path, &settings)? {
             Some(found) => rows = found,
-            None => eprintln!("{} is not there: everything is measured", path.display()),
+            None => eprintln!("{} not found: measuring everything", path.display()),
         }
     }
     let maker = Maker::new(Engine::Lab)?;
@@ -260,7 +259,7 @@ mod tests {
         let minutes = |text: &str| -> f64 {
             text.trim_end().trim_end_matches(" min").rsplit(' ').next().unwrap().parse().unwrap()
         };
-        // What is measured alone takes as long as before.
+        // Cases that are measured alone take as long as before.
         let (one, four) = (minutes(&text), minutes(&list(4)));
         assert!(four < 0.5 * one && four > 0.25 * one, "{one} and {four} min");
     }

@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::engine::EngineError;
 use crate::exit::{self, Exit};
 
-/// Runs that may fail one after the other, before the rest is not tried.
+/// Runs that may fail in a row before the rest is not tried.
 const FAILED_IN_A_ROW_MAX: usize = 2;
 
 /// Arguments of `corridor lab`.
@@ -37,47 +37,47 @@ pub struct LabArgs {
 
 #[derive(Debug, Subcommand)]
 enum LabVerb {
-    /// Run a scenario: kernel sockets in network namespaces, an emulated radio between them
+    /// Run a scenario with kernel sockets in network namespaces over an emulated radio
     Run(RunArgs),
-    /// Put kernel TCP, both coding modes and other tunnels through the same scenario, in turns
+    /// Compare kernel TCP, both coding modes and other tunnels on the same scenario, in turn
     Compare(compare::CompareArgs),
-    /// Measure what window mode and TCP/NC promise, and say what holds; 45 minutes, or --quick
+    /// Check window mode and TCP/NC against performance targets; takes 45 minutes, or use --quick
     Gates(gates::GatesArgs),
 }
 
 /// Arguments of `corridor lab run`.
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The plan, as `corridor sim run` takes it: runs on a radio or a line, or a network of radios
-    /// or of links, whose nodes are namespaces then, and its flows the kernels' own
+    /// Plan, as for `corridor sim run`: runs on a radio or a line, or a network of radios or links,
+    /// with a namespace per node and kernel sockets for the flows
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
-    /// Simulate each replication too, and show both
+    /// Also simulate each replication, and show both results
     #[arg(long)]
     beside_sim: bool,
-    /// Write a row for each run to standard output, as JSON lines, instead of a table at the end
+    /// Write one row per run to standard output as JSON lines, instead of a table at the end
     #[arg(long)]
     json: bool,
-    /// Write the rows to this file too, as JSON lines; it is complete after every run
+    /// Also write the rows to this file as JSON lines, updated after every run
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Leave results in this directory, as `corridor sim run --out` does; what is there already is
-    /// not made again (takes a build with the feature `parquet`)
+    /// Write results to this directory, as `corridor sim run --out` does, skipping runs already in
+    /// it (requires the build feature `parquet`)
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     results: Option<PathBuf>,
-    /// Make only the run at this place in the scenario, from 0, with its repeats
+    /// Make only the run with this index in the scenario, from 0, with its repeats
     #[arg(long, value_name = "INDEX")]
     only: Option<usize>,
-    /// Repeat every run this often, whatever the scenario says
+    /// Repeat every run N times, overriding the scenario
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
-    /// Make so many runs at once; if not given, two for each processor at first, then as many as
-    /// fit by the processor time that they took. What was late in company is made again alone; runs
-    /// whose measure is what processors can do are made alone from the start
+    /// Make at most N runs in parallel [default: two per processor at first, then as many as their
+    /// measured CPU time allows]. Runs that fell behind real time are repeated alone; runs that
+    /// measure CPU-bound throughput always run alone
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
-    /// Hold the runs against what makes them worth reading (none failed, none not valid, the medium
-    /// in time), write these checks to this file as JSON, and fail if one does not hold
+    /// Check the quality of the runs (none failed, none invalid, the medium on time), write the
+    /// checks to this file as JSON, and exit with an error if one fails
     #[arg(long, value_name = "FILE")]
     checks: Option<PathBuf>,
 }
@@ -89,13 +89,13 @@ enum Failure {
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    #[error("--only {given}: expected 0 to {max}, the places of the runs in this scenario")]
+    #[error("--only {given}: expected 0 to {max}, an index of a run in this scenario")]
     Only { given: usize, max: usize },
     #[error("{given}: expected {expected}")]
     Argument { given: String, expected: &'static str },
-    #[error("--only {given}: expected a part of the name of a contender, as in \"window\"")]
+    #[error("--only {given}: expected part of a contender's name, such as \"window\"")]
     Nobody { given: String },
-    #[error("{}: {field} = {given}: expected {expected}, as now, to go on from it", path.display())]
+    #[error("{}: cannot resume: {field} = {given}: expected {expected}", path.display())]
     Settings { path: PathBuf, field: String, given: String, expected: String },
     #[error("{}: {source}", path.display())]
     Report { path: PathBuf, source: serde_json::Error },
@@ -107,17 +107,15 @@ enum Failure {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
-    #[error("{title} [{replication}]: {notes}; what is done is kept, the same command goes on")]
+    #[error("{title} [{replication}]: {notes}; completed runs are kept, run again to resume")]
     Spoilt { title: String, replication: u64, notes: String },
-    #[error(
-        "{doubtful} of {count} runs are not valid; the others are kept, the same command goes on"
-    )]
+    #[error("{doubtful} of {count} runs are invalid; the others are kept, run again to resume")]
     Doubtful { doubtful: usize, count: usize },
     #[error(transparent)]
     Results(#[from] ResultsError),
     #[error("{failed} of {count} runs failed")]
     Runs { failed: usize, count: usize },
-    #[error("{broken} of {count} checks do not hold")]
+    #[error("{broken} of {count} checks failed")]
     Checks { broken: usize, count: usize },
 }
 
@@ -140,7 +138,7 @@ impl Failure {
         }
     }
 
-    /// What is printed of it.
+    /// The message that is printed.
     fn rendered(&self) -> String {
         match self {
             Failure::Scenario(error) => exit::rendered(error),
@@ -149,8 +147,8 @@ impl Failure {
     }
 }
 
-/// Runs `corridor lab`. To be called before the process starts any thread: without root rights,
-/// the process moves into a user namespace.
+/// Runs `corridor lab`. Call this before the process starts any thread: without root rights, the
+/// process moves into a user namespace.
 pub fn run(args: LabArgs) -> ExitCode {
     let result = match args.verb {
         LabVerb::Run(args) => run_scenario(&args),
@@ -185,14 +183,14 @@ fn run_scenario(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Gets the rights, once, and before the first thread: see `corridor_lab::prepare`.
+/// Acquires the rights, once, and before the first thread: see `corridor_lab::prepare`.
 fn prepare() -> Result<(), Failure> {
     corridor_lab::prepare().map_err(EngineError::from)?;
     tell_missing_rights();
     Ok(())
 }
 
-/// The replications of these points: what a directory of results has is not made again.
+/// The replications of these points, without those that a results directory already has.
 fn campaign(
     args: &RunArgs,
     plan: &Arc<Plan>,
@@ -203,8 +201,8 @@ fn campaign(
     Ok(Campaign::new(Arc::clone(plan), points, version, (store.transpose()?, false)))
 }
 
-/// What results of the lab depend on beside their plan: this kernel, the code of radios, stations
-/// and nodes; and the program that nodes are, where it is another one.
+/// What results of the lab depend on besides their plan: this kernel; the code of radios, stations
+/// and nodes; and the nodes' program, if it is another one.
 fn version() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = format!("lab, Linux {}, {}", kernel.trim(), corridor_lab::CODE_VERSION);
@@ -214,21 +212,21 @@ fn version() -> String {
     format!("{version}, {} of {}", nodes.display(), since.unwrap_or_default().as_nanos())
 }
 
-/// Says where the results are.
+/// Prints where the results are.
 fn tell_results(args: &RunArgs) {
     if let Some(directory) = &args.results {
         eprintln!("corridor sim show {}", directory.display());
     }
 }
 
-/// Says on standard error what keeps the lab from being in time on a busy machine.
+/// Prints on standard error what keeps the lab from being in time on a busy machine.
 fn tell_missing_rights() {
     for missing in corridor_lab::missing_rights() {
         eprintln!("warning: {missing}");
     }
 }
 
-/// Whether other runs may go well all the same: hours of them are not to be lost for one.
+/// Whether other runs may succeed nevertheless, so that hours of them are not lost.
 fn is_one_run_only(error: &EngineError) -> bool {
     matches!(
         error,
@@ -240,7 +238,7 @@ fn is_one_run_only(error: &EngineError) -> bool {
 
 /// A row as a line.
 fn json(row: &impl Serialize) -> String {
-    // A row is a structure of numbers, strings and lists: it always has a JSON text.
+    // A structure of numbers, strings and lists can always be written as JSON.
     serde_json::to_string(row).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
 //! `corridor lab run` of a plan's network: each replication in real time, and with `--beside-sim`
-//! in virtual time too, so that both can be seen side by side.
+//! in virtual time too, for comparison.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use super::out::OutFile;
 use super::{Failure, RunArgs, campaign, json, prepare, tell_results, version};
 use crate::engine::{EngineError, stop_on_signals};
 
-/// Times that a replication is made until the machine does not spoil it.
+/// Maximum number of attempts of a replication that the machine disturbs.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// What one engine measured in a replication of a point.
@@ -27,7 +27,7 @@ struct Line {
     title: String,
     replication: u64,
     engine: Is,
-    /// Nothing speaks against it; the simulator's always are.
+    /// Whether it is valid; the simulator's always are.
     valid: bool,
     lateness_p99_s: Option<f64>,
     notes: Vec<String>,
@@ -52,7 +52,7 @@ pub(super) fn run(args: &RunArgs, plan: Plan, points: &[usize]) -> Result<(), Fa
     let made = campaign.run_here(&lab);
     campaign.write(COMMIT, &version)?;
     let lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // What is finished is shown even when the rest failed.
+    // Finished replications are shown even if the rest failed.
     if !args.json && !lines.is_empty() {
         write_table(&mut io::stdout().lock(), &lines).map_err(Failure::Output)?;
     }
@@ -61,7 +61,7 @@ pub(super) fn run(args: &RunArgs, plan: Plan, points: &[usize]) -> Result<(), Fa
         Ok(()) => {}
         Err(CampaignError::Engine { source, .. }) => return Err(source),
         Err(CampaignError::Results(error)) => return Err(error.into()),
-        // On this thread what breaks down is not caught.
+        // On this thread panics are not caught.
         Err(CampaignError::Panic { .. }) => {}
     }
     match lines.iter().filter(|line| !line.valid).count() {
@@ -70,19 +70,19 @@ pub(super) fn run(args: &RunArgs, plan: Plan, points: &[usize]) -> Result<(), Fa
     }
 }
 
-/// What is only of runs on a radio or a line.
+/// Rejects options that only apply to runs on a radio or a line.
 fn check_arguments(args: &RunArgs) -> Result<(), Failure> {
     let checks = args.checks.as_ref().map(|path| format!("--checks {}", path.display()));
     let jobs = args.jobs.map(|jobs| format!("--jobs {jobs}"));
-    let checks = checks.map(|given| (given, "runs on a radio or a line: networks have no checks"));
-    let jobs = jobs.map(|given| (given, "runs on a radio or a line: networks are made alone"));
+    let checks = checks.map(|given| (given, "runs on a radio or a line: no checks for networks"));
+    let jobs = jobs.map(|given| (given, "runs on a radio or a line: networks run one at a time"));
     match checks.or(jobs) {
         Some((given, expected)) => Err(Failure::Argument { given, expected }),
         None => Ok(()),
     }
 }
 
-/// Makes a plan's replications in real time, and tells of each that is made.
+/// Makes a plan's replications in real time, and reports each of them.
 struct Lab<'a> {
     args: &'a RunArgs,
     options: &'a Options,
@@ -96,7 +96,7 @@ impl Engine for Lab<'_> {
 
     fn make(&self, plan: &Plan, task: Task) -> Result<Replication, Failure> {
         let (point, replication) = (&plan.points[task.point], task.replication);
-        // `Plan::has_network` has been asked.
+        // The caller has checked `Plan::has_network`.
         let Some(network) = network_of(point) else { return Ok(Replication::default()) };
         if self.args.beside_sim {
             let found = simulate(point, replication).map_err(EngineError::from)?;
@@ -142,7 +142,7 @@ fn simulate(point: &Point, replication: u64) -> Result<Found, SimError> {
     Ok(Found { engine: Is::Sim, replication, run })
 }
 
-/// A replication in real time; what the machine spoils is made again.
+/// A replication in real time, repeated if the machine disturbs it.
 fn made(
     network: &Network,
     seed: (u64, u64),
@@ -207,7 +207,7 @@ fn number(line: &Line, name: &str) -> Option<f64> {
     line.measures.value(name).number()
 }
 
-/// Mean over a line's flows of a measure that they have.
+/// Mean of a metric over those of a line's flows that have it.
 fn of_flows(line: &Line, name: &str) -> Option<f64> {
     let is_it = |column: &&str| corridor_scenario::matches(&format!("flow.*.{name}"), column);
     let flows = line.measures.names().filter(is_it);
@@ -238,8 +238,8 @@ const CELLS: [Cell; 8] = [
     ("late ms", 2, |line| Some(1e3 * line.lateness_p99_s?)),
 ];
 
-/// A line for each point and engine, means over the replications that are valid; where both
-/// engines ran, by how much the lab's goodput is off.
+/// A line for each point and engine, means over the valid replications; if both engines ran, with
+/// the deviation of the lab's goodput.
 fn write_table(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
     let mut groups: BTreeMap<(usize, &str), Vec<&Line>> = BTreeMap::new();
     for line in lines {
@@ -316,7 +316,7 @@ mod tests {
         let rows: Vec<&str> = text.lines().collect();
         assert!(rows[1].contains(" lab ") && rows[1].ends_with("-7.5 %"), "{text}");
         assert!(rows[1].contains("2/2") && rows[1].contains("1.850"), "{text}");
-        // Of two flows the mean; 30 retries in 10 s.
+        // The mean of two flows; 30 retries in 10 s.
         assert!(rows[2].contains(" 20.0 ") && rows[2].contains(" 3.0 "), "{text}");
     }
 }

@@ -9,15 +9,15 @@ use tempfile::NamedTempFile;
 
 use super::{Failure, json};
 
-/// A file that always holds complete rows.
+/// A file that always contains complete rows.
 pub(super) struct OutFile {
     pub(super) path: PathBuf,
-    /// A device or pipe cannot be replaced; it is written to as it is.
+    /// A device or pipe cannot be replaced, and is written to directly.
     is_special: bool,
 }
 
 impl OutFile {
-    /// Finds out now, and not after an hour of runs, that it cannot be written.
+    /// Checks now, not after an hour of runs, that the file can be written.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         let out = OutFile { path: path.to_owned(), is_special };
@@ -27,7 +27,7 @@ impl OutFile {
         Ok(out)
     }
 
-    /// Writes all rows; what cannot be replaced gets the newest one's text only.
+    /// Writes all rows; to a file that cannot be replaced, only the newest row.
     pub(super) fn write<'a, T: Serialize + 'a>(
         &self,
         rows: impl Iterator<Item = &'a T>,

@@ -1,5 +1,5 @@
-//! `corridor lab run` of a plan's runs on a radio or a line: each replication in real time, several
-//! at once as far as the processors bear it, and with `--beside-sim` in virtual time too.
+//! `corridor lab run` of a plan's runs on a radio or a line: each replication in real time, as many
+//! at once as the processors can take, and with `--beside-sim` in virtual time too.
 
 mod table;
 
@@ -34,7 +34,7 @@ pub(super) fn run(
     points: &[usize],
 ) -> Result<(), Failure> {
     if args.beside_sim {
-        // It says what the lab alone does.
+        // Only the lab reports these.
         Plan::read_beside(document, &args.scenario)?;
         corridor_sim::check_plan(&plan).map_err(|(_, error)| EngineError::from(error))?;
     }
@@ -47,19 +47,19 @@ pub(super) fn run(
     let making = Making::new(args, &plan, &maker, out.as_ref());
     let (rows, asked, result) = making.make_all(&mut campaign);
     campaign.write(COMMIT, &version)?;
-    // What is finished is shown even when the rest failed.
+    // Finished runs are shown even if the rest failed.
     if !args.json && !rows.is_empty() {
         table::write_table(&mut io::stdout().lock(), &rows).map_err(Failure::Output)?;
     }
     tell_results(args);
     let of_lab: Vec<&Row> = rows.iter().filter(|row| row.engine == Engine::Lab).collect();
     if let (Err(Failure::Engine(_)), Some(out), false) = (&result, &out, rows.is_empty()) {
-        eprintln!("{} of {asked} runs are in {}", of_lab.len(), out.path.display());
+        eprintln!("wrote {} of {asked} runs to {}", of_lab.len(), out.path.display());
     }
     let left_out = (points.len() - possible.len()) as u64 * plan.replications.max();
     let held = args.checks.as_ref().map_or(Ok(()), |path| hold(path, (asked, left_out), &of_lab));
     let doubtful = of_lab.iter().filter(|row| !row.valid).count();
-    // Without a directory of results all are shown, and it is up to people what they are worth.
+    // Without a results directory all rows are shown, and people judge their validity.
     let kept = match args.results {
         Some(_) if doubtful > 0 => Err(Failure::Doubtful { doubtful, count: of_lab.len() }),
         _ => Ok(()),
@@ -74,8 +74,8 @@ fn run_of(point: &Point) -> Option<&Radio> {
     }
 }
 
-/// Leaves out points whose congestion control this kernel does not have, and says so on standard
-/// error: the others are worth having. Where that leaves nothing, all of them failed.
+/// Leaves out points whose congestion control this kernel does not have, and reports them on
+/// standard error. If nothing remains, all runs count as failed.
 fn without_absent(plan: &Plan, points: &[usize]) -> Result<Vec<usize>, Failure> {
     let of = |&point: &usize| {
         let run = run_of(&plan.points[point]).map(|radio| &radio.run);
@@ -104,7 +104,7 @@ fn without_absent(plan: &Plan, points: &[usize]) -> Result<Vec<usize>, Failure> 
     Ok(possible)
 }
 
-/// What makes rows worth reading.
+/// Checks whether rows are usable.
 fn checks_of(runs: u64, rows: &[&Row]) -> Vec<Check> {
     let failed = runs.saturating_sub(rows.len() as u64);
     let doubtful = rows.iter().filter(|row| !row.valid).count();
@@ -114,7 +114,7 @@ fn checks_of(runs: u64, rows: &[&Row]) -> Vec<Check> {
         Check::at_most("runs that failed", Some(failed as f64), 0.0, "runs"),
         Check::at_most("runs that are not valid", Some(doubtful as f64), 0.0, "runs"),
     ];
-    // Of what was made before nothing was late now.
+    // Runs made earlier count as on time.
     if runs > 0 {
         let name = "lateness of the medium, 99th percentile";
         checks.push(Check::at_most(name, late.map(|s| 1e3 * s), limit_ms, "ms"));
@@ -122,7 +122,7 @@ fn checks_of(runs: u64, rows: &[&Row]) -> Vec<Check> {
     checks
 }
 
-/// Of so many runs, beside those that were left out.
+/// Writes the checks of `runs` runs, apart from those left out; an error if one of them fails.
 fn hold(path: &Path, (runs, left_out): (u64, u64), rows: &[&Row]) -> Result<(), Failure> {
     let checks = checks_of(runs, rows);
     let json = serde_json::json!({ "runs": runs, "runs_left_out": left_out, "checks": checks });
@@ -134,7 +134,7 @@ fn hold(path: &Path, (runs, left_out): (u64, u64), rows: &[&Row]) -> Result<(), 
     }
 }
 
-/// A replication that is to be made.
+/// A replication to be made.
 struct Job {
     task: Task,
     scenario: Scenario,
@@ -142,11 +142,11 @@ struct Job {
 }
 
 impl Job {
-    /// `None` for what is not on a radio or a line.
+    /// `None` for a network, which is not on a radio or a line.
     fn new(plan: &Plan, task: Task) -> Option<Self> {
         let point = &plan.points[task.point];
         let Radio { scenario, run, .. } = run_of(point)?;
-        // Rows tell of the plan; what a replication is known by does not.
+        // Rows name the plan; the identity of a replication does not.
         let (name, seed) = (plan.name.clone(), point.seed);
         let scenario = Scenario { name, seed, ..scenario.clone() };
         let run = Run { point: task.point, replication: task.replication, ..run.clone() };
@@ -154,7 +154,7 @@ impl Job {
     }
 }
 
-/// A plan's replications, being made side by side.
+/// A plan's replications, while they are made in parallel.
 struct Making<'a> {
     args: &'a RunArgs,
     plan: &'a Arc<Plan>,
@@ -164,20 +164,20 @@ struct Making<'a> {
     state: Mutex<Made>,
 }
 
-/// What came of them.
+/// Their results.
 #[derive(Default)]
 struct Made {
-    /// By their places, and whether they were simulated.
+    /// By index, and whether they were simulated.
     rows: BTreeMap<(usize, bool), Row>,
-    /// Simulations that were asked for and not yet told.
+    /// Requested simulations that have not been reported yet.
     simulated: BTreeMap<usize, Row>,
-    /// Those that the campaign does not know yet.
+    /// Results that the campaign does not have yet.
     fresh: Vec<(Task, Row)>,
-    /// Those that did not get their processors in time in company.
+    /// Runs that did not get their processors in time in parallel.
     again: Vec<usize>,
     failed: usize,
     failed_in_a_row: usize,
-    /// Why it is no use to go on.
+    /// Why it is useless to go on.
     failure: Option<Failure>,
 }
 
@@ -192,11 +192,11 @@ impl<'a> Making<'a> {
         Making { args, plan, maker, out, progress, state: Mutex::default() }
     }
 
-    /// Makes them all. Returns the rows in the order of the runs, how many were to be made, and
-    /// whether all went well.
+    /// Makes all of them. Returns the rows in the order of the runs, how many runs there were, and
+    /// whether all succeeded.
     fn make_all(self, campaign: &mut Campaign) -> (Vec<Row>, u64, Result<(), Failure>) {
         let mut count = 0;
-        // Where a stop rule decides, it asks for more when it knows of these.
+        // A stop rule decides on further replications when it has these.
         while self.state().failure.is_none() {
             let tasks = iter::from_fn(|| campaign.next_certain_task());
             let jobs: Vec<Job> = tasks.filter_map(|task| Job::new(self.plan, task)).collect();
@@ -218,7 +218,7 @@ impl<'a> Making<'a> {
     fn make_jobs(&self, jobs: &[Job], campaign: &mut Campaign) {
         let first = self.progress.add(jobs.iter().map(|job| self.maker.time_needed(&job.run)));
         if self.args.beside_sim {
-            // Before, not beside: a simulation takes the processors that real time needs.
+            // Before, not in parallel: a simulation takes processors that real time needs.
             let places: Vec<usize> = (0..jobs.len()).collect();
             Crew::new(Jobs::Fixed(processors())).work(&places, |index, _| {
                 self.simulate(first + index, &jobs[index]);
@@ -240,7 +240,7 @@ impl<'a> Making<'a> {
         Crew::new(Jobs::Fixed(1)).work(&alone, |index, _| make(index, true));
     }
 
-    /// Simulates a run, unless it is no use to go on.
+    /// Simulates a run, unless it is useless to go on.
     fn simulate(&self, place: usize, job: &Job) {
         if self.state().failure.is_some() {
             return;
@@ -259,7 +259,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Makes a run, unless it is no use to go on. Returns the processors that it needed.
+    /// Makes a run, unless it is useless to go on. Returns the processors that it needed.
     fn make(&self, place: usize, job: &Job, is_alone: bool) -> Option<f64> {
         if self.state().failure.is_some() {
             return None;
@@ -273,7 +273,7 @@ impl<'a> Making<'a> {
             Ok(row) if !is_alone && corridor_lab::is_spoilt(&row) => {
                 self.progress.put_off(place);
                 let why = row.notes.join("; ");
-                self.progress.say(&format!("{}: to be made again alone: {why}", run.title()));
+                self.progress.say(&format!("{}: will be repeated alone: {why}", run.title()));
                 state.again.push(place);
             }
             Ok(row) => {
@@ -299,7 +299,7 @@ impl<'a> Making<'a> {
         needed
     }
 
-    /// Lets the campaign, and with it the directory of results, have what was made.
+    /// Passes the finished runs to the campaign, and so to the results directory.
     fn hand_over(&self, campaign: &mut Campaign) {
         let fresh = core::mem::take(&mut self.state().fresh);
         for (task, row) in fresh {
@@ -317,7 +317,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Writes what came of a run, and of its simulation where there was one.
+    /// Reports the result of a run, and of its simulation if there was one.
     fn tell_both(
         &self,
         made: &mut Made,
@@ -345,12 +345,12 @@ impl<'a> Making<'a> {
     }
 
     fn state(&self) -> MutexGuard<'_, Made> {
-        // A worker that panics ends all of it: its scope panics too.
+        // A worker that panics ends everything: its scope panics too.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A row in the columns of a simulation, and the totals of its flows where the plan keeps them.
+/// A row in the columns of a simulation, and its flows' totals if the plan keeps them.
 fn replication(plan: &Plan, task: Task, row: &Row) -> Replication {
     let (measures, mut tables) = (Measures::of_row(row), Tables::default());
     if plan.points[task.point].keep.totals {
@@ -396,14 +396,14 @@ pub(super) mod tests {
         rows[0].distrust("late");
         assert_eq!(holds(&rows), [true, false, false]);
         assert_eq!(holds(&rows[1..]), [false, true, true]);
-        // Without a medium there is nothing to say of it, and nothing to hold.
+        // Without a medium, it has no figures and no checks.
         assert_eq!(holds(&[]), [false, true, false]);
 
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lab.json");
         let rows: Vec<&Row> = rows.iter().collect();
         let failure = hold(&path, (count, 0), &rows).unwrap_err();
-        assert_eq!(failure.to_string(), "2 of 3 checks do not hold");
+        assert_eq!(failure.to_string(), "2 of 3 checks failed");
         let written: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let check = &written["checks"][1];

@@ -1,4 +1,4 @@
-//! `corridor sim draw`: the network of a plan as a picture, with who hears whom.
+//! `corridor sim draw`: a drawing of a plan's network, with who hears whom.
 
 use std::fs;
 use std::io;
@@ -12,16 +12,16 @@ use corridor_sim::{Reach, SimError, Sketch, sketch};
 use crate::exit::{self, Exit};
 use crate::plot::{Anchor, Font, Picture, nice_max};
 
-/// Width of the picture, and of its edge.
+/// Width of the drawing, and of its margin.
 const WIDTH: f64 = 900.0;
 const EDGE: f64 = 60.0;
-/// Room below the network for what lines mean.
+/// Space below the network for the legend.
 const LEGEND: f64 = 70.0;
-/// A picture is of so many metres at least: nodes may be above each other.
+/// Minimum width of a drawing in metres, as nodes may be in a vertical line.
 const SPAN_MIN_M: f64 = 1.0;
-/// The picture is as high as its network is, over its width, between these.
+/// Limits of the drawing's aspect ratio, which is otherwise that of the network.
 const SHAPES: (f64, f64) = (0.12, 1.0);
-/// Nodes beyond which their numbers are left out.
+/// With more nodes, their numbers are left out.
 const NUMBERED_MAX: usize = 400;
 
 const HEARD: &str = "#1f6feb";
@@ -33,24 +33,26 @@ const INK: &str = "#24292f";
 /// Arguments of `corridor sim draw`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The plan
+    /// Plan
     #[arg(value_name = "PLAN.toml")]
     plan: PathBuf,
-    /// The point to draw: its place in the file, from 0
+    /// Index of the point to draw, from 0
     #[arg(long, value_name = "POINT", default_value_t = 0)]
     only: usize,
-    /// Where the picture goes
+    /// Output file
     #[arg(long, value_name = "FILE.svg")]
     out: PathBuf,
 }
 
-/// Why there is no picture.
+/// Why there is no drawing.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
     Plan(#[from] ScenarioError),
-    #[error("--only {given}: expected 0 to {max}, the points of this plan")]
+    #[error("--only {given}: expected 0 to {max}, a point of this plan")]
     Only { given: usize, max: usize },
+    #[error("--out {}: expected a file name ending in .svg", given.display())]
+    Kind { given: PathBuf },
     #[error(transparent)]
     Sim(#[from] SimError),
     #[error("cannot write {}: {source}", path.display())]
@@ -67,7 +69,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Err(failure) => {
             let (rendered, exit) = match &failure {
                 Failure::Plan(error) => (exit::rendered(error), error.into()),
-                Failure::Only { .. } => (format!("error: {failure}"), Exit::Usage),
+                Failure::Only { .. } | Failure::Kind { .. } => {
+                    (format!("error: {failure}"), Exit::Usage)
+                }
                 _ => (format!("error: {failure}"), Exit::Failure),
             };
             eprintln!("{rendered}");
@@ -77,6 +81,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn draw(arguments: &Arguments) -> Result<String, Failure> {
+    let ending = arguments.out.extension();
+    if !ending.is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
+        return Err(Failure::Kind { given: arguments.out.clone() });
+    }
     let plan = Plan::read(&arguments.plan)?;
     exit::warn(&plan.warnings);
     let (given, max) = (arguments.only, plan.points.len() - 1);
@@ -91,7 +99,7 @@ fn draw(arguments: &Arguments) -> Result<String, Failure> {
     Ok(said)
 }
 
-/// Pairs of nodes, by what is between them, each once.
+/// Pairs of nodes, by their relation, each once.
 struct Links {
     heard: Vec<(usize, usize)>,
     one_way: Vec<(usize, usize)>,
@@ -127,13 +135,16 @@ impl Links {
     fn said(&self, sketch: &Sketch) -> String {
         let mut words = vec![format!("{} nodes", sketch.places.len())];
         let counts = [
-            (sketch.pipes.len(), "joined by pipes"),
-            (self.heard.len(), "hear each other"),
-            (self.one_way.len(), "heard one way"),
-            (self.sensed.len(), "only sense each other"),
+            (sketch.pipes.len(), ["joined by a pipe", "joined by pipes"]),
+            (self.heard.len(), ["hears each other", "hear each other"]),
+            (self.one_way.len(), ["heard one way", "heard one way"]),
+            (self.sensed.len(), ["only senses each other", "only sense each other"]),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
-        words.extend(counts.map(|(count, what)| format!("{count} pairs {what}")));
+        words.extend(counts.map(|(count, [one, many])| match count {
+            1 => format!("1 pair {one}"),
+            count => format!("{count} pairs {many}"),
+        }));
         words.join(", ")
     }
 }
@@ -201,7 +212,7 @@ fn legend(picture: &mut Picture, sketch: &Sketch, top: f64, scale: f64, title: &
         entry("2 4", SENSED, "only sense each other");
     }
     if sketch.is_to_scale {
-        // A length that fits, and is round.
+        // A round length that fits.
         let metres = nice_max(120.0 / scale).0;
         let (left, y) = (EDGE, top + 50.0);
         picture.line((left, y), (left + metres * scale, y), 2.0, INK);

@@ -1,27 +1,27 @@
-//! `corridor sim keys`: what a plan or a scenario may hold.
+//! `corridor sim keys`: the keys of plans and scenarios.
 
 use crate::exit::{Exit, print};
 
-/// What stands before the keys in docs/plans.md.
+/// Text before the keys in docs/plans.md.
 const PREFACE: &str = "\
 # Scenarios and plans
 
-A plan is a radio or a line and the runs on it, which is also called a scenario, or a network of links
-or radios with flows; and what is swept, how often, and what is kept. `corridor lab run` makes it in
-real time, `corridor sim run` in virtual time.
+A plan describes either a radio or a line with runs on it (also called a scenario), or a network of
+links or radios with flows; and further the swept parameters, the number of replications and the
+output. `corridor lab run` runs it in real time, `corridor sim run` in virtual time. See
 [crates/cli/scenarios](../crates/cli/scenarios), [plans](../plans) and
-[experiments](../experiments) have whole files.
+[experiments](../experiments) for complete files.
 
-This page is what `corridor sim keys` prints, and
-[corridor-plan.schema.json](../share/corridor-plan.schema.json) what `corridor sim keys --schema`
-prints, for editors that complete and check TOML: both come from the types that read the file. Rates
-are bits per second, as `12_000_000` or `\"12M\"`.
+This page is the output of `corridor sim keys`, and
+[corridor-plan.schema.json](../share/corridor-plan.schema.json) that of `corridor sim keys --schema`,
+for editors that complete and check TOML. Both are generated from the types that parse the file.
+Rates are in bits per second, as `12_000_000` or `\"12M\"`.
 ";
 
 /// Arguments of `corridor sim keys`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Print the JSON schema, for editors, instead
+    /// Print the JSON schema, for use in editors, instead
     #[arg(long)]
     schema: bool,
 }

@@ -1,4 +1,4 @@
-//! `corridor sim`: what happens in virtual time.
+//! `corridor sim`: simulations in virtual time.
 
 mod draw;
 mod keys;
@@ -27,17 +27,17 @@ pub struct SimArgs {
 
 #[derive(Debug, Subcommand)]
 enum SimVerb {
-    /// Run a plan: every point, every replication, on all processors
+    /// Run all points and replications of a plan, on all processors
     Run(run::Arguments),
-    /// Show means with confidence intervals of what `run` has left
+    /// Show means and confidence intervals of results written by `run`
     Show(show::Arguments),
-    /// Capture everything on the air in one replication, unsealed, for Wireshark
+    /// Write a decrypted packet capture of one replication, for Wireshark
     Trace(trace::Arguments),
-    /// Draw the network of a plan: who hears whom, and who is only disturbed
+    /// Draw the network of a plan: who can receive from whom, and who is only interfered with
     Draw(draw::Arguments),
-    /// Print all keys that a plan or a scenario may have, and what they mean
+    /// Print a reference of all keys of plans and scenarios
     Keys(keys::Arguments),
-    /// Do the worst to stations, seed by seed, and check what must hold all the same
+    /// Run stations against randomized faults and attacks, and check protocol invariants
     Torture(torture::Arguments),
 }
 
@@ -60,12 +60,12 @@ pub fn run(args: SimArgs, verbose: bool) -> ExitCode {
     }
 }
 
-/// Why a verb failed.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error(transparent)]
     Plan(#[from] ScenarioError),
-    #[error("--only {given}: expected 0 to {max}, the points of this plan")]
+    #[error("--only {given}: expected 0 to {max}, a point of this plan")]
     Only { given: usize, max: usize },
     #[error("--jobs {given}: expected 1 to {max}")]
     Jobs { given: usize, max: usize },
@@ -73,25 +73,25 @@ pub enum Failure {
     Point { point: usize, title: String, source: SimError },
     #[error("point {point} ({title}): {source}")]
     Value { point: usize, title: String, source: ScenarioError },
-    #[error("point {point} ({title}), replication {replication}: the simulator broke down: {said}")]
+    #[error("point {point} ({title}), replication {replication}: simulator panicked: {said}")]
     Panic { point: usize, title: String, replication: u64, said: String },
     #[error(transparent)]
     Results(#[from] ResultsError),
     #[error("cannot write to standard output: {0}")]
     Output(std::io::Error),
-    #[error("interrupted: {done} of {expected} replications are done; {how}")]
+    #[error("interrupted after {done} of {expected} replications; {how}")]
     Interrupted { done: u64, expected: u64, how: String },
 }
 
 impl Failure {
-    /// What is printed of it.
+    /// The message that is printed.
     fn rendered(&self) -> String {
         match self {
             Failure::Plan(error) => exit::rendered(error),
             Failure::Value { point, title, source } => {
                 format!("{}\n  at point {point} ({title})", exit::rendered(source))
             }
-            // Somebody wanted it.
+            // The user asked to stop.
             Failure::Interrupted { .. } => self.to_string(),
             other => format!("error: {other}"),
         }

@@ -1,4 +1,4 @@
-//! Progress of a plan on standard error: a bar on a terminal, else a line now and then.
+//! Progress of a plan on standard error: a bar on a terminal, otherwise occasional lines.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::progress::span;
 
-/// Least time between two lines without a terminal; the second comes soon, the last ones rarely.
+/// Shortest time between two lines without a terminal; intervals grow from this one.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// Longest time between two of them.
+/// Longest time between two lines.
 const LINE_INTERVAL_MAX: Duration = Duration::from_secs(600);
 
 /// How far a plan has come.
@@ -23,12 +23,12 @@ pub struct RunProgress {
 }
 
 impl RunProgress {
-    /// Of this schedule, as it begins.
+    /// The progress of this schedule at its start.
     pub fn new(schedule: &Schedule, jobs: usize) -> Self {
         let (done, expected) = (schedule.done(), schedule.expected());
         let began = Instant::now();
         if jobs > 0 && done > 0 {
-            eprintln!("{done} of {expected} replications are there already");
+            eprintln!("{done} of {expected} replications are already done");
         }
         let shown = jobs > 0 && io::stderr().is_terminal();
         let bar = shown.then(|| {
@@ -49,7 +49,7 @@ impl RunProgress {
         }
     }
 
-    /// A replication is done.
+    /// A replication has ended.
     pub fn advance(&mut self, schedule: &Schedule) {
         let (done, expected) = (schedule.done(), schedule.expected().max(schedule.done()));
         let run = done.saturating_sub(self.done_before).max(1);

@@ -1,6 +1,6 @@
 //! `corridor sim run`: all replications of a plan's points, on all processors.
 //!
-//! `corridor_results::Campaign` has the loop; here are the arguments, and what people see of it.
+//! `corridor_results::Campaign` has the loop; this module has the arguments, and what people see.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -23,45 +23,45 @@ use super::table;
 use crate::engine::stop_on_signals;
 use crate::exit;
 
-/// Most threads.
+/// Maximum number of threads.
 const JOBS_MAX: usize = 1_024;
 
-/// Runs a plan in virtual time.
+/// Run a plan in virtual time.
 ///
-/// A plan is a TOML file: a radio with runs (as `corridor lab run` takes it), or a network of links
-/// with flows; sweeps over any of its values; how often every point is run. The same plan gives the
-/// same results, byte for byte, on any machine and any number of jobs.
+/// A plan is a TOML file with a radio and runs (as for `corridor lab run`) or a network of links
+/// and flows, sweeps over any of its values, and the number of replications per point. The same
+/// plan gives byte-identical results on any machine and with any number of jobs.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// The plan, or a scenario
+    /// Plan or scenario
     #[arg(value_name = "PLAN.toml")]
     plan: PathBuf,
-    /// Run so many replications at once [default: as many as there are processors]
+    /// Run at most N replications in parallel [default: number of processors]
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
-    /// Leave results in this directory: results.parquet, plan.toml, and a journal of what is done;
-    /// what is there already is not run again (takes a build with the feature `parquet`)
+    /// Write results to this directory: results.parquet, plan.toml and a journal; replications
+    /// already in it are skipped (requires the build feature `parquet`)
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write a row for each replication to standard output, as JSON lines, instead of a table
+    /// Write one row per replication to standard output as JSON lines, instead of a table
     #[arg(long)]
     json: bool,
-    /// Run only the point at this place in the plan, from 0; may be given more than once
+    /// Run only the point with this index in the plan, from 0; may be repeated
     #[arg(long, value_name = "POINT")]
     only: Vec<usize>,
-    /// Run one of N parts of the plan, I from 1 to N; `corridor results merge` puts them together
+    /// Run shard I of N of the plan, I from 1 to N; combine them with `corridor results merge`
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Run every point so often, whatever the plan says
+    /// Run every point N times, overriding the plan
     #[arg(long, value_name = "N")]
     replications: Option<u64>,
-    /// Run everything again, whatever is there; take a directory that has another plan's results
+    /// Discard results already in the directory, even of another plan, and run everything again
     #[arg(long)]
     force: bool,
 }
 
-/// Which part of a plan, of how many.
+/// A shard of a plan: its index, and the number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shard {
     /// From 0.
@@ -76,8 +76,8 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Every so many-th point, with those that a stop rule compares with it: neighbours in a sweep
-    /// take about as long as each other.
+    /// Every n-th point, with those that a stop rule compares with it: neighbours in a sweep take
+    /// about as long as each other.
     fn points(self, plan: &Plan) -> impl Iterator<Item = usize> {
         let all = 0..plan.points.len();
         let firsts: Vec<usize> = all.clone().filter(|&at| plan.base(at).is_none()).collect();
@@ -96,25 +96,25 @@ impl FromStr for Shard {
             let (index, count): (usize, usize) = (index.parse().ok()?, count.parse().ok()?);
             (1..=count).contains(&index).then(|| Shard { index: index - 1, count })
         });
-        parsed.ok_or_else(|| "expected I/N, as 2/8: the second of eight parts".to_owned())
+        parsed.ok_or_else(|| "expected I/N, such as 2/8 for the second of eight shards".to_owned())
     }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   corridor sim run experiments/kim-table1/plan-tcp.toml
-      Run all points on all processors, and print means with 95 % confidence intervals.
+      Run all points on all processors and print means with 95 % confidence intervals.
 
   corridor sim run experiments/kim-table1/plan-tcp.toml --out out/kim
-      The same, and leave out/kim/results.parquet, one row for each replication. Press Ctrl-C at
-      any time; the same command goes on where it was.
+      The same, but write out/kim/results.parquet, one row per replication. Interrupt with Ctrl-C
+      at any time; run the same command again to resume.
 
   corridor sim run experiments/kim-table1/plan-tcp.toml --only 3 --replications 5 --json
-      Run one point five times, and print its rows.
+      Run one point five times and print its rows.
 
   corridor sim run experiments/kim-table1/plan-tcp.toml --shard 2/8 --out out/part2
-      Run the second of eight parts, as a job of a batch system;
-      `corridor results merge out/part* --out out/kim` puts them together.
+      Run the second of eight shards, for example as a batch job;
+      `corridor results merge out/part* --out out/kim` merges them.
 
 A plan:
   name = \"kim\"
@@ -129,7 +129,7 @@ A plan:
   to = 4
   source = { kind = \"ftp\" }          # or \"fixed\", \"rate\", \"cbr\"
   tcp = { preset = \"ns2\", variant = \"reno\", window_packets_max = 50 }
-  [[sweep]]                          # lists of one table go side by side, tables are crossed
+  [[sweep]]                          # lists in one table advance together; tables are crossed
   network.links.erasure_ratio = [0, 0.005, 0.015]";
 
 /// Runs `corridor sim run`.
@@ -146,9 +146,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if ending == Ending::Interrupted {
         let how = match &arguments.out {
             Some(directory) => {
-                format!("the same command goes on from {}", directory.display())
+                format!("results are in {}, run again to resume", directory.display())
             }
-            None => "--out DIR would keep them".to_owned(),
+            None => "use --out DIR to keep partial results".to_owned(),
         };
         return Err(Failure::Interrupted {
             done: schedule.done(),
@@ -158,12 +158,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     for point in schedule.given_up() {
         let title = plan.points[point].title();
-        eprintln!("point {point} ({title}): the stop rule gave up: it is not known so well");
+        eprintln!("point {point} ({title}): replication limit reached before the target precision");
     }
     print(arguments, &campaign.results(COMMIT, CODE_VERSION))
 }
 
-/// Makes what is missing, until there is nothing, or somebody wants an end.
+/// Makes missing replications until there are none, or the user asks to stop.
 fn make(campaign: &mut Campaign, jobs: usize) -> Result<Ending, Failure> {
     let stop = stop_on_signals();
     let plan = Arc::clone(campaign.plan());
@@ -221,7 +221,7 @@ fn read_plan(arguments: &Arguments) -> Result<Plan, Failure> {
     }
 }
 
-/// The points that are to be run, in order, each once.
+/// The points to run, in order, each once.
 fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
     let max = plan.points.len() - 1;
     if let Some(&given) = arguments.only.iter().find(|&&point| point > max) {
@@ -230,14 +230,14 @@ fn points(arguments: &Arguments, plan: &Plan) -> Result<Vec<usize>, Failure> {
     let shard = arguments.shard.unwrap_or_default();
     let only = &arguments.only;
     let is_only = |point: &usize| {
-        // What a stop rule compares a point with is run with it.
+        // Points that a stop rule compares are run together.
         let compared = || only.iter().any(|&other| plan.base(other) == Some(*point));
         only.is_empty() || only.contains(point) || compared()
     };
     let points: Vec<usize> = shard.points(plan).filter(is_only).collect();
     if points.is_empty() {
         let (part, parts) = (shard.index + 1, shard.count);
-        eprintln!("no point of this plan is in part {part} of {parts}");
+        eprintln!("shard {part}/{parts} of this plan has no points");
     }
     Ok(points)
 }
@@ -259,7 +259,7 @@ fn print(arguments: &Arguments, results: &Results) -> Result<(), Failure> {
     }
     if let Some(directory) = &arguments.out {
         let (rows, path) = (results.records.len(), directory.join(RESULTS_FILE));
-        eprintln!("{rows} rows are in {}", path.display());
+        eprintln!("wrote {rows} rows to {}", path.display());
         eprintln!("corridor sim show {}", directory.display());
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! `corridor sim show`: what a plan has come to.
+//! `corridor sim show`: the results of a plan.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,22 @@ use corridor_results::{read_parquet, summarise};
 use super::{Failure, table};
 use corridor_results::RESULTS_FILE;
 
-/// Shows means with 95 % confidence intervals (Student's t over replications).
+/// Show means with 95 % confidence intervals (Student's t over replications).
 ///
-/// Without options: a line for each point, told by the parameters that vary, with the most
-/// important metrics.
+/// By default, print one line per point with the swept parameters and the main metrics.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Directory that `corridor sim run --out` has left, or its results.parquet
+    /// Output directory of `corridor sim run --out`, or its results.parquet
     #[arg(value_name = "DIR")]
     results: PathBuf,
-    /// Write JSON lines instead of a table: numbers in SI units
+    /// Write JSON lines in SI units instead of a table
     #[arg(long)]
     json: bool,
-    /// Group by these columns instead of by points
+    /// Group by these columns instead of by point
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     by: Vec<String>,
-    /// Show these metrics; `*` stands for the number of any flow
+    /// Show these metrics; `*` matches any flow number
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     metric: Vec<String>,
 }
@@ -36,7 +35,7 @@ Examples:
   corridor sim show out/kim --metric 'flow.*.goodput_bps,flow.*.timeouts'
   corridor sim show out/udp --by path,policy --metric goodput_bps --json
 
-The file itself is Parquet, one row for each replication: pandas.read_parquet(\"out/kim/results.parquet\").";
+The results are a Parquet file, one row per replication: pandas.read_parquet(\"out/kim/results.parquet\").";
 
 /// Runs `corridor sim show`.
 pub fn show(arguments: &Arguments) -> Result<(), Failure> {
@@ -50,7 +49,7 @@ pub fn show(arguments: &Arguments) -> Result<(), Failure> {
     .map_err(Failure::Output)
 }
 
-/// The file of results in a directory, or the file itself.
+/// The results file in a directory, or the file itself.
 fn file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_owned() }
 }

@@ -6,9 +6,9 @@ use corridor_results::{Estimate, Results, Summary};
 use corridor_scenario::{Column, Value};
 use serde_json::{Map, Number, json};
 
-/// Most digits before and after the point of a mean, as far as it is known.
+/// Maximum number of digits before and after the decimal point of a mean, as far as it is known.
 const DIGITS_MAX: i32 = 6;
-/// Digits of a half width, and of a mean that has none.
+/// Digits of a half-width, and of a mean that has none.
 const WIDTH_DIGITS: i32 = 2;
 const MEAN_DIGITS: i32 = 4;
 
@@ -62,7 +62,7 @@ fn metric_cells(column: &Column, estimates: &[Option<Estimate>]) -> Vec<String> 
     head.into_iter().chain(scaled.iter().map(cell)).collect()
 }
 
-/// Digits after the point that say something.
+/// Number of significant digits after the decimal point.
 fn decimals(mean: f64, half: Option<f64>) -> usize {
     let place = |value: f64| value.abs().log10().floor() as i32;
     let (mut wanted, mut most) = (0, DIGITS_MAX);
@@ -76,7 +76,7 @@ fn decimals(mean: f64, half: Option<f64>) -> usize {
     wanted.min(most).clamp(0, DIGITS_MAX) as usize
 }
 
-/// A unit in which the largest value is read easily, and the factor to it.
+/// A unit in which the largest value is easy to read, and the factor to it.
 fn scale(unit: &str, largest: f64) -> (String, f64) {
     match unit {
         "bit/s" if largest >= 1e4 => ("Mbit/s".to_owned(), 1e-6),
@@ -91,14 +91,14 @@ fn shown_unit(column: &Column) -> String {
     if column.unit == "1" { String::new() } else { column.unit.clone() }
 }
 
-/// The last name of a swept path, where no other column shown ends with the same.
+/// The last name of a swept path, if no other shown column ends with the same.
 fn short_path<'a>(path: &'a str, by: &[Column]) -> &'a str {
     let last = |path: &'a str| path.rsplit('.').next().unwrap_or(path);
     let same = by.iter().filter(|column| column.name.rsplit('.').next() == Some(last(path)));
     if same.count() == 1 { last(path) } else { path }
 }
 
-/// A column's name without its unit, which stands below it.
+/// A column's name without its unit, which is shown below it.
 fn spoken(name: &str) -> String {
     let name =
         ["_bps", "_ms", "_us", "_s"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);

@@ -1,4 +1,4 @@
-//! `corridor sim torture`: seeds on all processors, failures shrunk, and what was touched.
+//! `corridor sim torture`: seeds on all processors, failures shrunk, and coverage.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -17,36 +17,36 @@ use serde_json::{Value, json};
 use crate::engine::stop_on_signals;
 use crate::exit::Exit;
 
-/// Failures that are shrunk, each of another kind.
+/// Maximum number of failures that are shrunk, each of another kind.
 const SHRUNK_MAX: usize = 3;
-/// Runs that shrinking one of them may take.
+/// Maximum number of runs to shrink one of them.
 const SHRINK_RUNS_MAX: u32 = 3_000;
 
 /// Arguments of `corridor sim torture`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// How many seeds
+    /// Number of seeds to run
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     seeds: u64,
-    /// The first of them
+    /// First seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
-    /// This seed alone; with -v, tell what happens
+    /// Run only this seed; with -v, print a trace
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "first", "scenario"])]
     seed: Option<u64>,
-    /// This scenario alone, a JSON object as failures print it; with -v, tell what happens
+    /// Run only this scenario, a JSON object as printed for failures; with -v, print a trace
     #[arg(long, value_name = "JSON", conflicts_with_all = ["seeds", "first"])]
     scenario: Option<String>,
-    /// Seeds run at once; as many as there are processors if not given
+    /// Run at most N seeds in parallel [default: number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Write the results to standard output as a JSON object
+    /// Write results to standard output as a JSON object
     #[arg(long)]
     json: bool,
 }
 
 thread_local! {
-    /// Where this thread panicked last.
+    /// Where this thread last panicked.
     static PANICKED_AT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -55,7 +55,7 @@ type Times = Vec<(Duration, u64)>;
 
 /// Runs `corridor sim torture`.
 pub fn run(arguments: &Arguments, verbose: bool) -> ExitCode {
-    // A panic is a result here: it is told with its seed, not as it happens.
+    // A panic is a result here: it is reported with its seed, not when it happens.
     std::panic::set_hook(Box::new(|info| {
         PANICKED_AT.set(info.location().map(|at| format!("{}:{}", at.file(), at.line())));
     }));
@@ -109,7 +109,7 @@ fn run_alone(scenario: &Scenario, verbose: bool) -> (Tally, Times) {
     let began = processor_time();
     let mut out = io::stdout().lock();
     let mut trace = |at: corridor_base::Time, what: std::fmt::Arguments<'_>| {
-        // A reader that has gone away does not change what is found.
+        // A closed pipe does not change the results.
         let _ = writeln!(out, "{at} {what}");
     };
     let outcome = corridor_torture::run_traced(scenario, verbose.then_some(&mut trace));
@@ -154,7 +154,7 @@ fn run_seeds(arguments: &Arguments, jobs: usize, stop: &AtomicBool) -> (Tally, T
     (tally, times)
 }
 
-/// Says of a panic where it was.
+/// Reports where a panic was.
 fn with_place(mut outcome: Outcome) -> Outcome {
     let panic = outcome.violation.as_mut().filter(|found| found.invariant == Invariant::Panic);
     if let (Some(violation), Some(place)) = (panic, PANICKED_AT.take()) {
@@ -182,7 +182,7 @@ fn progress_bar(seeds: u64) -> ProgressBar {
 
 // ---- failures ---------------------------------------------------------------------------------
 
-/// A failure that was made smaller.
+/// A failure that was shrunk.
 struct Small {
     seed: u64,
     shrunk: Shrunk,
@@ -211,14 +211,14 @@ fn first_line(violation: &Violation) -> String {
 }
 
 fn replay_of_scenario(scenario: &Scenario) -> String {
-    // There is no quote in it that a shell would mind.
+    // It contains no quote that a shell would interpret.
     let text = serde_json::to_string(scenario).unwrap_or_default();
     format!("corridor sim torture --scenario '{text}' -v")
 }
 
 // ---- results ----------------------------------------------------------------------------------
 
-/// Times at these shares of the seeds, in the order of time.
+/// Processor times at these shares of the seeds, in ascending order.
 fn quantiles(times: &mut Times) -> [(&'static str, f64); 5] {
     times.sort_unstable();
     let at = |share: f64| {
@@ -233,14 +233,14 @@ fn quantiles(times: &mut Times) -> [(&'static str, f64); 5] {
 struct Results {
     tally: Tally,
     small: Vec<Small>,
-    /// The scenario that was given, if one was.
+    /// The scenario given on the command line, if any.
     given: Option<Scenario>,
     took: Duration,
     jobs: usize,
 }
 
 impl Results {
-    /// The command that runs a failed seed, or the scenario that was given, again.
+    /// The command that repeats a failed seed, or the given scenario.
     fn replay(&self, seed: u64) -> String {
         let of_seed = || format!("corridor sim torture --seed {seed} -v");
         self.given.as_ref().map_or_else(of_seed, replay_of_scenario)
@@ -261,7 +261,7 @@ impl Results {
             })
         };
         let results = json!({
-            // The same on every machine and any number of jobs.
+            // These are the same on every machine and with any number of jobs.
             "result": self.tally,
             "replays": self.tally.failures.iter().map(replay).collect::<Vec<_>>(),
             "shrunk": self.small.iter().map(small).collect::<Vec<_>>(),

@@ -15,30 +15,30 @@ use crate::exit::{self, Exit};
 /// Arguments of `corridor sim trace`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The plan, or scenario
+    /// Plan or scenario
     #[arg(value_name = "FILE.toml")]
     plan: PathBuf,
-    /// The point to capture: its place in the file, from 0
+    /// Index of the point to capture, from 0
     #[arg(long, value_name = "POINT", default_value_t = 0)]
     only: usize,
-    /// Which replication of it, from 0; also one that the file does not ask for
+    /// Replication to capture, from 0; may exceed the number in the file
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u64).range(..REPLICATIONS_MAX))]
     replication: u64,
-    /// Where the capture goes; here, by default, named after plan, point and replication
+    /// Output file [default: named after plan, point and replication, in the current directory]
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
-    /// Networks: nodes whose IP packets are captured; by default, where flows begin, or with radios
-    /// all frames on the air
+    /// In networks: capture the IP packets of these nodes [default: sources of flows, or with
+    /// radios all frames on the air]
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     at: Vec<u32>,
-    /// Stop after so many packets
+    /// Stop after N packets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit_frames: Option<u64>,
-    /// Begin at this second of virtual time
+    /// Start at this virtual time, in seconds
     #[arg(long, value_name = "S", value_parser = time, default_value = "0", allow_hyphen_values = true)]
     from: Time,
-    /// End at this second of virtual time
+    /// Stop at this virtual time, in seconds
     #[arg(long, value_name = "S", value_parser = time, allow_hyphen_values = true)]
     until: Option<Time>,
 }
@@ -48,7 +48,7 @@ pub struct Arguments {
 enum Failure {
     #[error(transparent)]
     Plan(#[from] ScenarioError),
-    #[error("--only {given}: expected 0 to {max}, the points of this plan")]
+    #[error("--only {given}: expected 0 to {max}, a point of this plan")]
     Only { given: usize, max: usize },
     #[error("--until {until_s}: expected a time after --from {from_s}")]
     Until { from_s: f64, until_s: f64 },
@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// What is printed of it.
+    /// The message that is printed.
     fn rendered(&self) -> String {
         match self {
             Failure::Plan(error) => exit::rendered(error),
@@ -80,9 +80,10 @@ impl Failure {
 pub fn run(arguments: &Arguments) -> ExitCode {
     match trace(arguments) {
         Ok((path, counts)) => {
-            println!("{}: {} packets", path.display(), counts.frames);
+            let packets = if counts.frames == 1 { "packet" } else { "packets" };
+            println!("{}: {} {packets}", path.display(), counts.frames);
             if counts.sealed > 0 {
-                println!("{} of them could not be unsealed", counts.sealed);
+                println!("{} of them could not be decrypted", counts.sealed);
             }
             ExitCode::SUCCESS
         }
@@ -129,7 +130,7 @@ fn trace(arguments: &Arguments) -> Result<(PathBuf, CaptureCounts), Failure> {
 
 /// Seconds of virtual time, to the nanosecond.
 fn time(text: &str) -> Result<Time, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected seconds, as 1.5".to_owned())?;
+    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 1.5".to_owned())?;
     if !(0.0..=1e9).contains(&seconds) {
         return Err("expected 0 to 1000000000 seconds".to_owned());
     }

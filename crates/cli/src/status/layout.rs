@@ -4,16 +4,17 @@ use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
 use corridor_node::{
-    MemoryStatus, OverheadStatus, OverhearingStatus, OwnStatus, PeerStatus, RelayStatus, Status,
+    Counter, MemoryStatus, OverheadStatus, OverhearingStatus, OwnStatus, PeerSince, PeerStatus,
+    RelayStatus, RepairStatus, Since, Status,
 };
 
-/// Columns of the labels.
+/// Width of the labels, columns.
 const LABEL: usize = 11;
-/// Columns of the whole, unless `COLUMNS` says otherwise.
+/// Total width in columns, unless `COLUMNS` is set.
 const WIDTH: usize = 100;
 
-/// Overhead in bytes beyond which it says nothing of coding: redundancy is 10 at most, and headers
-/// are a few times as long as the shortest packets.
+/// Overhead in bytes beyond which it says nothing about coding: redundancy is 10 at most, and
+/// headers are a few times as long as the shortest packets.
 const OVERHEAD_MAX: f64 = 100.0;
 
 /// How statuses are shown.
@@ -21,40 +22,6 @@ pub struct Layout {
     colour: bool,
     counters: bool,
     width: usize,
-}
-
-/// What has crossed the tunnel: since the start, or a second while somebody watches.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Traffic {
-    /// Bytes of packets so far.
-    Bytes { received: u64, sent: u64 },
-    /// Bits of packets a second.
-    Rate { received_bps: f64, sent_bps: f64 },
-}
-
-impl Traffic {
-    /// Of a node; `earlier`: the same, some time ago.
-    pub fn of(status: &Status, earlier: Option<&Status>) -> Self {
-        let bytes = |status, name| counter(status, name).unwrap_or(0);
-        let (received, sent) = (bytes(status, "bytes_delivered"), bytes(status, "bytes_accepted"));
-        match earlier {
-            Some(earlier) if status.uptime_s > earlier.uptime_s => {
-                let per_s = |now: u64, name| {
-                    let bytes = now.saturating_sub(bytes(earlier, name));
-                    8.0 * bytes as f64 / (status.uptime_s - earlier.uptime_s)
-                };
-                Traffic::Rate {
-                    received_bps: per_s(received, "bytes_delivered"),
-                    sent_bps: per_s(sent, "bytes_accepted"),
-                }
-            }
-            _ => Traffic::Bytes { received, sent },
-        }
-    }
-}
-
-fn counter(status: &Status, name: &str) -> Option<u64> {
-    status.counters.iter().find(|counter| counter.name == name)?.value.as_u64()
 }
 
 #[derive(Clone, Copy)]
@@ -66,7 +33,7 @@ enum Paint {
 }
 
 impl Layout {
-    /// For the standard output: in colours on a terminal, unless `NO_COLOR` is set.
+    /// For standard output: in colours on a terminal, unless `NO_COLOR` is set.
     pub fn for_stdout(counters: bool) -> Self {
         let colour = io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -74,17 +41,18 @@ impl Layout {
         Layout { colour, counters, width: columns.unwrap_or(WIDTH).max(60) }
     }
 
-    /// A node, its peers, and its counters if they are wanted.
-    pub fn text(&self, status: &Status, traffic: Traffic) -> String {
+    /// A node, its peers, and on request its counters. With `--watch`, the changes `since` the last
+    /// refresh come first.
+    pub fn text(&self, status: &Status, since: Option<&Since>) -> String {
         let mut out = String::new();
         self.title(&mut out, Paint::Node, "node", &status.name);
-        for (label, value) in node_lines(status, traffic) {
+        for (label, value) in node_lines(status, since) {
             self.line(&mut out, label, &value);
         }
         for peer in &status.peers {
             out.push('\n');
             self.title(&mut out, Paint::Peer, "peer", &format!("station {}", peer.station));
-            for (label, value) in peer_lines(status, peer) {
+            for (label, value) in peer_lines(status, since, peer) {
                 self.line(&mut out, label, &value);
             }
             if let Some(problem) = &peer.problem {
@@ -98,7 +66,7 @@ impl Layout {
         }
         if self.counters {
             out.push('\n');
-            self.counters(&mut out, status);
+            self.counters(&mut out, status, since);
         }
         out
     }
@@ -112,17 +80,15 @@ impl Layout {
         let _ = writeln!(out, "  {label}  {value}");
     }
 
-    fn counters(&self, out: &mut String, status: &Status) {
-        let value = |counter: &corridor_node::Counter| match &counter.value {
-            serde_json::Value::Null => "-".to_owned(),
-            serde_json::Value::Number(number) if number.is_f64() => {
-                format!("{:.4}", number.as_f64().unwrap_or_default())
-            }
-            value => value.to_string(),
+    fn counters(&self, out: &mut String, status: &Status, since: Option<&Since>) {
+        let value = |counter: &Counter| {
+            let grown = since.filter(|_| counter.is_count);
+            let rate =
+                grown.map(|since| format!("{}/s  ", number(since.count_per_s(&counter.name))));
+            rate.unwrap_or_default() + &value_of(counter)
         };
-        let widest = |of: &dyn Fn(&corridor_node::Counter) -> usize| {
-            status.counters.iter().map(of).max().unwrap_or(0)
-        };
+        let widest =
+            |of: &dyn Fn(&Counter) -> usize| status.counters.iter().map(of).max().unwrap_or(0);
         let names = widest(&|counter| counter.name.len());
         let values = widest(&|counter| value(counter).len());
         let room = self.width.saturating_sub(names + values + 6).max(24);
@@ -149,7 +115,17 @@ impl Layout {
     }
 }
 
-fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> {
+fn value_of(counter: &Counter) -> String {
+    match &counter.value {
+        serde_json::Value::Null => "-".to_owned(),
+        serde_json::Value::Number(number) if number.is_f64() => {
+            format!("{:.4}", number.as_f64().unwrap_or_default())
+        }
+        value => value.to_string(),
+    }
+}
+
+fn node_lines(status: &Status, since: Option<&Since>) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let uptime = span(status.uptime_s);
     lines.push((
@@ -162,7 +138,10 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
     let frame_len_max = status.frame_len_max_bytes;
     lines.push(("underlay", format!("{}, frames up to {frame_len_max} bytes", status.underlay)));
     if status.interface.is_some() {
-        lines.push(("transfer", transfer(traffic)));
+        let total = |name| status.count(name).unwrap_or(0);
+        let bps = since.map(|since| (since.received_bps, since.sent_bps));
+        lines
+            .push(("transfer", transfer((total("bytes_delivered"), total("bytes_accepted")), bps)));
     }
     let rate = status.rate_bps.map_or("as the underlay takes it".into(), |rate| bits(rate as f64));
     let duplex = if status.half_duplex { ", half-duplex" } else { "" };
@@ -176,6 +155,13 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
     if status.memory != MemoryStatus::default() {
         lines.push(("memory", memory(&status.memory)));
     }
+    if let Some(grown) = status.memory_grown_bytes {
+        let most = bytes(grown as f64);
+        lines.push((
+            "",
+            format!("{most} at most, as peers take at least: limits.memory is left out"),
+        ));
+    }
     if let Some(tag_bytes) = status.tag_bytes {
         let tag = match tag_bytes {
             0 => "none from end to end: the helper has the secret as well".to_owned(),
@@ -184,44 +170,75 @@ fn node_lines(status: &Status, traffic: Traffic) -> Vec<(&'static str, String)> 
         lines.push(("tag", tag));
     }
     if let Some(relay) = &status.relay {
-        relay_lines(relay, &mut lines);
+        relay_lines(relay, since, &mut lines);
         return lines;
     }
-    let repair = &status.repair;
+    repair_lines(&status.repair, since, &mut lines);
+    lines.push(("overhead", overhead(&status.overhead, since.map(|since| &since.overhead))));
+    lines
+}
+
+fn repair_lines(
+    repair: &RepairStatus,
+    since: Option<&Since>,
+    lines: &mut Vec<(&'static str, String)>,
+) {
+    let Some(since) = since else {
+        let lost = plural(repair.repaired_symbols, "lost symbol");
+        lines.push(("repaired", format!("{lost}, {} not repaired", repair.given_up_symbols)));
+        let (symbols, packets) =
+            (plural(repair.sent_symbols, "symbol"), plural(repair.given_up_packets, "packet"));
+        let spurious = repair.spurious_symbols;
+        lines.push(("repair", format!("{symbols} sent, {spurious} spurious; {packets} given up")));
+        return;
+    };
+    let per_s = |count: u64| number(count as f64 / since.span_s);
+    let now = &since.repair;
     lines.push((
         "repaired",
         format!(
-            "{}, {} not repaired",
-            plural(repair.repaired_symbols, "lost symbol"),
+            "{} lost symbols/s, {}/s not repaired; in all {}, {}",
+            per_s(now.repaired_symbols),
+            per_s(now.given_up_symbols),
+            repair.repaired_symbols,
             repair.given_up_symbols
         ),
     ));
     lines.push((
         "repair",
         format!(
-            "{} sent, {} spurious; {} given up",
-            plural(repair.sent_symbols, "symbol"),
-            repair.spurious_symbols,
-            plural(repair.given_up_packets, "packet")
+            "{} symbols/s sent, {} spurious, {} packets/s given up; in all {}, {}, {}",
+            per_s(now.sent_symbols),
+            now.spurious_ratio().map_or("-".into(), percent),
+            per_s(now.given_up_packets),
+            repair.sent_symbols,
+            repair.spurious_ratio().map_or("-".into(), percent),
+            repair.given_up_packets
         ),
     ));
-    lines.push(("overhead", overhead(&status.overhead)));
-    lines
 }
 
-/// What is sent beyond the packets. Where there are few, that is what stations tell each other all
-/// the time, and thousands of percent of next to nothing.
-fn overhead(overhead: &OverheadStatus) -> String {
+/// What is sent beyond the packets. If there are few packets, that is mostly the stations' periodic
+/// messages, and would be thousands of percent of almost nothing.
+fn overhead(overhead: &OverheadStatus, since: Option<&OverheadStatus>) -> String {
     let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), percent);
-    let bytes = match overhead.bytes_ratio {
+    let told = since.unwrap_or(overhead);
+    let bytes = match told.bytes_ratio {
         Some(share) if share > OVERHEAD_MAX => "few packets to compare it with".to_owned(),
         share => format!("{} of the packets' bytes", ratio(share)),
     };
-    format!("{} of the frames, {bytes}", ratio(overhead.frames_ratio))
+    let told = format!("{} of the frames, {bytes}", ratio(told.frames_ratio));
+    let Some(_) = since else { return told };
+    let bytes = overhead.bytes_ratio.filter(|&share| share <= OVERHEAD_MAX);
+    format!("{told}; in all {}, {}", ratio(overhead.frames_ratio), ratio(bytes))
 }
 
 /// What a relay combines.
-fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
+fn relay_lines(
+    relay: &RelayStatus,
+    since: Option<&Since>,
+    lines: &mut Vec<(&'static str, String)>,
+) {
     let hold = match (relay.hold_s, relay.hold_learned) {
         (0.0, _) => "nothing is held".to_owned(),
         (most, true) => format!("held up to {}", span(most)),
@@ -233,18 +250,36 @@ fn relay_lines(relay: &RelayStatus, lines: &mut Vec<(&'static str, String)>) {
         (None, true) => format!("on, {hold}, {} now", plural(relay.held_packets as u64, "packet")),
     };
     lines.push(("coding", coding));
-    lines.push((
-        "combined",
-        format!(
-            "{} with two packets, {} with one",
-            plural(relay.coded_frames, "frame"),
-            relay.plain_frames
+    let (coded, plain) = (relay.coded_frames, relay.plain_frames);
+    let combined = match since {
+        None => format!("{} with two packets, {plain} with one", plural(coded, "frame")),
+        Some(since) => format!(
+            "{} frames/s with two packets, {}/s with one; in all {coded}, {plain}",
+            number(since.count_per_s("relay_frames_coded")),
+            number(since.count_per_s("relay_frames_plain"))
         ),
-    ));
+    };
+    lines.push(("combined", combined));
     lines.extend(tags(relay).map(|tags| ("tags", tags)));
     let failed = relay.failed_ratio.map_or("-".into(), percent);
-    let decoded = plural(relay.decoded_packets, "packet");
-    lines.push(("decoded", format!("{decoded}, {failed} of the coded frames failed")));
+    let decoded = match since {
+        None => {
+            let decoded = plural(relay.decoded_packets, "packet");
+            format!("{decoded}, {failed} of the coded frames failed")
+        }
+        Some(since) => {
+            let decoded = since.count_per_s("relay_packets_decoded");
+            let failures = since.count_per_s("relay_decode_failures");
+            let coded = decoded + failures;
+            let now = (coded > 0.0).then(|| failures / coded).map_or("-".into(), percent);
+            format!(
+                "{} packets/s, {now} of the coded frames failed; in all {}, {failed}",
+                number(decoded),
+                relay.decoded_packets
+            )
+        }
+    };
+    lines.push(("decoded", decoded));
 }
 
 /// What became of packets with tags, if there are any.
@@ -278,7 +313,11 @@ fn overhearing_lines(of: &OverhearingStatus, lines: &mut Vec<(&'static str, Stri
     lines.push(("overhears", format!("{there}{takes}")));
 }
 
-fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)> {
+fn peer_lines(
+    status: &Status,
+    since: Option<&Since>,
+    peer: &PeerStatus,
+) -> Vec<(&'static str, String)> {
     let endpoint = peer.endpoint.clone().unwrap_or_else(|| "not known yet".into());
     let heard = peer.last_heard_s.map_or("never".into(), |ago| format!("{} ago", span(ago)));
     let session = if peer.up { "up" } else { "none" };
@@ -305,7 +344,8 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
         lines.push(("loss", losses.join(", ")));
     }
     if let Some(own) = &peer.own {
-        own_lines(own, &mut lines);
+        let is_peer = |of: &&PeerSince| of.station == peer.station;
+        own_lines(own, since.and_then(|since| since.peers.iter().find(is_peer)), &mut lines);
     }
     if let Some(overhearing) = &peer.overhearing {
         overhearing_lines(overhearing, &mut lines);
@@ -316,17 +356,11 @@ fn peer_lines(status: &Status, peer: &PeerStatus) -> Vec<(&'static str, String)>
     lines
 }
 
-/// What each peer of a hub has for itself.
-fn own_lines(own: &OwnStatus, lines: &mut Vec<(&'static str, String)>) {
+/// The state that a hub has per peer.
+fn own_lines(own: &OwnStatus, since: Option<&PeerSince>, lines: &mut Vec<(&'static str, String)>) {
     lines.push(("allowed", own.allowed.join(", ")));
-    lines.push((
-        "transfer",
-        format!(
-            "{} received, {} sent",
-            bytes(own.received_bytes as f64),
-            bytes(own.sent_bytes as f64)
-        ),
-    ));
+    let bps = since.map(|since| (since.received_bps, since.sent_bps));
+    lines.push(("transfer", transfer((own.received_bytes, own.sent_bytes), bps)));
     let rate = own.rate_bps.map_or("as the underlay takes it".into(), |rate| bits(rate as f64));
     lines.push(("rate", format!("{rate}, packets up to {} bytes", own.mtu_bytes)));
     let queue = &own.queue;
@@ -338,13 +372,14 @@ fn own_lines(own: &OwnStatus, lines: &mut Vec<(&'static str, String)>) {
     }
 }
 
-fn transfer(traffic: Traffic) -> String {
-    match traffic {
-        Traffic::Bytes { received, sent } => {
-            format!("{} received, {} sent", bytes(received as f64), bytes(sent as f64))
-        }
-        Traffic::Rate { received_bps, sent_bps } => {
-            format!("{} received, {} sent", bits(received_bps), bits(sent_bps))
+/// Bytes of packets received and sent so far; `bps`: in bits per second since the last refresh.
+fn transfer((received, sent): (u64, u64), bps: Option<(f64, f64)>) -> String {
+    let (all_in, all_out) = (bytes(received as f64), bytes(sent as f64));
+    match bps {
+        None => format!("{all_in} received, {all_out} sent"),
+        Some((received_bps, sent_bps)) => {
+            let (now_in, now_out) = (bits(received_bps), bits(sent_bps));
+            format!("{now_in} received, {now_out} sent; in all {all_in}, {all_out}")
         }
     }
 }
@@ -357,7 +392,7 @@ fn percent(ratio: f64) -> String {
     format!("{:.1} %", 100.0 * ratio)
 }
 
-/// What queues and windows may hold.
+/// The limits of queues and windows.
 fn memory(memory: &MemoryStatus) -> String {
     let size = |size: usize| bytes(size as f64);
     format!(
@@ -377,7 +412,7 @@ fn bits(bits_per_s: f64) -> String {
     scaled(bits_per_s, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
 }
 
-/// Three digits and the unit that fits, each a thousand times the one before.
+/// Three digits and the suitable unit, each a thousand times the one before.
 fn scaled(mut value: f64, units: &[&str]) -> String {
     let mut at = 0;
     while value >= 999.5 && at + 1 < units.len() {
@@ -385,6 +420,11 @@ fn scaled(mut value: f64, units: &[&str]) -> String {
         at += 1;
     }
     format!("{} {}", digits(value, at == 0), units[at])
+}
+
+/// A rate of events, with at least three digits: 0 if there were none.
+fn number(value: f64) -> String {
+    digits(value, value == 0.0)
 }
 
 fn digits(value: f64, whole: bool) -> String {
@@ -398,7 +438,7 @@ fn digits(value: f64, whole: bool) -> String {
     format!("{value:.places$}")
 }
 
-/// A time in the unit, or two, that fit.
+/// A time in the suitable unit, or two.
 fn span(seconds: f64) -> String {
     let whole = seconds as u64;
     match seconds {
@@ -411,7 +451,7 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// Breaks a text into lines of at most so many columns, at blanks.
+/// Breaks a text into lines of at most `width` columns, at spaces.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -434,7 +474,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corridor_node::{Counter, QueueStatus, RepairStatus};
+    use corridor_node::QueueStatus;
 
     #[test]
     fn tags_that_nobody_looks_at_are_shown() {
@@ -458,6 +498,7 @@ mod tests {
             name: name.into(),
             value: value.into(),
             description: description.into(),
+            is_count: true,
         };
         Status {
             name: "home".into(),
@@ -479,6 +520,7 @@ mod tests {
                 sent_bytes_max: 52_000_000,
                 received_bytes_max: 179_400_000,
             },
+            memory_grown_bytes: None,
             repair: RepairStatus {
                 repaired_symbols: 1234,
                 given_up_symbols: 3,
@@ -507,7 +549,11 @@ mod tests {
             relay: None,
             counters: vec![
                 counter("bytes_accepted", 4_500_000, "Bytes of the packets taken from the host."),
-                counter("bytes_delivered", 12_345_678, "Bytes of the packets handed to the host."),
+                counter(
+                    "bytes_delivered",
+                    12_345_678,
+                    "Bytes of the packets delivered to the host.",
+                ),
             ],
         }
     }
@@ -541,7 +587,7 @@ peer: station 2
   loss         10.1 % to it, 0.0 % from it
 ";
         let status = status();
-        assert_eq!(plain(false).text(&status, Traffic::of(&status, None)), expected);
+        assert_eq!(plain(false).text(&status, None), expected);
     }
 
     #[test]
@@ -556,7 +602,7 @@ peer: station 2
             ),
             ..PeerStatus::default()
         };
-        let text = plain(false).text(&status, Traffic::of(&status, None));
+        let text = plain(false).text(&status, None);
         let expected = "
 peer: station 2
   endpoint     not known yet
@@ -571,30 +617,43 @@ peer: station 2
     #[test]
     fn counters_come_with_their_descriptions_within_the_width() {
         let status = status();
-        let text = plain(true).text(&status, Traffic::of(&status, None));
+        let text = plain(true).text(&status, None);
         let expected = "
   bytes_accepted    4500000  Bytes of the packets taken from the host.
-  bytes_delivered  12345678  Bytes of the packets handed to the host.
+  bytes_delivered  12345678  Bytes of the packets delivered to the host.
 ";
         assert!(text.ends_with(expected), "{text}");
         assert!(text.lines().all(|line| line.len() <= 72), "{text}");
     }
 
+    /// Figures since the start do not show what is happening now on a node that has been up for
+    /// days.
     #[test]
-    fn while_somebody_watches_traffic_is_a_rate() {
+    fn while_somebody_watches_rates_come_before_totals() {
         let (earlier, mut now) = (status(), status());
         now.uptime_s += 2.0;
         now.counters[1].value = (12_345_678 + 2_500_000).into();
-        let traffic = Traffic::of(&now, Some(&earlier));
-        assert_eq!(traffic, Traffic::Rate { received_bps: 10e6, sent_bps: 0.0 });
-        assert_eq!(transfer(traffic), "10.0 Mbit/s received, 0 bit/s sent");
+        now.counters.push(Counter { value: 7.into(), ..earlier.counters[0].clone() });
+        now.counters.last_mut().unwrap().name = "symbols_repaired".into();
+        let since = now.since(&earlier).unwrap();
+        let text = plain(true).text(&now, Some(&since));
+        for line in [
+            "  transfer     10.0 Mbit/s received, 0 bit/s sent; in all 14.8 MB, 4.50 MB\n",
+            "  repaired     3.50 lost symbols/s, 0/s not repaired; in all 1234, 3\n",
+            "  repair       0 symbols/s sent, - spurious, 0 packets/s given up; in all 1301, 4.0 %, 1\n",
+            "  overhead     - of the frames, - of the packets' bytes; in all 6.1 %, -\n",
+            "  bytes_delivered   1250000/s  14845678  Bytes of the packets",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
     }
 
-    /// A node with three pings behind it said "25517.5 % of the packets' bytes".
+    /// A node that had carried three pings printed "25517.5 % of the packets' bytes".
     #[test]
     fn overhead_is_no_share_of_next_to_nothing() {
         let of = |frames, bytes| {
-            overhead(&OverheadStatus { frames_ratio: Some(frames), bytes_ratio: Some(bytes) })
+            let told = OverheadStatus { frames_ratio: Some(frames), bytes_ratio: Some(bytes) };
+            overhead(&told, None)
         };
         assert_eq!(of(0.35, 1.5), "35.0 % of the frames, 150.0 % of the packets' bytes");
         assert_eq!(of(0.979, 255.2), "97.9 % of the frames, few packets to compare it with");
@@ -617,7 +676,7 @@ peer: station 2
     fn colours_take_no_columns() {
         let layout = Layout { colour: true, ..plain(false) };
         let status = status();
-        let text = layout.text(&status, Traffic::of(&status, None));
+        let text = layout.text(&status, None);
         assert!(text.contains("\x1b[1;32mnode\x1b[0m: home"));
         assert!(text.contains("  \x1b[1mstation    \x1b[0m  1, endpoint"));
     }

@@ -1,5 +1,4 @@
-//! `corridor lab compare` with a tunnel that it does not know: `corridor up`, as anybody would give
-//! it.
+//! `corridor lab compare` with an external tunnel: `corridor up`, given as anybody would give it.
 
 use std::process::Command;
 

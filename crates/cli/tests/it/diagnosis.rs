@@ -1,17 +1,17 @@
-//! What keeps two daemons apart: each says what is wrong, in one line, after five seconds.
+//! Causes that keep two daemons apart: each reports the cause in one line, after five seconds.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use crate::support::{Daemon, Namespace, Place, endpoint, with_net};
 
-/// Longest wait for a line that is due after five seconds: other tests run beside this one.
+/// Longest wait for a line that is due after five seconds, since other tests run in parallel.
 const LATE: Duration = Duration::from_secs(60);
 const LISTENS: &str = "kind = \"udp\"\nlisten = \"0.0.0.0:4242\"";
 const NEAR: &str = "endpoint = \"192.168.7.1:4242\"";
 const FAR: &str = "endpoint = \"192.168.7.2:4242\"";
 
-/// Two namespaces, a cable between them, and a place for files.
+/// Two namespaces, a cable between them, and a directory for files.
 fn cable(test: &str) -> (Namespace, Namespace, Place) {
     let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
     near.cable("v0", &far, "v0");
@@ -25,7 +25,8 @@ fn up(namespace: &Namespace, place: &Place, name: &str, text: &str) -> Daemon {
     Daemon::up(namespace, &[file.to_str().unwrap()])
 }
 
-/// The line that says why there is no session, without its level; numbers of frames as N.
+/// The line that says why there is no session, without its level, and with numbers of frames
+/// replaced by N.
 fn reason(daemon: &Daemon) -> String {
     let start = Instant::now();
     loop {
@@ -40,7 +41,7 @@ fn reason(daemon: &Daemon) -> String {
     }
 }
 
-/// Numbers that stand alone, or behind a bracket, are N.
+/// Replaces numbers that stand alone, or follow a bracket, by N.
 fn counts_as_n(line: &str) -> String {
     let word = |word: &str| match word.strip_prefix('(') {
         Some(rest) if rest.parse::<u64>().is_ok() => "(N".to_owned(),
@@ -62,7 +63,7 @@ fn another_key_is_said() {
         let _other = up(&far, &place, "2", &other);
         assert_eq!(
             reason(&daemon),
-            "N frames from 192.168.7.2:4242 do not open: expected the same key on both"
+            "N frames from 192.168.7.2:4242 failed authentication: the keys differ"
         );
     });
 }
@@ -75,7 +76,7 @@ fn an_address_without_a_host_is_said() {
         let daemon = up(&near, &place, "1", &endpoint(1, LISTENS, wrong));
         assert_eq!(
             reason(&daemon),
-            "the network says of 192.168.7.99:4242: no host answers at that address (N times)"
+            "network error for 192.168.7.99:4242: host unreachable (N errors)"
         );
     });
 }
@@ -87,7 +88,8 @@ fn a_port_without_a_listener_is_said() {
         let daemon = up(&near, &place, "1", &endpoint(1, LISTENS, FAR));
         assert_eq!(
             reason(&daemon),
-            "the network says of 192.168.7.2:4242: nothing listens on that port (N times)"
+            "network error for 192.168.7.2:4242: port unreachable, no process listens on it (N \
+             errors)"
         );
     });
 }
@@ -96,14 +98,14 @@ fn a_port_without_a_listener_is_said() {
 fn an_address_that_swallows_everything_is_said() {
     with_net("an_address_that_swallows_everything_is_said", || {
         let (near, _far, place) = cable("swallow");
-        // Frames go to an interface that nobody has.
+        // Frames are sent to an interface that nobody has.
         near.ip("neigh add 192.168.7.77 lladdr 02:00:00:00:00:77 dev v0");
         let wrong = "endpoint = \"192.168.7.77:4242\"";
         let daemon = up(&near, &place, "1", &endpoint(1, LISTENS, wrong));
         assert_eq!(
             reason(&daemon),
-            "nothing is heard from 192.168.7.77:4242, N frames were sent there: a wrong address, a \
-             firewall on the path, or nothing runs there"
+            "no answer from 192.168.7.77:4242 to N frames: wrong address, firewall on the path, or \
+             no node running there"
         );
     });
 }
@@ -124,7 +126,7 @@ fn another_version_is_said() {
         }
         assert_eq!(
             reason(&daemon),
-            "192.168.7.2:4242 speaks wire version 2, and this one N (N frames): expected the same \
+            "192.168.7.2:4242 uses wire version 2, this station N (N frames); install the same \
              release on both"
         );
     });
@@ -138,7 +140,7 @@ fn frames_that_this_host_refuses_are_said() {
         let daemon = up(&near, &place, "1", &endpoint(1, LISTENS, nowhere));
         assert_eq!(
             reason(&daemon),
-            "this host refuses frames to 203.0.113.5:4242 (N of N): no route leads there"
+            "cannot send frames to 203.0.113.5:4242 (N of N failed): no route to host"
         );
     });
 }
@@ -153,8 +155,8 @@ fn frames_that_are_too_long_for_the_interface_are_said() {
         near.ip("link set v0 mtu 80");
         assert_eq!(
             reason(&daemon),
-            "this host refuses frames to 192.168.7.2:4242 (N of N): they are longer than it takes; \
-             lower underlay.mtu"
+            "cannot send frames to 192.168.7.2:4242 (N of N failed): frames exceed the interface \
+             MTU; lower underlay.mtu"
         );
     });
 }
@@ -168,12 +170,12 @@ fn numbers_of_stations_that_do_not_fit_are_said_on_both_sides() {
         let third = up(&far, &place, "3", &third);
         assert_eq!(
             reason(&daemon),
-            "the station at 192.168.7.2:4242 has the key, and says it is station 3 (N HELLOs): \
-             expected its station.id as peer.id here"
+            "the station at 192.168.7.2:4242 has the right key but identifies as station 3 (N \
+             HELLOs); set peer.id here to its station.id"
         );
         let start = Instant::now();
-        let words = "HELLOs), but does not hear this one: a firewall or another address on the \
-                     path there, or its peer.id is not this station.id";
+        let words = "HELLOs), but it does not receive from this station: a firewall or address \
+                     translation on the path, or its peer.id is not this station's station.id";
         while !third.log().contains(words) {
             assert!(start.elapsed() < LATE, "{}", third.log());
             std::thread::sleep(Duration::from_millis(50));
@@ -181,7 +183,7 @@ fn numbers_of_stations_that_do_not_fit_are_said_on_both_sides() {
         let (code, log) = third.stop();
         assert_eq!(code, Some(0));
         assert!(
-            log.contains("no session with station 1 for 5 s: 192.168.7.1:4242 is heard"),
+            log.contains("no session with station 1 for 5 s: receiving from 192.168.7.1:4242"),
             "{log}"
         );
     });
@@ -198,8 +200,8 @@ fn two_stations_of_one_number_are_said() {
             assert_eq!(
                 reason(daemon),
                 format!(
-                    "the station at {at}:4242 has this one's number (N HELLOs): expected another \
-                     station.id on one of both"
+                    "the station at {at}:4242 has the same station.id as this one (N HELLOs); \
+                     change one of them"
                 )
             );
         }
@@ -213,8 +215,8 @@ fn a_station_that_is_its_own_peer_is_said() {
         let daemon = up(&near, &place, "1", &endpoint(1, LISTENS, NEAR));
         assert_eq!(
             reason(&daemon),
-            "this station's own frames come back from 192.168.7.1:4242 (N of them): expected \
-             another station's address as peer.endpoint"
+            "this station's own frames come back from 192.168.7.1:4242 (N frames); peer.endpoint \
+             must be the address of another station"
         );
     });
 }

@@ -1,4 +1,4 @@
-//! The files of nodes under `examples/` are sound.
+//! The node files under `examples/` are valid.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ fn every_example_passes_check_config() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut checked = 0;
     let entries = fs::read_dir(examples).expect("examples").map(|entry| entry.expect("entry"));
-    // Notebooks lie beside the folders of configuration files.
+    // Notebooks are beside the directories of configuration files.
     for group in entries.filter(|entry| entry.path().is_dir()) {
         let place = tempfile::tempdir().expect("temporary directory");
         let key = place.path().join("corridor.key");

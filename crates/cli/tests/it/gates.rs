@@ -1,5 +1,5 @@
-//! `corridor lab gates` where it needs no lab: gates in virtual time, going on from a file, and one
-//! program held against another.
+//! `corridor lab gates` as far as it needs no lab: gates in virtual time, resuming from a file, and
+//! one program compared with another.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -27,7 +27,7 @@ fn a_measurement_goes_on_where_it_was_cut_unless_the_build_is_another() {
     let out = place.path().join("out");
     let whole = gates(&out, &["--resume"]);
     assert!(whole.status.success(), "{}", said(&whole));
-    assert!(said(&whole).contains("everything is measured"), "{}", said(&whole));
+    assert!(said(&whole).contains("measuring everything"), "{}", said(&whole));
     let table = String::from_utf8_lossy(&whole.stdout).into_owned();
     assert!(table.contains("frontier-rtt4-p5-p50") && table.contains(" of 3 gates"), "{table}");
 
@@ -50,7 +50,7 @@ fn a_measurement_goes_on_where_it_was_cut_unless_the_build_is_another() {
     let refused = gates(&out, &["--resume"]);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(said(&refused).contains("build = \"another\": expected"), "{}", said(&refused));
-    // Without going on, it is measured anew.
+    // Without resuming, it is measured again.
     assert!(gates(&out, &[]).status.success());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
 }

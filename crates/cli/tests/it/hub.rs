@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const PEERS: [u8; 3] = [2, 3, 4];
 
-/// The hub's file: what its peers may use, and where over UDP they are not to be looked for.
+/// The hub's file: the peers' networks, without endpoints over UDP.
 fn hub_file(underlay: &str) -> String {
     let peer = |id: u8| {
         format!(
@@ -20,7 +20,7 @@ fn hub_file(underlay: &str) -> String {
     node(1, underlay, "") + &PEERS.map(peer).concat()
 }
 
-/// Hosts on a switch, of which the first has the hub.
+/// Hosts on a switch; the first has the hub.
 struct Net {
     hosts: [Namespace; 4],
     _switch: Namespace,
@@ -41,7 +41,7 @@ impl Net {
         Net { hosts, _switch: switch, place: Place::new(test) }
     }
 
-    /// Daemons on all hosts, the hub's first, which have found each other.
+    /// Daemons on all hosts, the hub's first, with established sessions.
     fn up(&self, of_hub: &str, of_peers: &str, peer: &str) -> [Daemon; 4] {
         let start = |id: u8, text: String| {
             let file = self.place.write(&format!("{id}.toml"), &text);
@@ -57,7 +57,7 @@ impl Net {
             daemons[usize::from(id) - 1].wait_for("session with station 1 is up");
         }
         for host in &self.hosts {
-            // The kernel looks for others with an address of IPv6, even where nobody can be.
+            // The kernel looks for neighbours with an IPv6 address, even where there can be none.
             let settled = until(|| {
                 let tentative = host.ip("-6 addr show dev cor0 tentative");
                 tentative.trim().is_empty().then_some(())
@@ -73,7 +73,7 @@ impl Net {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Datagrams and streams between the hub and a peer, and between peers, of both families.
+    /// Datagrams and streams between the hub and a peer, and between peers, over IPv4 and IPv6.
     fn exchange(&self) {
         let address = |id: u8, six: bool| -> IpAddr {
             let text = if six { format!("fd00:9::{id}") } else { format!("10.9.0.{id}") };
@@ -96,7 +96,7 @@ fn stop(daemons: impl IntoIterator<Item = Daemon>) {
     }
 }
 
-/// What a running hub says about each peer.
+/// What a running hub reports about each peer.
 fn check_status(status: &Value, wrong_sources: u64) {
     let peers = status["peers"].as_array().unwrap();
     assert_eq!(peers.len(), 3, "{status:#}");
@@ -117,23 +117,25 @@ fn check_status(status: &Value, wrong_sources: u64) {
         counter["value"].as_u64().unwrap()
     };
     assert!(counter("packets_forwarded") > 0 && counter("bytes_delivered") > 0);
-    assert!(counter("packets_wrong_source") >= wrong_sources);
+    let wrong = counter("packets_wrong_source");
+    // They do not include packets that kernels send on their own.
+    assert!(if wrong_sources == 0 { wrong == 0 } else { wrong >= wrong_sources }, "{status:#}");
 }
 
-/// The hub's file loses a peer and gets it back: the others cross all the time, and no session of
-/// theirs begins anew.
+/// A peer is removed from the hub's file and added again: the others' traffic continues all the
+/// time, and none of their sessions restarts.
 fn peers_come_and_go(net: &Net, daemons: &mut [Daemon; 4], text: &str) {
     let (without, four) = text.rsplit_once("[[peer]]\nid = 4\n").unwrap();
     let (two, three) = (&net.hosts[1], &net.hosts[2]);
     net.place.write("1.toml", without);
     daemons[0].signal(Signal::SIGHUP);
-    daemons[0].wait_for("station 4 is no peer any more");
-    daemons[0].wait_for("was read again, taken over: peer");
+    daemons[0].wait_for("removed peer station 4");
+    daemons[0].wait_for(", applied: peer");
     assert_eq!(net.status()["peers"].as_array().unwrap().len(), 2);
     stream(two, three, "10.9.0.3".parse().unwrap(), 300_000);
     net.place.write("1.toml", &format!("{without}[[peer]]\nid = 4\n{four}"));
     daemons[0].signal(Signal::SIGHUP);
-    daemons[0].wait_for("station 4 is a peer from now on");
+    daemons[0].wait_for("added peer station 4");
     let up = until(|| (net.status()["peers"][2]["up"] == true).then_some(()));
     assert!(up.is_some(), "{:#}", net.status());
     net.exchange();
@@ -157,7 +159,7 @@ fn a_hub_and_three_peers_over_udp() {
         assert_eq!((code, out.matches("peer: station").count()), (Some(0), 3), "{out}");
         assert!(out.contains("10.9.0.3/32, fd00:9::3/128"), "{out}");
 
-        // A source that is not the peer's is dropped, until the hub's file says otherwise.
+        // A source that does not belong to the peer is dropped, until the hub's file allows it.
         net.hosts[1].ip("addr add 10.9.0.77/32 dev cor0");
         let strange = net.hosts[1].run(|| UdpSocket::bind("10.9.0.77:0").unwrap());
         let there = net.hosts[2].run(|| UdpSocket::bind("10.9.0.3:7777").unwrap());
@@ -173,7 +175,7 @@ fn a_hub_and_three_peers_over_udp() {
         let wider = hub_file(&listens).replace("10.9.0.2/32", "10.9.0.2/32\", \"10.9.0.77/32");
         net.place.write("1.toml", &wider);
         daemons[0].signal(Signal::SIGHUP);
-        daemons[0].wait_for("was read again, taken over: peer.allowed");
+        daemons[0].wait_for(", applied: peer.allowed");
         let came = until(|| {
             strange.send_to(b"strange", "10.9.0.3:7777").unwrap();
             there.recv(&mut buffer).ok()

@@ -1,5 +1,5 @@
-//! Daemons with keys of their own: a hub and two peers, of which one is removed; and keys that do
-//! not go together.
+//! Daemons with key pairs of their own: a hub and two peers, one of which is removed; and keys that
+//! do not match.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::support::{Daemon, Namespace, Place, corridor, stream, until, with_net
 use corridor_node::{generate_key, public_key};
 use serde_json::Value;
 
-/// Three hosts on a switch, each with a key of its own; the first has the hub.
+/// Three hosts on a switch, each with a key pair of its own; the first has the hub.
 struct Net {
     hosts: [Namespace; 3],
     switch: Namespace,
@@ -108,7 +108,7 @@ fn a_peer_of_a_hub_is_removed_and_the_other_notices_nothing() {
         let (code, log) = hub.stop();
         assert_eq!(code, Some(0), "{log}");
         let hub = net.hub(&[2]);
-        two.wait_for("session with station 1 is up again: it was restarted");
+        two.wait_for("session with station 1 is up again: the station restarted");
         net.exchange(2, 1);
         three.wait_for("no session with station 1");
         assert_eq!(net.status("3")["peers"][0]["up"], false);
@@ -128,7 +128,7 @@ fn a_helper_with_a_key_of_its_own_reads_along() {
             let public = &net.public[usize::from(id) - 1];
             format!("[[peer]]\nid = {id}\nrole = \"{role}\"\npublic_key = \"{public}\"\n")
         };
-        // A switch that floods like the air: all hear all.
+        // A switch that floods like a radio channel: all hear all.
         net.switch.ip("link set air type bridge ageing_time 0 mcast_snooping 0");
         let start = |id: u8, peers: [u8; 2]| {
             let file = net.file(id, "", &peers.map(peer).concat());
@@ -173,13 +173,13 @@ fn a_helper_with_a_key_of_its_own_reads_along() {
 fn a_key_that_is_not_the_peer_s_is_named() {
     with_net("a_key_that_is_not_the_peer_s_is_named", || {
         let net = Net::new("keys-wrong");
-        // The second station's key has been made anew, and the hub does not know.
+        // The second station has a new key, which the hub does not know.
         let private = generate_key().unwrap();
         net.place.write("2.key", &private);
         let [mut hub, mut two] = [net.hub(&[2]), net.peer(2)];
-        hub.wait_for(&format!("it has the public key {}", public_key(&private).unwrap()));
-        // That one gets no answer, and can only guess.
-        two.wait_for("peer.public_key is another there or here");
+        hub.wait_for(&format!("its public key is {}", public_key(&private).unwrap()));
+        // That station gets no answer, and can only guess.
+        two.wait_for("or a wrong peer.public_key on either side");
         let problem =
             until(|| net.status("1")["peers"][0]["problem"].as_str().map(ToOwned::to_owned));
         assert!(problem.is_some_and(|problem| problem.contains("peer.public_key here")));

@@ -6,6 +6,7 @@ mod examples;
 mod gates;
 mod hub;
 mod keys;
+mod links;
 mod modes;
 mod paths;
 mod relay;

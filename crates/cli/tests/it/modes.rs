@@ -1,4 +1,4 @@
-//! Two daemons with different coding presets: each says so, in its log and in its statistics.
+//! Two daemons with different coding presets: each reports this in its log and its statistics.
 
 use crate::support::{Daemon, Namespace, Place, endpoint, with_net};
 use serde_json::Value;
@@ -24,14 +24,14 @@ fn ends_that_code_differently_say_so() {
             let (ours, theirs) = (presets[index], presets[1 - index]);
             let peer = 2 - index;
             daemon.wait_for(&format!(
-                "nothing crosses to station {peer}: it has {theirs} and this one {ours}; expected \
-                 the same coding.preset and roles on both"
+                "cannot exchange packets with station {peer}: it uses {theirs}, this station \
+                 {ours}; set the same coding.preset and matching roles on both"
             ));
         }
         for (index, daemon) in daemons.into_iter().enumerate() {
             let (code, log) = daemon.stop();
             assert_eq!(code, Some(0), "{log}");
-            assert_eq!(log.matches("nothing crosses").count(), 1, "{log}");
+            assert_eq!(log.matches("cannot exchange packets").count(), 1, "{log}");
             let text = std::fs::read_to_string(place.path().join(format!("{index}.json"))).unwrap();
             let report: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(report["mode"], presets[index]);

@@ -1,4 +1,4 @@
-//! Paths as they are: what they carry, interfaces that come and go, names, default routes.
+//! Real paths: their MTU, interfaces that come and go, host names, default routes.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
@@ -16,8 +16,8 @@ const FAR: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
 const LISTENS: &str = "kind = \"udp\"\nlisten = \"0.0.0.0:4242\"";
 const KNOWS: &str = "endpoint = \"192.168.7.2:4242\"";
 
-/// Two hosts on a switch that drops what is too long for a port without a word, as does a path
-/// whose ICMP is filtered.
+/// Two hosts on a switch that silently drops what is too long for a port, like a path whose ICMP is
+/// filtered.
 struct Switched {
     near: Namespace,
     far: Namespace,
@@ -26,7 +26,7 @@ struct Switched {
 }
 
 impl Switched {
-    /// The port to the far host, and what is behind it, has this MTU.
+    /// Sets the MTU of the port to the far host, and of what is behind it.
     fn new(test: &str, mtu: usize) -> Self {
         let [near, far, switch] = [(); 3].map(|()| Namespace::new().unwrap());
         switch.ip("link add name air type bridge");
@@ -54,7 +54,8 @@ impl Switched {
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
     }
 
-    /// Daemons at both ends that have found each other; only the near one knows where the other is.
+    /// Daemons at both ends with a session; only the near one is configured with the other's
+    /// address.
     fn up(&self, peer: &str, coding: &str) -> [Daemon; 2] {
         let near = self.start(&self.near, 1, "kind = \"udp\"", &format!("{peer}\n{coding}"));
         let far = self.start(&self.far, 2, "kind = \"udp\"\nlisten = \"[::]:4242\"", coding);
@@ -71,15 +72,15 @@ fn mtu(namespace: &Namespace, interface: &str) -> usize {
     link["mtu"].as_u64().expect("an MTU") as usize
 }
 
-/// Lengths of frames that a daemon has said its path carries, the newest last.
+/// Lengths of frames that a daemon has reported as the path's maximum, the newest last.
 fn carried(daemon: &Daemon) -> Vec<usize> {
     let log = daemon.log();
     let said = log.split("carries frames of ").skip(1);
     said.filter_map(|rest| rest.split(' ').next()?.parse().ok()).collect()
 }
 
-/// A datagram of a packet this long goes from one host to an address of another and comes back; it
-/// is sent again as long as it does not.
+/// A datagram in a packet of this length is sent from one host to an address of another, and comes
+/// back; it is repeated until it does.
 pub(crate) fn echo(from: &Namespace, to: &Namespace, address: IpAddr, packet_len: usize) {
     let headers = if address.is_ipv4() { 28 } else { 48 };
     let sent: Vec<u8> = (0..packet_len - headers).map(|at| (at * 7) as u8).collect();
@@ -91,7 +92,7 @@ pub(crate) fn echo(from: &Namespace, to: &Namespace, address: IpAddr, packet_len
     client.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let mut buffer = [0; 2048];
     let came_back = until(|| {
-        // What was told about an earlier one shows with the next.
+        // What was reported about an earlier one shows with the next.
         let _ = client.send(&sent);
         let (len, back) = server.recv_from(&mut buffer).ok()?;
         server.send_to(&buffer[..len], back).unwrap();
@@ -111,8 +112,8 @@ fn stop(daemons: impl IntoIterator<Item = Daemon>) {
 #[test]
 fn a_short_path_without_icmp_is_found_in_both_directions() {
     with_net("a_short_path_without_icmp_is_found_in_both_directions", || {
-        // A port lets pass what is longer than its MTU by a VLAN's tag, and no more; some kernels
-        // only inbound.
+        // A port lets packets pass that are longer than its MTU by a VLAN tag, and no longer ones;
+        // some kernels only inbound.
         let (mtu_of_port, longest) = (1_400, 1_400 + 4);
         let cases = [
             ("192.168.7.2", 28, "[coding]\npreset = \"block\""),
@@ -128,7 +129,7 @@ fn a_short_path_without_icmp_is_found_in_both_directions() {
             });
             let Some(found) = found else { panic!("{}\n{}", daemons[0].log(), daemons[1].log()) };
             assert!(found.iter().all(|&len| len + headers <= longest), "{found:?}");
-            // Packets of the tunnel's MTU cross, both ways, and a stream of them.
+            // Packets of the tunnel's MTU cross, in both directions, and so does a stream of them.
             let hosts =
                 [(&net.near, &net.far, FAR), (&net.far, &net.near, ["10.9.0.1", "fd00:9::1"])];
             for (from, to, addresses) in hosts {
@@ -142,7 +143,7 @@ fn a_short_path_without_icmp_is_found_in_both_directions() {
                 }
                 stream(from, to, addresses[0].parse().unwrap(), 300_000);
             }
-            // Whoever sends longer ones through the near host is told what fits.
+            // Hosts that send longer ones through the near host are told what fits.
             let behind = Namespace::new().unwrap();
             net.near.cable("b0", &behind, "b0");
             for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
@@ -171,7 +172,7 @@ fn a_path_that_carries_everything_is_used_in_full_at_once() {
         let net = Switched::new("full-path", 1_500);
         let mut daemons = net.up(KNOWS, "[coding]\npreset = \"window\"");
         for daemon in &mut daemons {
-            daemon.wait_for("carries frames of 1452 bytes: cor0 has an MTU of 1419");
+            daemon.wait_for("carries frames of 1452 bytes: cor0 MTU set to 1419 bytes");
         }
         stream(&net.near, &net.far, FAR[0].parse().unwrap(), 300_000);
         stop(daemons);
@@ -185,7 +186,7 @@ fn an_interface_whose_mtu_is_lowered_is_followed() {
         let mut daemons = net.up(KNOWS, "");
         daemons[0].wait_for("carries frames of 1452 bytes");
         net.near.ip("link set v0 mtu 1350");
-        // The first long frame is refused by the interface, and no other.
+        // Only the first long frame is refused by the interface.
         let _ = net.near.run(|| {
             let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
             socket.send_to(&[0; 1_300], "10.9.0.2:9")
@@ -196,8 +197,9 @@ fn an_interface_whose_mtu_is_lowered_is_followed() {
     });
 }
 
-/// Nobody says that the path has become shorter; what was made for longer frames goes in parts.
-/// When it is noticed hangs on the machine too, and what comes too late then is given up.
+/// Nobody reports that the path's MTU has dropped; symbols made for longer frames are sent in
+/// parts. When this is noticed also depends on the machine, and what is too late by then is given
+/// up.
 #[test]
 fn a_path_that_becomes_shorter_under_load_strands_nothing() {
     let name = "a_path_that_becomes_shorter_under_load_strands_nothing";
@@ -211,8 +213,8 @@ fn a_path_that_becomes_shorter_under_load_strands_nothing() {
     });
 }
 
-/// Datagrams of full length cross while a port of the switch begins to drop them. What there is to
-/// say against it.
+/// Full-length datagrams cross while a port of the switch begins to drop them. Returns any
+/// objection.
 fn shrinks_under_load(preset: &str) -> Result<(), String> {
     const DATAGRAMS: u32 = 1_500;
     let net = Switched::new(&format!("shrinks-{preset}"), 1_500);
@@ -242,7 +244,7 @@ fn shrinks_under_load(preset: &str) -> Result<(), String> {
             datagram[..4].copy_from_slice(&number.to_be_bytes());
             match client.send(&datagram) {
                 Ok(_) => sent += 1,
-                // The device's MTU fell while the kernel made a packet for the one before.
+                // The device's MTU fell while the kernel built a packet for the previous one.
                 Err(error) if error.raw_os_error() == Some(Errno::EMSGSIZE as i32) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -291,7 +293,7 @@ fn an_interface_that_goes_down_or_away_is_waited_for() {
         net.near.ip("link set v0 mtu 1400");
         net.switch.ip("link set p3 mtu 1400 master air");
         near.wait_for("frames of up to 1400 bytes");
-        // The far end hears nothing of it: what it sends is too long at first.
+        // The far end does not notice: what it sends is too long at first.
         meet(mtu(&net.far, "cor0"));
         let noticed =
             until(|| carried(&far).last().copied().filter(|len| (1_396..=1_404).contains(len)));
@@ -301,8 +303,8 @@ fn an_interface_that_goes_down_or_away_is_waited_for() {
     });
 }
 
-/// Each asked the other at its new address, and answered at the old one: nothing crossed any more,
-/// and both said that they had a session.
+/// Each station used to send requests to the other's new address, and to answer at the old one:
+/// nothing crossed any more, and both reported a session.
 #[test]
 fn both_ends_of_a_link_that_is_made_anew_find_each_other() {
     with_net("both_ends_of_a_link_that_is_made_anew_find_each_other", || {
@@ -332,8 +334,8 @@ fn an_interface_that_comes_later_is_waited_for() {
         let net = Switched::new("later", 1_500);
         let ethernet = "kind = \"ethernet\"\ninterface = \"w0\"";
         let mut near = net.start(&net.near, 1, ethernet, "");
-        near.wait_for("w0 is not there: waiting for it").wait_for("station 1 is up");
-        near.wait_for("no session with station 2 for 5 s: this host refuses frames");
+        near.wait_for("w0 does not exist: waiting for it").wait_for("station 1 is up");
+        near.wait_for("no session with station 2 for 5 s: cannot send frames");
         near.wait_for("the interface is down");
         let mut far = net.start(&net.far, 2, &ethernet.replace("w0", "v0"), "");
         far.wait_for("station 2 is up");
@@ -362,8 +364,8 @@ fn over_udp_a_network_that_goes_and_comes_back_ends_nothing() {
     });
 }
 
-/// `corridor up` with a hosts file of its own, and nothing else to look names up in but, where the
-/// tunnel is the default route, a nameserver at 192.168.8.1.
+/// `corridor up` with a hosts file of its own, and no other source of names than, if the tunnel is
+/// the default route, a nameserver at 192.168.8.1.
 fn up_with_names(namespace: &Namespace, place: &Path, file: &Path) -> Daemon {
     let script = "mount --bind $0/hosts /etc/hosts || exit 99
         echo 'hosts: files' > $0/nsswitch
@@ -389,12 +391,12 @@ fn a_name_is_looked_up_until_it_is_found_and_again_when_the_peer_is_elsewhere() 
         let rest = "endpoint = \"peer.test:4242\"";
         let file = net.place.write("1.toml", &endpoint(1, "kind = \"udp\"", rest));
         let mut near = up_with_names(&net.near, net.place.path(), &file);
-        near.wait_for("the address of peer.test cannot be found").wait_for("station 1 is up");
+        near.wait_for("cannot resolve peer.test").wait_for("station 1 is up");
         let far = net.start(&net.far, 2, LISTENS, "");
         hosts("192.168.7.2");
         near.wait_for("session with station 2 is up");
         echo(&net.near, &net.far, FAR[0].parse().unwrap(), 1_000);
-        // The peer says goodbye, starts anew elsewhere, and knows nobody.
+        // The peer says goodbye, restarts elsewhere, and has no configured address.
         stop([far]);
         net.far.ip("addr del 192.168.7.2/24 dev v0");
         net.far.ip("addr add 192.168.7.3/24 dev v0");
@@ -406,7 +408,7 @@ fn a_name_is_looked_up_until_it_is_found_and_again_when_the_peer_is_elsewhere() 
     });
 }
 
-/// A nameserver that knows one address for all names, until it is told to stop.
+/// A nameserver that answers all names with one address, until it is stopped.
 fn serve_names(socket: &UdpSocket, address: [u8; 4], stop: &AtomicBool) -> usize {
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let (mut buffer, mut answers) = ([0; 512], 0);
@@ -414,7 +416,7 @@ fn serve_names(socket: &UdpSocket, address: [u8; 4], stop: &AtomicBool) -> usize
         let Ok((len, from)) = socket.recv_from(&mut buffer) else { continue };
         let is_a = buffer[len - 4..len] == [0, 1, 0, 1];
         let mut answer = buffer[..len].to_vec();
-        // A reply, with one record for IPv4 and none for IPv6, whose name is the question's.
+        // A reply to the question's name, with one record for IPv4 and none for IPv6.
         answer[2..8].copy_from_slice(&[0x81, 0x80, 0, 1, 0, u8::from(is_a)]);
         if is_a {
             answer.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4]);
@@ -426,7 +428,7 @@ fn serve_names(socket: &UdpSocket, address: [u8; 4], stop: &AtomicBool) -> usize
     answers
 }
 
-/// Tells a thread to stop, also when the test fails before it does.
+/// Stops a thread, also if the test fails before.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -447,7 +449,7 @@ fn a_default_route_leads_everything_through_the_tunnel_but_the_tunnel() {
             host.ip(&format!("route add default via 192.168.{net}.254"));
         }
         router.run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap());
-        // The world, at the far end.
+        // The Internet, at the far end.
         let world = ["203.0.113.5", "2001:db8:5::5"];
         world.iter().for_each(|address| {
             far.ip(&format!("addr add {address} dev lo"));
@@ -480,14 +482,28 @@ fn a_default_route_leads_everything_through_the_tunnel_but_the_tunnel() {
         let asked = std::thread::scope(|scope| {
             let names = scope.spawn(|| serve_names(&nameserver, [192, 168, 8, 1], &ends));
             let _ends = Ends(&ends);
-            // One that is killed leaves rules behind, which the next takes for its own; what it
-            // asks and sends goes outside the tunnel all the same.
+            // A killed daemon leaves rules behind, which the next one adopts; its queries and
+            // frames still bypass the tunnel.
             let daemon = up();
             daemon.signal(Signal::SIGKILL);
             assert_eq!(daemon.end().0, None);
             assert_eq!(rules(), 4);
             let daemon = up();
             stream(&near, &far, world[0].parse().unwrap(), 300_000);
+            // Down again before the daemon has noticed that it is up: the routes cannot be created
+            // then, and must be when it is up permanently.
+            daemon.signal(Signal::SIGSTOP);
+            for to in ["down", "up", "down"] {
+                near.ip(&format!("link set cor0 {to}"));
+            }
+            daemon.signal(Signal::SIGCONT);
+            let heard = || daemon.log().matches("cor0 is down").count() == 2;
+            assert!(until(|| heard().then_some(())).is_some(), "{}", daemon.log());
+            near.ip("link set cor0 up");
+            let leads = |it: &&str| near.ip(&format!("route get {it}")).contains("cor0");
+            let back = until(|| world.iter().all(&leads).then_some(()));
+            assert!(back.is_some() && rules() == 4, "{}", daemon.log());
+            world.iter().for_each(|it| echo(&near, &far, it.parse().unwrap(), 1_000));
             stop([daemon]);
             ends.store(true, Ordering::Relaxed);
             names.join().unwrap()

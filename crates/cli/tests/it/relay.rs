@@ -1,5 +1,5 @@
-//! Relays in a row on one switch, with daemons and the kernel's own traffic: the ends hear the
-//! relay between them alone, and all that it sends.
+//! Relays in a row on one switch, with daemons and the kernel's own traffic: the ends hear only the
+//! relay between them, and everything that it sends.
 
 use std::net::IpAddr;
 use std::thread;
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 const ENDS: [u8; 2] = [1, 3];
 
-/// Three hosts. The switch sends whatever it gets to all of its ports, as a radio does, but nothing
-/// from one end to the other.
+/// Three hosts. The switch sends each frame to all of its ports, as a radio channel does, but
+/// nothing from one end to the other.
 struct Row {
     hosts: [Namespace; 3],
     switch: Namespace,
@@ -57,7 +57,7 @@ impl Row {
         Row { hosts, switch, place: Place::new(test) }
     }
 
-    /// Daemons on all hosts that have found each other.
+    /// Daemons on all hosts, with established sessions.
     fn up(&self, relay: &str) -> [Daemon; 3] {
         let mut daemons = [1, 2, 3].map(|id: u8| {
             let file = self.place.write(&format!("{id}.toml"), &file(id, relay));
@@ -76,8 +76,8 @@ impl Row {
         daemons
     }
 
-    /// Datagrams and streams between both ends, and with the relay, of both families; streams go
-    /// both ways at once.
+    /// Datagrams and streams between both ends, and with the relay, over IPv4 and IPv6; streams in
+    /// both directions at once.
     fn exchange(&self) {
         let address = |id: u8, six: bool| -> IpAddr {
             let text = if six { format!("fd00:9::{id}") } else { format!("10.9.0.{id}") };
@@ -125,7 +125,7 @@ fn two_ends_and_a_relay_that_combines_what_they_send() {
             let end = row.status(id);
             assert!(counter(&end, "relay_packets_decoded") > 50, "{end:#}");
             assert!(counter(&end, "relay_frames_overheard") > 0, "{end:#}");
-            // The ends overhear what the relay sends past them, and say so.
+            // The ends overhear what the relay sends to others, and announce it.
             let here = || row.status(id)["peers"][0]["overhearing"]["here_ratio"].as_f64();
             assert!(here().is_some_and(|share| share > 0.5), "{:#}", row.status(id));
         }
@@ -147,13 +147,13 @@ fn two_ends_and_a_relay_that_combines_what_they_send() {
     });
 }
 
-/// The ends do not hear what is for others: nothing is combined by default, everything crosses, and
-/// the relay says why.
+/// The ends do not hear what is for others: by default nothing is combined, everything crosses, and
+/// the relay reports why.
 #[test]
 fn where_nothing_is_overheard_nothing_is_combined() {
     with_net("where_nothing_is_overheard_nothing_is_combined", || {
         let row = Row::new("deaf");
-        // A switch that learns where hosts are, and sends nothing elsewhere.
+        // A switch that learns addresses, and forwards frames only to their ports.
         row.switch.ip("link set air type bridge ageing_time 30000");
         let _daemons = row.up("preset = \"default\"");
         row.exchange();
@@ -163,11 +163,11 @@ fn where_nothing_is_overheard_nothing_is_combined() {
         assert!(counter(&relay, "relay_packets_forwarded") > 200, "{relay:#}");
         let coded = counter(&relay, "relay_frames_coded");
         let plain = counter(&relay, "relay_frames_plain");
-        // The first frames, before the switch has learned, are heard by all.
+        // All hosts hear the first frames, before the switch has learned.
         assert!(coded * 20 < plain, "{coded} and {plain}: {relay:#}");
         let idle = relay["relay"]["idle"].as_str().unwrap_or_default();
-        // Both ends send to the relay alone.
-        assert!(idle.contains("frames to others are never overheard here"), "{relay:#}");
+        // Both ends send only to the relay.
+        assert!(idle.contains("this node never overhears frames to others"), "{relay:#}");
         for peer in relay["peers"].as_array().unwrap() {
             let there = peer["overhearing"]["there"].as_array().unwrap();
             assert!(there.iter().all(|it| it[1].as_f64().unwrap() < 0.5), "{relay:#}");

@@ -1,4 +1,4 @@
-//! SIGHUP: what a running daemon takes over, what needs a restart, and what is wrong with a file.
+//! SIGHUP: what a running daemon applies, what needs a restart, and errors in a file.
 
 use crate::support::{Daemon, Namespace, Place, corridor, endpoint, until, with_net};
 use nix::sys::signal::Signal;
@@ -34,7 +34,7 @@ fn what_can_change_while_a_daemon_runs_is_taken_over() {
         let file = place.write("near.toml", &text).display().to_string();
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for(&format!(
-            "SIGHUP: {file} was read again, taken over: peer.endpoint, tun.routes, \
+            "SIGHUP: reloaded {file}, applied: peer.endpoint, tun.routes, \
              underlay.rate_bps, control, synthetic_loss"
         ));
         daemon.wait_for("session with station 2 is up");
@@ -44,9 +44,9 @@ fn what_can_change_while_a_daemon_runs_is_taken_over() {
         let status: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!((code, &status["rate_bps"]), (Some(0), &5_000_000.into()), "{status}");
         assert_eq!(status["peers"][0]["endpoint"], "192.168.7.2:4242");
-        // The same once more.
+        // The same again.
         daemon.signal(Signal::SIGHUP);
-        daemon.wait_for(&format!("SIGHUP: {file} was read again, nothing has changed"));
+        daemon.wait_for(&format!("SIGHUP: reloaded {file}, nothing changed"));
         assert_eq!(daemon.stop().0, Some(0));
         assert!(!near.has("cor0"));
     });
@@ -61,19 +61,19 @@ fn a_file_that_is_broken_leaves_everything_as_it_was() {
         let file = place.write("near.toml", &broken).display().to_string();
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for(&format!("SIGHUP: {file}:{line}:"));
-        daemon.wait_for("; the configuration stays as it was");
-        // A value that cannot be, although it is a number.
+        daemon.wait_for("; keeping the current configuration");
+        // An invalid value, although it is a number.
         let broken = text.replace("[underlay]", "[underlay]\nrate_bps = 10");
         place.write("near.toml", &broken);
         daemon.signal(Signal::SIGHUP);
-        daemon.wait_for("at least 1000 bit/s; the configuration stays as it was");
+        daemon.wait_for("at least 1000 bit/s; keeping the current configuration");
         std::fs::remove_file(&file).unwrap();
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for(&format!("SIGHUP: cannot read {file}: No such file or directory"));
         assert!(near.ip("route show dev cor0").contains("10.21.0.0/16"));
         let (code, log) = daemon.stop();
         assert_eq!(code, Some(0), "{log}");
-        assert_eq!(log.matches("the configuration stays as it was").count(), 3, "{log}");
+        assert_eq!(log.matches("keeping the current configuration").count(), 3, "{log}");
     });
 }
 
@@ -88,9 +88,9 @@ fn changes_that_need_a_restart_are_named_and_left_out() {
             + "\n[coding]\nblock_size = 16\n";
         let file = place.write("near.toml", &text).display().to_string();
         daemon.signal(Signal::SIGHUP);
-        daemon.wait_for(&format!("SIGHUP: {file} was read again, taken over: tun.routes"));
+        daemon.wait_for(&format!("SIGHUP: reloaded {file}, applied: tun.routes"));
         daemon.wait_for(&format!(
-            "SIGHUP: {file}: a restart is needed for changes in: security, tun, coding"
+            "SIGHUP: {file}: restart to apply changes in: security, tun, coding"
         ));
         assert!(near.has("cor0") && !near.has("cor9"));
         let taken = until(|| near.ip("route show dev cor0").contains("10.77.0.0").then_some(()));
@@ -107,10 +107,10 @@ fn a_route_that_cannot_be_had_is_told_and_the_daemon_goes_on() {
         place.write("near.toml", &text.replace("10.21.0.0/16", "10.77.0.0/16"));
         daemon.signal(Signal::SIGHUP);
         daemon.wait_for("cannot add the route 10.77.0.0/16 through cor0: File exists");
-        // Not taken over, so the next time it is tried again.
+        // It was not applied, so the next signal tries it again.
         near.ip("route del 10.77.0.0/16 dev v0");
         daemon.signal(Signal::SIGHUP);
-        daemon.wait_for("was read again, taken over: tun.routes");
+        daemon.wait_for(", applied: tun.routes");
         assert!(near.ip("route show dev cor0").contains("10.77.0.0/16"));
         assert_eq!(daemon.stop().0, Some(0));
     });

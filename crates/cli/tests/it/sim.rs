@@ -1,5 +1,5 @@
-//! `corridor sim run` and `show`: the same bytes whatever the number of jobs, and whatever
-//! interrupted them.
+//! `corridor sim run` and `show`: identical bytes with any number of jobs, and after any
+//! interruption.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ fn results_are_the_same_bytes_on_any_number_of_jobs() {
     }
 }
 
-/// Cut off in the middle of a line, and with lines that are missing in the middle.
+/// Truncated within a line, and with lines missing in the middle.
 #[test]
 fn results_are_the_same_bytes_after_a_power_failure() {
     for plan in [RADIO, NETWORK] {
@@ -139,7 +139,7 @@ fn results_are_the_same_bytes_after_a_power_failure() {
         fs::write(place.file("torn", "journal.jsonl"), kept.clone() + torn).unwrap();
         place.run_well(&["--jobs", "3", "--out", "torn"]);
         assert!(place.results("whole") == place.results("torn"));
-        // What was there has not been run again.
+        // Existing results have not been run again.
         let text = fs::read_to_string(place.file("torn", "journal.jsonl")).unwrap();
         assert!(text.starts_with(&kept));
     }
@@ -147,7 +147,7 @@ fn results_are_the_same_bytes_after_a_power_failure() {
 
 #[test]
 fn ctrl_c_keeps_what_is_done_and_the_same_command_goes_on() {
-    // Long enough that it is not over before the signal: seconds, of which the test waits for two
+    // Long enough not to end before the signal: seconds, of which the test waits for two
     // replications.
     let text = NETWORK.replace("duration_s = 30", "duration_s = 400");
     let place = Place::new(&text);
@@ -161,7 +161,7 @@ fn ctrl_c_keeps_what_is_done_and_the_same_command_goes_on() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("the same command goes on from stopped"), "{said}");
+    assert!(said.contains("results are in stopped, run again to resume"), "{said}");
     let done = lines(&journal);
     assert!((2..48).contains(&done), "{done}");
     let shown = place.command("show").arg("stopped").output().unwrap();
@@ -171,7 +171,7 @@ fn ctrl_c_keeps_what_is_done_and_the_same_command_goes_on() {
     assert_eq!(lines(&journal), 48);
     place.run_well(&["--jobs", "1", "--replications", "12", "--out", "alone"]);
     assert!(place.results("stopped") == place.results("alone"));
-    // A third time there is nothing to do, and nothing changes.
+    // The third time there is nothing to do, and nothing changes.
     let before = place.results("stopped");
     place.run_well(&few);
     assert_eq!(lines(&journal), 48);
@@ -209,7 +209,7 @@ fn parts_put_together_are_the_same_bytes_as_a_run_at_once() {
         let parts = ["3of3", "1of3", "2of3", "--out", "merged"];
         assert_eq!(merge(&place, &parts).0, Some(0));
         assert!(place.results("all") == place.results("merged"));
-        // The journal came along: nothing is run again.
+        // The journal was merged too: nothing is run again.
         let journal = lines(&place.file("merged", "journal.jsonl"));
         place.run_well(&["--out", "merged"]);
         assert_eq!(lines(&place.file("merged", "journal.jsonl")), journal);
@@ -220,7 +220,7 @@ fn parts_put_together_are_the_same_bytes_as_a_run_at_once() {
         assert!(said.contains("3 of 4 points are complete"), "{said}");
         let (status, said) = merge(&place, &["1of3", "all", "--out", "twice"]);
         assert_eq!(status, Some(2), "{said}");
-        assert!(said.contains("all: point 0 is in 1of3 too"), "{said}");
+        assert!(said.contains("all: point 0 is also in 1of3"), "{said}");
         let (status, said) = merge(&place, &["1of3", "--out", "1of3"]);
         assert_eq!(status, Some(2), "{said}");
     }
@@ -232,7 +232,7 @@ fn parts_put_together_are_the_same_bytes_as_a_run_at_once() {
     }
 }
 
-/// As many as a sweep of some size has, of which no two take the same way.
+/// As many as in a medium-sized sweep, no two of which take the same path.
 #[test]
 fn a_thousand_points_in_parts_are_the_same_bytes_as_a_run_at_once() {
     let delays: Vec<String> =
@@ -271,7 +271,7 @@ fn a_thousand_points_in_parts_are_the_same_bytes_as_a_run_at_once() {
     assert_eq!(place.results("all").len(), 3, "records, flows, links");
 }
 
-/// Points that are compared are in one part, and end together.
+/// Points that are compared are in the same shard, and end together.
 #[test]
 fn parts_keep_together_what_a_stop_rule_compares() {
     let stop = NETWORK.lines().find(|line| line.starts_with("stop")).expect("a stop rule");
@@ -288,7 +288,7 @@ fn parts_keep_together_what_a_stop_rule_compares() {
     merge.args(["results", "merge", "one", "two", "--out", "merged"]);
     assert!(merge.current_dir(place.0.path()).status().expect("corridor starts").success());
     assert!(place.results("all") == place.results("merged"));
-    // One of a pair alone brings the other along.
+    // Selecting one of a pair also runs the other.
     place.run_well(&["--only", "1", "--out", "pair"]);
     let show = place.command("show").args(["pair", "--json", "--by", "point"]).output().unwrap();
     assert_eq!(String::from_utf8(show.stdout).unwrap().lines().count(), 2);
@@ -303,7 +303,7 @@ fn show_prints_means_with_units() {
     assert!(text.starts_with("small-radio: 12 replications, means"), "{text}");
     assert!(text.contains("Mbit/s") && text.contains('\u{b1}'), "{text}");
     assert!(!text.contains('\u{1b}'), "colour without a terminal");
-    // The table of `run` is that of `show`.
+    // `run` prints the same table as `show`.
     assert_eq!(place.run_well(&[]), text);
     let output = place.command("show").args(["out", "--metric", "godput"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -351,7 +351,7 @@ fn the_plans_that_are_shipped_can_be_run() {
         name.starts_with("plan") && name.ends_with(".toml")
     };
     let mut count = 0;
-    // Beside them are the files that they name.
+    // The files that they name are in the same directory.
     let is_toml = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "toml");
     let plans = inside(&root.join("plans")).into_iter().filter(is_toml);
     for path in plans.chain(files.filter(is_plan)) {

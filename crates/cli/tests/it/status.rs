@@ -1,4 +1,4 @@
-//! `corridor status` of daemons that run, that do not, and that may not be asked.
+//! `corridor status` of daemons that run, that do not run, and that may not be queried.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const LISTENS: &str = "kind = \"udp\"\nlisten = \"0.0.0.0:4242\"";
 
-/// Two daemons named "near" and "far" that have found each other.
+/// Two daemons named "near" and "far" with a session.
 fn pair(test: &str) -> (Place, [Daemon; 2]) {
     let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
     near.cable("v0", &far, "v0");
@@ -55,7 +55,7 @@ fn a_running_node_tells_all_there_is_as_json() {
             assert_eq!(code, Some(0), "{errors}");
             serde_json::from_str(&out).unwrap()
         };
-        // What was sent waits for the daemon to read it, however busy the machine is.
+        // Frames that were sent wait for the daemon to read them, however busy the machine is.
         let has_all = |status: &Value| {
             let accepted = counter(status, "packets_accepted")["value"].as_u64();
             !status["peers"][0]["round_trip_s"].is_null() && accepted >= Some(20)
@@ -122,12 +122,13 @@ fn without_a_name_all_that_run_are_shown() {
         let (_, out, _) = corridor(&place, &["status", "--json"]);
         let all: Vec<Value> = serde_json::from_str(&out).unwrap();
         assert_eq!(all.iter().map(|node| &node["name"]).collect::<Vec<_>>(), ["far", "near"]);
-        // Who ends takes the socket along, and who is killed leaves one that nobody answers at.
+        // A daemon that ends removes its socket; one that is killed leaves a socket that nobody
+        // answers at.
         assert_eq!(near.stop().0, Some(0));
         drop(far);
         let (code, _, errors) = corridor(&place, &["status"]);
         assert_eq!(code, Some(3));
-        assert!(errors.contains("corridor: no node is running: there is no control"), "{errors}");
+        assert!(errors.contains("corridor: no node is running: no control"), "{errors}");
         assert!(place.path().join("far.sock").exists() && !place.path().join("near.sock").exists());
     });
 }
@@ -142,19 +143,41 @@ fn a_watcher_gets_a_frame_each_second() {
             .unwrap();
         let mut lines =
             BufReader::new(watcher.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let mut frame = || lines.by_ref().take_while(|line| line != "node: near").count();
-        assert_eq!(frame(), 0, "a frame begins with the node");
-        assert!(frame() > 10, "and has its lines");
+        let frame = |lines: &mut dyn Iterator<Item = String>| {
+            lines.take_while(|line| line != "node: near").count()
+        };
+        assert_eq!(frame(&mut lines), 0, "a frame begins with the node");
+        assert!(frame(&mut lines) > 10, "and has its lines");
+        let mut later = Vec::new();
+        later.extend(lines.by_ref().take_while(|line| line != "node: near"));
+        let transfer = later.iter().find(|line| line.contains("transfer")).unwrap();
+        assert!(
+            transfer.contains("bit/s received, ") && transfer.contains("; in all "),
+            "{later:?}"
+        );
         watcher.kill().unwrap();
         watcher.wait().unwrap();
         let mut watcher = corridor_command(&place, &["status", "near", "--watch", "--json"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(watcher.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let status: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(status["name"], "near");
+        let mut lines =
+            BufReader::new(watcher.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut look = || -> Value { serde_json::from_str(&lines.next().unwrap()).unwrap() };
+        let first = look();
+        assert_eq!((&first["name"], &first["since"]), (&"near".into(), &Value::Null));
+        // Each object has both: changes since the previous one, and since the start.
+        let second = look();
+        let since = &second["since"];
+        // A second, or less if the refresh before was late.
+        assert!(since["span_s"].as_f64().is_some_and(|span| span > 0.0), "{since:#}");
+        for field in ["received_bps", "sent_bps"] {
+            assert!(since[field].is_number(), "{field}: {since:#}");
+        }
+        let frames = |look: &Value| counter(look, "frames_sent")["value"].as_u64().unwrap();
+        let grown = (frames(&second) - frames(&first)) as f64;
+        let rate = since["counts_per_s"]["frames_sent"].as_f64().unwrap();
+        assert!((rate * since["span_s"].as_f64().unwrap() - grown).abs() < 0.5, "{since:#}");
         watcher.kill().unwrap();
         watcher.wait().unwrap();
     });
@@ -167,7 +190,7 @@ fn a_node_that_does_not_run_has_an_exit_code_of_its_own() {
     assert_eq!((code, &*out), (Some(3), ""));
     let socket = place.path().join("home.sock");
     let expected =
-        format!("corridor: home is not running: nothing listens on {}\n", socket.display());
+        format!("corridor: home is not running: no node listens on {}\n", socket.display());
     assert_eq!(errors, expected);
 }
 
@@ -189,7 +212,7 @@ fn who_may_not_ask_is_told_so() {
         assert_eq!(
             errors,
             format!(
-                "corridor: no permission to ask {}: only root and the group of the socket may\n",
+                "corridor: permission denied on {}: only root and the socket's group have access\n",
                 socket.display()
             )
         );
@@ -206,7 +229,15 @@ fn a_client_that_says_nothing_holds_nobody_up() {
         let (code, out, errors) = corridor(&place, &["status", "near"]);
         assert_eq!(code, Some(0), "{errors}");
         assert!(out.contains("session      up"), "{out}");
-        // The first ones lost their places.
+        // The same holds for a node that does not answer: the others are shown.
+        let _deaf = std::os::unix::net::UnixListener::bind(place.path().join("deaf.sock")).unwrap();
+        let (code, out, errors) = corridor(&place, &["status"]);
+        assert_eq!(code, Some(0), "{errors}");
+        assert!(
+            out.contains("node: near\n") && errors.contains("deaf does not respond"),
+            "{errors}"
+        );
+        // The oldest connections were closed to make room.
         assert_eq!(mute[0].read(&mut [0; 1]).unwrap(), 0);
         for daemon in daemons {
             assert_eq!(daemon.stop().0, Some(0));

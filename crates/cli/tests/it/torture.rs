@@ -1,5 +1,5 @@
-//! `corridor sim torture`: the same result on any number of jobs; failures that are told, made
-//! small, and can be replayed.
+//! `corridor sim torture`: the same result with any number of jobs; failures are reported, shrunk,
+//! and can be replayed.
 
 use std::process::{Command, Output, Stdio};
 
@@ -95,7 +95,7 @@ fn ctrl_c_reports_what_was_done() {
     let mut torture = command(&["--seeds", "100000000", "--jobs", "2", "--json"]);
     let child = torture.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let child = child.expect("corridor starts");
-    // Once the workers are there, the signal is caught: the main thread, the one that waits for
+    // Once the workers exist, the signal is caught: the main thread, the one that waits for
     // signals, two jobs.
     let tasks = format!("/proc/{}/task", child.id());
     while std::fs::read_dir(&tasks).expect("tasks").count() < 4 {

@@ -1,4 +1,4 @@
-//! `corridor sim trace` from outside: files, limits, and what it says of arguments that cannot be.
+//! `corridor sim trace` from outside: files, limits, and errors of invalid arguments.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `corridor up` against a real kernel: devices, signals, and what goes wrong.
+//! `corridor up` with a real kernel: devices, signals, and errors.
 
 use std::process::Command;
 use std::time::Duration;
@@ -24,9 +24,9 @@ fn the_device_comes_with_addresses_and_routes_and_goes_with_them() {
     with_net("the_device_comes_with_addresses_and_routes_and_goes_with_them", || {
         let (namespace, _place, file) = station("device");
         let mut daemon = Daemon::up(&namespace, &[&file]);
-        daemon.wait_for("station 1 is up: endpoint, cor0 with an MTU of ");
+        daemon.wait_for("station 1 is up: endpoint, cor0 with MTU ");
         let device = &namespace.ip_json("addr show cor0")[0];
-        assert!(daemon.log().contains(&format!("with an MTU of {} bytes", device["mtu"])));
+        assert!(daemon.log().contains(&format!("with MTU {} bytes", device["mtu"])));
         let has = |address: &str, prefix: u8| {
             device["addr_info"].as_array().unwrap().iter().any(|info| {
                 info["local"] == address
@@ -122,7 +122,7 @@ fn a_tun_device_that_vanishes_ends_the_daemon() {
         namespace.ip("link del cor0");
         let (code, log) = daemon.end();
         assert_eq!(code, Some(1), "{log}");
-        assert!(log.contains("the TUN device cor0 has vanished"), "{log}");
+        assert!(log.contains("TUN device cor0 has disappeared"), "{log}");
     });
 }
 
@@ -136,7 +136,7 @@ fn what_keeps_a_node_from_starting_is_told() {
             assert!(log.contains(words), "{words}\n{log}");
         };
         namespace.ip("link add cor0 type veth peer name cor1");
-        ends(Daemon::up(&namespace, &[&file]), 1, "an interface named cor0 exists already");
+        ends(Daemon::up(&namespace, &[&file]), 1, "interface cor0 already exists");
         namespace.ip("link del cor0");
 
         let mut command = Command::new("unshare");
@@ -173,7 +173,7 @@ fn a_route_that_exists_is_told_and_the_device_goes() {
 fn without_privileges_the_exit_code_says_so() {
     with_net("without_privileges_the_exit_code_says_so", || {
         let (namespace, _place, file) = station("privileges");
-        // Root without capabilities: files can be read, sockets and devices cannot be had.
+        // Root without capabilities: files can be read, but sockets and devices cannot be opened.
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set=-all", "--inh-caps=-all"]);
         command.arg(env!("CARGO_BIN_EXE_corridor")).args(["up", &file]);

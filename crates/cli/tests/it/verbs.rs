@@ -1,5 +1,5 @@
-//! The small verbs, and what all verbs have in common: errors, exit codes, help; and README, whose
-//! commands are run as they stand.
+//! The small commands, and what all commands have in common: errors, exit codes, help; and README,
+//! whose commands are run as they are.
 
 mod errors;
 mod keys;
@@ -11,12 +11,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Top of the repository.
+/// Root of the repository.
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs `corridor` with these words in a directory.
+/// Runs `corridor` with these arguments in a directory.
 fn corridor(directory: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
     command.current_dir(directory).env_remove("CORRIDOR_LOG").args(words);
@@ -46,7 +46,7 @@ fn a_key_is_fresh_and_its_owner_s_alone() {
     let key = fs::read_to_string(&file).expect("the key");
     assert_eq!(key.trim_end().len(), 64);
     assert_eq!(fs::metadata(&file).expect("the key").permissions().mode() & 0o777, 0o600);
-    // A key that exists stays.
+    // An existing key is not overwritten.
     let again = corridor(place.path(), &["genpsk", "--out", "corridor.key"]);
     assert_eq!(again.status.code(), Some(1));
     assert!(stderr(&again).contains("cannot write corridor.key: File exists"));
@@ -106,7 +106,7 @@ fn completions_are_ones_that_shells_take() {
         assert!(text.contains("check-config") && text.contains("stats-file"), "{shell}: {text}");
         let file = place.path().join(shell);
         fs::write(&file, &text).expect("a file");
-        // Where the shell is at hand, it says whether it can read this.
+        // If the shell is installed, it checks the script's syntax.
         if let Ok(read) = Command::new(shell).arg("-n").arg(&file).output() {
             assert!(read.status.success(), "{shell}: {}", stderr(&read));
         }
@@ -127,7 +127,7 @@ fn every_verb_has_a_page_of_the_manual() {
     let help = stdout(&corridor(place.path(), &["help"]));
     let (_, verbs) = help.split_once("Commands:\n").expect("verbs");
     let verbs = verbs.lines().take_while(|line| !line.is_empty());
-    // What a verb is about may take several lines.
+    // A command's description may take several lines.
     let verbs = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(verbs.contains(&"up") && verbs.contains(&"genpsk"), "{help}");

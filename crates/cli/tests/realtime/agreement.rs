@@ -1,6 +1,6 @@
 //! The same scenario in the lab and in the simulator: UDP goodput within 5 %, transmissions per
-//! block within 3 %. The lab runs the daemon in network namespaces; without the right to make them
-//! these tests are skipped, unless `CORRIDOR_REQUIRE_NET=1` says that they must run.
+//! block within 3 %. The lab runs the daemon in network namespaces; without the rights to create
+//! them these tests are skipped, unless `CORRIDOR_REQUIRE_NET=1` requires them.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ use corridor_testing::realtime::{Measured, until_it_holds};
 use crate::judge;
 use crate::support::alone;
 
-/// Repeats of the simulation, whose mean the lab's run is held against.
+/// Repeats of the simulation, with whose mean the lab's run is compared.
 const SIMULATED: u64 = 8;
 const GOODPUT_TOLERANCE: f64 = 0.05;
 const TRANSMISSIONS_TOLERANCE: f64 = 0.03;
@@ -38,7 +38,7 @@ fn scenario(run: &str) -> Scenario {
     Scenario::parse(&text).expect("a test's scenario is sound")
 }
 
-/// A column's name, how far it may be off, and where it stands in a row.
+/// A column's name, its tolerance, and its value in a row.
 type Column = (&'static str, f64, fn(&Row) -> f64);
 
 /// Mean of a column over simulated repeats.
@@ -50,7 +50,7 @@ fn simulated(scenario: &Scenario, run: &Run, column: impl Fn(&Row) -> f64) -> f6
     rows.map(|row| column(&row)).sum::<f64>() / SIMULATED as f64
 }
 
-/// Whether the lab's row is as near to the simulator's as it should be.
+/// Whether the lab's row agrees with the simulator's within the tolerances.
 fn compare(scenario: &Scenario) -> Measured {
     let run = expand(scenario).expect("a test's scenario is sound").remove(0);
     let options = Options { binary: PathBuf::from(env!("CARGO_BIN_EXE_corridor")) };
@@ -59,7 +59,7 @@ fn compare(scenario: &Scenario) -> Measured {
     let mut columns: Vec<Column> = vec![("goodput_bps", GOODPUT_TOLERANCE, |row| row.goodput_bps)];
     if run.path.is_coded() {
         columns.push(("transmissions_per_block", TRANSMISSIONS_TOLERANCE, |row| {
-            // A node that did not tell its counters in time: no number, which agrees with nothing.
+            // A node did not report its counters in time: NaN, which agrees with nothing.
             row.transmissions_per_block.unwrap_or(f64::NAN)
         }));
     }

@@ -1,5 +1,5 @@
-//! Several hosts behind one bottleneck in the lab and in the simulator: the same plan, and each
-//! flow has what it has there. `plans/bottleneck.toml` is the same for longer.
+//! Several hosts behind one bottleneck, with the same plan in the lab and in the simulator: each
+//! flow's results agree. `plans/bottleneck.toml` is the same with a longer duration.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +8,9 @@ use corridor_testing::realtime::{Measured, until_it_holds};
 
 use crate::support::{Place, alone, with_net};
 
-/// By how much the lab may be off.
+/// Tolerance of the lab's results.
 const TOLERANCE: f64 = 0.05;
-/// What is compared: of the flow of datagrams, whose path TCP's flows fill, and of all.
+/// What is compared: the datagram flow, whose path TCP's flows fill, and the sum of all.
 const VALUES: [&str; 4] =
     ["goodput_bps", "flow.0.goodput_bps", "flow.0.delay_p50_s", "flow.0.delay_p95_s"];
 
@@ -36,7 +36,7 @@ source = { kind = 'ftp' }
 tcp = { preset = 'linux', variant = 'cubic' }
 ";
 
-/// Means of the simulator's runs, and of the lab's; `None` if the machine spoilt them.
+/// Means of the simulator's runs, and of the lab's; `None` if the machine disturbed them.
 fn means(plan: &Path) -> Option<Vec<[f64; 2]>> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
     let ended = command.args(["lab", "run", "--json", "--beside-sim"]).arg(plan).output().unwrap();

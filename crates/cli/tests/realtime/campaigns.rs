@@ -1,11 +1,11 @@
-//! A campaign in the lab goes on where it was cut, as one in the simulator does.
+//! A campaign in the lab resumes after an interruption, as in the simulator.
 
 use std::fs;
 use std::process::Command;
 
 use crate::support::{Place, alone, with_net};
 
-/// Times that the command goes on after the machine has spoilt a run.
+/// Maximum number of attempts of the command after the machine has disturbed a run.
 const ATTEMPTS: u32 = 4;
 
 const PLAN: &str = "name = 'pair'
@@ -51,7 +51,7 @@ fn what_the_lab_has_measured_is_kept() {
         let again = run(&["--json"]);
         assert!(again.status.success() && again.stdout.is_empty(), "nothing is made again");
         assert!(fs::read(out.join("results.parquet")).expect("results") == results);
-        // The simulator's runs of the same plan are others.
+        // The simulator's runs of the same plan are separate.
         let mut simulate = Command::new(env!("CARGO_BIN_EXE_corridor"));
         let simulated = simulate.args(["sim", "run"]).arg(&plan).arg("--out").arg(&out);
         assert!(simulated.output().expect("corridor starts").status.success());
@@ -60,7 +60,7 @@ fn what_the_lab_has_measured_is_kept() {
     });
 }
 
-/// A line, two runs on it, and a sweep over what it loses.
+/// A line, two runs on it, and a sweep over its loss ratio.
 const RUNS: &str = "name = 'line'
 seed = 5
 repeats = 1
@@ -94,7 +94,7 @@ fn runs_on_a_line_have_sweeps_and_are_kept_as_well() {
             let rows = rows.lines().map(|row| serde_json::from_str(row).expect("a row"));
             (ended.status.success(), rows.collect::<Vec<serde_json::Value>>())
         };
-        // One point, which the whole goes on from.
+        // One point, from which the whole campaign resumes.
         let (is_kept, first) = run(&["--only", "2"]);
         if !is_kept {
             println!("absent: this machine is too busy for a line in real time");
@@ -130,7 +130,7 @@ fn runs_on_a_line_have_sweeps_and_are_kept_as_well() {
             .map(|row| row["metrics"]["goodput_bps"]["mean"].as_f64().expect("a goodput"))
             .collect();
         assert_eq!(goodputs.len(), 4);
-        // What is swept is what is lost.
+        // The swept parameter is the loss ratio.
         assert!(goodputs[2] < 0.97 * goodputs[0] && goodputs[0] > 0.9e6, "{goodputs:?}");
     });
 }

@@ -1,4 +1,4 @@
-//! A line whose rate varies is the same in the lab as in the simulator.
+//! A line whose rate varies behaves alike in the lab and in the simulator.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use corridor_testing::realtime::{Measured, until_it_holds};
 use crate::judge;
 use crate::support::alone;
 
-/// Most that goodput and quantiles of the delay may differ.
+/// Largest difference of goodput and of delay quantiles.
 const TOLERANCE: f64 = 0.05;
 
 /// Whether lab and simulator agree.
@@ -64,7 +64,7 @@ fn trace() -> PathBuf {
 fn a_trace_gives_the_same_opportunities() {
     let path = trace();
     let line = format!("rate = {{ kind = 'trace', path = {path:?} }}\nqueue_packets = 60");
-    // More than its mean rate: all opportunities are taken.
+    // More than its mean rate, so that all opportunities are used.
     agree(&line, "path = 'kernel'\noffered_bps = '8M'");
     std::fs::remove_file(path).expect("it was there");
 }
@@ -76,7 +76,7 @@ fn random_rates_are_the_same() {
     agree(line, "path = 'kernel'\noffered_bps = '6M'");
 }
 
-/// What passes the policer waits through the outages, and finds room in bytes.
+/// What passes the policer waits during outages, in a queue bounded in bytes.
 #[test]
 fn a_policer_and_outages_are_the_same() {
     let line = "rate_bps = '10M'\nqueue_bytes = 60000\n\
@@ -85,7 +85,7 @@ fn a_policer_and_outages_are_the_same() {
     agree(line, "path = 'kernel'\noffered_bps = '8M'");
 }
 
-/// The way forth is the narrow one, and what would wait too long is refused.
+/// The forward direction is the narrow one, and packets that would wait too long are dropped.
 #[test]
 fn ways_that_differ_and_queues_in_time_are_the_same() {
     let line = "rate_bps = '10M'\nqueue_ms = 40\nforward = { rate_bps = '3M' }";

@@ -1,4 +1,4 @@
-//! Measurements in real time: a program of its own, so that cargo runs no other tests beside them.
+//! Measurements in real time: a program of its own, so that cargo runs no other tests in parallel.
 
 mod agreement;
 mod bottleneck;
@@ -17,7 +17,7 @@ use std::process::Command;
 use corridor_scenario::Row;
 use corridor_testing::realtime::Measured;
 
-/// Runs a scenario in the lab: its rows, and what was said besides.
+/// Runs a scenario in the lab: its rows, and its other output.
 fn lab_run(scenario: &Path) -> (Vec<Row>, String) {
     let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
         .args(["lab", "run", "--json"])
@@ -30,7 +30,7 @@ fn lab_run(scenario: &Path) -> (Vec<Row>, String) {
     (rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), said)
 }
 
-/// What came of rows: bytes that are wrong are nobody's fault but ours, whatever the machine does.
+/// Judges rows: wrong bytes are always our fault, whatever the machine does.
 fn judge(rows: &[Row], holds: bool) -> Measured {
     let has_wrong_bytes =
         rows.iter().any(|row| row.notes.iter().any(|note| note.contains("not what was sent")));

@@ -1,5 +1,5 @@
-//! A chain of three hops of 802.11 in the lab and in the simulator: the same plan, within 5 % of
-//! each other. `plans/chain.toml` is the same for longer.
+//! A chain of three 802.11 hops with the same plan in the lab and in the simulator: results agree
+//! within 5 %. `plans/chain.toml` is the same with a longer duration.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +8,11 @@ use corridor_testing::realtime::{Measured, until_it_holds};
 
 use crate::support::{Place, alone, with_net};
 
-/// By how much the lab may be off.
+/// Tolerance of the lab's results.
 const TOLERANCE: f64 = 0.05;
 
-/// Goodput in the simulator and in the lab, of a plan with one point; `None` if the machine spoilt
-/// it.
+/// Goodput in the simulator and in the lab, of a plan with one point; `None` if the machine
+/// disturbed it.
 fn goodputs(plan: &Path) -> Option<[f64; 2]> {
     let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
         .args(["lab", "run", "--json", "--beside-sim"])
@@ -69,8 +69,8 @@ fn tcp_over_three_hops() {
     agrees("tcp_over_three_hops", "source = { kind = 'ftp' }");
 }
 
-/// The paper's chain, with relays that forward and with its own that XOR, at three loads of both
-/// directions together, in the lab: what its Figs. 8 to 10 say of them.
+/// The CATWOMAN paper's chain in the lab, with pure relaying and with the paper's XOR relays, at
+/// three loads in both directions together: the claims of its Figs. 8 to 10.
 #[test]
 fn relays_that_xor_on_a_chain_of_eight() {
     let test = "relays_that_xor_on_a_chain_of_eight";
@@ -115,8 +115,8 @@ struct OfChain {
     retries: f64,
 }
 
-/// What relays that forward, and those of the paper, did at each of three loads; `None` if the
-/// machine spoilt it.
+/// Results of pure relaying, and of the paper's relays, at each of three loads; `None` if the
+/// machine disturbed them.
 fn chain_of_eight(plan: &Path) -> Option<[[OfChain; 3]; 2]> {
     let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
         .args(["lab", "run", "--json"])
@@ -141,8 +141,8 @@ fn chain_of_eight(plan: &Path) -> Option<[[OfChain; 3]; 2]> {
     rows.iter().all(|row| row["valid"] == true).then(|| [0, 3].map(rows_of))
 }
 
-/// The same chain with TCP in both directions: by default relays carry more than pure relaying, for
-/// segments that come late are waited for at the ends. As they come, kernels send many more again.
+/// The same chain with TCP in both directions: by default relays carry more than pure relaying,
+/// because the ends wait for late segments. Without this order, kernels retransmit far more.
 #[test]
 fn tcp_both_ways_over_a_chain_of_eight() {
     let test = "tcp_both_ways_over_a_chain_of_eight";
@@ -177,7 +177,8 @@ struct OfTcp {
     sent_again: f64,
 }
 
-/// What TCP did by each of three kinds of relays, in the mean; `None` if the machine spoilt it.
+/// TCP's results with each of three kinds of relays, on average; `None` if the machine disturbed
+/// them.
 fn tcp_over_chain(plan: &Path) -> Option<[OfTcp; 3]> {
     let ended = Command::new(env!("CARGO_BIN_EXE_corridor"))
         .args(["lab", "run", "--json"])

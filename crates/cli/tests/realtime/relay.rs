@@ -1,5 +1,5 @@
-//! A relay on one half-duplex channel, with the kernel's UDP and TCP in both directions: what
-//! combining carries more than forwarding alone. `scenarios/relay.toml` is the same for longer.
+//! A relay on one half-duplex channel, with the kernel's UDP and TCP in both directions: the gain
+//! of combining over forwarding alone. `scenarios/relay.toml` is the same with a longer duration.
 
 use corridor_scenario::Row;
 use corridor_testing::realtime::until_it_holds;
@@ -15,7 +15,7 @@ fn scenario(run: &str, presets: &str) -> String {
     )
 }
 
-/// Whether something holds of a scenario's rows, in which no byte may be wrong.
+/// Whether a condition holds for a scenario's rows, none of which may have wrong bytes.
 fn rows(test: &str, text: &str, holds: impl Fn(&[Row]) -> bool) {
     with_net(test, || {
         let _alone = alone();
@@ -34,7 +34,7 @@ fn rows(test: &str, text: &str, holds: impl Fn(&[Row]) -> bool) {
     });
 }
 
-/// Rows that are made again come last.
+/// Repeated rows come last.
 fn plain_and_coded(rows: &[Row]) -> [&Row; 2] {
     let of = |is_plain: bool| rows.iter().find(|row| (row.policy == "plain") == is_plain);
     [true, false].map(|is_plain| of(is_plain).unwrap_or_else(|| panic!("{rows:?}")))

@@ -1,5 +1,6 @@
 //! FRANC's Section V-C: Vegas instead of Cubic under the paper's coding, with the kernel's own TCP
-//! where the kernel has it. The claim, by half at least, is FRANC-V of `experiments/franc-fig13`.
+//! if the kernel has Vegas. The claim, a reduction by at least half, is FRANC-V of
+//! `experiments/franc-fig13`.
 
 use corridor_scenario::Congestion;
 use corridor_testing::realtime::{Measured, until_it_holds};
@@ -11,7 +12,7 @@ const SCENARIO: &str = "name = 'vegas'\nseed = 2014\ningress_packets = 100\n[med
     duplex = 'half'\nrate_bps = 12_000_000\noverhead_us = 400\nrtt_ms = 4\nqueue_frames = 4\n\
     [[run]]\npath = 'coded'\ntransport = 'tcp'\ncongestion = ['cubic', 'vegas']\ne3 = 0.0\n\
     duration_s = 6\ncoding = { preset = 'paper' }\n";
-/// Cubic's median delay over that of Vegas, at least.
+/// Minimum ratio of Cubic's median delay to that of Vegas.
 const TIMES: f64 = 2.0;
 
 #[test]

@@ -1,8 +1,8 @@
-//! Elimination where a row is one cache line: all that an arriving symbol does to coefficients, in
-//! registers from its reduction to the rows that have its pivot. Between arrivals there is nothing
-//! to be done meanwhile, so what counts is the way of a value from one to the next.
+//! Elimination for rows of one cache line: the whole update of the coefficients by an arriving
+//! symbol, from its reduction to the rows that contain its pivot, stays in registers. There is no
+//! other work to overlap with, so latency from one value to the next matters most.
 
-// Indices number registers, of several arrays at once.
+// Indices number registers, across several arrays.
 #![allow(clippy::needless_range_loop)]
 
 use super::eliminate::{Listed, RowList, coefficient, skipped};
@@ -10,12 +10,12 @@ use super::simd::Simd;
 use super::{Backend, Grid, PADDING, Tables};
 use crate::Field;
 
-/// What a symbol has done that was innovative.
+/// Result of adding an innovative symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// The number of its row, and of the coefficient that was taken out of the others.
+    /// The number of its row, and of the coefficient eliminated from the others.
     pub pivot: usize,
-    /// How many rows may be determined now.
+    /// Number of rows that may be determined now.
     pub found: usize,
 }
 
@@ -28,11 +28,11 @@ pub(super) struct Arriving {
     left: *const u8,
     /// All bits set for the coefficients of numbers that are not held.
     unheld: *const u8,
-    /// No word of it has a bit set after this one.
+    /// No word after this one has a bit set.
     last_word: usize,
-    /// How many rows of the list are active.
+    /// Number of active rows in the list.
     active: usize,
-    /// Rows, all below which exist.
+    /// Number of rows: all below it exist.
     limit: usize,
 }
 
@@ -41,8 +41,8 @@ pub(super) type Arrive = unsafe fn(&Tables, &Listed, Arriving, *mut u16) -> Opti
 /// Words of a line.
 const WORDS: usize = PADDING / 8;
 
-/// Lines with a single coefficient of 1: that of number `i` starts `i` coefficients before the
-/// middle. Over GF(2^4) it is the low half of its byte, or the high one.
+/// Lines with a single coefficient of 1: the line of number `i` starts `i` coefficients before the
+/// middle. Over GF(2^4), the 1 is in the low half of its byte, or in the high half.
 static UNITS: [[u8; 2 * PADDING]; 2] = {
     let mut units = [[0; 2 * PADDING]; 2];
     units[0][PADDING] = 1;
@@ -51,18 +51,17 @@ static UNITS: [[u8; 2 * PADDING]; 2] = {
 };
 
 impl Backend {
-    /// Adds to `left`, for each row of the list, the row times the coefficient that `vector` has of
-    /// the row's number. What is left then becomes the row of its first number that is not held:
-    /// multiplied so that it is 1 there, it is added to each active row, times the coefficient
-    /// that the row has of that number. The coefficients of that number itself become multipliers
-    /// of the symbol's payload. Notes in `found` the places in the list of rows that changed and
-    /// may have no coefficient any more of a number that is not held. `last_word` is that of
-    /// `unheld` after which no bit is set.
+    /// Adds to `left`, for each row of the list, the row times `vector`'s coefficient at the row's
+    /// number. The remainder becomes the row of its first number that is not held: scaled to 1
+    /// there, it is added to each active row, times that row's coefficient at that number. The
+    /// coefficients at that number themselves become multipliers of the symbol's payload. Writes to
+    /// `found` the places in the list of rows that changed and may no longer have a coefficient at
+    /// a number that is not held. `last_word` is a word of `unheld` after which none has a bit set.
     ///
-    /// `None` if nothing is left; then nothing has changed.
+    /// `None` if there is no remainder; then nothing has changed.
     ///
     /// # Panics
-    /// When a row is not one line, over GF(2), and when a length is not as said.
+    /// If a row is not one line, over GF(2), and if a length does not match.
     #[inline]
     pub(crate) fn arrive(
         self,
@@ -81,8 +80,8 @@ impl Backend {
         assert!(found.len() >= active && active <= list.all().len());
         let [vector, left, unheld] = [vector, left, unheld].map(<[u8]>::as_ptr);
         let arriving = Arriving { vector, left, unheld, last_word, active, limit };
-        // SAFETY: this backend has its instructions; all rows are within the grid, which is
-        // borrowed apart from the rest.
+        // SAFETY: the machine has this backend's instructions; all rows are within the grid, which
+        // is borrowed apart from the rest.
         unsafe { (self.0.arrive)(grid.field.tables(), &rows, arriving, found.as_mut_ptr()) }
     }
 }
@@ -112,7 +111,7 @@ pub(super) unsafe fn arrive<S: Simd>(
     }
 }
 
-// Loops instead of closures: those would have to be inlined into functions that do not have the
+// Loops instead of closures, which would have to be inlined into functions without the
 // instructions.
 
 /// A line.
@@ -201,8 +200,8 @@ unsafe fn arrive_by<S: Simd, const BITS: usize, const V: usize>(
             return None;
         }
 
-        // The other rows have a coefficient already where their multiplier of the payload shall be:
-        // for them it has one more than it has as a row.
+        // Other rows already have a coefficient where their multiplier of the payload belongs. So
+        // the line added to them has one more there than the new row itself.
         let own = coefficient::<BITS>(words.as_ptr().cast(), pivot);
         let inverse = S::factor(tables, tables.inverses[own as usize]);
         let units = &UNITS[pivot * BITS % 8 / 4];
@@ -243,7 +242,7 @@ mod tests {
     use super::*;
     use crate::naive::multiply_byte;
 
-    /// `sum += factor * line`, with the schoolbook.
+    /// `sum += factor * line`, by the naive method.
     fn add(field: Field, sum: &mut [u8], factor: u8, line: &[u8]) {
         for (sum, &byte) in sum.iter_mut().zip(line) {
             *sum ^= multiply_byte(field, factor, byte);
@@ -260,8 +259,7 @@ mod tests {
         a.iter().zip(b).any(|(a, b)| a & b != 0)
     }
 
-    /// Random rows, some of which are listed and some of these active, and what is to become of
-    /// them.
+    /// Random rows, some of them listed and some of those active, and the expected results.
     fn check(rng: &mut ChaCha8Rng, backend: Backend, field: Field, count: usize) {
         let stride = [64, 192][(rng.next_u32() % 2) as usize];
         let mut bytes = random(rng, count * stride);
@@ -277,7 +275,7 @@ mod tests {
         for _ in 0..list.all().len() / 3 {
             list.retire(0);
         }
-        // Coefficients that are zero are left out: some must be.
+        // Zero coefficients are skipped: include some.
         let [vector, mut left] = [(); 2].map(|()| random(rng, PADDING));
         for number in (0..count).filter(|number| number % 5 == 2) {
             field.set_coefficient(&mut left, number, 0);

@@ -1,10 +1,10 @@
-//! One combination of two sets of rows at once: payloads, and beside them their coding vectors,
-//! each no longer than one vector of the machine. They go along with the first strip of payloads,
-//! so that they cost neither a call nor the preparation of factors.
+//! One combination of two sets of rows at once: payloads, and alongside them their coding vectors,
+//! each no longer than one machine vector. The vectors are processed with the first strip of
+//! payloads, which saves a call and the preparation of factors.
 
-// Indices number registers, of several arrays at once.
+// Indices number registers, across several arrays.
 #![allow(clippy::needless_range_loop)]
-// There are machines without a backend that has need of it.
+// Some machines have no backend that uses it.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 use super::simd::{self, Simd, store_strip};
@@ -12,10 +12,10 @@ use super::terms::{Every, Factored};
 use super::{Backend, FAR_BYTES, PADDING, Rows, Tables, is_sparse};
 use crate::{Field, MAX_BLOCK_SIZE};
 
-/// A way of making factors of coefficients, `COUNT` at a time, an even number.
+/// A way of computing factors from coefficients, `COUNT` at a time, an even number.
 pub(super) trait Factors<S: Simd> {
     const COUNT: usize;
-    /// Whether they are looked up, in a table that takes its share of the nearest cache.
+    /// Whether they are looked up in a table, which occupies part of the L1 cache.
     const LOOKED_UP: bool;
     /// # Safety
     /// The instructions; `COUNT` coefficients are readable.
@@ -45,7 +45,7 @@ impl<S: Simd> Factors<S> for LookedUp {
     }
 }
 
-/// A strip of rows no wider than one vector of the machine, and its output.
+/// A strip of rows no wider than one machine vector, and its output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub base: *const u8,
@@ -54,24 +54,24 @@ pub(super) struct Beside {
     pub len: usize,
 }
 
-/// Combines payloads as `every` says, and what is beside them likewise.
+/// Combines payloads as in `every`, and the rows alongside in the same way.
 pub(super) type CombineBeside = unsafe fn(&Tables, *const u8, &Every, *mut u8, usize, &Beside);
 
-/// How the backend does it, and for how much.
+/// The backend's function, and its maximum width.
 pub(super) struct BesideKernel {
     pub combine: CombineBeside,
-    /// Bytes of a vector of the machine.
+    /// Machine vector size, in bytes.
     pub width: usize,
 }
 
 impl Backend {
-    /// The combination of `rows` with coding vector `vector`, its start written to all of `out`,
-    /// and that of `beside`, of as many rows, to all of `beside_out`. Returns whether it did: only
-    /// for rows that are near, a vector over GF(2^8) that is dense, and a `beside_out` no longer
-    /// than a vector of the machine.
+    /// Writes the start of the combination of `rows` with coding vector `vector` to all of `out`,
+    /// and that of `beside`, with as many rows, to all of `beside_out`. Returns whether it did so:
+    /// only for rows in the L1 cache, a dense vector over GF(2^8), and a `beside_out` no longer
+    /// than a machine vector.
     ///
     /// # Panics
-    /// When the vector or rows are too short.
+    /// If the vector or rows are too short.
     pub(crate) fn combine_beside(
         self,
         field: Field,
@@ -94,14 +94,14 @@ impl Backend {
         let (base, stride) = (beside.bytes.as_ptr(), beside.stride);
         let beside = Beside { base, stride, out: beside_out.as_mut_ptr(), len: beside_len };
         let (base, out) = (rows.bytes.as_ptr(), out.as_mut_ptr());
-        // SAFETY: this backend has its instructions; the lengths were checked just now, and the
-        // outputs are borrowed exclusively.
+        // SAFETY: the machine has this backend's instructions; the lengths were checked just now,
+        // and the outputs are borrowed exclusively.
         unsafe { (kernel.combine)(field.tables(), base, &every, out, len, &beside) };
         true
     }
 }
 
-/// With factors made by `F` if the rows leave no room for a table beside them.
+/// With factors computed by `F` if the rows leave no room for a table in the cache.
 ///
 /// # Safety
 /// The instructions; each row is readable, and `out` writable, for `len` bytes; each row beside is

@@ -1,5 +1,5 @@
-//! Elimination of coefficients, an arriving row at a time. There are as many rows to go through as
-//! a row has bytes, so what counts is how little is done for each of them.
+//! Elimination of coefficients, one arriving row at a time. A row has as many bytes as there are
+//! rows to go through, so the work per row must be minimal.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use super::simd::Simd;
 use super::{Backend, PADDING, Tables};
 use crate::Field;
 
-/// Rows of a matrix that elimination goes through; the active ones, that may still change, first.
+/// Rows of a matrix that elimination visits; the active ones, which may still change, come first.
 #[derive(Clone, Debug)]
 pub(crate) struct RowList {
     /// All below `limit`.
@@ -17,7 +17,7 @@ pub(crate) struct RowList {
 }
 
 impl RowList {
-    /// A list of rows below `limit`, empty at first.
+    /// An empty list of rows below `limit`.
     pub fn new(limit: usize) -> Self {
         Self { rows: Vec::with_capacity(limit), active: 0, limit }
     }
@@ -37,7 +37,7 @@ impl RowList {
         self.active += 1;
     }
 
-    /// The active row at that place is so no longer; another one takes its place.
+    /// Deactivates the row at that place; another one takes its place.
     pub fn retire(&mut self, place: usize) {
         self.active -= 1;
         self.rows.swap(place, self.active);
@@ -53,44 +53,44 @@ impl RowList {
         &self.rows
     }
 
-    /// All rows are below it.
+    /// Bound: all rows are below it.
     #[inline]
     pub fn limit(&self) -> usize {
         self.limit
     }
 }
 
-/// The matrix that is worked on.
+/// The matrix to work on.
 #[derive(Debug)]
 pub(crate) struct Grid<'a> {
     pub field: Field,
-    /// Of each row the bytes from `start` to `len`, at this distance.
+    /// For each row, the bytes from `start` to `len`, at this distance.
     pub bytes: &'a mut [u8],
     pub stride: usize,
     pub len: usize,
     pub start: usize,
 }
 
-/// What is done with an arriving row.
+/// Operation for an arriving row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pivot {
-    /// The number of its row, and of the coefficient that is taken out of the others.
+    /// The number of its row, and of the coefficient eliminated from the others.
     pub index: usize,
-    /// What the arriving row is multiplied with first.
+    /// Factor to scale the arriving row with first.
     pub inverse: u8,
-    /// Place of a word in a row, and bits in it.
+    /// Position of a word in a row, and bits in it.
     pub witness: (usize, u64),
 }
 
 impl Backend {
-    /// Adds to `sum`, for each row of the list, the row times the coefficient that `vector` has of
-    /// the row's number.
+    /// Adds to `sum`, for each row of the list, the row times `vector`'s coefficient at the row's
+    /// number.
     ///
     /// # Panics
-    /// When a length is not as said.
+    /// If a length does not match.
     #[inline]
     pub(crate) fn reduce(self, grid: &Grid<'_>, list: &RowList, vector: &[u8], sum: &mut [u8]) {
-        // What only reads does not write through this.
+        // Callers that only read do not write through this pointer.
         let rows = list.check(grid, list.all(), grid.bytes.as_ptr().cast_mut());
         assert!(vector.len() >= grid.field.vector_len_bytes(list.limit) && sum.len() == grid.len);
         let (vector, sum) = (vector.as_ptr(), sum.as_mut_ptr());
@@ -98,12 +98,13 @@ impl Backend {
         unsafe { (self.0.reduce)(grid.field.tables(), &rows, vector, sum, grid.len) }
     }
 
-    /// Makes row `pivot.index` of `from`, multiplied, and adds it to each active row, times its
-    /// coefficient `pivot.index`. Notes in `found` the places in the list of rows that have none of
-    /// the bits of the witness now, if they changed or it is GF(2); returns how many.
+    /// Turns `from`, scaled, into row `pivot.index`, and adds it to each active row, times that
+    /// row's coefficient `pivot.index`. Writes to `found` the places in the list of rows that now
+    /// have none of the witness's bits, if they changed or the field is GF(2); returns their
+    /// number.
     ///
     /// # Panics
-    /// When a length is not as said.
+    /// If a length does not match.
     #[inline]
     pub(crate) fn eliminate(
         self,
@@ -135,13 +136,13 @@ impl RowList {
         assert!(len.is_multiple_of(PADDING));
         assert!(start.is_multiple_of(PADDING) && start <= len && len - start <= stride);
         assert!(self.limit * stride <= grid.bytes.len());
-        // Where a row would start, if it were whole.
+        // Where a whole row would start.
         let base = base.wrapping_sub(start);
         Listed { base, stride, start, rows: rows.as_ptr(), count: rows.len(), field: grid.field }
     }
 }
 
-/// Rows of a list: every number is that of a row.
+/// Rows of a list: every number refers to a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listed {
     base: *mut u8,
@@ -163,7 +164,7 @@ impl Listed {
         unsafe { core::slice::from_raw_parts(self.rows, self.count) }
     }
 
-    /// Where the row of that number starts, or would if it were whole.
+    /// Where the row of that number starts, or would start if it were whole.
     #[inline(always)]
     pub fn row(&self, number: usize) -> *mut u8 {
         self.base.wrapping_add(number * self.stride)
@@ -173,7 +174,7 @@ impl Listed {
 pub(super) type Reduce = unsafe fn(&Tables, &Listed, *const u8, *mut u8, usize);
 pub(super) type Eliminate = unsafe fn(&Tables, &Listed, Pivot, *const u8, *mut u16, usize) -> usize;
 
-/// A coefficient of so many bits.
+/// A coefficient of `BITS` bits.
 ///
 /// # Safety
 /// The vector has it.
@@ -184,8 +185,7 @@ pub(super) unsafe fn coefficient<const BITS: usize>(vector: *const u8, index: us
     (byte >> (index * BITS % 8)) & (0xFF >> (8 - BITS))
 }
 
-/// Half of the coefficients over GF(2) are zero, and which is not foretold: then all rows are
-/// multiplied.
+/// Over GF(2), half of the coefficients are zero, unpredictably: so all rows are multiplied.
 #[inline(always)]
 pub(super) fn skipped<const BITS: usize>(coefficient: u8) -> bool {
     BITS > 1 && coefficient == 0
@@ -330,7 +330,7 @@ unsafe fn eliminate_by<S: Simd, const BITS: usize>(
     }
 }
 
-/// With `V` vectors to a row, or any number of them if that is 0.
+/// With `V` vectors per row, or any number if `V` is 0.
 #[inline(always)]
 unsafe fn eliminate_rows<S: Simd, const BITS: usize, const V: usize>(
     tables: &Tables,
@@ -375,7 +375,7 @@ unsafe fn eliminate_rows<S: Simd, const BITS: usize, const V: usize>(
             count += usize::from(u64::from_le(word) & bits == 0);
         }
         if V == 0 {
-            // Later, because a word that was stored just now is long in coming back.
+            // Deferred, because a word that was just stored takes long to load.
             let changed = count;
             count = 0;
             for place in 0..changed {
@@ -416,7 +416,7 @@ mod tests {
 
     impl Case {
         fn new(rng: &mut ChaCha8Rng, field: Field, len: usize) -> Self {
-            // Rows lie whole in memory: a grid of parts of them starts with the first part.
+            // Memory holds whole rows: a grid of partial rows starts with the first part.
             let start = if len > 64 { (rng.next_u32() % 2) as usize * 64 } else { 0 };
             let index = start * 8 / field.order().ilog2() as usize + 5;
             let (count, stride) = (index + 4, len + PADDING);
@@ -441,7 +441,7 @@ mod tests {
             &self.bytes[row * self.stride..][..self.len]
         }
 
-        /// Row `to += factor * from`, with the schoolbook.
+        /// Row `to += factor * from`, by the naive method.
         fn add(&mut self, to: usize, factor: u8, from: &[u8]) {
             let row = self.bytes[to * self.stride..].iter_mut();
             for (to, &from) in row.zip(from).skip(self.start) {
@@ -495,7 +495,7 @@ mod tests {
             let at = case.len - 11;
             let one = |value: u8| (u32::from(value) % case.field.order()) as u8;
             let (index, inverse, factor) = (case.index, one(11), one(3));
-            // One of the rows loses what it has of the witness, the other is not changed.
+            // One of the rows loses its witness bits, the other is unchanged.
             let rows: Vec<usize> = case.list.active().iter().map(|&row| row.into()).collect();
             let start = rows[0] * case.stride;
             case.field.set_coefficient(&mut case.bytes[start..], index, factor);

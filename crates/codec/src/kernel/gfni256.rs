@@ -1,4 +1,4 @@
-//! AVX2 with GFNI: as [`gfni512`](super::gfni512), 32 bytes at a time.
+//! AVX2 with GFNI: like [`gfni512`](super::gfni512), 32 bytes at a time.
 
 use core::arch::x86_64::*;
 
@@ -78,8 +78,8 @@ impl Affine for Gfni256 {
     }
     #[inline(always)]
     unsafe fn join_columns(mut rows: [__m256i; 8]) -> [__m256i; 8] {
-        // In each 16 bytes: first the even numbered places take the first eight bytes, in order,
-        // the odd ones the rest.
+        // In each 16 bytes: first the even places take the first eight bytes, in order, the odd
+        // ones the rest.
         unsafe {
             let places = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
             let places = _mm256_broadcastsi128_si256(places);
@@ -116,7 +116,7 @@ impl Affine for Gfni256 {
     }
 }
 
-/// Each round moves one bit of a byte's place from the number of the register to the place within
+/// Each round moves one bit of a byte's position from the register's number to the position within
 /// 16 bytes.
 ///
 /// # Safety

@@ -76,7 +76,7 @@ impl Affine for Gfni512 {
     unsafe fn affine(value: __m512i, matrix: __m512i) -> __m512i {
         unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(value, matrix) }
     }
-    /// Each round exchanges one bit of a byte's place within eight for one of the register's
+    /// Each round exchanges one bit of a byte's position within eight for one of the register's
     /// number.
     #[inline(always)]
     unsafe fn join_columns(mut rows: [__m512i; 8]) -> [__m512i; 8] {
@@ -96,7 +96,7 @@ impl Affine for Gfni512 {
         unsafe {
             let low = _mm512_set1_epi8(0x0F);
             (
-                // 0xCA: where the mask is set the second operand, else the third.
+                // 0xCA: the second operand where the mask is set, else the third.
                 _mm512_ternarylogic_epi64::<0xCA>(low, a, _mm512_slli_epi16::<4>(b)),
                 _mm512_ternarylogic_epi64::<0xCA>(low, _mm512_srli_epi16::<4>(a), b),
             )
@@ -104,8 +104,8 @@ impl Affine for Gfni512 {
     }
 }
 
-/// The bit matrices of eight coefficients, computed: the table of them takes two kilobytes of the
-/// nearest cache, this three cache lines.
+/// The bit matrices of eight coefficients, computed: a table of them takes two kilobytes of the L1
+/// cache, this takes three cache lines.
 pub(super) struct Computed(__m512i);
 
 impl Factors<Gfni512> for Computed {
@@ -118,8 +118,8 @@ impl Factors<Gfni512> for Computed {
         unsafe {
             let all = _mm512_set1_epi64(coefficients.cast::<i64>().read_unaligned());
             let maps = _mm512_loadu_si512(tables.maps.as_ptr().cast());
-            // Byte `r` of each coefficient's matrix in eight bytes `r`: they are turned about, in
-            // pairs within a lane, and the pairs among lanes.
+            // Byte `r` of each coefficient's matrix in eight bytes `r`: transposed in pairs within
+            // a lane, and the pairs among lanes.
             let bytes = _mm512_gf2p8affine_epi64_epi8::<0>(all, maps);
             let pairs = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
             let words = _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(pairs));
@@ -135,8 +135,8 @@ impl Factors<Gfni512> for Computed {
     }
 }
 
-/// Of registers whose numbers differ by `BIT`, the bytes at places with that bit (those not in
-/// `without`) of the lower one for the bytes at places without of the higher one.
+/// For registers whose numbers differ by `BIT`, swaps the bytes at places with that bit (those not
+/// in `without`) of the lower one with the bytes at places without it of the higher one.
 ///
 /// # Safety
 /// AVX-512 BW.
@@ -149,7 +149,7 @@ unsafe fn exchange<const BIT: usize>(rows: &mut [__m512i; 8], without: u64) {
     // SAFETY: the caller has the instructions; 16 bytes are there.
     unsafe {
         let mut places = _mm_loadu_si128(places.as_ptr().cast());
-        // Knowing the places the compiler would find other instructions for them, and more.
+        // Knowing the places, the compiler would choose other instructions, and more of them.
         core::arch::asm!("/* {0} */", inout(xmm_reg) places, options(pure, nomem, nostack));
         let places = _mm512_broadcast_i32x4(places);
         for i in 0..8 {

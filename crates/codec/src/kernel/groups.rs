@@ -1,16 +1,16 @@
 //! The kernels for interleaved symbols, over GF(2) and GF(2^4): GFNI multiplies any 8x8 bit matrix.
 //! As in [`simd`], every function is inlined into one that enables the instructions.
 
-// Indices number registers, of several arrays at once.
+// Indices number registers, across several arrays.
 #![allow(clippy::needless_range_loop)]
-// What needs GFNI is for one architecture only.
+// Code that needs GFNI is for one architecture only.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_macros, unused_imports))]
 
 use core::mem::MaybeUninit;
 
 use super::simd::{Simd, store_strip};
 
-/// What GFNI can do beyond that: multiply any 8x8 bit matrix.
+/// The additional operation of GFNI: multiplication by any 8x8 bit matrix.
 ///
 /// # Safety
 /// As for [`Simd`].
@@ -19,8 +19,8 @@ pub(super) trait Affine: Simd {
     unsafe fn matrix(matrix: u64) -> Self::Reg;
     /// `matrix` times each byte of `value`.
     unsafe fn affine(value: Self::Reg, matrix: Self::Reg) -> Self::Reg;
-    /// Brings the bytes of one column together: in each eight bytes, byte `s` becomes that of
-    /// register `s`. Which column goes where is free, if only `part_columns` takes it back.
+    /// Gathers the bytes of each column: in each eight bytes, byte `s` becomes that of register
+    /// `s`. The order of columns is free, provided that `part_columns` reverses it.
     unsafe fn join_columns(rows: [Self::Reg; 8]) -> [Self::Reg; 8];
     /// The inverse.
     unsafe fn part_columns(columns: [Self::Reg; 8]) -> [Self::Reg; 8];
@@ -29,9 +29,10 @@ pub(super) trait Affine: Simd {
     unsafe fn exchange_halves(a: Self::Reg, b: Self::Reg) -> (Self::Reg, Self::Reg);
 }
 
-/// A way of keeping `G` symbols interleaved, so that eight bytes have bits of all of them.
+/// A way of interleaving `G` symbols, so that every eight bytes contain bits of all of them.
 pub(super) trait Interleaving<S: Affine, const G: usize> {
-    /// Whether two groups at a time are best, which saves additions but reads less in order.
+    /// Whether processing two groups at a time is best: it saves additions but reads less
+    /// sequentially.
     const PAIRS: bool;
     /// # Safety
     /// The instructions.
@@ -41,19 +42,19 @@ pub(super) trait Interleaving<S: Affine, const G: usize> {
     /// # Safety
     /// The instructions.
     unsafe fn multiply(sources: S::Reg, matrix: S::Reg) -> S::Reg;
-    /// From sums of such products to outputs.
+    /// Converts sums of such products to outputs.
     ///
     /// # Safety
     /// The instructions.
     unsafe fn restore(sums: [S::Reg; G]) -> [S::Reg; G];
 }
 
-/// Eight symbols over GF(2). Of each column's eight bytes one matrix is made, whose rows are the
-/// bits of a byte and whose columns are the symbols. Coefficients are the vectors that it is
-/// multiplied with: each gives a byte of an output, with its bits in their order.
+/// Eight symbols over GF(2). Each column's eight bytes form one matrix, whose rows are the bits of
+/// a byte and whose columns are the symbols. It is multiplied by the coefficients as vectors: each
+/// gives a byte of an output, with its bits in order.
 pub(super) struct Bits;
 
-/// Turns the bits of each eight bytes about, with a matrix of bytes as its argument.
+/// Transposes the bits of each eight bytes, as the argument of an affine operation.
 const TRANSPOSE: u64 = 0x0102_0408_1020_4080;
 
 impl<S: Affine> Interleaving<S, 8> for Bits {
@@ -63,7 +64,7 @@ impl<S: Affine> Interleaving<S, 8> for Bits {
     unsafe fn interleave(mut rows: [S::Reg; 8]) -> [S::Reg; 8] {
         // SAFETY: the caller has the instructions.
         unsafe {
-            // The first row of a matrix belongs to the highest bit: then so must the first symbol.
+            // The first row of a matrix belongs to the highest bit, so the first symbol must too.
             rows.reverse();
             let mut columns = S::join_columns(rows);
             for column in &mut columns {
@@ -111,9 +112,9 @@ impl<S: Affine> Interleaving<S, 2> for Halves {
     }
 }
 
-/// Interleaves up to `G` rows, `len` bytes of each: each vector of columns to `G` vectors, which
-/// are `pitch` bytes after those of the columns before; `len` is a multiple of [`PADDING`].
-/// Missing rows are zeros.
+/// Interleaves up to `G` rows, `len` bytes of each: each vector of columns gives `G` vectors,
+/// `pitch` bytes after those of the previous columns; `len` is a multiple of [`PADDING`]. Missing
+/// rows count as zeros.
 ///
 /// # Safety
 /// The instructions; the rows are readable, the output is writable, and they do not overlap.
@@ -158,12 +159,12 @@ unsafe fn load_rows<S: Simd, const G: usize>(
     }
 }
 
-/// Interleaved sources, and rows that are not yet: fewer than a group. For each vector of columns
-/// the groups follow each other, so that they are read from front to back.
+/// Interleaved sources, and the remaining rows, fewer than a group. For each vector of columns, the
+/// groups follow each other, so that they are read sequentially.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Groups {
     pub base: *const u8,
-    /// From the groups of one vector of columns to those of the next, in bytes.
+    /// Distance from the groups of one vector of columns to those of the next, in bytes.
     pub pitch: usize,
     pub count: usize,
     pub tail: *const u8,
@@ -171,9 +172,9 @@ pub(super) struct Groups {
     pub tail_rows: usize,
 }
 
-/// `outs = matrices * sources`, by blocks of `G` outputs and `G` sources: one instruction each.
-/// `T` groups of outputs and `C` columns of vectors are in registers at a time. The matrices of
-/// one group of sources are next to each other.
+/// `outs = matrices * sources`, by blocks of `G` outputs and `G` sources: one instruction each. `T`
+/// groups of outputs and `C` columns of vectors are in registers at a time. The matrices of one
+/// group of sources are adjacent.
 ///
 /// # Safety
 /// The instructions; all groups and rows are readable, the outputs that are there, `T * G` at most,
@@ -223,7 +224,7 @@ unsafe fn group_strip<
 ) {
     // SAFETY: as promised by the caller of `combine_groups`.
     unsafe {
-        // First of all, while there are no sums that would have to make room.
+        // Done first, before sums occupy the registers.
         let mut tail = [[const { MaybeUninit::<S::Reg>::uninit() }; G]; C];
         if groups.tail_rows > 0 {
             for c in 0..C {
@@ -314,7 +315,7 @@ unsafe fn add_group<
     }
 }
 
-/// The same for the functions that need GFNI.
+/// The same for functions that need GFNI.
 macro_rules! grouped_kernels {
     ($simd:ty, $(#[$enable:meta])* bits $bits:literal, halves $halves:literal) => {
         $(#[$enable])*

@@ -1,11 +1,11 @@
-//! Rows in place of which a few combinations of all of them come: what a block still lacks when its
-//! last symbol arrives. A second place for them would take its share of the nearest cache.
+//! Overwrites a few rows with combinations of all of them: used to complete a block when its last
+//! symbol arrives. Separate outputs would occupy part of the L1 cache.
 
 use super::terms::Every;
 use super::{Backend, PADDING, TILE};
 use crate::{Field, MAX_BLOCK_SIZE};
 
-/// Rows of bytes at equal distances, to be written.
+/// Writable rows of bytes at equal distances.
 #[derive(Debug)]
 pub(crate) struct RowsMut<'a> {
     pub bytes: &'a mut [u8],
@@ -14,13 +14,13 @@ pub(crate) struct RowsMut<'a> {
 }
 
 impl Backend {
-    /// `rows[targets[i]] =` the combination of `rows`, as they were before, with coding vector
-    /// `vectors[i]` over GF(2^8): the first `len` bytes of it. Returns whether it did: only for as
-    /// many outputs as a kernel makes at once, one, two or four.
+    /// `rows[targets[i]] =` the combination of `rows`, as before the call, with coding vector
+    /// `vectors[i]` over GF(2^8): the first `len` bytes of it. Returns whether it did so: only for
+    /// as many outputs as a kernel makes at once, one, two or four.
     ///
     /// # Panics
-    /// When a vector is too short, there are not as many of them as targets, a target is no row, or
-    /// rows are not padded.
+    /// If a vector is too short, the numbers of vectors and targets differ, a target is not a row,
+    /// or rows are not padded.
     pub(crate) fn combine_in_place(
         self,
         rows: RowsMut<'_>,
@@ -48,8 +48,8 @@ impl Backend {
             to[place] = base.wrapping_add(target * stride);
         }
         let to = &to[..targets.len()];
-        // SAFETY: this backend has its instructions; the lengths were checked just now, and all
-        // rows are borrowed exclusively. Outputs are whole rows.
+        // SAFETY: the machine has this backend's instructions; the lengths were checked just now,
+        // and all rows are borrowed exclusively. Outputs are whole rows.
         unsafe { combine(Field::Gf256.tables(), base, &every, to, len) };
         true
     }
@@ -81,7 +81,7 @@ mod tests {
                     let before = random(count * stride);
                     let vectors: Vec<_> = (0..outputs).map(|_| random(count)).collect();
                     let vectors: Vec<_> = vectors.iter().map(Vec::as_slice).collect();
-                    // The last row among them, and others.
+                    // Include the last row, and others.
                     let targets: Vec<_> =
                         (0..outputs).map(|i| (i * 7 + count - 1) % count).collect();
                     let mut bytes = before.clone();

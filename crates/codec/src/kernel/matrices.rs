@@ -1,11 +1,11 @@
-//! The bit matrices that interleaved symbols are multiplied by, made of coding vectors.
+//! The bit matrices that multiply interleaved symbols, built from coding vectors.
 
 use core::mem::MaybeUninit;
 
 use super::tables;
 use crate::MAX_BLOCK_SIZE;
 
-/// Symbols over GF(2) in a group, and outputs made of them by one matrix.
+/// Symbols over GF(2) per group, and outputs per matrix.
 const BITS: usize = 8;
 
 /// Over GF(2): writes the matrices of up to eight outputs, one for each of `groups` groups, to
@@ -50,7 +50,8 @@ fn word(bytes: &[u8; BITS]) -> u64 {
 }
 
 /// Byte `i` of word `j` becomes byte `j` of word `i`. Each round exchanges one bit of a byte's
-/// place for one of its word's. By name, as the compiler would make detours through memory.
+/// position for one of its word's. The words are named individually, since the compiler would
+/// otherwise go through memory.
 fn transpose_bytes([a, b, c, d, e, f, g, h]: [u64; BITS]) -> [u64; BITS] {
     let exchange = |bit: u32, without: u64, low: u64, high: u64| {
         let shift = 8 * bit;

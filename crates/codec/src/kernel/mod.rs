@@ -1,8 +1,8 @@
 //! The kernels: linear combinations of rows of bytes, at the speed of the machine.
 //!
-//! One table of functions for each instruction set, one file each, all made of the same generic
-//! code in [`simd`]; the best is detected once. This is the only place with `unsafe`: the safe
-//! functions of [`Backend`] check every length before they go down.
+//! One table of functions per instruction set, one file each, all instantiated from the same
+//! generic code in [`simd`]; the best is detected once. All `unsafe` code is here: the safe
+//! functions of [`Backend`] check every length before they call it.
 #![allow(unsafe_code)]
 
 use core::fmt;
@@ -44,24 +44,33 @@ use terms::{Every, Term, Terms};
 /// Rows are read up to the next multiple of this many bytes, a cache line.
 pub(crate) const PADDING: usize = 64;
 
-/// Outputs that [`Backend::combine`] makes best at a time.
+/// Most efficient number of outputs for [`Backend::combine`].
 pub(crate) const OUTPUTS_MAX: usize = 16;
 
-/// Outputs of a tile; tiles that are made together, a strip of so many columns at a time.
+/// Outputs per tile; tiles processed together; columns per strip.
 const TILE: usize = 4;
 const TILES_MAX: usize = 4;
 const COLUMNS: usize = 256;
 
-/// Sources of more bytes leave no room for outputs in the nearest cache.
+/// Larger sources leave no room for outputs in the L1 cache.
 const FAR_BYTES: usize = 32 << 10;
 
-/// Outputs from which on interleaved sources are worth while.
+/// Minimum number of outputs for which interleaved sources pay off.
 const GROUPED_OUTPUTS_MIN: usize = 3;
 
-/// The instructions that the coders of a block work with.
+/// Symbols that backends which interleave this field interleave in a group; `None` if none does.
+pub(crate) fn group_size_any(field: Field) -> Option<usize> {
+    match field {
+        Field::Gf2 => Some(8),
+        Field::Gf16 => Some(2),
+        Field::Gf256 => None,
+    }
+}
+
+/// The instruction set that block coders use.
 ///
-/// There is one only if the machine has its instructions. Coders take
-/// [`detected`](Self::detected) unless they are told.
+/// A value exists only if the machine has the instructions. Coders use [`detected`](Self::detected)
+/// by default.
 ///
 /// ```
 /// use corridor_codec::{Backend, BlockEncoder, Field};
@@ -76,10 +85,10 @@ const GROUPED_OUTPUTS_MIN: usize = 3;
 pub struct Backend(&'static Functions);
 
 impl Backend {
-    /// The fastest that the machine has; with `std` the one that the environment variable
-    /// `CORRIDOR_CODEC_BACKEND` names, if the machine has it.
+    /// The fastest one the machine has; with `std`, the one named by the environment variable
+    /// `CORRIDOR_CODEC_BACKEND`, if the machine has it.
     ///
-    /// Detected once. Without `std`, what the compiler was told of the target counts.
+    /// Detected once. Without `std`, the compiler's target features decide.
     pub fn detected() -> Self {
         #[cfg(feature = "std")]
         {
@@ -93,7 +102,7 @@ impl Backend {
         Self::fastest()
     }
 
-    /// All that the machine has, the fastest first. The portable one is always there.
+    /// All that the machine has, fastest first, including the portable one.
     pub fn available() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let special = [
@@ -125,23 +134,21 @@ impl Backend {
         Self::available().next().unwrap_or(Self(portable::Portable.functions()))
     }
 
-    /// How many symbols this backend likes to have interleaved, if any.
+    /// The number of symbols this backend interleaves, if any.
     pub(crate) fn group_size(self, field: Field) -> Option<usize> {
         self.grouping(field).map(|(_, _, size)| size)
     }
 
-    /// The functions, the width of their vectors, and the symbols in a group.
+    /// The functions, their vector width, and the symbols per group.
     fn grouping(self, field: Field) -> Option<(&'static Grouping, usize, usize)> {
-        match (field, self.0.groups) {
-            (Field::Gf2, Some(groups)) => Some((&groups.bits, groups.width, 8)),
-            (Field::Gf16, Some(groups)) => Some((&groups.halves, groups.width, 2)),
-            _ => None,
-        }
+        let (groups, size) = (self.0.groups?, group_size_any(field)?);
+        let grouping = if field == Field::Gf2 { &groups.bits } else { &groups.halves };
+        Some((grouping, groups.width, size))
     }
 
-    /// Interleaves up to a group of rows, whole strides of them, and makes them group `group` of
-    /// the `groups` in `mirror`, which has as many bytes as all these rows. Missing rows are taken
-    /// for zeros.
+    /// Interleaves up to a group of rows, whole strides of them, and stores them as group `group`
+    /// of the `groups` in `mirror`, which has as many bytes as all these rows. Missing rows count
+    /// as zeros.
     pub(crate) fn interleave(
         self,
         field: Field,
@@ -163,12 +170,11 @@ impl Backend {
         }
     }
 
-    /// `outs[i] =` the combination of `rows` with coding vector `vectors[i]`, the first `len`
-    /// bytes of it. `mirror` may have the leading rows interleaved.
+    /// `outs[i] =` the combination of `rows` with coding vector `vectors[i]`, the first `len` bytes
+    /// of it. `mirror` may hold the leading rows interleaved.
     ///
     /// # Panics
-    /// When a vector or output is too short, or there are not as many of one as of the other, or
-    /// rows are not padded.
+    /// If a vector or output is too short, their numbers differ, or rows are not padded.
     pub(crate) fn combine(
         self,
         field: Field,
@@ -197,12 +203,12 @@ impl Backend {
         }
     }
 
-    /// Of interleaved rows, or those that have a factor that is not zero.
+    /// Combines interleaved rows, or the rows with nonzero factors.
     ///
     /// # Safety
     /// Each row is readable for `len` bytes, padded; each output has `len` bytes, and each vector
     /// a coefficient for each row.
-    // Apart, because it takes much of the stack.
+    // A separate function, because it uses much stack.
     #[inline(never)]
     unsafe fn combine_others(
         self,
@@ -232,7 +238,7 @@ impl Backend {
         unsafe { self.combine_listed(field, rows, &vectors[done..], &mut outs[done..], len) }
     }
 
-    /// Combines the rows that have a factor that is not zero.
+    /// Combines the rows with nonzero factors.
     ///
     /// # Safety
     /// Each row is readable for `len` bytes, padded; each output has `len` bytes, and each vector
@@ -279,7 +285,7 @@ impl Backend {
         }
     }
 
-    /// Several tiles together, so that what one has read is near for the next.
+    /// Several tiles together, so that the data one has read are in cache for the next.
     ///
     /// # Safety
     /// As for the combination of four, for each tile; there are no more than [`TILES_MAX`].
@@ -369,13 +375,13 @@ pub(crate) struct Rows<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mirror<'a> {
     pub bytes: &'a [u8],
-    /// Groups that are interleaved, and that there is room for.
+    /// Number of interleaved groups, and capacity.
     pub groups: usize,
     pub groups_max: usize,
 }
 
 impl Mirror<'_> {
-    /// The groups that serve for the rows, if no more than part of a group is missing.
+    /// The groups usable for the rows, if no more than part of a group is missing.
     fn groups(&self, rows: Rows<'_>, width: usize, size: usize) -> Option<groups::Groups> {
         let count = self.groups.min(self.groups_max).min(rows.count.div_ceil(size));
         let tail_rows = rows.count.saturating_sub(count * size);
@@ -389,11 +395,11 @@ impl Mirror<'_> {
     }
 }
 
-/// Whether so many factors are zero that it is worth while to leave them out.
+/// Whether enough factors are zero to make skipping them worthwhile.
 fn is_sparse(vectors: &[&[u8]], count: usize) -> bool {
-    // Where the first one has a factor, others have: they go together.
+    // The vectors have their nonzero factors in the same places: one tells for all.
     let Some(vector) = vectors.first() else { return false };
-    // In parts that a byte can count.
+    // In parts short enough for a byte counter.
     let parts = vector[..count].chunks(128);
     let zeros = parts.map(|part| part.iter().map(|&factor| u8::from(factor == 0)).sum::<u8>());
     zeros.map(usize::from).sum::<usize>() * 8 > count
@@ -412,8 +418,8 @@ unsafe fn combine_every(
     len: usize,
 ) {
     let (stride, count, tables) = (rows.stride, rows.count, Field::Gf256.tables());
-    // Of rows that are far, all outputs get a few columns at a time: what one tile has read is
-    // near for the next.
+    // For rows outside the cache, all outputs process a few columns at a time, so that the data one
+    // tile has read are near for the next.
     let far = count * len > FAR_BYTES && outs.len() >= 2 * TILE;
     let columns = if far { COLUMNS } else { len.max(1) };
     for at in (0..len).step_by(columns) {
@@ -467,16 +473,16 @@ unsafe fn combine_groups(
     unsafe { combine(&groups, all.as_ptr().cast(), &to[..outs.len()], len) }
 }
 
-/// Matrices of one call: `MAX_BLOCK_SIZE / 2` groups of sources, four of outputs, of GF(2^4).
+/// Matrices per call: `MAX_BLOCK_SIZE / 2` groups of sources, four of outputs, over GF(2^4).
 const MATRICES_MAX: usize = MAX_BLOCK_SIZE / 2 * 4;
 
 /// The functions of one instruction set; all are unsafe to call without it.
 struct Functions {
     name: &'static str,
     listed: Combinations<[Term]>,
-    /// For dense vectors over GF(2^8), where that saves anything.
+    /// For dense vectors over GF(2^8), where it saves anything.
     every: Option<Combinations<Every>>,
-    /// For one dense vector over GF(2^8) and rows that have others beside them.
+    /// For one dense vector over GF(2^8), and rows with others alongside.
     beside: Option<beside::BesideKernel>,
     sum: unsafe fn(*const u8, &[Term], *mut u8, usize),
     update: unsafe fn(&Tables, *mut u8, &[Term], *const u8, usize),
@@ -496,7 +502,8 @@ struct Combinations<T: ?Sized> {
 type Combine<T> = unsafe fn(&Tables, *const u8, &T, &[*mut u8], usize);
 
 impl<T: ?Sized> Combinations<T> {
-    /// The function that makes most of so many outputs, one at least, and how many it makes.
+    /// The function that makes the most of a number of outputs, at least one, and how many it
+    /// makes.
     fn most(&self, outputs: usize) -> (usize, Combine<T>) {
         match outputs {
             1 => (1, self.one),
@@ -515,7 +522,7 @@ struct Grouped {
 
 struct Grouping {
     interleave: unsafe fn(*const u8, usize, usize, *mut u8, usize, usize),
-    /// Groups of outputs that the function makes.
+    /// Number of output groups that the function makes.
     few: (usize, CombineGroups),
     many: (usize, CombineGroups),
 }

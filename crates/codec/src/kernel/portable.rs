@@ -1,8 +1,8 @@
-//! No instruction set in particular: words that the compiler may make vectors of.
+//! Portable code: words that the compiler may vectorise.
 //!
-//! A combination is made bit by bit of the coefficients, from the highest: double what there is,
-//! add the rows whose coefficient has the bit. So a row costs an addition for each bit that is
-//! set, and multiplications there are only eight for all rows together.
+//! A combination is computed bit by bit of the coefficients, from the highest: double the sum, and
+//! add the rows whose coefficient has the bit set. So a row costs one addition per set bit, and
+//! there are only eight doublings for all rows together.
 
 use core::mem::MaybeUninit;
 
@@ -31,7 +31,7 @@ impl Simd for Portable {
     const WIDTH: usize = 8 * WORDS;
     type Reg = Words;
     type Parts = Words;
-    /// What each bit stands for.
+    /// The value of each bit.
     type Factor = [u64; 8];
 
     #[inline(always)]
@@ -89,7 +89,7 @@ impl Simd for Portable {
     }
 }
 
-/// Vectors of a strip, whose sums the compiler can keep in registers.
+/// Vectors per strip, whose sums the compiler can keep in registers.
 const STRIP: usize = 4;
 
 /// Twice each element of a word.
@@ -106,7 +106,7 @@ struct Doubling {
 impl Doubling {
     fn new(tables: &Tables) -> Self {
         let two = &tables.shuffle[2];
-        // Elements are bytes if the bit above half a byte is where bits go to.
+        // Elements are bytes if doubling carries a bit across the middle of a byte.
         if two[8] == 0x10 {
             Self { top: 7, ones: ONES, overflow: u64::from(two[16 + 8]) * ONES }
         } else {
@@ -122,7 +122,7 @@ impl Doubling {
     }
 }
 
-/// The places of terms, for each bit of the factors those that have it.
+/// For each bit of the factors, the places of the terms that have it set.
 struct ByBit {
     places: [[MaybeUninit<u16>; MAX_BLOCK_SIZE]; 8],
     counts: [usize; 8],
@@ -161,7 +161,7 @@ unsafe fn combine(tables: &Tables, base: *const u8, terms: &[Term], outs: &[*mut
     // SAFETY: the caller's promise.
     unsafe {
         if let (&[_], &[out]) = (terms, outs) {
-            // It may be the row itself.
+            // The output may be the row itself.
             return simd::combine::<Portable, 1, 1>(tables, base, terms, &[out], len);
         }
         let mut by_bit = ByBit::new();

@@ -1,12 +1,12 @@
 //! The kernels, written once for all instruction sets. Every function here is inlined into a
 //! function that enables the instructions: see [`kernel_functions`].
 //!
-//! What is read is padded: rows may be read up to the next multiple of [`PADDING`] bytes. What is
-//! written is not, so only stores have a masked form.
+//! Reads are padded: rows may be read up to the next multiple of [`PADDING`] bytes. Writes are not,
+//! so only stores have a masked form.
 
-// Indices number registers, of several arrays at once.
+// Indices number registers, across several arrays.
 #![allow(clippy::needless_range_loop)]
-// What needs GFNI is for one architecture only.
+// Code that needs GFNI is for one architecture only.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_macros, unused_imports))]
 
 use super::terms::Factored;
@@ -77,9 +77,9 @@ pub(super) unsafe fn combine<S: Simd, const M: usize, const V: usize>(
     }
 }
 
-/// [`combine`] for one output, rows read whole and one after the other as far as the registers
-/// have room for their sums: so sources that are not in the nearest cache come fastest, by half
-/// again against narrow strips.
+/// [`combine`] for one output, reading rows whole and one after the other as far as the registers
+/// have room for their sums: the fastest way for sources outside the L1 cache, by half compared
+/// with narrow strips.
 ///
 /// # Safety
 /// As for [`combine`].
@@ -157,7 +157,7 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
             let from_a = base.add(terms.offset(place));
             let from_b = base.add(terms.offset(place + 1));
             if M == 1 {
-                // Nothing is used twice: no more than the sums is kept.
+                // No value is used twice: only the sums stay in registers.
                 let factor_a = S::factor(tables, terms.factor(place, 0));
                 let factor_b = S::factor(tables, terms.factor(place + 1, 0));
                 for v in 0..V {
@@ -202,7 +202,7 @@ unsafe fn strip<S: Simd, const M: usize, const V: usize>(
     }
 }
 
-/// Stores as much of `V` vectors as `rest` bytes have room for; all but the last have.
+/// Stores as much of `V` vectors as fits in `rest` bytes; all but the last fit.
 #[inline(always)]
 pub(super) unsafe fn store_strip<S: Simd, const V: usize>(
     to: *mut u8,
@@ -303,7 +303,7 @@ pub(super) unsafe fn update<S: Simd>(
     len: usize,
 ) {
     debug_assert!(len.is_multiple_of(PADDING));
-    // Row by row: there are more of them than a cache has room for.
+    // Row by row: there are more rows than fit in a cache.
     for term in terms {
         // SAFETY: as promised by the caller; `at` stays below `len`, a multiple of the width.
         unsafe {
@@ -320,10 +320,11 @@ pub(super) unsafe fn update<S: Simd>(
     }
 }
 
-/// Sources of so many bytes are in the nearest cache: then wide strips are best.
+/// Sources up to this size, in bytes, fit in the L1 cache, where wide strips are best.
 pub(super) const NEAR_BYTES: usize = 48 << 10;
 
-/// One output of sources that are far, in strips of so many vectors or reading rows in order.
+/// One output from sources outside the cache, in strips of a number of vectors, or reading rows in
+/// order.
 macro_rules! far {
     ($simd:ty, in_order, $tables:expr, $base:expr, $terms:expr, $outs:expr, $len:expr) => {
         simd::combine_in_order::<$simd>($tables, $base, $terms, $outs[0], $len)
@@ -333,7 +334,7 @@ macro_rules! far {
     };
 }
 
-/// Makes the functions of one instruction set of the ones above, and the table of them.
+/// Instantiates the functions above for one instruction set, and the table of them.
 macro_rules! kernel_functions {
     ($simd:ty, $name:literal, $(#[$enable:meta])* tile $tile:literal, one $one:tt, near $near:literal,
      factors $factors:ty, sum $sum:literal, groups $groups:expr) => {

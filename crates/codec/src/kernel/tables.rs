@@ -1,7 +1,7 @@
-//! What the kernels need to know of a field: for each coefficient its multiplication, once as a
-//! bit matrix (GFNI) and once as two tables of sixteen (byte shuffles). Multiplication by a
-//! coefficient is linear over GF(2) in all of them, two elements of GF(2^4) to a byte included,
-//! so that the kernels do not know which field they work in.
+//! The kernels' tables for a field: for each coefficient its multiplication, once as a bit matrix
+//! (GFNI) and once as two tables of sixteen (byte shuffles). In all fields, multiplication by a
+//! coefficient is linear over GF(2), even for two elements of GF(2^4) in a byte, so the kernels
+//! need not know the field.
 //!
 //! All tables have 256 entries: any byte is a valid index.
 
@@ -13,11 +13,11 @@ use crate::field::multiply_byte;
 pub(crate) struct Tables {
     /// Bit matrices as `gf2p8affineqb` takes them: the row of output bit `i` is byte `7 - i`.
     pub affine: [u64; 256],
-    /// The maps from a coefficient to each byte of its bit matrix, which are linear: bit matrices.
+    /// The linear maps from a coefficient to each byte of its bit matrix, as bit matrices.
     pub maps: [u64; 8],
     /// Products with the low halves 0 to 15, then with the high halves.
     pub shuffle: [[u8; 32]; 256],
-    /// Of elements that are not zero.
+    /// Inverses of the nonzero elements.
     pub inverses: [u8; 256],
 }
 
@@ -49,7 +49,7 @@ impl Tables {
                 row += 1;
             }
             tables.affine[coefficient] = u64::from_le_bytes(matrix);
-            // The group of elements has one less than the field: of that power is 1.
+            // The multiplicative group has order one less than the field: x to that power is 1.
             let element = (coefficient as u32 % order) as u8;
             let (mut inverse, mut exponent) = (1, 2);
             while exponent < order {

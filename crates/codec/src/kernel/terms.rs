@@ -1,4 +1,4 @@
-//! What the kernels combine: rows, with a factor for each output.
+//! Input of the kernels: rows, with a factor for each output.
 
 use core::mem::MaybeUninit;
 
@@ -8,23 +8,23 @@ use crate::{Field, MAX_BLOCK_SIZE};
 pub(super) trait Factored<const M: usize> {
     fn count(&self) -> usize;
 
-    /// The offset of one of them.
+    /// The offset of a row.
     ///
     /// # Safety
     /// `place` is below the count.
     unsafe fn offset(&self, place: usize) -> usize;
 
-    /// The factor of one of them for output `m`, which is below `M`.
+    /// The factor of a row for output `m`, which is below `M`.
     ///
     /// # Safety
     /// `place` is below the count.
     unsafe fn factor(&self, place: usize, m: usize) -> u8;
 }
 
-/// Every row at a multiple of `stride`, with factors as coding vectors over GF(2^8) have them:
-/// nothing is made of them first.
+/// Every row at a multiple of `stride`, with factors read directly from coding vectors over
+/// GF(2^8).
 ///
-/// Each of the vectors, those that there are, has `count` factors to be read.
+/// Each of the vectors present has `count` readable factors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Every {
     pub stride: usize,
@@ -76,7 +76,7 @@ pub(super) struct Term {
     pub factors: [u8; 4],
 }
 
-/// The rows of a combination that have a factor that is not zero.
+/// The rows of a combination with nonzero factors.
 pub(super) struct Terms {
     terms: [MaybeUninit<Term>; MAX_BLOCK_SIZE],
     count: usize,
@@ -128,7 +128,7 @@ impl Terms {
         }
     }
 
-    /// The bits that are set, eight bytes of them at a time.
+    /// The set bits, eight bytes at a time.
     fn fill_bits(&mut self, vector: &[u8], count: usize, stride: u32) {
         for (place, bytes) in (0..).zip(vector[..count.div_ceil(8)].chunks(8)) {
             let mut word = [0; 8];
@@ -145,7 +145,7 @@ impl Terms {
         }
     }
 
-    /// Half bytes of vectors as long as the first one, or of none.
+    /// Half bytes of vectors that are as long as the first one, or empty.
     fn fill_halves(&mut self, vectors: [&[u8]; 4], count: usize, stride: u32) {
         let factors = |place: usize| vectors.map(|v| v.get(place).copied().unwrap_or(0));
         for place in 0..count / 2 {

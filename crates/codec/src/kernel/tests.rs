@@ -1,4 +1,4 @@
-//! Every backend that this machine has, against the schoolbook.
+//! Every backend that this machine has, compared with the naive method.
 
 use std::{eprintln, vec, vec::Vec};
 
@@ -11,7 +11,7 @@ use crate::naive::multiply_byte;
 const FIELDS: [Field; 3] = [Field::Gf2, Field::Gf16, Field::Gf256];
 const NAMES: [&str; 7] = ["gfni512", "gfni256", "avx512", "avx2", "ssse3", "neon", "portable"];
 
-/// All backends there are; says which there are not.
+/// All available backends; reports the missing ones.
 fn backends() -> Vec<Backend> {
     for name in NAMES.iter().filter(|name| Backend::named(name).is_none()) {
         eprintln!("absent: this machine has no {name}: skipped");
@@ -20,7 +20,7 @@ fn backends() -> Vec<Backend> {
     Backend::available().collect()
 }
 
-/// Zero, one, and around the widths and strips of all backends.
+/// Zero, one, and values around the widths and strips of all backends.
 fn lens() -> impl Iterator<Item = usize> {
     let around = [8, 16, 32, 64, 128, 256, 512, 1450];
     [0, 1, 2].into_iter().chain(around.into_iter().flat_map(|len| len - 1..=len + 1))
@@ -32,7 +32,7 @@ fn random(rng: &mut ChaCha8Rng, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Coding vectors, every other time mostly of zeros: those are combined in another way.
+/// Coding vectors, half of the time mostly zeros, which take another code path.
 fn random_vectors(
     rng: &mut ChaCha8Rng,
     field: Field,
@@ -51,7 +51,7 @@ fn random_vectors(
     vectors
 }
 
-/// Rows of random bytes, at an odd place in memory.
+/// Rows of random bytes, at an odd address.
 struct Case {
     memory: Vec<u8>,
     offset: usize,
@@ -105,7 +105,7 @@ fn combinations_agree_with_the_schoolbook() {
     }
 }
 
-/// More rows than the nearest cache has room for: other strips, other tiles.
+/// More rows than the L1 cache has room for: other strips, other tiles.
 #[test]
 fn combinations_of_far_rows_agree_with_the_schoolbook() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
@@ -130,7 +130,8 @@ fn combinations_of_far_rows_agree_with_the_schoolbook() {
     }
 }
 
-/// One output of far rows, of every width that a strip can have, and of rows of several strips.
+/// One output from rows outside the cache, of every possible strip width, and rows of several
+/// strips.
 #[test]
 fn far_rows_of_every_width_agree_with_the_schoolbook() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
@@ -215,8 +216,8 @@ fn updates_and_multiples_agree_with_the_schoolbook() {
     }
 }
 
-/// Payloads and what is beside them, with lengths around the widths of all backends and blocks
-/// that fill the nearest cache or do not.
+/// Payloads and the rows alongside, with lengths around the widths of all backends, and blocks that
+/// do or do not fill the L1 cache.
 #[test]
 fn rows_beside_others_agree_with_the_schoolbook() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
@@ -252,12 +253,13 @@ fn rows_beside_others_agree_with_the_schoolbook() {
             }
         }
     }
-    // Vectors of 16 bytes serve the fewest: a quarter of what is beside, and of that half is dense.
+    // Vectors of 16 bytes handle the fewest cases: a quarter of the rows alongside, and of these
+    // half are dense.
     let vectorised = Backend::available().filter(|backend| backend.name() != "portable").count();
     assert!(served >= 10 * vectorised, "hardly any case is served: {served}");
 }
 
-/// What is not served one way is served the other, with the same result.
+/// Cases one method declines are handled by the other, with the same result.
 #[test]
 fn only_dense_vectors_over_the_largest_field_are_combined_beside_others() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);

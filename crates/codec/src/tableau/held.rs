@@ -1,4 +1,4 @@
-//! Which numbers of a block have a payload in their slot.
+//! The numbers of a block with a payload in their slot.
 
 use alloc::{vec, vec::Vec};
 
@@ -16,12 +16,12 @@ pub(super) struct Held {
     absent: Vec<u8>,
     /// No number before this one is absent.
     first_absent: usize,
-    /// No word of the mask has a bit set after this one.
+    /// No word of the mask after this one has a bit set.
     last_absent_word: usize,
 }
 
 impl Held {
-    /// None, with a mask of so many bytes.
+    /// The empty set, with a mask of `len` bytes.
     pub(super) fn new(shape: &Shape, len: usize) -> Self {
         let mut held = Held {
             field: shape.field,
@@ -46,7 +46,7 @@ impl Held {
         self.field.mask_unused(&mut self.absent, self.block_size);
     }
 
-    /// Takes in a number that is absent.
+    /// Adds an absent number.
     #[inline(always)]
     pub(super) fn insert(&mut self, index: usize) {
         self.count += 1;
@@ -75,14 +75,14 @@ impl Held {
         &self.absent
     }
 
-    /// Looks on for the first number that is absent.
+    /// Advances to the first absent number.
     #[inline(always)]
     pub(super) fn find_first_absent(&mut self) {
         self.first_absent = self.numbers.absent_from(self.first_absent);
     }
 
-    /// Byte of a row before which all coefficients are of numbers that are held, as of when the
-    /// first that is absent was looked for last.
+    /// Byte of a row before which all coefficients belong to held numbers, as of the last search
+    /// for the first absent number.
     #[inline(always)]
     pub(super) fn first_absent_byte(&self) -> usize {
         match self.field {
@@ -92,7 +92,7 @@ impl Held {
         }
     }
 
-    /// No word of the mask has a bit set after this one.
+    /// No word of the mask after this one has a bit set.
     #[inline(always)]
     pub(super) fn last_absent_word(&mut self) -> usize {
         let words = self.absent.as_chunks::<8>().0;

@@ -1,32 +1,34 @@
-//! Columns at the front that decide nothing any more, and wait until several symbols have come.
+//! Front columns that no longer decide anything, and whose updates wait until several symbols have
+//! come.
 
 use alloc::vec::Vec;
 
 use crate::kernel::{Backend, RowList};
 use crate::rows::{Matrix, Shape};
 
-/// Symbols that they wait for at most.
+/// Maximum number of symbols to wait for.
 pub(super) const WAITING_MAX: usize = 16;
 
-/// The columns that wait, and the symbols that they wait for.
+/// The waiting columns, and the symbols they wait for.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     shape: Shape,
     backend: Backend,
-    /// Whether multipliers of payloads are asked for at all.
+    /// Whether multipliers of payloads are needed at all.
     multiplying: bool,
-    /// The columns that wait, and whole rows that were asked for.
+    /// The waiting columns, and completed rows.
     fronts: Matrix,
-    /// What has come with these pivots is still to be done to the columns.
+    /// Pivots of symbols not yet applied to the columns.
     pivots: Vec<u16>,
-    /// For each of these, its factors of rows, and what they come to in the columns.
+    /// For each of these, its factors in the rows, and its offset in the columns.
     factors: Matrix,
     offsets: Matrix,
     offsets_listed: RowList,
 }
 
 impl Waiting {
-    /// No columns yet. They will wait for up to so many symbols; with 0, none ever does.
+    /// Initially without columns. They will wait for up to that many symbols; with 0, none ever
+    /// waits.
     pub(super) fn new(
         shape: &Shape,
         backend: Backend,
@@ -75,7 +77,7 @@ impl Waiting {
         self.pivots.len() == WAITING_MAX
     }
 
-    /// Takes from `rows` what does not wait in some of them.
+    /// Copies the columns of some of `rows` that do not wait.
     pub(super) fn complete(&mut self, rows: &Matrix, of: impl Iterator<Item = usize>) {
         if self.is_used() && self.multiplying {
             let start = rows.start();
@@ -95,8 +97,8 @@ impl Waiting {
         }
     }
 
-    /// Brings the columns up to date, in the rows that are written: `arrived` has the coding
-    /// vectors of the payloads, and `unsolved` is the mask of what is no payload in them.
+    /// Brings the columns up to date, in the written rows: `arrived` has the coding vectors of the
+    /// payloads, and `unsolved` is the mask of their non-payload coefficients.
     pub(super) fn settle(
         &mut self,
         rows: &Matrix,

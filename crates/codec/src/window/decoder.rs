@@ -1,11 +1,13 @@
-//! Source and coded symbols in, in any order; source symbols out as soon as they are determined.
+//! Window decoder: it takes source and coded symbols in any order, and releases source symbols as
+//! soon as they are determined.
 //!
-//! What is known is kept as [equations](crate::window::equations): a coded symbol that arrives
-//! costs an elimination of coefficients and a copy, and payloads are combined when source symbols
-//! have become determined, all of them at once.
+//! Its knowledge is stored as [equations](crate::window::equations): an arriving coded symbol costs
+//! an elimination of coefficients and a copy, and payloads are combined once source symbols are
+//! determined, all of them at once.
 //!
-//! Because a pivot is the lowest id of its row, to give up the ids before `id` is to drop the rows
-//! with a pivot before it: no other row has them. What is kept has the highest rank possible.
+//! Because a pivot is the lowest id of its row, giving up the ids before `id` means dropping the
+//! rows with a pivot before it: no other row contains them. The remainder has the highest rank
+//! possible.
 
 use alloc::vec::Vec;
 
@@ -20,15 +22,15 @@ use crate::window::ring::{Ring, RingSet};
 use crate::window::{Coefficients, WindowOutcome, check_run, end_of, ring_of};
 use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE, Recoded};
 
-/// A progressive decoder, and recoder, of a stream of source symbols.
+/// Progressive decoder, and recoder, of a stream of source symbols.
 ///
-/// The window is `base..end`: from the first symbol that the caller has not let go of to the last
-/// one that anything received was about. A relay that does not read the symbols uses the same
+/// The window is `base..end`: from the first symbol that the caller has not dropped to the last one
+/// that any received symbol covers. A relay that does not need the source symbols uses the same
 /// type, and [recodes](Self::recode).
 ///
-/// The payload of a coded symbol is taken at its word: an inconsistent one is not detected, and
-/// changes what is decoded. Lengths are as in [`BlockDecoder`](crate::BlockDecoder): a symbol that
-/// was solved for can have trailing zeros that its sender did not write.
+/// The payload of a coded symbol is trusted: an inconsistent one goes undetected and corrupts
+/// decoded symbols. Lengths are as in [`BlockDecoder`](crate::BlockDecoder): a symbol that was
+/// solved for can have trailing zeros that its sender did not write.
 ///
 /// ```
 /// use corridor_codec::{Coefficients, Field, WindowDecoder, WindowEncoder, WindowOutcome};
@@ -49,7 +51,7 @@ use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE, Recoded};
 /// assert_eq!(outcome, WindowOutcome::Innovative);
 /// assert_eq!(decoder.symbol(1), Some(&b"one."[..]));
 ///
-/// // Delivered: both sides let go.
+/// // Delivered: both sides drop it.
 /// decoder.advance_to(3);
 /// encoder.advance_to(3);
 /// assert_eq!(decoder.add_source(1, b"one.")?, WindowOutcome::Stale);
@@ -65,11 +67,11 @@ pub struct WindowDecoder<S: Storage = Vec<u8>> {
     start: usize,
     end: u64,
     equations: Equations<S>,
-    /// Symbols decoded.
+    /// Decoded symbols.
     decoded: RingSet,
     /// Pivots of the rows that are not decoded symbols.
     pivots: RingSet,
-    /// Symbols decoded that the caller has not been told of.
+    /// Decoded symbols not yet reported to the caller.
     fresh: RingSet,
 }
 
@@ -78,8 +80,8 @@ impl WindowDecoder {
     /// window begins with id 0; [`reset`](Self::reset) and [`advance_to`](Self::advance_to) move
     /// it.
     ///
-    /// All memory is taken here: `window_size * symbol_size_max` bytes, up to 64 symbols more,
-    /// twice `window_size` coding vectors of that many symbols, and a little.
+    /// Allocates all memory: `window_size * symbol_size_max` bytes, up to 64 symbols more, twice
+    /// `window_size` coding vectors of that many symbols, and a little more.
     ///
     /// # Errors
     /// [`CodecError::WindowSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -92,7 +94,7 @@ impl WindowDecoder {
         Self::with_backend(field, window_size, symbol_size_max, Backend::detected())
     }
 
-    /// The same, with instructions of one's own choice.
+    /// Like [`new`](Self::new), with a given instruction set.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -106,11 +108,11 @@ impl WindowDecoder {
     }
 }
 
-/// In memory lent to it.
+/// In memory lent by the caller.
 impl<'a> WindowDecoder<&'a mut [u8]> {
-    /// A decoder that keeps payloads in `storage`, which is lent to it, and has instructions of
-    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
-    /// of it is not touched. Coding vectors and bookkeeping are its own. All else is as for
+    /// A decoder that stores payloads in the borrowed `storage` and uses a given instruction set.
+    /// The memory may have any contents and alignment; bytes that are not needed are not touched.
+    /// Coding vectors and bookkeeping are in memory of its own. Otherwise as
     /// [`with_backend`](WindowDecoder::with_backend).
     ///
     /// ```
@@ -139,7 +141,8 @@ impl<'a> WindowDecoder<&'a mut [u8]> {
         Self::build(field, window_size, symbol_size_max, backend, &mut lent)
     }
 
-    /// Bytes of storage that such a decoder takes.
+    /// Bytes of storage that [`with_storage`](Self::with_storage) needs; without a backend, the
+    /// most that any backend needs, on any machine.
     ///
     /// # Errors
     /// As [`new`](WindowDecoder::new).
@@ -147,10 +150,10 @@ impl<'a> WindowDecoder<&'a mut [u8]> {
         field: Field,
         window_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let (_, shape) = ring_of(field, window_size, symbol_size_max)?;
-        Ok(equations::storage_len(&shape, backend))
+        Ok(equations::storage_len(&shape, backend.into()))
     }
 }
 
@@ -177,8 +180,8 @@ impl<S: Storage> WindowDecoder<S> {
         })
     }
 
-    /// Takes in source symbol `id`. It is dependent if that symbol is decoded already, even if
-    /// what was decoded is longer by trailing zeros.
+    /// Adds source symbol `id`. It is dependent if that symbol is already decoded, even if the
+    /// decoded one is longer by trailing zeros.
     ///
     /// # Errors
     /// [`CodecError::SymbolLength`] when the symbol is empty or longer than `symbol_size_max`;
@@ -208,12 +211,11 @@ impl<S: Storage> WindowDecoder<S> {
         Ok(WindowOutcome::Innovative)
     }
 
-    /// Takes in a coded symbol: the combination `payload` of the `count` symbols from id `first`
-    /// on. A payload shorter than others stands for one padded with zeros; a vector that is all
-    /// zero is dependent.
+    /// Adds a coded symbol: the combination `payload` of the `count` symbols from id `first` on. A
+    /// shorter payload counts as padded with zeros; an all-zero vector is dependent.
     ///
-    /// The run may begin before the window. The symbol is stale only if it ends there as well, or
-    /// if a symbol that was let go of has a coefficient that is not zero.
+    /// The run may begin before the window. The symbol is stale only if it also ends there, or if a
+    /// dropped symbol has a nonzero coefficient.
     ///
     /// # Errors
     /// [`CodecError::CountOutOfRange`] unless `count` is in 1..=window size;
@@ -259,9 +261,9 @@ impl<S: Storage> WindowDecoder<S> {
         Ok(WindowOutcome::Innovative)
     }
 
-    /// Lets go of all symbols before `id`, decoded or not, and returns how many of them were not.
-    /// An id behind the window changes nothing; one beyond it empties the window, and what is
-    /// between was not decoded.
+    /// Drops all symbols before `id`, decoded or not, and returns how many of them were not
+    /// decoded. An id before the window changes nothing; one beyond it empties the window, and all
+    /// ids in between count as not decoded.
     pub fn advance_to(&mut self, id: u64) -> u64 {
         if id <= self.base {
             return 0;
@@ -282,12 +284,12 @@ impl<S: Storage> WindowDecoder<S> {
         missed
     }
 
-    /// Draws a combination of the rows held that are about no other symbols than the `count` from
-    /// id `first` on, uniform among those that are not zero, and writes its coding vector over
-    /// this run and its payload.
+    /// Recodes: draws a combination of the rows held that only cover the `count` symbols from id
+    /// `first` on, uniformly from the nonzero ones, and writes its coding vector over this run and
+    /// its payload.
     ///
-    /// `None` when there is no such row. Over the whole window, [`base`](Self::base)..
-    /// [`end`](Self::end), all rows are.
+    /// `None` if there is no such row. Over the whole window, [`base`](Self::base)..
+    /// [`end`](Self::end), all rows qualify.
     ///
     /// # Errors
     /// [`CodecError::OutsideWindow`] unless the run is in the window and has a symbol;
@@ -304,11 +306,11 @@ impl<S: Storage> WindowDecoder<S> {
         self.recode_batch(first, count, rng, vector_out, &mut [payload_out])
     }
 
-    /// Draws several such combinations at once, faster than one by one: writes as many coding
-    /// vectors to `vectors_out`, one after the other, as there are `payloads_out`. All payloads of
-    /// a batch are as long as the longest of them, the others being padded with zeros.
+    /// Draws several such combinations at once, faster than one by one: writes one coding vector
+    /// per entry of `payloads_out` to `vectors_out`, one after the other. All payloads of a batch
+    /// are padded with zeros to the longest of them.
     ///
-    /// `None` when there is no row to combine.
+    /// `None` if there is no row to combine.
     ///
     /// # Errors
     /// As [`recode`](Self::recode).
@@ -358,14 +360,14 @@ impl<S: Storage> WindowDecoder<S> {
         self.base
     }
 
-    /// One more than the highest id in the window that a symbol received was about, innovative or
-    /// dependent, or that the window was advanced to.
+    /// One more than the highest id in the window that a received symbol, innovative or dependent,
+    /// covers, or that the window was advanced to.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Id of the first symbol of the window that is not decoded; [`end`](Self::end) if all are.
-    /// What is before can be delivered in order.
+    /// Id of the first symbol of the window that is not decoded; [`end`](Self::end) if all are. All
+    /// earlier ones can be delivered in order.
     pub fn in_order_end(&self) -> u64 {
         match self.decoded.first_absent(self.start, self.known()) {
             Some(distance) => self.base + distance as u64,
@@ -373,37 +375,37 @@ impl<S: Storage> WindowDecoder<S> {
         }
     }
 
-    /// Rows held: symbols decoded, and coded symbols that are not used up.
+    /// Rank: decoded symbols, plus innovative coded symbols not yet resolved.
     pub fn rank(&self) -> usize {
         self.decoded_count() + self.pivots.len()
     }
 
-    /// Symbols of the window that are decoded; never more than the rank.
+    /// Number of decoded symbols in the window; never more than the rank.
     pub fn decoded_count(&self) -> usize {
         self.decoded.len()
     }
 
-    /// Symbols of the window that are not decoded.
+    /// Number of symbols in the window that are not decoded.
     pub fn missing_count(&self) -> usize {
         self.known() - self.decoded_count()
     }
 
-    /// Innovative symbols that it takes to decode all of the window: what is missing, less the
-    /// coded symbols held.
+    /// Number of innovative symbols needed to decode the whole window: the missing symbols, minus
+    /// the coded symbols held.
     pub fn deficit(&self) -> usize {
         self.known() - self.rank()
     }
 
     /// Whether symbol `id` is in the window and *seen* (Sundararajan et al., Network Coding Meets
-    /// TCP, 2011): what is held determines it but for symbols with higher ids. In reduced form that
-    /// is to be a pivot, and decoded symbols are pivots of rows with nothing else.
+    /// TCP, 2011): the received symbols determine it up to symbols with higher ids. In reduced
+    /// form, a seen symbol is a pivot, and decoded symbols are pivots of rows with nothing else.
     pub fn is_seen(&self, id: u64) -> bool {
         self.in_window(id)
             .is_some_and(|slot| self.decoded.contains(slot) || self.pivots.contains(slot))
     }
 
-    /// Id of the first symbol of the window that is not [seen](Self::is_seen);
-    /// [`end`](Self::end) if all are. TCP/NC acknowledges what is before.
+    /// Id of the first symbol of the window that is not [seen](Self::is_seen); [`end`](Self::end)
+    /// if all are. TCP/NC acknowledges all earlier ones.
     pub fn seen_end(&self) -> u64 {
         let is_unseen = |distance: &usize| {
             let slot = self.ring.after(self.start, *distance);
@@ -417,7 +419,7 @@ impl<S: Storage> WindowDecoder<S> {
         self.in_window(id).is_some_and(|slot| self.decoded.contains(slot))
     }
 
-    /// The first symbol decoded in the window that is not before `id`.
+    /// The first decoded symbol in the window at or after `id`.
     pub fn next_decoded(&self, id: u64) -> Option<u64> {
         let from = id.max(self.base);
         let count = self.end.checked_sub(from)? as usize;
@@ -425,8 +427,8 @@ impl<S: Storage> WindowDecoder<S> {
         Some(from + distance as u64)
     }
 
-    /// Writes which symbols are missing: bit `i % 8` (least significant first) of byte `i / 8` for
-    /// id `base + i`, as far as `out` reaches; bits from [`end`](Self::end) on are zero.
+    /// Writes a bitmap of missing symbols: bit `i % 8` (least significant first) of byte `i / 8`
+    /// for id `base + i`, as far as `out` reaches; bits from [`end`](Self::end) on are zero.
     pub fn missing_bitmap(&self, out: &mut [u8]) {
         out.fill(0);
         for index in 0..self.known().min(8 * out.len()) {
@@ -436,24 +438,24 @@ impl<S: Storage> WindowDecoder<S> {
         }
     }
 
-    /// The lowest id of the window that was decoded, and that this call has not returned since.
+    /// The lowest decoded id of the window that this call has not returned yet.
     ///
-    /// To drain it after each arrival is to learn what the arrival brought.
+    /// Draining it after each arrival gives the symbols that the arrival decoded.
     pub fn poll_decoded(&mut self) -> Option<u64> {
         let distance = self.fresh.first(self.start, self.known())?;
         self.fresh.remove(self.ring.after(self.start, distance));
         Some(self.base + distance as u64)
     }
 
-    /// Symbol `id`, once decoded and until it is let go of.
+    /// Symbol `id`, if it is decoded and not dropped yet.
     pub fn symbol(&self, id: u64) -> Option<&[u8]> {
         let slot = self.in_window(id)?;
         self.decoded.contains(slot).then(|| self.equations.payload(slot))
     }
 
-    /// Shows the coded symbols held, which are not used up, to `see`: coding vector over the whole
-    /// window, and payload. A new decoder whose window begins with the same id, and that takes in
-    /// the symbols decoded and then these, holds and recodes what this one does.
+    /// Calls `see` with each unresolved coded symbol held: its coding vector over the whole window,
+    /// and its payload. A new decoder whose window begins with the same id, and that receives the
+    /// decoded symbols and then these, has the same state and recodes alike.
     pub fn each_coded(&self, mut see: impl FnMut(&[u8], &[u8])) {
         let (field, count) = (self.shape.field, self.known());
         for slot in self.pivots.iter(self.start, count) {
@@ -465,7 +467,7 @@ impl<S: Storage> WindowDecoder<S> {
         }
     }
 
-    /// Forgets everything; the window begins with `first`. The memory is kept.
+    /// Clears the decoder; the window begins with `first`. Keeps the memory.
     pub fn reset(&mut self, first: u64) {
         self.equations.reset();
         self.decoded.clear();
@@ -480,17 +482,17 @@ impl<S: Storage> WindowDecoder<S> {
         self.shape.field
     }
 
-    /// Symbols that the window can have.
+    /// Maximum number of symbols in the window.
     pub fn window_size(&self) -> usize {
         self.window_size
     }
 
-    /// Length of the longest symbol that the decoder takes, in bytes.
+    /// Maximum symbol size, in bytes.
     pub fn symbol_size_max(&self) -> usize {
         self.shape.symbol_size_max
     }
 
-    /// What becomes of a symbol that ends before or beyond what the window can have.
+    /// Outcome for a symbol that ends before or beyond the possible window.
     fn misplaced(&self, end: u64) -> Option<WindowOutcome> {
         if end <= self.base {
             Some(WindowOutcome::Stale)
@@ -501,18 +503,18 @@ impl<S: Storage> WindowDecoder<S> {
         }
     }
 
-    /// Symbols of the window.
+    /// Number of symbols in the window.
     fn known(&self) -> usize {
         (self.end - self.base) as usize
     }
 
-    /// The slot of an id that the window has or is about to have.
+    /// The slot of an id that the window contains or is about to contain.
     #[inline]
     fn slot(&self, id: u64) -> usize {
         self.ring.after(self.start, (id - self.base) as usize)
     }
 
-    /// The slot of an id, if the window has it.
+    /// The slot of an id, if the window contains it.
     #[inline]
     fn in_window(&self, id: u64) -> Option<usize> {
         (self.base..self.end).contains(&id).then(|| self.slot(id))
@@ -524,7 +526,7 @@ impl<S: Storage> WindowDecoder<S> {
         self.fresh.insert(slot);
     }
 
-    /// Rows that the last arrival has determined are decoded symbols.
+    /// Turns the rows that the last arrival determined into decoded symbols.
     #[inline]
     fn note_determined(&mut self) {
         for &row in self.equations.determined() {
@@ -534,7 +536,7 @@ impl<S: Storage> WindowDecoder<S> {
         }
     }
 
-    /// Rows that are about symbols in `first..end` only, by their pivots.
+    /// Pivots of the rows that only cover symbols in `first..end`.
     fn rows_within(&self, first: u64, end: u64) -> RingSet {
         let mut rows = RingSet::new(self.ring);
         let (from, count) = (self.slot(first), (end - first) as usize);
@@ -559,9 +561,9 @@ impl<S: Storage> WindowDecoder<S> {
         rows.iter(0, slots).map(len).max().unwrap_or(0)
     }
 
-    /// Up to `N` combinations over a run, given as its first slot and its length; the buffers are
-    /// long enough. Payloads are written as long as `len` says, or else as they are, which is
-    /// returned.
+    /// Draws up to `N` combinations over a run, given as its first slot and its length; the buffers
+    /// are long enough. Payloads are written with length `len`, if given, or else with their own,
+    /// which is returned.
     fn recode_tile<const N: usize>(
         &self,
         (first, count): (usize, usize),

@@ -1,4 +1,4 @@
-//! Source symbols in, coded symbols over any run of them out.
+//! Window encoder: it takes source symbols, and makes coded symbols over any run of them.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,8 @@ use crate::window::ring::Ring;
 use crate::window::{Coefficients, check_run, end_of, ring_of};
 use crate::{Backend, CodecError, Field, MAX_BLOCK_SIZE};
 
-/// The source symbols that are not acknowledged yet, and combinations of them.
+/// Encoder of a stream: holds the source symbols in the window, usually those not acknowledged yet,
+/// and combines them.
 ///
 /// ```
 /// use corridor_codec::{Coefficients, Field, WindowEncoder};
@@ -44,7 +45,7 @@ impl WindowEncoder {
     /// An encoder that holds up to `window_size` symbols of up to `symbol_size_max` bytes. The
     /// first symbol has id 0; [`reset`](Self::reset) starts elsewhere.
     ///
-    /// All memory (`window_size * symbol_size_max` bytes and a little) is taken here.
+    /// Allocates all memory: `window_size * symbol_size_max` bytes and a little more.
     ///
     /// # Errors
     /// [`CodecError::WindowSize`] and [`CodecError::SymbolSizeMax`] when a size is zero or beyond
@@ -57,7 +58,7 @@ impl WindowEncoder {
         Self::with_backend(field, window_size, symbol_size_max, Backend::detected())
     }
 
-    /// The same, with instructions of one's own choice.
+    /// Like [`new`](Self::new), with a given instruction set.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -71,11 +72,11 @@ impl WindowEncoder {
     }
 }
 
-/// In memory lent to it.
+/// In memory lent by the caller.
 impl<'a> WindowEncoder<&'a mut [u8]> {
-    /// An encoder that keeps payloads in `storage`, which is lent to it, and has instructions of
-    /// one's own choice. What is in the memory does not matter, nor how it is aligned; what is left
-    /// of it is not touched. Only the symbols' lengths are elsewhere. All else is as for
+    /// An encoder that stores payloads in the borrowed `storage` and uses a given instruction set.
+    /// The memory may have any contents and alignment; bytes that are not needed are not touched.
+    /// Only the symbols' lengths are stored elsewhere. Otherwise as
     /// [`with_backend`](WindowEncoder::with_backend).
     ///
     /// ```
@@ -106,7 +107,8 @@ impl<'a> WindowEncoder<&'a mut [u8]> {
         Self::build(field, window_size, symbol_size_max, backend, &mut lent)
     }
 
-    /// Bytes of storage that such an encoder takes.
+    /// Bytes of storage that [`with_storage`](Self::with_storage) needs; without a backend, the
+    /// most that any backend needs, on any machine.
     ///
     /// # Errors
     /// As [`new`](WindowEncoder::new).
@@ -114,10 +116,10 @@ impl<'a> WindowEncoder<&'a mut [u8]> {
         field: Field,
         window_size: usize,
         symbol_size_max: usize,
-        backend: Backend,
+        backend: impl Into<Option<Backend>>,
     ) -> Result<usize, CodecError> {
         let (_, shape) = ring_of(field, window_size, symbol_size_max)?;
-        Ok(Layout::of_payloads(&shape, backend, false).storage_len())
+        Ok(Layout::of_payloads(&shape, backend.into(), false).storage_len())
     }
 }
 
@@ -130,7 +132,7 @@ impl<S: Storage> WindowEncoder<S> {
         supply: &mut impl Supply<Storage = S>,
     ) -> Result<Self, CodecError> {
         let (ring, shape) = ring_of(field, window_size, symbol_size_max)?;
-        let layout = Layout::of_payloads(&shape, backend, false);
+        let layout = Layout::of_payloads(&shape, Some(backend), false);
         let symbols = Payloads::new(&shape, backend, layout, supply);
         Ok(Self { shape, window_size, ring, symbols, base: 0, end: 0 })
     }
@@ -153,10 +155,10 @@ impl<S: Storage> WindowEncoder<S> {
     }
 
     /// Writes to `out` the combination of the `count` symbols from id `first` on, and returns its
-    /// length in bytes: that of the longest symbol with a coefficient that is not zero, hence 0
-    /// for a vector that is all zero.
+    /// length in bytes: that of the longest symbol with a nonzero coefficient, so 0 for an all-zero
+    /// vector.
     ///
-    /// `out` must hold that many bytes; `symbol_size_max` are always enough.
+    /// `out` must hold that many bytes; `symbol_size_max` bytes always suffice.
     ///
     /// # Errors
     /// [`CodecError::OutsideWindow`] unless the run is in [`base`](Self::base)..
@@ -183,9 +185,9 @@ impl<S: Storage> WindowEncoder<S> {
         Ok(len)
     }
 
-    /// Writes several coded symbols over the same run at once, faster than one by one: to
-    /// `outs[i]` the one with `coefficients[i]`. All are as long as the longest of them, the
-    /// others being padded with zeros; that length is returned.
+    /// Writes several coded symbols over the same run at once, faster than one by one: to `outs[i]`
+    /// the one with `coefficients[i]`. All are padded with zeros to the longest of them, whose
+    /// length is returned.
     ///
     /// # Errors
     /// As [`encode`](Self::encode); [`CodecError::CountOutOfRange`] unless there are as many
@@ -203,7 +205,7 @@ impl<S: Storage> WindowEncoder<S> {
             return Err(CodecError::CountOutOfRange { expected_max, given });
         }
         coefficients.iter().try_for_each(|given| given.check(self.shape.field, count))?;
-        // Lengths first: nothing is written unless all fits.
+        // Lengths first: nothing is written unless everything fits.
         let (mut len, mut around) = (0, [0; MAX_BLOCK_SIZE]);
         for given in coefficients {
             let vector = self.wrap(first, count, *given, &mut around)?;
@@ -226,7 +228,7 @@ impl<S: Storage> WindowEncoder<S> {
         Ok(len)
     }
 
-    /// Up to `N` coded symbols of that length, as [`encode_batch`](Self::encode_batch).
+    /// Makes up to `N` coded symbols of that length, as in [`encode_batch`](Self::encode_batch).
     fn encode_tile<const N: usize>(
         &self,
         first: u64,
@@ -245,7 +247,7 @@ impl<S: Storage> WindowEncoder<S> {
         Ok(())
     }
 
-    /// The coding vector of a run, around the ring.
+    /// The coding vector of a run, laid out around the ring.
     fn wrap<'a>(
         &self,
         first: u64,
@@ -266,8 +268,8 @@ impl<S: Storage> WindowEncoder<S> {
         Ok(around)
     }
 
-    /// Lets go of all symbols before `id`. An id behind the window changes nothing; one beyond
-    /// it empties the window, and does not change the id of the next symbol.
+    /// Drops all symbols before `id`. An id before the window changes nothing; one beyond it
+    /// empties the window, and does not change the id of the next symbol.
     pub fn advance_to(&mut self, id: u64) {
         self.base = id.clamp(self.base, self.end);
     }
@@ -277,17 +279,17 @@ impl<S: Storage> WindowEncoder<S> {
         self.base
     }
 
-    /// Id that the next symbol gets.
+    /// Id of the next symbol to be pushed.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Symbols held.
+    /// Number of symbols held.
     pub fn count(&self) -> usize {
         (self.end - self.base) as usize
     }
 
-    /// Whether the window has to be advanced before another symbol is taken.
+    /// Whether the window must be advanced before another symbol fits.
     pub fn is_full(&self) -> bool {
         self.count() == self.window_size
     }
@@ -297,7 +299,7 @@ impl<S: Storage> WindowEncoder<S> {
         (self.base..self.end).contains(&id).then(|| self.symbols.payload(self.ring.slot(id)))
     }
 
-    /// Empties the window; the next symbol gets the id `first`. The memory is kept.
+    /// Empties the window; the next symbol gets the id `first`. Keeps the memory.
     pub fn reset(&mut self, first: u64) {
         (self.base, self.end) = (first, first);
         self.symbols.clear();
@@ -308,12 +310,12 @@ impl<S: Storage> WindowEncoder<S> {
         self.shape.field
     }
 
-    /// Symbols that the window can have.
+    /// Maximum number of symbols in the window.
     pub fn window_size(&self) -> usize {
         self.window_size
     }
 
-    /// Length of the longest symbol that the window takes, in bytes.
+    /// Maximum symbol size, in bytes.
     pub fn symbol_size_max(&self) -> usize {
         self.shape.symbol_size_max
     }

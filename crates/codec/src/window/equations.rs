@@ -1,8 +1,8 @@
-//! What a window decoder knows: payloads, and what they are combinations of.
+//! The equations of a window decoder: payloads, and what they are combinations of.
 //!
-//! Each symbol of the window has a slot. It is *known*, and its payload is there; or it is the
-//! *pivot* of a row; or neither is the case. For each row one coded symbol is held as it came, in
-//! the slot of a pivot, though not always of its own. The pivot's source symbol is then
+//! Each symbol of the window has a slot. A symbol is either *known*, with its payload in its slot;
+//! or the *pivot* of a row; or neither. For each row, one coded symbol is stored unchanged in the
+//! slot of a pivot, though not necessarily its own. The pivot's source symbol is then
 //!
 //! ```text
 //! x_p = sum of R[p][i] * x_i, over known symbols i
@@ -11,18 +11,17 @@
 //! ```
 //!
 //! and a row of coefficients around the ring has room for all three: Gauss-Jordan elimination in
-//! place, with the multipliers where the eliminated columns were. What that gives:
+//! place, with the multipliers where the eliminated columns were. It follows that:
 //!
 //! - A symbol is dependent, or a row determined, if nothing is left in the third part: this is
-//!   known without a look at any payload.
-//! - A source symbol that arrives changes no row: its column belongs to the first part from then
-//!   on.
-//! - Symbols that have become determined are solved for together, each as one combination of
-//!   payloads, as many at a time as the kernels like.
+//!   known without touching any payload.
+//! - An arriving source symbol changes no row: its column belongs to the first part from then on.
+//! - Newly determined symbols are solved for together, each as one combination of payloads, in
+//!   batches of the kernels' preferred size.
 //!
-//! A symbol that was solved for takes the place of a coded symbol in the other rows. What leaves
-//! the window is taken out of the coded symbols held before: the vectors they came with, less what
-//! was taken out, tell how.
+//! A symbol that was solved for replaces a coded symbol in the other rows. Symbols are subtracted
+//! from the coded symbols held before they leave the window: the received vectors, and which
+//! symbols have already been subtracted, determine how.
 
 use alloc::{vec, vec::Vec};
 
@@ -32,22 +31,22 @@ use crate::storage::{Storage, Supply};
 use crate::window::ring::Ring;
 use crate::{Field, MAX_BLOCK_SIZE, field};
 
-/// Symbols that are solved for together at most: so much memory is needed for them.
+/// Maximum number of symbols solved for together, which determines the memory needed.
 const SOLVED_MAX: usize = 64;
 
-/// See the module. All places are slots.
+/// See the module documentation. All indices are slots.
 #[derive(Clone, Debug)]
 pub(super) struct Equations<S: Storage = Vec<u8>> {
     field: Field,
     ring: Ring,
     backend: Backend,
-    /// A row has the slot of its pivot.
+    /// Rows, each in the slot of its pivot.
     rows: Matrix,
-    /// What the coded symbols held are combinations of, by the slots that these have.
+    /// Coding vectors of the coded symbols held, by their slots.
     arrived: Matrix,
-    /// An arriving vector; what is left of it.
+    /// An arriving vector; its remainder.
     scratch: Matrix,
-    /// Vectors of what is taken out of coded symbols.
+    /// Vectors of what is subtracted from coded symbols.
     folds: Matrix,
     payloads: Payloads<S>,
     solved: Payloads<S>,
@@ -56,8 +55,8 @@ pub(super) struct Equations<S: Storage = Vec<u8>> {
     found: Vec<u16>,
     /// Pivots whose symbols became known with the last arrival.
     determined: Vec<u16>,
-    /// As a row, all bits set for symbols that are neither known nor pivots; those outside the
-    /// window are among them.
+    /// As a row, all bits set for symbols that are neither known nor pivots, including those
+    /// outside the window.
     unheld: Vec<u8>,
     /// The same for pivots.
     pivotal: Vec<u8>,
@@ -67,12 +66,12 @@ const ARRIVING: usize = 0;
 const LEFT: usize = 1;
 
 /// Bytes of storage that payloads take.
-pub(super) fn storage_len(shape: &Shape, backend: Backend) -> usize {
+pub(super) fn storage_len(shape: &Shape, backend: Option<Backend>) -> usize {
     layouts(shape, backend).iter().map(Layout::storage_len).sum()
 }
 
-/// What is held, and what is solved for.
-fn layouts(shape: &Shape, backend: Backend) -> [Layout; 2] {
+/// Layouts of what is held, and of what is solved for.
+fn layouts(shape: &Shape, backend: Option<Backend>) -> [Layout; 2] {
     [*shape, solved_shape(shape)].map(|shape| Layout::of_payloads(&shape, backend, false))
 }
 
@@ -91,7 +90,7 @@ impl<S: Storage> Equations<S> {
         let slots = ring.slots();
         let rows = Matrix::with_backend(shape, backend, slots);
         let solved = solved_shape(shape);
-        let [of_payloads, of_solved] = layouts(shape, backend);
+        let [of_payloads, of_solved] = layouts(shape, Some(backend));
         let len = rows.len();
         let mut equations = Self {
             field: shape.field,
@@ -113,7 +112,7 @@ impl<S: Storage> Equations<S> {
         equations
     }
 
-    /// Nothing is known.
+    /// Clears all knowledge.
     pub fn reset(&mut self) {
         self.payloads.clear();
         self.forget_rows();
@@ -121,8 +120,7 @@ impl<S: Storage> Equations<S> {
         self.unheld[..len].fill(0xFF);
     }
 
-    /// Pivots whose symbols became known with the last arrival; what arrived itself is not among
-    /// them.
+    /// Pivots whose symbols became known with the last arrival, except the arriving symbol itself.
     pub fn determined(&self) -> &[u16] {
         &self.determined
     }
@@ -131,12 +129,12 @@ impl<S: Storage> Equations<S> {
         self.payloads.payload(slot)
     }
 
-    /// Around the ring, the coding vector of the coded symbol that a pivot's slot has.
+    /// The coding vector, around the ring, of the coded symbol in a pivot's slot.
     pub fn arrived(&self, slot: usize) -> &[u8] {
         self.arrived.row(slot)
     }
 
-    /// Length of the combination of payloads that a row has.
+    /// Length of the combination of payloads in a row.
     pub fn row_len(&self, row: usize) -> usize {
         let mut held = [0; MAX_BLOCK_SIZE];
         for ((to, byte), mask) in held.iter_mut().zip(self.rows.row(row)).zip(&self.unheld) {
@@ -145,13 +143,12 @@ impl<S: Storage> Equations<S> {
         self.combined_len(&held)
     }
 
-    /// How far the way is from slot `start` on to the first symbol of a row that is neither known
-    /// nor a pivot.
+    /// Distance from slot `start` to the first symbol of a row that is neither known nor a pivot.
     pub fn first_left(&self, row: usize, start: usize) -> Option<usize> {
         self.ring.first_common(self.field, self.rows.row(row), &self.unheld, start)
     }
 
-    /// Takes in a source symbol that is neither known nor a pivot.
+    /// Adds a source symbol that is neither known nor a pivot.
     #[inline]
     pub fn add_source(&mut self, slot: usize, symbol: &[u8]) {
         self.determined.clear();
@@ -163,8 +160,8 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// Takes in a coded symbol, whose vector around the ring `write` writes. The window begins
-    /// with slot `start`. Returns the new pivot, the first possible one, if it is innovative.
+    /// Adds a coded symbol, whose vector around the ring `write` writes. The window begins with
+    /// slot `start`. Returns the new pivot, the first possible one, if it is innovative.
     pub fn add_coded(
         &mut self,
         start: usize,
@@ -192,7 +189,7 @@ impl<S: Storage> Equations<S> {
         Some(pivot)
     }
 
-    /// Takes in the source symbol of a pivot that is not known. Its row is then about the next
+    /// Adds the source symbol of a pivot that is not known. The pivot's row then covers the next
     /// symbol left in it, which becomes a pivot in its place and is returned; the window begins
     /// with slot `start`.
     pub fn replace_by_source(&mut self, slot: usize, symbol: &[u8], start: usize) -> Option<usize> {
@@ -228,8 +225,8 @@ impl<S: Storage> Equations<S> {
         Some(pivot)
     }
 
-    /// The symbols of a run leave the window: `count` from slot `start` on, and none before. Rows
-    /// that have their pivots there are dropped.
+    /// Drops the first `count` symbols of the window, from slot `start` on. Rows with pivots there
+    /// are dropped.
     pub fn let_go(&mut self, start: usize, count: usize) {
         if !self.pivots.all().is_empty() {
             self.take_out(start, count);
@@ -241,8 +238,8 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// The combinations of rows that `factors` says, which are of known symbols and pivots only:
-    /// the coding vectors, and with which factors to combine the payloads there are.
+    /// The combinations of rows, over known symbols and pivots only, given by `factors`: their
+    /// coding vectors, and the factors with which to combine the available payloads.
     pub fn combine_rows<const N: usize, const L: usize>(
         &self,
         factors: &[[u8; L]; N],
@@ -279,13 +276,13 @@ impl<S: Storage> Equations<S> {
         self.payloads.combined_len(factors, self.ring.slots())
     }
 
-    /// What is left of what arrived becomes the row of that pivot; the other rows have it in place
-    /// of the symbol. Returns how many of them may be determined by now.
+    /// Turns the remainder of the arriving vector into the row of that pivot, and substitutes it in
+    /// the other rows. Returns how many of them may be determined now.
     fn eliminate(&mut self, index: usize) -> usize {
         let field = self.field;
         field.set_coefficient(&mut self.unheld, index, 0);
-        // The coded symbol itself has the factor that its source symbol had. The other rows have a
-        // coefficient already where their multiplier of it shall be: hence one more.
+        // The coded symbol itself has the factor that its source symbol had. The other rows already
+        // have a coefficient where their multiplier of it belongs: hence one more.
         let left = self.scratch.row_mut(LEFT);
         let own = field.coefficient(left, index);
         let inverse = field.invert(own);
@@ -310,7 +307,7 @@ impl<S: Storage> Equations<S> {
         self.field.coefficient(&self.pivotal, row.into()) != 0
     }
 
-    /// Those that are no longer pivots leave the list.
+    /// Removes rows that are no longer pivots from the list.
     fn keep_pivotal(&mut self) {
         let count = self.pivots.all().len();
         self.found[..count].copy_from_slice(self.pivots.all());
@@ -322,7 +319,7 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// Those rows found by elimination, and the newest one, may be determined.
+    /// Notes the rows found by elimination, and the newest one, as possibly determined.
     fn note_found(&mut self, found: usize) {
         let last = self.pivots.all().len() - 1;
         let places = self.found[..found].iter().map(|&place| usize::from(place)).chain([last]);
@@ -333,7 +330,7 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// Of the rows that can have changed, these are determined.
+    /// Collects the determined rows among those that may have changed.
     fn note_determined(&mut self, changed: impl Fn(&Matrix, usize) -> bool) {
         for &row in self.pivots.all() {
             let bytes = self.rows.row(row.into());
@@ -343,7 +340,7 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// Makes the symbols that are determined known.
+    /// Solves for the determined symbols, which become known.
     fn solve(&mut self) {
         let mut done = 0;
         while done < self.determined.len() {
@@ -353,7 +350,7 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// Some of them, by their places in the list of those determined.
+    /// Solves for some of them, by their places in the list of determined ones.
     fn solve_some(&mut self, from: usize, to: usize) {
         let slots = self.ring.slots();
         let pivots = &self.determined[from..to];
@@ -388,15 +385,15 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// The symbol of a determined row is known from now on. In the other rows it takes the place
-    /// of one of the coded symbols that it is made of, which is no longer needed.
+    /// Marks the symbol of a determined row as known. In the other rows it replaces one of the
+    /// coded symbols it is computed from, which is no longer needed.
     fn exchange(&mut self, pivot: usize) {
         let field = self.field;
         let gone = if self.rows.coefficient(pivot, pivot) != 0 {
             pivot
         } else {
             let row = self.rows.row(pivot);
-            // There is one: what is innovative is no combination of known symbols.
+            // One exists: an innovative symbol is not a combination of known symbols.
             self.ring.first_common(field, row, &self.pivotal, 0).unwrap_or(pivot)
         };
         let inverse = field.invert(self.rows.coefficient(pivot, gone));
@@ -421,8 +418,8 @@ impl<S: Storage> Equations<S> {
         self.vacate(pivot, gone);
     }
 
-    /// A slot is to have no coded symbol: its own, if `gone` is not that one, moves to the place
-    /// of the one that is gone.
+    /// Frees a slot of its coded symbol: its own, if it is not `gone`, moves to the place of the
+    /// one that is gone.
     fn vacate(&mut self, pivot: usize, gone: usize) {
         if gone != pivot {
             self.payloads.copy(gone, pivot);
@@ -436,7 +433,7 @@ impl<S: Storage> Equations<S> {
         self.pivotal.fill(0);
     }
 
-    /// Takes the symbols of a run at the beginning of the window out of the coded symbols held,
+    /// Subtracts the symbols of a run at the beginning of the window from the coded symbols held,
     /// and drops rows with pivots there.
     fn take_out(&mut self, start: usize, count: usize) {
         let (ring, field) = (self.ring, self.field);
@@ -462,12 +459,12 @@ impl<S: Storage> Equations<S> {
         }
     }
 
-    /// The symbol of a row is given up: it is taken out of all coded symbols but one, and that one
-    /// is given up with it. Other rows are what they were.
+    /// Gives up the symbol of a row: it is eliminated from all coded symbols but one, which is
+    /// dropped with it. Other rows keep their meaning.
     fn drop_row(&mut self, pivot: usize) {
         let field = self.field;
         let has = |row: &u16| self.arrived.coefficient((*row).into(), pivot) != 0;
-        // Rows are independent, so that one coded symbol at least has the symbol.
+        // Rows are independent, so at least one coded symbol contains the symbol.
         let own = pivot as u16;
         let found = if has(&own) { Some(own) } else { self.pivots.all().iter().copied().find(has) };
         let gone = usize::from(found.unwrap_or(own));
@@ -493,8 +490,8 @@ impl<S: Storage> Equations<S> {
         self.keep_pivotal();
     }
 
-    /// Takes all known symbols out of the coded symbols held. Each of these has this done to it
-    /// once for most: what becomes known later is seldom in it.
+    /// Subtracts all known symbols from the coded symbols held. Most coded symbols need this only
+    /// once: what becomes known later is seldom in them.
     fn fold(&mut self) {
         let slots = self.ring.slots();
         for pivots in self.pivots.all().chunks(OUTPUTS_MAX.min(slots)) {
@@ -530,7 +527,7 @@ impl<S: Storage> Equations<S> {
     }
 }
 
-/// The first numbers, so many of them.
+/// The first `count` numbers.
 fn first(count: usize) -> IndexSet {
     let mut numbers = IndexSet::new(count);
     (0..count).for_each(|number| numbers.insert(number));
@@ -540,7 +537,7 @@ fn first(count: usize) -> IndexSet {
 /// Whether two rows have a bit in common.
 fn any_common(a: &[u8], b: &[u8]) -> bool {
     debug_assert!(a.len() == b.len() && a.len().is_multiple_of(PADDING));
-    // A branch for each word would cost more than the words.
+    // A branch per word would cost more than the words.
     let (a, b) = (a.as_chunks::<PADDING>().0, b.as_chunks::<PADDING>().0);
     a.iter().zip(b).any(|(a, b)| a.iter().zip(b).fold(0, |common, (a, b)| common | (a & b)) != 0)
 }

@@ -1,10 +1,10 @@
-//! Slots around a ring: sets of them, and coding vectors laid around it.
+//! Slots around a ring: sets of slots, and coding vectors laid out around it.
 
 use crate::Field;
 use crate::window::MAX_WINDOW_SIZE;
 
 /// The slots of a window. There are a few more than symbols in the window, so that a coding vector
-/// goes around at a byte's edge, whatever the size of a coefficient.
+/// wraps around at a byte boundary, whatever the size of a coefficient.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
     slots: usize,
@@ -23,21 +23,21 @@ impl Ring {
         (id % self.slots as u64) as usize
     }
 
-    /// The slot so far after another one, no further than once around.
+    /// The slot at a distance after another one, at most once around.
     #[inline]
     pub fn after(self, slot: usize, distance: usize) -> usize {
         let sum = slot + distance;
         if sum < self.slots { sum } else { sum - self.slots }
     }
 
-    /// How far the way is from one slot on to another.
+    /// Distance from one slot forward to another.
     #[inline]
     pub fn distance(self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.slots - from }
     }
 
-    /// Writes around the ring the vector of the run from slot `first` on, whose unused bits are
-    /// zero; what is not in the run becomes zero.
+    /// Writes the vector of the run from slot `first` on around the ring, with unused bits zero;
+    /// everything outside the run becomes zero.
     pub fn wrap_vector(self, field: Field, vector: &[u8], first: usize, out: &mut [u8]) {
         out.fill(0);
         let (len, start, shift) = self.position(field, first);
@@ -55,8 +55,8 @@ impl Ring {
         }
     }
 
-    /// The inverse: writes the vector of the run from slot `first` on. What follows the run shows
-    /// in the unused bits of its last byte.
+    /// The inverse: writes the vector of the run from slot `first` on. Coefficients after the run
+    /// show in the unused bits of its last byte.
     pub fn unwrap_vector(self, field: Field, around: &[u8], first: usize, out: &mut [u8]) {
         let (len, start, shift) = self.position(field, first);
         let before = (len - start).min(out.len());
@@ -74,8 +74,8 @@ impl Ring {
         }
     }
 
-    /// How far it is from slot `start` on to the first coefficient of `row` that is not zero where
-    /// `mask` is set. Both are padded with zeros to whole words.
+    /// Distance from slot `start` to the first nonzero coefficient of `row` where `mask` is set.
+    /// Both are padded with zeros to whole words.
     pub fn first_common(
         self,
         field: Field,
@@ -98,7 +98,7 @@ impl Ring {
         Some(self.distance(start, slot))
     }
 
-    /// How many bytes go around the ring, and in which of them, at which bit, a slot is.
+    /// Number of bytes around the ring, and the byte and bit of a slot.
     fn position(self, field: Field, slot: usize) -> (usize, usize, usize) {
         let bit = slot * field.vector_len_bytes(8);
         (field.vector_len_bytes(self.slots), bit / 8, bit % 8)
@@ -148,8 +148,8 @@ impl RingSet {
         &self.words[..self.slots.div_ceil(64)]
     }
 
-    /// How far after slot `start` the first one of the set is, of `count` slots from there on, no
-    /// more than the ring has.
+    /// Distance from slot `start` to the first one in the set, among `count` slots from there, at
+    /// most the whole ring.
     #[inline]
     pub fn first(&self, start: usize, count: usize) -> Option<usize> {
         self.find(start, count, 0)
@@ -161,7 +161,7 @@ impl RingSet {
         self.find(start, count, u64::MAX)
     }
 
-    /// The slots of the set, as they come around the ring from `start` on, of `count` slots.
+    /// The slots of the set in ring order from `start` on, among `count` slots.
     pub fn iter(&self, start: usize, count: usize) -> impl Iterator<Item = usize> {
         let mut next = 0;
         core::iter::from_fn(move || {
@@ -172,7 +172,7 @@ impl RingSet {
         })
     }
 
-    /// The first one whose bit, flipped as `flip` says, is set.
+    /// The first one whose bit, XORed with `flip`, is set.
     #[inline]
     fn find(&self, start: usize, count: usize, flip: u64) -> Option<usize> {
         let before = count.min(self.slots - start);

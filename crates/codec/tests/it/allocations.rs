@@ -1,6 +1,6 @@
 //! An allocator that counts what a thread allocates.
 
-// Counting allocations takes an allocator, and that is unsafe to write.
+// Counting allocations takes a custom allocator, which needs unsafe code.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,7 +12,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: all is left to the system's allocator.
+// SAFETY: everything is delegated to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of this thread so far.
+/// Number of allocations of this thread so far.
 pub fn allocations() -> usize {
     ALLOCATIONS.with(Cell::get)
 }

@@ -1,4 +1,4 @@
-//! A block coder allocates when it is made, never afterwards.
+//! A block coder allocates at construction, never afterwards.
 
 use corridor_codec::{Backend, BlockDecoder, BlockEncoder, Field, Recoder};
 use rand_chacha::ChaCha8Rng;

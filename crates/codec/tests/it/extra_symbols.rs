@@ -1,9 +1,9 @@
-//! How many symbols beyond the block size a dense code costs, against theory.
+//! Number of symbols beyond the block size that a dense code needs, compared with theory.
 //!
 //! When j dimensions are missing, a uniform vector is innovative with probability 1 - q^-j, so the
 //! expected extra symbols are the sum over j = 1..=g of 1 / (q^j - 1), and their variance is the
 //! sum of q^-j / (1 - q^-j)^2. Seeds are fixed; the bound is four standard errors. Blocks of 16
-//! symbols are wide enough: what is beyond adds less than 2^-15 to the sum.
+//! symbols suffice: further terms add less than 2^-15 to the sum.
 //!
 //! `cargo test --release -p corridor-codec --test it -- extra_symbols:: --nocapture` prints the
 //! means.
@@ -96,7 +96,7 @@ fn consecutive_seeds_cost_what_theory_says() {
     }
 }
 
-/// A helper that has the whole block, and a peer that has decoded it, are as good as the encoder.
+/// A helper that has the whole block, or a peer that has decoded it, is as good as the encoder.
 #[test]
 fn recoded_symbols_cost_what_theory_says() {
     for field in FIELDS {
@@ -123,8 +123,8 @@ fn recoded_symbols_cost_what_theory_says() {
     }
 }
 
-/// Blocks wider than the state of a small generator, with consecutive seeds as a sender uses
-/// them: an expander that is linear over GF(2) would never complete one.
+/// Blocks wider than the state of a small generator, with consecutive seeds as a sender uses them:
+/// an expander that is linear over GF(2) would never complete one.
 #[test]
 fn expanded_seeds_cost_what_theory_says() {
     for (field, block_size, blocks) in [(Field::Gf2, 200, 600), (Field::Gf256, 80, 600)] {
@@ -146,8 +146,8 @@ fn expanded_seeds_cost_what_theory_says() {
     }
 }
 
-/// With a systematic encoder only what was lost has to be repaired, and a lossless link gives
-/// each symbol at once.
+/// With a systematic encoder, only losses have to be repaired, and a lossless link delivers each
+/// symbol at once.
 #[test]
 fn a_systematic_block_costs_nothing_without_loss() {
     for field in [Field::Gf2, Field::Gf256] {

@@ -80,7 +80,7 @@ fn seeds() {
     assert_eq!(seen, 126);
 }
 
-/// One block of the file, on its way.
+/// One block of the file, in progress.
 struct Block {
     field: Field,
     symbols: Vec<Vec<u8>>,

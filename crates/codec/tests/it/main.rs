@@ -1,5 +1,4 @@
-//! The codec from outside. One program: each more would be linked, and linking takes longer than
-//! most tests.
+//! Integration tests of the codec. A single program: linking each takes longer than most tests.
 
 mod allocations;
 mod block_allocation;

@@ -1,4 +1,4 @@
-//! What a caller, or a forged frame, can get wrong, and what the small print says.
+//! Misuse by a caller, or by a forged frame, and documented edge cases.
 
 use corridor_codec::{
     BlockDecoder, BlockEncoder, CodecError, Field, MAX_BLOCK_SIZE, MAX_SYMBOL_SIZE, Outcome,

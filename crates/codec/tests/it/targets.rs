@@ -1,10 +1,8 @@
-//! The crate works without std: it is compiled for every target at hand, those without an
-//! operating system among them, its kernels for NEON run under emulation, and a part of its tests
-//! under Miri, if these are at hand.
+//! The crate works without std: it is compiled for every available target, including some without
+//! an operating system, its NEON kernels run under emulation, and part of its tests under Miri,
+//! where these are available.
 //!
-//! What is not installed is skipped aloud. To have it:
-//! `rustup target add thumbv7em-none-eabihf wasm32-unknown-unknown aarch64-unknown-linux-musl`,
-//! `apt-get install qemu-user`, `rustup component add miri --toolchain nightly`.
+//! Missing tools are skipped with a message. To install them:
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,13 +17,13 @@ const TARGETS: [&str; 6] = [
     "mips-unknown-linux-musl",
 ];
 
-/// The crate's folder, with a target directory apart: the one in use is locked.
+/// The crate's folder, with a separate target directory: the one in use is locked.
 fn command(program: &str, arguments: &[&str]) -> Option<Output> {
     Command::new(program)
         .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("targets"))
-        // What this test's own cargo was told is for its own toolchain and target.
+        // The settings of this test's own cargo are for its own toolchain and target.
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO")
@@ -58,7 +56,7 @@ fn it_compiles_for_every_target_at_hand() {
             ["check", "--offline", "--lib", "--no-default-features", "--target", target];
         let output = command("cargo", &arguments).expect("cargo");
         let text = String::from_utf8_lossy(&output.stderr);
-        // Without a registry at hand nothing can be said about the crate.
+        // Without a registry, nothing can be said about the crate.
         if text.contains("you may use `--offline`") || text.contains("--offline was specified") {
             println!("absent: {target} needs a crate that is not downloaded");
             continue;
@@ -68,7 +66,7 @@ fn it_compiles_for_every_target_at_hand() {
     }
 }
 
-/// The kernels for NEON, and the block coders made of them, against the schoolbook.
+/// The NEON kernels, and the block coders built on them, compared with the naive method.
 #[test]
 fn neon_agrees_with_the_schoolbook_under_emulation() {
     const TARGET: &str = "aarch64-unknown-linux-musl";
@@ -106,8 +104,8 @@ fn neon_agrees_with_the_schoolbook_under_emulation() {
     println!("by NEON: {}", result.unwrap_or_default());
 }
 
-/// The window coder, the generator, block and window coders in memory lent to them, and all that is
-/// unsafe in the C interface; a selection, because Miri takes a thousand times as long.
+/// The window coder, the generator, block and window coders in lent memory, and all unsafe code in
+/// the C interface; a selection, because Miri takes a thousand times as long.
 #[test]
 fn miri_finds_nothing() {
     if std::env::var_os("CORRIDOR_MIRI").is_none() {

@@ -1,4 +1,4 @@
-//! A window coder allocates when it is made, never afterwards.
+//! A window coder allocates at construction, never afterwards.
 
 use corridor_codec::{Coefficients, Density, Field, WindowDecoder, WindowEncoder};
 use rand_chacha::ChaCha8Rng;

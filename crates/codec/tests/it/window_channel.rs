@@ -1,5 +1,6 @@
-//! The window coder at work: a systematic sender with repair symbols in between, and a channel
-//! with bursts, reordering and duplicates, from ids at both ends and across 32 bits.
+//! The window coder in operation: a systematic sender with interleaved repair symbols, over a
+//! channel with bursts, reordering and duplicates, with ids at both ends of the range and across 32
+//! bits.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 const SYMBOL_SIZE_MAX: usize = 20;
 
-/// What goes over the air: ids as 32 bits, coefficients as a seed or a key.
+/// A frame: ids as 32 bits, coefficients as a seed or a key.
 #[derive(Clone)]
 enum Frame {
     Source(u32, Vec<u8>),
@@ -21,11 +22,11 @@ enum Frame {
 
 #[derive(Clone, Copy, Debug)]
 struct Channel {
-    /// Probability, in percent, to begin and to end a burst of losses.
+    /// Probability, in percent, that a burst of losses begins, and that it ends.
     burst_begins: u32,
     burst_ends: u32,
-    /// Probability, in percent, that a frame is held back behind up to `late_by_max` others, and
-    /// that it comes twice.
+    /// Probability, in percent, that a frame is delayed behind up to `late_by_max` others, and that
+    /// it is duplicated.
     late: u32,
     late_by_max: u32,
     twice: u32,
@@ -40,11 +41,11 @@ fn chance(rng: &mut ChaCha8Rng, percent: u32) -> bool {
     rng.next_u32() % 100 < percent
 }
 
-/// Frames as they arrive.
+/// The channel, which yields frames as they arrive.
 struct Air {
     channel: Channel,
     in_burst: bool,
-    /// With the number of frames that each one still lets pass.
+    /// With the number of frames that each still lets pass.
     held_back: VecDeque<(u32, Frame)>,
 }
 
@@ -90,8 +91,8 @@ fn hear(decoder: &mut WindowDecoder, frame: &Frame) -> WindowOutcome {
 proptest! {
     #![proptest_config(corridor_testing::cases!(300))]
 
-    /// Feedback tells what is missing and the sender repairs that much: everything arrives, in
-    /// order, as it was sent.
+    /// Feedback reports what is missing, and the sender repairs that much: everything arrives, in
+    /// order and unchanged.
     #[test]
     fn everything_arrives_in_order(
         field in prop_oneof![Just(Field::Gf2), Just(Field::Gf16), Just(Field::Gf256)],
@@ -121,7 +122,8 @@ proptest! {
             frames += 1;
             prop_assert!(frames < 40_000, "no progress at {}", delivered - first);
             let next = encoder.end();
-            // A repair symbol if the window is full or all is sent, and now and then.
+            // A repair symbol if the window is full or everything is sent, and occasionally
+            // otherwise.
             let frame = if next < first + total && !encoder.is_full() && !frames.is_multiple_of(5) {
                 let bytes = symbol(next);
                 prop_assert_eq!(encoder.push(&bytes), Ok(next));
@@ -129,7 +131,7 @@ proptest! {
             } else if encoder.count() > 0 {
                 let (from, count) = (encoder.base(), encoder.count());
                 let coefficients = match keyed && field != Field::Gf16 {
-                    // Over GF(2) half of the coefficients must be zero, or all are alike.
+                    // Over GF(2), half of the coefficients must be zero, or all vectors are equal.
                     true => Coefficients::RepairKey(frames as u16, Density::new(7).unwrap()),
                     false => Coefficients::Seed(frames),
                 };
@@ -159,7 +161,7 @@ proptest! {
                     delivered += 1;
                 }
             }
-            // Feedback, itself not always: both sides let go of what is delivered.
+            // Occasional feedback: both sides drop what is delivered.
             if frames.is_multiple_of(3) {
                 prop_assert_eq!(decoder.advance_to(delivered), 0);
                 encoder.advance_to(delivered);
@@ -168,8 +170,8 @@ proptest! {
         prop_assert_eq!((decoder.missing_count(), decoder.deficit()), (0, 0));
     }
 
-    /// Without feedback, and with repair for fewer losses than there are: the window moves on by
-    /// time alone, and whatever is decoded is right.
+    /// Without feedback, and with too little repair for the losses: the window moves on by time
+    /// alone, and whatever is decoded is correct.
     #[test]
     fn what_cannot_be_repaired_is_given_up(
         field in prop_oneof![Just(Field::Gf2), Just(Field::Gf16), Just(Field::Gf256)],

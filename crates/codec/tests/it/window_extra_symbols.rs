@@ -1,11 +1,11 @@
-//! How many coded symbols beyond what is missing the window decoder needs, against theory: as in
-//! `extra_symbols.rs`, the sum over j = 1..=missing of 1 / (q^j - 1).
+//! Number of coded symbols beyond those missing that the window decoder needs, compared with
+//! theory: as in `extra_symbols.rs`, the sum over j = 1..=missing of 1 / (q^j - 1).
 
 use corridor_codec::{Coefficients, Density, Field, WindowDecoder, WindowEncoder, WindowOutcome};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Compares the mean of `extra` over `rounds` rounds with theory; four standard errors.
+/// Compares the mean of `extra` over `rounds` rounds with theory, within four standard errors.
 fn assert_mean(field: Field, missing: usize, rounds: u32, mut extra: impl FnMut(u32) -> usize) {
     let q = f64::from(field.order());
     let (expected, variance) = (1..=missing as i32).fold((0., 0.), |(mean, variance), j| {
@@ -20,8 +20,8 @@ fn assert_mean(field: Field, missing: usize, rounds: u32, mut extra: impl FnMut(
     assert!((mean - expected).abs() < bound, "{mean} instead of {expected} +- {bound}");
 }
 
-/// A window slides on and on; in each round a burst is lost, and coded symbols over the whole
-/// window follow until all is repaired.
+/// A window keeps sliding; in each round a burst is lost, and coded symbols over the whole window
+/// follow until everything is repaired.
 fn assert_bursts_cost_what_theory_says(
     field: Field,
     rounds: u32,
@@ -53,7 +53,7 @@ fn assert_bursts_cost_what_theory_says(
             let given = coefficients(number);
             number += 1;
             let len = encoder.encode(base, window_size, given, &mut payload).unwrap();
-            // A vector that is all zero is not worth sending, but it counts here.
+            // An all-zero vector is not worth sending, but it counts here.
             if len > 0 {
                 decoder.add_coded(base, window_size, given, &payload[..len]).unwrap();
             }
@@ -75,7 +75,7 @@ fn seeds_cost_what_theory_says() {
 }
 
 /// RFC 8681's coefficients over GF(2) are uniform at half density. Over GF(2^8) with full density
-/// none is zero, which is not quite uniform, but no worse than the bound can tell.
+/// none is zero, which is not quite uniform, but indistinguishable within the bound.
 #[test]
 fn repair_keys_cost_what_theory_says() {
     let half = Density::new(7).unwrap();
@@ -85,7 +85,7 @@ fn repair_keys_cost_what_theory_says() {
     assert_bursts_cost_what_theory_says(Field::Gf256, 5000, key);
 }
 
-/// A relay that has all of a window is as good as the sender.
+/// A relay that has a complete window is as good as the sender.
 #[test]
 fn recoded_symbols_cost_what_theory_says() {
     for (field, rounds) in [(Field::Gf2, 3000), (Field::Gf16, 5000)] {
@@ -116,8 +116,8 @@ fn recoded_symbols_cost_what_theory_says() {
     }
 }
 
-/// Giving up the beginning of a window costs no more rank than it must: coded symbols about what
-/// is given up and what is not still count for the rest.
+/// Giving up the beginning of a window costs no more rank than necessary: coded symbols over both
+/// dropped and kept symbols still count for the latter.
 #[test]
 fn giving_up_keeps_the_rank_of_the_rest() {
     for field in [Field::Gf2, Field::Gf16, Field::Gf256] {
@@ -129,7 +129,8 @@ fn giving_up_keeps_the_rank_of_the_rest() {
             decoder.add_coded(0, 32, Coefficients::Vector(&vector), &[1]).unwrap();
             seed += 1;
         }
-        // 20 equations with 8 unknowns less make 12, but not for those who keep rows as they come.
+        // 20 equations with 8 unknowns eliminated leave 12, but not for a decoder that keeps rows
+        // unreduced.
         assert_eq!(decoder.advance_to(8), 8);
         assert!((12..=13).contains(&decoder.rank()), "{}", decoder.rank());
         assert_eq!(decoder.deficit(), 24 - decoder.rank());

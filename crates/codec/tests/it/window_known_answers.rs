@@ -1,4 +1,4 @@
-//! Known answers of the window coder from a second implementation: see
+//! Known answers for the window coder from a second implementation: see
 //! data/window_known_answers.py.
 
 use std::str::SplitWhitespace;
@@ -74,7 +74,7 @@ fn repair_keys() {
     assert_eq!(seen, 120);
 }
 
-/// One window of the file, on its way, and a relay's peer that hears what is recoded.
+/// One window of the file, in progress, and a relay's peer that receives the recoded symbols.
 struct Window {
     first: u64,
     symbols: Vec<Vec<u8>>,
@@ -166,7 +166,7 @@ impl Window {
         }
     }
 
-    /// The peer hears a batch over all of the window, and is no wiser than the decoder.
+    /// The peer receives a batch over the whole window, and learns no more than the decoder knows.
     fn recode(&mut self) {
         let (base, count) = (self.decoder.base(), self.decoder.end() - self.decoder.base());
         let (count, field) = (count as usize, self.decoder.field());

@@ -1,4 +1,4 @@
-//! What a caller, or a forged frame, can get wrong with the window coder, and its small print.
+//! Misuse of the window coder by a caller, or by a forged frame, and documented edge cases.
 
 use corridor_codec::{
     CodecError, Coefficients, Density, Field, MAX_SYMBOL_SIZE, MAX_WINDOW_SIZE, WindowDecoder,
@@ -62,7 +62,7 @@ fn symbols_out_of_place_are_outcomes_not_errors() {
     assert_eq!(decoder.add_coded(8, 2, ones, b"old"), Ok(WindowOutcome::Stale));
     assert_eq!(decoder.add_coded(13, 2, ones, b"far"), Ok(WindowOutcome::Ahead));
     assert_eq!((decoder.rank(), decoder.end()), (0, 10));
-    // Partly before the window: stale only if it has to be.
+    // Partly before the window: stale only if necessary.
     assert_eq!(decoder.add_coded(9, 2, ones, b"old"), Ok(WindowOutcome::Stale));
     let right = Coefficients::Vector(&[0, 1]);
     assert_eq!(decoder.add_coded(9, 2, right, b"ten"), Ok(WindowOutcome::Innovative));
@@ -138,7 +138,7 @@ fn short_ids_are_widened_towards_the_nearest() {
             }
         }
     }
-    // Nothing is nearer on this side of zero, or of the top.
+    // No nearer id exists at zero, or at the top.
     assert_eq!(widen_id(u32::MAX, 0), u32::MAX.into());
     assert_eq!(widen_id(0, u64::MAX), u64::MAX - u64::from(u32::MAX));
 }

@@ -1,12 +1,13 @@
-//! What a window decoder calls *seen* is what Sundararajan et al. (Network Coding Meets TCP, 2011,
-//! Definition 1) call so: a symbol is seen if some combination of what was received begins with it.
+//! A window decoder's *seen* symbols match the definition of Sundararajan et al. (Network Coding
+//! Meets TCP, 2011, Definition 1): a symbol is seen if some combination of the received symbols
+//! begins with it.
 
 use corridor_codec::{Coefficients, Field, WindowDecoder};
 
-/// Symbols of the window; all combinations of what is received are enumerated.
+/// Number of symbols in the window; all combinations of received symbols are enumerated.
 const SYMBOLS: usize = 7;
 
-/// The symbols that combinations of the vectors begin with, as a bitmap: over GF(2), bit `i` of a
+/// The leading symbols of all combinations of the vectors, as a bitmap: over GF(2), bit `i` of a
 /// vector is the coefficient of symbol `i`.
 fn leading(vectors: &[u8]) -> u8 {
     (1..1_u32 << vectors.len()).fold(0, |seen, chosen| {
@@ -24,7 +25,7 @@ fn seen_are_the_symbols_that_combinations_begin_with() {
         for arrival in 0..SYMBOLS as u32 + 2 {
             let mut vector = [0];
             Field::Gf2.expand_seed(seed * 100 + arrival, SYMBOLS, &mut vector).unwrap();
-            // Every third arrival is about the later symbols only, so that gaps occur.
+            // Every third arrival only covers the later symbols, so that gaps occur.
             let vector = vector[0] & if arrival % 3 == 2 { 0x78 } else { 0x7F };
             received.push(vector);
             let given = Coefficients::Vector(&[vector]);

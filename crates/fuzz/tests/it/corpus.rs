@@ -1,6 +1,6 @@
-//! The checked-in corpus, replayed: inputs that `cargo fuzz` found to reach different code (those
-//! of `headers`, `clamp`, `relay`, `sealed`, `keys`, `gate`, `tags` and `parts` are drawn at
-//! random), and any that once made a target fail.
+//! Replay of the checked-in corpus: inputs that `cargo fuzz` found to reach different code (those
+//! of `headers`, `clamp`, `relay`, `sealed`, `keys`, `gate`, `tags` and `parts` are random), and
+//! any that once made a target fail.
 
 use std::fs;
 use std::path::Path;

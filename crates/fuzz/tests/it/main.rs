@@ -1,4 +1,4 @@
-//! The fuzz targets on what was found, and on random input.
+//! The fuzz targets on the corpus, and on random input.
 
 mod corpus;
 mod random;

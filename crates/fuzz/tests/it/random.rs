@@ -1,4 +1,4 @@
-//! The fuzz targets on random bytes: what `cargo fuzz` does, without its guidance.
+//! The fuzz targets on random bytes, as `cargo fuzz` does, without its guidance.
 
 use proptest::collection::vec as vec_of;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ proptest! {
     #[test]
     fn what_is_parsed_is_written_as_it_was(kind: u8, data in vec_of(any::<u8>(), 0..200)) {
         corridor_fuzz::wire(&[&[kind], &data[..]].concat());
-        // Numbers in frames are small more often than not.
+        // Numbers in frames are mostly small.
         let small: Vec<u8> = data.iter().map(|&byte| if byte < 160 { byte % 3 } else { byte }).collect();
         corridor_fuzz::wire(&[&[kind], &small[..]].concat());
     }
@@ -22,7 +22,7 @@ proptest! {
     #[test]
     fn relays_give_out_what_was_sent(data in vec_of(any::<u8>(), 0..900)) {
         corridor_fuzz::relay(&data);
-        // Right more often than not.
+        // Mostly correct.
         let calm: Vec<u8> = data.iter().map(|&byte| if byte < 128 { byte % 8 } else { byte }).collect();
         corridor_fuzz::relay(&calm);
     }
@@ -51,7 +51,7 @@ proptest! {
     #[test]
     fn parts_make_what_was_cut_and_nothing_else(data in vec_of(any::<u8>(), 0..600)) {
         corridor_fuzz::parts(&data);
-        // Nobody lies, and little gets lost.
+        // Nothing is false, and little gets lost.
         let calm: Vec<u8> = data.iter().map(|&byte| if byte < 128 { byte % 8 } else { byte }).collect();
         corridor_fuzz::parts(&calm);
     }
@@ -59,7 +59,7 @@ proptest! {
     #[test]
     fn headers_come_out_as_they_went_in(data in vec_of(any::<u8>(), 0..1500), steady: bool) {
         corridor_fuzz::headers(&data);
-        // Of a flow at work, few fields change.
+        // Few fields change, as in an active flow.
         let calm = |&byte: &u8| if steady && byte % 5 > 0 { byte % 8 } else { byte };
         corridor_fuzz::headers(&data.iter().map(calm).collect::<Vec<_>>());
     }
@@ -84,7 +84,7 @@ fn random() -> impl FnMut() -> u8 {
     }
 }
 
-/// Random bytes get so far that windows are written anew and updates are made.
+/// Random bytes reach the code that reduces windows and generates updates.
 #[test]
 fn windows_do_change() {
     let mut byte = random();
@@ -98,8 +98,7 @@ fn windows_do_change() {
     assert!(clamped > 0 && updates > 0, "{clamped} and {updates}");
 }
 
-/// Random bytes get so far that wholes come together: of parts that the sender has cut, and of what
-/// is made up besides.
+/// Random bytes reach complete chunks: of parts that the sender has cut, and of invented ones.
 #[test]
 fn parts_do_come_together() {
     let mut byte = random();
@@ -107,7 +106,7 @@ fn parts_do_come_together() {
     for _ in 0..60 {
         let data: Vec<u8> = (0..600).map(|_| byte()).collect();
         all += corridor_fuzz::parts(&data);
-        // Of the twelve things that happen the first nine are no lies.
+        // Of the twelve steps the first nine are honest.
         let truth: Vec<u8> = data.iter().map(|byte| byte / 13 * 12 + byte % 9).collect();
         honest += corridor_fuzz::parts(&truth);
     }
@@ -115,7 +114,7 @@ fn parts_do_come_together() {
     assert!(honest > 0 && all > 0, "{honest} and {all}");
 }
 
-/// Cells of three are among what is drawn, and their stations give each other secrets.
+/// Cells of three are among what is drawn, and their stations hand each other secrets.
 #[test]
 fn handouts_are_on_the_wire() {
     assert!(corridor_fuzz::keys(&[0, 0, 0, 0]) >= 6);
@@ -128,7 +127,7 @@ proptest! {
     #[test]
     fn nothing_comes_out_that_did_not_go_in(data in vec_of(any::<u8>(), 0..600)) {
         corridor_fuzz::tags(&data);
-        // Symbols that mostly arrive as they are.
+        // Symbols that mostly arrive unaltered.
         let calm: Vec<u8> = data.iter().map(|&byte| if byte < 180 { byte & 0xf8 } else { byte }).collect();
         corridor_fuzz::tags(&calm);
     }

@@ -1,4 +1,4 @@
-//! The namespaces of a network's nodes: interfaces, addresses, and who forwards.
+//! The namespaces of a network's nodes: interfaces, addresses, forwarding.
 
 use std::fs;
 use std::net::IpAddr;
@@ -19,14 +19,14 @@ use crate::station::{
 };
 use crate::sys;
 
-/// Frames in the ring in front of a MAC that takes all of them.
+/// Frames in the ring in front of a MAC that accepts all frames.
 const RING_FRAMES: usize = 31;
-/// The same in front of one that pushes back: what is in it gets no partner any more.
+/// The same in front of a MAC with back-pressure: frames in the ring can no longer find a partner.
 const RELAY_RING_FRAMES: usize = 1;
-/// Longest packet of 802.11 (IEEE 802.11-2012, 8.2.3), bytes: Linux's interfaces have as much.
+/// Longest packet of 802.11 (IEEE 802.11-2012, 8.2.3), bytes, as on Linux's interfaces.
 const DOT11_MTU: usize = 2_304;
 
-/// What the nodes of a network are made of.
+/// What a network's nodes are made from.
 pub(super) struct Hosts<'a> {
     pub(super) network: &'a Network,
     pub(super) orders: &'a Orders,
@@ -34,7 +34,7 @@ pub(super) struct Hosts<'a> {
 }
 
 impl<'a> Hosts<'a> {
-    /// A namespace for each node. Without relays the kernels forward.
+    /// Makes a namespace for each node. Without relays the kernels forward.
     pub(super) fn make(&self, radio: &RadioMediumConfig) -> Result<Vec<Station>, LabError> {
         let has_relays = self.network.relay.is_some();
         // A relay's frames are longer than the packets in them.
@@ -67,7 +67,7 @@ impl<'a> Hosts<'a> {
                 let own = IpAddr::V4(address(subnet, index));
                 let request = handle.address().add(number, own, 24);
                 request.execute().await.map_err(failed("give the radio an address"))?;
-                // All are on the link, and the hardware address says over whom.
+                // All are on the link; the hardware address selects the next hop.
                 for (to, next) in ways {
                     let to = IpAddr::V4(address(subnet, to));
                     add_neighbour(&handle, number, to, mac(next)).await?;
@@ -94,7 +94,7 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// Lets the kernel forward, and tell nobody of a shorter way: what comes by the radio leaves by it.
+/// Enables forwarding without ICMP redirects: packets leave by the radio by which they came.
 fn forward() -> Result<(), LabError> {
     for (name, value) in [
         ("ip_forward".to_owned(), "1"),

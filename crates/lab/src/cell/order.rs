@@ -1,4 +1,4 @@
-//! From a plan's flows to what kernels are told to send.
+//! Translates a plan's flows to orders for the kernels.
 
 use corridor_scenario::{
     FlowTable, Network, SourceKind, TcpPreset, TcpTable, TcpVariant, start_after,
@@ -8,20 +8,20 @@ use super::refused;
 use crate::error::LabError;
 use crate::load::{self, FlowOrder};
 
-/// Longest packet where flows of TCP do not say another, bytes: Ethernet's.
+/// Longest packet unless TCP flows set another length, bytes: Ethernet's.
 const PACKET_BYTES_MAX: usize = 1_500;
-/// Shortest that IPv4 lets an interface have (RFC 791).
+/// Smallest MTU that IPv4 allows (RFC 791).
 const PACKET_BYTES_MIN: usize = 68;
-/// Headers of TCP's segments with timestamps, bytes.
+/// Bytes of TCP/IP headers with timestamps.
 const SEGMENT_HEADER_BYTES: u32 = 52;
 /// Most flows.
 const FLOWS_MAX: usize = 16;
 /// Highest rate of a flow, bit/s: many times that of the fastest radio.
 const RATE_BPS_MAX: f64 = 1e9;
-/// Most datagrams of a flow: its receiver has a place for each.
+/// Most datagrams of a flow: its receiver keeps a flag for each.
 const DATAGRAMS_MAX: f64 = 100e6;
 
-/// What the kernels of a network are to send.
+/// What the kernels of a network have to send.
 pub(super) struct Orders {
     /// The flows, as in the plan.
     pub(super) flows: Vec<FlowOrder>,
@@ -30,7 +30,7 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// For a network that carries packets of up to `packet_bytes_max`.
+    /// Orders for a network that carries packets of up to `packet_bytes_max`.
     pub(super) fn of(
         network: &Network,
         packet_bytes_max: usize,
@@ -59,7 +59,7 @@ impl Orders {
         Ok(Orders { flows, packet_bytes })
     }
 
-    /// Ends of flows, each pair once.
+    /// Pairs of nodes that are the ends of flows, each once.
     pub(super) fn pairs(&self) -> Vec<(usize, usize)> {
         let ends = |flow: &FlowOrder| (flow.from.min(flow.to), flow.from.max(flow.to));
         let mut pairs: Vec<_> = self.flows.iter().map(ends).collect();
@@ -69,7 +69,7 @@ impl Orders {
     }
 }
 
-/// The interfaces' MTU, by which kernels cut TCP's segments.
+/// The interfaces' MTU, which limits the kernels' TCP segments.
 fn packet_bytes(flows: &[FlowTable], most: usize) -> Result<usize, LabError> {
     let mut said = None;
     for (index, flow) in flows.iter().enumerate() {
@@ -94,7 +94,7 @@ fn packet_bytes(flows: &[FlowTable], most: usize) -> Result<usize, LabError> {
     Ok(packet_bytes)
 }
 
-/// What kernels are not told.
+/// Rejects settings that kernels do not have.
 fn check(index: usize, table: &FlowTable, network: &Network) -> Result<(), LabError> {
     let no = |name: &str, given: &dyn ToString, expected: &str| {
         Err(refused(&format!("flow[{index}].{name}"), given.to_string(), expected))
@@ -132,8 +132,8 @@ fn check(index: usize, table: &FlowTable, network: &Network) -> Result<(), LabEr
     }
 }
 
-/// What would not end, or not fit: the rate of a flow, and with it the length of its datagrams, if
-/// it sends some, beside that of the longest packet.
+/// Rejects loads that would not end or fit: the rate of a flow, and with it the length of its
+/// datagrams, if it sends any, given the longest packet.
 fn check_load(
     index: usize,
     table: &FlowTable,
@@ -163,7 +163,7 @@ fn check_load(
     }
 }
 
-/// The kernel's name of a flow's congestion control.
+/// The kernel's name for a flow's congestion control.
 fn congestion(index: usize, table: &FlowTable) -> Result<String, LabError> {
     let tcp = table.tcp.clone().unwrap_or_default();
     let variant = tcp.variant;

@@ -1,5 +1,5 @@
-//! Which neighbour a packet goes to next: as in the simulator, the one on a route with the fewest
-//! links, of those with the lowest number, unless the plan says another.
+//! Next hops: as in the simulator, the route with the fewest links, and among several the next hop
+//! with the lowest number, unless the plan sets another route.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use corridor_scenario::Network;
 use super::refused;
 use crate::error::LabError;
 
-/// Next nodes, by node and destination.
+/// Next hops, by node and destination.
 pub(super) struct Routes {
     next: Vec<Vec<Option<usize>>>,
-    /// Who hears whom.
+    /// By pair of nodes: whether one hears the other.
     heard: Vec<Vec<bool>>,
 }
 
@@ -44,8 +44,8 @@ impl Routes {
         Routes { next, heard }
     }
 
-    /// Whether the routes of the plan are over links, as in the simulator, and every flow has a way
-    /// to its end and back.
+    /// Checks that the plan's routes use existing links, as in the simulator, and that every flow
+    /// has a route to its destination and back.
     pub(super) fn check(&self, network: &Network) -> Result<(), LabError> {
         for (index, route) in network.routes.iter().enumerate() {
             let forth = route.path.windows(2).map(|hop| (hop[0], hop[1]));
@@ -77,12 +77,13 @@ impl Routes {
         false
     }
 
-    /// Where a packet at `node` goes next on its way.
+    /// The next hop from `node` to `to`.
     pub(super) fn next(&self, node: usize, to: usize) -> Option<usize> {
         self.next[node][to]
     }
 
-    /// Who hears a node, and is heard by it, and the nodes that each leads to.
+    /// The nodes with links to and from a node, each with the destinations that it is the next hop
+    /// for.
     pub(super) fn neighbours(&self, node: usize) -> Vec<(usize, Vec<usize>)> {
         let all = 0..self.next.len();
         let hears = |&other: &usize| self.heard[node][other] && self.heard[other][node];
@@ -94,7 +95,7 @@ impl Routes {
     }
 }
 
-/// Links from each node to another; `None` where there is no way.
+/// Number of links from each node to another; `None` if there is no route.
 fn distances(heard: &[Vec<bool>], to: usize) -> Vec<Option<usize>> {
     let mut distances = vec![None; heard.len()];
     distances[to] = Some(0);
@@ -136,7 +137,7 @@ mod tests {
         heard.iter().map(reach).collect()
     }
 
-    /// Each node hears the one before, and the one behind.
+    /// Each node hears its two neighbours in the line.
     const LINE: [(usize, usize); 6] = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)];
 
     fn check(route: &str, heard: &[(usize, usize)]) -> Result<(), String> {
@@ -154,7 +155,7 @@ mod tests {
         };
         let short = "[[network.route]]\npath = [0, 2, 3]";
         assert_eq!(check(short, &LINE), refused("0 to 2"));
-        // One way is not the other.
+        // A one-way link does not work in the other direction.
         let heard = [&LINE[..], &[(0, 2)]].concat();
         assert_eq!(check(short, &heard), refused("2 to 0"));
         assert_eq!(check(&format!("{short}\nboth_ways = false"), &heard), Ok(()));

@@ -1,7 +1,7 @@
-//! A plan's network of point-to-point links in real time: a namespace for each node at which a flow
-//! begins or ends, and pipes between them, which the emulator leads packets through hop by hop.
+//! A plan's network of point-to-point links in real time: a namespace for each node where a flow
+//! begins or ends, and pipes between them, through which the emulator forwards packets hop by hop.
 //!
-//! Nodes without flows are routers, and nowhere but in the emulator: several flows may share a
+//! Nodes without flows are routers, which only exist in the emulator: several flows may share a
 //! link between two of them. Rates and outages begin with the load, as at a simulation's time zero.
 
 use core::sync::atomic::AtomicBool;
@@ -21,14 +21,14 @@ use crate::run::AIR;
 use crate::station::{self, RADIO, RadioConfig, Station};
 use crate::waiting::Watched;
 
-/// Most pipes of a network in the lab: one thread looks at all of them for each packet.
+/// Most pipes of a network in the lab: for each packet, one thread checks all of them.
 const PIPES_MAX: usize = 64;
-/// Frames in the ring of a host, from which all are taken at once.
+/// Frames in a host's ring, from which all are taken at once.
 const RING_FRAMES: usize = 4_096;
 /// Longest packet, bytes: Ethernet's.
 const PACKET_BYTES_MAX: usize = corridor_scenario::ETHERNET_MTU;
 
-/// Whether the lab can run it.
+/// Checks that the lab can run the network.
 pub(super) fn check(network: &Network) -> Result<(), LabError> {
     if !network.tunnels.is_empty() {
         let expected = "nothing: the lab's links carry the kernels' packets";
@@ -53,7 +53,7 @@ pub(super) fn check(network: &Network) -> Result<(), LabError> {
     Orders::of(network, PACKET_BYTES_MAX, (0, 0)).map(|_| ())
 }
 
-/// Runs a replication that can be run.
+/// Runs a replication of a network that has been checked.
 pub(super) fn run(
     network: &Network,
     seed: (u64, u64),
@@ -71,7 +71,7 @@ pub(super) fn run(
     };
     let stations = (0..hosts.len()).map(|index| Station::new(index, radio));
     let stations = stations.collect::<Result<Vec<_>, _>>()?;
-    // As the simulator's TCP sends: two segments at once would be another pace.
+    // As the simulator's TCP sends: two segments at once would change the pacing.
     let bare = |station: &Station| station.namespace.run(|| station::without_gso(RADIO));
     stations.iter().try_for_each(bare)?;
     let radios = stations.iter().filter_map(|station| station.tap.as_ref());
@@ -106,7 +106,7 @@ fn set_links(run: &mut NetworkRun, report: &Report) {
     run.measures.set("packet_hops", report.frames());
 }
 
-/// Nodes at which flows begin or end, in order.
+/// Nodes where flows begin or end, in order.
 fn hosts_of(network: &Network) -> Vec<usize> {
     let mut hosts: Vec<usize> =
         network.flows.iter().flat_map(|flow| [flow.from, flow.to]).collect();

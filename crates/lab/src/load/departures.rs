@@ -1,10 +1,9 @@
-//! When the bytes of a TCP stream left their host for the first time.
+//! Records when the bytes of a TCP stream first left their host.
 //!
-//! A source that always has more to send waits for its window within its own socket, for as long as
-//! it likes; that says nothing of the network. So what its bytes took is counted from the moment
-//! when TCP let go of them. The host's own interfaces are watched for that, with a packet socket
-//! and the kernel's timestamps; in its namespace, so that it makes no difference which way the
-//! packets take, through a tunnel or a proxy on the host itself.
+//! A source with unlimited data waits for TCP's window in its own socket for any length of time,
+//! which says nothing about the network. So the delay of its bytes begins when TCP sends them. A
+//! packet socket with the kernel's timestamps watches the host's own interfaces; inside its
+//! namespace, so the path of the packets, through a tunnel or a proxy on the host, does not matter.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{self, IoSliceMut};
@@ -22,19 +21,19 @@ use crate::clock;
 use crate::error::{Context, LabError};
 use crate::netns::{Inside, Namespace};
 
-/// Bytes of a packet that are looked at: IPv4 and TCP with all options.
+/// Bytes of a packet that are inspected: IPv4 and TCP with all options.
 const HEADERS_LEN: usize = 120;
-/// What the kernel may hold of packets that were not looked at yet, bytes.
+/// Most bytes of packets that the kernel buffers for inspection.
 const BUFFER_BYTES: usize = 4 << 20;
 const PROTOCOL_TCP: u8 = 6;
 const IPV4_LEN: usize = 20;
 const TCP_LEN: usize = 20;
 const FLAG_SYN: u8 = 0x02;
 
-/// Watches the packets of one stream, which is known by the port it goes to.
+/// Watches the packets of one stream, identified by its destination port.
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
-    /// Until it is waited for.
+    /// Present until it has been joined.
     watcher: Option<Inside<Departures>>,
 }
 
@@ -43,13 +42,13 @@ impl Watch {
     pub(super) fn start(namespace: &Namespace, port: u16) -> Result<Watch, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        // Here, and not in the thread: from now on nothing is missed.
+        // Opened here rather than in the thread, so that nothing is missed from now on.
         let socket = namespace.run(|| open().what("watch the packets of a namespace"))?;
         let watcher = namespace.spawn("lab-tcp-watch", move || watch(&socket, port, &stopped))?;
         Ok(Watch { stop, watcher: Some(watcher) })
     }
 
-    /// Ends, and says what was seen.
+    /// Ends the watch and returns the record.
     pub(super) fn finish(mut self) -> Result<Departures, LabError> {
         self.stop.store(true, Ordering::Relaxed);
         self.watcher.take().map_or_else(|| Ok(Departures::default()), Inside::join)
@@ -63,7 +62,7 @@ impl Drop for Watch {
 }
 
 fn open() -> io::Result<Socket> {
-    // Those that leave are shown to sockets for all protocols only.
+    // Outgoing packets are only shown to sockets for all protocols.
     let all = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(all))?;
     socket.set_recv_buffer_size(BUFFER_BYTES)?;
@@ -104,21 +103,21 @@ fn watch(socket: &Socket, port: u16, stop: &AtomicBool) -> Result<Departures, La
     Ok(departures)
 }
 
-/// A time of day by the lab's clock.
+/// Converts a wall-clock time to the lab's clock.
 fn since(at: Duration) -> Time {
     let ago = clock_gettime(ClockId::CLOCK_REALTIME)
         .map_or(Duration::ZERO, |now| Duration::from(now).saturating_sub(at));
     Time::from_nanos(clock::now().as_nanos().saturating_sub(ago.as_nanos() as u64))
 }
 
-/// A packet of TCP to the port that is watched.
+/// A TCP packet to the watched port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
-    /// The port it comes from, and its sequence number.
+    /// Its source port, and its sequence number.
     from: u16,
     sequence: u32,
     is_syn: bool,
-    /// Bytes of data; in a super-packet, of all of it.
+    /// Bytes of data; for a super-packet, all of them.
     len: u32,
 }
 
@@ -145,9 +144,9 @@ impl Segment {
 /// How far a stream had left at which time.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
-    /// The port it comes from, and the sequence number of its first byte.
+    /// Its source port, and the sequence number of its first byte.
     first: Option<(u16, u32)>,
-    /// Bytes that had left, and since when; both rising.
+    /// Bytes that had left, and the time; both increasing.
     left: Vec<(u64, Time)>,
 }
 
@@ -159,7 +158,7 @@ impl Departures {
         }
         let Some((_, first)) = self.first.filter(|&(port, _)| port == from) else { return };
         let before = self.left.last().map_or(0, |&(end, _)| end);
-        // How far this is beyond what has left, with numbers that wrap.
+        // Distance beyond what has left, with sequence numbers that wrap.
         let ahead =
             sequence.wrapping_add(len).wrapping_sub(first.wrapping_add(before as u32)) as i32;
         if ahead > 0 {
@@ -167,8 +166,8 @@ impl Departures {
         }
     }
 
-    /// When byte number `offset` of the stream left; `None`: that was not seen. To be asked with
-    /// rising offsets: `from` is where the search begins, and is moved on.
+    /// When byte number `offset` of the stream left; `None` if this was not seen. Offsets must
+    /// increase from call to call: `from` is where the search begins, and is advanced.
     pub(super) fn of(&self, offset: u64, from: &mut usize) -> Option<Time> {
         while self.left.get(*from)?.0 <= offset {
             *from += 1;

@@ -1,9 +1,9 @@
 //! The load: sockets in the namespaces of S and D that send, receive and measure.
 //!
-//! Every record (TCP) or datagram (UDP) begins with a sequence number and the time it was sent;
-//! the clock is the same in all namespaces, so the difference on arrival is the one-way delay. A
-//! TCP source that always has more to send waits for its window in its own socket: there, delays
-//! count from when the bytes leave the host (`departures.rs`).
+//! Every record (TCP) or datagram (UDP) begins with a sequence number and the time it was sent; all
+//! namespaces have the same clock, so the difference on arrival is the one-way delay. A TCP source
+//! with unlimited data waits for its window in its own socket; its delays therefore begin when the
+//! bytes leave the host (`departures.rs`).
 
 mod departures;
 mod ping;
@@ -31,19 +31,19 @@ use departures::{Departures, Watch};
 use ping::Pinger;
 pub use tcp::has_congestion;
 
-/// Time a connection has to come about: three attempts of the kernel's (at 0, 1 and 3 s).
+/// Time limit for a connection: three attempts of the kernel (at 0, 1 and 3 s).
 pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Time after the measured interval in which datagrams sent within it may still arrive.
 pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// How often waiting threads look whether they are to stop.
+/// How often waiting threads check whether to stop.
 const TICK: Duration = Duration::from_millis(20);
-/// Sequence number and time of sending.
+/// Bytes of sequence number and time of sending.
 pub(crate) const HEADER_BYTES: usize = 16;
 /// Port of the first direction's receiver; the other direction's is the next.
 pub(crate) const PORT: u16 = 7700;
-/// What the threads of the load are called together.
+/// Common name of the load's threads.
 const LOAD: &str = "load";
-/// Port of the flow beside the load.
+/// Port of the additional flow beside the load.
 const PORT_BESIDE: u16 = 7705;
 
 /// One end of the load.
@@ -54,54 +54,54 @@ pub(crate) struct End {
     pub(crate) address: Ipv4Addr,
 }
 
-/// Between whom, and past whom, the load goes.
+/// The ends of the load, and what carries it.
 pub(crate) struct Course {
     /// S and D, as the load sees them.
     pub(crate) ends: [End; 2],
     /// Where S connects to reach D, if it is not D's own address.
     pub(crate) proxy: Option<SocketAddrV4>,
-    /// D's address past the nodes, for the flow beside.
+    /// D's address outside the tunnel, for the flow beside the load.
     pub(crate) outer: Ipv4Addr,
-    /// What carries the load.
+    /// The threads that carry the load.
     pub(crate) carriers: Watched,
 }
 
 /// What the load measured.
 pub(crate) struct Outcome {
-    /// Each direction.
+    /// Results of each direction.
     pub(crate) sides: Vec<Side>,
     /// Delays of all directions together.
     pub(crate) delays: Delays,
     /// Payload bytes received in the measured interval.
     pub(crate) payload_bytes: f64,
-    /// The flow beside.
+    /// The flow beside the load.
     pub(crate) beside: Option<Side>,
-    /// The echo beside.
+    /// The echo beside the load.
     pub(crate) pings: Option<Pings>,
-    /// What the threads that carry the load, and those of the load itself, had of the processors in
-    /// the measured interval.
+    /// Processor time in the measured interval of the threads that carry the load, and of those of
+    /// the load itself.
     pub(crate) spent: BTreeMap<&'static str, Spent>,
-    /// Share of the processors' time that a hypervisor gave to others meanwhile.
+    /// Share of the processors' time that a hypervisor gave to others in the meantime.
     pub(crate) stolen_ratio: Option<f64>,
-    /// What there is to say about it.
+    /// Remarks about the run.
     pub(crate) notes: Vec<String>,
-    /// Payload that came out differs from what went in.
+    /// Whether received payload differs from what was sent.
     pub(crate) corrupted: bool,
 }
 
-/// When a load is measured.
+/// Times of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// Load before the measured interval.
+    /// Time under load before the measured interval.
     pub(crate) warm_up: Duration,
-    /// The interval.
+    /// The measured interval.
     pub(crate) measured: Duration,
 }
 
-/// Loads a course and measures. Without an emulator there is no air to measure.
+/// Loads a path and measures. Without an emulator there is no medium to measure.
 ///
-/// Ends within the echo's time without load, connection time (TCP), warm-up, the run's duration and
-/// [`DRAIN_MAX`].
+/// The time is bounded by the echo's time without load, connection time (TCP), warm-up, the run's
+/// duration and [`DRAIN_MAX`].
 pub(crate) fn carry(
     run: &Run,
     mut course: Course,
@@ -111,7 +111,7 @@ pub(crate) fn carry(
     let watched = core::mem::take(&mut course.carriers);
     let course = &course;
     let shared = Arc::new(Shared::default());
-    // However this function is left, the threads end.
+    // The threads end, however this function returns.
     let _guard = StopOnDrop(Arc::clone(&shared));
     let [source, destination] = &course.ends;
     let pinger = match run.lab.ping_interval {
@@ -141,23 +141,23 @@ pub(crate) fn carry(
 /// A flow of a network.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowOrder {
-    /// Which node sends.
+    /// The sending node.
     pub(crate) from: usize,
-    /// Which node it is for.
+    /// The destination.
     pub(crate) to: usize,
-    /// TCP, with this congestion control; none: datagrams.
+    /// For TCP, its congestion control; `None`: datagrams.
     pub(crate) congestion: Option<String>,
     /// See [`Run::offered_bps`].
     pub(crate) offered_bps: Option<f64>,
-    /// Datagrams: bytes of data in each.
+    /// For datagrams, payload bytes of each.
     pub(crate) datagram_bytes: Option<usize>,
-    /// Datagrams: so much later than the others the first one leaves.
+    /// For datagrams, how much later than the others the first one is sent.
     pub(crate) start: Duration,
 }
 
 /// Loads a network with flows between any of its nodes, and measures.
 ///
-/// Ends within connection time (TCP), the times given and [`DRAIN_MAX`].
+/// The time is bounded by connection time (TCP), the times given and [`DRAIN_MAX`].
 pub(crate) fn carry_flows(
     orders: &[FlowOrder],
     nodes: &[End],
@@ -194,10 +194,10 @@ pub(crate) fn carry_flows(
     Ok(outcome)
 }
 
-/// What threads had of the processors, and what a hypervisor had.
+/// Processor time by thread name, and the share that a hypervisor took.
 type Processors = (BTreeMap<&'static str, Spent>, Option<f64>);
 
-/// Lets flows that have been started send, and measures.
+/// Has started flows send, and measures.
 fn measure(
     (flows, beside): (Vec<Flow>, Option<Flow>),
     times: Times,
@@ -222,7 +222,7 @@ fn measure(
     }
     wait_until(from, stop)?;
     let (before, machine_before) = (watched.read(), Machine::read());
-    // A little early, while all threads are there: they end with the interval.
+    // Slightly early, while all threads exist: they end with the interval.
     wait_until(from + times.measured.saturating_sub(TICK), stop)?;
     let spent = watched.read().since(&before);
     let machine = Machine::read().zip(machine_before);
@@ -233,7 +233,7 @@ fn measure(
     Ok((results, beside, (spent, stolen_ratio)))
 }
 
-/// The load itself: a flow for each direction.
+/// Starts the load itself: a flow for each direction.
 fn start_flows(run: &Run, course: &Course, shared: &Arc<Shared>) -> Result<Vec<Flow>, LabError> {
     let directions: &[(usize, usize)] = match run.direction {
         Direction::Forward => &[(SOURCE, DESTINATION)],
@@ -262,7 +262,7 @@ fn start_flows(run: &Run, course: &Course, shared: &Arc<Shared>) -> Result<Vec<F
     directions.iter().enumerate().map(flow).collect()
 }
 
-/// The flow beside it, from S to D.
+/// Starts the flow beside the load, from S to D.
 fn start_beside(
     run: &Run,
     course: &Course,
@@ -314,7 +314,7 @@ fn outcome(results: Vec<FlowResult>, span: Duration) -> Outcome {
         corrupted: false,
     };
     for mut result in results {
-        // Both have the same bounds, so that one takes the other's values.
+        // Both have the same bounds, so this cannot fail.
         let _ = all.add(&result.delays);
         outcome.payload_bytes += result.payload_bytes as f64;
         outcome.notes.append(&mut result.notes);
@@ -325,7 +325,7 @@ fn outcome(results: Vec<FlowResult>, span: Duration) -> Outcome {
     outcome
 }
 
-/// What a flow is to do.
+/// What a flow has to do.
 #[derive(Clone)]
 struct Plan {
     /// Index of the sending station.
@@ -337,24 +337,24 @@ struct Plan {
     congestion: Option<String>,
     offered_bps: Option<f64>,
     datagram_bytes: Option<usize>,
-    /// UDP: later than this a datagram is worth nothing.
+    /// For UDP: a later datagram is worthless.
     deadline: Option<Duration>,
-    /// Nothing between the stations takes time: processors are the limit.
+    /// Whether nothing between the stations takes time, so that processors are the limit.
     no_medium: bool,
-    /// UDP: so long the first datagram waits.
+    /// For UDP: how long the first datagram waits.
     start: Duration,
-    /// Warm-up and measured interval.
+    /// Length of warm-up and measured interval together.
     span: Duration,
 }
 
 impl Plan {
-    /// As much as the processors can do: fewer and longer writes, at the cost of the delay within
-    /// the sender's socket, of which nothing can be said then.
+    /// Whether to send as fast as the processors can: fewer and longer writes, at the cost of the
+    /// delay in the sender's socket, which is then not measured.
     fn is_bulk(&self) -> bool {
         self.no_medium && self.offered_bps.is_none()
     }
 
-    /// The source always has more to send, and delays count from when TCP sends it.
+    /// Whether the source has unlimited data, and delays begin when TCP sends it.
     fn is_saturated(&self) -> bool {
         !self.no_medium && self.offered_bps.is_none()
     }
@@ -364,7 +364,7 @@ impl Plan {
 struct FlowResult {
     side: Side,
     delays: Histogram<u64>,
-    /// TCP, saturated: places in the stream and when they were delivered, of those that count.
+    /// For saturated TCP: stream offsets in the interval, and when they were delivered.
     arrivals: Vec<(u64, Time)>,
     payload_bytes: u64,
     notes: Vec<String>,
@@ -372,7 +372,7 @@ struct FlowResult {
 }
 
 impl FlowResult {
-    /// Counts delays from when bytes left.
+    /// Computes delays from when bytes left.
     fn count_from(&mut self, departures: &Departures) {
         let (mut from, mut unseen) = (0, 0);
         for (offset, arrived) in self.arrivals.drain(..) {
@@ -386,7 +386,7 @@ impl FlowResult {
         }
     }
 
-    /// The row's part, for an interval of this length.
+    /// The flow's part of the row, for an interval of this length.
     fn into_side(self, span: Duration) -> Side {
         Side {
             goodput_bps: self.payload_bytes as f64 * 8.0 / span.as_secs_f64(),
@@ -396,13 +396,13 @@ impl FlowResult {
     }
 }
 
-/// A flow at work: a thread that sends, and one that receives.
+/// A running flow: a sending and a receiving thread.
 struct Flow {
-    /// The sender is connected, or has given up.
+    /// Whether the sender is connected, or has given up.
     ready: Arc<AtomicBool>,
     sender: Inside<SenderResult>,
     receiver: Inside<FlowResult>,
-    /// When what the sender sends leaves, if delays count from then.
+    /// When the sender's bytes leave, if delays count from then.
     watch: Option<Watch>,
 }
 
@@ -441,10 +441,11 @@ impl Flow {
     }
 }
 
-/// What all threads of the load know.
+/// State that all threads of the load share.
 struct Shared {
     stop: AtomicBool,
-    /// Beginning and end of the measured interval, nanoseconds of the clock; `u64::MAX`: not yet.
+    /// Beginning and end of the measured interval, nanoseconds of the clock; `u64::MAX`: not known
+    /// yet.
     from: AtomicU64,
     until: AtomicU64,
 }
@@ -476,7 +477,7 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits until the interval is known; `None`: it will not be.
+    /// Waits until the interval is known; `None` if it will not be.
     fn wait_for_interval(&self) -> Option<(Time, Time)> {
         while !self.is_stopped() {
             if let Some(interval) = self.interval() {
@@ -496,10 +497,10 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Parts of a second that histograms of delays count in.
+/// Microseconds in a second, for delay histograms.
 const MICROS_PER_S: f64 = 1e6;
 
-/// Delays in microseconds, up to ten minutes, three digits.
+/// A histogram of delays in microseconds, up to ten minutes, to three digits.
 fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 600_000_000, 3)
         .unwrap_or_else(|_| unreachable!("the bounds are constants"))
@@ -510,12 +511,12 @@ fn record_delay(delays: &mut Histogram<u64>, sent: Time, received: Time) {
     delays.saturating_record(u64::try_from(us).unwrap_or(u64::MAX).max(1));
 }
 
-/// A quantile in seconds; `None` of nothing.
+/// A quantile in seconds; `None` if the histogram is empty.
 fn quantile(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
     (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile) as f64 / MICROS_PER_S)
 }
 
-/// Writes the header of a record: its number and the time it is sent.
+/// Writes the header of a record: its number and the time of sending.
 fn stamp(record: &mut [u8], sequence: u64, at: Time) {
     record[..8].copy_from_slice(&sequence.to_le_bytes());
     record[8..HEADER_BYTES].copy_from_slice(&at.as_nanos().to_le_bytes());
@@ -528,7 +529,7 @@ fn read_stamp(record: &[u8]) -> Option<(u64, Time)> {
     Some((sequence, Time::from_nanos(at)))
 }
 
-/// The payload that every record number has: bytes counted up from a different start.
+/// The payload that every record must have, which depends on its number: bytes that count up.
 fn pattern(sequence: u64, len: usize) -> impl Iterator<Item = u8> {
     let start = sequence.wrapping_mul(7);
     (0..len as u64).map(move |index| start.wrapping_add(index) as u8)

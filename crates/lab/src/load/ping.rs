@@ -1,4 +1,4 @@
-//! An echo beside the load: a datagram with its time, every so often, that D sends back.
+//! An echo beside the load: timestamped datagrams at intervals, which D returns.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -20,19 +20,19 @@ use crate::netns::Inside;
 const PORT: u16 = 7710;
 /// Bytes of a datagram: as much as `ping` sends.
 const DATAGRAM_BYTES: usize = 56;
-/// Time in which an answer counts; later it is lost.
+/// Time limit for an answer; a later one counts as lost.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Datagrams from whose answers the time without load is taken.
+/// Number of datagrams that measure the round-trip time without load.
 const BASE_COUNT: u32 = 20;
-/// Longest time that is waited for them.
+/// Longest wait for their answers.
 const BASE_SPAN_MAX: Duration = Duration::from_secs(2);
 
-/// An echo at work.
+/// A running echo.
 pub(super) struct Pinger {
-    /// The load is there.
+    /// Whether the load has begun.
     loaded: Arc<AtomicBool>,
     asks: Inside<Pings>,
-    /// Nobody asks any more.
+    /// Whether no more datagrams are sent.
     done: Arc<AtomicBool>,
     answers: Inside<()>,
     /// When there are enough answers without load.
@@ -40,7 +40,7 @@ pub(super) struct Pinger {
 }
 
 impl Pinger {
-    /// Begins to ask. Load is to begin at [`Pinger::base_until`].
+    /// Begins to send. The load should begin at [`Pinger::base_until`].
     pub(super) fn start(
         interval: Duration,
         from: &End,
@@ -61,17 +61,17 @@ impl Pinger {
         Ok(Pinger { loaded, asks, done, answers, base_until })
     }
 
-    /// When the time without load is over.
+    /// When the time without load ends.
     pub(super) fn base_until(&self) -> Time {
         self.base_until
     }
 
-    /// Says that there is load from here on.
+    /// Tells it that there is load from now on.
     pub(super) fn load_begins(&self) {
         self.loaded.store(true, Ordering::Relaxed);
     }
 
-    /// What it measured, when the measured interval is over and the last answers are there.
+    /// The results, once the measured interval is over and the last answers have arrived.
     pub(super) fn finish(self) -> Result<Pings, LabError> {
         let pings = self.asks.join();
         self.done.store(true, Ordering::Relaxed);
@@ -116,7 +116,8 @@ impl Asker {
         let mut buffer = [0; DATAGRAM_BYTES];
         let mut due = clock::now();
         for sequence in 0.. {
-            // What is asked before the load begins and answered after is neither.
+            // A datagram sent before and answered after the beginning of the load counts for
+            // neither.
             let unloaded = !loaded.load(Ordering::Relaxed);
             let now = clock::now();
             stamp(&mut datagram, sequence, now);

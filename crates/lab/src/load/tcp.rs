@@ -1,4 +1,4 @@
-//! One TCP connection, loaded with records of a fixed length.
+//! A TCP connection loaded with records of a fixed length.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,30 +24,30 @@ use crate::sys;
 
 /// Bytes of a record.
 const RECORD_BYTES: usize = 1_000;
-/// Bytes of it behind sequence number and time.
+/// Its bytes behind sequence number and time.
 const PAYLOAD_BYTES: usize = RECORD_BYTES - HEADER_BYTES;
-/// Records handed to the kernel at once where processors are the limit, and not a medium.
+/// Records per write where processors are the limit, not a medium.
 const BULK_RECORDS: usize = 64;
-/// How often the congestion window is looked at.
+/// How often the congestion window is sampled.
 const CWND_INTERVAL: Duration = Duration::from_millis(50);
 /// Largest payload of a segment.
 const SEGMENT_BYTES: u32 = 1_448;
 
-/// Segments that wait unsent at a source that always has more to send: as many as leave in 20 ms
-/// at 50 Mbit/s, longer than a thread waits for a processor where a run is valid.
+/// Unsent segments to keep in the socket of a source with unlimited data: as many as leave in 20 ms
+/// at 50 Mbit/s, which is longer than a thread waits for a processor in a valid run.
 ///
-/// TCP must never come to the end of them, as it does not with a file. With two it did once a round
-/// trip where windows are short, and made a short segment of what was left. BBR takes a sender that
-/// has less than a segment left for one with nothing more to say: it forgets that it was to find
-/// out whether the path is policed, and takes no rates for what the path carries. With four, that
-/// came up in recoveries (docs/decisions/0024-paths-that-vary.md).
+/// TCP must never run out of them, as it does not with a file. With two segments it did once a
+/// round trip where windows are short, and made a short segment of the rest. BBR takes a sender
+/// with less than a segment left for application-limited: it then stops checking whether the path
+/// is policed, and takes no rate samples. With four, this happened in recoveries
+/// (docs/decisions/0024-paths-that-vary.md).
 const SATURATED_SEGMENTS: u32 = 96;
 
 /// Unsent bytes up to which a socket is ready for more.
 ///
-/// A source with a rate of its own is to learn early that TCP does not keep up, and still not
-/// starve it. Measured at 12 Mbit/s and 4 ms: one segment costs cubic 12 % of its goodput at 5 %
-/// loss, two cost nothing that can be seen; BBR sends two at a time.
+/// A source with a rate of its own should learn early that TCP does not keep up, without starving
+/// it. Measured at 12 Mbit/s and 4 ms: one segment costs cubic 12 % of its goodput at 5 % loss, two
+/// cost nothing measurable; BBR sends two at a time.
 fn unsent_bytes(plan: &Plan) -> u32 {
     let segments = match plan.congestion.as_deref() {
         _ if plan.is_saturated() => SATURATED_SEGMENTS,
@@ -98,30 +98,30 @@ fn send(plan: &Plan, shared: &Shared, ready: &AtomicBool) -> Result<SenderResult
     let at_once = if plan.is_bulk() { BULK_RECORDS } else { 1 };
     let mut cwnd = MeanCwnd::new();
     let written = write_records(&stream, plan.offered_bps, at_once, until, shared, &mut cwnd);
-    // The receiver closes at the end of the interval; before that, a connection that dies of losses
-    // is a result.
+    // The receiver closes at the end of the interval; a connection that fails from losses before
+    // that is a result.
     if let Some(error) = written.err().filter(|_| clock::now() < until) {
         result.notes.push(format!("the TCP connection ended: {error}"));
     }
     result.tcp = sys::tcp_info(&stream).ok();
     result.cwnd_packets = cwnd.mean();
-    // What is unsent is not worth waiting for.
+    // Unsent data need not be waited for.
     let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
     Ok(result)
 }
 
-/// Whether this kernel has a TCP congestion control of this name, as a module too, and lets this
-/// process choose it.
+/// Whether this kernel has a TCP congestion control of this name, possibly as a module, and lets
+/// this process choose it.
 ///
 /// # Errors
-/// [`LabError::System`] if there is no TCP socket to be had.
+/// [`LabError::System`] if no TCP socket can be created.
 pub fn has_congestion(name: &str) -> Result<bool, LabError> {
     let socket =
         Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).what("make a TCP socket")?;
     Ok(socket.set_tcp_congestion(name.as_bytes()).is_ok())
 }
 
-/// A connection; `None` if none came about in time.
+/// Connects; `None` if no connection was established in time.
 fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
     let socket =
         Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).what("make a TCP socket")?;
@@ -130,11 +130,11 @@ fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
         socket.set_tcp_congestion(congestion.as_bytes()).what(what)?;
     }
     if !plan.is_bulk() {
-        // The kernel calls a socket ready below half of what is set here.
+        // The kernel reports a socket as ready below half of the value set here.
         let bounded = sys::set_notsent_lowat(&socket, 2 * unsent_bytes(plan));
         bounded.what("bound a TCP socket's unsent bytes")?;
     }
-    // An application that paces itself wants each record to go at once.
+    // A rate-limited application wants each record to be sent at once.
     socket.set_tcp_nodelay(plan.offered_bps.is_some()).what("set TCP_NODELAY")?;
     if socket.connect_timeout(&plan.receiver.into(), CONNECT_MAX).is_err() {
         return Ok(None);
@@ -143,9 +143,9 @@ fn connect(plan: &Plan) -> Result<Option<TcpStream>, LabError> {
     Ok(Some(socket.into()))
 }
 
-/// Writes records until the end of the interval, so many at once. Without a rate, their delays
-/// count from when they leave the host; with one, records are stamped when they are due, so that
-/// their delays include waiting for the socket.
+/// Writes records until the end of the interval, several per write. Without a rate, delays begin
+/// when the bytes leave the host; with one, records are stamped when they are due, so delays
+/// include waiting for the socket.
 fn write_records(
     mut stream: &TcpStream,
     rate_bps: Option<f64>,
@@ -175,8 +175,8 @@ fn write_records(
                 continue;
             }
             if written == 0 {
-                // The socket is asked first, because a write appends to a segment that is not full
-                // yet however many bytes are unsent.
+                // Polls the socket first, because a write extends a segment that is not full yet,
+                // however many bytes are unsent.
                 if !is_ready(stream, PollFlags::POLLOUT, TICK) {
                     continue;
                 }
@@ -198,7 +198,7 @@ fn write_records(
     Ok(())
 }
 
-/// The congestion window, mean over time.
+/// Time average of the congestion window.
 struct MeanCwnd {
     next_at: Time,
     sum: f64,
@@ -210,7 +210,7 @@ impl MeanCwnd {
         MeanCwnd { next_at: Time::ZERO, sum: 0.0, looks: 0 }
     }
 
-    /// Looks at it, if it is time.
+    /// Samples it, if it is time.
     fn look(&mut self, now: Time, stream: &TcpStream) {
         if now < self.next_at {
             return;
@@ -227,7 +227,7 @@ impl MeanCwnd {
     }
 }
 
-/// What record number `sequence` holds behind its header: [`pattern`], from a table.
+/// The payload of record number `sequence`: [`pattern`], from a table.
 fn payload(sequence: u64) -> &'static [u8] {
     const COUNTED: [u8; 256 + PAYLOAD_BYTES] = {
         let mut counted = [0; 256 + PAYLOAD_BYTES];
@@ -243,7 +243,7 @@ fn payload(sequence: u64) -> &'static [u8] {
     &TABLE[start..start + PAYLOAD_BYTES]
 }
 
-/// Waits for a socket, and says whether it is ready or has failed.
+/// Waits for a socket; returns whether it is ready or has failed.
 fn is_ready(socket: impl AsFd, events: PollFlags, timeout: Duration) -> bool {
     let mut descriptors = [PollFd::new(socket.as_fd(), events)];
     let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::ZERO);
@@ -255,11 +255,11 @@ struct Receiver {
     record: Vec<u8>,
     filled: usize,
     sequence: u64,
-    /// When bytes came last, of the measured interval.
+    /// When bytes last arrived in the measured interval.
     came_at: Option<Time>,
-    /// Longest time without any.
+    /// Longest time without any bytes.
     silence: Duration,
-    /// Delays count from when bytes left, and not from what is stamped into them.
+    /// Whether delays begin when bytes leave, rather than at the time stamped into them.
     is_watched: bool,
 }
 
@@ -319,7 +319,7 @@ impl Receiver {
         Ok(self.result)
     }
 
-    /// Nothing has come until `now`, or until now.
+    /// Records that no bytes have arrived until `now`.
     fn note_silence(&mut self, now: Time, (from, until): (Time, Time)) {
         let now = now.clamp(from, until);
         self.silence = self.silence.max(now - self.came_at.unwrap_or(from));
@@ -366,8 +366,8 @@ impl Receiver {
         }
         self.sequence += 1;
         if measured && self.is_watched {
-            // Of its last byte: the segments of a record need not leave at the same time, and what
-            // lies between them is no delay of the network's.
+            // The delay of its last byte: the segments of a record need not leave at the same time,
+            // and the time between them is not a delay of the network.
             let offset = self.sequence * RECORD_BYTES as u64 - 1;
             self.result.arrivals.push((offset, now));
         } else if measured {
@@ -402,7 +402,7 @@ mod tests {
             assert!(!receiver.result.corrupted);
             assert_eq!(receiver.result.payload_bytes, 10 * RECORD_BYTES as u64);
             assert_eq!(receiver.result.delays.len(), 10);
-            // Three digits are kept.
+            // The histogram keeps three digits.
             assert!((99_900..=100_000).contains(&receiver.result.delays.min()));
         }
     }

@@ -18,9 +18,9 @@ use super::{
 use crate::clock;
 use crate::error::{Context, LabError};
 
-/// IPv4 and UDP headers.
+/// Bytes of the IPv4 and UDP headers.
 const HEADERS_BYTES: usize = 28;
-/// A sender that is later than this leaves datagrams out instead of sending a burst.
+/// A sender that is later than this skips datagrams instead of sending a burst.
 const LATE_MAX: Duration = Duration::from_millis(20);
 
 /// Starts a flow.
@@ -41,7 +41,7 @@ pub(super) fn start(
     })?;
     let bytes = datagram_bytes(&plan, &outgoing)?;
     let gap = Duration::from_secs_f64(bytes as f64 * 8.0 / plan.offered_bps.unwrap_or(1.0));
-    // What the sender could send at most, and somewhat more: a bound for numbers from the air.
+    // Somewhat more than the sender could send: bounds the numbers in received datagrams.
     let seconds = (plan.span + CONNECT_SLACK).as_secs_f64();
     let numbers = (seconds / gap.as_secs_f64()) as usize + 1_000;
     let total = Arc::new(AtomicU64::new(u64::MAX));
@@ -56,10 +56,10 @@ pub(super) fn start(
     Ok(Flow { ready: Arc::new(AtomicBool::new(true)), sender, receiver, watch: None })
 }
 
-/// Time between the start of a flow and the beginning of the warm-up, at most.
+/// Longest time between the start of a flow and the beginning of the warm-up.
 const CONNECT_SLACK: Duration = Duration::from_secs(1);
 
-/// Payload of a datagram: what was asked for, or what fills the packets of the path.
+/// Payload of a datagram: as requested, or what fills the path's packets.
 fn datagram_bytes(plan: &Plan, socket: &UdpSocket) -> Result<usize, LabError> {
     let mtu = getsockopt(socket, sockopt::IpMtu).what("ask for the path's MTU")?;
     let max = usize::try_from(mtu).unwrap_or(0).saturating_sub(HEADERS_BYTES);
@@ -99,7 +99,7 @@ fn send(
             *byte = value;
         }
         stamp(&mut datagram, sequence, now);
-        // A datagram that the station's own queue refuses is sent and lost, like any other.
+        // A datagram that the station's own queue refuses counts as sent and lost, like any other.
         let _ = socket.send(&datagram);
         sequence += 1;
         measured += u64::from(now >= from);
@@ -116,13 +116,13 @@ fn send(
 struct Receiver {
     result: FlowResult,
     bytes: usize,
-    /// Which numbers came.
+    /// Which numbers have arrived.
     seen: Vec<bool>,
-    /// The highest number that came.
+    /// The highest number that has arrived.
     newest: Option<u64>,
     distinct: u64,
     in_interval: u64,
-    /// Later than this, a datagram is worth nothing.
+    /// A later datagram is worthless.
     deadline: Option<Duration>,
     in_time: u64,
     duplicates: u64,
@@ -243,7 +243,7 @@ mod tests {
         let interval = Some((Time::from_millis(10), Time::from_millis(100)));
         let deadline = Some(Duration::from_millis(4));
         let mut receiver = Receiver { deadline, ..Receiver::new(1, 100, 10) };
-        // Number 0 is sent before the interval; 2 comes late, 3 twice.
+        // Number 0 is sent before the interval; 2 arrives late, 3 twice.
         for (sequence, sent_ms, now_ms) in
             [(0, 9, 11), (1, 10, 12), (3, 30, 33), (3, 30, 34), (2, 20, 40), (4, 99, 101)]
         {
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!((receiver.duplicates, receiver.out_of_order), (1, 1));
         // Number 2 came after 20 ms.
         assert_eq!(receiver.in_time, 3);
-        // By arrival: 0, 1, 3, 2.
+        // In order of arrival: 0, 1, 3, 2.
         assert_eq!(receiver.result.payload_bytes, 400);
         assert_eq!(receiver.result.delays.len(), 4);
         assert!(!receiver.result.corrupted);

@@ -1,6 +1,6 @@
-//! What the lab can put beside and around a load: external tunnels, an echo, a second flow, ECN,
-//! bursts of losses, deadlines, a wire without a radio. These tests need the right to make network
-//! namespaces, as those in `radio.rs`.
+//! What the lab offers beside and around a load: external tunnels, an echo, a second flow, ECN,
+//! bursts of losses, deadlines, a wire without a radio. Like those in `radio.rs`, these tests need
+//! the right to create network namespaces.
 
 use std::fs;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::support::{alone, can_run, measure, scenario, try_run};
 use corridor_lab::{LabError, Tunnel, run_tunnel};
 use corridor_scenario::{Row, expand};
 
-/// Set in a copy of this program that is made to be killed: what its tunnel sleeps.
+/// Set in a copy of this program that is going to be killed: how long its tunnel sleeps.
 const VICTIM_VARIABLE: &str = "CORRIDOR_LAB_TEST_TUNNEL";
 
 const UDP: &str = "path = 'kernel'\ntransport = 'udp'\noffered_bps = 1e6\ne3 = 0\nduration_s = 1";
 
-/// A tunnel that is none: the radio itself, with the address of the tunnel.
+/// A fake tunnel: the radio itself, with the tunnel's address.
 const ROUTE: &str = "route=ip addr add {address}/24 dev {interface}";
 
 fn row(medium: &str, run: &str) -> Row {
@@ -68,8 +68,8 @@ fn an_external_tunnel_that_fails_is_shown_with_what_it_said() {
     assert!(matches!(proxy, LabError::Tunnel { load: "UDP", .. }), "{proxy}");
 }
 
-/// Two machines would have a `/run` each; what they have to know of each other beforehand goes by a
-/// directory, and by a secret of both.
+/// Like two machines, the sides have a `/run` each; they share a directory and a secret for what
+/// they have to know of each other in advance.
 #[test]
 fn both_sides_of_a_tunnel_share_a_directory_and_a_secret_and_no_run() {
     if !can_run() || !has_ip() {
@@ -87,7 +87,7 @@ fn both_sides_of_a_tunnel_share_a_directory_and_a_secret_and_no_run() {
     assert!(!Path::new(&own).exists(), "the lab's own /run is not a tunnel's");
 }
 
-/// Whether a process sleeps this long.
+/// Whether a process sleeps for this long.
 fn is_asleep(seconds: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut commands =
@@ -104,8 +104,7 @@ fn wait_for(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// A tunnel that never comes up, and has put something into the background, in a session of its
-/// own.
+/// A tunnel that never comes up, and has started a background process in a session of its own.
 fn sleeper(seconds: &str) -> String {
     format!("sleeper=setsid sleep {seconds} & sleep {seconds}")
 }
@@ -132,7 +131,7 @@ fn an_external_tunnel_ends_with_all_that_it_started() {
     assert!(!is_asleep(&seconds), "it outlives its run");
 }
 
-/// Not a test of its own: what the next one starts and kills.
+/// Not a test: the next one starts and kills it.
 #[test]
 fn victim() {
     let Ok(seconds) = std::env::var(VICTIM_VARIABLE) else { return };
@@ -195,7 +194,7 @@ fn bursts_lose_their_share_and_a_deadline_tells_what_came_too_late() {
         let row = row("", run);
         let (sent, received) = (row.packets_sent.unwrap(), row.packets_received.unwrap());
         let lost = 1.0 - received as f64 / sent as f64;
-        // 10,000 draws in bursts of 5: a standard deviation of .9 points.
+        // 10,000 draws in bursts of 5: a standard deviation of .9 percentage points.
         assert!((lost - 0.1).abs() < 0.04, "lost {lost}: {row:?}");
         assert!((row.missed_ratio().unwrap() - lost).abs() < 0.01, "{row:?}");
         let late =

@@ -1,5 +1,5 @@
-//! Networks of radios with 802.11's MAC: the kernels' own traffic between namespaces. These tests
-//! need the right to make network namespaces, as those in `radio.rs`.
+//! Networks of radios with 802.11's MAC: the kernels' own traffic between namespaces. Like those in
+//! `radio.rs`, these tests need the right to create network namespaces.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -44,7 +44,7 @@ fn number(run: &NetworkRun, name: &str) -> f64 {
     run.measures.value(name).number().unwrap_or_else(|| panic!("{name}: {run:?}"))
 }
 
-/// Bits of data per second that one station sends which always has a frame, in virtual time.
+/// Payload rate, bits per second, of a station that always has a frame to send, in virtual time.
 fn saturated(config: &RadioMediumConfig, packet_bytes: u32, payload_bytes: f64) -> f64 {
     let mut medium = RadioMedium::<()>::new(config).expect("a test's radio is sound");
     let mut now = Time::ZERO;
@@ -68,7 +68,7 @@ fn one_hop_carries_what_the_same_radios_carry_in_virtual_time() {
         let run = run(&network).expect("the lab runs");
         let goodput = number(&run, "goodput_bps");
         assert!((0.97..=1.01).contains(&(goodput / most)), "{goodput} of {most}: {run:?}");
-        // What the channel does not carry finds the MAC's queue full.
+        // What exceeds the channel's capacity finds the MAC's queue full.
         assert!(number(&run, "packets_dropped") > 1_000.0, "{run:?}");
         assert_eq!(number(&run, "frames_given_up"), 0.0);
     });
@@ -124,7 +124,7 @@ fn loads_that_cannot_be_are_refused_before_anything_is_made() {
         let flow = FLOW.replace("1472", &payload_bytes.to_string());
         dcf(2, &flow.replace("'20M'", rate))
     };
-    // A datagram has its number and the time of sending.
+    // A datagram contains its number and the time of sending.
     let expected = "flow[0].payload_bytes = 15: expected 16 to 1472 bytes, of packets of 1500";
     assert!(said(&of(15, "'20M'")).starts_with(expected), "{}", said(&of(15, "'20M'")));
     let expected = "flow[0].payload_bytes = 1473: expected 16 to 1472 bytes";
@@ -143,7 +143,7 @@ fn loads_that_cannot_be_are_refused_before_anything_is_made() {
     long.duration = Duration::from_secs(3_601);
     assert!(said(&long).starts_with("duration_s = 3601: expected at most 3600 s"));
 
-    // Flows of TCP say how long the packets of all are.
+    // TCP flows determine the length of all packets.
     let tcp = "[[flow]]\nfrom = 0\nto = 1\npayload_bytes = 400\nsource = { kind = 'ftp' }\n";
     let beside = format!("{tcp}{}", FLOW.replace("payload_bytes = 1472\n", ""));
     let expected = "flow[1].payload_bytes = 1000: expected 16 to 424 bytes, of packets of 452";
@@ -154,7 +154,7 @@ fn loads_that_cannot_be_are_refused_before_anything_is_made() {
 
 #[test]
 fn a_flow_without_a_route_is_refused() {
-    // At a nanowatt nobody hears anybody.
+    // At a nanowatt, no station hears another.
     let far = "mac = 'dcf'\nrate_bps = '54M'\npower_dbm = -60\n";
     let network = network(2, &format!("{far}{FLOW}"));
     let error = run(&network).unwrap_err().to_string();

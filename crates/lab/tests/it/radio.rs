@@ -1,5 +1,6 @@
-//! The emulated radio under kernel sockets. These tests need the right to make network namespaces;
-//! without it they are skipped, unless `CORRIDOR_REQUIRE_NET=1` says that they must run.
+//! The emulated radio under kernel sockets. These tests need the right to create network
+//! namespaces; without it they are skipped, unless `CORRIDOR_REQUIRE_NET=1` says that they must
+//! run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +14,7 @@ use crate::support::{alone, can_run, measure, scenario, try_run};
 use corridor_lab::{LabError, Options};
 use corridor_scenario::{Row, Scenario, expand};
 
-/// Set in a copy of this program that is made to be killed.
+/// Set in a copy of this program that is going to be killed.
 const VICTIM_VARIABLE: &str = "CORRIDOR_LAB_TEST_VICTIM";
 
 fn kernel_row(medium: &str, run: &str) -> Row {
@@ -29,8 +30,8 @@ fn tcp_fills_a_lossless_radio() {
         let most = 12e6 * 1448.0 / 1514.0;
         assert!(row.goodput_bps >= 0.95 * most, "{row:?}");
         assert!(row.goodput_bps <= 1.005 * most, "{row:?}");
-        // Half of the round trip, at most 50 frames of 1.009 ms before the one that is measured,
-        // and a few in the sender; machines that do something else besides are late now and then.
+        // Half the round trip, at most 50 frames of 1.009 ms ahead of the one that is measured, and
+        // a few in the sender; on a machine with other work, threads are sometimes late.
         let longest = row.delays.delay_p95_s.expect("records came");
         assert!(row.delays.delay_p50_s.expect("records came") > 0.002, "{row:?}");
         assert!(longest < 0.002 + 51.0 * 0.00101 + 0.020, "{row:?}");
@@ -48,14 +49,14 @@ fn the_radio_loses_what_it_is_told_to() {
         );
         let (sent, received) = (row.packets_sent.unwrap(), row.packets_received.unwrap());
         assert!(sent > 19_000, "{row:?}");
-        // 20,000 draws at 10 %: a standard deviation of .21 points.
+        // 20,000 draws at 10 %: a standard deviation of .21 percentage points.
         let lost = 1.0 - received as f64 / sent as f64;
         assert!((lost - 0.1).abs() < 0.01, "lost {lost}: {row:?}");
         assert_eq!((row.packets_out_of_order, row.packets_duplicated), (Some(0), Some(0)));
-        // A sender that the machine held up sends a burst.
+        // A sender that the machine delayed sends a burst.
         assert!(row.ingress_drops.unwrap() < 100, "{row:?}");
         assert!((row.air_frames_per_packet.unwrap() - 1.0 / (1.0 - lost)).abs() < 0.01, "{row:?}");
-        // Half of the round trip and one frame of 442 bytes; the rest is the machine's.
+        // Half the round trip and one frame of 442 bytes; the rest is the machine's.
         let median = row.delays.delay_p50_s.unwrap();
         assert!((0.0022..0.0052).contains(&median), "{row:?}");
         for side in &row.sides {
@@ -76,7 +77,7 @@ fn a_full_interface_pushes_back_at_its_length() {
              path = 'kernel'\ntransport = 'udp'\noffered_bps = 24e6\ne3 = 0\nduration_s = 1"
             );
             let row = try_run(&Scenario::parse(&text).unwrap(), Path::new("unused")).unwrap();
-            // A datagram that finds the last place waits for all before it and its own airtime.
+            // A datagram in the last place waits for all before it and for its own airtime.
             let expected = f64::from(queue_frames) * 1514.0 * 8.0 / 12e6;
             let usual = row.delays.delay_p50_s.unwrap();
             assert!((usual - expected).abs() < 0.002, "{queue_frames} frames: {row:?}");
@@ -128,7 +129,7 @@ fn two_labs_side_by_side_do_not_meet() {
         let row = lab.join().expect("the lab ends");
         assert_eq!(row.packets_sent, row.packets_received, "{row:?}");
         assert_eq!(row.packets_duplicated, Some(0));
-        // The other lab's datagrams would take air, and be received twice.
+        // The other lab's datagrams would take airtime, and be received twice.
         assert!((row.air_frames_per_packet.unwrap() - 1.0).abs() < 0.01, "{row:?}");
     }
 }
@@ -193,7 +194,7 @@ fn a_node_that_fails_is_shown_with_what_it_said() {
     assert!(matches!(error, LabError::Spawn { .. }), "{error}");
 }
 
-/// Not a test of its own: what the next one starts and kills.
+/// Not a test: the next one starts and kills it.
 #[test]
 fn victim() {
     let Some(directory) = std::env::var_os(VICTIM_VARIABLE) else { return };
@@ -226,7 +227,7 @@ fn a_killed_lab_leaves_no_process_behind() {
         thread::sleep(Duration::from_millis(10));
     };
     let is_alive = |pid: &u32| {
-        // A zombie that nobody reaps yet is not alive.
+        // A zombie that has not been reaped yet is not alive.
         fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim().starts_with('Z'))
     };

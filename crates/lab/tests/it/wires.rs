@@ -1,5 +1,5 @@
-//! Networks of point-to-point links: several hosts behind one bottleneck, between namespaces. These
-//! tests need the right to make network namespaces, as those in `radio.rs`.
+//! Networks of point-to-point links: several hosts behind one bottleneck, between namespaces. Like
+//! those in `radio.rs`, these tests need the right to create network namespaces.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -42,15 +42,15 @@ fn flows_of_several_hosts_share_one_bottleneck() {
         let run = run_network(&network(&text), (7, 0), &options, &AtomicBool::new(false));
         let run = run.expect("the lab runs");
         note(run.valid, &run.notes);
-        // Headers take 2.3 % of the datagrams, 3.5 % of the segments: what the two that go forth
-        // have together is what the bottleneck carries.
+        // Headers take 2.3 % of the datagrams and 3.5 % of the segments: together, the two forward
+        // flows fill the bottleneck.
         let used = number(&run, "flow.0.goodput_bps") * 1_200.0 / 1_172.0
             + number(&run, "flow.1.goodput_bps") * 1_500.0 / 1_448.0;
         assert!((0.9..=1.01).contains(&(used / 6e6)), "{used}: {run:?}");
-        // TCP fills the queue of 40 packets, 80 ms, in front of the datagrams too, and loses some.
+        // TCP fills the queue of 40 packets, 80 ms, also ahead of the datagrams, and some are lost.
         assert!(number(&run, "flow.0.delay_p95_s") > 0.04, "{run:?}");
         assert!(number(&run, "packets_dropped") > 0.0, "{run:?}");
-        // What goes the other way has that for itself, but for acknowledgements.
+        // The flow in the other direction has the link for itself, except for acknowledgments.
         assert!(number(&run, "flow.2.packet_loss_ratio") < 0.01, "{run:?}");
         assert!(number(&run, "flow.2.delay_p50_s") < 0.02, "{run:?}");
         // Each packet that came has crossed three links.

@@ -1,11 +1,10 @@
-//! What cannot be although every value is of its type: rules between the tables of a file.
+//! Checks across the tables of a file: values that are invalid although their types are right.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ipnet::IpNet;
 
 use corridor_document::{Diagnostic, Document, Problem};
-use corridor_proto::bounds::MEMORY_DEFAULT;
 use corridor_proto::relay::RelayConfig;
 use corridor_proto::{ErasureRatios, LinkErrors, Preset, Role, Security, StationId};
 
@@ -18,10 +17,11 @@ use super::{
 };
 use super::{hub, relay};
 
-/// Longest frame that an underlay is to carry at least, bytes.
+/// Length of frames that an underlay must at least carry, bytes.
 const FRAME_MIN: usize = 576;
 
-/// Least protocol number of an Ethernet frame; below are lengths (IEEE 802.3, Clause 3.2.6).
+/// Smallest protocol number of an Ethernet frame; smaller ones are lengths (IEEE 802.3, Clause
+/// 3.2.6).
 const ETHERTYPE_MIN: u16 = 0x600;
 
 pub(super) fn check(
@@ -46,7 +46,7 @@ pub(super) fn check(
             ends: Vec::new(),
             limits: LimitsConfig {
                 ingress_packets: limit.unwrap_or_else(|| coding.ingress_packets_default()),
-                memory_bytes: file.limits.memory.map_or(MEMORY_DEFAULT, |memory| memory.0),
+                memory_bytes: file.limits.memory.map(|memory| memory.0),
             },
             tun: tun(&file)?,
             peers: {
@@ -63,8 +63,8 @@ pub(super) fn check(
     sound().map_err(|problem| document.locate(problem))
 }
 
-/// Whether blocks are the default: symbols may be recoded between the ends, or nothing is coded,
-/// and the queue is that of blocks.
+/// Whether blocks are the default: symbols may be recoded between the ends; or nothing is coded,
+/// and the queue is like that of blocks.
 fn defaults_to_blocks(role: Role) -> bool {
     matches!(
         role,
@@ -75,7 +75,7 @@ fn defaults_to_blocks(role: Role) -> bool {
     )
 }
 
-/// Keys that are given, and change nothing; and old names.
+/// Warns of keys without effect, and of old names.
 fn without_effect(
     file: &File,
     (role, relay): (Role, Option<&RelayConfig>),
@@ -86,12 +86,12 @@ fn without_effect(
         is_given(path).then(|| Problem::new(path, format!("{path} has no effect: {why}")))
     };
     if let Role::Plain { .. } = role {
-        let why = "a plain station does not code";
+        let why = "plain stations do not code";
         return [idle("coding", why), idle("link_errors", why)].into_iter().flatten().collect();
     }
     if let Some(relay) = relay {
-        let why = "a relay combines packets as [relay] says";
-        let limits = "relay.queue_packets bounds what waits at a relay";
+        let why = "relays are configured by [relay]";
+        let limits = "relay.queue_packets limits the queue of a relay";
         let not_told = idle("relay.retries_per_second", relay::NO_RETRIES);
         let idle = [
             idle("coding", why),
@@ -109,13 +109,13 @@ fn without_effect(
     let preset = file.coding.preset_for(defaults_to_blocks(role));
     let why = match file.coding.preset {
         Some(preset) => format!("coding.preset is \"{preset}\""),
-        None => format!("coding.preset is left out, which is \"{preset}\" here"),
+        None => format!("coding.preset defaults to \"{preset}\" here"),
     };
     let coding = file.coding.without_effect(defaults_to_blocks(role)).into_iter();
     let mut problems: Vec<Problem> =
         coding.filter_map(|key| idle(&format!("coding.{key}"), &why)).collect();
     if document.given("coding.preset").is_some_and(|name| name.contains("default")) {
-        let message = "coding.preset = \"default\" is an old name: expected \"block\"";
+        let message = "coding.preset = \"default\" is deprecated: use \"block\"";
         problems.push(Problem::new("coding.preset", message));
     }
     if preset == Preset::TcpNc {
@@ -125,7 +125,7 @@ fn without_effect(
         problems.extend(["e1", "e2"].iter().filter_map(|e| idle(&format!("link_errors.{e}"), why)));
     }
     if file.synthetic_loss.link.is_empty() {
-        problems.extend(idle("synthetic_loss.seed", "no [[synthetic_loss.link]] loses anything"));
+        problems.extend(idle("synthetic_loss.seed", "there is no [[synthetic_loss.link]]"));
     }
     if let Role::Helper { .. } = role {
         let why = "a helper carries no packets of its own host";
@@ -135,7 +135,7 @@ fn without_effect(
     problems
 }
 
-/// The role, with the peers that it needs.
+/// The role, with the peers that it requires.
 fn role(file: &File) -> Result<Role, Problem> {
     let own = file.station.role;
     let with_role = |role: RoleName| {
@@ -144,7 +144,7 @@ fn role(file: &File) -> Result<Role, Problem> {
     let (endpoints, helpers, plain) =
         (with_role(RoleName::Endpoint), with_role(RoleName::Helper), with_role(RoleName::Plain));
     if own != RoleName::Relay {
-        let why = "relays speak with relays: expected a peer of another role, or station.role = \"relay\"";
+        let why = "only relays can have relays as peers: expected another role, or station.role = \"relay\"";
         refuse(&with_role(RoleName::Relay), 0, why)?;
     }
     match own {
@@ -152,16 +152,16 @@ fn role(file: &File) -> Result<Role, Problem> {
             refuse(
                 &plain,
                 0,
-                "an endpoint has no plain peer: expected \"endpoint\" or \"helper\"",
+                "an endpoint cannot have a plain peer: expected \"endpoint\" or \"helper\"",
             )?;
-            refuse(&helpers, 1, "an endpoint has at most one helper peer, and this is another")?;
+            refuse(&helpers, 1, "an endpoint can have at most one helper peer")?;
             let peer = first(&endpoints, "an endpoint needs a [[peer]] of role \"endpoint\"")?;
             Ok(Role::Endpoint { peer, helper: helpers.first().map(|(_, peer)| StationId(peer.id)) })
         }
         RoleName::Helper => {
-            refuse(&plain, 0, "a helper has no plain peer: expected \"endpoint\"")?;
-            refuse(&helpers, 0, "a helper has no helper peer: expected \"endpoint\"")?;
-            refuse(&endpoints, 2, "a helper has exactly two endpoint peers, and this is another")?;
+            refuse(&plain, 0, "a helper cannot have a plain peer: expected \"endpoint\"")?;
+            refuse(&helpers, 0, "a helper cannot have a helper peer: expected \"endpoint\"")?;
+            refuse(&endpoints, 2, "a helper must have exactly two endpoint peers")?;
             match endpoints[..] {
                 [(_, a), (_, b)] => {
                     Ok(Role::Helper { between: (StationId(a.id), StationId(b.id)) })
@@ -169,7 +169,7 @@ fn role(file: &File) -> Result<Role, Problem> {
                 _ => Err(Problem::new(
                     "station.role",
                     format!(
-                        "a helper needs exactly two [[peer]] of role \"endpoint\", and has {}",
+                        "a helper needs exactly two [[peer]] of role \"endpoint\", but has {}",
                         endpoints.len()
                     ),
                 )),
@@ -180,25 +180,25 @@ fn role(file: &File) -> Result<Role, Problem> {
             match strange {
                 Some(index) => Err(Problem::new(
                     format!("peer.{index}.role"),
-                    "a relay has only relays as peers: expected \"relay\"",
+                    "a relay can only have relays as peers: expected \"relay\"",
                 )),
                 None if file.peer.is_empty() => Err(Problem::new(
                     "station.role",
-                    "a relay needs a [[peer]] of role \"relay\", and has none",
+                    "a relay needs a [[peer]] of role \"relay\", but has none",
                 )),
                 None => Ok(Role::Relay),
             }
         }
         RoleName::Plain => {
-            refuse(&endpoints, 0, "a plain station has only plain peers: expected \"plain\"")?;
-            refuse(&helpers, 0, "a plain station has only plain peers: expected \"plain\"")?;
+            refuse(&endpoints, 0, "a plain station can only have plain peers: expected \"plain\"")?;
+            refuse(&helpers, 0, "a plain station can only have plain peers: expected \"plain\"")?;
             let peer = first(&plain, "a plain station needs a [[peer]] of role \"plain\"")?;
             Ok(Role::Plain { peer })
         }
     }
 }
 
-/// No more than `most` of these peers: points at the role of the first one too many.
+/// At most `most` of these peers; an error points to the role of the first one too many.
 fn refuse(peers: &[(usize, &PeerTable)], most: usize, why: &str) -> Result<(), Problem> {
     match peers.get(most) {
         Some((index, _)) => Err(Problem::new(format!("peer.{index}.role"), why)),
@@ -206,28 +206,28 @@ fn refuse(peers: &[(usize, &PeerTable)], most: usize, why: &str) -> Result<(), P
     }
 }
 
-/// The peer at the other end; of a hub, the first of its peers.
+/// The peer at the other end; of a hub, the first peer.
 fn first(peers: &[(usize, &PeerTable)], why: &str) -> Result<StationId, Problem> {
     match peers {
         [(_, peer), ..] => Ok(StationId(peer.id)),
-        [] => Err(Problem::new("station.role", format!("{why}, and has none"))),
+        [] => Err(Problem::new("station.role", format!("{why}, but has none"))),
     }
 }
 
 fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
     match (&file.tun, file.station.role) {
         (Some(_), RoleName::Helper) => {
-            Err(Problem::new("tun", "a helper has no [tun]: it carries no packets of its own host"))
+            Err(Problem::new("tun", "a helper cannot have [tun]: it has no traffic of its own"))
         }
         (None, RoleName::Helper) => Ok(None),
         (None, _) => Err(Problem::new("station.role", "[tun] is missing: expected a table [tun]")
-            .with_help("only a helper goes without")),
+            .with_help("only helpers have none")),
         (Some(tun), _) => {
             for (index, route) in tun.routes.iter().enumerate() {
                 if route.trunc() != *route {
                     return Err(Problem::new(
                         format!("tun.routes.{index}"),
-                        format!("tun.routes = {route}: expected a network, not an address in it"),
+                        format!("tun.routes = {route}: expected a network, has host bits set"),
                     )
                     .with_help(format!("the network is {}", route.trunc())));
                 }
@@ -237,7 +237,7 @@ fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
                 if addr.is_unspecified() || addr.is_multicast() || addr.is_loopback() {
                     return Err(Problem::new(
                         format!("tun.addresses.{index}"),
-                        format!("tun.addresses = {address}: expected the address of one host"),
+                        format!("tun.addresses = {address}: expected a host address"),
                     ));
                 }
                 // As the kernel sees it: IPv4 may have an address in several networks.
@@ -248,7 +248,7 @@ fn tun(file: &File) -> Result<Option<TunConfig>, Problem> {
                 if tun.addresses[..index].iter().any(is_same) {
                     return Err(Problem::new(
                         format!("tun.addresses.{index}"),
-                        format!("tun.addresses = {address}: the interface has {addr} already"),
+                        format!("tun.addresses = {address}: duplicate address {addr}"),
                     ));
                 }
             }
@@ -284,7 +284,7 @@ fn underlay(file: &File) -> Result<UnderlayConfig, Problem> {
         };
         return Err(Problem::new(
             format!("underlay.{name}"),
-            format!("underlay.{name} belongs to kind = \"{other}\", and this is \"{kind}\""),
+            format!("underlay.{name} requires kind = \"{other}\", but this is \"{kind}\""),
         ));
     }
     let (least, over) = match table.kind {
@@ -305,7 +305,7 @@ fn ethernet(file: &File) -> Result<UnderlayKind, Problem> {
     let Some(interface) = &table.interface else {
         return Err(Problem::new(
             "underlay",
-            "underlay.interface is missing: expected an interface name, as \"wlan0\"",
+            "underlay.interface is missing: expected an interface name, such as \"wlan0\"",
         ));
     };
     let ethertype = table.ethertype.unwrap_or(ETHERTYPE_DEFAULT);
@@ -314,14 +314,14 @@ fn ethernet(file: &File) -> Result<UnderlayKind, Problem> {
             "underlay.ethertype",
             format!("underlay.ethertype = {ethertype:#06x}: expected 0x0600 to 0xffff"),
         )
-        .with_help("0x88b5 and 0x88b6 are free for local use"));
+        .with_help("0x88b5 and 0x88b6 are reserved for local use"));
     }
     if table.broadcast == Some(true) && table.retries.is_some() {
         return Err(Problem::new(
             "underlay.retries",
-            "underlay.retries beside underlay.broadcast = true: expected one of them",
+            "underlay.retries cannot be used with underlay.broadcast = true",
         )
-        .with_help("an interface repeats no frame that is for all, and has nothing to tell"));
+        .with_help("the MAC does not retry broadcast frames, so there are no counters"));
     }
     Ok(UnderlayKind::Ethernet {
         interface: interface.0.clone(),
@@ -336,15 +336,15 @@ fn udp(file: &File) -> Result<UnderlayKind, Problem> {
     if file.station.role == RoleName::Relay {
         return Err(Problem::new("underlay.kind", "a relay cannot work over the udp underlay")
             .with_help(
-                "what relays combine their neighbours have to overhear, and only the ethernet \
-                 underlay lets them hear what is not addressed to them",
+                "relays rely on neighbours overhearing frames to others, which requires the ethernet \
+                 underlay",
             ));
     }
     if file.station.role == RoleName::Helper {
         return Err(Problem::new("underlay.kind", "a helper cannot work over the udp underlay")
             .with_help(
-                "a helper lives from overhearing the frames between its two endpoints, and only \
-                 the ethernet underlay lets it hear what is not addressed to it",
+                "a helper overhears the frames between its two endpoints, which requires the \
+                 ethernet underlay",
             ));
     }
     let helper = file.peer.iter().position(|peer| peer.role == RoleName::Helper);
@@ -353,28 +353,28 @@ fn udp(file: &File) -> Result<UnderlayKind, Problem> {
             format!("peer.{index}.role"),
             "a helper cannot work over the udp underlay",
         )
-        .with_help("a helper must overhear, which only the ethernet underlay allows"));
+        .with_help("a helper overhears frames, which requires the ethernet underlay"));
     }
     let unknown = file.peer.iter().position(|peer| peer.endpoint.is_none());
     match (file.underlay.listen, unknown) {
         (Some(listen), Some(index)) if listen.port() == 0 => Err(Problem::new(
             format!("peer.{index}"),
-            "peer.endpoint is missing, and underlay.listen leaves the port open: neither side \
-             could find the other",
+            "peer.endpoint is missing and underlay.listen has no fixed port: neither side could \
+             reach the other",
         )),
         (None, Some(index)) => Err(Problem::new(
             format!("peer.{index}"),
-            "peer.endpoint and underlay.listen are both missing: neither side could find the other",
+            "peer.endpoint and underlay.listen are both missing: neither side could reach the other",
         )
-        .with_help("give the peer's address and port, or a port of our own to wait on")),
+        .with_help("set the peer's address and port, or a port to listen on")),
         (Some(listen), _) => Ok(UnderlayKind::Udp { listen }),
         (None, None) => Ok(UnderlayKind::Udp { listen: any_port(&file.peer) }),
     }
 }
 
-/// Where to listen when every peer's address is known: any port, of the family they are in.
+/// Where to listen if every peer's address is known: any port, in their address family.
 fn any_port(peers: &[PeerTable]) -> SocketAddr {
-    // A name may lead to either family, and a socket of both reaches both.
+    // A name may resolve to either family, and a socket of both families reaches both.
     let may_be_v6 = |endpoint: &Endpoint| endpoint.address().is_none_or(|at| at.is_ipv6());
     let v6 = peers.iter().filter_map(|peer| peer.endpoint.as_ref()).any(may_be_v6);
     let address = if v6 { IpAddr::V6([0; 16].into()) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
@@ -388,20 +388,20 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
             (UnderlayKind::Ethernet { .. }, _, Some(_)) => {
                 return Err(Problem::new(
                     format!("peer.{index}.endpoint"),
-                    "peer.endpoint belongs to the udp underlay, and this is \"ethernet\"",
+                    "peer.endpoint requires the udp underlay, but this is \"ethernet\"",
                 ));
             }
             (UnderlayKind::Udp { .. }, Some(_), _) => {
                 return Err(Problem::new(
                     format!("peer.{index}.mac"),
-                    "peer.mac belongs to the ethernet underlay, and this is \"udp\"",
+                    "peer.mac requires the ethernet underlay, but this is \"udp\"",
                 ));
             }
             (UnderlayKind::Ethernet { .. }, Some(mac), None) => {
                 if before.iter().any(|other| other.mac == Some(mac)) {
                     return Err(Problem::new(
                         format!("peer.{index}.mac"),
-                        format!("peer.mac = {mac}: another peer has it already"),
+                        format!("peer.mac = {mac}: already used by another peer"),
                     ));
                 }
             }
@@ -412,7 +412,7 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
                 if before.iter().any(|other| other.endpoint.as_ref() == Some(endpoint)) {
                     return Err(Problem::new(
                         format!("peer.{index}.endpoint"),
-                        format!("peer.endpoint = {endpoint}: another peer has it already"),
+                        format!("peer.endpoint = {endpoint}: already used by another peer"),
                     ));
                 }
             }
@@ -428,7 +428,7 @@ fn peers(file: &File, underlay: &UnderlayKind) -> Result<Vec<PeerConfig>, Proble
     Ok(file.peer.iter().map(peer).collect())
 }
 
-/// An endpoint that a socket bound to `listen` can reach.
+/// Checks that a socket bound to `listen` can reach an endpoint.
 fn check_endpoint(index: usize, listen: SocketAddr, endpoint: SocketAddr) -> Result<(), Problem> {
     let path = format!("peer.{index}.endpoint");
     if endpoint.port() == 0
@@ -438,10 +438,10 @@ fn check_endpoint(index: usize, listen: SocketAddr, endpoint: SocketAddr) -> Res
     {
         return Err(Problem::new(
             path,
-            format!("peer.endpoint = {endpoint}: expected the address of one host, and its port"),
+            format!("peer.endpoint = {endpoint}: expected a host address and port"),
         ));
     }
-    // "[::]" listens to both families.
+    // "[::]" listens on both families.
     let reachable = listen.is_ipv4() == endpoint.is_ipv4()
         || (listen.ip().is_unspecified() && listen.is_ipv6());
     if reachable {
@@ -451,7 +451,7 @@ fn check_endpoint(index: usize, listen: SocketAddr, endpoint: SocketAddr) -> Res
         path,
         format!("peer.endpoint = {endpoint} cannot be reached from underlay.listen = {listen}"),
     )
-    .with_help("both must be IPv4, or both IPv6; \"[::]:4242\" listens to either"))
+    .with_help("both must be IPv4 or both IPv6; \"[::]:4242\" listens on both"))
 }
 
 fn link_errors(table: &LinkErrorsTable, role: Role) -> Result<LinkErrors, Problem> {
@@ -460,7 +460,7 @@ fn link_errors(table: &LinkErrorsTable, role: Role) -> Result<LinkErrors, Proble
         ModeName::Measured => match given.iter().find(|(_, ratio)| ratio.is_some()) {
             Some((name, _)) => Err(Problem::new(
                 format!("link_errors.{name}"),
-                format!("link_errors.{name} belongs to mode = \"fixed\", and this is \"measured\""),
+                format!("link_errors.{name} requires mode = \"fixed\", but this is \"measured\""),
             )),
             None => Ok(LinkErrors::Measured),
         },
@@ -475,7 +475,7 @@ fn link_errors(table: &LinkErrorsTable, role: Role) -> Result<LinkErrors, Proble
             match needed.iter().find(|(_, ratio)| ratio.is_none()) {
                 Some((name, _)) => Err(Problem::new(
                     "link_errors",
-                    format!("link_errors.{name} is missing: mode = \"fixed\" needs it"),
+                    format!("link_errors.{name} is missing: required by mode = \"fixed\""),
                 )),
                 None => Ok(LinkErrors::Fixed(ErasureRatios {
                     e1: table.e1.unwrap_or(0.0),
@@ -500,7 +500,7 @@ fn synthetic_loss(file: &File) -> Result<SyntheticLossConfig, Problem> {
         let problem = if !file.peer.iter().any(|peer| peer.id == link.from) {
             "expected the number of a peer"
         } else if table.link[..index].iter().any(|other| other.from == link.from) {
-            "expected a peer that was not named before"
+            "duplicate peer"
         } else {
             continue;
         };

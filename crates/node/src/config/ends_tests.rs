@@ -1,5 +1,4 @@
-//! Files of relays that name other ends: which are sound, and what is said about those that are
-//! not.
+//! Files of relays that name other ends: valid ones, and the errors of invalid ones.
 
 use std::fs;
 use std::io;
@@ -7,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// A sound file of an end of a row.
+/// A valid file of an end of a row.
 const END: &str = r#"[station]
 id = 1
 role = "relay"
@@ -50,7 +49,7 @@ fn ends_are_read_and_what_cannot_be_of_them_is_said_at_its_place() -> io::Result
     let (tables, _) = END.split_once("[[end]]").unwrap();
     let without = load(tables)?.unwrap();
     assert_eq!(without.ends, []);
-    // What a packet has behind it on its way.
+    // The trailer of a packet in transit.
     assert_eq!(without.check(1500).unwrap() - config.check(1500).unwrap(), 15);
     let changes = crate::reload::Changes::between(&without, &config);
     assert_eq!((changes.live.len(), changes.restart), (0, vec!["end"]));
@@ -63,8 +62,12 @@ fn ends_are_read_and_what_cannot_be_of_them_is_said_at_its_place() -> io::Result
     let weak = format!("{}=", "A".repeat(43));
     for (from, to, expected) in [
         ("\"10.9.0.3/32\", ", "\"10.9.0.3/24\", ", "17:13: end.networks = 10.9.0.3/24: expected a"),
-        ("\"10.9.0.3/32\", ", "\"10.9.0.1/32\", ", "17:13: end.networks = 10.9.0.1/32: tun.addr"),
-        ("\"192.168.5.0/24\"", "\"10.9.0.3/32\"", "17:28: end.networks = 10.9.0.3/32: an end has"),
+        ("\"10.9.0.3/32\", ", "\"10.9.0.1/32\", ", "17:13: end.networks = 10.9.0.1/32: already in"),
+        (
+            "\"192.168.5.0/24\"",
+            "\"10.9.0.3/32\"",
+            "17:28: end.networks = 10.9.0.3/32: already used",
+        ),
         ("[\"10.9.0.3/32\", \"192.168.5.0/24\"]", "[]", "17:12: end.networks is empty"),
         (theirs, &*ours, "18:14: end.public_key = "),
         (theirs, "abc", "18:14: end.public_key = \"abc\": expected 44 characters"),
@@ -81,11 +84,11 @@ fn ends_are_read_and_what_cannot_be_of_them_is_said_at_its_place() -> io::Result
         .replace("private_key_file = \"own\"", "psk_file = \"psk\"")
         .replace("public_key = \"3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=\"\n", "");
     let said = load(&shared)?.unwrap_err().to_string();
-    assert!(said.contains("[[end]] beside the secret of a group"), "{said}");
+    assert!(said.contains("[[end]] cannot be used with a group key"), "{said}");
     let endpoint = END
         .replace("role = \"relay\"", "role = \"endpoint\"")
         .replace("allowed = [\"10.9.0.0/24\"]\n", "");
     let said = load(&endpoint)?.unwrap_err().to_string();
-    assert!(said.contains("[[end]] belongs to station.role = \"relay\""), "{said}");
+    assert!(said.contains("[[end]] requires station.role = \"relay\""), "{said}");
     place.close()
 }

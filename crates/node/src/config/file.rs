@@ -22,37 +22,37 @@ use crate::names::Endpoint;
 pub(super) struct File {
     /// This station.
     pub(super) station: StationTable,
-    /// The secret of the group, or the key of this station.
+    /// Keys: either the group's pre-shared key or this station's private key.
     pub(super) security: SecurityTable,
-    /// The network interface through which packets of this host come; a helper has none.
+    /// The TUN device that carries this host's packets; a helper has none.
     pub(super) tun: Option<TunTable>,
-    /// What carries the frames.
+    /// The network that carries the frames.
     pub(super) underlay: UnderlayTable,
-    /// The peers: the other end, and a helper if there is one; or, each with its `allowed`
-    /// networks, the peers of a hub, or a relay's neighbours.
-    #[schemars(extend("x-expected" = "one table for each peer: [[peer]]"))]
+    /// Peers: the other end and, optionally, a helper; or the peers of a hub or the neighbours of a
+    /// relay, each with its `allowed` networks.
+    #[schemars(extend("x-expected" = "one table per peer: [[peer]]"))]
     pub(super) peer: Vec<PeerTable>,
-    /// Relays: which packets are combined, and what waits for it. Nothing needs to be set.
+    /// Relays: which packets are combined and how long they are held. Everything is optional.
     pub(super) relay: Option<RelayTable>,
-    /// Relays: other ends, whose packets to this host, and of this host to them, have a tag that
-    /// only the two can make, whatever relays there are between them. Those need not know of it.
-    /// Both ends name each other.
+    /// Relays: other end stations with end-to-end authentication. Packets between this host and
+    /// theirs carry a tag that only the two ends can make, across any relays, which need no
+    /// configuration for it. Both ends must list each other.
     #[serde(default)]
-    #[schemars(extend("x-expected" = "one table for each end: [[end]]"))]
+    #[schemars(extend("x-expected" = "one table per end: [[end]]"))]
     pub(super) end: Vec<EndTable>,
-    /// How packets are coded. Nothing needs to be set; redundancy follows the losses.
+    /// Coding parameters. Everything is optional; redundancy adapts to the measured loss.
     #[serde(default)]
     pub(super) coding: CodingTable,
-    /// Where block mode's erasure ratios come from.
+    /// Source of block mode's erasure ratios.
     #[serde(default)]
     pub(super) link_errors: LinkErrorsTable,
-    /// Losses made at reception, for experiments.
+    /// Artificial frame loss at the receiver, for experiments.
     #[serde(default)]
     pub(super) synthetic_loss: SyntheticLossTable,
     /// Bounds.
     #[serde(default)]
     pub(super) limits: LimitsTable,
-    /// Who may ask how the node is.
+    /// Access to the node's status.
     #[serde(default)]
     pub(super) control: ControlTable,
 }
@@ -60,40 +60,40 @@ pub(super) struct File {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StationTable {
-    /// Number of this station, different from those of the others of its group.
+    /// Number of this station, unique within its group.
     #[schemars(range(min = 1, max = 65535))]
     #[schemars(extend("x-expected" = "a station number from 1 to 65535"))]
     pub(super) id: u16,
-    /// What it does.
+    /// Role of this station.
     pub(super) role: RoleName,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RoleName {
-    /// One of the two ends: codes what its host sends, decodes what the other end sends.
+    /// An end of the tunnel: encodes its host's packets and decodes those of the other end.
     Endpoint,
-    /// Overhears two ends on a shared channel, recodes, and has no traffic of its own.
+    /// Overhears two endpoints on a shared channel and recodes; has no traffic of its own.
     Helper,
-    /// Forwards packets as they are, without coding: to compare with.
+    /// Forwards packets without coding, for comparison.
     Plain,
-    /// Forwards packets between neighbours that are relays too, and XORs those of opposite flows.
+    /// Forwards packets between neighbouring relays, and XORs packets of opposite flows.
     Relay,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SecurityTable {
-    /// The secret of the group itself; then this file is to be its owner's alone (chmod 600).
+    /// Pre-shared key of the group. Only the owner may be able to read this file then (chmod 600).
     #[schemars(with = "Option<String>", extend("x-expected" = "64 hexadecimal digits"))]
     pub(super) psk: Option<PskText>,
-    /// A file with the secret of the group, as `corridor genpsk` prints it; relative to this file.
-    /// It is to be its owner's alone (chmod 600).
+    /// File with the pre-shared key of the group, as printed by `corridor genpsk`; the path is
+    /// relative to this file. Only the owner may be able to read it (chmod 600).
     #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
     pub(super) psk_file: Option<String>,
-    /// Instead of a secret of the group: a file with this station's own private key, as `corridor
-    /// genkey` prints it; relative to this file. It is to be its owner's alone (chmod 600). Each
-    /// peer has a `public_key` then, a helper and its two ends among them.
+    /// Instead of a pre-shared key: file with this station's private key, as printed by `corridor
+    /// genkey`; the path is relative to this file. Only the owner may be able to read it (chmod
+    /// 600). Every peer then needs a `public_key`, including a helper and its two ends.
     #[schemars(extend("x-expected" = "the path of a file with 44 characters of base64"))]
     pub(super) private_key_file: Option<String>,
 }
@@ -106,22 +106,26 @@ pub(super) struct TunTable {
     #[schemars(with = "String", default = "tun_name_default")]
     #[schemars(extend("x-expected" = "an interface name of 1 to 15 characters"))]
     pub(super) name: InterfaceName,
-    /// Its addresses, each with the length of the subnet that both ends share.
+    /// Addresses of the interface, with the prefix length of the subnet that both ends share.
+    /// Protocols that talk to link neighbours, such as OSPFv3, Babel, radvd and igmpproxy, need a
+    /// link-local address here (such as fe80::1/64), which the kernel does not add by itself;
+    /// without one, multicast listener reports and neighbour discovery are not sent through the
+    /// tunnel.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     #[schemars(extend(
-        "x-expected" = "addresses with prefix, as [\"10.9.0.1/24\", \"fd00:9::1/64\"]"
+        "x-expected" = "addresses with prefix length, such as [\"10.9.0.1/24\", \"fd00:9::1/64\"]"
     ))]
     pub(super) addresses: Vec<IpNet>,
-    /// Networks that are reached through it.
+    /// Networks to route through the interface.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
-    #[schemars(extend("x-expected" = "networks with prefix, as [\"10.8.0.0/16\"]"))]
+    #[schemars(extend("x-expected" = "networks with prefix length, such as [\"10.8.0.0/16\"]"))]
     pub(super) routes: Vec<IpNet>,
-    /// An MTU below the longest that fits, bytes.
+    /// MTU of the interface, bytes. Default: the largest that fits.
     #[schemars(extend("x-expected" = "a number of bytes from 68 to the tunnel's MTU"))]
     pub(super) mtu: Option<u16>,
-    /// Segmentation offload (GSO and GRO) on the interface: faster, and nothing else changes.
+    /// Use segmentation offload (GSO and GRO) on the interface, for speed.
     #[serde(default = "tun_offload")]
     pub(super) offload: bool,
 }
@@ -129,40 +133,40 @@ pub(super) struct TunTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UnderlayTable {
-    /// Raw Ethernet frames, or UDP.
+    /// Type of the underlay.
     pub(super) kind: KindName,
-    /// Ethernet: the interface.
+    /// Ethernet: interface to use.
     #[schemars(with = "Option<String>")]
     #[schemars(extend("x-expected" = "an interface name of 1 to 15 characters"))]
     pub(super) interface: Option<InterfaceName>,
-    /// Ethernet: the protocol number of the frames; left out: 0x88b5.
-    #[schemars(extend("x-expected" = "an Ethernet protocol number from 0x600 to 0xffff"))]
+    /// Ethernet: EtherType of the frames. Default: 0x88b5.
+    #[schemars(extend("x-expected" = "an EtherType from 0x600 to 0xffff"))]
     pub(super) ethertype: Option<u16>,
-    /// Ethernet: bypass the queueing discipline of the interface, so that a full driver queue is
-    /// noticed at once.
+    /// Ethernet: bypass the interface's queueing discipline, so that a full driver queue is noticed
+    /// immediately.
     pub(super) qdisc_bypass: Option<bool>,
-    /// Ethernet, relays: address all frames to all stations in reach, for links that pass on no
-    /// frame for others. Nobody acknowledges such frames, and the interface does not repeat them.
+    /// Ethernet, relays: send all frames to the broadcast address, for links that do not let
+    /// stations overhear frames to others. The MAC neither acknowledges nor retries such frames.
     pub(super) broadcast: Option<bool>,
-    /// Ethernet, relays: where the number of the MAC's retries comes from, by which a relay detects
-    /// congestion: `nl80211` for the driver of a real radio, or `file:` and the path of a file that
-    /// is rewritten all the time, as the lab's is; not with `broadcast`. Left out: nowhere, and no
-    /// channel counts as congested.
+    /// Ethernet, relays: source of the MAC's retry counters, from which a relay detects congestion:
+    /// `nl80211` for the driver of a real radio, or `file:PATH` for a file that is continuously
+    /// rewritten, as by the lab. Not with `broadcast`. Default: none, and no channel counts as
+    /// congested.
     #[schemars(with = "Option<String>")]
-    #[schemars(extend("x-expected" = "\"nl80211\", or \"file:\" and a path"))]
+    #[schemars(extend("x-expected" = "\"nl80211\" or \"file:PATH\""))]
     pub(super) retries: Option<RetriesSource>,
-    /// UDP: where to listen; left out: any port, where every peer's address is given.
+    /// UDP: address and port to listen on. Default: any free port, if every peer has an `endpoint`.
     #[schemars(with = "Option<String>")]
     #[schemars(extend(
-        "x-expected" = "an address and port, as \"0.0.0.0:4242\" or \"[::]:4242\""
+        "x-expected" = "an address and port, such as \"0.0.0.0:4242\" or \"[::]:4242\""
     ))]
     pub(super) listen: Option<SocketAddr>,
-    /// Longest IP packet (UDP: 624 at least) or payload (Ethernet) to send, bytes; left out: what
-    /// the system says.
+    /// Largest IP packet (UDP, at least 624) or payload (Ethernet) to send, bytes. Default: as the
+    /// system reports.
     #[schemars(range(min = 576, max = 9216))]
     #[schemars(extend("x-expected" = "576 to 9216 bytes"))]
     pub(super) mtu: Option<u16>,
-    /// Most that is sent, bits per second. Window mode finds the path's own rate below it.
+    /// Maximum sending rate, bits per second. Window mode adapts to the path's rate below it.
     #[serde(default, deserialize_with = "rate::whole_option")]
     #[schemars(with = "Option<Rate>")]
     pub(super) rate_bps: Option<u64>,
@@ -171,51 +175,49 @@ pub(super) struct UnderlayTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum KindName {
-    /// Raw frames on an interface: Wi-Fi in ad-hoc or mesh mode, or a cable.
+    /// Raw Ethernet frames on an interface: Wi-Fi in ad-hoc or mesh mode, or wired.
     Ethernet,
-    /// Datagrams, across any network.
+    /// UDP datagrams, across any IP network.
     Udp,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeerTable {
-    /// Its number.
+    /// Station number of the peer.
     #[schemars(range(min = 1, max = 65535))]
     #[schemars(extend("x-expected" = "a station number from 1 to 65535"))]
     pub(super) id: u16,
-    /// What it does.
+    /// Role of the peer.
     pub(super) role: RoleName,
-    /// Ethernet: its address; left out: learned from what it sends.
+    /// Ethernet: MAC address of the peer. Default: learned from its frames.
     #[schemars(with = "Option<String>")]
-    #[schemars(extend(
-        "x-expected" = "an Ethernet address of one station, as \"02:00:00:00:00:02\""
-    ))]
+    #[schemars(extend("x-expected" = "a unicast MAC address such as \"02:00:00:00:00:02\""))]
     pub(super) mac: Option<Mac>,
-    /// UDP: its address or name, and port; a name is looked up again when the peer is silent. Left
-    /// out: it is answered where it calls from.
+    /// UDP: address or host name and port of the peer; a name is looked up again when the peer does
+    /// not respond. Default: the address from which the peer contacts this station.
     #[schemars(with = "Option<String>")]
     #[schemars(extend(
-        "x-expected" = "an address or name, and a port, as \"192.0.2.1:4242\", \
+        "x-expected" = "an address or host name with a port, such as \"192.0.2.1:4242\", \
                         \"[2001:db8::1]:4242\" or \"peer.example.org:4242\""
     ))]
     pub(super) endpoint: Option<Endpoint>,
-    /// Beside `security.private_key_file`: its public key, as `corridor pubkey` prints it.
+    /// With `security.private_key_file`: public key of the peer, as printed by `corridor pubkey`.
     #[schemars(with = "Option<String>", extend("x-expected" = "44 characters of base64"))]
     pub(super) public_key: Option<PublicKeyText>,
-    /// Beside `public_key`: a file with a pre-shared key of this pair of stations, as `corridor
-    /// genpsk` prints it, which protects even where somebody can break X25519; relative to this
+    /// With `public_key`: file with a pre-shared key of this pair of stations, as printed by
+    /// `corridor genpsk`, for protection even if X25519 is broken; the path is relative to this
     /// file.
     #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
     pub(super) psk_file: Option<String>,
-    /// Its addresses and the networks behind it, as WireGuard's AllowedIPs: packets go to the peer
-    /// with the longest prefix of their destination, and what comes from a peer is dropped unless
-    /// its source is in them. For the kernel to send packets there, they also have to be in the
-    /// subnet of `tun.addresses` or in `tun.routes`. Left out, where there is no other peer but a
-    /// helper: everything, unchecked.
+    /// Addresses of the peer and networks behind it, like WireGuard's AllowedIPs: a packet goes to
+    /// the peer with the longest matching prefix, and a packet from a peer is dropped unless its
+    /// source matches. For the kernel to send packets to them, they must also be in the subnet of
+    /// `tun.addresses` or in `tun.routes`. Default, if there is no other peer except a helper: all
+    /// addresses, unchecked.
     #[schemars(with = "Option<Vec<String>>")]
     #[schemars(extend(
-        "x-expected" = "networks with prefix, as [\"10.9.0.2/32\", \"192.168.5.0/24\"]"
+        "x-expected" = "networks with prefix length, such as [\"10.9.0.2/32\", \"192.168.5.0/24\"]"
     ))]
     pub(super) allowed: Option<Vec<IpNet>>,
 }
@@ -223,21 +225,21 @@ pub(super) struct PeerTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EndTable {
-    /// Its addresses, and all networks behind it: packets to them get a tag, and packets from them
-    /// are dropped without a valid one. A packet with a tag from an address that is not named is
-    /// delivered unchecked, and counted (`relay_tags_unnamed`); a packet to an address that is not
-    /// named goes without a tag, and is dropped there if its source is named. Leave out relays
-    /// between, whose messages have no tag. The longest prefix decides.
+    /// Addresses of the end and all networks behind it: packets to them get a tag, and packets from
+    /// them are dropped unless they have a valid one. The longest matching prefix decides. A tagged
+    /// packet from an unlisted address is delivered unchecked and counted (`relay_tags_unnamed`); a
+    /// packet to an unlisted address is sent without a tag, and dropped there if its source is
+    /// listed. Do not list relays between the ends: their messages have no tag.
     #[schemars(with = "Vec<String>")]
     #[schemars(extend(
-        "x-expected" = "networks with prefix, as [\"10.9.0.3/32\", \"192.168.5.0/24\"]"
+        "x-expected" = "networks with prefix length, such as [\"10.9.0.3/32\", \"192.168.5.0/24\"]"
     ))]
     pub(super) networks: Vec<IpNet>,
-    /// Its public key, as `corridor pubkey` prints it.
+    /// Public key of the end, as printed by `corridor pubkey`.
     #[schemars(with = "String", extend("x-expected" = "44 characters of base64"))]
     pub(super) public_key: PublicKeyText,
-    /// A file with a secret that only it and this station have, as `corridor genpsk` prints it;
-    /// relative to this file.
+    /// File with a pre-shared key of this pair of stations, as printed by `corridor genpsk`; the
+    /// path is relative to this file.
     #[schemars(extend("x-expected" = "the path of a file with 64 hexadecimal digits"))]
     pub(super) psk_file: Option<String>,
 }
@@ -245,7 +247,7 @@ pub(super) struct EndTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkErrorsTable {
-    /// Whether they are measured or given; left out: measured.
+    /// Whether they are measured or fixed. Default: measured.
     pub(super) mode: Option<ModeName>,
     /// Fixed: erasure ratio from this end to the helper.
     #[schemars(range(min = 0, max = 0.99))]
@@ -264,19 +266,19 @@ pub(super) struct LinkErrorsTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ModeName {
-    /// Counted from gaps in the sequence of frames.
+    /// Measured from gaps in frame sequence numbers.
     Measured,
-    /// Given once and for all, as in the FRANC paper's tests.
+    /// Fixed values, as in the FRANC paper's tests.
     Fixed,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SyntheticLossTable {
-    /// Seed of the losses: the same seed loses the same frames.
+    /// Random seed: the same seed drops the same frames.
     #[serde(default)]
     pub(super) seed: u64,
-    /// From whom frames are lost.
+    /// Peers whose frames are dropped.
     #[serde(default)]
     pub(super) link: Vec<LossLinkTable>,
 }
@@ -284,10 +286,10 @@ pub(super) struct SyntheticLossTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LossLinkTable {
-    /// Number of the peer that sends them.
+    /// Station number of the peer.
     #[schemars(extend("x-expected" = "the number of a peer"))]
     pub(super) from: u16,
-    /// Share of its frames that is lost.
+    /// Share of the peer's frames to drop.
     #[schemars(range(min = 0, max = 1), extend("x-expected" = "a loss ratio from 0 to 1"))]
     pub(super) ratio: f64,
 }
@@ -300,19 +302,19 @@ pub(super) struct LimitsTable {
     #[schemars(range(min = 1, max = 65536))]
     #[schemars(extend("x-expected" = "1 to 65536 packets"))]
     pub(super) ingress_packets: Option<usize>,
-    /// Bytes that ingress queues and windows, blocks or TCP/NC's buffers may hold together, in
-    /// equal parts for all peers. Of a part, 384 kB and a sixteenth are for what else is kept of a
-    /// peer; of the rest a quarter is for the queue, and three for the windows, both ways. Queues,
-    /// windows and buffers become as short as that takes, and blocks in flight as few; left out:
-    /// "256M".
+    /// Memory ceiling in bytes for ingress queues and windows, blocks or TCP/NC's buffers,
+    /// divided equally among all peers. Of each share, 384 kB and a sixteenth are reserved for
+    /// other state of the peer; a quarter of the rest is for the queue, three quarters for the
+    /// windows of both directions. Queues, windows, buffers and blocks in flight shrink to fit.
+    /// Default: "256M", or the least that all peers need if that is more.
     pub(super) memory: Option<Bytes>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ControlTable {
-    /// Group that may ask beside root; left out: `corridor`, if there is such a group.
-    #[schemars(extend("x-expected" = "the name of a group of this machine"))]
+    /// Group with access to the status besides root. Default: `corridor`, if that group exists.
+    #[schemars(extend("x-expected" = "the name of a group on this machine"))]
     pub(super) group: Option<String>,
 }
 
@@ -388,7 +390,7 @@ impl FromStr for RetriesSource {
         match (text, text.strip_prefix("file:")) {
             ("nl80211", _) => Ok(RetriesSource::Nl80211),
             (_, Some(path)) if !path.is_empty() => Ok(RetriesSource::File(path.into())),
-            _ => Err("expected \"nl80211\", or \"file:\" and a path"),
+            _ => Err("expected \"nl80211\" or \"file:PATH\""),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Networks of peers: what makes a node a hub, and what cannot be of them.
+//! Networks of peers: what makes a node a hub, and checks of a hub.
 
 use corridor_document::Problem;
 use corridor_proto::StationId;
@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::file::{File, PeerTable, RoleName};
 
-/// Whether the peers can be told apart by their networks, where they have to be.
+/// Checks that the peers can be told apart by their networks, where this is necessary.
 pub(super) fn check(file: &File) -> Result<(), Problem> {
     let given = file.peer.iter().position(|peer| peer.allowed.is_some());
     if let Some(index) = given {
@@ -26,22 +26,20 @@ pub(super) fn check(file: &File) -> Result<(), Problem> {
     if let Some(index) = helper {
         return Err(Problem::new(
             format!("peer.{index}.role"),
-            "a helper works beside two ends only: expected no other peers of role \"endpoint\"",
+            "a helper can only be used with a single endpoint peer",
         ));
     }
     if let Some((index, peer)) = ends().find(|(_, peer)| peer.allowed.is_none()) {
-        let message = format!(
-            "peer.allowed of station {} is missing: with several peers each needs its networks",
-            peer.id
-        );
+        let message =
+            format!("peer.allowed of station {} is missing: required with several peers", peer.id);
         return Err(Problem::new(format!("peer.{index}"), message).with_help(
-            "as allowed = [\"10.9.0.2/32\"]: what goes to this peer, and may come from it",
+            "for example allowed = [\"10.9.0.2/32\"]: addresses routed to and accepted from this peer",
         ));
     }
     if file.peer.len() > HUB_NEIGHBOURS_MAX {
         return Err(Problem::new(
             format!("peer.{HUB_NEIGHBOURS_MAX}"),
-            format!("{} peers: expected {HUB_NEIGHBOURS_MAX} at most", file.peer.len()),
+            format!("{} peers: expected at most {HUB_NEIGHBOURS_MAX}", file.peer.len()),
         ));
     }
     check_networks(file)
@@ -50,22 +48,21 @@ pub(super) fn check(file: &File) -> Result<(), Problem> {
 fn check_roles(file: &File, index: usize) -> Result<(), Problem> {
     let path = format!("peer.{index}.allowed");
     if file.station.role == RoleName::Helper {
-        let message =
-            "peer.allowed has no meaning at a helper, which carries no packets of its own";
+        let message = "peer.allowed cannot be used at a helper: it has no traffic of its own";
         return Err(Problem::new(path, message));
     }
     if file.peer[index].role == RoleName::Helper {
-        return Err(Problem::new(path, "a helper has no networks: it only recodes"));
+        return Err(Problem::new(path, "a helper peer cannot have networks: it only recodes"));
     }
     Ok(())
 }
 
-/// Each network is a whole one, and only one peer has it.
+/// Checks that each network has no host bits, and belongs to only one peer.
 fn check_networks(file: &File) -> Result<(), Problem> {
     let mut table = Networks::default();
     let own = file.tun.iter().flat_map(|tun| &tun.addresses).map(|network| network.addr());
     for address in own {
-        // An address that is given twice is no matter of the peers.
+        // A duplicate address is reported elsewhere.
         let _ = table.insert(IpNet::from(address), Place::Host);
     }
     for (index, peer) in file.peer.iter().enumerate() {
@@ -73,7 +70,7 @@ fn check_networks(file: &File) -> Result<(), Problem> {
             let path = format!("peer.{index}.allowed.{at}");
             if network.trunc() != *network {
                 let message =
-                    format!("peer.allowed = {network}: expected a network, not an address in it");
+                    format!("peer.allowed = {network}: expected a network, has host bits set");
                 let help = format!("the network is {}", network.trunc());
                 return Err(Problem::new(path, message).with_help(help));
             }
@@ -87,20 +84,19 @@ fn check_networks(file: &File) -> Result<(), Problem> {
 fn taken(peer: &PeerTable, network: IpNet, error: NetworkError) -> String {
     match error {
         NetworkError::Taken { by: Place::Host } => {
-            format!(
-                "peer.allowed = {network}: tun.addresses has it, and so has station {}",
-                peer.id
-            )
+            format!("peer.allowed = {network} of station {} is already in tun.addresses", peer.id)
         }
         NetworkError::Taken { by: Place::Neighbour(other) } if other.0 == peer.id => {
-            format!("peer.allowed = {network}: station {} has it twice", peer.id)
+            format!("peer.allowed = {network}: duplicate at station {}", peer.id)
         }
         NetworkError::Taken { by: Place::Neighbour(other) } => format!(
-            "peer.allowed = {network}: station {} has it, and so has station {}",
+            "peer.allowed = {network}: used by both station {} and station {}",
             other.0, peer.id
         ),
         NetworkError::Full => {
-            format!("peer.allowed: expected {HUB_NETWORKS_MAX} networks of all peers at most")
+            format!(
+                "peer.allowed: expected at most {HUB_NETWORKS_MAX} networks of all peers together"
+            )
         }
     }
 }

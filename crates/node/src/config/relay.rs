@@ -1,4 +1,4 @@
-//! What makes a node a relay, and what cannot be of one.
+//! What makes a node a relay, and checks of a relay.
 
 use corridor_document::Problem;
 use corridor_proto::bounds::RELAY_NEIGHBOURS_MAX;
@@ -6,7 +6,7 @@ use corridor_proto::relay::{Adaptive, RelayConfig};
 
 use super::file::{File, RoleName};
 
-/// What is combined, and what waits for it; none where the node is no relay.
+/// What is combined, and limits of what waits; `None` if the node is not a relay.
 pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
     if file.station.role != RoleName::Relay {
         let given = [
@@ -16,7 +16,7 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
         ];
         return match given.iter().find(|(_, is_given)| *is_given) {
             Some((name, _)) => {
-                let message = format!("{name} belongs to station.role = \"relay\"");
+                let message = format!("{name} requires station.role = \"relay\"");
                 Err(Problem::new(*name, message))
             }
             None => Ok(None),
@@ -24,16 +24,16 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
     }
     if file.peer.len() > RELAY_NEIGHBOURS_MAX {
         let given = file.peer.len();
-        let message = format!("{given} peers: expected {RELAY_NEIGHBOURS_MAX} of a relay at most");
+        let message = format!("{given} peers: expected at most {RELAY_NEIGHBOURS_MAX} for a relay");
         return Err(Problem::new(format!("peer.{RELAY_NEIGHBOURS_MAX}"), message));
     }
     let missing = file.peer.iter().position(|peer| peer.allowed.is_none());
     if let Some(index) = missing {
         let id = file.peer[index].id;
         let message =
-            format!("peer.allowed of station {id} is missing: expected the networks it leads to");
+            format!("peer.allowed of station {id} is missing: expected the networks behind it");
         return Err(Problem::new(format!("peer.{index}"), message).with_help(
-            "as allowed = [\"10.9.0.0/24\"]; of a neighbour that is only overheard, allowed = []",
+            "for example allowed = [\"10.9.0.0/24\"], or allowed = [] for a neighbour only overheard",
         ));
     }
     let table = file.relay.clone().unwrap_or_default();
@@ -41,12 +41,12 @@ pub(super) fn check(file: &File) -> Result<Option<RelayConfig>, Problem> {
     Ok(Some(config))
 }
 
-/// Why what follows retries does nothing here.
-pub(super) const NO_RETRIES: &str =
-    "underlay.retries says nobody who tells of the interface's retries";
+/// Why settings that depend on retries have no effect here.
+pub(super) const NO_RETRIES: &str = "underlay.retries is not set, so MAC retries are not known";
 
-/// A relay that is told to hold or to combine packets while the MAC repeats many frames never does;
-/// `is_said`: by `relay.adaptive`, and not by its preset. The default preset combines all the same.
+/// Warns of a relay that is to hold or combine packets only while the MAC retransmits many frames:
+/// here it never does. `is_said`: by `relay.adaptive`, not by its preset. The default preset
+/// combines anyway.
 pub(super) fn without_effect(relay: &RelayConfig, is_said: bool) -> Option<Problem> {
     let (kind, what) = match relay.adaptive {
         Adaptive::Off => return None,

@@ -1,9 +1,9 @@
-//! Files of relays: which are sound, and what is said about those that are not.
+//! Files of relays: valid ones, and the errors of invalid ones.
 
 use super::tests::{SOUND, complaint, parse, warnings};
 use super::*;
 
-/// A sound file of a relay between two others.
+/// A valid file of a relay between two others.
 const RELAY: &str = r#"[station]
 id = 2
 role = "relay"
@@ -47,7 +47,7 @@ fn a_relay_has_neighbours_with_networks_and_a_preset() {
 #[test]
 fn relays_that_wait_for_retries_are_warned_of() {
     let said = |table: &str| warnings(&RELAY.replace("preset = \"paper\"", table));
-    let why = "packets here: underlay.retries says nobody who tells of the interface's retries";
+    let why = "packets here: underlay.retries is not set, so MAC retries are not known";
     for (table, expected) in [
         (
             "preset = \"paper-adaptive\"",
@@ -94,19 +94,19 @@ fn what_cannot_be_of_relays_is_said_at_its_place() {
         ),
         (
             changed("allowed = [\"10.9.0.1/32\"]\n", ""),
-            "14:1: peer.allowed of station 1 is missing: expected the networks it leads to",
+            "14:1: peer.allowed of station 1 is missing: expected the networks behind it",
         ),
         (
             changed("allowed = [\"10.9.0.1/32\"]", "allowed = [\"10.9.0.3/32\"]"),
-            "21:12: peer.allowed = 10.9.0.3/32: station 1 has it, and so has station 3",
+            "21:12: peer.allowed = 10.9.0.3/32: used by both station 1 and station 3",
         ),
         (
             changed("[[peer]]\nid = 1\nrole = \"relay\"", "[[peer]]\nid = 1\nrole = \"plain\""),
-            "16:8: a relay has only relays as peers",
+            "16:8: a relay can only have relays as peers",
         ),
         (
             changed("role = \"relay\"", "role = \"endpoint\""),
-            "16:8: relays speak with relays: expected a peer of another role",
+            "16:8: only relays can have relays as peers: expected another role",
         ),
         (
             changed("kind = \"ethernet\"\ninterface = \"wlan0\"", "kind = \"udp\""),
@@ -114,16 +114,16 @@ fn what_cannot_be_of_relays_is_said_at_its_place() {
         ),
         (
             changed("\"wlan0\"", "\"wlan0\"\nbroadcast = true\nretries = \"file:/run/retries\""),
-            "13:11: underlay.retries beside underlay.broadcast = true: expected one of them",
+            "13:11: underlay.retries cannot be used with underlay.broadcast = true",
         ),
         (
             changed("\"wlan0\"", "\"wlan0\"\nretries = \"wlan0\""),
-            "12:11: underlay.retries = \"wlan0\": expected \"nl80211\", or \"file:\" and a path",
+            "12:11: underlay.retries = \"wlan0\": expected \"nl80211\" or \"file:PATH\"",
         ),
-        (complaint(&format!("{RELAY}{many}")), "30:1: 9 peers: expected 4 of a relay at most"),
+        (complaint(&format!("{RELAY}{many}")), "30:1: 9 peers: expected at most 4 for a relay"),
         (
             complaint(&format!("{SOUND}[relay]\ncoding = true\n")),
-            "20:1: relay belongs to station.role = \"relay\"",
+            "20:1: relay requires station.role = \"relay\"",
         ),
     ] {
         assert!(said.starts_with(expected), "{said}\n{expected}");
@@ -131,6 +131,6 @@ fn what_cannot_be_of_relays_is_said_at_its_place() {
     let idle = format!("{RELAY}[coding]\npreset = \"block\"\n[limits]\ningress_packets = 9\n");
     let said = warnings(&idle);
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains("a relay combines packets as [relay] says"), "{said:?}");
-    assert!(said[1].contains("relay.queue_packets bounds what waits"), "{said:?}");
+    assert!(said[0].contains("relays are configured by [relay]"), "{said:?}");
+    assert!(said[1].contains("relay.queue_packets limits the queue"), "{said:?}");
 }

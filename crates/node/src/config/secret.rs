@@ -1,5 +1,5 @@
-//! By what stations know each other, and the files it comes from: nobody but their owner may read
-//! those with secrets.
+//! Keys that authenticate stations, and the files they come from: only the owner may read files
+//! with secrets.
 
 use std::fs::{self, File as OpenFile};
 use std::io::{self, Read};
@@ -17,13 +17,13 @@ use super::ends;
 use super::file::{EndTable, File, PskText};
 use crate::error::NodeError;
 
-/// Longest file that is read, bytes: configurations and keys are far shorter.
+/// Longest file that is read, bytes; configurations and keys are far shorter.
 const FILE_LEN_MAX: usize = 1 << 20;
 
-/// A fresh secret of a group, as `psk_file` has it: 64 hexadecimal digits.
+/// A new group secret, as in `psk_file`: 64 hexadecimal digits.
 ///
 /// # Errors
-/// The system has no random bytes.
+/// The system provides no random bytes.
 pub fn generate_psk() -> Result<Zeroizing<String>, NodeError> {
     let key: Zeroizing<[u8; PSK_LEN]> = random()?;
     let mut text = Zeroizing::new(String::with_capacity(2 * PSK_LEN));
@@ -35,10 +35,10 @@ pub fn generate_psk() -> Result<Zeroizing<String>, NodeError> {
     Ok(text)
 }
 
-/// A fresh private key, as `private_key_file` has it: 44 characters of base64.
+/// A new private key, as in `private_key_file`: 44 characters of base64.
 ///
 /// # Errors
-/// The system has no random bytes.
+/// The system provides no random bytes.
 pub fn generate_key() -> Result<Zeroizing<String>, NodeError> {
     let bytes: Zeroizing<[u8; KEY_LEN]> = random()?;
     Ok(PrivateKey::from_random(*bytes).to_text())
@@ -69,14 +69,15 @@ pub(super) fn read(path: &Path) -> Result<Document, NodeError> {
 }
 
 fn read_text(path: &Path) -> io::Result<Zeroizing<String>> {
-    // All at once: what a string outgrows is freed with what was read in it.
+    // Reads everything at once: a string that grows would leave freed copies of its contents
+    // behind.
     let mut text = Zeroizing::new(String::with_capacity(FILE_LEN_MAX));
     OpenFile::open(path)?.take(FILE_LEN_MAX as u64).read_to_string(&mut text)?;
     Ok(text)
 }
 
 /// The secret or the keys, from the configuration itself or from the files it names (relative to
-/// its own place).
+/// its own directory).
 pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Security, NodeError> {
     let located = |problem| NodeError::from(document.locate(problem));
     check(file).map_err(located)?;
@@ -94,7 +95,7 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
     }
     let name = table.private_key_file.as_deref().unwrap_or_default();
     if name.parse::<PrivateKey>().is_ok() {
-        let message = "security.private_key_file is a key: expected the path of a file with one";
+        let message = "security.private_key_file is a key: expected the path of a key file";
         return Err(located(Problem::new("security.private_key_file", message)));
     }
     let private: PrivateKey =
@@ -104,7 +105,7 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
         let Some(public) = peer.public_key.as_ref().map(|text| text.0) else { continue };
         if public == private.public() {
             let message = format!(
-                "peer.public_key = {public}: that of this station's own private key; expected the \
+                "peer.public_key = {public}: is this station's own public key; expected the \
                  peer's"
             );
             return Err(located(Problem::new(format!("peer.{index}.public_key"), message)));
@@ -119,7 +120,7 @@ pub(super) fn load(file: &File, config: &Path, document: &Document) -> Result<Se
     Ok(Security::Keys(Box::new(Keys { private, peers })))
 }
 
-/// The ends of the file, with the secrets in the files that it names.
+/// The file's ends, with the secrets from the files that it names.
 pub(super) fn load_ends(
     file: &File,
     security: &Security,
@@ -136,7 +137,7 @@ pub(super) fn load_ends(
         let public = end.public_key.0;
         if own == Some(public) {
             let message = format!(
-                "end.public_key = {public}: that of this station's own private key; expected the \
+                "end.public_key = {public}: is this station's own public key; expected the \
                  other end's"
             );
             let problem = Problem::new(format!("end.{index}.public_key"), message);
@@ -151,43 +152,43 @@ pub(super) fn load_ends(
     file.end.iter().enumerate().map(end).collect()
 }
 
-/// What contradicts itself, before any file is read.
+/// Checks for contradictions before any file is read.
 fn check(file: &File) -> Result<(), Problem> {
     let table = &file.security;
     match (table.psk.is_some(), table.psk_file.is_some(), table.private_key_file.is_some()) {
         (true, true, _) => {
             return Err(Problem::new(
                 "security.psk_file",
-                "security has both psk and psk_file: expected one of them",
+                "security has both psk and psk_file: expected only one",
             ));
         }
         (false, false, false) => {
             return Err(Problem::new(
                 "security",
-                "security has neither psk nor psk_file, and no private_key_file: expected one of \
+                "security has none of psk, psk_file and private_key_file: expected one of \
                  them",
             ));
         }
         (false, false, true) => {}
         (_, _, true) => {
-            let message = "security has both private_key_file and the secret of a group: expected one of them";
+            let message = "security has both private_key_file and a group key: expected only one";
             return Err(Problem::new("security.private_key_file", message)
-                .with_help("a secret beside the keys belongs to a peer: psk_file in [[peer]]"));
+                .with_help("for an additional pre-shared key, set psk_file in [[peer]]"));
         }
         (_, _, false) => return check_shared(file),
     }
     check_keys(file)
 }
 
-/// Where a group has a secret, nobody's key means anything.
+/// With a group secret, nobody's key has a meaning.
 fn check_shared(file: &File) -> Result<(), Problem> {
     for (index, peer) in file.peer.iter().enumerate() {
         let given =
             [("public_key", peer.public_key.is_some()), ("psk_file", peer.psk_file.is_some())];
         if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let message = format!(
-                "peer.{name} has no meaning beside the secret of a group: expected \
-                 security.private_key_file instead of it"
+                "peer.{name} cannot be used with a group key: expected \
+                 security.private_key_file instead"
             );
             return Err(Problem::new(format!("peer.{index}.{name}"), message));
         }
@@ -200,23 +201,22 @@ fn check_keys(file: &File) -> Result<(), Problem> {
     for (index, peer) in file.peer.iter().enumerate() {
         let Some(public) = peer.public_key.as_ref().map(|text| text.0) else {
             let message = format!(
-                "peer.public_key of station {} is missing: expected 44 characters of base64, beside \
+                "peer.public_key of station {} is missing: expected 44 characters of base64 with \
                  security.private_key_file",
                 peer.id
             );
             return Err(Problem::new(format!("peer.{index}"), message)
-                .with_help("`corridor pubkey` prints that of a private key"));
+                .with_help("`corridor pubkey` derives it from a private key"));
         };
         if !public.makes_secrets() {
             let message = format!(
-                "peer.public_key = {public}: anybody would be its owner; expected one that belongs \
-                 to a private key"
+                "peer.public_key = {public}: weak key, expected the public key of a private key"
             );
             return Err(Problem::new(format!("peer.{index}.public_key"), message)
-                .with_help("`corridor pubkey` prints that of a private key"));
+                .with_help("`corridor pubkey` derives it from a private key"));
         }
         if before.contains(&public) {
-            let message = format!("peer.public_key = {public}: another peer has it already");
+            let message = format!("peer.public_key = {public}: already used by another peer");
             return Err(Problem::new(format!("peer.{index}.public_key"), message));
         }
         before.push(public);
@@ -238,7 +238,7 @@ impl FromFile<'_> {
         name: &str,
         maker: &str,
     ) -> Result<T, NodeError> {
-        // In words without the number of a peer or an end.
+        // As in the file, but without the number of a peer or an end.
         let word = match key.split('.').next() {
             Some("peer") => "peer.psk_file",
             Some("end") => "end.psk_file",
@@ -254,21 +254,21 @@ impl FromFile<'_> {
             (Some(problem), _) => problem,
             (None, Err(expected)) => {
                 let message = format!("{word}: {} is not a key: {expected}", path.display());
-                Problem::new(key, message).with_help(format!("`{maker}` makes one"))
+                Problem::new(key, message).with_help(format!("`{maker}` creates one"))
             }
         };
         Err(self.document.locate(problem).into())
     }
 }
 
-/// Why a file with a key is refused, where it is.
+/// The error of a key file that other users may access.
 fn open_to_all(key: &str, word: &str, path: &Path) -> Option<Problem> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let path = path.display();
     (mode & 0o007 != 0).then(|| {
         let message = format!(
-            "{word}: {path} holds the key, and its mode {mode:03o} opens it to all users: expected \
-             its owner's alone"
+            "{word}: key file {path} is accessible to other users (mode {mode:03o}): expected \
+             access only for its owner"
         );
         Problem::new(key, message).with_help(format!("chmod 600 {path}"))
     })

@@ -1,9 +1,9 @@
-//! Names looked up outside the tunnel, where it is the default route: the system's own lookup would
-//! ask through the tunnel, which is not there before the name is known.
+//! Name lookup outside the tunnel, for when the tunnel is the default route: the system's own
+//! lookup would use the tunnel, which cannot be up before the name is known.
 //!
-//! The hosts file first, then the servers of `resolv.conf`, over sockets that bear the tunnel's
-//! mark (RFC 1035). Search lists and other sources of the system are left out: names are to be
-//! complete.
+//! Asks the hosts file first, then the servers in `resolv.conf`, over sockets that carry the
+//! tunnel's mark (RFC 1035). Search lists and other sources of the system are ignored: names have
+//! to be complete.
 
 use std::fs;
 use std::io;
@@ -20,19 +20,19 @@ use crate::syscalls::set_number;
 
 const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// Where systemd-resolved names the servers behind it; it would ask them through the tunnel itself.
+/// Where systemd-resolved lists its upstream servers; itself it would ask them through the tunnel.
 const RESOLV_CONF_BEHIND: &str = "/run/systemd/resolve/resolv.conf";
 const DNS_PORT: u16 = 53;
 /// Servers that are asked, as in resolv.conf(5).
 const SERVERS_MAX: usize = 3;
-/// How long one is waited for, and how often it is asked.
+/// How long to wait for each server, and how often to ask it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 2;
-/// Longest answer over UDP without extensions (RFC 1035, Section 4.2.1), bytes; many servers send
-/// more.
+/// Buffer for an answer, in bytes: without extensions at most 512 are allowed over UDP (RFC 1035,
+/// Section 4.2.1), but many servers send more.
 const ANSWER_LEN_MAX: usize = 4_096;
 
-/// Looks names up over sockets with this mark.
+/// A lookup over sockets with this mark.
 pub(crate) fn marked_lookup(mark: u32) -> Lookup {
     Box::new(move |host, port| {
         let hosts = fs::read_to_string(HOSTS).unwrap_or_default();
@@ -76,9 +76,9 @@ fn in_resolv_conf(text: &str) -> Vec<SocketAddr> {
     text.lines().filter_map(server).take(SERVERS_MAX).collect()
 }
 
-/// What the first server says that says anything.
+/// The answer of the first server that gives one.
 fn ask_all(servers: &[SocketAddr], host: &str, mark: Option<u32>) -> io::Result<Vec<IpAddr>> {
-    let mut failed = io::Error::other(format!("there is no nameserver in {RESOLV_CONF}"));
+    let mut failed = io::Error::other(format!("no nameserver in {RESOLV_CONF}"));
     for &server in servers {
         match ask(server, host, mark) {
             Ok(found) => return Ok(found),
@@ -107,7 +107,7 @@ fn ask(server: SocketAddr, host: &str, mark: Option<u32>) -> io::Result<Vec<IpAd
 
 fn open(server: SocketAddr, mark: Option<u32>) -> io::Result<UdpSocket> {
     let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    // A fresh port for each name, of the kernel's choice: an answer has to match that too.
+    // A fresh port for each name, chosen by the kernel: an answer has to match it too.
     let socket: OwnedFd = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     if let Some(mark) = mark {
         set_number(&socket, libc::SOL_SOCKET, libc::SO_MARK, mark.cast_signed())?;
@@ -148,7 +148,7 @@ fn ask_for(socket: &UdpSocket, host: &str, kind: TYPE) -> io::Result<Vec<IpAddr>
             }
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "no nameserver answers"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "no nameserver responded"))
 }
 
 /// The addresses in an answer to this question; `None` if it answers another.

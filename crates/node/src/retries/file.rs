@@ -1,10 +1,10 @@
-//! Counters in a file that is rewritten in place all the time, as the lab does.
+//! Counters in a file that is continually rewritten in place, as by the lab.
 //!
-//! It has a first line with the number of the writing, a line for each neighbour (its address,
-//! frames that the MAC is through with, transmissions of these beyond the first, and frames of them
-//! given up, all since the beginning), and the first line again: where the two differ, it was read
-//! while it was written. Where they go on to differ, nobody completes it, and that is told like a
-//! file that is none of this kind.
+//! Its first line is a sequence number. A line per neighbour follows: its address, the frames that
+//! the MAC has finished, their retransmissions, and how many of them were given up, all since the
+//! start. The last line repeats the first; if the two differ, the file was read while being
+//! written. If they differ persistently, nobody completes it, which is reported like a malformed
+//! file.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -19,19 +19,19 @@ use corridor_proto::relay::Sent;
 use super::Counters;
 use crate::config::Mac;
 
-/// Longest file: more neighbours than a relay has.
+/// Longest file in bytes: more neighbours than a relay has.
 const BYTES_MAX: u64 = 1 << 16;
-/// Times that a file is read that is just being written, before it is left for the next look.
+/// How often a file that is being written is read again before it is left for the next look.
 const READS_MAX: u32 = 3;
-/// Time for which a file may be found being written at every look.
+/// For how long a file may be found being written at every look.
 const TORN_MAX: Duration = Duration::from_secs(1);
-/// Most characters of a file that are shown of what is wrong with it.
+/// Most characters of a malformed file that are shown.
 const SHOWN_CHARS_MAX: usize = 40;
 
-/// The file.
+/// The file of counters.
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// Since when each look has found it being written.
+    /// Since when every look has found it being written.
     torn_since: Option<Time>,
 }
 
@@ -40,7 +40,7 @@ impl File {
         File { path: path.to_owned(), torn_since: None }
     }
 
-    /// What it says; `None` while it is being written.
+    /// Its counters; `None` while it is being written.
     pub(super) fn look(&mut self, now: Time) -> Result<Option<Counters>, String> {
         let torn_since = self.torn_since.take();
         if let Some(counters) = read(&self.path)? {
@@ -51,7 +51,7 @@ impl File {
             return Ok(None);
         }
         let seconds = TORN_MAX.as_secs();
-        Err(format!("for {seconds} s its first and last line differ: expected the same line"))
+        Err(format!("first and last line have differed for {seconds} s, expected the same line"))
     }
 }
 
@@ -66,19 +66,19 @@ fn read(path: &Path) -> Result<Option<Counters>, String> {
 }
 
 fn text_of(path: &Path) -> Result<String, String> {
-    // Opening a FIFO waits for who writes, and the node with it, unless told not to.
+    // Opening a FIFO would block, and the node with it, until it has a writer.
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
     let file = options.open(path).map_err(|error| error.to_string())?;
     if !file.metadata().map_err(|error| error.to_string())?.is_file() {
-        return Err("it is something else: expected a regular file".to_owned());
+        return Err("expected a regular file".to_owned());
     }
     let mut text = String::new();
-    // Its length may be another by now.
+    // Its length may have changed by now.
     let read = file.take(BYTES_MAX + 1).read_to_string(&mut text);
     match read.map_err(|error| error.to_string())? as u64 {
         0..=BYTES_MAX => Ok(text),
-        _ => Err(format!("it is longer: expected at most {BYTES_MAX} bytes")),
+        _ => Err(format!("file too long: expected at most {BYTES_MAX} bytes")),
     }
 }
 
@@ -102,7 +102,7 @@ fn parse(text: &str) -> Result<Option<Counters>, String> {
     Ok(Some(counters))
 }
 
-/// An address and its counters; what is wrong, and what was expected in its place.
+/// An address and its counters; or what is wrong, and what was expected.
 fn line_of(line: &str) -> Result<(Mac, Sent), (&str, String)> {
     let words: Vec<&str> = line.split(' ').collect();
     let [mac, frames, retries, failed] = words[..] else {
@@ -112,17 +112,17 @@ fn line_of(line: &str) -> Result<(Mac, Sent), (&str, String)> {
         let expected = || (word, format!("a counter from 0 to {}", u64::MAX));
         str::parse(word).map_err(|_| expected())
     };
-    let expected = |_| (mac, "an address of one station, as 02:00:00:00:00:02".to_owned());
+    let expected = |_| (mac, "a unicast MAC address such as 02:00:00:00:00:02".to_owned());
     let mac = mac.parse().map_err(expected)?;
     let sent = Sent { frames: number(frames)?, retries: number(retries)?, failed: number(failed)? };
     if sent.failed > sent.frames {
         let frames = sent.frames;
-        return Err((failed, format!("at most {frames}, the frames that it is through with")));
+        return Err((failed, format!("at most {frames}, the number of frames")));
     }
     Ok((mac, sent))
 }
 
-/// The beginning of a text that may be anything.
+/// The beginning of a text with arbitrary content.
 fn shown(text: &str) -> String {
     let mut chars = text.chars();
     let start: String = chars.by_ref().take(SHOWN_CHARS_MAX).collect();
@@ -144,16 +144,16 @@ mod tests {
         assert!(
             said(&format!("{MAC} 1 2 -3")).starts_with("line 2: -3: expected a counter from 0")
         );
-        assert!(said("2 1 2 0").starts_with("line 2: 2: expected an address of one station, as"));
+        assert!(said("2 1 2 0").starts_with("line 2: 2: expected a unicast MAC address such as"));
         assert_eq!(
             said(&format!("{MAC} 5 9 6")),
-            "line 2: 6: expected at most 5, the frames that it is through with"
+            "line 2: 6: expected at most 5, the number of frames"
         );
         assert_eq!(
             said(&format!("{MAC} 5 9 5\n{MAC} 5 9 5")),
             format!("line 3: {MAC}: expected one line for each address")
         );
-        // Of what may be anything, no more is told than fits a line.
+        // Of arbitrary content no more is shown than fits on a line.
         let long = said(&"\u{1b}".repeat(60_000));
         assert!(long.len() < 400 && !long.contains('\u{1b}'), "{long}");
         assert!(matches!(parse("1\n1\n"), Ok(Some(counters)) if counters.is_empty()));
@@ -165,7 +165,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("fifo");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        // Nobody writes, and nobody waits for that.
+        // There is no writer, and nothing waits for one.
         assert!(read(&path).unwrap_err().ends_with("expected a regular file"));
         assert!(read(Path::new("/dev/zero")).unwrap_err().ends_with("expected a regular file"));
 
@@ -176,6 +176,6 @@ mod tests {
         std::fs::write(&path, &fits).unwrap();
         assert_eq!(read(&path), Ok(Some(BTreeMap::new())));
         std::fs::write(&path, fits + "\n").unwrap();
-        assert_eq!(read(&path).unwrap_err(), "it is longer: expected at most 65536 bytes");
+        assert_eq!(read(&path).unwrap_err(), "file too long: expected at most 65536 bytes");
     }
 }

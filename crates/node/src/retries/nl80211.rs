@@ -1,8 +1,8 @@
-//! Counters of a radio's driver, as the kernel has them of each station (nl80211's GET_STATION).
+//! Counters of a radio's driver, as the kernel has them for each station (nl80211's GET_STATION).
 //!
-//! A dump waits for the locks of the radio, in a scan for a second and longer: a thread of its own
-//! asks, and the run loop comes back for the answer. Read here rather than by a library: the one
-//! that there is would bring a second asynchronous stack for three numbers.
+//! A dump waits for the radio's locks, during a scan for a second or more. So a separate thread
+//! requests it, and the run loop fetches the answer later. Implemented here, because the available
+//! library would bring in a second asynchronous stack for three numbers.
 
 use std::io::IoSlice;
 use std::mem;
@@ -25,19 +25,19 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use super::Counters;
 use crate::config::Mac;
 
-/// Room for what one call receives: the kernel puts at most 32 KiB into it (netlink(7)).
+/// Buffer for one call: the kernel puts at most 32 KiB into it (netlink(7)).
 const RECEIVED_MAX: usize = 1 << 15;
-/// Stations that are read of one dump: more neighbours than a relay has.
+/// Stations read from one dump: more neighbours than a relay has.
 const STATIONS_MAX: usize = 4_096;
 /// How long the kernel may take for the next part of an answer.
 const ANSWER_SECONDS_MAX: i64 = 10;
 
-// linux/genetlink.h: the family that knows the others, and what it is asked.
+// linux/genetlink.h: the family that resolves others, and its request.
 const GENL_ID_CTRL: u16 = 0x10;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-/// Command, version, and two bytes that are reserved.
+/// Command, version, and two reserved bytes.
 const GENL_HEADER_LEN: usize = 4;
 // linux/nl80211.h.
 const NL80211_CMD_GET_STATION: u8 = 17;
@@ -64,18 +64,19 @@ impl Stations {
     }
 
     fn start(mut dump: impl FnMut() -> Answer + Send + 'static) -> Self {
-        // One question and one answer: nothing piles up.
+        // One question and one answer: nothing accumulates.
         let (asks, asked) = sync_channel(1);
         let (answer, answers) = sync_channel(1);
         let work = move || while asked.recv().is_ok() && answer.send(dump()).is_ok() {};
-        // It ends when nobody asks any more. That there is none shows when nobody answers.
+        // It ends when the sender of questions is dropped. If it failed to start, answers are
+        // missing.
         let _ = std::thread::Builder::new().name("nl80211".into()).spawn(work);
         Stations { asks, answers, is_asked: false }
     }
 
-    /// The answer to the last look, if it is there, and asks for the next.
+    /// The answer to the last request, if it has arrived; then requests the next.
     pub(super) fn look(&mut self) -> Result<Option<Counters>, String> {
-        let gone = || "nobody answers: expected a thread that asks the kernel".to_owned();
+        let gone = || "the thread that queries the kernel has ended".to_owned();
         let answer = match self.answers.try_recv() {
             Ok(answer) => Some(answer),
             Err(TryRecvError::Empty) if self.is_asked => return Ok(None),
@@ -88,9 +89,9 @@ impl Stations {
     }
 }
 
-/// Asks the kernel for the stations of an interface.
+/// Requests the stations of an interface from the kernel.
 fn stations_of(interface: &str) -> Answer {
-    let failed = |why: String| format!("{interface}: {why}: expected a radio that has nl80211");
+    let failed = |why: String| format!("{interface}: {why}: expected an nl80211 interface");
     let socket = open().map_err(|errno| errno.desc().to_owned())?;
     let family = family(&socket).map_err(&failed)?;
     let index = if_nametoindex(interface).map_err(|errno| failed(errno.desc().to_owned()))?;
@@ -108,7 +109,7 @@ fn open() -> nix::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The number that nl80211 has in this kernel.
+/// The family number of nl80211 in this kernel.
 fn family(socket: &OwnedFd) -> Result<u16, String> {
     let name = attribute(CTRL_ATTR_FAMILY_NAME, b"nl80211\0");
     let request = request(GENL_ID_CTRL, 0, CTRL_CMD_GETFAMILY, &name);
@@ -118,7 +119,7 @@ fn family(socket: &OwnedFd) -> Result<u16, String> {
         found = id.and_then(|nla| Some(u16::from_ne_bytes(nla.value().try_into().ok()?)));
         Ok(())
     })?;
-    found.ok_or_else(|| "the kernel names no number of nl80211".to_owned())
+    found.ok_or_else(|| "the kernel has no nl80211 family".to_owned())
 }
 
 /// Sends a request, and reads the answers up to the last one.
@@ -140,17 +141,17 @@ fn ask(
     }
 }
 
-/// Reads the messages of a datagram; returns whether the answer ends with it.
+/// Parses the messages of a datagram; returns whether the answer ends with it.
 fn read_messages(
     mut datagram: &[u8],
     read: &mut impl FnMut(&[u8]) -> Result<(), DecodeError>,
 ) -> Result<bool, String> {
-    let unreadable = |error: DecodeError| format!("an answer of the kernel: {error}");
+    let unreadable = |error: DecodeError| format!("cannot parse the kernel's answer: {error}");
     let is_of_many = |flags: u16| flags & libc::NLM_F_MULTI as u16 != 0;
     while !datagram.is_empty() {
         let message = NetlinkBuffer::new_checked(datagram).map_err(unreadable)?;
         match message.message_type() {
-            // What goes wrong in a dump is told at its end, and not as an error.
+            // Errors in a dump are reported at its end, not as an error message.
             NLMSG_DONE | NLMSG_ERROR => {
                 let code =
                     message.payload().first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
@@ -171,7 +172,7 @@ fn read_messages(
     Ok(false)
 }
 
-/// Reads what the kernel says of one station.
+/// Parses what the kernel reports about one station.
 fn read_station(payload: &[u8], counters: &mut Counters) -> Result<(), DecodeError> {
     let (mut mac, mut sent) = (None, None);
     for nla in attributes(payload)? {
@@ -187,7 +188,7 @@ fn read_station(payload: &[u8], counters: &mut Counters) -> Result<(), DecodeErr
     Ok(())
 }
 
-/// What a driver does not count stays 0.
+/// Counters that a driver does not have stay 0.
 fn read_counters(info: &[u8]) -> Result<Sent, DecodeError> {
     let mut sent = Sent::default();
     for nla in NlasIterator::new(info) {
@@ -204,7 +205,7 @@ fn read_counters(info: &[u8]) -> Result<Sent, DecodeError> {
     Ok(sent)
 }
 
-/// The attributes of a message behind its generic header, all of them sound.
+/// The attributes of a message after its generic header, all of them well-formed.
 fn attributes(payload: &[u8]) -> Result<impl Iterator<Item = NlaBuffer<&[u8]>>, DecodeError> {
     let behind = payload.get(GENL_HEADER_LEN..).unwrap_or_default();
     Ok(NlasIterator::new(behind).collect::<Result<Vec<_>, _>>()?.into_iter())
@@ -235,8 +236,8 @@ fn request(family: u16, flags: u16, command: u8, attribute: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What Linux 6.1 answered to a dump, but for its last message: mac80211, with radios that
-    /// wmediumd gives losses. 40 % of the frames to either station were lost, and nothing had been
+    /// The answer of Linux 6.1 to a dump, without its last message: mac80211, with radios to which
+    /// wmediumd adds losses. 40 % of the frames to either station were lost, and nothing had been
     /// sent to the first.
     const STATIONS: &str = include_str!("stations.hex");
 
@@ -302,10 +303,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_no_radio_is_told_as_such() {
         let why = stations_of("lo").unwrap_err();
-        assert!(
-            why.starts_with("lo: ") && why.ends_with("expected a radio that has nl80211"),
-            "{why}"
-        );
+        assert!(why.starts_with("lo: ") && why.ends_with("expected an nl80211 interface"), "{why}");
     }
 
     #[test]
@@ -318,7 +316,7 @@ mod tests {
             dumped += 1;
             Ok(Counters::from([(busy, Sent { frames: dumped, ..Sent::default() })]))
         });
-        // However often it is asked, one dump is under way.
+        // However often it is asked, only one dump is in progress.
         for _ in 0..3 {
             assert_eq!(stations.look(), Ok(None));
         }

@@ -1,9 +1,10 @@
-//! Packets of one flow that came in a row become one super-packet for the host (GRO).
+//! Joins successive packets of a flow to a super-packet for the host (GRO).
 //!
-//! The host's network stack costs about as much for a super-packet as for a packet. Joined is only
-//! what the host, or a host it forwards to, can cut again into the very same packets: the same
-//! headers, sequence numbers without a gap, equal lengths but for a shorter one at the end, right
-//! checksums. A mark of congestion, or any other word of a packet's own, ends a super-packet.
+//! For the host's network stack, a super-packet costs about as much as a packet. Packets are joined
+//! only if the host, or one that it forwards to, can cut them again into exactly the same packets:
+//! with the same headers, contiguous sequence numbers, equal lengths except for a shorter last one,
+//! and valid checksums. A congestion mark, or anything else specific to one packet, ends a
+//! super-packet.
 
 use corridor_proto::packet::protocol::{TCP, UDP};
 use corridor_proto::packet::tcp_header::flags::{ACK, PSH};
@@ -18,47 +19,48 @@ use tun_rs::{
 
 use super::PACKET_LEN_MAX;
 
-/// Flows whose packets are joined at the same time; the one that has waited longest goes first.
+/// Flows whose packets are joined at the same time; the one that has waited longest is written
+/// first.
 const FLOWS_MAX: usize = 8;
-/// Datagrams in a super-packet at most; what the kernel cuts.
+/// Most datagrams in a super-packet: the kernel's limit.
 const DATAGRAMS_MAX: usize = 64;
 
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is that of the pseudo-header only.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum covers only the pseudo-header.
 pub(super) const NEEDS_CHECKSUM: u8 = 1;
 
-/// Joins packets. Every buffer it hands out begins with a virtio header.
+/// Joins packets. Every buffer that it writes begins with a virtio header.
 pub(super) struct Joiner {
-    /// The first `open` of them hold something, oldest first.
+    /// The first `open` of these are in use, oldest first.
     heads: [Head; FLOWS_MAX],
     open: usize,
     joins_udp: bool,
 }
 
-/// A packet, and what was joined to it.
+/// A packet, and those joined to it.
 struct Head {
     /// The virtio header, then the packet.
     bytes: Vec<u8>,
     shape: Shape,
-    /// Packets in it.
+    /// Number of packets in it.
     count: usize,
-    /// Bytes of payload of the first.
+    /// Payload bytes of the first.
     segment_len: usize,
-    /// A packet shorter than the others, or one that is to be delivered at once, was the last.
+    /// The last one was shorter than the others, or has to be delivered at once.
     is_closed: bool,
 }
 
-/// Where things are in a packet that can be joined with others.
+/// Offsets in a packet that can be joined with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Shape {
     is_v6: bool,
     protocol: u8,
-    /// Where the transport header begins, and where the payload.
+    /// Offset of the transport header, and of the payload.
     transport: usize,
     payload: usize,
 }
 
 impl Joiner {
-    /// `joins_udp`: the kernel takes super-packets of UDP too.
+    /// `joins_udp`: the kernel also accepts super-packets of UDP.
     pub(super) fn new(joins_udp: bool) -> Self {
         let head = |_| Head {
             bytes: Vec::with_capacity(VIRTIO_NET_HDR_LEN + PACKET_LEN_MAX),
@@ -70,10 +72,10 @@ impl Joiner {
         Joiner { heads: std::array::from_fn(head), open: 0, joins_udp }
     }
 
-    /// Takes a packet. What goes to the host before it, or is full with it, is written.
+    /// Takes a packet. Writes what has to precede it, and what it fills.
     pub(super) fn push(&mut self, packet: PacketRef<'_>, mut write: impl FnMut(&[u8])) {
         let Some(flow) = Flow::of(packet) else {
-            // Nobody knows what it belongs to: all goes in order.
+            // Its flow is unknown, so everything before it has to be written first.
             self.flush(&mut write);
             self.begin(&packet, None);
             return self.flush(&mut write);
@@ -95,7 +97,7 @@ impl Joiner {
         }
     }
 
-    /// Writes all there is.
+    /// Writes everything.
     pub(super) fn flush(&mut self, mut write: impl FnMut(&[u8])) {
         for head in &mut self.heads[..self.open] {
             write(head.finish());
@@ -122,7 +124,7 @@ impl Joiner {
     }
 }
 
-/// Which flow a packet of TCP or UDP belongs to.
+/// The flow of a TCP or UDP packet.
 struct Flow<'a> {
     shape: Shape,
     addresses: &'a [u8],
@@ -130,7 +132,7 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// `None` for fragments, other protocols, and what has no whole header of TCP or UDP.
+    /// `None` for fragments, other protocols, and packets without a whole TCP or UDP header.
     fn of(packet: PacketRef<'a>) -> Option<Self> {
         let view = packet.view();
         let (is_v6, protocol) = (view.ip() == Ip::V6, view.protocol());
@@ -151,7 +153,7 @@ impl Shape {
         if self.protocol == TCP {
             return view.tcp_flags() & !PSH == ACK;
         }
-        // A checksum of zero is none, and would have to stay none.
+        // Zero means that there is no checksum, and would have to stay so.
         let number = |at| u16_at(&packet, self.transport + at).map(usize::from);
         joins_udp && number(4) == Some(packet.len() - self.transport) && number(6) != Some(0)
     }
@@ -160,41 +162,41 @@ impl Shape {
         packet.get(if self.is_v6 { 8..40 } else { 12..20 })
     }
 
-    /// Whether the packet asks to be delivered at once.
+    /// Whether the packet asks for immediate delivery (PSH).
     fn pushes(self, packet: &[u8]) -> bool {
         self.protocol == TCP
             && packet.get(self.transport + FLAGS_AT).is_some_and(|flags| flags & PSH != 0)
     }
 
-    /// Where the transport's checksum is.
+    /// Offset of the transport checksum.
     fn checksum_at(self) -> usize {
         self.transport + if self.protocol == TCP { CHECKSUM_AT } else { 6 }
     }
 
-    /// The sum over the pseudo-header.
+    /// Checksum of the pseudo-header.
     fn pseudo_sum(self, packet: &[u8]) -> u64 {
         let len = (packet.len() - self.transport) as u64;
         let addresses = self.addresses(packet).unwrap_or_default();
         checksum_no_fold(addresses, u64::from(self.protocol) + len)
     }
 
-    /// Whether the transport's checksum is right. (Whatever has a wrong one must keep it.)
+    /// Whether the transport checksum is valid. (A packet with an invalid one must keep it.)
     fn is_intact(self, packet: &[u8]) -> bool {
         checksum(&packet[self.transport..], self.pseudo_sum(packet)) == u16::MAX
     }
 
-    /// Whether the headers are the same in all that every packet of a super-packet shares.
+    /// Whether all header fields agree that packets of a super-packet share.
     fn has_same_headers(self, one: &[u8], other: &[u8]) -> bool {
         let same = |range: std::ops::Range<usize>| one.get(range.clone()) == other.get(range);
         let ip = match self.is_v6 {
-            // Version, class, flow; then next header, hop limit, addresses.
+            // Version, class, flow label; then next header, hop limit, addresses.
             true => same(0..4) && same(6..IPV6_LEN),
-            // Not the length, the identification, the checksum.
+            // Not the length, identification and checksum.
             false => same(0..2) && same(6..10) && same(12..self.transport),
         };
         let at = self.transport;
         let transport = match self.protocol {
-            // Ports; acknowledgement, offset; window; urgent pointer, options.
+            // Ports; acknowledgment, offset; window; urgent pointer, options.
             TCP => {
                 same(at..at + 4)
                     && same(at + ACK_AT..at + FLAGS_AT)
@@ -219,7 +221,7 @@ impl Head {
             && own.get(shape.transport..shape.transport + 4) == Some(flow.ports)
     }
 
-    /// Joins a packet, which is of the same flow and may be joined. Whether it fits.
+    /// Joins a packet of the same flow that may be joined; returns whether it fits.
     fn join(&mut self, packet: &[u8]) -> bool {
         let shape = self.shape;
         let Some(payload) = packet.get(shape.payload..) else { return false };
@@ -243,10 +245,10 @@ impl Head {
         true
     }
 
-    /// Whether the packet's numbers are those that the kernel will count to.
+    /// Whether the packet's numbers are those that the kernel will generate.
     fn follows(&self, packet: &[u8]) -> bool {
         let (shape, own) = (self.shape, self.packet());
-        // Packets that nobody may cut have no need for an identification (RFC 6864).
+        // A packet that must not be fragmented needs no identification (RFC 6864).
         let is_next = shape.is_v6
             || !may_be_fragmented(own)
             || identification(packet) == identification(own).wrapping_add(self.count as u16);
@@ -261,7 +263,7 @@ impl Head {
         is_next && in_sequence
     }
 
-    /// The buffer to write: a packet as it came, or a super-packet with its headers set right.
+    /// The buffer to write: a packet as it came, or a super-packet with its headers completed.
     fn finish(&mut self) -> &[u8] {
         if self.count > 1 {
             let (header, packet) = self.bytes.split_at_mut(VIRTIO_NET_HDR_LEN);
@@ -286,7 +288,8 @@ impl Head {
     }
 }
 
-/// Lengths and checksums of a super-packet; that of the transport covers the pseudo-header only.
+/// Sets lengths and checksums of a super-packet; the transport checksum covers only the
+/// pseudo-header.
 fn set_headers(shape: Shape, packet: &mut [u8]) {
     let len = packet.len();
     set_ip_len(packet, len);

@@ -1,4 +1,4 @@
-//! Super-packets against a naive cut: everything by the book, a packet at a time.
+//! Super-packets against a naive implementation that cuts one packet at a time.
 
 use corridor_base::Stream;
 use corridor_base::rand::{Rng, SeedableRng};
@@ -10,7 +10,7 @@ use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr, gso_split};
 use super::join::Joiner;
 use super::mend_zero_checksum;
 
-/// What makes a packet.
+/// The header fields of a packet.
 #[derive(Clone, Copy, Debug)]
 struct Fields {
     is_v6: bool,
@@ -41,7 +41,7 @@ const PLAIN: Fields = Fields {
     options: 12,
 };
 
-/// The Internet checksum, a word at a time.
+/// The Internet checksum, word by word.
 fn checksum(bytes: &[u8], mut sum: u32) -> u16 {
     for word in bytes.chunks(2) {
         sum += u32::from(word[0]) << 8 | u32::from(word.get(1).copied().unwrap_or(0));
@@ -59,7 +59,7 @@ impl Fields {
         self.transport() + if self.protocol == TCP { 20 + self.options } else { 8 }
     }
 
-    /// A packet with right lengths and checksums.
+    /// A packet with valid lengths and checksums.
     fn packet(self, payload: &[u8]) -> Vec<u8> {
         let transport_len = self.header_len() - self.transport() + payload.len();
         let mut packet = if self.is_v6 {
@@ -114,7 +114,7 @@ impl Fields {
         packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// The packets that a super-packet of this payload stands for.
+    /// The packets that a super-packet with this payload stands for.
     fn cut(self, payload: &[u8], segment_len: usize) -> Vec<Vec<u8>> {
         let count = payload.len().div_ceil(segment_len);
         let segment = |(at, part): (usize, &[u8])| {
@@ -132,7 +132,7 @@ impl Fields {
         payload.chunks(segment_len).enumerate().map(segment).collect()
     }
 
-    /// Reads what a packet was made of.
+    /// Reads the header fields of a packet.
     fn of(packet: &[u8]) -> Fields {
         let is_v6 = packet[0] >> 4 == 6;
         let transport = if is_v6 { 40 } else { 20 };
@@ -197,7 +197,7 @@ fn what_the_kernel_hands_over_is_cut_by_the_book() {
     }
 }
 
-/// Lets packets through a joiner, and gives back what it wrote.
+/// Passes packets through a joiner, and returns what it wrote.
 fn join(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let (mut joiner, mut written) = (Joiner::new(true), Vec::new());
     for packet in packets {
@@ -234,7 +234,7 @@ fn is_joined(written: &[u8]) -> bool {
     written[1] != 0
 }
 
-/// A run of segments, each with the sequence number that follows.
+/// A run of segments with contiguous sequence numbers.
 fn run(fields: Fields, lens: &[usize]) -> Vec<Vec<u8>> {
     let mut next = fields;
     let segment = |&len: &usize| {
@@ -256,7 +256,7 @@ fn a_run_becomes_one_super_packet() {
         assert_eq!(written.len(), 1, "{fields:?}");
         assert_eq!(packets_of(&written[0]), packets);
     }
-    // No longer than an IP packet, no more datagrams than the kernel cuts.
+    // No longer than an IP packet, and no more datagrams than the kernel can cut.
     let packets = run(PLAIN, &[1_400; 100]);
     assert_eq!(join(&packets).len(), 3);
     let packets = run(Fields { protocol: UDP, ..PLAIN }, &[100; 100]);
@@ -288,7 +288,7 @@ fn what_differs_is_not_joined() {
         let alone: Vec<_> = written.iter().flat_map(|bytes| packets_of(bytes)).collect();
         assert_eq!(alone, packets, "change {number}");
     }
-    // After a push, or a shorter one, a new super-packet begins.
+    // After a pushed or a shorter segment, a new super-packet begins.
     let mut packets = run(PLAIN, &[1_000, 1_000, 900, 1_000, 1_000]);
     assert_eq!(join(&packets).len(), 2);
     packets[1] = {
@@ -298,7 +298,7 @@ fn what_differs_is_not_joined() {
     let written = join(&packets);
     assert_eq!(written.len(), 3);
     assert_eq!(written.iter().flat_map(|bytes| packets_of(bytes)).collect::<Vec<_>>(), packets);
-    // Identifications that do not count up, where somebody may cut the packet.
+    // Identifications that are not consecutive, in packets that may be fragmented.
     let mut packets = run(Fields { dont_fragment: false, ..PLAIN }, &[1_000; 2]);
     packets[1] = Fields { id: 77, ..Fields::of(&packets[1]) }.packet(&payload(1_000));
     assert_eq!(join(&packets), packets.map_with_header());
@@ -312,7 +312,7 @@ fn a_wrong_checksum_stays_wrong() {
         let written = join(&packets);
         assert_eq!(written.iter().flat_map(|bytes| packets_of(bytes)).collect::<Vec<_>>(), packets);
     }
-    // Without a checksum, and it stays without.
+    // Without a checksum, and it stays so.
     let mut packets = run(Fields { protocol: UDP, ..PLAIN }, &[1_000; 3]);
     packets.iter_mut().for_each(|packet| packet[26..28].fill(0));
     assert_eq!(join(&packets), packets.map_with_header());
@@ -329,7 +329,7 @@ impl MapWithHeader for Vec<Vec<u8>> {
     }
 }
 
-/// A flow's next packet, mostly one that can be joined.
+/// A flow's next packet, usually one that can be joined.
 fn draw(fields: &mut Fields, dice: &mut Stream) -> Vec<u8> {
     let mut roll = |sides: u32| dice.next_u32() % sides;
     let len = match roll(8) {
@@ -404,7 +404,7 @@ fn no_bytes_make_it_panic_or_change() {
                 packet
             })
             .collect();
-        // None of them continues another: each goes alone, and those of a flow in order.
+        // None of them continues another: each is written alone, and those of a flow in order.
         let mut came: Vec<_> = join(&packets);
         let mut sent = packets.map_with_header();
         came.sort();
@@ -413,7 +413,7 @@ fn no_bytes_make_it_panic_or_change() {
     }
 }
 
-/// What has been read and summed up by the library, whether to zero or not.
+/// As parsed and summed by the library, whether the result is zero or not.
 #[test]
 fn a_checksum_of_udp_that_is_zero_is_sent_as_all_ones() {
     for is_v6 in [false, true] {
@@ -439,7 +439,7 @@ fn a_checksum_of_udp_that_is_zero_is_sent_as_all_ones() {
             assert_eq!(packet, by_the_book, "{number}");
         }
         assert!(zeros > 0);
-        // One that its sender left out stays so.
+        // A checksum that its sender left out stays out.
         let header = VirtioNetHdr { flags: 0, ..header };
         header.encode(&mut bytes).unwrap();
         let mut packet = fields.packet(&[]);

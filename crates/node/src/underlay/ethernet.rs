@@ -1,7 +1,7 @@
-//! Frames of our own protocol number on an Ethernet-like interface (Ethernet, Wi-Fi, a TAP).
+//! Frames with our own EtherType on an Ethernet-like interface (Ethernet, Wi-Fi, TAP).
 //!
-//! An interface that is down, or gone, is waited for: it may be made later, be another one of the
-//! same name, and have another MTU and address.
+//! An interface that is down or missing is waited for: it may be created later, possibly as a new
+//! one with the same name and another MTU and address.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,23 +13,24 @@ use corridor_proto::{Certainty, Destination, FrameLens, PeerBook, Role, StationI
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use super::outbox::Outbox;
+use super::outbox::{GivenUp, Outbox};
 use super::{
     Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
     send_buffer_bytes, tell_place,
 };
 use crate::config::{ETHERNET_PAYLOAD_MIN, Mac, NodeConfig, UNDERLAY_MTU_DEFAULT, UnderlayKind};
 use crate::error::{CAP_NET_RAW, NodeError};
+use crate::links::LinkState;
 use crate::netlink;
 use crate::syscalls::{
     ReceiveBatch, Sender, bind_packet, join_promiscuous, send_batch, set_number,
 };
 
-/// Destination, source, protocol number.
+/// Destination, source, EtherType.
 const HEADER_LEN: usize = 14;
-/// How soon an interface that went is looked for.
+/// First interval of looking for a missing interface.
 const LOOK_FIRST: Duration = Duration::from_millis(100);
-/// And how often at least, as long as it is not there.
+/// Longest interval while it is missing.
 const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// A packet socket on one interface.
@@ -38,7 +39,7 @@ pub(crate) struct Ethernet {
     ethertype: u16,
     qdisc_bypass: bool,
     overhears: bool,
-    /// What the configuration says of the MTU.
+    /// The configured MTU.
     mtu: Option<usize>,
     state: State,
     frame_len_max: usize,
@@ -53,15 +54,17 @@ enum State {
     Waits(Wait),
 }
 
-/// An interface that is there.
+/// An interface that exists.
 struct Port {
     socket: OwnedFd,
+    index: u32,
     mac: Mac,
+    mtu: usize,
     frame_len_max: usize,
     received: ReceiveBatch,
 }
 
-/// An interface that is not there.
+/// An interface that is missing.
 #[derive(Clone, Copy)]
 struct Wait {
     look_at: Time,
@@ -76,7 +79,7 @@ enum Absent {
 }
 
 impl Ethernet {
-    /// Longest frame in bytes on an interface of this MTU, as far as it is known.
+    /// Longest frame in bytes on an interface with this MTU, as far as it is known.
     pub(super) fn frame_len_max_of(config: &NodeConfig, interface_mtu: Option<usize>) -> usize {
         let least = [config.underlay.mtu, interface_mtu].into_iter().flatten().min();
         least.unwrap_or(UNDERLAY_MTU_DEFAULT).min(FRAME_LEN_MAX)
@@ -117,17 +120,17 @@ impl Ethernet {
     fn open_port(&self) -> Result<Port, Absent> {
         let name = &self.interface;
         let Some(link) = netlink::link(name).map_err(Absent::Never)? else {
-            return Err(Absent::Later("is not there"));
+            return Err(Absent::Later("does not exist"));
         };
         let not_ethernet = || NodeError::InterfaceNotEthernet { name: name.clone() };
         let mac = link.mac.ok_or_else(not_ethernet).map_err(Absent::Never)?;
         if !link.up {
             return Err(Absent::Later("is down"));
         }
-        let most = self.mtu.unwrap_or(link.mtu).min(link.mtu).min(FRAME_LEN_MAX);
+        let most = frame_len_max(self.mtu, link.mtu);
         let open = || -> io::Result<OwnedFd> {
-            // Without a protocol number nothing is heard until the socket is bound to the
-            // interface: no frame of another interface slips in.
+            // Without an EtherType nothing is received until the socket is bound to the interface,
+            // so no frame of another interface slips in.
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
             set_buffers(&socket, HEADER_LEN + most)?;
@@ -142,26 +145,27 @@ impl Ethernet {
         };
         let socket =
             open().map_err(|source| match Errno::from_raw(source.raw_os_error().unwrap_or(0)) {
-                Errno::ENODEV | Errno::ENXIO | Errno::ENETDOWN => Absent::Later("is not there"),
+                Errno::ENODEV | Errno::ENXIO | Errno::ENETDOWN => Absent::Later("is not available"),
                 _ => {
                     let action = format!("open a raw socket on {name}");
                     Absent::Never(NodeError::system(action, CAP_NET_RAW, source))
                 }
             })?;
         let received = ReceiveBatch::new(None, HEADER_LEN + link.mtu);
-        Ok(Port { socket, mac, frame_len_max: most, received })
+        let index = link.index;
+        Ok(Port { socket, index, mac, mtu: link.mtu, frame_len_max: most, received })
     }
 
-    // ---- an interface that goes and comes back ------------------------------------------------
+    // ---- an interface that disappears and returns ---------------------------------------------
 
-    /// The interface has gone: what waited is lost.
+    /// The interface has disappeared: waiting frames are lost.
     fn close(&mut self, now: Time, why: Errno) -> Flushed {
         tracing::warn!("{} is gone ({}): waiting for it", self.interface, why.desc());
         self.state = State::Waits(Wait { look_at: now + LOOK_FIRST, pause: LOOK_FIRST });
         self.absent(now)
     }
 
-    /// What becomes of frames while the interface is not there.
+    /// What happens to frames while the interface is missing.
     fn absent(&mut self, now: Time) -> Flushed {
         let lost = self.outbox.drop_all() as u64;
         self.refusals.note_many(None, Errno::ENETDOWN, lost);
@@ -170,7 +174,7 @@ impl Ethernet {
         Flushed { lost, busy: Some(Busy { wakes: false, retry }) }
     }
 
-    /// When the interface is looked for next.
+    /// When to look for the interface next.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         match self.state {
             State::Open(_) => None,
@@ -189,8 +193,8 @@ impl Ethernet {
                 tracing::info!("{name} is back: {}, frames of up to {len} bytes", port.mac);
                 self.news.put(News::Limit(len));
                 self.news.put(News::Path(None));
-                // Both ends of a link that was made anew have other addresses, and neither would
-                // hear what goes to its old one: all hear until it is known better.
+                // After a link is recreated, both ends have new addresses, and neither would
+                // receive what is sent to its old one: frames go to all until addresses are known.
                 self.peers.forget_learned();
                 self.state = State::Open(port);
             }
@@ -203,10 +207,28 @@ impl Ethernet {
         Ok(())
     }
 
+    /// The kernel reports the state of an interface. If it is this one and its MTU has changed,
+    /// frames follow at once. Calls that send and receive show when it has disappeared.
+    pub(super) fn note_link(&mut self, link: &LinkState) {
+        let (configured, State::Open(port)) = (self.mtu, &mut self.state) else { return };
+        if link.index != port.index || !link.up || link.mtu == port.mtu {
+            return;
+        }
+        let is_longer = link.mtu > port.mtu;
+        port.mtu = link.mtu;
+        port.frame_len_max = frame_len_max(configured, link.mtu);
+        port.received = ReceiveBatch::new(None, HEADER_LEN + link.mtu);
+        tracing::info!("{} MTU changed to {} bytes", link.name, link.mtu);
+        self.news.put(News::Limit(port.frame_len_max));
+        if is_longer {
+            self.news.put(News::Path(None));
+        }
+    }
+
     // ---- frames -------------------------------------------------------------------------------
 
-    /// Lengths of frames between which the longest that passes is to be found: what this interface
-    /// takes, unless the one at the other end, or a port between, shows that it takes less.
+    /// The range of frame lengths for the path MTU search: this interface's limit, unless the other
+    /// end's interface, or a port in between, turns out to have a smaller one.
     pub(super) fn frame_lens(&self) -> FrameLens {
         let (min, max) = (FRAME_LEN_MIN.min(self.frame_len_max), self.frame_len_max);
         FrameLens { min, base: max, max }
@@ -216,18 +238,18 @@ impl Ethernet {
         self.frame_len_max
     }
 
-    /// Puts a frame into the batch.
-    pub(super) fn push(&mut self, to: Destination, frame: &[u8]) {
-        let header = self.header(self.address(to));
-        self.outbox.push([()], (&header, frame), false);
+    /// Adds a frame to the batch.
+    pub(super) fn push(&mut self, now: Time, to: Destination, frame: &[u8], probes: bool) {
+        let header = self.header(self.address(now, to));
+        self.outbox.push([()], (&header, frame), probes);
     }
 
-    /// Puts a frame for one address into the batch.
+    /// Adds a frame for one address to the batch.
     pub(super) fn push_to(&mut self, to: Mac, frame: &[u8]) {
         self.outbox.push([()], (&self.header(to), frame), false);
     }
 
-    /// Notes where a frame of a station came from.
+    /// Records where a frame of a station came from.
     pub(super) fn learn(
         &mut self,
         now: Time,
@@ -239,7 +261,7 @@ impl Ethernet {
         tell_place(learned, station, &at);
     }
 
-    /// A station is where it has spoken from, although it cannot be asked there.
+    /// A station is at the address that it has sent from, although it cannot be challenged there.
     pub(super) fn believe(&mut self, station: StationId, at: Mac) {
         let learned = self.peers.believe(station, at);
         tell_place(learned, station, &at);
@@ -277,25 +299,32 @@ impl Ethernet {
                     lost += 1;
                     self.outbox.drop_front();
                 }
-                Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
-                    lost += 1;
-                    self.outbox.drop_front();
-                }
-                Sent::Busy { wakes } => {
-                    let retry = self.outbox.note_busy(now);
-                    return Ok(Flushed { lost, busy: Some(Busy { wakes, retry }) });
-                }
+                Sent::Busy { wakes: true } => return Ok(self.busy(now, lost, true)),
+                Sent::Busy { wakes: false } => match self.outbox.give_up(now) {
+                    GivenUp { frames: 0, .. } => return Ok(self.busy(now, lost, false)),
+                    GivenUp { frames, says_too_long } => {
+                        if says_too_long {
+                            self.news.put(News::TooLong);
+                        }
+                        lost += frames as u64;
+                    }
+                },
             }
         }
         Ok(Flushed { lost, busy: None })
     }
 
+    fn busy(&mut self, now: Time, lost: u64, wakes: bool) -> Flushed {
+        let retry = self.outbox.note_busy(now);
+        Flushed { lost, busy: Some(Busy { wakes, retry }) }
+    }
+
     fn refused(&self, len: usize, error: io::Error) -> Result<Sent, NodeError> {
         let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
         match errno {
-            // The socket's own buffer is full: the kernel tells when there is room.
+            // The socket's own buffer is full: the kernel reports when there is room.
             Errno::EAGAIN => Ok(Sent::Busy { wakes: true }),
-            // The driver's or the interface's queue is full: nobody tells.
+            // The driver's or the interface's queue is full: nothing reports when there is room.
             Errno::ENOBUFS | Errno::ENOMEM => Ok(Sent::Busy { wakes: false }),
             Errno::EINTR => Ok(Sent::Busy { wakes: true }),
             // The interface's MTU was lowered.
@@ -339,7 +368,7 @@ impl Ethernet {
         let for_us = match kind {
             libc::PACKET_HOST | libc::PACKET_BROADCAST | libc::PACKET_MULTICAST => true,
             libc::PACKET_OTHERHOST => self.overhears,
-            // PACKET_OUTGOING: what we sent ourselves.
+            // PACKET_OUTGOING: our own frames.
             _ => false,
         };
         (for_us && mac != port.mac).then_some((sender, frame.get(HEADER_LEN..)?))
@@ -358,19 +387,21 @@ impl Ethernet {
                 format!("ethernet on {} ({}, {:#06x})", self.interface, port.mac, self.ethertype)
             }
             State::Waits(_) => {
-                format!("ethernet on {} once it is there ({:#06x})", self.interface, self.ethertype)
+                format!("ethernet on {}, not available ({:#06x})", self.interface, self.ethertype)
             }
         }
     }
 
-    /// Where a frame goes. A station whose address is not known yet hears it among all others.
-    fn address(&self, to: Destination) -> Mac {
+    /// The destination address of a frame. For a station that has not proved its address, or has
+    /// not been heard from it for long, the frame is broadcast.
+    fn address(&self, now: Time, to: Destination) -> Mac {
         let known = match to {
             Destination::All => None,
-            Destination::Station(station) => self.peers.address(station),
-            // It may have another address by now, and hears the frame among all others.
+            // It may have another address by now, so the frame is broadcast.
             Destination::Search(station) if self.peers.may_be_elsewhere(station) => None,
-            Destination::Search(station) => self.peers.address(station),
+            Destination::Station(station) | Destination::Search(station) => {
+                self.peers.address_alone(now, station)
+            }
         };
         known.unwrap_or(Mac::BROADCAST)
     }
@@ -386,18 +417,23 @@ impl Ethernet {
     }
 }
 
-/// Whether an error says that the interface is down, or not there any more.
+/// Longest frame in bytes on an interface with this MTU, and the configured MTU if any.
+fn frame_len_max(configured: Option<usize>, mtu: usize) -> usize {
+    configured.unwrap_or(mtu).min(mtu).min(FRAME_LEN_MAX)
+}
+
+/// Whether an error means that the interface is down or has disappeared.
 fn is_gone(errno: Errno) -> bool {
     matches!(errno, Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO)
 }
 
-/// A short queue towards the air, a long one from it.
+/// A short send queue, and a long receive queue.
 fn set_buffers(socket: &impl AsFd, frame_len_max: usize) -> io::Result<()> {
     let bytes = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
     let send = bytes(send_buffer_bytes(frame_len_max));
     set_number(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, send)?;
     let receive = bytes(RECEIVE_BUFFER_BYTES);
-    // Past the system's limit needs a privilege that a raw socket alone does not bring.
+    // Exceeding the system's limit needs a privilege that a raw socket alone does not require.
     set_number(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, receive)
         .or_else(|_| set_number(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, receive))
 }

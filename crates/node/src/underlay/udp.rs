@@ -3,9 +3,10 @@
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use corridor_base::Time;
-use corridor_proto::bounds::FRAME_LEN_MAX;
+use corridor_proto::bounds::{FRAME_LEN_MAX, MTU_RAISE_FIRST};
 use corridor_proto::{Certainty, Destination, FrameLens, Learned, PeerBook, StationId};
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -13,7 +14,7 @@ use nix::sys::socket::{
     SockaddrStorage, bind, connect, getsockname, recvmsg, sendmsg, sendto, socket,
 };
 
-use super::outbox::{Outbox, Run};
+use super::outbox::{GivenUp, Outbox, Run};
 use super::{
     Address, Busy, Flushed, News, Newsbox, RECEIVE_BUFFER_BYTES, Refusals, Sent, peer_book,
     send_buffer_bytes, tell_place,
@@ -21,26 +22,30 @@ use super::{
 use crate::config::{NodeConfig, UDP_HEADERS, UNDERLAY_MTU_DEFAULT};
 use crate::default_route;
 use crate::error::{CAP_NET_ADMIN, NodeError};
+use crate::links::LinkState;
 use crate::names::{self, Endpoint, Family, Names};
 use crate::syscalls::{ReceiveBatch, Sender, number, send_batch, set_number};
 
-/// IPv4 header without options, and UDP header, bytes.
+/// Bytes of an IPv4 header without options, and a UDP header.
 const HEADERS_V4: usize = 20 + 8;
-/// Longest packet that every host takes over IPv4 (RFC 791, Section 3.1), and that every path
-/// carries as far as anybody knows, bytes.
+/// Longest packet in bytes that every IPv4 host accepts (RFC 791, Section 3.1), and that every path
+/// is assumed to carry.
 const IPV4_PACKET_LEN: usize = 576;
-/// Longest packet that every path carries over IPv6 (RFC 8200, Section 5), bytes.
+/// Longest packet in bytes that every IPv6 path carries (RFC 8200, Section 5).
 const IPV6_MTU_MIN: usize = 1_280;
-/// Where to listen when the peer is to be found by a name, and nothing was told.
+/// Where to listen if the peer has a name, and nothing is configured.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
-/// The same where there is no IPv6.
+/// The same on a host without IPv6.
 const ANY_PORT_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-/// Longest datagram there is, bytes.
+/// Longest possible datagram in bytes.
 const DATAGRAM_LEN_MAX: usize = 65_535;
-/// Errors in a row that are taken from the socket before a frame counts as lost.
+/// Successive socket errors after which a frame counts as lost.
 const SEND_ATTEMPTS: usize = 3;
+/// Least time between searches for larger MTUs because of changed interfaces, where containers come
+/// and go: as long as a path whose MTU has shrunk is left alone.
+const LONGER_INTERVAL_MIN: Duration = MTU_RAISE_FIRST;
 
-/// A UDP socket, and who is where.
+/// A UDP socket, and the addresses of peers.
 pub(crate) struct Udp {
     socket: OwnedFd,
     local: SocketAddr,
@@ -53,10 +58,35 @@ pub(crate) struct Udp {
     pub(super) refusals: Refusals,
     names: Names,
     pub(super) news: Newsbox,
+    longer: Longer,
+}
+
+/// An interface's MTU was raised, and it may be on the path to any peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Longer {
+    looked_at: Option<Time>,
+    /// When to search all paths for larger MTUs.
+    look_at: Option<Time>,
+}
+
+impl Longer {
+    fn note(&mut self, now: Time) {
+        let soonest = self.looked_at.map_or(now, |at| at + LONGER_INTERVAL_MIN);
+        self.look_at = Some(soonest.max(now));
+    }
+
+    /// Whether it is time.
+    fn is_due(&mut self, now: Time) -> bool {
+        let is_due = self.look_at.is_some_and(|at| at <= now);
+        if is_due {
+            *self = Longer { looked_at: Some(now), look_at: None };
+        }
+        is_due
+    }
 }
 
 impl Udp {
-    /// Opens a socket that listens there.
+    /// Opens a socket that listens on this address.
     pub(crate) fn open(
         config: &NodeConfig,
         listen: SocketAddr,
@@ -64,12 +94,12 @@ impl Udp {
     ) -> Result<Self, NodeError> {
         let frame_len_max = Udp::frame_len_max_of(config);
         let action = || format!("listen on UDP {listen}");
-        // Ports below 1024 are the privileged ones.
+        // Ports below 1024 are privileged.
         let failed =
             |source: io::Error| NodeError::system(action(), "CAP_NET_BIND_SERVICE", source);
         let socket = open_socket(listen, frame_len_max)
             .or_else(|error| match error.raw_os_error() {
-                // A host without IPv6 has no socket of both families either.
+                // A host without IPv6 has no dual-stack socket either.
                 Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) if listen == ANY_PORT => {
                     open_socket(ANY_PORT_V4, frame_len_max)
                 }
@@ -78,15 +108,15 @@ impl Udp {
             .map_err(failed)?;
         let mark = config.tun.as_ref().and_then(default_route::mark);
         if let Some(mark) = mark {
-            let action = "mark what goes outside the tunnel";
+            let action = "set the mark for traffic outside the tunnel";
             set_number(&socket, libc::SOL_SOCKET, libc::SO_MARK, mark.cast_signed())
                 .map_err(|source| NodeError::system(action, CAP_NET_ADMIN, source))?;
         }
         let local = local_address(&socket).map_err(failed)?;
-        // The kernel hands over datagrams of one sender that came together as one.
+        // The kernel joins datagrams of one sender that arrived together.
         let joins = set_number(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
         if let Err(error) = &joins {
-            tracing::info!("UDP datagrams are received one by one: {error}");
+            tracing::info!("UDP receive offload (GRO) is not available: {error}");
         }
         let address = |endpoint: &Endpoint| endpoint.address();
         let addresses =
@@ -111,10 +141,21 @@ impl Udp {
             refusals: Refusals::default(),
             names,
             news: Newsbox::default(),
+            longer: Longer::default(),
         })
     }
 
-    /// Lengths of frames between which the longest that passes is to be found.
+    /// An interface's MTU has changed: checks the paths to the peers. Which of them use it is not
+    /// determined, as that would cost a lookup per peer and notification.
+    pub(super) fn note_link(&mut self, now: Time, link: &LinkState) {
+        match link.mtu_before {
+            Some(before) if link.mtu > before => self.longer.note(now),
+            Some(_) => self.news.put(News::TooLong),
+            None => {}
+        }
+    }
+
+    /// The range of frame lengths for the path MTU search.
     pub(super) fn frame_lens(&self) -> FrameLens {
         FrameLens {
             min: IPV4_PACKET_LEN - UDP_HEADERS,
@@ -123,7 +164,7 @@ impl Udp {
         }
     }
 
-    /// Notes where a frame of a station came from.
+    /// Records where a frame of a station came from.
     pub(super) fn learn(
         &mut self,
         now: Time,
@@ -138,7 +179,7 @@ impl Udp {
         }
     }
 
-    /// A station is where it has spoken from, although it cannot be asked there.
+    /// A station is at the address that it has sent from, although it cannot be challenged there.
     pub(super) fn believe(&mut self, station: StationId, at: SocketAddr) {
         let learned = self.peers.believe(station, at);
         self.note_place(learned, station, at);
@@ -151,48 +192,52 @@ impl Udp {
         }
     }
 
-    /// Puts a frame for one address into the batch.
+    /// Adds a frame for one address to the batch.
     pub(super) fn push_to(&mut self, to: SocketAddr, frame: &[u8]) {
         self.outbox.push([to], (&[], frame), true);
     }
 
-    /// Takes over where the configuration says that a peer is.
+    /// Applies a peer's configured address.
     pub(super) fn configure(&mut self, now: Time, station: StationId, at: Option<Endpoint>) {
         self.peers.configure(station, at.as_ref().and_then(Endpoint::address));
         self.names.set(now, station, at);
         self.news.put(News::Path(Some(station)));
     }
 
-    /// There is such a peer from now on.
+    /// Adds a peer.
     pub(super) fn add(&mut self, now: Time, station: StationId, at: Option<Endpoint>) {
         self.peers.add(station, at.as_ref().and_then(Endpoint::address));
         self.names.set(now, station, at);
     }
 
-    /// There is no such peer any more.
+    /// Removes a peer.
     pub(super) fn remove(&mut self, now: Time, station: StationId) {
         self.peers.remove(station);
         self.names.set(now, station, None);
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.names.poll_timeout()
+        [self.names.poll_timeout(), self.longer.look_at].into_iter().flatten().min()
     }
 
-    /// Takes what a name was found to be.
+    /// Applies the result of a name lookup, and searches for larger MTUs if this is due.
     pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.longer.is_due(now) {
+            self.news.put(News::Path(None));
+        }
         if let Some((station, address)) = self.names.handle_timeout(now)
             && self.peers.suggest(station, address)
         {
-            tracing::info!("station {} may be at {address}", station.0);
+            tracing::info!("trying {address} for station {}", station.0);
             self.news.put(News::Path(Some(station)));
         }
     }
 
-    /// Longest frame that reaches the configured peers whole, as far as this host knows, bytes.
+    /// Longest frame in bytes that reaches the configured peers unfragmented, as far as this host
+    /// knows.
     ///
-    /// The headers are taken to be those of IPv6 even over IPv4: both ends come to the same
-    /// length although only one of them knows which it will be, and a peer may move.
+    /// Assumes IPv6 headers even over IPv4, so that both ends get the same length although only one
+    /// of them knows which it will be, and because a peer may move.
     pub(super) fn frame_len_max_of(config: &NodeConfig) -> usize {
         let endpoints = config.peers.iter().filter_map(|peer| peer.endpoint.as_ref()?.address());
         let on_the_way = endpoints.filter_map(|endpoint| path_mtu(endpoint).ok()).min();
@@ -204,8 +249,8 @@ impl Udp {
         self.frame_len_max
     }
 
-    /// Puts a frame into the batch. One for a peer whose place is not known yet is as good as lost:
-    /// the peer speaks first.
+    /// Adds a frame to the batch. A frame for a peer whose address is not known yet is lost: the
+    /// peer has to send first.
     pub(super) fn push(&mut self, to: Destination, frame: &[u8], alone: bool) {
         match to {
             Destination::All => {
@@ -243,11 +288,11 @@ impl Udp {
                     }
                     Err(Errno::EINTR) => continue,
                     Err(Errno::EAGAIN) => return Ok(self.busy(now, lost, true)),
-                    // An interface without checksums in hardware, or a kernel that knows nothing of
-                    // segments; or they are longer than the route carries, which is told apart by
-                    // a single one. EOPNOTSUPP is none of them: anybody's ICMP may leave it behind.
+                    // The interface has no checksum offload, or the kernel knows nothing of
+                    // segments; or the segments are longer than the route carries, which a single
+                    // one will show. EOPNOTSUPP is not among these: anybody's ICMP may cause it.
                     Err(errno @ (Errno::EIO | Errno::EINVAL)) => refused_run = Some(errno),
-                    // What else there is shows with a single frame.
+                    // Other errors will show with a single frame.
                     Err(_) => {}
                 }
             } else if !self.cuts_segments && self.outbox.waiting() > 1 {
@@ -265,18 +310,23 @@ impl Udp {
                     if let Some(errno) = refused_run {
                         self.cuts_segments = false;
                         let why = errno.desc();
-                        tracing::info!("UDP segmentation is not to be had here: {why}");
+                        tracing::info!("UDP segmentation offload (GSO) is not available: {why}");
                     }
                 }
                 Sent::Lost => {
                     lost += 1;
                     self.outbox.drop_front();
                 }
-                Sent::Busy { wakes: false } if self.outbox.gives_up(now) => {
-                    lost += 1;
-                    self.outbox.drop_front();
-                }
-                Sent::Busy { wakes } => return Ok(self.busy(now, lost, wakes)),
+                Sent::Busy { wakes: true } => return Ok(self.busy(now, lost, true)),
+                Sent::Busy { wakes: false } => match self.outbox.give_up(now) {
+                    GivenUp { frames: 0, .. } => return Ok(self.busy(now, lost, false)),
+                    GivenUp { frames, says_too_long } => {
+                        if says_too_long {
+                            self.news.put(News::TooLong);
+                        }
+                        lost += frames as u64;
+                    }
+                },
             }
         }
         Ok(Flushed { lost, busy: None })
@@ -287,7 +337,7 @@ impl Udp {
         Flushed { lost, busy: Some(Busy { wakes, retry }) }
     }
 
-    /// Sends frames as one datagram, from which the kernel, or the network card, cuts them.
+    /// Sends frames as one datagram, from which the kernel or the network card cuts them.
     fn send_run(&self, run: &Run<'_, SocketAddr>) -> nix::Result<()> {
         let segment_len = run.segment_len as u16;
         let fd = self.socket.as_raw_fd();
@@ -297,7 +347,7 @@ impl Udp {
         sendmsg(fd, &parts, &control, MsgFlags::MSG_DONTWAIT, Some(&to)).map(drop)
     }
 
-    /// An address as the socket wants it.
+    /// An address in the form that the socket needs.
     fn sockaddr(&self, to: SocketAddr) -> SockaddrStorage {
         SockaddrStorage::from(self.spelled(to))
     }
@@ -315,14 +365,15 @@ impl Udp {
                 Err(errno @ (Errno::EBADF | Errno::ENOTSOCK | Errno::EFAULT)) => {
                     return Err(NodeError::System { action: "send".into(), source: errno.into() });
                 }
-                // It may be the news about an earlier frame: ask again, it is told once.
+                // It may be the pending error of an earlier frame: try again, since it is reported
+                // once.
                 Err(errno) => errno,
             };
             self.drain_errors();
         }
         self.refusals.note(Some(Address::Internet(to)), last);
         if last == Errno::EMSGSIZE && !self.news.has_limit() {
-            // What the interface takes was not told.
+            // The interface's limit was not reported.
             self.news.put(News::Limit(frame.len() - 1));
         }
         self.refusals.tell(frame.len(), &to, last);
@@ -336,7 +387,7 @@ impl Udp {
                 Some(Errno::EBADF | Errno::ENOTSOCK | Errno::EFAULT | Errno::EINVAL) => {
                     Err(NodeError::System { action: "receive".into(), source: error })
                 }
-                // Nothing waits, or news about a frame that was sent does.
+                // Nothing waits, or only the pending error of a frame already sent.
                 _ => {
                     self.drain_errors();
                     Ok(0)
@@ -357,7 +408,7 @@ impl Udp {
         format!("udp on {}", self.local)
     }
 
-    /// An address as the socket wants it: a socket of both families wants IPv6.
+    /// An address in the form that the socket needs: a dual-stack socket needs IPv6.
     fn spelled(&self, address: SocketAddr) -> SocketAddr {
         match address {
             SocketAddr::V4(v4) if self.local.is_ipv6() => {
@@ -367,7 +418,7 @@ impl Udp {
         }
     }
 
-    /// Empties the queue of errors; while there is one, waiting on the socket ends at once.
+    /// Empties the error queue; while it is not empty, waiting on the socket ends at once.
     fn drain_errors(&self) {
         let fd = self.socket.as_raw_fd();
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -385,28 +436,28 @@ impl Udp {
                 };
                 let to = address.map(|address| address.to_string()).unwrap_or_default();
                 let errno = Errno::from_raw(error.ee_errno.cast_signed());
-                // What this host itself refuses, the call that sends has told already.
+                // What this host itself refuses was already reported by the sending call.
                 if error.ee_origin != libc::SO_EE_ORIGIN_LOCAL {
                     let to = address.as_ref().and_then(internet_address);
                     self.refusals.note(to.map(Address::Internet), errno);
                 }
                 let mtu = error.ee_info as usize;
                 if errno != Errno::EMSGSIZE {
-                    tracing::debug!("a frame to {to} came to nothing: {errno}");
+                    tracing::debug!("a frame to {to} could not be delivered: {errno}");
                 } else if error.ee_origin == libc::SO_EE_ORIGIN_LOCAL {
                     self.news.put(News::Limit(mtu.saturating_sub(headers)));
                 } else {
-                    tracing::debug!("a router says that the path to {to} carries {mtu} bytes");
+                    tracing::debug!("a router reports a path MTU of {mtu} bytes to {to}");
                     self.news.put(News::TooLong);
                 }
             }
         }
-        // The last error is kept apart from the queue, and reading it takes it away.
+        // The last error is stored apart from the queue; reading it clears it.
         let _ = number(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR);
     }
 }
 
-/// Whether an address is one of IPv4, however the socket spells it.
+/// Whether an address is IPv4, possibly mapped to IPv6.
 fn is_v4(address: &SockaddrStorage) -> bool {
     let is_mapped = |address: &SockaddrIn6| address.ip().to_ipv4_mapped().is_some();
     address.as_sockaddr_in().is_some() || address.as_sockaddr_in6().is_some_and(is_mapped)
@@ -419,11 +470,11 @@ fn open_socket(listen: SocketAddr, frame_len_max: usize) -> io::Result<OwnedFd> 
         set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0)?;
         let probe = libc::IPV6_PMTUDISC_PROBE;
         set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe)?;
-        // Without this the kernel keeps it to itself that its queue is full.
+        // Otherwise the kernel does not report that its queue is full.
         set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
     }
-    // Do not fragment: a fragment lost is a frame lost, at twice the rate. What routers say about
-    // the path is told, but not obeyed: anyone can forge it.
+    // Do not fragment: losing a fragment loses the frame, at twice the rate. What routers report
+    // about the path is read, but not obeyed: anyone can forge it.
     set_number(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
     set_number(&socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
     let bytes = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -442,7 +493,7 @@ fn new_socket(for_address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket(family, SockType::Datagram, flags, None)?)
 }
 
-/// Longest IP packet on the way to a host, as the routes and earlier traffic tell, bytes.
+/// Longest IP packet on the way to a host, in bytes, according to routes and earlier traffic.
 fn path_mtu(to: SocketAddr) -> io::Result<usize> {
     let socket = new_socket(to)?;
     connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
@@ -452,7 +503,7 @@ fn path_mtu(to: SocketAddr) -> io::Result<usize> {
         (libc::IPPROTO_IPV6, libc::IPV6_MTU)
     };
     let mtu = number(&socket, level, name)?;
-    // Loopback says 65536, and no path of interest less than the least that IPv4 allows.
+    // Loopback reports 65536, and no relevant path carries less than IPv4's minimum.
     Ok(usize::try_from(mtu).unwrap_or(0).clamp(576, 9_216))
 }
 
@@ -462,7 +513,7 @@ fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     Ok(plain_address(&address).unwrap_or(any))
 }
 
-/// An address as peers are known by: IPv4 is not spelled as IPv6.
+/// An address in the form in which peers are known: IPv4-mapped addresses become IPv4.
 fn internet_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     let address = plain_address(address)?;
     Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
@@ -502,10 +553,11 @@ mod tests {
             refusals: Refusals::default(),
             names: Names::new(Family::V4, names::lookup(None)),
             news: Newsbox::default(),
+            longer: Longer::default(),
         }
     }
 
-    /// Hands over batches as the run loop does, and takes what arrives in between.
+    /// Sends batches as the run loop does, and receives what arrives in between.
     fn send_all(from: &mut Udp, to: Destination, frames: &[Vec<u8>], hearers: &mut [Hearer]) {
         for frame in frames {
             from.push(to, frame, false);
@@ -537,7 +589,7 @@ mod tests {
         }
     }
 
-    /// Frames as a flow makes them: mostly of one length, with some longer and shorter.
+    /// Frames as in a flow: mostly of one length, with some longer and shorter ones.
     fn frames() -> Vec<Vec<u8>> {
         let len = |number: usize| match number % 23 {
             7 => 60,
@@ -580,5 +632,22 @@ mod tests {
         assert_eq!(from.flush(Time::ZERO).unwrap(), Flushed { lost: 1, busy: None });
         hearers[0].take();
         assert_eq!(hearers[0].heard, [b"frame".to_vec()]);
+    }
+
+    /// Where containers come and go, raised MTUs do not cause continual searches; nor is one of
+    /// them missed.
+    #[test]
+    fn longer_paths_are_looked_for_at_once_and_then_not_too_often() {
+        let mut longer = Longer::default();
+        let at = Time::from_millis;
+        assert!(!longer.is_due(at(0)));
+        longer.note(at(5));
+        assert!(longer.is_due(at(5)) && !longer.is_due(at(6)));
+        longer.note(at(7));
+        longer.note(at(8));
+        assert!(!longer.is_due(at(8)));
+        let late = at(5) + LONGER_INTERVAL_MIN;
+        assert_eq!(longer.look_at, Some(late));
+        assert!(longer.is_due(late) && !longer.is_due(late + LONGER_INTERVAL_MIN));
     }
 }

@@ -1,4 +1,4 @@
-//! Block mode, as FRANC has it: an encoder, helpers that recode, and a decoder.
+//! Block mode, as in FRANC: an encoder, helpers that recode, and a decoder.
 
 mod ack_timer;
 pub mod budget;

@@ -1,5 +1,5 @@
-//! From packets to source symbols and back: each packet behind its length, several to a symbol,
-//! zeros at the end.
+//! Packs packets into source symbols and unpacks them: each packet is preceded by its length; a
+//! symbol holds several packets, and ends with zeros.
 
 use corridor_base::Time;
 use corridor_packet::PacketRef;
@@ -12,9 +12,9 @@ use crate::host::queue::IngressQueue;
 use crate::stats::Stats;
 use crate::wire::{PACKET_PREFIX_LEN, Reader};
 
-/// Set in the length of a packet that may be delivered before others sent earlier.
+/// Flag in a packet's length: the packet may be delivered before others sent earlier.
 const NO_ORDER: u16 = 1 << 15;
-/// Set in the length of a packet whose headers are sent as a difference, in window mode.
+/// Flag in a packet's length: its headers are sent as a difference (window mode only).
 const DIFFERENCE: u16 = 1 << 14;
 const LEN_MASK: u16 = DIFFERENCE - 1;
 const _: () = assert!(FRAME_LEN_MAX <= LEN_MASK as usize, "the length of any packet can be told");
@@ -23,20 +23,20 @@ const _: () = assert!(FRAME_LEN_MAX <= LEN_MASK as usize, "the length of any pac
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet<'a> {
     pub(crate) bytes: &'a [u8],
-    /// It is delivered behind all packets that were sent before it.
+    /// It must be delivered after all packets sent before it.
     pub(crate) in_order: bool,
-    /// What differs from the packet before it in its flow: see [`Contexts`].
+    /// Its headers are a difference to the last packet of its flow: see [`Contexts`].
     pub(crate) is_difference: bool,
 }
 
 impl<'a> Packet<'a> {
-    /// A packet as the host sent it.
+    /// A packet with uncompressed headers.
     pub(crate) fn verbatim(bytes: &'a [u8], in_order: bool) -> Self {
         Packet { bytes, in_order, is_difference: false }
     }
 }
 
-/// Appends a packet to a symbol. The caller has seen to it that it fits.
+/// Appends a packet to a symbol. The caller makes sure that it fits.
 pub(crate) fn append_packet(packet: Packet<'_>, symbol: &mut Vec<u8>) {
     let len = packet.bytes.len();
     debug_assert!((1..=usize::from(LEN_MASK)).contains(&len));
@@ -46,26 +46,26 @@ pub(crate) fn append_packet(packet: Packet<'_>, symbol: &mut Vec<u8>) {
     symbol.extend_from_slice(packet.bytes);
 }
 
-/// Bytes a packet takes within a symbol.
+/// Bytes that a packet takes within a symbol.
 pub(crate) fn packet_len_in_symbol(packet: &[u8]) -> usize {
     PACKET_PREFIX_LEN + packet.len()
 }
 
-/// How much a symbol may hold.
+/// Limits of a symbol.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
-    /// Bytes of the symbol.
+    /// Bytes of a symbol.
     pub(crate) len_max: usize,
-    /// Bytes of one that holds a packet by itself which was taken before the path became shorter.
+    /// Bytes of a symbol that holds a single packet accepted before the path's MTU shrank.
     pub(crate) alone_max: usize,
-    /// Packets.
+    /// Number of packets.
     pub(crate) packets_max: u16,
 }
 
-/// Moves packets from the queue into `symbol`, as many as there is room for as they are; returns
-/// how many, and whether all are to come soon. One that is longer than a symbol may be was taken
-/// before the path became shorter, and is alone in one that goes in parts. With `contexts`, headers
-/// of what goes in order are sent as differences where that serves.
+/// Moves packets from the queue into `symbol`, as many as fit uncompressed. Returns how many, and
+/// whether all of them are needed soon. A packet longer than a symbol may be was accepted before
+/// the path's MTU shrank; it gets a symbol of its own, which is sent in parts. With `contexts`, the
+/// headers of packets that are sent in order are compressed where possible.
 pub(crate) fn fill(
     now: Time,
     ingress: &mut IngressQueue,
@@ -102,7 +102,7 @@ pub(crate) fn fill(
     (packets, soon && packets > 0)
 }
 
-/// Appends a packet that goes in order, as a difference if that serves.
+/// Appends a packet that is sent in order, as a difference if possible.
 fn append_compressed(
     packet: PacketRef<'_>,
     contexts: &mut Contexts,
@@ -122,7 +122,7 @@ fn append_compressed(
     }
 }
 
-/// The packets of a symbol, up to the first length that is zero or does not fit.
+/// The packets of a symbol, up to the first length that is zero or exceeds the rest.
 pub(crate) fn packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
     let mut read = Reader(symbol);
     core::iter::from_fn(move || {
@@ -133,14 +133,14 @@ pub(crate) fn packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
     })
 }
 
-/// The same where headers are sent as they are: ends at what says otherwise.
+/// The same where headers are never compressed: ends at the first packet flagged as compressed.
 pub(crate) fn verbatim_packets(symbol: &[u8]) -> impl Iterator<Item = Packet<'_>> {
     packets(symbol).take_while(|packet| !packet.is_difference)
 }
 
-/// Whether a packet has to stay behind those before it, whatever its flow. TCP takes data out of
-/// order for losses; its pure acknowledgements and echoes of the network do not mind the order, and
-/// must not wait for others. Which datagrams do is found out in the queue.
+/// Whether a packet has to stay behind those before it, even those of other flows. TCP takes data
+/// out of order for losses. Its pure acknowledgments, and ICMP echoes, do not mind reordering, and
+/// should not wait for others. For datagrams the queue finds out.
 fn needs_order(packet: PacketRef<'_>, delivery: Delivery) -> bool {
     match delivery {
         Delivery::InOrder => true,

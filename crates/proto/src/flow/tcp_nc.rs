@@ -3,19 +3,20 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | TCP's segments wait until acknowledged; combinations of them leave | [`NcSender`] |
-//! | how many: NUM += R for each segment, or as many as are missing | `redundancy` |
+//! | TCP's segments wait until acknowledged; linear combinations of them are sent | [`NcSender`] |
+//! | how many: NUM += R per segment, or as many as are missing | `redundancy` |
 //! | header: window base, count, coefficients as a seed, ranges of sequence numbers | [`wire`] |
-//! | elimination; *seen* segments acknowledged, decoded ones delivered | [`NcReceiver`] |
+//! | elimination; *seen* segments are acknowledged, decoded ones delivered | [`NcReceiver`] |
 //!
-//! A segment is *seen* once it is a pivot: what arrived determines it but for later ones. Every
-//! arrival that is innovative shows one more, so that TCP hears of each degree of freedom as of a
-//! segment in order, and not of losses as long as redundancy makes up for them. A segment that was
-//! acknowledged is gone at the sender, decoded or not: the receiver must never let go of it before.
+//! A segment is *seen* once it is a pivot, that is, determined up to a combination of later
+//! segments. Every innovative packet makes one more segment seen. TCP thus receives an in-order
+//! acknowledgment for each degree of freedom, and notices no losses as long as redundancy makes up
+//! for them. The sender drops a segment once it is acknowledged, decoded or not, so the receiver
+//! must keep it until it is delivered.
 //!
-//! Both are machines without I/O. They move bytes whose meaning they do not know, with the range of
-//! TCP's sequence numbers that they stand for: whole IP packets in the daemon, numbers of segments
-//! in the simulator.
+//! Both ends are sans-IO. They treat the contents of segments as opaque, together with the range of
+//! TCP sequence numbers that they cover: whole IP packets in the daemon, numbers of segments in the
+//! simulator.
 
 mod ip;
 mod layer;
@@ -37,30 +38,30 @@ pub use layer::{
 pub use receiver::{NcReceiver, NcReceiverStats};
 pub use sender::{NcSender, NcSenderStats, Segment, SegmentOutcome};
 
-/// Most runs of segments of equal length that one combination may cover: bounds the header.
+/// Most runs of segments of equal length that one combination may cover; bounds the header.
 pub const RUNS_MAX: usize = 16;
 /// Largest redundancy factor.
 pub const REDUNDANCY_MAX: f64 = 10.0;
-/// Bytes in front of a segment within its symbol: its length, because symbols that were solved for
-/// may end with zeros.
+/// Bytes of the length that precedes a segment in its symbol; needed because a decoded symbol may
+/// end with padding zeros.
 pub const SEGMENT_PREFIX_LEN: usize = 2;
 
-/// What both ends are told.
+/// Parameters of both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NcParams {
     /// Field of the coefficients.
     pub field: Field,
     /// How many combinations are sent.
     pub redundancy: Redundancy,
-    /// Segments in the coding buffer, 1 to [`BUFFER_SEGMENTS_MAX`]; more are refused, which TCP
-    /// takes for a loss. The receiver keeps up to twice as many.
+    /// Segments in the coding buffer, 1 to [`BUFFER_SEGMENTS_MAX`]; further ones are dropped, which
+    /// TCP takes for a loss. The receiver keeps up to twice as many.
     pub buffer_segments: u16,
     /// Longest segment in bytes, 1 to 65,533.
     pub segment_len_max: usize,
 }
 
 impl Default for NcParams {
-    /// GF(2^8), the adaptive redundancy, the largest buffer, segments of a 1500-byte MTU.
+    /// GF(2^8), adaptive redundancy, the largest buffer, segments for an MTU of 1500 bytes.
     fn default() -> Self {
         NcParams {
             field: Field::Gf256,
@@ -71,7 +72,7 @@ impl Default for NcParams {
     }
 }
 
-/// A parameter out of its range.
+/// A parameter out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {given}: expected {expected}")]
 pub struct NcError {
@@ -79,15 +80,15 @@ pub struct NcError {
     pub field: &'static str,
     /// Its value.
     pub given: String,
-    /// What it may be.
+    /// The values allowed.
     pub expected: String,
 }
 
 impl NcParams {
-    /// Checks every range named in the fields' documentation.
+    /// Checks every range stated in the fields' documentation.
     ///
     /// # Errors
-    /// The first field out of its range.
+    /// The first field out of range.
     pub fn check(&self) -> Result<(), NcError> {
         let error =
             |field, given: String, expected: String| Err(NcError { field, given, expected });
@@ -126,9 +127,10 @@ impl NcParams {
     }
 }
 
-/// Writes the coefficients of packet `serial` over `count` segments to `out`, and returns them as
-/// the codec takes them. They are drawn from the serial number as a seed, but the newest segment's
-/// is never zero: on a path without losses each packet shows its segment, however small the field.
+/// Writes the coefficients of packet `serial` over `count` segments to `out`, and returns them in
+/// the codec's form. They are derived from the serial number as a seed, except that the newest
+/// segment's is never zero: on a lossless path each packet then makes its segment seen, however
+/// small the field.
 fn coefficients(
     field: Field,
     serial: u32,
@@ -149,7 +151,7 @@ fn coefficients(
     Some(Coefficients::Vector(out))
 }
 
-/// Bytes that a coded packet has at most more than the longest segment that it combines.
+/// By how many bytes a coded packet may exceed the longest segment that it combines.
 pub const OVERHEAD_MAX: usize = wire::HEAD_LEN + RUNS_MAX * wire::RUN_LEN + SEGMENT_PREFIX_LEN;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Window mode: a systematic sliding window between two endpoints on one hop.
 //!
-//! Packets leave uncoded at once; what gets lost is repaired, by copies where feedback says what is
-//! needed, by coded symbols where it cannot know yet. [`send`] is step 2 of a packet's way,
-//! [`receive`] step 5.
+//! Packets are sent uncoded at once. Losses are repaired by copies where feedback shows which
+//! symbols are needed, and by coded symbols where it cannot show it yet. [`send`] is step 2 of a
+//! packet's way, [`receive`] step 5.
 
 mod ack_timer;
 mod ahead;
@@ -27,5 +27,5 @@ mod send_window;
 
 use crate::wire::FlowId;
 
-/// The one flow that a station has to its peer.
+/// The only flow from a station to its peer.
 pub(crate) const FLOW: FlowId = FlowId(0);

@@ -1,6 +1,5 @@
-//! Two stations behind gates, as drivers have them, mostly while strangers flood them: then
-//! whatever budget there is for those who have shown nothing is used up before any message of
-//! theirs.
+//! Two stations behind gates, as in drivers, mostly while strangers flood them: then the budget of
+//! unproven sources is used up before any message of theirs comes.
 
 use core::time::Duration;
 
@@ -17,7 +16,7 @@ const IDS: [StationId; 2] = [StationId(1), StationId(2)];
 struct End {
     station: Station,
     gate: Gate<usize>,
-    /// HELLOs and initiations of strangers, each in other sources' names.
+    /// HELLOs and initiations of strangers, each in the name of another source.
     flood: Vec<Vec<u8>>,
     sources: core::ops::RangeFrom<usize>,
 }
@@ -61,7 +60,7 @@ impl End {
         }
     }
 
-    /// Strangers use up what there is.
+    /// Strangers use up the budgets.
     fn be_flooded(&mut self, now: Time) {
         for message in &self.flood {
             let is_turned_away = |source: usize| {
@@ -69,12 +68,12 @@ impl End {
                 let admission = self.gate.admit(now, from, message, |_| false);
                 !matches!(admission, Admission::Pass(_))
             };
-            // A station without keys takes no initiation, and so counts none.
+            // A station without keys accepts no initiation, and so counts none.
             assert!(self.sources.by_ref().take(1_000).any(is_turned_away) || message.len() != 80);
         }
     }
 
-    /// What comes back at once.
+    /// What is sent back at once.
     fn hear(&mut self, now: Time, from: usize, frame: &[u8]) -> Option<Vec<u8>> {
         let End { station, gate, .. } = self;
         let source = (from, &[from as u8][..]);
@@ -121,8 +120,8 @@ fn in_peace(is_keyed: bool) -> ([End; 2], Time) {
     (ends, now)
 }
 
-/// A station that knew its peer showed no cookie, so its initiations were answered by cookies until
-/// the secret was too old.
+/// A station that knew its peer sent no cookie MAC, so its initiations were answered by cookies
+/// until the secret was too old.
 #[test]
 fn secrets_are_renewed_while_both_ends_are_flooded() {
     let (mut ends, mut now) = in_peace(true);
@@ -136,7 +135,7 @@ fn secrets_are_renewed_while_both_ends_are_flooded() {
     }
 }
 
-/// Who has not restarted took the other one to be up, and showed no cookie.
+/// The station that has not restarted assumed the other one to be up, and sent no cookie MAC.
 #[test]
 fn a_station_that_restarts_is_met_while_both_ends_are_flooded() {
     for (is_keyed, at) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
@@ -159,7 +158,7 @@ fn strangers_meet_while_both_ends_are_flooded() {
     }
 }
 
-/// Its peer is joined still, but there is no secret to say anything under.
+/// Its peer is still joined, but there is no secret to seal anything under.
 #[test]
 fn a_station_whose_secret_is_too_old_is_closed_at_once() {
     let (mut ends, now) = in_peace(true);
@@ -172,10 +171,10 @@ fn a_station_whose_secret_is_too_old_is_closed_at_once() {
     assert!(!ends[1].station.is_closed());
 }
 
-/// What somebody makes of a message.
+/// An attacker's modification of a message.
 #[derive(Clone, Copy, Debug)]
 enum Bend {
-    /// Another MAC in front of it, right for the address or not.
+    /// Another MAC in front of it, valid for the address or not.
     Wrap(bool),
     Cut(usize),
     Flip(usize),
@@ -210,7 +209,7 @@ impl Bend {
     }
 }
 
-/// What two stations say to each other when they meet, and what is answered to it in a flood.
+/// What two stations send to each other when they meet, and how it is answered during a flood.
 fn recorded(is_keyed: bool) -> Vec<Vec<u8>> {
     let mut ends = [0, 1].map(|at| End::new(at, is_keyed, 1 + at as u8, Time::ZERO));
     let mut frames = Vec::new();
@@ -234,7 +233,7 @@ fn recorded(is_keyed: bool) -> Vec<Vec<u8>> {
 proptest! {
     #![proptest_config(corridor_testing::cases!(60))]
 
-    /// A station takes no more into its hands than its gate has taken account of, whatever comes.
+    /// A station examines no more than its gate has counted, whatever comes.
     #[test]
     fn what_a_station_looks_into_its_gate_has_counted(
         is_keyed in any::<bool>(),
@@ -263,7 +262,7 @@ proptest! {
                 Admission::Refuse => {}
             }
         }
-        // Of one source at one time: so many with a cookie, and so many without.
+        // From one source at one time: this many with a cookie, and as many without.
         prop_assert!(hellos <= 2 * SOURCE_MESSAGES_BURST, "{} HELLOs", hellos);
         if is_keyed {
             let most = SOURCE_MESSAGES_BURST + UNPROVEN_INITIATIONS_PER_SECOND;

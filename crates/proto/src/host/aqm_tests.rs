@@ -1,4 +1,4 @@
-//! What RFC 8289 (CoDel) and RFC 8290 (fair queueing with it) promise.
+//! Tests of the guarantees of RFC 8289 (CoDel) and RFC 8290 (FQ-CoDel).
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::stats::Stats;
 const PARAMS: CodelParams =
     CodelParams { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
 
-/// A queue whose packets have stayed for `stay(now)` is asked each millisecond; returns when it
+/// Queries CoDel every millisecond about packets that have waited `stay_ms`; returns when it
 /// signals, in milliseconds. `mark`: packets are marked, not dropped.
 fn signals(ms: core::ops::Range<u64>, codel: &mut Codel, mark: bool, stay_ms: u64) -> Vec<u64> {
     let stay = Duration::from_millis(stay_ms);
@@ -35,7 +35,7 @@ fn signals(ms: core::ops::Range<u64>, codel: &mut Codel, mark: bool, stay_ms: u6
     signals
 }
 
-/// Section 4.1: what stands for less than an interval is a burst.
+/// Section 4.1: a queue that stands for less than an interval is a burst.
 #[test]
 fn a_burst_is_borne() {
     let mut codel = Codel::default();
@@ -45,8 +45,8 @@ fn a_burst_is_borne() {
     }
 }
 
-/// Section 5.5: the first signal comes after an interval, the next ones at the interval divided by
-/// the root of their number.
+/// Section 5.5: the first signal comes after an interval, the following ones after the interval
+/// divided by the square root of their number.
 #[test]
 fn a_standing_queue_is_told_more_and_more_often() {
     for mark in [false, true] {
@@ -64,7 +64,8 @@ fn a_standing_queue_is_told_more_and_more_often() {
     }
 }
 
-/// Section 5.5: below the target it ends at once; soon after, it begins near the rate that it had.
+/// Section 5.5: signalling ends at once below the target; soon after, it resumes near its last
+/// rate.
 #[test]
 fn control_ends_below_the_target_and_resumes_where_it_was() {
     let mut codel = Codel::default();
@@ -73,7 +74,7 @@ fn control_ends_below_the_target_and_resumes_where_it_was() {
     let resumed = signals(2_100..2_500, &mut codel, false, 20);
     let fresh = signals(2_100..2_500, &mut Codel::default(), false, 20);
     assert!(resumed.len() > 2 * fresh.len(), "{before}; {resumed:?}, {fresh:?}");
-    // Long after, it begins anew.
+    // Long after, it starts afresh.
     assert_eq!(signals(2_500..2_501, &mut codel, false, 4), [0; 0]);
     let later = signals(6_100..6_500, &mut codel, false, 20);
     assert_eq!(later.len(), fresh.len());
@@ -97,14 +98,14 @@ fn packet(flow: u8, len: usize, ecn: u8) -> Vec<u8> {
     packet
 }
 
-/// Sends what goes next; returns its flow.
+/// Sends the next packet; returns its flow.
 fn send(queue: &mut FairQueue, now: Time, stats: &mut Stats) -> Option<(u8, usize)> {
     let sent = queue.front(now, stats).map(|(packet, _)| (packet[21], packet.len()));
     queue.pop();
     sent
 }
 
-/// RFC 8290, Section 4.2: a flow that comes back as soon as it is empty is not new for ever.
+/// RFC 8290, Section 4.2: a flow that returns as soon as it is empty does not stay new forever.
 #[test]
 fn a_flow_of_single_packets_takes_no_more_than_its_share() {
     let (mut queue, mut stats) = (FairQueue::new(1_000, PARAMS, 1), Stats::default());
@@ -135,7 +136,7 @@ fn a_small_flow_pays_nothing_for_a_large_one() {
         if ms % 20 == 0 {
             queue.push(now, PacketRef::read(&packet(2, 200, 0)), false, &mut stats);
         }
-        // One frame a millisecond.
+        // One frame per millisecond.
         if let Some((2, _)) = send(&mut queue, now, &mut stats) {
             small += 1;
             largest_wait = largest_wait.max(ms % 20);
@@ -143,11 +144,12 @@ fn a_small_flow_pays_nothing_for_a_large_one() {
     }
     assert_eq!(small, 500);
     assert!(largest_wait <= 2, "{largest_wait} ms");
-    // It heeds neither marks nor drops, so that the bound of its stay is what holds it.
+    // It ignores marks and drops, so the limit on its waiting time is what bounds it.
     assert!(stats.packets_dropped_codel > 100 && stats.packets_marked > 0, "{stats:?}");
 }
 
-/// A flow that heeds no drops, at twice what leaves: CoDel alone let its packets stay for seconds.
+/// A flow that ignores drops, at twice the service rate: with CoDel alone its packets waited for
+/// seconds.
 #[test]
 fn what_heeds_nothing_stays_for_a_bounded_time() {
     for (interval_ms, stay_ms_max) in [(1, 151), (20, 170), (120, 480)] {
@@ -173,8 +175,9 @@ fn what_heeds_nothing_stays_for_a_bounded_time() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 
-    /// Whatever comes and goes: no more than fits, none lost uncounted, flows each in order, and no
-    /// backlogged flow a quantum and a packet behind another.
+    /// Whatever comes and goes: the queue holds no more than fits, no packet is lost uncounted,
+    /// flows stay in order, and no backlogged flow is more than a quantum and a packet behind
+    /// another.
     #[test]
     fn the_queue_keeps_its_books(
         steps in proptest::collection::vec((0u8..4, 40usize..1_500, any::<bool>()), 1..300),
@@ -207,7 +210,7 @@ proptest! {
         }
     }
 
-    /// RFC 8290, Section 1.2: backlogged flows get the same bytes whatever the size of packets.
+    /// RFC 8290, Section 1.2: backlogged flows get equal bytes whatever their packet sizes.
     #[test]
     fn backlogged_flows_share_by_bytes(lens in proptest::collection::vec(40usize..1_500, 3)) {
         let (mut queue, mut stats) = (FairQueue::new(10_000, PARAMS, 7), Stats::default());
@@ -219,7 +222,7 @@ proptest! {
         let mut bytes = [0i64; 3];
         while let Some((flow, len)) = send(&mut queue, Time::ZERO, &mut stats) {
             bytes[usize::from(flow)] += len as i64;
-            // As long as all three have something.
+            // While all three are backlogged.
             if bytes.iter().any(|&bytes| bytes > 36_000) {
                 break;
             }
@@ -229,15 +232,15 @@ proptest! {
     }
 }
 
-/// QUIC, full packets with long headers: a flow that goes in order.
+/// QUIC: full packets with long headers, so a flow that is delivered in order.
 fn quic() -> Vec<u8> {
     let mut quic = packet(1, 1_400, 2);
     quic[28..35].copy_from_slice(&[0xc0, 0, 0, 0, 1, 0, 0]);
     quic
 }
 
-/// QUIC's first window comes at once, and ends slow start if one of it comes late: no packet of it
-/// leaves before it is known that it needs order.
+/// QUIC's first window arrives in one burst, and a late packet from it ends slow start: none of its
+/// packets may leave before the flow is known to need order.
 #[test]
 fn all_of_a_first_window_goes_in_order() {
     let params = CodelParams { target: Duration::from_secs(1), interval: Duration::from_secs(1) };
@@ -256,8 +259,9 @@ fn all_of_a_first_window_goes_in_order() {
     }
 }
 
-/// What goes in order may be held at the other end besides: its queue does not stand for as long as
-/// another's, whatever CoDel's marks come to. What a repair lets go at once is borne.
+/// Packets delivered in order may have to wait again at the other end, so their queue must not
+/// stand as long as others', whatever CoDel's marks achieve. A burst released by a repair is
+/// tolerated.
 #[test]
 fn what_goes_in_order_stands_for_a_shorter_time_and_bursts_pass() {
     let params =

@@ -1,4 +1,5 @@
-//! Whether flows that fill the air are kept waiting, or the air waits for them.
+//! Detects whether a bulk transfer is in progress, and how long the link idled during it because
+//! the ingress queue had run dry.
 
 use core::time::Duration;
 
@@ -6,18 +7,19 @@ use corridor_base::Time;
 
 use crate::host::codel_target::Air;
 
-/// Packets that wait while one goes, from which on there is a bulk transfer.
+/// A bulk transfer is in progress once this many packets wait while another is being sent.
 const QUEUED: usize = 3;
-/// How long without that there still is one, and air that is empty is so for want of a queue:
-/// bursts of losses keep acknowledgements from the flows for that long.
+/// A bulk transfer counts as in progress for this long after packets last had to wait, because a
+/// burst of losses can withhold acknowledgments from the senders for that long. Idle time within
+/// this period means that the queue was too short.
 const MEMORY: Duration = Duration::from_millis(100);
-/// The same in round trips.
+/// The same in round trips; the longer of the two applies.
 const MEMORY_ROUND_TRIPS: u32 = 2;
 
-/// Tells air that is empty in the midst of a bulk transfer from air that nobody wants.
+/// Tells idle airtime during a bulk transfer from airtime that nobody needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bulk {
-    /// When packets had to wait last.
+    /// Last time that [`QUEUED`] packets waited.
     queued_at: Option<Time>,
     starved: Duration,
     told_at: Time,
@@ -28,15 +30,15 @@ impl Bulk {
         Bulk { queued_at: None, starved: Duration::ZERO, told_at: now }
     }
 
-    /// So many packets wait.
+    /// Records how many packets are waiting.
     pub(crate) fn note_queue(&mut self, now: Time, packets: usize) {
         if packets >= QUEUED {
             self.queued_at = Some(now);
         }
     }
 
-    /// Nothing was to be sent from `since` on, or nothing that was needed. Whether that was for
-    /// want of a queue.
+    /// Records that for `time`, starting at `since`, nothing was sent, or nothing necessary.
+    /// Returns whether the queue running dry was the reason.
     pub(crate) fn note_empty(&mut self, since: Time, time: Duration, rtt: Duration) -> bool {
         let is_starved = self.is_on(since, rtt) && time < memory(rtt);
         if is_starved {
@@ -49,7 +51,7 @@ impl Bulk {
         self.queued_at.is_some_and(|at| at + memory(rtt) > now)
     }
 
-    /// What was noted since this was asked last.
+    /// Returns how the air was used since the last call.
     pub(crate) fn take(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Which connections' windows are clamped: a bounded table, by flow.
+//! The bounded table of TCP connections whose advertised windows are clamped.
 
 mod ahead;
 mod connection;
@@ -19,10 +19,10 @@ use crate::host::clamp::ahead::Pace;
 use crate::host::clamp::connection::Clamp;
 use crate::stats::Stats;
 
-/// A connection that is clamped keeps its place until it was silent for so long.
+/// A clamped connection keeps its place in the table until it has been silent for this long.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// A place in the table, and who has it.
+/// Identifies a connection in the table: its set, and its number within all connections so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     set: usize,
@@ -33,36 +33,36 @@ pub(crate) struct Place {
 struct Slot {
     id: u64,
     clamp: Clamp,
-    /// It is among those whose sender may have to be offered room.
+    /// Listed in `freed`.
     is_freed: bool,
-    /// It is among those whose sender may have to be reminded.
+    /// Listed in `resting`.
     is_resting: bool,
 }
 
-/// Clamped windows of TCP.
+/// Clamps TCP's advertised windows.
 #[derive(Debug)]
 pub(crate) struct Clamps {
     sets: Vec<Vec<Slot>>,
     seed: u64,
     next_id: u64,
     pace: Pace,
-    /// Those whose sender may have to be offered room; each at most once.
+    /// Connections whose senders may need a longer window; each is listed at most once.
     freed: VecDeque<Place>,
-    /// Those whose sender does not take what it may, and when it is to be reminded; each at most
-    /// once.
+    /// Connections whose senders do not use their window, and when to remind each of them; each is
+    /// listed at most once.
     resting: BinaryHeap<Reverse<(Time, Place)>>,
-    /// When anything happened last.
+    /// Time of the last event.
     now: Time,
 }
 
 impl Clamps {
-    /// Bytes that a connection takes at most: its place, its set's, and those in the lists of who
-    /// is to be told, which may have room for twice as many.
+    /// Upper bound of the bytes for one connection: its slot, its share of a set, and its entries
+    /// in `freed` and `resting`, whose capacity may be twice their length.
     pub(crate) const CLAMP_BYTES: usize = size_of::<Slot>()
         + size_of::<Vec<Slot>>() / CLAMPS_PER_SET
         + 2 * (size_of::<Place>() + size_of::<Reverse<(Time, Place)>>());
 
-    /// Bytes of those there are.
+    /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         let slots: usize = self.sets.iter().map(Vec::capacity).sum();
         slots * size_of::<Slot>()
@@ -70,7 +70,7 @@ impl Clamps {
             + self.resting.capacity() * size_of::<Reverse<(Time, Place)>>()
     }
 
-    /// Of so many connections at most, and [`CLAMPS_MAX`].
+    /// For up to `connections_max` connections, at most [`CLAMPS_MAX`].
     pub(crate) fn new(seed: u64, connections_max: usize) -> Self {
         let mut sets = Vec::new();
         let count = connections_max.min(CLAMPS_MAX) / CLAMPS_PER_SET;
@@ -86,7 +86,7 @@ impl Clamps {
         }
     }
 
-    /// So many packets leave the queue in a second.
+    /// Sets the rate at which packets leave the queue.
     pub(crate) fn set_pace(&mut self, packets_per_s: f64) {
         self.pace.packets_per_s = packets_per_s;
     }
@@ -95,12 +95,12 @@ impl Clamps {
         self.now = now;
     }
 
-    /// When a sender may have to be reminded that it may go on.
+    /// When `handle_timeout` has a sender to remind.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.resting.peek().map(|&Reverse((due, _))| due)
     }
 
-    /// Looks after those that are to be reminded.
+    /// Queues the senders whose reminder is due for a window update.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         while let Some(&Reverse((_, place))) =
@@ -118,8 +118,8 @@ impl Clamps {
         }
     }
 
-    /// A packet of the host has come to the queue; `hash`: its flow's number. The place of its
-    /// connection, if it counts there as queued.
+    /// Records that a packet of the host has entered the queue; `hash`: its flow's hash. Returns
+    /// its connection's place if the packet counts as queued data.
     pub(crate) fn note_sent(
         &mut self,
         now: Time,
@@ -144,14 +144,14 @@ impl Clamps {
             .then(|| Place { set, id: self.sets[set][at].id })
     }
 
-    /// A packet that counted as queued has left, or was dropped.
+    /// Records that a packet counted as queued has left or was dropped.
     pub(crate) fn note_left(&mut self, place: Place) {
         let Some(at) = self.position(place) else { return };
         self.change(place.set, at, Clamp::note_left);
         self.free(place.set, at);
     }
 
-    /// A packet is about to be delivered to the host; the window in it is clamped, if it has to be.
+    /// Clamps the window in a packet that is about to be delivered to the host, if necessary.
     pub(crate) fn rewrite(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
         let set = self.set(packet.packet().flow_hash_back(self.seed));
         let Some(view) = self.look(set, packet.packet()) else { return };
@@ -174,7 +174,8 @@ impl Clamps {
         self.free(set, at);
     }
 
-    /// Writes an acknowledgement with a longer window, if a sender should hear of one.
+    /// Writes an acknowledgment with a longer window if some sender needs one; returns whether it
+    /// did.
     pub(crate) fn update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
         while let Some(place) = self.freed.pop_front() {
             let Some(at) = self.position(place) else { continue };
@@ -190,7 +191,7 @@ impl Clamps {
         false
     }
 
-    /// How long a packet may stand that was let in.
+    /// Queueing time that this connection's clamped window itself allows for.
     pub(crate) fn grace(&self, place: Place) -> Duration {
         let slot = self.position(place).map(|at| &self.sets[place.set][at]);
         let clamp = slot.map(|slot| &slot.clamp).filter(|clamp| clamp.is_engaged());
@@ -199,7 +200,7 @@ impl Clamps {
 
     // ---- the table ----------------------------------------------------------------------------
 
-    /// A closer look at a packet, if it may be of a connection that is known or begins.
+    /// Parses the TCP header if the packet may belong to a known connection or open one.
     fn look(&self, set: usize, packet: PacketRef<'_>) -> Option<TcpView> {
         let is_new = self.sets[set].is_empty();
         (!is_new || packet.view().is_syn()).then(|| packet.tcp()).flatten()
@@ -213,7 +214,7 @@ impl Clamps {
         self.sets[place.set].iter().position(|slot| slot.id == place.id)
     }
 
-    /// Does something to a connection, and keeps count of those that are busy.
+    /// Applies `work` to a connection and keeps the number of busy connections up to date.
     fn change<T>(&mut self, set: usize, at: usize, work: impl FnOnce(&mut Clamp) -> T) -> T {
         let clamp = &mut self.sets[set][at].clamp;
         let before = clamp.is_busy();
@@ -223,7 +224,7 @@ impl Clamps {
         result
     }
 
-    /// There may be room for more of a connection's data.
+    /// Lists a clamped connection for a window update.
     fn free(&mut self, set: usize, at: usize) {
         let slot = &mut self.sets[set][at];
         if slot.clamp.is_engaged() && !slot.is_freed {
@@ -232,7 +233,7 @@ impl Clamps {
         }
     }
 
-    /// Its sender may have to be reminded.
+    /// Lists a connection for a reminder, if one will be due.
     fn rest(&mut self, set: usize, at: usize) {
         let slot = &mut self.sets[set][at];
         if let Some(due) = slot.clamp.reminder_due(self.pace).filter(|_| !slot.is_resting) {
@@ -241,13 +242,13 @@ impl Clamps {
         }
     }
 
-    /// The set of a flow's connections.
+    /// Index of a flow's set.
     fn set(&self, hash: u64) -> usize {
         (hash % self.sets.len() as u64) as usize
     }
 
-    /// Puts a connection into its set, in the place of the one that was silent for longest if there
-    /// is no other; not of one that is clamped and in use.
+    /// Inserts a connection into its set. A full set drops the connection that has been silent the
+    /// longest, but none that is clamped and in use; without one to drop, returns `None`.
     fn insert(&mut self, set: usize, clamp: Clamp) -> Option<usize> {
         if self.sets[set].len() == CLAMPS_PER_SET {
             let now = self.now;

@@ -1,10 +1,10 @@
-//! How much queue CoDel bears: as little as the air can do with.
+//! Sets CoDel's target: the shortest queue that keeps the air busy.
 //!
-//! What waits for repair comes out together, and so do TCP's acknowledgements and what they let go:
-//! the queue in front has to outlast the gaps between. How long they are depends on losses, their
-//! bursts, the round trip, and how the flows react; none of that need be known. Air that stays
-//! empty in the midst of a bulk transfer says that the queue was too short; where that never
-//! happens, it is too long.
+//! Symbols that wait for repair are released together, and so are TCP's acknowledgments and the
+//! segments that these let go. The ingress queue has to outlast the gaps in between. Their length
+//! depends on losses and their bursts, the round-trip time, and how the flows react. None of this
+//! needs to be known: air that idles during a bulk transfer shows that the target was too low; if
+//! it never idles, the target is too high.
 
 use core::time::Duration;
 
@@ -12,68 +12,71 @@ use corridor_base::codel::CodelParams;
 
 use crate::config::Goal;
 
-/// Share of the air that may stay empty in a bulk transfer, or go to repair since nothing else was
-/// there to be sent. Each per cent is worth about a millisecond at a round trip of 4 ms.
+/// Share of a bulk transfer's time in which the air may idle, or carry repair only because nothing
+/// else was queued. Each percentage point is worth about a millisecond of queue at a round-trip
+/// time of 4 ms.
 const STARVED_RATIO_THROUGHPUT: f64 = 0.02;
-/// The same where delay matters more.
+/// The same for [`Goal::LowDelay`].
 const STARVED_RATIO_LOW_DELAY: f64 = 0.05;
-/// Where nothing is lost, only so much of that: a tunnel that is not needed must not cost anything.
+/// Without losses only this part of the share is allowed: a tunnel that is not needed must not cost
+/// throughput.
 const LOSSLESS_SHARE: f64 = 0.2;
-/// Share of the frames lost from which on all of it may.
+/// Loss ratio from which the whole share is allowed.
 const LOSSY: f64 = 0.02;
-/// Queueing delay by which the target follows starved time.
+/// How far the target moves per unit of excess starved time.
 const GAIN: f64 = 0.3;
-/// The target at the beginning of the first bulk transfer, in round trips of the tunnel: where
-/// nothing is lost, a reduction of cubic's window leaves the air full.
+/// The target when the first bulk transfer begins, in round trips of the tunnel. Without losses,
+/// this much queue keeps the air busy when CUBIC reduces its window.
 const FIRST_PER_RTT: f64 = 0.4;
-/// Bounds of the target, in round trips of the tunnel and in themselves. The upper one says how
-/// much delay flows get at most that leave air empty for reasons of their own.
+/// Bounds of the target, in round trips of the tunnel and absolute. The upper bound limits the
+/// delay caused by flows that leave the air idle for reasons of their own.
 const LEAST_PER_RTT: f64 = 0.2;
 const LEAST: Duration = Duration::from_millis(1);
 const MOST_PER_RTT: f64 = 1.5;
 const MOST: Duration = Duration::from_millis(50);
-/// How long a longer queue is tolerated: what controls the flows inside cannot be faster than their
-/// round trips, which queue and repair make longer than the tunnel's; two signals before the first
-/// is obeyed are one too many. Flows with a long way beyond the tunnel get less than their share of
-/// air.
+/// How long a queue above the target is tolerated. The control loop of the flows inside cannot be
+/// faster than their round trips, which queueing and repair make longer than the tunnel's; a second
+/// signal before the first takes effect is one too many. Flows with a long path beyond the tunnel
+/// get less than their share of the air.
 const INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL_PER_RTT: u32 = 3;
-/// The same two where the path is so long that its window has several lanes. There CoDel would
-/// hardly find a queue that stands: what waits for repair goes, and lets it fall, more often than
-/// in each three round trips; and a queue of more than a round trip is felt.
+/// The same two where the path is so long that its window has several lanes. Three round trips
+/// would be too long there: repair arrives more often than that and lets the queue drain each time,
+/// so CoDel would hardly ever see a standing queue. And users notice a queue of more than a round
+/// trip.
 const MOST_PER_RTT_LONG: f64 = 0.25;
 const INTERVAL_PER_RTT_LONG: u32 = 2;
-/// An interval beyond this is one round trip there, or what is left of two.
+/// On such paths, an interval longer than this is cut to this, but not below one round trip.
 const INTERVAL_LONG: Duration = Duration::from_millis(600);
 
-/// Where both directions share the channel, empty air says nothing; acknowledgements wait for each
-/// other, and what they release comes in bursts.
+/// On a shared channel idle air says nothing about our queue; acknowledgments are held back for
+/// each other, and release bursts.
 const TARGET_SHARED: Duration = Duration::from_millis(15);
 const INTERVAL_SHARED: Duration = Duration::from_millis(200);
 
-/// How the air was used in a while.
+/// How the air was used during a period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Air {
-    /// For how long of it there was a bulk transfer.
+    /// How long a bulk transfer was in progress.
     pub(crate) bulk: Duration,
-    /// For how long of that nothing was there to be sent.
+    /// How much of that time there was nothing to send.
     pub(crate) starved: Duration,
-    /// Both ways share it: what is empty here is the other's.
+    /// The channel is shared: air that idles here is the other direction's.
     pub(crate) shared: bool,
-    /// Share of the frames lost, 0 to 1.
+    /// Loss ratio of frames, 0 to 1.
     pub(crate) loss_ratio: f64,
-    /// Full packets a second that can leave.
+    /// Full-sized packets per second that can leave.
     pub(crate) packets_per_s: f64,
 }
 
-/// What CoDel's target follows.
+/// Computes CoDel's target from how the air is used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CodelTarget {
     starved_ratio: f64,
-    /// `None`: no bulk transfer yet.
+    /// `None` before the first bulk transfer.
     target_s: Option<f64>,
     shared: bool,
-    /// The path is so long that the window has several lanes.
+    /// The path is so long that its window has several lanes.
     long: bool,
 }
 
@@ -86,12 +89,12 @@ impl CodelTarget {
         CodelTarget { starved_ratio, target_s: None, shared: false, long: false }
     }
 
-    /// The window has several lanes, or one.
+    /// Sets whether the window has several lanes.
     pub(crate) fn set_long(&mut self, long: bool) {
         self.long = long;
     }
 
-    /// Follows how the air was used; `rtt`: the tunnel's round trip, smoothed.
+    /// Adjusts the target; `rtt`: smoothed round-trip time of the tunnel.
     pub(crate) fn note(&mut self, rtt: Duration, air: Air) {
         self.shared = air.shared;
         if air.bulk.is_zero() {
@@ -109,7 +112,8 @@ impl CodelTarget {
         self.target_s = Some(next_s.clamp(least_s, most_s));
     }
 
-    /// What CoDel is to hold to; `rtt`: the tunnel's round trip, up to when feedback is late.
+    /// CoDel's parameters; `rtt`: round-trip time of the tunnel, including the margin after which
+    /// feedback is late.
     pub(crate) fn params(&self, rtt: Duration) -> CodelParams {
         let interval = match self.long {
             true => (INTERVAL_PER_RTT_LONG * rtt).min(INTERVAL_LONG).max(rtt),

@@ -1,4 +1,4 @@
-//! CoDel's target beside made-up uses of the air.
+//! CoDel's target for synthetic uses of the air.
 
 use core::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::host::codel_target::{Air, CodelTarget};
 
 const RTT: Duration = Duration::from_millis(10);
 
-/// The target after so many seconds in which the air was empty for some share of the time, by the
-/// share that a target in milliseconds leaves empty.
+/// The target in milliseconds after a bulk transfer of `seconds`; `starved_ratio`: the share of
+/// time in which the air idles at a target in milliseconds.
 fn settled(goal: Goal, seconds: u32, starved_ratio: impl Fn(f64) -> f64) -> f64 {
     settled_at(0.1, goal, seconds, starved_ratio)
 }
@@ -38,7 +38,7 @@ fn air_that_is_always_full_needs_the_least_queue() {
 
 #[test]
 fn the_target_settles_where_the_air_is_empty_as_often_as_is_allowed() {
-    // With a queue of 10 ms nothing is ever empty; without one, a tenth is.
+    // With a queue of 10 ms the air never idles; without a queue, a tenth of the time.
     let share = |target_ms: f64| (0.1 - 0.01 * target_ms).max(0.0);
     let throughput = settled(Goal::Throughput, 30, share);
     let low_delay = settled(Goal::LowDelay, 30, share);

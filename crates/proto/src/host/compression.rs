@@ -1,15 +1,15 @@
-//! Headers of TCP that travel as differences, in the spirit of RFC 1144 and RFC 6846.
+//! TCP header compression by differences, in the spirit of RFC 1144 and RFC 6846.
 //!
-//! A segment of a bulk transfer differs from the one before it in a few bytes of its 52 or 72 of
-//! headers. In window mode what needs order comes out in order, each packet once: both ends see the
-//! same sequence of packets, so each remembers the headers of the last segment of a flow, and what
-//! can be foretold from them need not be sent.
+//! A segment of a bulk transfer differs from the one before it in a few bytes of its 52 or 72 bytes
+//! of headers. In window mode, packets that need order are delivered in order and once each. Both
+//! ends therefore see the same sequence of packets, so each can remember the headers of a flow's
+//! last segment, and what these predict need not be sent.
 //!
 //! Nothing is negotiated: every segment sent verbatim and in order sets the context that its flow
-//! hashes to, at both ends. A packet travels as a difference only if what the other end will make
-//! of it is the packet, byte for byte; TCP's checksum always travels. A receiver that passed over a
-//! symbol, or started anew, has lost its contexts, and cannot use differences until the flow is
-//! sent verbatim again: at a retransmission, as in RFC 1144, and every [`REFRESH_EVERY`] packets.
+//! hashes to, at both ends. A packet is sent as a difference only if the other end will restore it
+//! byte for byte; TCP's checksum is always sent. A receiver that skipped a symbol, or restarted,
+//! has lost its contexts, and cannot use differences until the flow is sent verbatim again: at a
+//! retransmission, as in RFC 1144, and every [`REFRESH_EVERY`] packets.
 
 use arrayvec::ArrayVec;
 use corridor_packet::tcp_header::flags::{FIN, RST, SYN, URG};
@@ -19,35 +19,36 @@ use corridor_packet::{set_identification, set_ip_len, set_traffic_class, traffic
 
 use crate::wire::Reader;
 
-/// Flows whose headers are remembered; those beyond share places, and are sent verbatim.
+/// Contexts per direction. Flows that hash to the same context displace each other, and are then
+/// sent verbatim.
 pub(crate) const CONTEXTS: usize = 256;
-/// Packets of a flow after which one is sent verbatim.
+/// A flow is sent verbatim once after this many differences.
 const REFRESH_EVERY: u8 = 64;
-/// Longest headers of IP and TCP together: of IPv6, with TCP's options.
+/// Longest IP and TCP headers together: IPv6 with TCP's options.
 const HEADERS_LEN_MAX: usize = IPV6_LEN + 60;
 
-/// What begins the options if timestamps are the first (RFC 7323, Appendix A).
+/// The beginning of TCP's options if timestamps come first (RFC 7323, Appendix A).
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 const TIMESTAMPS_LEN: usize = TIMESTAMPS.len() + 8;
 
-/// What differs from what was foretold, one bit of the mask each, in the order of the fields.
+/// Bits of the mask, in the order of the fields: set if the field differs from its prediction.
 const SEQUENCE: u8 = 1 << 0;
 const ACK: u8 = 1 << 1;
 const WINDOW: u8 = 1 << 2;
 const FLAGS: u8 = 1 << 3;
-/// IPv4's identification.
+/// IPv4's identification field.
 const IDENT: u8 = 1 << 4;
-/// Timestamps, as differences to the last ones, in groups of seven bits.
+/// Timestamps, as differences to the last ones, encoded in groups of seven bits.
 const STAMP: u8 = 1 << 5;
 const ECHO: u8 = 1 << 6;
-/// IPv4's type of service, IPv6's traffic class.
+/// IPv4's type of service or IPv6's traffic class.
 const CLASS: u8 = 1 << 7;
 
 /// Headers of the last segment of a flow.
 #[derive(Clone, Debug)]
 struct Context {
     headers: ArrayVec<u8, HEADERS_LEN_MAX>,
-    /// Where TCP's begin.
+    /// Where the TCP header begins.
     tcp: usize,
     payload_len: usize,
     /// Differences sent since the last verbatim packet.
@@ -69,17 +70,17 @@ impl Contexts {
     pub(crate) const BYTES_MAX: usize =
         CONTEXTS * (size_of::<Option<Box<Context>>>() + size_of::<Context>());
 
-    /// Nothing is known of any flow.
+    /// No contexts are set.
     pub fn new() -> Self {
         Contexts(vec![None; CONTEXTS])
     }
 
-    /// Nothing is known of the other end's contexts any more, or of the packets between.
+    /// Forgets all contexts: those of the other end, or packets in between, are unknown.
     pub fn clear(&mut self) {
         self.0.fill(None);
     }
 
-    /// A packet goes, or came, verbatim and in order.
+    /// Sets the context from a packet that was sent or received verbatim and in order.
     pub fn note_verbatim(&mut self, packet: PacketRef<'_>) {
         if let Some(lengths) = Lengths::of(packet) {
             let slot = &mut self.0[lengths.place(&packet)];
@@ -90,8 +91,9 @@ impl Contexts {
         }
     }
 
-    /// Appends a packet that goes in order as a difference, if that serves, and returns true; else
-    /// it has to go verbatim, and to be noted.
+    /// Appends a packet that is sent in order as a difference, and returns true, if this is
+    /// possible and shorter. Otherwise the caller has to send it verbatim and call
+    /// [`note_verbatim`](Self::note_verbatim).
     pub fn compress(&mut self, packet: PacketRef<'_>, out: &mut Vec<u8>) -> bool {
         self.try_compress(packet, out).is_some()
     }
@@ -109,7 +111,7 @@ impl Contexts {
         if predicted != *headers {
             return None; // Something else differs.
         }
-        // At most 28 bytes, in place of 40 at least.
+        // At most 28 bytes, in place of at least 40.
         out.push(place as u8);
         fields.write(out);
         out.extend_from_slice(payload);
@@ -118,8 +120,8 @@ impl Contexts {
         Some(())
     }
 
-    /// Puts the packet that a difference stands for into `packet`; `None` if its context is not
-    /// known, it makes no sense, or the packet would be longer than `len_max` bytes.
+    /// Restores the packet from a difference into `packet`. `None`: its context is unknown, the
+    /// difference is malformed, or the packet would be longer than `len_max` bytes.
     pub fn expand(
         &mut self,
         difference: &[u8],
@@ -142,7 +144,7 @@ impl Contexts {
     }
 }
 
-/// Where headers begin and end in a segment whose headers may be sent as differences.
+/// Offsets in a segment whose headers may be sent as a difference.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     tcp: usize,
@@ -150,7 +152,7 @@ struct Lengths {
 }
 
 impl Lengths {
-    /// `None`: not a whole segment of TCP, or one that sets up or ends a connection.
+    /// `None` unless it is a whole TCP segment that neither opens nor ends a connection.
     fn of(packet: PacketRef<'_>) -> Option<Self> {
         let view = packet.view();
         let plain = view.tcp_flags() & (FIN | SYN | RST | URG) == 0;
@@ -160,7 +162,7 @@ impl Lengths {
         Some(Lengths { tcp: view.transport(), headers })
     }
 
-    /// Which context a flow has: by its addresses and ports.
+    /// The flow's context, by its addresses and ports.
     fn place(self, packet: &[u8]) -> usize {
         let addresses = if self.tcp == IPV4_LEN { 12..20 } else { 8..40 };
         let ports = &packet[self.tcp..self.tcp + 4];
@@ -172,7 +174,7 @@ impl Lengths {
     }
 }
 
-/// Fields that differ from what was foretold.
+/// Fields that differ from their prediction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fields {
     mask: u8,
@@ -250,7 +252,8 @@ impl Fields {
     }
 }
 
-/// A number in groups of seven bits, the lowest first; the highest bit of a byte: more follow.
+/// Writes a number in groups of seven bits, lowest first; a byte's highest bit means that more
+/// follow.
 fn write_groups(number: u32, out: &mut Vec<u8>) {
     let mut rest = number;
     while rest >= 0x80 {
@@ -296,21 +299,21 @@ impl Context {
         word(&self.headers, at)
     }
 
-    /// Where the timestamps are, if there are any.
+    /// Where the timestamps begin, if there are any.
     fn timestamps(&self) -> Option<usize> {
         let at = self.tcp + TCP_LEN;
-        // Options that end early are not read beyond their end.
+        // Do not read beyond options that end early.
         let option = self.headers.get(at..at + TIMESTAMPS_LEN)?;
         option.starts_with(&TIMESTAMPS).then_some(at + TIMESTAMPS.len())
     }
 
-    /// The sequence number after the last segment.
+    /// The sequence number that follows the last segment.
     fn next_sequence(&self) -> u32 {
         self.word(self.tcp + SEQUENCE_AT).wrapping_add(self.payload_len as u32)
     }
 
-    /// How headers of the same length differ from what is foretold, as far as fields can tell;
-    /// `None` for a retransmission.
+    /// How headers of the same length differ from their prediction, as far as the fields can
+    /// express it; `None` for a retransmission.
     fn fields_of(&self, headers: &[u8]) -> Option<Fields> {
         let tcp = self.tcp;
         let half = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
@@ -350,7 +353,7 @@ impl Context {
         identification(&self.headers).wrapping_add(1)
     }
 
-    /// The headers that are foretold, with the fields that differ put in.
+    /// The predicted headers, with the fields that differ filled in.
     fn apply(&self, fields: &Fields, payload_len: usize) -> ArrayVec<u8, HEADERS_LEN_MAX> {
         let has = |bit| fields.mask & bit != 0;
         let (mut headers, tcp) = (self.headers.clone(), self.tcp);
@@ -380,7 +383,8 @@ impl Context {
         if has(CLASS) {
             set_traffic_class(&mut headers, fields.class);
         }
-        // Bounded: a packet from the host by the tunnel's MTU, one from the network by `expand`.
+        // Bounded: for a packet from the host by the tunnel's MTU, for one from the network by
+        // `expand`.
         let len = headers.len() + payload_len;
         if tcp == IPV4_LEN {
             let ident = if has(IDENT) { fields.ident } else { self.next_ident() };

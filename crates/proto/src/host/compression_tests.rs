@@ -1,4 +1,4 @@
-//! Headers that go through both ends' contexts.
+//! Headers that pass through the contexts of both ends.
 
 use corridor_packet::PacketRef;
 use etherparse::{PacketBuilder, TcpOptionElement};
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use crate::host::compression::Contexts;
 
-/// Longest packet that garbage may become.
+/// Longest packet that garbage may expand to.
 const LEN_MAX: usize = 90;
 
-/// What a segment says beyond its flow.
+/// The fields of a segment apart from its flow.
 #[derive(Clone, Debug)]
 struct Segment {
     flow: u8,
@@ -65,7 +65,7 @@ impl Segment {
     }
 }
 
-/// Both ends of a tunnel, and how long the last packet was in between.
+/// Both ends of a tunnel, and the length of the last packet in between.
 struct Pair {
     sender: Contexts,
     receiver: Contexts,
@@ -77,7 +77,7 @@ impl Pair {
         Pair { sender: Contexts::new(), receiver: Contexts::new(), len: 0 }
     }
 
-    /// The packet as it comes out; `None`: it cannot be made whole.
+    /// The packet as delivered; `None`: it cannot be expanded.
     fn pass(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
         let mut difference = Vec::new();
         if self.sender.compress(PacketRef::read(packet), &mut difference) {
@@ -92,7 +92,7 @@ impl Pair {
         Some(packet.to_vec())
     }
 
-    /// Where a flow is remembered: the first byte of its differences.
+    /// The context of a flow: the first byte of its differences.
     fn place_of(&self, packet: &[u8]) -> u8 {
         let mut contexts = Contexts::new();
         contexts.note_verbatim(PacketRef::read(packet));
@@ -128,7 +128,7 @@ fn a_bulk_transfer_pays_a_few_bytes_for_its_headers() {
             let stamps = segment.stamps.as_mut().expect("it has them");
             stamps.0 += u32::from(number % 8 == 0);
         }
-        // One now and then is sent as it is.
+        // From time to time one is sent verbatim.
         pair.pass(&segment.packet());
         assert_eq!(pair.len - 1_400, if flow == 0 { 52 } else { 72 });
     }
@@ -211,7 +211,7 @@ fn timestamps_that_end_early_are_no_timestamps() {
             assert_eq!(pair.pass(&packet), Some(packet));
         }
         assert_eq!(pair.len, 6 + 100, "it went as a difference, with its identification");
-        // Nor does a peer that says so get anything read or written beyond them.
+        // A peer that claims such options cannot cause anything to be read or written beyond them.
         let (mask, place) = (1 << 5 | 1 << 6, pair.place_of(&with_options(0, 201, options)));
         let difference = [place, mask, 0, 0, 1, 1, 7];
         assert!(pair.receiver.expand(&difference, 1_000, &mut Vec::new()).is_some());
@@ -232,7 +232,7 @@ fn no_packet_is_made_longer_than_the_tunnel_takes() {
 
 #[test]
 fn flows_of_one_place_do_not_mix() {
-    // IPv4 and IPv6, alike in the lengths of their headers, and where they are remembered.
+    // IPv4 and IPv6, with the same header lengths and the same context.
     let mut pair = Pair::new();
     let four = |flow, at: u32| with_options(flow, 1 + 100 * at, &[1; 32]);
     let six = |flow, at: u32| Segment { flow, ..Segment::new(1 + 100 * at, 100) }.packet();

@@ -1,6 +1,6 @@
-//! The way of a packet, step 6: decoded packets, until the driver takes them to the host.
+//! The way of a packet, step 6: decoded packets wait here until the driver hands them to the host.
 //!
-//! Bounded by what one input can release: the decoder's window. The driver drains it after every
+//! Its bound is what one input can release, the decoder's window: the driver drains it after every
 //! input.
 
 use std::collections::VecDeque;
@@ -13,42 +13,42 @@ use crate::bounds::{EGRESS_PLACES_KEPT, EGRESS_SPARE_MAX};
 #[derive(Debug)]
 pub(crate) struct EgressQueue {
     packets: VecDeque<PacketBuf>,
-    /// The packet handed out last; its buffer is used again.
+    /// The packet handed out last; its buffer is reused.
     current: PacketBuf,
     spare: Spare,
 }
 
-/// Buffers that are kept for reuse.
+/// Buffers kept for reuse.
 #[derive(Debug)]
 struct Spare {
     buffers: Vec<Vec<u8>>,
-    /// What they take, each with a place in the queue, and may take.
+    /// Bytes that the buffers and their places in the queue take, and their limit.
     bytes: usize,
     bytes_max: usize,
 }
 
-/// Bytes of a place in the queue.
+/// Bytes of one place in the queue.
 const PLACE_BYTES: usize = size_of::<PacketBuf>();
-/// Bytes of a buffer's place in the list of them, which may have room for twice as many, and for
-/// some at least.
+/// Bytes of a buffer's entry in the list of buffers, whose capacity may be twice its length, and
+/// has a minimum.
 const LISTED_BYTES: usize = 2 * size_of::<Vec<u8>>();
 /// See [`LISTED_BYTES`].
 const LIST_BYTES_MIN: usize = 4 * size_of::<Vec<u8>>();
 
 impl Spare {
-    /// Bytes that a buffer takes, with a place for a packet in it: without one it is of no use, and
-    /// a place without a buffer saves nothing but its share of the next time that the queue grows.
+    /// Bytes of a buffer together with a place in the queue. A buffer without a place is of no use,
+    /// and a place without a buffer only saves a share of the next time that the queue grows.
     fn bytes_of(buffer: &Vec<u8>) -> usize {
         buffer.capacity() + PLACE_BYTES + LISTED_BYTES
     }
 
-    /// Places that are kept: one for each buffer, and as many more as buffers leave room for.
+    /// Places to keep: one per buffer, and as many more as the limit leaves room for.
     fn places(&self) -> usize {
         let more = (self.bytes_max - self.bytes) / PLACE_BYTES;
         self.buffers.len().saturating_add(more).min(EGRESS_PLACES_KEPT)
     }
 
-    /// The list has no more than twice the room that it needs.
+    /// Shrinks the list's capacity to at most twice its length.
     fn shorten(&mut self) {
         if self.buffers.capacity() > 2 * self.buffers.len() {
             self.buffers.shrink_to_fit();
@@ -78,7 +78,7 @@ impl Default for EgressQueue {
 }
 
 impl EgressQueue {
-    /// Keeps no more than so many bytes when it is empty.
+    /// A queue that keeps at most `bytes` bytes while it is empty.
     pub(crate) fn keeping(bytes: usize) -> Self {
         let bytes_max = bytes.saturating_sub(LIST_BYTES_MIN);
         let spare = Spare { buffers: Vec::new(), bytes: 0, bytes_max };
@@ -90,7 +90,7 @@ impl EgressQueue {
         self.packets.push_back(PacketBuf::copy(packet, buffer));
     }
 
-    /// The same, of a packet that was made here, in a buffer that was taken from here.
+    /// Appends a packet made in a buffer from [`buffer`](Self::buffer).
     pub(crate) fn push_made(&mut self, buffer: Vec<u8>) {
         self.packets.push_back(PacketBuf::read(buffer));
     }
@@ -99,19 +99,19 @@ impl EgressQueue {
         self.packets.len()
     }
 
-    /// Bytes that it keeps when it is empty.
+    /// Bytes kept while the queue is empty.
     pub(crate) fn bytes(&self) -> usize {
         let buffers: usize = self.spare.buffers.iter().map(Vec::capacity).sum();
         let list = self.spare.buffers.capacity() * size_of::<Vec<u8>>();
         buffers + list + self.packets.capacity() * PLACE_BYTES
     }
 
-    /// A buffer for a packet that is made here.
+    /// A buffer in which the caller makes a packet.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
         self.spare.pop()
     }
 
-    /// A buffer that was taken from here was not needed.
+    /// Takes back a buffer that turned out not to be needed.
     pub(crate) fn put_back(&mut self, buffer: Vec<u8>) {
         self.spare.push(buffer);
     }
@@ -124,7 +124,7 @@ impl EgressQueue {
     /// The next packet, valid until the next call.
     pub(crate) fn pop(&mut self) -> Option<&mut PacketBuf> {
         let Some(next) = self.packets.pop_front() else {
-            // What a window of packets took, when a gap closed, is given back.
+            // After a gap closed, release the memory that a whole window of packets took.
             self.packets.shrink_to(self.spare.places());
             self.spare.shorten();
             return None;
@@ -139,8 +139,8 @@ impl EgressQueue {
 mod tests {
     use super::*;
 
-    /// Buffers that are kept after so many packets of these lengths have waited at once; the most
-    /// bytes that were held while nothing waited.
+    /// How many buffers are kept after `count` packets of these lengths have waited at once, and
+    /// the most bytes held while nothing waited.
     fn kept(bytes: usize, lens: &[usize], count: usize) -> (usize, usize) {
         let mut queue = EgressQueue::keeping(bytes);
         let mut most = 0;
@@ -167,7 +167,7 @@ mod tests {
             let (_, most) = kept(ROOM, lens, 200);
             assert!(most <= ROOM, "{most} bytes of {lens:?}");
         }
-        // As many as wait at once, and no more than are of use to anybody.
+        // As many as waited at once, but no more than can be of use.
         assert_eq!(kept(usize::MAX, &[1_450], 200).0, 200);
         assert_eq!(kept(usize::MAX, &[1_450], 2_000).0, EGRESS_SPARE_MAX);
         assert_eq!(kept(0, &[1_450], 200), (0, 0));

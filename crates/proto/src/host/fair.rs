@@ -1,5 +1,5 @@
-//! Fair queueing with CoDel (RFC 8290): flows take turns by bytes, those that send little go
-//! first, and each queue that stands is told so early, by a mark or a drop.
+//! Fair queueing with CoDel (RFC 8290): flows take turns by bytes, sparse flows go first, and CoDel
+//! signals each standing queue early, by a mark or a drop.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -18,55 +18,56 @@ use crate::host::order::{Need, OrderByNeed};
 use crate::host::shelf::{Row, Shelf};
 use crate::stats::Stats;
 
-/// Bytes of buffers that are used again, with the list of them.
+/// Bytes of the buffers kept for reuse, and of their list.
 pub(super) fn buffers_bytes(spare: &Vec<Vec<u8>>) -> usize {
     let buffers: usize = spare.iter().map(Vec::capacity).sum();
     buffers + spare.capacity() * size_of::<Vec<u8>>()
 }
 
-/// Queues by flow, served in turns.
+/// Per-flow queues, served in turn.
 #[derive(Debug)]
 pub(crate) struct FairQueue {
     queues: Vec<FlowQueue>,
-    /// What is in all of them.
+    /// The packets of all queues.
     packets: Shelf<Queued>,
-    /// Queues that had nothing when a packet came, and have not used up their first turn.
+    /// RFC 8290's new flows: they were empty when a packet came, and have not used up their first
+    /// turn.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     len: usize,
-    /// Bytes of those that are kept.
+    /// Bytes of `kept` packets that wait.
     kept_bytes: usize,
     room: Room,
     params: CodelParams,
     seed: u64,
-    /// The queue whose head goes next.
+    /// The queue whose head is sent next.
     selected: Option<usize>,
     spare: Vec<Vec<u8>>,
-    /// Packets that leave in a second, once it was measured.
+    /// Measured rate at which packets leave; `None` until it is known.
     packets_per_s: Option<f64>,
     acknowledgements: Acknowledgements,
-    /// Windows of TCP that are clamped; `None`: they are left alone.
+    /// Clamps TCP's windows; `None`: windows are left alone.
     clamps: Option<Clamps>,
-    /// Which flows of UDP need order; `None`: nobody asks.
+    /// Finds UDP flows that need order; `None`: the configuration decides.
     order: Option<OrderByNeed>,
 }
 
 /// How many packets may wait.
 #[derive(Debug)]
 struct Room {
-    /// Now, and whatever happens.
+    /// The limit now, and the upper bound of that limit.
     packets_max: usize,
     bound: usize,
-    /// Nobody said how many: it is as many as the window behind needs.
+    /// No limit was configured: it follows the window behind the queue.
     follows_lanes: bool,
 }
 
-/// Acknowledgements of TCP, which wait for each other.
+/// Pure TCP acknowledgments, which are held back to be sent together.
 #[derive(Debug, Default)]
 struct Acknowledgements {
-    /// For so long.
+    /// How long they are held.
     hold: Duration,
-    /// How many wait, and since when there is one.
+    /// How many wait, and since when.
     waiting: usize,
     since: Time,
 }
@@ -74,22 +75,22 @@ struct Acknowledgements {
 #[derive(Debug, Default)]
 struct FlowQueue {
     packets: Row,
-    /// Bytes that it may still send in this turn.
+    /// Bytes that the flow may still send in this turn.
     deficit: i64,
     listed: bool,
     codel: Codel,
     standing: Standing,
 }
 
-/// Whether a queue stands, or is a burst that passes.
+/// Tells a standing queue from a burst.
 #[derive(Debug, Default)]
 struct Standing {
-    /// Since when it has been longer than it may be, without having been much shorter.
+    /// Since when the queue has been too long without dropping well below the limit.
     since: Option<Time>,
 }
 
 impl Standing {
-    /// Whether it is longer than it may be, and has been so for longer than a burst lasts.
+    /// Whether the queue is too long, and has been for longer than a burst lasts.
     fn is_over(&mut self, now: Time, stay: Duration, max: Duration, burst: Duration) -> bool {
         if stay <= max / 2 {
             self.since = None;
@@ -102,25 +103,26 @@ impl Standing {
 struct Queued {
     since: Time,
     packet: PacketBuf,
-    /// The connection whose window it counts in.
+    /// The connection in whose window it counts as queued.
     clamp: Option<Place>,
     need: Need,
-    /// It came by a neighbour who is told how much there is room for: it is neither dropped nor
-    /// marked, for its sender's queue does that.
+    /// It was received from a neighbour that is granted credit: it is neither dropped nor marked
+    /// here, because the queue of its own sender does that.
     kept: bool,
 }
 
 impl Queued {
-    /// Those that wait together say what the last of them says, and are hardly the worse for
-    /// having waited.
+    /// A pure TCP acknowledgment: of several that wait together, the last one says it all, so
+    /// waiting hardly hurts.
     fn acknowledges(&self) -> bool {
         self.packet.packet().view().is_pure_ack()
     }
 }
 
 impl FairQueue {
-    /// Bytes of a queue in which nothing waits, and of a packet that waits, beside its own: its
-    /// place, with an eighth of the room that may be free, and that of a spare buffer twice.
+    /// Bytes of the empty per-flow queues; `PACKET_BYTES`: overhead of a waiting packet, which is
+    /// its place, an eighth more for capacity in reserve, and twice an entry in the list of spare
+    /// buffers.
     pub(crate) const BYTES: usize = INGRESS_FLOWS * size_of::<FlowQueue>();
     /// See [`BYTES`](Self::BYTES).
     pub(crate) const PACKET_BYTES: usize =
@@ -148,53 +150,53 @@ impl FairQueue {
         }
     }
 
-    /// Bytes of what waits, and of buffers that are used again.
+    /// Bytes of waiting packets and of buffers kept for reuse.
     pub(crate) fn bytes(&self) -> usize {
         let packets: usize = self.packets.items().map(|queued| queued.packet.capacity()).sum();
         packets + self.packets.bytes() + buffers_bytes(&self.spare)
     }
 
-    /// Bytes of the connections whose windows are clamped.
+    /// Bytes of the table of clamped connections.
     pub(crate) fn clamps_bytes(&self) -> usize {
         self.clamps.as_ref().map_or(0, Clamps::bytes)
     }
 
-    /// Lets the queue be as long as the window behind it needs, where nobody said how long.
+    /// Lets the queue's limit follow the window behind it, because none is configured.
     pub(crate) fn follow_lanes(&mut self) {
         self.room.follows_lanes = true;
         self.set_lanes(1);
     }
 
-    /// The window in front of which the queue is has so many lanes.
+    /// Sets the number of lanes of the window behind the queue.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
         if self.room.follows_lanes {
             self.room.packets_max = self.room.bound.min(lanes * INGRESS_PACKETS_LANE);
         }
     }
 
-    /// Lets flows of UDP be told apart by whether they need order.
+    /// Enables order by need for UDP flows.
     pub(crate) fn order_by_need(&mut self, delivery: UdpDelivery) {
         self.order = Some(OrderByNeed::new(delivery));
     }
 
-    /// What was sent has arrived, most likely, when nothing went for so long.
+    /// Sets the time of silence after which everything sent before has most likely arrived.
     pub(crate) fn set_pause(&mut self, pause: Duration) {
         self.order.iter_mut().for_each(|order| order.set_pause(pause));
     }
 
-    /// Lets windows of TCP be clamped, of so many connections.
+    /// Enables the window clamp for up to `connections_max` TCP connections.
     pub(crate) fn clamp_windows(&mut self, connections_max: usize) {
         self.clamps = Some(Clamps::new(self.seed, connections_max));
     }
 
-    /// There is room for so many of these connections: nothing is known of any yet.
+    /// Limits the number of clamped connections; to be called before any is known.
     pub(crate) fn limit_clamps(&mut self, connections_max: usize) {
         if self.clamps.is_some() {
             self.clamp_windows(connections_max);
         }
     }
 
-    /// So many packets leave the queue in a second.
+    /// Sets the measured rate at which packets leave the queue.
     pub(crate) fn set_pace(&mut self, packets_per_s: f64) {
         self.packets_per_s = Some(packets_per_s);
         if let Some(clamps) = &mut self.clamps {
@@ -202,20 +204,21 @@ impl FairQueue {
         }
     }
 
-    /// A packet is about to be delivered: if it acknowledges what comes through here, its window
-    /// is clamped.
+    /// Clamps the window in a packet that is about to be delivered, if it acknowledges data that
+    /// passes through this queue.
     pub(crate) fn clamp_window(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
         if let Some(clamps) = &mut self.clamps {
             clamps.rewrite(packet, stats);
         }
     }
 
-    /// Writes an acknowledgement with a longer window, if a sender should hear of one.
+    /// Writes an acknowledgment with a longer window if some sender needs one; returns whether it
+    /// did.
     pub(crate) fn window_update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
         self.clamps.as_mut().is_some_and(|clamps| clamps.update(out, stats))
     }
 
-    /// When a sender may have to be reminded that it may go on.
+    /// When a sender has to be reminded that it may go on.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.clamps.as_ref().and_then(Clamps::poll_timeout)
     }
@@ -224,7 +227,7 @@ impl FairQueue {
         self.clamps.iter_mut().for_each(|clamps| clamps.handle_timeout(now));
     }
 
-    /// Something is about to happen then.
+    /// Sets the time of the event that follows.
     pub(crate) fn set_now(&mut self, now: Time) {
         self.clamps.iter_mut().for_each(|clamps| clamps.set_now(now));
     }
@@ -233,8 +236,8 @@ impl FairQueue {
         self.params = params;
     }
 
-    /// When acknowledgements of TCP have waited for each other for as long as they are to, if
-    /// nothing else waits, and not too many.
+    /// Until when TCP acknowledgments are held back for each other: `None` if anything else waits,
+    /// or too many do.
     pub(crate) fn held_until(&mut self, hold: Duration) -> Option<Time> {
         self.acknowledgements.hold = hold;
         let only = self.acknowledgements.waiting == self.len && self.len < INGRESS_HELD_MAX;
@@ -245,12 +248,12 @@ impl FairQueue {
         self.len
     }
 
-    /// Bytes that wait of packets that are kept.
+    /// Waiting bytes of packets that are kept.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.kept_bytes
     }
 
-    /// Packets that leave in a second, once it was measured.
+    /// Measured rate at which packets leave; `None` until it is known.
     pub(crate) fn pace(&self) -> Option<f64> {
         self.packets_per_s
     }
@@ -259,7 +262,7 @@ impl FairQueue {
         self.room.packets_max
     }
 
-    /// When each packet that waits came, and its length in bytes.
+    /// Arrival time and length in bytes of each waiting packet.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Time, usize)> {
         self.packets.items().map(|queued| (queued.since, queued.packet.len()))
     }
@@ -268,8 +271,8 @@ impl FairQueue {
         self.len == 0
     }
 
-    /// Takes a packet. When all queues together are full, the longest loses its oldest; false if
-    /// that is the packet's own.
+    /// Takes a packet. If the queues together are full, the longest one loses its oldest packet;
+    /// returns false if that was this packet's own queue.
     pub(crate) fn push(
         &mut self,
         now: Time,
@@ -288,7 +291,7 @@ impl FairQueue {
             self.acknowledgements.since = now;
         }
         self.acknowledgements.waiting += usize::from(acknowledges);
-        // The window of a connection that is kept is its sender's station's to clamp.
+        // The window of a connection with kept packets is clamped by the station of its sender.
         let clamps = self.clamps.as_mut().filter(|_| !kept);
         let clamp = clamps.and_then(|clamps| clamps.note_sent(now, hash, packet));
         let flow = (hash, !self.queues[at].packets.is_empty());
@@ -308,7 +311,7 @@ impl FairQueue {
         true
     }
 
-    /// Makes room at the cost of the longest queue; false if that is `at`, the newcomer's own.
+    /// Makes room by dropping from the longest queue; false if that is `at`, the newcomer's own.
     fn drop_from_longest(&mut self, at: usize, stats: &mut Stats) -> bool {
         let by_len = |&index: &usize| self.queues[index].packets.len();
         let Some(longest) = (0..self.queues.len()).max_by_key(by_len) else { return false };
@@ -323,6 +326,20 @@ impl FairQueue {
         true
     }
 
+    /// Drops packets that arrived before `time`.
+    pub(crate) fn drop_before(&mut self, time: Time, stats: &mut Stats) {
+        self.selected = None;
+        for at in 0..self.queues.len() {
+            let head = |queue: &Self| {
+                queue.packets.front(&queue.queues[at].packets).is_some_and(|it| it.since < time)
+            };
+            while head(self) {
+                self.drop_head(at);
+                stats.packets_stale += 1;
+            }
+        }
+    }
+
     fn drop_head(&mut self, at: usize) {
         if let Some(queued) = self.packets.pop_front(&mut self.queues[at].packets) {
             self.acknowledgements.waiting -= usize::from(queued.acknowledges());
@@ -335,7 +352,7 @@ impl FairQueue {
         }
     }
 
-    /// The packet that goes next, and stays next until it is popped; and what it needs.
+    /// The packet to send next, and its need; it stays next until it is popped.
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<(PacketRef<'_>, Need)> {
         if let Some(clamps) = &mut self.clamps {
             clamps.set_now(now);
@@ -348,8 +365,8 @@ impl FairQueue {
         Some((packet, self.need(head.need, packet)))
     }
 
-    /// What a packet needs that leaves: its flow may need order since others came behind it. So
-    /// all of QUIC's first window does, which comes at once.
+    /// The need of a packet that leaves now: its flow may need order because of packets that came
+    /// after it. That way all of QUIC's first window gets it, which arrives in one burst.
     fn need(&self, need: Need, packet: PacketRef<'_>) -> Need {
         let is_datagram = packet.view().protocol() == protocol::UDP;
         match &self.order {
@@ -360,7 +377,7 @@ impl FairQueue {
         }
     }
 
-    /// The packet at the front goes.
+    /// Removes the packet at the front.
     pub(crate) fn pop(&mut self) {
         let Some(at) = self.selected.take() else { return };
         let queue = &mut self.queues[at];
@@ -387,7 +404,7 @@ impl FairQueue {
             let list = if is_new { &mut self.new } else { &mut self.old };
             list.pop_front();
             if is_new {
-                // Or a flow of single packets would always be new.
+                // Otherwise a flow of single packets would be new forever.
                 self.old.push_back(at);
             } else {
                 self.queues[at].listed = false;
@@ -395,15 +412,16 @@ impl FairQueue {
         }
     }
 
-    /// How long a packet may stay whose flow need not heed what CoDel tells it: TCP does, others
-    /// may offer more than leaves for as long as they like, whatever they say of marks.
+    /// How long a packet may wait if its flow need not react to CoDel. TCP does react; other flows
+    /// may offer more than the link carries for any length of time, whatever ECN codepoint they
+    /// use.
     fn stay_max(&self, least: Duration) -> Duration {
         let flows = (self.new.len() + self.old.len()).max(1) as f64;
         let turn = self.packets_per_s.map_or(0.0, |packets_per_s| flows / packets_per_s.max(0.1));
         least.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
     }
 
-    /// Lets CoDel mark or drop at the head of a queue, and drops there what has stayed for too
+    /// Lets CoDel mark or drop at the head of a queue, and drops packets there that have waited too
     /// long.
     fn signal_congestion(&mut self, at: usize, now: Time, stats: &mut Stats) {
         let mut again = false;
@@ -415,7 +433,7 @@ impl FairQueue {
             let more = queue.packets.len() > 1;
             let head = self.packets.front_mut(&queue.packets);
             let Some(head) = head.filter(|head| !head.kept) else { return };
-            // What waits by intent, or was let in, says nothing of congestion.
+            // Deliberate waiting, and what a clamped window allows for, do not indicate congestion.
             let held = match (&self.clamps, head.clamp) {
                 (Some(clamps), Some(place)) => clamps.grace(place),
                 _ if head.acknowledges() => self.acknowledgements.hold,

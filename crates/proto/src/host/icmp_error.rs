@@ -1,23 +1,24 @@
-//! Messages of ICMP (RFC 792) and ICMPv6 (RFC 4443) to the sender of a packet that goes no further,
-//! with the packet's beginning, by which the sender knows what it is about.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443) error messages to the sender of a packet that cannot be
+//! forwarded. They quote the beginning of the packet, so that the sender can tell what they are
+//! about.
 
 use std::net::IpAddr;
 
 use corridor_packet::{Fragment, IPV4_LEN, IPV6_LEN, Ip, PacketRef, checksum, protocol, write_ip};
 
-/// Longest message, with its IP header (RFC 1812, Section 4.3.2.3).
+/// Longest ICMP error message, including its IP header (RFC 1812, Section 4.3.2.3).
 pub(crate) const IPV4_MESSAGE_LEN_MAX: usize = 576;
-/// The same of ICMPv6: the least MTU of IPv6 (RFC 4443, Section 3).
+/// Longest ICMPv6 error message: IPv6's minimum MTU (RFC 4443, Section 3).
 pub(crate) const IPV6_MESSAGE_LEN_MAX: usize = 1280;
 /// Type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER_LEN: usize = 8;
 
-/// What a message says before it quotes the packet.
+/// The part of a message before the quoted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     /// Type and code.
     kind: [u8; 2],
-    /// What follows the checksum; it depends on the type.
+    /// The four bytes after the checksum; their meaning depends on the type.
     rest: u32,
 }
 
@@ -33,12 +34,12 @@ impl Message {
     }
 }
 
-/// Why a packet goes no further, where its length is not the reason.
+/// Why a packet goes no further, other than its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// It has crossed as many routers as it may.
+    /// Its hop limit is used up.
     HopsUsedUp,
-    /// Nobody is known to have its destination.
+    /// Its destination is not known.
     NoRoute,
 }
 
@@ -56,8 +57,8 @@ impl Stopped {
     }
 }
 
-/// Appends the message that a packet goes no further, as if from `from`, or else from where it goes
-/// to. Whether there is one, as in [`quote`].
+/// Appends the message that a packet cannot be forwarded. Its source is `from`, or the packet's
+/// destination if `from` is `None`. Returns whether a message was written, as in [`quote`].
 pub(crate) fn write_stopped(
     packet: PacketRef<'_>,
     from: Option<IpAddr>,
@@ -67,9 +68,9 @@ pub(crate) fn write_stopped(
     quote(packet, from, why.message(packet.view().ip()), out).is_some()
 }
 
-/// Appends a message about a packet, as if from `from`, or else from where it goes to. `None`:
-/// there is no message for messages of errors, for what has no single sender and receiver (RFC
-/// 1812, Section 4.3.2.7; RFC 4443, Section 2.4), and for what is no IP.
+/// Appends a message about a packet. Its source is `from`, or the packet's destination if `from` is
+/// `None`. `None`: no message is sent about error messages, about packets without a single sender
+/// and receiver (RFC 1812, Section 4.3.2.7; RFC 4443, Section 2.4), and about what is not IP.
 pub(crate) fn quote(
     packet: PacketRef<'_>,
     from: Option<IpAddr>,
@@ -101,7 +102,7 @@ pub(crate) fn quote(
     Some(())
 }
 
-/// Whether a packet is a message of an error, or may be; `None` if what IP carries is not there.
+/// Whether a packet is, or may be, an error message; `None` if its transport header is missing.
 fn is_error(packet: PacketRef<'_>) -> Option<bool> {
     let view = packet.view();
     if view.fragment() == Fragment::Later {
@@ -109,14 +110,14 @@ fn is_error(packet: PacketRef<'_>) -> Option<bool> {
     }
     let kind = packet.get(view.transport()..)?.first();
     Some(match (view.ip(), view.protocol()) {
-        // Echoes are answered; of all other kinds none is taken for a question.
+        // Echo requests and replies may be answered; every other kind counts as an error.
         (Ip::V4, protocol::ICMP) => !matches!(kind, Some(0 | 8)),
         (Ip::V6, protocol::ICMPV6) => kind.is_none_or(|&kind| kind < 128),
         _ => false,
     })
 }
 
-/// Whether an address is of one host.
+/// Whether an address is that of a single host.
 fn is_single(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !v4.is_unspecified() && !v4.is_multicast() && !v4.is_broadcast(),
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(icmp.icmp_type(), Icmpv4Type::TimeExceeded(expected));
         assert_eq!(icmp.payload(), packet.bytes());
         assert_eq!(checksum::fold(checksum::sum(icmp.slice())), 0xffff);
-        // An error about an error would never end.
+        // No error message is sent about an error message: that would never end.
         let error = message.clone();
         let router = Some(ROUTER.into());
         let mut none = Vec::new();

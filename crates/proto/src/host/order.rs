@@ -1,20 +1,21 @@
-//! Which flows of UDP need order: those that take what comes late for lost.
+//! Finds the UDP flows that need order: those that take late packets for lost.
 //!
-//! QUIC counts a packet as lost once three sent after it were acknowledged (RFC 9002, Section 6.1):
-//! what is repaired and comes behind later packets costs it half of its window. Voice, games and
-//! frames of video have no use for what waits, and come at once. Nobody says which is which, so
-//! flows are told apart by what can be seen of them ([`Signs`]) and by what they do to the queue:
+//! QUIC declares a packet lost once three packets sent after it were acknowledged (RFC 9002,
+//! Section 6.1), so a repaired packet that arrives behind later ones costs it half of its window.
+//! Voice, games and video frames are better delivered at once. No flow announces which kind it is,
+//! so flows are told apart by what their packets look like ([`Signs`]) and by what they do to the
+//! queue:
 //!
-//! 1. A flow that marks its packets as real-time (RFC 4594), or speaks RTP, comes at once.
-//! 2. QUIC goes in order while it carries bulk, which is full packets.
-//! 3. So does what nobody knows, if it is full packets, and the next one of them found the one
-//!    before it still waiting for most of the time. A frame of video is gone before the next one
-//!    comes. What keeps a queue standing whatever CoDel drops of it takes nothing for loss.
-//! 4. All else comes at once.
+//! 1. A flow that marks its packets as real-time (RFC 4594), or speaks RTP, is delivered at once.
+//! 2. QUIC is delivered in order while it carries bulk data, that is, full packets.
+//! 3. So is an unknown flow, if its packets are full and mostly arrive while the one before is
+//!    still waiting. A video frame is gone before the next one comes. A flow that keeps a standing
+//!    queue whatever CoDel drops does not react to loss, and needs no order.
+//! 4. Everything else is delivered at once.
 //!
-//! A flow goes in order at once, which reorders nothing: what goes in order stays behind all that
-//! was sent before. It leaves order when it was calm for long, at a pause in which what it sent
-//! has arrived, or later without one.
+//! Switching a flow to in-order delivery takes effect immediately and reorders nothing: its packets
+//! stay behind all that was sent before. A flow leaves order once it has been calm for a while, at
+//! a pause in which everything sent has arrived, or later without such a pause.
 
 mod signs;
 #[cfg(test)]
@@ -36,80 +37,79 @@ use crate::host::order::signs::{Signs, Speaks};
 use crate::link::rtt::RttEstimator;
 use crate::stats::Stats;
 
-/// Packets of this length and longer are full, bytes: QUIC's shortest in bulk is of 1,200 and its
-/// headers, and paths carry 1,280 (RFC 8200).
+/// Packets of at least this many bytes are full: QUIC's smallest in bulk transfers have 1,200 bytes
+/// plus headers, and every IPv6 path carries 1,280 (RFC 8200).
 const FULL_LEN: usize = 1_100;
-/// Packets of this length and shorter are short, bytes: voice, commands of games, most of DNS.
+/// Packets of at most this many bytes are short: voice, game commands, most of DNS.
 const SHORT_LEN: usize = 400;
-/// How long it counts what a flow did.
+/// Time constant of the counts that follow.
 const MEMORY: Duration = Duration::from_secs(1);
-/// Full packets within [`MEMORY`] from which on an unknown flow carries bulk.
+/// Full packets within [`MEMORY`] from which an unknown flow counts as bulk.
 const BULK_FROM: f64 = 12.0;
-/// The same of QUIC: more than a client's handshake, and less than its first window, of which none
-/// must be taken for lost: slow start would end there.
+/// The same for QUIC: more than a client's handshake sends, but less than its first window, none of
+/// which may look lost, or slow start would end there.
 const QUIC_FROM: f64 = 6.0;
-/// Full packets within [`MEMORY`] below which it does not any more.
+/// Full packets within [`MEMORY`] below which a flow no longer counts as bulk.
 const BULK_TO: f64 = 3.0;
-/// Share of the packets of an unknown flow that are full when it carries bulk: the
-/// acknowledgements of a transfer the other way may be as many.
+/// Share of full packets from which an unknown flow counts as bulk; acknowledgments of a transfer
+/// in the other direction may be as many as the full ones.
 const FULL_SHARE: f64 = 0.5;
-/// Share of the time that an unknown flow kept packets waiting, when it carries bulk.
+/// Share of the time with packets waiting from which an unknown flow counts as bulk.
 const STANDING_FROM: f64 = 0.4;
-/// The same, below which it does not any more.
+/// The same, below which it no longer does.
 const STANDING_TO: f64 = 0.2;
-/// For how long a flow counts as one that heeds no drops: slow start of one that does may be told
-/// of them for a round trip or two.
+/// For this long after such a drop a flow counts as one that does not react to drops: a flow in
+/// slow start may need a round trip or two until it does.
 const UNHEEDING: Duration = Duration::from_millis(500);
-/// A flow leaves order at the first pause after it was calm for so long.
+/// A flow leaves order at the first pause after it has been calm for this long,
 const CALM: Duration = Duration::from_secs(5);
-/// The same without a pause.
+/// or after this long even without a pause.
 const CALM_MAX: Duration = Duration::from_secs(10);
-/// What is known of a flow is forgotten when it was silent for so long: its ports are another's.
+/// A flow that has been silent for this long is forgotten: its ports may be another's by now.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
-/// Codepoints that ask for low delay (RFC 4594): telephony, admitted telephony, signals of calls,
-/// conferences, interaction; and what builds no queue (RFC 9956).
+/// DSCPs that ask for low delay (RFC 4594): telephony, admitted telephony, call signalling,
+/// conferencing, interactive; and non-queue-building (RFC 9956).
 const REAL_TIME: [u8; 8] = [46, 44, 40, 34, 36, 38, 32, 45];
 
-/// What a packet needs of those who carry it, as far as its flow tells.
+/// What a packet needs from the stations that carry it, as far as its flow shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing that is known.
+    /// Nothing known.
     #[default]
     Unknown,
-    /// It is a datagram that has to stay behind those before it.
+    /// A datagram that must not overtake those before it.
     Order,
-    /// It is short, of a real-time or sparse flow of UDP, and worth nothing when it is repaired
-    /// late.
+    /// A short packet of a real-time or sparse UDP flow, which is worthless if it is repaired late.
     Soon,
 }
 
-/// Flows of UDP, and which of them need order: a bounded table, by flow.
+/// The bounded table of UDP flows, and which of them need order.
 #[derive(Debug)]
 pub(crate) struct OrderByNeed {
     /// Newest first.
     sets: Vec<Vec<Flow>>,
     delivery: UdpDelivery,
-    /// What was sent has arrived, most likely, when nothing went for so long.
+    /// Silence after which everything sent before has most likely arrived.
     pause: Duration,
 }
 
-/// What is known of a flow.
+/// What is known about a flow.
 #[derive(Debug)]
 struct Flow {
     hash: u64,
     /// When its last packet came.
     at: Time,
     signs: Signs,
-    /// Packets within [`MEMORY`], and the full ones of them.
+    /// Packets within [`MEMORY`], and how many of them were full.
     packets: f64,
     full: f64,
-    /// Share of the time that packets of it waited.
+    /// Share of the time in which packets of it waited.
     standing: f64,
-    /// When one was dropped that had waited for too long.
+    /// When a packet of it was last dropped for having waited too long.
     unheeding_at: Option<Time>,
     in_order: bool,
-    /// Since when there is no need for order any more.
+    /// Since when it has shown no need for order.
     calm_since: Option<Time>,
 }
 
@@ -124,13 +124,13 @@ impl OrderByNeed {
         OrderByNeed { sets, delivery, pause: Duration::ZERO }
     }
 
-    /// What was sent has arrived, most likely, when nothing went for so long.
+    /// Sets the time of silence after which everything sent before has most likely arrived.
     pub(crate) fn set_pause(&mut self, pause: Duration) {
         self.pause = pause;
     }
 
-    /// A packet of a flow has come to the queue, where others of it still wait or none. What it
-    /// needs.
+    /// Records a packet that has come to the queue; `waits`: others of its flow are still queued.
+    /// Returns what it needs.
     pub(crate) fn note(
         &mut self,
         now: Time,
@@ -166,7 +166,7 @@ impl OrderByNeed {
         }
     }
 
-    /// What any packet of a flow needs by now.
+    /// What packets of a flow need at present.
     pub(crate) fn need(&self, hash: u64) -> Need {
         let mut set = self.sets[set_of(hash)].iter();
         match set.any(|flow| flow.hash == hash && flow.in_order) {
@@ -175,7 +175,7 @@ impl OrderByNeed {
         }
     }
 
-    /// A packet of a flow was dropped because it had waited for too long.
+    /// Records that a packet of a flow was dropped because it had waited too long.
     pub(crate) fn note_unheeding(&mut self, now: Time, hash: u64) {
         let set = &mut self.sets[set_of(hash)];
         if let Some(flow) = set.iter_mut().find(|flow| flow.hash == hash) {
@@ -183,7 +183,8 @@ impl OrderByNeed {
         }
     }
 
-    /// The flow's place, at the front of its set; the one that was silent longest makes room.
+    /// The flow's entry, moved to the front of its set; in a full set it replaces the one silent
+    /// longest.
     fn flow(&mut self, now: Time, hash: u64) -> &mut Flow {
         let set = &mut self.sets[set_of(hash)];
         match set.iter().position(|flow| flow.hash == hash) {
@@ -200,8 +201,8 @@ impl OrderByNeed {
     }
 }
 
-/// How long a datagram that goes in order waits at most for those before it. By then most of what
-/// can be repaired is; who takes what is late for lost does so no sooner.
+/// How long a datagram that is delivered in order waits at most for earlier ones. By then most of
+/// what can be repaired has been; flows that take late packets for lost decide no sooner.
 pub(crate) fn hold_max(rtt: &RttEstimator) -> Duration {
     match rtt.measured() {
         Some(_) => ORDER_HOLD_ROUND_TRIPS * rtt.timeout() + ORDER_HOLD_MARGIN,
@@ -228,7 +229,7 @@ impl Flow {
         }
     }
 
-    /// Counts a packet, in a memory that fades.
+    /// Counts a packet; the counts decay exponentially.
     fn count(&mut self, now: Time, is_full: bool, waits: bool) {
         let gap = (now - self.at).div_duration_f64(MEMORY).min(1.0);
         let kept = 1.0 - gap;
@@ -237,7 +238,8 @@ impl Flow {
         self.standing = kept * self.standing + gap * f64::from(u8::from(waits));
     }
 
-    /// Whether the flow needs order from now on, and whether it still does if it has it.
+    /// Whether the flow's packets now call for order (to enter it), and whether they still do (to
+    /// stay).
     fn needs(&self, now: Time, speaks: Speaks, delivery: UdpDelivery) -> (bool, bool) {
         let (from, to) = (self.full >= BULK_FROM, self.full >= BULK_TO);
         let heeds = self.unheeding_at.is_none_or(|at| now - at > UNHEEDING);
@@ -255,7 +257,7 @@ impl Flow {
             Speaks::Rtp => as_told(delivery.real_time, (false, false)),
             Speaks::Quic => as_told(delivery.quic, (self.full >= QUIC_FROM, to)),
             Speaks::Unknown => {
-                // What is in between is still what it was.
+                // In between the two thresholds a flow stays what it was.
                 let told = as_told(delivery.other, (false, false));
                 let other = (told.0 && !is_bulk.1, told.1 && !is_bulk.0);
                 let bulk = match delivery.bulk {
@@ -268,7 +270,7 @@ impl Flow {
         }
     }
 
-    /// Goes in order, or leaves it when that reorders nothing.
+    /// Enters order, or leaves it when that reorders nothing.
     fn turn(&mut self, now: Time, paused: bool, enters: bool, stays: bool) {
         if enters || (self.in_order && stays) {
             self.in_order = true;

@@ -1,5 +1,5 @@
-//! The way of a packet, step 1: the ingress queue, bounded. First in, first out for the modes of
-//! the papers; fair and with early signs of congestion for window mode.
+//! The way of a packet, step 1: the bounded ingress queue. It is first in, first out in the modes
+//! from the papers, and fair, with early congestion signals, in window mode.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use crate::stats::Stats;
 pub(crate) enum IngressQueue {
     /// First in, first out.
     Fifo(Fifo),
-    /// Fair queueing with CoDel, and what CoDel holds flows to.
+    /// Fair queueing with CoDel, and what sets CoDel's target.
     Fair(Box<(FairQueue, CodelTarget)>),
 }
 
@@ -31,7 +31,7 @@ impl IngressQueue {
         IngressQueue::Fifo(Fifo { packets, packets_max, spare })
     }
 
-    /// A fair queue; `seed` spreads flows over queues.
+    /// A fair queue; `seed` randomises which queue a flow hashes to.
     pub(crate) fn fair(packets_max: usize, coding: &CodingParams, seed: u64) -> Self {
         let target = CodelTarget::new(coding.goal);
         let params = target.params(Duration::ZERO);
@@ -45,7 +45,8 @@ impl IngressQueue {
         IngressQueue::Fair(Box::new((queue, target)))
     }
 
-    /// The round trip through the tunnel was measured, and how the air was used since last time.
+    /// Reports the tunnel's measured round-trip time, and how the air was used since the last
+    /// report.
     pub(crate) fn note_air(&mut self, rtt: &RttEstimator, air: Air) {
         if let IngressQueue::Fair(fair) = self {
             let (queue, target) = &mut **fair;
@@ -56,7 +57,7 @@ impl IngressQueue {
         }
     }
 
-    /// Takes a packet unless there is no room for it.
+    /// Takes a packet, or drops it if there is no room.
     pub(crate) fn push(&mut self, now: Time, packet: PacketRef<'_>, stats: &mut Stats) -> bool {
         match self {
             IngressQueue::Fifo(queue) => queue.push(now, packet),
@@ -64,8 +65,8 @@ impl IngressQueue {
         }
     }
 
-    /// Takes a packet whose sender is told how much there is room for: a fair queue does not drop
-    /// it to tell of congestion.
+    /// Takes a packet whose sender is granted credit: a fair queue does not drop it as a congestion
+    /// signal.
     pub(crate) fn push_kept(
         &mut self,
         now: Time,
@@ -78,7 +79,7 @@ impl IngressQueue {
         }
     }
 
-    /// What is known of packets that are kept. `None`: this queue keeps none.
+    /// State of the packets that are kept; `None`: this queue keeps none.
     pub(crate) fn kept(&self) -> Option<Kept> {
         match self {
             IngressQueue::Fifo(_) => None,
@@ -90,15 +91,15 @@ impl IngressQueue {
         }
     }
 
-    /// A packet is about to be delivered to the host; the window in it may be clamped.
+    /// Clamps the window in a packet that is about to be delivered to the host, if necessary.
     pub(crate) fn clamp_window(&mut self, packet: &mut PacketBuf, stats: &mut Stats) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.clamp_window(packet, stats);
         }
     }
 
-    /// Writes a packet that tells a TCP sender of the host of a longer window, if one should hear
-    /// of it.
+    /// Writes a packet that grants a TCP sender of the host a longer window, if one needs it;
+    /// returns whether it did.
     pub(crate) fn window_update(&mut self, out: &mut Vec<u8>, stats: &mut Stats) -> bool {
         match self {
             IngressQueue::Fifo(_) => false,
@@ -106,14 +107,14 @@ impl IngressQueue {
         }
     }
 
-    /// What comes next comes at this time.
+    /// Sets the time of the event that follows.
     pub(crate) fn set_now(&mut self, now: Time) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.set_now(now);
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called, if nothing comes in before.
+    /// When to call [`handle_timeout`](Self::handle_timeout), if nothing happens before.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self {
             IngressQueue::Fifo(_) => None,
@@ -121,19 +122,19 @@ impl IngressQueue {
         }
     }
 
-    /// Looks whether a sender that may go on has to be told once more.
+    /// Reminds senders that have not used their window, if this is due.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.handle_timeout(now);
         }
     }
 
-    /// The packet that goes next.
+    /// The packet to send next.
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
         self.front_with_need(now, stats).map(|(packet, _)| packet)
     }
 
-    /// The same, and what it needs.
+    /// The packet to send next, and what it needs.
     pub(crate) fn front_with_need(
         &mut self,
         now: Time,
@@ -147,7 +148,7 @@ impl IngressQueue {
         }
     }
 
-    /// Drops the packet that went.
+    /// Removes the packet that `front` returned.
     pub(crate) fn pop(&mut self) {
         match self {
             IngressQueue::Fifo(queue) => queue.pop(),
@@ -155,8 +156,8 @@ impl IngressQueue {
         }
     }
 
-    /// When what waits is to go, if that is not now: where both directions share the channel,
-    /// acknowledgements of TCP wait for each other for so long, as long as nothing else waits.
+    /// Until when the queue is held back; `None`: it may be sent now. On a shared channel, TCP
+    /// acknowledgments wait up to `hold` for each other while nothing else waits.
     pub(crate) fn held_until(&mut self, now: Time, hold: Duration) -> Option<Time> {
         match self {
             IngressQueue::Fifo(_) => None,
@@ -164,22 +165,22 @@ impl IngressQueue {
         }
     }
 
-    /// There is memory for the windows of so many connections of TCP: to be said before any packet
-    /// comes.
+    /// Limits the number of TCP connections whose windows are clamped; to be called before any
+    /// packet comes.
     pub(crate) fn limit_clamps(&mut self, connections_max: usize) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.limit_clamps(connections_max);
         }
     }
 
-    /// Nobody said how many packets it may hold: as many as the window behind it needs.
+    /// Lets the queue's limit follow the window behind it, because none is configured.
     pub(crate) fn follow_lanes(&mut self) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.follow_lanes();
         }
     }
 
-    /// The window behind it has so many lanes.
+    /// Sets the number of lanes of the window behind the queue.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
         if let IngressQueue::Fair(fair) = self {
             fair.0.set_lanes(lanes);
@@ -187,7 +188,15 @@ impl IngressQueue {
         }
     }
 
-    /// Bytes of what waits, and of buffers that are used again.
+    /// Drops packets that came before `time`: they are too old to be of use. The queue of the
+    /// papers' modes keeps them, since these modes deliver all they accept.
+    pub(crate) fn drop_before(&mut self, time: Time, stats: &mut Stats) {
+        if let IngressQueue::Fair(fair) = self {
+            fair.0.drop_before(time, stats);
+        }
+    }
+
+    /// Bytes of waiting packets and of buffers kept for reuse.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             IngressQueue::Fifo(queue) => queue.bytes(),
@@ -195,7 +204,7 @@ impl IngressQueue {
         }
     }
 
-    /// Bytes of the connections whose windows are clamped.
+    /// Bytes of the table of clamped connections.
     pub(crate) fn clamps_bytes(&self) -> usize {
         match self {
             IngressQueue::Fifo(_) => 0,
@@ -203,7 +212,7 @@ impl IngressQueue {
         }
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub(crate) fn len(&self) -> usize {
         match self {
             IngressQueue::Fifo(queue) => queue.packets.len(),
@@ -211,7 +220,7 @@ impl IngressQueue {
         }
     }
 
-    /// What waits, counted now: for those who ask now and then, not for the packet path.
+    /// A snapshot of the queue. It is counted on each call, so not for the packet path.
     pub(crate) fn view(&self, now: Time) -> QueueView {
         match self {
             IngressQueue::Fifo(queue) => {
@@ -231,18 +240,18 @@ impl IngressQueue {
     }
 }
 
-/// Packets that are kept, and the queue that they are in.
+/// State of the packets that are kept, and of the queue that holds them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Bytes of them that wait.
+    /// Waiting bytes of kept packets.
     pub(crate) bytes: usize,
-    /// Packets that the queue has room for.
+    /// Packets that the queue still has room for.
     pub(crate) packets_free: usize,
-    /// Packets that leave in a second, once it was measured.
+    /// Measured rate at which packets leave; `None` until it is known.
     pub(crate) packets_per_s: Option<f64>,
 }
 
-/// A queue of packets that came at these times and have these lengths in bytes.
+/// A snapshot of a queue from the arrival times and lengths in bytes of its packets.
 fn view(now: Time, packets_max: usize, waiting: impl Iterator<Item = (Time, usize)>) -> QueueView {
     let empty = QueueView { packets_max, ..QueueView::default() };
     waiting.fold(empty, |view, (since, len)| QueueView {
@@ -253,13 +262,13 @@ fn view(now: Time, packets_max: usize, waiting: impl Iterator<Item = (Time, usiz
     })
 }
 
-/// First in, first out; what finds it full is dropped.
+/// A first-in, first-out queue that drops what finds it full.
 #[derive(Debug)]
 pub(crate) struct Fifo {
-    /// Each with the time at which it came.
+    /// Each with its arrival time.
     packets: VecDeque<(Time, PacketBuf)>,
     packets_max: usize,
-    /// Buffers of packets that have gone, used again.
+    /// Buffers of sent packets, kept for reuse.
     spare: Vec<Vec<u8>>,
 }
 
@@ -288,12 +297,12 @@ impl Fifo {
 
 #[cfg(test)]
 impl IngressQueue {
-    /// Takes a packet that nobody has read yet.
+    /// Takes a packet that has not been parsed yet.
     pub(crate) fn push_bytes(&mut self, now: Time, packet: &[u8], stats: &mut Stats) -> bool {
         self.push(now, PacketRef::read(packet), stats)
     }
 
-    /// Clamps the window in a packet that nobody has read yet.
+    /// Clamps the window in a packet that has not been parsed yet.
     pub(crate) fn clamp_bytes(&mut self, packet: &mut Vec<u8>, stats: &mut Stats) {
         let mut read = PacketBuf::read(core::mem::take(packet));
         self.clamp_window(&mut read, stats);
@@ -356,7 +365,24 @@ mod tests {
         }
     }
 
-    /// A pure acknowledgement of TCP.
+    #[test]
+    fn what_is_too_old_is_dropped_and_nothing_else() {
+        let (mut queue, mut stats) =
+            (IngressQueue::fair(9, &CodingParams::window(), 1), Stats::default());
+        for (ms, port) in [(1, 1), (2, 2), (3, 1), (7, 2), (8, 1)] {
+            queue.push_bytes(Time::from_millis(ms), &udp(port, 100, 0), &mut stats);
+        }
+        queue.front(Time::from_millis(9), &mut stats);
+        queue.drop_before(Time::from_millis(7), &mut stats);
+        assert_eq!((queue.len(), stats.packets_stale), (2, 3));
+        assert_eq!(queue.view(Time::from_millis(9)).delay, Duration::from_millis(2));
+        while queue.front(Time::from_millis(9), &mut stats).is_some() {
+            queue.pop();
+        }
+        assert!(queue.is_empty());
+    }
+
+    /// A pure TCP acknowledgment.
     fn acknowledgement(port: u8) -> Vec<u8> {
         let mut packet = udp(port, 40, 0);
         packet[9] = 6;
@@ -455,7 +481,7 @@ mod tests {
         assert_eq!(stats.packets_dropped_ingress, 1);
     }
 
-    /// 1000 packets a second come, 900 go: a queue that would grow for ever.
+    /// 1000 packets a second come, 900 leave: without control the queue would grow forever.
     fn overload(ecn: u8) -> (Duration, Stats) {
         let (mut queue, mut stats) =
             (IngressQueue::fair(10_000, &CodingParams::window(), 1), Stats::default());
@@ -467,7 +493,7 @@ mod tests {
             packet[24..32].copy_from_slice(&ms.to_be_bytes());
             queue.push_bytes(now, &packet, &mut stats);
             entered.push_back(ms);
-            // A tenth of the turns is missed.
+            // A tenth of the turns is skipped.
             if ms % 10 != 0
                 && let Some(packet) = queue.front(now, &mut stats)
             {
@@ -510,7 +536,7 @@ mod tests {
             {
                 let is_marked = packet[1] & 3 == 3;
                 queue.pop();
-                // Half of the packets for a while, as told.
+                // The sender halves its rate for a while when it is told to.
                 slow_until = if is_marked { ms + 200 } else { slow_until };
             }
         }

@@ -1,27 +1,27 @@
-//! Several queues in one room: places that one gives up are there for the others, so that all of
-//! them together take no more than what waits at most, whichever of them was how long.
+//! Several queues in one pool of places: a place that one queue frees is available to all, so that
+//! memory is bounded by the total that waits, however it is spread over the queues.
 
 use crate::memory::QUEUE_PLACES_MIN;
 
-/// The room.
+/// The pool.
 #[derive(Debug)]
 pub(super) struct Shelf<T> {
     places: Vec<Place<T>>,
-    /// The first place that is free, each of which leads to the next.
+    /// Head of the list of free places; each links to the next.
     free: Option<u32>,
 }
 
-/// Room for one item, and the place behind it: of its queue, or of those that are free.
+/// One item, and the next place: of its queue, or of the free list.
 #[derive(Debug)]
 struct Place<T> {
     item: Option<T>,
     next: Option<u32>,
 }
 
-/// A queue: which places are its own.
+/// One queue: its places in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Row {
-    /// First and last.
+    /// First and last place.
     ends: Option<(u32, u32)>,
     len: usize,
 }
@@ -37,14 +37,14 @@ impl Row {
 }
 
 impl<T> Shelf<T> {
-    /// Bytes that an item takes.
+    /// Bytes per item.
     pub(super) const ITEM_BYTES: usize = size_of::<Place<T>>();
 
     pub(super) fn new() -> Self {
         Shelf { places: Vec::new(), free: None }
     }
 
-    /// Puts an item at the end of a queue.
+    /// Appends an item to a queue.
     pub(super) fn push_back(&mut self, row: &mut Row, item: T) {
         let place = Place { item: Some(item), next: None };
         let at = match self.free {
@@ -72,7 +72,7 @@ impl<T> Shelf<T> {
         row.len += 1;
     }
 
-    /// Takes the item at the front of a queue.
+    /// Removes the item at the front of a queue.
     pub(super) fn pop_front(&mut self, row: &mut Row) -> Option<T> {
         let (first, last) = row.ends?;
         let place = &mut self.places[first as usize];
@@ -94,12 +94,12 @@ impl<T> Shelf<T> {
         self.places[first as usize].item.as_mut()
     }
 
-    /// Bytes of all places, beside what items have elsewhere.
+    /// Bytes of all places, without what the items themselves have allocated.
     pub(super) fn bytes(&self) -> usize {
         self.places.capacity() * Self::ITEM_BYTES
     }
 
-    /// All items, of all queues, in no order.
+    /// All items of all queues, in no particular order.
     pub(super) fn items(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|place| place.item.as_ref())
     }

@@ -1,8 +1,9 @@
-//! What a host is told when a packet is longer than the tunnel carries: ICMP's "fragmentation
+//! What a host is told about a packet that is longer than the tunnel carries: ICMP's "fragmentation
 //! needed" (RFC 792, RFC 1191) and ICMPv6's "packet too big" (RFC 4443, Section 3.2).
 //!
-//! As long as the tunnel's device has the tunnel's MTU, the host does so by itself. It matters for
-//! what was on its way when the MTU became smaller, and where IPv6 does not let it be that small.
+//! While the tunnel's device has the tunnel's MTU, the host does this by itself. This module is
+//! needed for packets already on their way when the MTU shrinks, and where IPv6 forbids a device
+//! MTU so small.
 
 use std::net::IpAddr;
 
@@ -10,13 +11,13 @@ use corridor_packet::{Ip, PacketRef, may_be_fragmented};
 
 use super::icmp_error::{Message, quote};
 
-/// Least MTU that a message of ICMPv6 can ask for (RFC 8201, Section 4).
+/// Lowest MTU that an ICMPv6 message may report (RFC 8201, Section 4).
 const IPV6_MTU_MIN: usize = 1280;
 
-/// Appends the message that a packet is longer than `mtu` bytes, as if from `from`, or else from
-/// where it goes to: the host takes none from one of its own addresses. Whether there is a
-/// message: there is none for what may be fragmented, for messages of errors, and for what has no
-/// single sender and receiver.
+/// Appends the message that a packet is longer than `mtu` bytes. Its source is `from`, or the
+/// packet's destination if `from` is `None`: the host ignores messages from its own addresses.
+/// Returns whether there is a message: none is sent about packets that may be fragmented, about
+/// error messages, and about packets without a single sender and receiver.
 pub(crate) fn write_too_big(
     packet: PacketRef<'_>,
     from: Option<IpAddr>,
@@ -26,7 +27,7 @@ pub(crate) fn write_too_big(
     let message = match packet.view().ip() {
         Ip::V4 if may_be_fragmented(&packet) => None,
         Ip::V4 => Some(Message::fragmentation_needed(u16::try_from(mtu).unwrap_or(u16::MAX))),
-        // Nothing shorter can be asked for.
+        // No lower MTU can be reported.
         Ip::V6 if mtu < IPV6_MTU_MIN && packet.len() <= IPV6_MTU_MIN => None,
         Ip::V6 => Some(Message::packet_too_big(mtu.max(IPV6_MTU_MIN) as u32)),
         Ip::None => None,

@@ -1,4 +1,4 @@
-//! Whether the underlay has room for all that a hub would send.
+//! Detects whether the underlay has room for everything that a hub would send.
 
 use corridor_base::Time;
 
@@ -8,16 +8,16 @@ use crate::bounds::HUB_CROWDED;
 /// asks until nothing is left.
 #[derive(Debug, Default)]
 pub(super) struct Backpressure {
-    /// When a frame was made, if nothing has shown since that it was the last one.
+    /// When a frame was made, unless the driver has since asked again and got none.
     made_at: Option<Time>,
-    /// When the underlay was full last.
+    /// When the underlay was last full.
     full_at: Option<Time>,
 }
 
 impl Backpressure {
     /// The driver asks for a frame.
     pub(super) fn begin_poll(&mut self, now: Time) {
-        // It was not asked until nothing was left: the underlay had no more room.
+        // The driver stopped asking before nothing was left: the underlay had no more room.
         if self.made_at.take().is_some_and(|at| at < now) {
             self.full_at = Some(now);
         }
@@ -28,7 +28,7 @@ impl Backpressure {
         self.made_at = Some(now);
     }
 
-    /// Whether the underlay was full of late.
+    /// Whether the underlay was full recently.
     pub(super) fn is_felt(&self, now: Time) -> bool {
         self.full_at.is_some_and(|at| now - at < HUB_CROWDED)
     }

@@ -11,10 +11,10 @@ use crate::error::ConfigError;
 use crate::memory;
 
 impl Hub {
-    /// Takes over who the neighbours are, and who has which addresses. The stations of those that
-    /// stay go on as they are, with their sessions, queues and windows; of what is told of the
-    /// station only the keys of those that come count, and its memory: they have parts of what is
-    /// free of it. `entropy` is 32 bytes of fresh randomness.
+    /// Replaces the neighbours and the networks of each. The stations of neighbours that stay keep
+    /// their sessions, queues and windows. Of the given station configuration, only the keys of new
+    /// neighbours and the memory are used: new neighbours share the memory that is free. `entropy`
+    /// is 32 bytes of fresh randomness.
     ///
     /// # Errors
     /// As [`new`](Self::new); or not enough of the memory is free. Nothing has changed then.
@@ -30,6 +30,7 @@ impl Hub {
         let mut coming = self.make_coming(config, &ids, entropy, now)?;
 
         self.now = now;
+        self.told.memory_bytes = config.station.memory_bytes;
         let mut staying = core::mem::take(&mut self.neighbours);
         for id in &ids {
             let of_id = |neighbour: &Neighbour| neighbour.id == *id;
@@ -38,7 +39,7 @@ impl Hub {
                 self.neighbours.push(from.swap_remove(at));
             }
         }
-        // What is left is of those that go.
+        // What is left belongs to those that leave.
         staying.iter().for_each(|gone| self.gone.join(&gone.station.stats().without_gauges()));
         self.networks = networks;
         self.icmp_errors.set_own(&config.own);
@@ -53,7 +54,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The neighbours that are not there yet.
+    /// The new neighbours.
     fn make_coming(
         &self,
         config: &HubConfig,
@@ -66,16 +67,17 @@ impl Hub {
         let shares = shares.map(|neighbour| neighbour.station.memory().share).sum();
         let mut free = config.station.memory_bytes.saturating_sub(shares);
         let mut entropy = Stream::from_seed(entropy);
-        let mut coming = Vec::new();
-        for &id in ids.iter().filter(|&&id| self.place_of(id).is_none()) {
-            let share = memory::share_of_free(&config.station, free)?;
+        let new: Vec<_> = ids.iter().filter(|&&id| self.place_of(id).is_none()).collect();
+        let mut coming = Vec::with_capacity(new.len());
+        for (made, &&id) in new.iter().enumerate() {
+            let share = memory::share_of_free(&config.station, free, new.len() - made)?;
             free -= share;
             let mut seed = [0; 32];
             entropy.fill_bytes(&mut seed);
             let clocks = self.told.clock.clocks(now);
             let mut neighbour = Neighbour::new(&config.station, (id, share), seed, clocks)?;
-            // What is known of the channel, and what the driver told the others of the path, hold
-            // for it as well.
+            // What is known about the channel, and what the driver has set for the others, applies
+            // to it too.
             neighbour.station.set_air_shared(self.channel.is_shared());
             if let Some(lens) = self.told.path_lens {
                 neighbour.station.find_path_mtu(now, lens);
@@ -92,7 +94,6 @@ impl Hub {
             if let Some(frames) = self.told.session_frames {
                 neighbour.station.set_session_frames(frames);
             }
-            neighbour.timeout = neighbour.station.poll_timeout();
             coming.push(neighbour);
         }
         Ok(coming)

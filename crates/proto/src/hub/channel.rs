@@ -1,9 +1,9 @@
-//! Whether a hub and its neighbours share one half-duplex channel, found out from all that crosses.
+//! Detects whether a hub and its neighbours share one half-duplex channel, from all traffic.
 //!
-//! Each pair of stations looks for that by itself, by what the one's frames leave of the air to the
-//! other's. With many neighbours what one of them sends is a small part of what delays a frame of
-//! ours, and hardly stands out of the rest. The hub hears all of them: what they send together and
-//! what it sends fill the channel, and more of the one is less of the other.
+//! Each pair of stations looks for this by itself, by how much airtime one's frames leave to the
+//! other's. With many neighbours, the frames of one are a small part of what delays a frame of
+//! ours, and hardly stand out. The hub hears all of them: what they send together and what it sends
+//! fill the channel, and more of the one is less of the other.
 
 use core::time::Duration;
 
@@ -12,33 +12,33 @@ use corridor_base::Time;
 use crate::bounds::HUB_QUANTUM;
 use crate::link::shared_channel::{Crossed, Sharing};
 
-/// How often frames are counted: an interval of the regression.
+/// Interval of the regression: how often frames are counted.
 const EVERY: Duration = Duration::from_millis(50);
-/// Frames that are longer are long ones.
+/// Longer frames count as long.
 const LONG_BYTES: usize = HUB_QUANTUM as usize / 2;
 
-/// What crosses the underlay, both ways.
+/// Traffic on the underlay, in both directions.
 #[derive(Debug, Default)]
 pub(super) struct Channel {
     sharing: Sharing,
-    /// Frames of all neighbours.
+    /// Frames from all neighbours.
     came: u32,
-    /// Frames of ours since the last look, and when that was.
+    /// Our frames since the last count, and when that was.
     long: u32,
     short: u32,
     looked_at: Time,
-    /// How long nothing was to be sent since then, and since when nothing is.
+    /// Time with nothing to send since then, and since when there has been nothing.
     idle: Duration,
     idle_since: Option<Time>,
 }
 
 impl Channel {
-    /// A frame of a neighbour has come.
+    /// A frame of a neighbour was received.
     pub(super) fn note_came(&mut self) {
         self.came = self.came.wrapping_add(1);
     }
 
-    /// A frame of so many bytes goes.
+    /// A frame of this length is sent.
     pub(super) fn note_sent(&mut self, now: Time, len_bytes: usize) {
         self.end_idle(now);
         if len_bytes > LONG_BYTES {
@@ -48,7 +48,7 @@ impl Channel {
         }
     }
 
-    /// Nothing is to be sent, although there is room.
+    /// There is nothing to send, although there is room.
     pub(super) fn begin_idle(&mut self, now: Time) {
         self.idle_since.get_or_insert(now);
     }
@@ -59,7 +59,7 @@ impl Channel {
         }
     }
 
-    /// Looks at what has crossed, if it is time to. Whether that has changed the verdict.
+    /// Counts the traffic if it is time; returns whether the result has changed.
     pub(super) fn look(&mut self, now: Time) -> bool {
         if now - self.looked_at < EVERY {
             return false;
@@ -81,7 +81,7 @@ impl Channel {
         self.sharing.is_shared() != before
     }
 
-    /// Whether all share one channel, as far as this tells.
+    /// Whether all share one channel, as far as this shows.
     pub(super) fn is_shared(&self) -> bool {
         self.sharing.is_shared()
     }
@@ -102,8 +102,8 @@ mod tests {
     const NEIGHBOURS: u32 = 8;
     const FRAME: Duration = Duration::from_micros(500);
 
-    /// A hub that always has a frame to send, each as long as any of its neighbours'. They have one
-    /// now and then, more or less often by turns.
+    /// A hub that always has a frame to send, each as long as those of its neighbours. These have
+    /// one now and then, with a varying frequency.
     struct Air {
         channel: Channel,
         now: Time,
@@ -120,9 +120,9 @@ mod tests {
             f64::from(self.random.next_u32()) < probability * f64::from(u32::MAX)
         }
 
-        /// Whether all share the channel, after so many frames of the hub's time. `came`: how many
-        /// frames of neighbours there are for each; where they share the channel, these take
-        /// their time, and one in ten is lost.
+        /// Whether all are found to share the channel after `frames` frames of the hub's time.
+        /// `came`: frames of neighbours per frame; on a shared channel these take their time, and
+        /// one in ten is lost.
         fn run(
             &mut self,
             frames: u32,
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Each neighbour has a frame with this probability, which comes and goes.
+    /// Each neighbour has a frame with this probability, which varies.
     fn draw(air: &mut Air) -> u32 {
         let busy = 0.1 + 0.3 * (air.now.as_nanos() / 200_000_000 % 3) as f64 / 2.0;
         (0..NEIGHBOURS).map(|_| u32::from(air.chance(busy))).sum()
@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    /// A station that sends what looks like a neighbour's frames, in time with the hub's own, could
-    /// else have it believe that the channel is shared.
+    /// Otherwise a station that sends what looks like a neighbour's frames, in time with the hub's
+    /// own, could make the hub believe that the channel is shared.
     #[test]
     fn frames_that_nobody_could_seal_do_not_count() {
         let neighbours = vec![(StationId(2), vec!["10.9.0.2/32".parse().unwrap()])];

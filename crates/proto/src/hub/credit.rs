@@ -1,9 +1,9 @@
-//! How much room neighbours are granted in the queues to those whom they send to.
+//! How much credit neighbours get for the queues to those whom they send to.
 //!
-//! A neighbour's packets wait in its own queue, where flows are told of that, rather than in the
-//! hub's, which had to drop them. But nobody is held back from one because another is slow: who
-//! sends to several gets no credit, unless all share the channel that is full; nor do those who are
-//! cut off hold anybody back.
+//! A neighbour's packets should wait in its own queue, where flows notice it, rather than in the
+//! hub's, which would have to drop them. But a slow receiver must not hold back traffic to another:
+//! a neighbour that sends to several gets unlimited credit, unless all share the channel that is
+//! full. Receivers that are cut off hold nobody back.
 
 use corridor_base::Time;
 
@@ -12,20 +12,20 @@ use crate::bounds::{CREDIT_MEMORY, CREDIT_STUCK};
 /// Where packets of a neighbour go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Onward {
-    /// To the hub's own host, which takes all.
+    /// To the hub's own host, which takes everything.
     Host,
     /// To another neighbour.
     Neighbour(usize),
 }
 
-/// Who sends to whom, by places in a list of neighbours.
+/// Who sends to whom, by index of the neighbours.
 #[derive(Debug)]
 pub(super) struct Credits {
-    /// For each neighbour, where its packets went of late, and when.
+    /// For each neighbour, where its packets went recently, and when.
     onward: Vec<Vec<(Onward, Time)>>,
-    /// For each, who has sent to it, and when.
+    /// For each neighbour, who has sent to it, and when.
     feeders: Vec<Vec<(usize, Time)>>,
-    /// For each, when a packet has left its queue, or came to an empty one.
+    /// For each neighbour, when a packet last left its queue, or came to an empty one.
     moved_at: Vec<Time>,
     one_channel: bool,
 }
@@ -45,7 +45,7 @@ impl Credits {
         self.one_channel
     }
 
-    /// A packet of a neighbour goes on.
+    /// A packet of a neighbour is forwarded.
     pub(super) fn note(&mut self, now: Time, from: usize, onward: Onward) {
         note(&mut self.onward[from], now, onward);
         if let Onward::Neighbour(to) = onward {
@@ -53,13 +53,12 @@ impl Credits {
         }
     }
 
-    /// The queue to a neighbour has become shorter, or had been empty.
+    /// The queue to a neighbour has become shorter, or was empty.
     pub(super) fn note_moved(&mut self, now: Time, to: usize) {
         self.moved_at[to] = now;
     }
 
-    /// Whether the queue from one neighbour to the other is to hold the first one back, and so
-    /// drops nothing of it.
+    /// Whether the queue to `to` holds back `from` by credit, and so drops none of its packets.
     pub(super) fn holds_back(&self, now: Time, from: usize, to: usize) -> bool {
         let is_stuck = now - self.moved_at[to] > CREDIT_STUCK;
         !is_stuck && (self.one_channel || self.onward(now, from).count() == 1)
@@ -88,7 +87,7 @@ impl Credits {
     }
 }
 
-/// Notes when something was there last, and forgets what was not for long.
+/// Records when an item was last seen, and forgets those not seen for long.
 fn note<T: PartialEq>(list: &mut Vec<(T, Time)>, now: Time, what: T) {
     match list.iter_mut().find(|(listed, _)| *listed == what) {
         Some((_, at)) => *at = now,

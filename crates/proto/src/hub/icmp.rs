@@ -1,4 +1,4 @@
-//! What a hub or relay says, as a router, to the senders of packets that go no further.
+//! ICMP errors that a hub or relay, as a router, sends about packets that go no further.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -10,14 +10,14 @@ use crate::bounds::{HUB_MESSAGES_MAX, TOO_BIG_INTERVAL};
 use crate::host::icmp_error::{Stopped, write_stopped};
 use crate::host::too_big::write_too_big;
 
-/// ICMP errors: at most one in [`TOO_BIG_INTERVAL`], signed with an address of the host.
+/// ICMP errors: at most one per [`TOO_BIG_INTERVAL`], with an address of the host as source.
 #[derive(Debug, Default)]
 pub(crate) struct IcmpErrors {
-    /// The host's addresses, one of each family.
+    /// The host's addresses, one per family.
     own_v4: Option<IpAddr>,
     own_v6: Option<IpAddr>,
     written_at: Option<Time>,
-    /// Those to the host, and the one that was handed out last.
+    /// Errors to the host, and the one that was handed out last.
     queue: VecDeque<PacketBuf>,
     handed_out: PacketBuf,
 }
@@ -29,25 +29,25 @@ impl IcmpErrors {
         errors
     }
 
-    /// The host has these addresses.
+    /// Sets the host's addresses.
     pub(crate) fn set_own(&mut self, own: &[IpAddr]) {
         self.own_v4 = own.iter().copied().find(IpAddr::is_ipv4);
         self.own_v6 = own.iter().copied().find(IpAddr::is_ipv6);
     }
 
-    /// An error to a packet's sender, unless there was one just now.
+    /// Writes an error to a packet's sender, unless one was written just now.
     pub(crate) fn write(
         &mut self,
         now: Time,
         packet: PacketRef<'_>,
         why: Stopped,
     ) -> Option<PacketBuf> {
-        // The host takes no packets with its own address as their source.
+        // The host accepts no packets whose source is its own address.
         let from = if why == Stopped::NoRoute { None } else { self.own(packet) };
         self.make(now, |error| write_stopped(packet, from, why, error))
     }
 
-    /// The same of a packet that is longer than the next hop carries, `mtu` bytes.
+    /// The same for a packet that is longer than the next hop carries, `mtu` bytes.
     pub(crate) fn write_too_big(
         &mut self,
         now: Time,
@@ -75,7 +75,7 @@ impl IcmpErrors {
         if packet.view().ip() == Ip::V6 { self.own_v6 } else { self.own_v4 }
     }
 
-    /// The host has sent a packet to an address that nobody has.
+    /// The host has sent a packet to an address without an owner.
     pub(crate) fn queue_no_route(&mut self, now: Time, packet: PacketRef<'_>) {
         if self.queue.len() < HUB_MESSAGES_MAX
             && let Some(error) = self.write(now, packet, Stopped::NoRoute)
@@ -93,12 +93,12 @@ impl IcmpErrors {
         }
     }
 
-    /// Whether there is an error to the host.
+    /// Whether there is an error for the host.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// The next error to the host, valid until the next call.
+    /// The next error for the host, valid until the next call.
     pub(crate) fn pop(&mut self) -> Option<PacketRef<'_>> {
         self.handed_out = self.queue.pop_front()?;
         Some(self.handed_out.packet())

@@ -1,4 +1,5 @@
-//! Which neighbour has which addresses: the longest prefix decides (RFC 1812, Section 5.2.4.3).
+//! Which neighbour has which addresses: the longest matching prefix decides (RFC 1812, Section
+//! 5.2.4.3).
 
 use std::net::IpAddr;
 
@@ -8,25 +9,25 @@ use prefix_trie::PrefixMap;
 use crate::bounds::HUB_NETWORKS_MAX;
 use crate::config::StationId;
 
-/// Who has an address.
+/// The owner of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// This host itself.
     Host,
-    /// A neighbour, or what is behind it.
+    /// A neighbour, or a host behind it.
     Neighbour(StationId),
 }
 
-/// Why a network cannot be put into the table.
+/// Why a network cannot be inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// Somebody has the same network.
+    /// The same network has an owner.
     #[error("the same network is there already")]
     Taken {
-        /// Who has it.
+        /// The owner.
         by: Place,
     },
-    /// The table has as many networks as it may.
+    /// The table is full.
     #[error("more than {HUB_NETWORKS_MAX} networks")]
     Full,
 }
@@ -39,10 +40,10 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Puts a network into the table. Bits behind the prefix do not count.
+    /// Inserts a network. Bits after the prefix are ignored.
     ///
     /// # Errors
-    /// Somebody has the same network, or there are too many. Nothing has changed then.
+    /// The same network has an owner, or there are too many. Nothing has changed then.
     pub fn insert(&mut self, network: IpNet, place: Place) -> Result<(), NetworkError> {
         if self.v4.len() + self.v6.len() == HUB_NETWORKS_MAX {
             return Err(NetworkError::Full);
@@ -61,8 +62,8 @@ impl Networks {
         Ok(())
     }
 
-    /// Who has an address: the longest of the networks that it is in says so; `None`: it is in
-    /// none.
+    /// The owner of an address: that of the longest network that contains it; `None` if no network
+    /// does.
     pub fn place(&self, address: IpAddr) -> Option<Place> {
         match address {
             IpAddr::V4(address) => {
@@ -99,7 +100,7 @@ mod tests {
         ] {
             assert_eq!(insert(network, place), Ok(()));
         }
-        // Bits behind the prefix do not make another network of it.
+        // Bits after the prefix do not make it another network.
         let taken = |by| Err(NetworkError::Taken { by });
         assert_eq!(insert("10.9.0.77/24", neighbour(3)), taken(neighbour(2)));
         assert_eq!(insert("10.9.0.1/32", neighbour(3)), taken(Place::Host));

@@ -1,31 +1,37 @@
-//! Whose turn it is to send: deficit round robin over bytes (Shreedhar and Varghese, 1995), among
+//! Whose turn it is to send: deficit round robin over bytes (Shreedhar and Varghese, 1995) among
 //! the neighbours that may have something to send.
 //!
-//! How long a frame is shows only when it is made. So a neighbour sends as long as it is in credit,
-//! and what its last frame took too much is taken off its next turns.
+//! The length of a frame is known only once it is made. So a neighbour sends as long as its deficit
+//! counter is positive, and any excess of its last frame is deducted from its next turns.
 
 use std::collections::VecDeque;
 
+use super::wakes::Wakes;
 use crate::bounds::HUB_QUANTUM;
 
-/// The turns of a hub's neighbours, known by their places in a list.
-#[derive(Debug, Default)]
+/// The turns of a hub's neighbours, by index.
 pub(super) struct Turns {
-    /// Those that may have something to send; the first has its turn.
+    /// Neighbours that may have something to send; it is the first one's turn.
     waiting: VecDeque<usize>,
     credits: Vec<Credit>,
+    /// When their stations want to be woken.
+    pub(super) wakes: Wakes,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Credit {
-    /// Bytes that may still be sent.
+    /// Bytes that it may still send.
     bytes: i64,
     waits: bool,
 }
 
 impl Turns {
     pub(super) fn new(neighbours: usize) -> Self {
-        Turns { waiting: VecDeque::new(), credits: vec![Credit::default(); neighbours] }
+        Turns {
+            waiting: VecDeque::new(),
+            credits: vec![Credit::default(); neighbours],
+            wakes: Wakes::new(neighbours),
+        }
     }
 
     /// A neighbour may have something to send.
@@ -50,14 +56,14 @@ impl Turns {
         }
     }
 
-    /// The one whose turn it is has sent so many bytes.
+    /// The neighbour whose turn it is has sent `len_bytes` bytes.
     pub(super) fn charge(&mut self, len_bytes: usize) {
         if let Some(&place) = self.waiting.front() {
             self.credits[place].bytes -= len_bytes as i64;
         }
     }
 
-    /// The one whose turn it is has nothing to send. Credit is not saved up, debts are kept.
+    /// The neighbour whose turn it is has nothing to send. Credit is not saved up, debts are kept.
     pub(super) fn leave(&mut self) {
         if let Some(place) = self.waiting.pop_front() {
             let credit = &mut self.credits[place];
@@ -65,7 +71,7 @@ impl Turns {
         }
     }
 
-    /// Whether this one may have something to send.
+    /// Whether this neighbour may have something to send.
     pub(super) fn waits(&self, place: usize) -> bool {
         self.credits[place].waits
     }

@@ -1,4 +1,4 @@
-//! Frames with symbols that have come from a peer, as they are reported to its sender.
+//! Frames with symbols received from a peer, as reported to its sender.
 
 use core::time::Duration;
 
@@ -6,18 +6,17 @@ use corridor_base::Time;
 
 use crate::wire::{LinkFeedback, PathId};
 
-/// Frames over which the time from one to the next is averaged, and how many such means are
-/// remembered.
+/// Frames over which the time between frames is averaged, and how many of these means are kept.
 const GAP_FRAMES: u32 = 8;
 const GAPS: usize = 8;
 
-/// One way of a link, as its receiver knows it.
+/// One direction of a link, as seen by its receiver.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     newest: Option<Newest>,
-    /// Counter of the frame of the last symbol.
+    /// Counter of the frame with the last symbol.
     last: Option<u32>,
-    /// How many came, modulo 2^32.
+    /// Number of frames received, modulo 2^32.
     frames: u32,
 }
 
@@ -29,12 +28,12 @@ struct Newest {
     spacing: Spacing,
 }
 
-/// How far apart frames come where they come as the path takes them: the least of late of means
-/// over a few. Who has little to send lets them come further apart than that, now and then or
-/// always, but makes no burst of losses longer.
+/// The spacing of frames at the path's rate: the recent minimum of means over a few frames. A
+/// sender with little to send spaces frames further apart, now and then or always, but that makes
+/// no burst of losses longer.
 #[derive(Clone, Copy, Debug)]
 struct Spacing {
-    /// The frame that the next mean is counted from.
+    /// The frame that the next mean starts from.
     from: (u32, Time),
     means: [Option<Duration>; GAPS],
     next: usize,
@@ -46,7 +45,7 @@ impl Newest {
         Newest { counter, at, spacing }
     }
 
-    /// A newer one came.
+    /// A newer frame came.
     fn followed_by(mut self, counter: u32, now: Time) -> Self {
         self.spacing.note(counter, now);
         Newest { counter, at: now, ..self }
@@ -65,7 +64,7 @@ impl Spacing {
 }
 
 impl Arrivals {
-    /// A symbol came in this frame: called for each symbol, and counts the frame once.
+    /// A symbol came in this frame. Called for each symbol; counts the frame once.
     pub(crate) fn note(&mut self, now: Time, counter: u32) {
         if self.last.replace(counter) == Some(counter) {
             return;
@@ -78,23 +77,23 @@ impl Arrivals {
         self.frames = self.frames.wrapping_add(1);
     }
 
-    /// The sender's frames are counted anew: feedback about those before is of no use to it.
+    /// The sender's frame counters restart, so feedback about earlier frames is of no use to it.
     pub(crate) fn restart_session(&mut self) {
         (self.newest, self.last) = (None, None);
     }
 
-    /// Whether there is a frame of the session to tell of.
+    /// Whether there is a frame of the session to report.
     pub(crate) fn has_any(&self) -> bool {
         self.newest.is_some()
     }
 
-    /// What a frame takes at most; zero: it is not known.
+    /// Longest time of a frame; zero: unknown.
     pub(crate) fn frame_time(&self) -> Duration {
         let means = self.newest.iter().flat_map(|newest| newest.spacing.means);
         means.flatten().min().unwrap_or(Duration::ZERO)
     }
 
-    /// What the sender is told; `None`: nothing came of its session.
+    /// What is reported to the sender; `None`: nothing was received in its session.
     pub(crate) fn feedback(
         &self,
         now: Time,

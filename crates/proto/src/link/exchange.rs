@@ -1,14 +1,14 @@
-//! How two stations with keys of their own agree on a secret: when they do, what they say again
-//! because it may have been lost, and what they do not answer.
+//! How two stations with key pairs agree on a secret: when to exchange keys, which messages to
+//! repeat because they may have been lost, and which not to answer.
 //!
-//! Either end may begin, and both may at once. An initiation is repeated as it is, so there is one
-//! at a time, and a station that answered it answers the same again; the response is repeated too
-//! until a frame under the new secret shows that it arrived. Before any Diffie-Hellman a message
-//! must have a MAC that only those can make who know this station's public key, and there is a
-//! bound on how many are looked into.
+//! Either end may begin, and both may at once. An initiation is repeated unchanged, so only one is
+//! open at a time, and a station that has answered it sends the same answer again. The response too
+//! is repeated until a frame under the new secret shows that it arrived. Before any Diffie-Hellman,
+//! a message must have a MAC that only stations that know this station's public key can make; and
+//! the number of messages examined is bounded.
 //!
-//! Where several stations open what one of them seals, an exchange goes one way: who begins it is
-//! given the secrets that the other one seals under (`link/member_keys.rs`).
+//! Where several stations open what one of them seals, an exchange works in one direction: its
+//! initiator is given the secrets that the responder seals under (`link/member_keys.rs`).
 
 mod steps;
 
@@ -38,54 +38,53 @@ pub(crate) struct Exchange {
     private: PrivateKey,
     peer: PeerKey,
     macs: Macs,
-    /// Where both begin, this station's exchange counts.
+    /// If both begin, this station's exchange counts.
     precedes: bool,
     rng: Stream,
-    /// What timestamps of initiations are read from.
+    /// The clock for the timestamps of initiations.
     clock: WallClock,
     newest: Timestamps,
     initiation: Option<Initiation>,
     answered: Option<Answered>,
-    /// The last initiation that came to its end.
+    /// The last initiation that was completed.
     settled: Option<[u8; 4]>,
     calls: Calls,
     looks: Looks,
-    /// How old the secret in use may be.
+    /// Maximum age of the secret in use.
     rekey_after: Duration,
-    /// What the peer is given for an initiation, where it is given anything.
+    /// What the peer is given for an initiation, if anything.
     handout: Option<Handout>,
 }
 
-/// Keys of the MACs of what goes to the peer, and of what comes here.
+/// The MAC keys of messages to the peer, and of messages to this station.
 struct Macs {
     to_peer: MacKey,
     to_us: MacKey,
 }
 
-/// What this station seals under, and will next.
+/// The secrets that this station seals under now and next.
 struct Handout {
     secrets: [Psk; 2],
-    /// When the peer last asked for these, and when it was first answered that. What it said before
-    /// its newest initiation does not count: anybody may have recorded that.
+    /// When the peer last asked for these, and when that was first answered. What it sent before
+    /// its newest initiation does not count: it may be a replay.
     asked: Option<(Time, Time)>,
 }
 
-/// Timestamps of the newest initiation of this station, and of the newest of the peer's.
+/// Timestamps of this station's newest initiation, and of the peer's newest.
 #[derive(Default)]
 struct Timestamps {
     own: u64,
     heard: Option<u64>,
 }
 
-/// When the peer last called this station by its public key, as far as the MAC says, and by another
-/// one.
+/// When a message in the peer's name last had a MAC for this station's public key, and for another.
 #[derive(Clone, Copy, Default)]
 struct Calls {
     ours: Option<Time>,
     others: Option<Time>,
 }
 
-/// How many of either step are looked into.
+/// Limits how many messages of each step are examined.
 struct Looks {
     initiations: Bucket,
     responses: Bucket,
@@ -106,40 +105,40 @@ struct Answered {
     initiation: Vec<u8>,
     response: Vec<u8>,
     answered_at: Time,
-    /// When the initiation was last heard.
+    /// When the initiation was last received.
     heard_at: Time,
-    /// When the response goes again, if it does.
+    /// When the response is sent again, if at all.
     due: Option<Time>,
-    /// And no earlier than this, however often it is asked for.
+    /// The response is not sent before this time, however often it is asked for.
     may_go_at: Time,
-    /// It has arrived.
+    /// The response has arrived.
     is_done: bool,
-    /// Nothing newer was heard of the peer before.
+    /// Nothing newer was received from the peer before.
     is_newest: bool,
 }
 
-/// What a message of a key exchange came to.
+/// The result of a key exchange message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// The peer begins: it has this secret as soon as it has the response.
+    /// The peer initiates; it has this secret as soon as it has the response.
     Offered(Psk),
     /// The peer has responded.
     Agreed(Psk),
     /// The peer asks for what this station seals under, and is given it.
     Asked,
-    /// The peer has given what it seals under, and what it will next.
+    /// The peer has given the secrets that it seals under now and next.
     Given([Psk; 2]),
-    /// The peer begins as before: it has not heard the response.
+    /// The peer repeats its initiation: it has not received the response.
     Repeated,
-    /// The peer responds as before: it has heard nothing under the secret.
+    /// The peer repeats its response: it has received nothing under the secret.
     Unheard,
-    /// An initiation of the peer's from before the newest.
+    /// An initiation of the peer's that is older than its newest.
     Replayed,
-    /// Not of the peer, not for this station, or one too many.
+    /// Not from the peer, not for this station, or one too many.
     Refused,
 }
 
-/// What a message shows that nothing came of.
+/// What an unsuccessful message shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// It is this station's own.
@@ -148,16 +147,17 @@ pub(crate) enum Sight {
     NotForUs,
     /// Its sender has this public key, which is not the configured one.
     OtherPublicKey(PublicKey),
-    /// It answers this station's initiation, and the secret beside the keys is another.
+    /// It answers this station's initiation, but the pre-shared key differs.
     OtherPsk,
-    /// It answers this station's initiation as if more stations, or fewer, opened what they seal.
+    /// It answers this station's initiation, but the two disagree on how many stations open their
+    /// frames.
     OtherStep,
-    /// Nothing that says more.
+    /// Nothing more specific.
     Nothing,
 }
 
 impl Exchange {
-    /// With the one peer that `keys` has. Begins now.
+    /// An exchange with the only peer in `keys`. Begins now.
     pub(crate) fn new(me: StationId, keys: &Keys, rng: Stream, clocks: Clocks) -> Self {
         let now = clocks.now;
         let peer = keys.peers.first().expect("checked when the peer was chosen").clone();
@@ -183,8 +183,9 @@ impl Exchange {
         exchange
     }
 
-    /// The wall clock was read: it may have been set since the start. What waits for its response
-    /// begins anew then, or the peer, which has heard later ones before, would not believe it.
+    /// The wall clock was read; it may have been set since the start. An initiation that waits for
+    /// its response then begins again, because the peer, which may have seen later timestamps,
+    /// would not accept it.
     pub(crate) fn set_clock(&mut self, clocks: Clocks) {
         let before = core::mem::replace(&mut self.clock, clocks.into());
         if self.clock.is_ahead_of(before) && self.initiation.is_some() {
@@ -200,19 +201,18 @@ impl Exchange {
         self.rekey_after = interval;
     }
 
-    /// From here on the peer is given these, and nothing that was written before.
+    /// Gives the peer these secrets from now on, and nothing that was written before.
     pub(crate) fn hand_out(&mut self, secrets: [Psk; 2]) {
         self.handout = Some(Handout { secrets, asked: None });
         self.answered = None;
     }
 
-    /// When the peer last asked for what this station seals under now and next, and when it was
-    /// first answered that.
+    /// When the peer last asked for this station's secrets, and when that was first answered.
     pub(crate) fn asked(&self) -> Option<(Time, Time)> {
         self.handout.as_ref().and_then(|handout| handout.asked)
     }
 
-    /// Whether a message is for the peer, as only those can make it who know its public key.
+    /// Whether a message is for the peer: its MAC proves knowledge of the peer's public key.
     pub(crate) fn is_for_peer(&self, message: &KeyExchange<'_>) -> bool {
         self.macs.to_peer.is_of(message)
     }
@@ -231,21 +231,21 @@ impl Exchange {
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Begins a key exchange, unless one has begun.
+    /// Begins a key exchange, unless one is in progress.
     pub(crate) fn begin(&mut self, now: Time) {
         if self.initiation.is_none() {
             self.initiation = Some(self.initiate(now, HELLO_INTERVAL_FAST));
         }
     }
 
-    /// Lets the initiation that waits for its response go again soon.
+    /// Makes the initiation that waits for its response due soon.
     pub(crate) fn hurry(&mut self, now: Time) {
         let soon = now + HELLO_INTERVAL_FAST / 4;
         self.initiation.iter_mut().for_each(|it| it.due = it.due.min(soon));
     }
 
-    /// Whether a message is a response of the peer's to this station's initiation, or to the one
-    /// before, as far as can be seen.
+    /// Whether a message looks like a response of the peer to this station's initiation, or to the
+    /// one before.
     pub(crate) fn expects(&self, message: &KeyExchange<'_>) -> bool {
         let waits = self.initiation.iter().map(|it| it.exchange).chain(self.settled);
         message.step == self.answer_step()
@@ -257,13 +257,13 @@ impl Exchange {
         self.initiation.is_some()
     }
 
-    /// How an initiation is answered, at both ends.
+    /// How both ends answer an initiation.
     fn answer_step(&self) -> Step {
         if self.handout.is_some() { Step::Handout } else { Step::Response }
     }
 
     fn initiate(&mut self, now: Time, interval: Duration) -> Initiation {
-        // A clock that was put back does not make it less than one before.
+        // Increases even if the clock was set back.
         let timestamp = self.clock.at(now).max(self.newest.own.saturating_add(1));
         self.newest.own = timestamp;
         let mut exchange = [0; 4];
@@ -289,18 +289,18 @@ impl Exchange {
         frame
     }
 
-    /// When the next message goes.
+    /// When the next message is due.
     pub(crate) fn due(&self) -> Option<Time> {
         let answer = self.answered.as_ref().and_then(|answered| answered.due);
         self.initiation.iter().map(|it| self.due_of(it)).chain(answer).min()
     }
 
-    /// When an initiation goes: not while the peer, which has begun too, was answered just now. An
-    /// address that is not proven gets few bytes, and the response is what it needs. That puts an
-    /// initiation off once: recordings may be answered again and again, each newer than the one
+    /// When an initiation is due: not while the peer, which has begun too, was answered just now.
+    /// An unproven address is sent few bytes, and the response is what it needs. This delays an
+    /// initiation only once: replays may be answered again and again, each newer than the one
     /// before.
     ///
-    /// Who is given secrets for its initiation needs this one answered all the same.
+    /// A station that is given secrets for its initiation still needs its own to be answered.
     fn due_of(&self, initiation: &Initiation) -> Time {
         let is_given = self.handout.is_some();
         let answers = self.answered.as_ref().filter(|answered| !answered.is_done && !is_given);
@@ -308,15 +308,15 @@ impl Exchange {
         until.map_or(initiation.due, |from| initiation.due.max(from + RESPONSE_AGE_MAX))
     }
 
-    /// Writes the next message into `frame` (replaced), if one is due. A response goes first: the
-    /// peer waits for it. An initiation is repeated after `interval_max` at the latest.
+    /// Writes the next message into `frame` (replaced), if one is due. A response goes first,
+    /// because the peer waits for it. An initiation is repeated after at most `interval_max`.
     pub(crate) fn poll(&mut self, now: Time, interval_max: Duration, frame: &mut Vec<u8>) -> bool {
         if let Some(answered) = &mut self.answered
             && answered.due.is_some_and(|due| due <= now)
         {
             let next = now + HELLO_INTERVAL_TALKING_MAX;
-            // A handout goes as often as it is asked for: nothing that is heard under what it holds
-            // would show that it has arrived.
+            // A handout is sent as often as it is asked for: no frame under its secrets would show
+            // that it has arrived.
             let again = self.handout.is_none() && next < answered.heard_at + RESPONSE_AGE_MAX;
             answered.due = again.then_some(next);
             answered.may_go_at = now + HELLO_INTERVAL_FAST;
@@ -335,7 +335,7 @@ impl Exchange {
         initiation.due = now + longer;
         frame.clone_from(&initiation.frame);
         if self.handout.is_some() {
-            // Its address is answered with no more bytes than came.
+            // An address is answered with no more bytes than it has sent.
             frame.resize(HANDOUT_LEN, 0);
         }
         true
@@ -343,7 +343,7 @@ impl Exchange {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// Takes a message.
+    /// Handles a message.
     pub(crate) fn take(&mut self, now: Time, message: &KeyExchange<'_>) -> Taken {
         if message.sender != self.peer.station {
             return Taken::Refused;
@@ -360,7 +360,7 @@ impl Exchange {
         }
     }
 
-    /// How far the peer's exchange is.
+    /// The state of the peer's exchange.
     fn theirs(&self) -> Theirs {
         match &self.answered {
             None => Theirs::Nothing,
@@ -383,7 +383,7 @@ impl Exchange {
                 *heard_at = now;
             }
             let due = match self.handout {
-                // However often it is said again, perhaps by somebody else.
+                // However often it is repeated, perhaps by somebody else.
                 Some(_) => now.max(answered.may_go_at),
                 None if answered.due.is_some() => now + HELLO_INTERVAL_FAST / 4,
                 None => now,
@@ -412,8 +412,8 @@ impl Exchange {
         let psk = self.peer.psk.as_ref();
         let (taken, response) = match &mut self.handout {
             Some(Handout { secrets: [secret, next], asked }) => {
-                // Who has recorded it can do nothing with what it is given. A peer whose clock went
-                // back can, and has no other way to what this station seals under.
+                // An attacker who replays it cannot use what is handed out. A peer whose clock went
+                // back can, and has no other way to get this station's secrets.
                 let handout = read.hand_out(psk, [secret, next]);
                 let taken = if is_newest { Taken::Asked } else { Taken::Replayed };
                 if is_newest {
@@ -470,8 +470,8 @@ impl Exchange {
         taken
     }
 
-    /// A frame of the peer's under the secret of its own key exchange was opened: the response has
-    /// arrived, and nothing else is to be agreed on for now.
+    /// A frame under the secret of the peer's exchange was opened: the response has arrived, and
+    /// there is nothing else to agree on for now.
     pub(crate) fn note_proven(&mut self) {
         self.initiation = None;
         if let Some(answered) = &mut self.answered {
@@ -479,7 +479,7 @@ impl Exchange {
         }
     }
 
-    /// Looks at a message that came to nothing. Costs as much as to answer it.
+    /// Examines an unsuccessful message. Costs as much as answering it.
     pub(crate) fn examine(&self, message: &KeyExchange<'_>) -> Sight {
         let frame = message.frame;
         let initiation = self.initiation.as_ref();
@@ -488,7 +488,7 @@ impl Exchange {
             return Sight::Own;
         }
         if !self.macs.to_us.is_of(message) {
-            // Who knows this station's key as well calls somebody else by another one.
+            // A station that knows this station's key as well means another station by another key.
             let Calls { ours, others } = self.calls;
             let knows_us = ours.is_some_and(|at| others < Some(at + INITIATION_AGE_MAX));
             return if knows_us { Sight::Nothing } else { Sight::NotForUs };

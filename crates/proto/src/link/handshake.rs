@@ -1,19 +1,19 @@
 //! The way of a packet, around steps 3 and 4: who is there. Sessions, the challenge that proves
 //! them alive, and the replay window.
 //!
-//! Every station picks a random session id when it starts and announces it in HELLO frames, sealed
-//! under that session's own key. A station that hears a HELLO of a session it does not know answers
-//! with a HELLO that holds a random challenge for it; the session is *accepted* once a HELLO under
-//! it returns that challenge. An old recording cannot, so a restarted station accepts nothing that
-//! was said before it started, and since keys hang on fresh session ids, no restart repeats a
-//! nonce. Frames under any other session leave no trace but a counter.
+//! Every station picks a random session id when it starts, and announces it in HELLO frames sealed
+//! under that session's own key. A station that receives a HELLO of an unknown session answers with
+//! a HELLO that contains a random challenge for it; the session is *accepted* once a HELLO under it
+//! returns that challenge. A replay cannot do so, so a restarted station accepts nothing from
+//! before its start; and since keys are derived from fresh session ids, no restart repeats a nonce.
+//! Frames under any other session only increment a counter.
 //!
-//! One HELLO serves all neighbours at once: it lists what it has to say to each.
+//! One HELLO serves all neighbours at once: it contains an entry for each.
 //!
-//! Keys of sessions are derived from a secret: the group's, one of the pair that two stations with
-//! keys of their own agree on now and then (`handshake/agree.rs`), or the sender's own, where
-//! several open its frames (`handshake/members.rs`). Sessions, their counters and what was heard of
-//! them go on when a secret follows another.
+//! Session keys are derived from a secret: the group's; one of the pair, which two stations with
+//! key pairs agree on from time to time (`handshake/agree.rs`); or the sender's own, where several
+//! stations open its frames (`handshake/members.rs`). Sessions, their counters and what was
+//! received in them continue when one secret follows another.
 
 mod agree;
 mod examine;
@@ -54,7 +54,7 @@ use standing::{Event, Standing};
 /// The station's own session, and those of its peers.
 pub(crate) struct Group {
     me: StationId,
-    /// What keys are derived from, and how stations come by it.
+    /// The secrets from which keys are derived, and how stations get them.
     keyring: Keyring,
     rng: Stream,
     instance: u64,
@@ -67,50 +67,50 @@ pub(crate) struct Group {
     hellos_said: usize,
     cookies: Cookies,
     outreach: Option<Outreach>,
-    /// Longest frame that the interface takes, bytes.
+    /// Longest frame that the interface accepts, in bytes.
     frame_len_max: usize,
 }
 
 struct OwnSession {
     id: Random128,
-    /// `None`: nothing can be sealed, as long as there is no secret.
+    /// `None`: there is no secret yet, so nothing can be sealed.
     key: Option<SessionKey>,
     next_counter: u32,
-    /// Of which secret the key is, and frames sealed under it.
+    /// The generation of the key's secret, and frames sealed under it.
     generation: Option<Generation>,
     sealed: u32,
-    /// Frames that are sealed before another session takes its place.
+    /// Frames sealed before another session replaces this one.
     frames_max: u32,
-    /// Frames that were for one station alone, by the place of the peer.
+    /// Frames that were for one station alone, by index of the peer.
     addressed: [u32; PEERS_MAX],
 }
 
-/// How a station's packets cross, and with what.
+/// How a station carries packets, and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) coding: CodingParams,
     pub(crate) crossing: Crossing,
-    /// Bytes that the window of a peer may take.
+    /// Bytes that a peer's window may take here.
     pub(crate) received_bytes: usize,
-    /// How long feedback waits here, or a report.
+    /// How long this station delays feedback, or reports.
     pub(crate) feedback: Duration,
 }
 
-/// A frame that opened; its chunks are in the buffer that was passed in.
+/// A frame that was opened; its chunks are in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub(crate) from: StationId,
     pub(crate) header: Header,
 }
 
-/// What opening a frame came to.
+/// The result of opening a frame.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Opening {
-    /// A frame under an accepted session, heard for the first time.
+    /// A new frame of an accepted session.
     Frame(Opened),
-    /// A HELLO, authentic; `accepted` if its session is, or if it hangs on a secret of a pair that
-    /// is no former one, `joined` if it just became so, `differs`
-    /// if it is news that packets cross otherwise there than here.
+    /// An authentic HELLO. `accepted`: its session is accepted, or its key is derived from a pair's
+    /// secret that is not a former one; `joined`: it has just become accepted; `differs`: it is
+    /// news that the peer carries packets differently.
     Hello {
         from: StationId,
         accepted: bool,
@@ -125,9 +125,9 @@ pub(crate) enum Opening {
     Response {
         from: StationId,
     },
-    /// The peer wants to be shown that this station is heard from where it says.
+    /// The peer demands proof that this station can receive at its address.
     Cookie,
-    /// A message of a key exchange between two others.
+    /// A key exchange message between two other stations.
     Overheard,
     Malformed,
     NotAuthentic,
@@ -139,29 +139,29 @@ pub(crate) enum Opening {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Joined {
     pub(crate) peer: StationId,
-    /// It is another process than the one before (or the first): its coding state is empty.
+    /// The peer has (re)started: its coding state is empty.
     pub(crate) new_instance: bool,
-    /// It had not been known before.
+    /// It was unknown before.
     pub(crate) first: bool,
     pub(crate) field: Field,
     pub(crate) block_size: u16,
     pub(crate) symbol_size: u16,
     pub(crate) mode: Mode,
     pub(crate) base: u32,
-    /// The longest window that it takes.
+    /// The longest window that it accepts.
     pub(crate) takes: WindowShape,
-    /// What this station takes of its window.
+    /// How much of its window this station accepts.
     pub(crate) taken: WindowShape,
-    /// Which start of the peer this is.
+    /// Random per start of the peer.
     pub(crate) instance: u64,
     /// Its low bits.
     pub(crate) run: u16,
-    /// How long its feedback waits, as it says.
+    /// How long it delays feedback, as it announces.
     pub(crate) feedback: Option<Duration>,
 }
 
 impl Joined {
-    /// Bytes of the longest chunk that the peer sends, as it says.
+    /// Bytes of the longest chunk that the peer sends, as it announces.
     pub(crate) fn chunk_len_max(&self) -> usize {
         chunk_len_max(self.mode, (self.field, self.block_size), self.symbol_size)
     }
@@ -204,13 +204,13 @@ impl Group {
         }
     }
 
-    /// Stations that a HELLO has room for, behind the MAC of a cookie.
+    /// Number of stations that fit into a HELLO, after a cookie's MAC.
     fn hello_room(&self) -> usize {
         let beside = COOKIE_MAC_HEAD_LEN + OVERHEAD_LEN + HELLO_CLEAR_LEN + HELLO_LEN;
         (self.frame_len_max.saturating_sub(beside) / HELLO_TO_LEN).min(PEERS_MAX)
     }
 
-    /// The interface takes frames up to this length, bytes.
+    /// The interface accepts frames up to this length, in bytes.
     pub(crate) fn limit_frames(&mut self, len: usize) {
         self.frame_len_max = len;
     }
@@ -224,7 +224,7 @@ impl Group {
         self.can_seal() && self.peer(id).is_some_and(Peer::is_joined)
     }
 
-    /// Whether the peer is up, and was heard of late.
+    /// Whether the peer is up, and was heard recently.
     pub(crate) fn is_reachable(&self, id: StationId) -> bool {
         self.is_up(id) && self.peer(id).is_some_and(|peer| !peer.silent)
     }
@@ -269,10 +269,10 @@ impl Group {
         self.own.next_counter
     }
 
-    /// The frame that was sealed last goes to this peer alone.
+    /// The frame that was sealed last is for this peer alone.
     pub(crate) fn note_addressed(&mut self, to: StationId) {
         let Some(at) = self.peers.iter().position(|peer| peer.id == to) else { return };
-        // The last one of a session is none of the next one's.
+        // The last frame of a session does not count in the next.
         let Some(count) = self.own.addressed.get_mut(at).filter(|_| self.own.next_counter > 0)
         else {
             return;
@@ -286,19 +286,19 @@ impl Group {
         self.own.next_counter - others.map(|(_, count)| count).sum::<u32>()
     }
 
-    /// A frame of a peer's was heard that was for another station.
+    /// A peer's frame for another station was heard.
     pub(crate) fn note_overheard(&mut self, from: StationId) {
         let peer = self.peers.iter_mut().find(|peer| peer.id == from);
         peer.into_iter().for_each(|peer| peer.link.note_overheard());
     }
 
-    /// A peer says in a frame how many of those before it were for this station.
+    /// A peer reports in a frame how many frames before it were for this station.
     pub(crate) fn note_told(&mut self, opened: Opened, frames: u32) {
         let peer = self.peers.iter_mut().find(|peer| peer.id == opened.from);
         peer.into_iter().for_each(|peer| peer.link.note_told(opened.header.counter, frames));
     }
 
-    /// As if so many frames had been sealed.
+    /// Continues as if so many frames had been sealed.
     #[cfg(test)]
     pub(crate) fn set_next_counter(&mut self, counter: u32) {
         self.own.next_counter = counter;
@@ -332,12 +332,12 @@ impl Group {
         }
     }
 
-    /// Another session is begun after so many frames, if not before for want of nonces.
+    /// Sets after how many frames another session begins; it begins earlier if nonces run out.
     pub(crate) fn set_session_frames(&mut self, frames: u32) {
         self.own.frames_max = frames.clamp(1, SESSION_FRAMES_MAX);
     }
 
-    /// A fresh session of the same instance, before the counter runs out.
+    /// Begins a new session of the same instance before the counter runs out.
     fn rekey(&mut self) {
         let frames_max = self.own.frames_max;
         let fresh = OwnSession::new(&self.keyring, self.me, &mut self.rng);
@@ -404,19 +404,19 @@ impl Group {
         self.hello_due = now + self.hello_interval;
     }
 
-    /// Something was heard that wants an answer soon.
+    /// Something was received that should be answered soon.
     pub(crate) fn hurry_hello(&mut self, now: Time) {
         self.hello_interval = HELLO_INTERVAL_FAST;
         self.hello_due = self.hello_due.min(now + HELLO_INTERVAL_FAST / 4);
     }
 
-    /// The peers that may accept this station's session, and have not said goodbye.
+    /// The peers that may have accepted this station's session, and have not said goodbye.
     pub(crate) fn peers_met(&self) -> impl Iterator<Item = StationId> {
         let is_met = |peer: &&Peer| peer.standing.is_accepted();
         self.peers.iter().filter(is_met).map(|peer| peer.id)
     }
 
-    /// A peer has said goodbye. Whether that is news.
+    /// A peer has said goodbye; returns whether that is news.
     pub(crate) fn note_goodbye(&mut self, now: Time, id: StationId) -> bool {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) else { return false };
         peer.silent = true;
@@ -427,7 +427,7 @@ impl Group {
         is_news
     }
 
-    /// Peers that fell silent since the last call.
+    /// Peers that have fallen silent since the last call.
     pub(crate) fn newly_silent(&mut self, now: Time) -> Option<StationId> {
         let fell = |peer: &&mut Peer| {
             peer.session.is_some() && !peer.silent && now - peer.last_heard > peer.silent_after()
@@ -442,8 +442,8 @@ impl Group {
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// Opens a frame; its chunks go into `body`. A MAC under a cookie in front of it is for a gate:
-    /// a station without one takes the message as it is.
+    /// Opens a frame; its chunks go into `body`. A cookie's MAC in front of it is for a gate; a
+    /// station without a gate skips it.
     pub(crate) fn open(&mut self, now: Time, frame: &[u8], body: &mut Vec<u8>) -> Opening {
         let (_, frame) = cookie::unwrap(frame);
         let Some(header) = Header::parse(frame) else { return self.open_exchange(now, frame) };
@@ -463,7 +463,7 @@ impl Group {
                 return Opening::Replayed;
             }
             if peer.standing.after(Event::Frame).is_none() {
-                // Of a session that has ended nothing is read but that it has, by whoever notes it.
+                // In an ended session nothing matters except that it has ended, whoever notes it.
                 let is_goodbye = Chunks::find(body, Kind::Goodbye).is_some();
                 if !is_goodbye || peer.standing.after(Event::Goodbye).is_none() {
                     return Opening::UnknownSession;
@@ -482,7 +482,7 @@ impl Group {
             self.note_unopened(now, claimed);
             return Opening::NotAuthentic;
         }
-        // Perhaps a peer that restarted, or that has not heard that we did.
+        // Perhaps a peer that restarted, or that does not know that this station did.
         self.hurry_hello_if_waiting(now);
         Opening::UnknownSession
     }
@@ -528,7 +528,8 @@ impl Group {
         opening
     }
 
-    /// Digests an authentic HELLO of session `id` of the peer at `at`; `said` is its word to us.
+    /// Handles an authentic HELLO of session `id` of the peer at index `at`; `said` is its entry
+    /// for this station.
     fn take_hello(
         &mut self,
         now: Time,
@@ -561,13 +562,13 @@ impl Group {
                 return Opening::Replayed;
             }
             (pending.newest_counter, pending.taken) = (Some(counter), taken);
-            // What is played back does not keep a session waiting.
+            // A replay does not keep a pending session alive.
             pending.heard_at = now;
             joined = self.take_hello_of_pending(now, at, id, counter, hello, said);
         }
         self.peers[at].note_hello(now, said.is_some());
         self.peers[at].asked_at = said.filter(|said| said.asks).map(|_| now);
-        // Answer soon while the two of us are not done with each other.
+        // Answer soon until both sides are settled.
         if !self.peers[at].settled() || said.is_none_or(|said| said.asks) {
             self.hurry_hello(now);
         }
@@ -580,7 +581,7 @@ impl Group {
         Opening::Hello { from, accepted, joined, differs }
     }
 
-    /// What this station takes of the window of who says this.
+    /// How much this station accepts of the window of the sender of this HELLO.
     fn taken(&self, hello: &Hello) -> WindowShape {
         match self.setting.coding.mode {
             Mode::Block => WindowShape::LEAST,
@@ -592,7 +593,7 @@ impl Group {
         }
     }
 
-    /// How packets cross at the peer at `at`, if that is news and not as here.
+    /// How the peer at index `at` carries packets, if that is news and differs from here.
     fn compare(&mut self, at: usize, hello: &Hello, said: &HelloTo) -> Option<Crossing> {
         let theirs = said.instead.map_or_else(|| hello.mode.into(), Crossing::from);
         let before = self.peers[at].crossing.replace(theirs);
@@ -619,7 +620,7 @@ impl Group {
         None
     }
 
-    /// The pending session of this id; made, with a fresh challenge, if there is none.
+    /// The pending session with this id; created, with a fresh challenge, if there is none.
     fn pending_session(&mut self, now: Time, at: usize, id: Random128) -> &mut PendingSession {
         let peer = &mut self.peers[at];
         let index = match peer.pending.iter().position(|pending| pending.id == id) {
@@ -647,7 +648,7 @@ impl Group {
         &mut peer.pending[index]
     }
 
-    /// A pending session has answered: it takes the place of the peer's session before.
+    /// A pending session has answered its challenge, and replaces the peer's previous session.
     fn promote(
         &mut self,
         now: Time,

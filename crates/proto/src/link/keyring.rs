@@ -1,5 +1,5 @@
-//! Where the keys of sessions come from: one secret of all, one of the two ends, or one of each
-//! sender's.
+//! The source of session keys: one secret of all stations, one of the two ends, or one of each
+//! sender.
 
 use corridor_base::rand::SeedableRng;
 use corridor_base::{Stream, Time};
@@ -18,10 +18,10 @@ use crate::wire::Random128;
 pub(crate) enum Keyring {
     /// All stations have one secret.
     Shared(Secrets),
-    /// Two stations with keys of their own agree on secrets that they have in common.
+    /// Two stations with key pairs agree on shared secrets.
     Pair(Secrets, Box<Exchange>),
-    /// Several stations with keys of their own: each seals under a secret of its own, which it
-    /// gives to the others.
+    /// Several stations with key pairs: each seals under a secret of its own, which it gives to the
+    /// others.
     Members(Box<MemberKeys>),
 }
 
@@ -57,7 +57,7 @@ impl Keyring {
         }
     }
 
-    /// What the station seals under, if there is such a secret.
+    /// The secret that this station seals under, if there is one.
     pub(crate) fn secret(&self) -> Option<&Psk> {
         match self {
             Keyring::Shared(secrets) | Keyring::Pair(secrets, _) => secrets.current(),
@@ -65,7 +65,7 @@ impl Keyring {
         }
     }
 
-    /// Which secret is sealed under.
+    /// The generation of the secret to seal under.
     pub(crate) fn own_generation(&self) -> Option<Generation> {
         match self {
             Keyring::Shared(secrets) | Keyring::Pair(secrets, _) => secrets.generation(),
@@ -73,12 +73,12 @@ impl Keyring {
         }
     }
 
-    /// The keys of a session of another station, one for each of its secrets that are known.
+    /// The keys of another station's session, one per known secret of that station.
     pub(crate) fn session_keys(&self, sender: StationId, session: &Random128) -> SessionKeys {
         self.follow(SessionKeys::default(), sender, session)
     }
 
-    /// The keys of the same session under the secrets that there are now.
+    /// Updates the keys of a session to the present secrets.
     pub(crate) fn follow(
         &self,
         keys: SessionKeys,
@@ -97,9 +97,9 @@ impl Keyring {
         }
     }
 
-    /// Whether a frame under this one was made after this station has agreed on it, and for it
-    /// alone. What one of several seals under is older than that: what goes to another can have
-    /// been recorded before it was given here.
+    /// Whether this secret was newly agreed on by this station, and for this station alone, so that
+    /// a frame under it cannot be a replay. A secret shared by several is older than that: a frame
+    /// to another station may have been recorded before the secret was given to this one.
     pub(crate) fn is_newly_agreed(&self, generation: Generation) -> bool {
         match self {
             Keyring::Shared(_) | Keyring::Members(_) => false,
@@ -107,7 +107,7 @@ impl Keyring {
         }
     }
 
-    /// Since when what a station seals under is known here, where it has a key of its own.
+    /// Since when the secret that a station seals under is known here, if it has a key pair.
     pub(crate) fn agreed_at(&self, station: StationId) -> Option<Time> {
         match self {
             Keyring::Shared(_) => None,
@@ -116,7 +116,7 @@ impl Keyring {
         }
     }
 
-    /// Key exchanges with a station, where it has a key of its own.
+    /// Key exchanges with a station, if it has a key pair.
     pub(crate) fn exchange(&self, station: StationId) -> Option<&Exchange> {
         match self {
             Keyring::Shared(_) => None,
@@ -125,8 +125,8 @@ impl Keyring {
         }
     }
 
-    /// Keys that this station has with another one alone, where more than the two open what either
-    /// seals.
+    /// Keys that this station shares with one other alone, if further stations open what the two
+    /// seal.
     pub(crate) fn end_keys(&self, station: StationId) -> Option<&EndKeys> {
         let Keyring::Members(keys) = self else { return None };
         keys.member(station).map(|member| &member.ends)

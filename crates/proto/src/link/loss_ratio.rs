@@ -1,20 +1,20 @@
-//! Link estimation: how many frames of a neighbour get lost, counted from gaps in its counters.
+//! Loss estimation: which share of a neighbour's frames is lost, from gaps in its counters.
 //!
-//! What a neighbour sends to others is heard as well on a radio, and counts. Where a switch keeps
-//! it from here it makes gaps that are no losses: those are told apart by what the neighbour says
-//! of how many frames were for this station.
+//! On a radio, a neighbour's frames to other stations are heard too, and count. Where a switch
+//! withholds them, they leave gaps that are not losses. These are told apart by the neighbour's
+//! reports of how many frames were for this station.
 
-/// Frames over which an estimate forgets; its standard error at a loss of 10 % is then about 1 %.
+/// Memory of the estimate in frames; its standard error at a loss ratio of 10 % is then about 1 %.
 const MEMORY_FRAMES: f64 = 1024.0;
-/// Frames after which a batch of counts is folded into the estimate.
+/// Frames per batch of counts; a full batch is folded into the estimate.
 const BATCH_FRAMES: u32 = 32;
-/// Most frames that one batch counts for.
+/// Most frames that one batch may count for.
 const BATCH_FRAMES_MAX: f64 = 128.0;
-/// Frames to others, none of which was heard, after which the station counts as one that they are
-/// kept from. Where nine of ten frames get lost, that happens by chance once in 800,000 frames; and
-/// then as well what is for it tells of the losses.
+/// After this many frames to others in a row, none of them heard, they count as withheld. Where
+/// nine of ten frames are lost, this happens by chance once in 800,000 frames; and even then the
+/// frames for this station still measure the losses.
 const APART_FRAMES: u32 = 128;
-/// A link is taken for lossless with the weight of so many frames, until it shows otherwise.
+/// A link is initially assumed lossless, with the weight of this many frames.
 const PRIOR_FRAMES: f64 = 8.0;
 
 /// Erasure ratio of the link from one sender, for one session's counters.
@@ -28,17 +28,17 @@ pub(crate) struct LossEstimator {
     /// Frames heard.
     heard: u32,
     told: Option<Told>,
-    /// Frames to others, as told, and frames of any kind that are lacking, since one to others was
+    /// Frames to others, as reported, and missing frames of any kind, since one to others was last
     /// heard.
     others: u32,
     lacking: u32,
-    /// One was, since it was told last.
+    /// A frame to others was heard since the last report.
     overheard: bool,
-    /// What goes to others is not heard here.
+    /// Frames to others are not heard here.
     apart: bool,
 }
 
-/// What a neighbour has said: that of the frames before this one so many were for this station.
+/// A neighbour's report: of the frames before this one, how many were for this station.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     counter: u32,
@@ -64,21 +64,21 @@ impl LossEstimator {
         }
     }
 
-    /// The sender starts counting anew; what was learned about the link stays.
+    /// The sender restarts its counters; the estimate stays.
     pub(crate) fn restart_counting(&mut self) {
         self.highest = None;
         self.told = None;
     }
 
-    /// Takes note of a frame heard for the first time. A frame that comes late counts as received
-    /// in the batch it comes in, so that reordering cancels out.
+    /// Records a frame heard for the first time. A late frame counts as received in the batch in
+    /// which it comes, so that reordering cancels out.
     #[cfg(test)]
     fn note(&mut self, counter: u32) {
         self.note_behind(counter, 0);
     }
 
-    /// The same of a frame just before which so many were sent that do not count if they were
-    /// lost: probes of the path's MTU, which may have been too long (RFC 8899, Section 3, item 7).
+    /// Records a frame just before which `probes` frames were sent that do not count if lost: path
+    /// MTU probes, which may have been too long (RFC 8899, Section 3, item 7).
     pub(crate) fn note_behind(&mut self, counter: u32, probes: u8) {
         self.heard = self.heard.wrapping_add(1);
         match self.highest {
@@ -112,7 +112,7 @@ impl LossEstimator {
 
     // ---- frames to others ---------------------------------------------------------------------
 
-    /// A frame was heard that was for another station.
+    /// A frame for another station was heard.
     pub(crate) fn note_overheard(&mut self) {
         (self.overheard, self.lacking) = (true, 0);
         if self.apart {
@@ -121,14 +121,14 @@ impl LossEstimator {
         }
     }
 
-    /// Whether frames to others are heard here, as far as can be told: so many in a row are hardly
-    /// lost by chance.
+    /// Whether frames to others are heard here, as far as known: losing so many in a row by chance
+    /// is improbable.
     pub(crate) fn overhears(&self) -> bool {
         self.lacking < APART_FRAMES
     }
 
-    /// The neighbour says, in the frame of this counter, which was heard just now, how many of
-    /// those before it were for this station. What was overtaken is not looked at.
+    /// The neighbour reports, in the frame with this counter, which was just heard, how many frames
+    /// before it were for this station. Reports that were overtaken are ignored.
     pub(crate) fn note_told(&mut self, counter: u32, frames: u32) {
         let told = Told { counter, frames, heard: self.heard.wrapping_sub(1) };
         let Some(before) = self.told.filter(|before| before.counter < counter) else {
@@ -142,7 +142,7 @@ impl LossEstimator {
         self.others = if overheard { 0 } else { self.others.saturating_add(others) };
         if !self.apart && self.others >= APART_FRAMES {
             self.apart = true;
-            // What others got has counted as lost so far.
+            // What others received has counted as lost so far.
             (self.expected, self.received) = (PRIOR_FRAMES, PRIOR_FRAMES);
             (self.batch_expected, self.batch_received) = (0, 0);
         }
@@ -152,7 +152,7 @@ impl LossEstimator {
     }
 
     fn fold(&mut self) {
-        // One long gap is an outage, not so many losses: it weighs no more than a batch may.
+        // A long gap is an outage, not as many losses: it weighs no more than a batch may.
         let expected = f64::from(self.batch_expected).min(BATCH_FRAMES_MAX);
         let received = f64::from(self.batch_received) * expected / f64::from(self.batch_expected);
         let keep = 1.0 - expected / MEMORY_FRAMES;
@@ -166,8 +166,8 @@ impl LossEstimator {
         self.highest
     }
 
-    /// The erasure ratio, 0 to 1. The batch under way counts as well: at the beginning there is
-    /// nothing else.
+    /// The erasure ratio, 0 to 1. Includes the current batch, which at the beginning is all there
+    /// is.
     pub(crate) fn ratio(&self) -> f64 {
         let expected = f64::from(self.batch_expected).min(BATCH_FRAMES_MAX);
         let received = f64::from(self.batch_received).min(expected);
@@ -221,14 +221,14 @@ mod tests {
             estimator.note_behind(counter + 3, 3);
         }
         assert!(estimator.ratio() < 0.01, "{}", estimator.ratio());
-        // What was lost besides counts.
+        // Losses on top still count.
         for counter in (4_000..8_000).step_by(4) {
             estimator.note_behind(counter + 3, 2);
         }
         assert!((0.4..0.6).contains(&estimator.ratio()), "{}", estimator.ratio());
     }
 
-    /// Frames in turn for this station and for two others, with a word about it now and then.
+    /// Hears frames in turn for this station and for two others, with a report now and then.
     fn hear_in_turn(
         estimator: &mut LossEstimator,
         counters: core::ops::Range<u32>,
@@ -258,7 +258,7 @@ mod tests {
             let error = estimator.ratio() - f64::from(percent) / 100.0;
             assert!(error.abs() < 0.05, "kept away, {percent} %: off by {error}");
             assert!(!estimator.overhears());
-            // The switch begins to send all to all.
+            // The switch begins to flood all frames.
             hear_in_turn(&mut estimator, 30_000..60_000, |_, _| passes());
             let error = estimator.ratio() - f64::from(percent) / 100.0;
             assert!(error.abs() < 0.05, "overheard, {percent} %: off by {error}");

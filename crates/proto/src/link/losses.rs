@@ -1,16 +1,17 @@
-//! The share of frames that get lost, as feedback tells of it, from estimate to estimate.
+//! Smooths the loss ratio of frames as feedback reports it.
 
-/// Loss ratio beyond which estimates are not followed: some frame must get through.
+/// Upper bound of loss estimates: some frames must get through.
 pub(crate) const LOSS_RATIO_MAX: f64 = 0.95;
 
-/// Frames that an estimate of losses is about, and how many standard errors are taken for chance.
+/// Frames that an estimate of losses covers, and how many standard errors count as chance.
 const LOSS_FRAMES: f64 = 1_024.0;
 const LOSS_DEVIATIONS: f64 = 3.0;
-/// Frames over which estimates are averaged that differ by chance.
+/// Frames over which estimates that differ by chance are averaged.
 const LOSS_FRAMES_SMOOTH: f64 = 8_192.0;
 
-/// Follows what is reported of losses, so many frames after the estimate before: at once where it
-/// cannot be chance, else over so many frames that chance hardly matters. Ratios are from 0 to 1.
+/// Updates `ratio` to the estimate `told`, which comes `frames` frames after the one before: at
+/// once if the difference cannot be chance, otherwise averaged over so many frames that chance
+/// hardly matters. Ratios are from 0 to 1.
 pub(crate) fn follow(ratio: f64, told: f64, frames: u32) -> f64 {
     let error = told - ratio;
     let chance = LOSS_DEVIATIONS * (told * (1.0 - told) / LOSS_FRAMES).sqrt();

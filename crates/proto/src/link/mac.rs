@@ -1,6 +1,7 @@
-//! The MAC of messages of a key exchange: only those can make it who know the receiver's public
-//! key, and it costs little beside what it keeps from being computed. And the cookies by which
-//! addresses show that they are heard from: a MAC of the address, under a key of the station's own.
+//! The MAC of key exchange messages, and cookies. Only stations that know the receiver's public key
+//! can make the MAC; checking it is cheap compared with the computation that it protects. A cookie
+//! shows that its sender can receive at its address: it is a MAC of the address under a key of the
+//! station's own.
 
 use core::hint::black_box;
 
@@ -15,7 +16,7 @@ use crate::wire::{KEY_EXCHANGE_MAC_LEN, KeyExchange, Random128};
 pub(crate) struct MacKey(hmac::Key);
 
 impl MacKey {
-    /// That of the station with this public key.
+    /// The key of the station with this public key.
     pub(crate) fn of(receiver: &PublicKey) -> Self {
         let mut context = Context::new(&SHA256);
         context.update(b"corridor mac 1");
@@ -23,7 +24,7 @@ impl MacKey {
         MacKey(hmac::Key::new(hmac::HMAC_SHA256, context.finish().as_ref()))
     }
 
-    /// Ends a message with its MAC.
+    /// Appends the MAC to a message.
     pub(crate) fn write(&self, frame: &mut Vec<u8>) {
         let mac = hmac::sign(&self.0, frame);
         frame.extend_from_slice(&mac.as_ref()[..KEY_EXCHANGE_MAC_LEN]);
@@ -32,12 +33,13 @@ impl MacKey {
     /// Whether a message was made for that station.
     pub(crate) fn is_of(&self, message: &KeyExchange<'_>) -> bool {
         let mac = hmac::sign(&self.0, message.authenticated);
-        // What it is made of is public: time that shows how much agrees gives nothing away.
+        // The MAC's input is public, so the timing of this comparison reveals nothing.
         mac.as_ref()[..KEY_EXCHANGE_MAC_LEN] == message.mac
     }
 }
 
-/// Makes cookies, the same for an address as long as it is in use. None has to be remembered.
+/// Makes cookies, which for an address are the same as long as this key is in use, so none is
+/// stored.
 pub(crate) struct CookieKey(hmac::Key);
 
 impl CookieKey {
@@ -45,7 +47,7 @@ impl CookieKey {
         CookieKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// That of an address.
+    /// The cookie of an address.
     pub(crate) fn cookie(&self, address: &[u8]) -> Random128 {
         first_half(&hmac::sign(&self.0, address))
     }
@@ -59,7 +61,7 @@ impl Drop for CookieKey {
     }
 }
 
-/// What shows that who has made a message knows a cookie.
+/// Shows that the sender of a message knows a cookie.
 pub(crate) fn cookie_mac(cookie: &Random128, message: &[u8]) -> Random128 {
     first_half(&hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, cookie), message))
 }

@@ -1,17 +1,18 @@
-//! Keys where several stations open what one of them seals: a helper and its two ends, relays and
-//! their neighbours.
+//! Keys where several stations open what one of them seals: a helper and its two ends, or relays
+//! and their neighbours.
 //!
-//! Each station seals under a secret of its own, and gives it to each of its neighbours under the
-//! keys of the two: who wants it begins a key exchange, and the answer holds it, and the one that
-//! will follow. So all have the next one before it is used, and nothing is lost when it is:
+//! Each station seals under a secret of its own, and gives it to each neighbour, protected by the
+//! keys of the two: a neighbour that wants it initiates a key exchange, and the answer contains the
+//! present secret and the next one. So everyone has the next secret before it is used, and nothing
+//! is lost when it is:
 //!
 //! ```text
-//! sender:    [1, 2] given to all -> seals under 2, makes 3 -> [2, 3] given to who asks -> ...
+//! sender:    gives [1, 2] to all -> seals under 2, makes 3 -> gives [2, 3] to whoever asks -> ...
 //! neighbour: has [1, 2] -> opens a frame under 2: forgets 1 a moment later, asks for 3 -> ...
 //! ```
 //!
-//! A neighbour can forge what another one seals, for it has its secret; who is no neighbour any
-//! more has neither the next but one nor anything after it.
+//! A neighbour can forge what another one seals, since it has that one's secret. A station that is
+//! no longer a neighbour has neither the next secret but one nor any later one.
 
 use core::time::Duration;
 
@@ -32,53 +33,53 @@ use crate::link::secrets::Generation;
 use crate::psk::{PSK_LEN, Psk};
 use crate::wire::KeyExchange;
 
-/// A secret that somebody seals under.
+/// A secret that a station seals under.
 pub(crate) struct Sealing {
     pub(crate) psk: Psk,
     pub(crate) generation: Generation,
 }
 
-/// What this station seals under, and what each of its neighbours does.
+/// The secrets that this station seals under, and those of its neighbours.
 pub(crate) struct MemberKeys {
     rng: Stream,
     now: Sealing,
     next: Sealing,
-    /// Since when both are as they are.
+    /// Since when both have been unchanged.
     since: Time,
-    /// When to look again whether all have the next.
+    /// When to check again whether all have the next secret.
     look_at: Time,
     rekey_after: Duration,
     members: Vec<Member>,
 }
 
-/// A neighbour, with its part of the keys.
+/// A neighbour, and its part of the keys.
 pub(crate) struct Member {
     pub(crate) station: StationId,
     pub(crate) exchange: Exchange,
     pub(crate) given: Given,
-    /// What only the two have.
+    /// Keys that only the two have.
     pub(crate) ends: EndKeys,
-    /// When it was last asked for more because a frame of it did not open.
+    /// When it was last asked again because a frame of it did not open.
     asked_at: Option<Time>,
 }
 
-/// The secrets of a neighbour that this station was given.
+/// The secrets that a neighbour has given to this station.
 #[derive(Default)]
 pub(crate) struct Given {
     now: Option<Sealing>,
     next: Option<Sealing>,
-    /// The one before: frames that were under way are opened.
+    /// The previous one: frames in flight can still be opened.
     former: Option<Sealing>,
     forget_former_at: Option<Time>,
     generations: Generation,
-    /// When it last gave any.
+    /// When the neighbour last gave any.
     given_at: Option<Time>,
-    /// Since when the present one is in use, as far as is known here.
+    /// Since when the present one has been in use, as far as is known here.
     used_since: Option<Time>,
 }
 
 impl MemberKeys {
-    /// With all the peers that `keys` has. Asks each of them now.
+    /// For all the peers in `keys`. Asks each of them now.
     pub(crate) fn new(me: StationId, keys: &Keys, mut rng: Stream, clocks: Clocks) -> Self {
         let secrets = [random(&mut rng), random(&mut rng)];
         let member = |at: usize| {
@@ -102,7 +103,7 @@ impl MemberKeys {
         }
     }
 
-    /// What this station seals under.
+    /// The secret that this station seals under.
     pub(crate) fn own(&self) -> &Sealing {
         &self.now
     }
@@ -123,7 +124,7 @@ impl MemberKeys {
         self.rekey_after = interval;
     }
 
-    /// Takes a message of a key exchange; `None` if it is for another neighbour of its sender.
+    /// Handles a key exchange message; `None` if it is for another neighbour of its sender.
     pub(crate) fn take(&mut self, now: Time, message: &KeyExchange<'_>) -> Option<Taken> {
         let sender = self.members.iter().position(|member| member.station == message.sender);
         let Some(at) = sender else { return Some(Taken::Refused) };
@@ -131,7 +132,7 @@ impl MemberKeys {
         let taken = member.exchange.take(now, message);
         match &taken {
             Taken::Given(secrets) => member.given.take(now, secrets.clone()),
-            // Who asks has perhaps started anew, and seals under another secret.
+            // A neighbour that asks may have restarted, and then seals under another secret.
             Taken::Asked if !member.given.is_fresh(now) => member.exchange.begin(now),
             Taken::Refused => {
                 let others = self.members.iter().filter(|it| it.station != message.sender);
@@ -143,7 +144,8 @@ impl MemberKeys {
         Some(taken)
     }
 
-    /// A frame of a neighbour was opened under a secret of its. Whether keys change by that.
+    /// A frame of a neighbour was opened under one of its secrets. Returns whether this changes
+    /// keys.
     pub(crate) fn note_opened(
         &mut self,
         now: Time,
@@ -160,8 +162,8 @@ impl MemberKeys {
         is_news
     }
 
-    /// A frame in a neighbour's name did not open: perhaps it has started anew. Anybody can send
-    /// such frames, so it is not asked often.
+    /// A frame in a neighbour's name did not open: perhaps the neighbour has restarted. Anybody can
+    /// send such frames, so it is not asked often.
     pub(crate) fn note_unopened(&mut self, now: Time, station: StationId) {
         let member = self.members.iter_mut().find(|it| it.station == station);
         let Some(member) = member.filter(|member| !member.exchange.has_begun()) else { return };
@@ -171,8 +173,9 @@ impl MemberKeys {
         }
     }
 
-    /// Goes over to the next secret when it is time, and forgets what is too old. `sealed`: frames
-    /// sealed under this one; `is_there`: who is heard of. Whether keys change by that.
+    /// Switches to the next secret when it is time, and forgets old ones. `sealed`: frames sealed
+    /// under the present one; `is_there`: whether a neighbour was recently heard. Returns whether
+    /// keys change.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
@@ -194,19 +197,19 @@ impl MemberKeys {
         changes
     }
 
-    /// When the next secret is wanted, after so many frames under this one.
+    /// When the next secret is wanted, after `sealed` frames under this one.
     fn next_at(&self, sealed: u32) -> Time {
         let is_full = sealed >= REKEY_AFTER_FRAMES;
         let wanted = if is_full { self.since } else { self.since + self.rekey_after };
         wanted.max(self.look_at)
     }
 
-    /// How long one is sealed under, though not all have the next.
+    /// How long one secret is used even if not all have the next.
     fn longest(&self) -> Duration {
         self.rekey_after + (REJECT_AFTER_TIME - REKEY_AFTER_TIME) / 2
     }
 
-    /// Whether all that are there were given the next secret, and do not ask again.
+    /// Whether all neighbours present were given the next secret, and are not asking again.
     fn all_have_next(&self, now: Time, is_there: impl Fn(StationId) -> bool) -> bool {
         let has = |member: &Member| {
             let asked = member.exchange.asked();
@@ -235,7 +238,7 @@ impl MemberKeys {
 }
 
 impl Given {
-    /// The neighbour has given these.
+    /// The neighbour has given these secrets.
     fn take(&mut self, now: Time, [secret, next]: [Psk; 2]) {
         self.given_at = Some(now);
         let generations = |it: &Self| {
@@ -252,10 +255,10 @@ impl Given {
             })
         };
         let (secret, next) = (known(secret), known(next));
-        // The first of what is left is the one that was in use, if another one took its place.
+        // If the secret in use was replaced, it is now the first in `before`.
         self.former = before.into_iter().next();
         (self.now, self.next) = (Some(secret), Some(next));
-        // What is given again is no younger for that.
+        // A secret given again keeps its age.
         let [now_after, former_after] = generations(self);
         if former_after != former_before {
             self.forget_former_at = former_after.map(|_| now + FORMER_SECRET_AGE_MAX);
@@ -265,12 +268,13 @@ impl Given {
         }
     }
 
-    /// Whether the neighbour has given its secrets of late.
+    /// Whether the neighbour has given its secrets recently.
     fn is_fresh(&self, now: Time) -> bool {
         self.given_at.is_some_and(|at| now - at < HELLO_TALKING)
     }
 
-    /// A frame was opened under this one. Whether that shows that the next is in use.
+    /// A frame was opened under this secret. Returns whether this shows that the next one is in
+    /// use.
     fn note_opened(&mut self, now: Time, generation: Generation) -> bool {
         let Some(next) = self.next.take_if(|next| next.generation == generation) else {
             return false;
@@ -281,7 +285,7 @@ impl Given {
         true
     }
 
-    /// Forgets what is too old. Whether there was anything.
+    /// Forgets old secrets; returns whether there were any.
     fn expire(&mut self, now: Time) -> bool {
         if self.expire_at().is_none_or(|at| at > now) {
             return false;
@@ -295,7 +299,7 @@ impl Given {
         true
     }
 
-    /// When what is given is too old, if no newer is given.
+    /// When the given secrets are too old unless newer ones are given.
     fn used_until(&self) -> Option<Time> {
         self.used_since.map(|since| since + REJECT_AFTER_TIME)
     }
@@ -304,7 +308,7 @@ impl Given {
         self.forget_former_at.into_iter().chain(self.used_until()).min()
     }
 
-    /// Since when the present one is known here; none if none is.
+    /// Since when the present one is known here; `None` if none is.
     pub(crate) fn since(&self) -> Option<Time> {
         self.given_at.filter(|_| self.now.is_some())
     }
@@ -329,7 +333,7 @@ mod tests {
         bytes.map(|byte| [byte; 32].into())
     }
 
-    /// Which there are, in the order in which they are tried.
+    /// The secrets known, in the order in which they are tried.
     fn bytes(given: &Given) -> Vec<u8> {
         given.iter().map(|sealing| sealing.psk.as_bytes()[0]).collect()
     }
@@ -338,7 +342,7 @@ mod tests {
         given.iter().find(|it| it.psk == [byte; 32].into()).unwrap().generation
     }
 
-    /// Anybody can have a neighbour asked again, by frames in its name that do not open.
+    /// Anybody can make a station ask a neighbour again, with frames in its name that do not open.
     #[test]
     fn what_is_given_again_is_forgotten_no_later_for_that() {
         let mut given = Given::default();

@@ -1,17 +1,21 @@
-//! How long frames to the peer may be: path MTU discovery by probes that the peer echoes (Datagram
-//! Packetization Layer PMTUD, RFC 8899). It needs no ICMP, and each end finds its own direction.
+//! The path MTU: how long frames to the peer may be. Found by probes that the peer echoes (Datagram
+//! Packetization Layer PMTUD, RFC 8899). It needs no ICMP, and each end searches its own direction.
 //!
-//! Probes go in rounds: some candidates, longest first, then a *control* of a length that is known
-//! to pass. A candidate whose round's control was echoed and that was not echoed itself counts as
-//! missed. On a path that loses frames anyway that proves nothing by itself; how often it has to
-//! happen follows from the share of the controls that come back. So a path that loses a third of
-//! its frames is searched as surely as one that loses none, only longer, and an outage proves
-//! nothing at all.
+//! Probes are sent in rounds: some candidates, longest first, then a *control* of a length known to
+//! pass. A candidate counts as missed if it was not echoed but its round's control was. On a lossy
+//! path a miss proves nothing by itself; how many are needed follows from the share of controls
+//! that come back. So a path that loses a third of its frames is searched as reliably as a lossless
+//! one, only more slowly, and an outage proves nothing at all.
 //!
-//! 1. *Search* between what passes and what does not, until they are close ([`PRECISION`]).
-//! 2. *Rest*, and confirm the length in use now and then: a path that has become shorter swallows
-//!    long frames without a word (black hole detection, Section 4.3).
-//! 3. Now and then look for more (Section 5.1.1, `PMTU_RAISE_TIMER`).
+//! 1. *Search* between what passes and what does not until they are close ([`PRECISION`]).
+//! 2. *Rest*, and confirm the length in use from time to time: a path whose MTU has shrunk drops
+//!    long frames silently (black hole detection, Section 4.3).
+//! 3. Search for a longer one from time to time (Section 5.1.1, `PMTU_RAISE_TIMER`): soon after the
+//!    length in use became shorter, and then less and less often.
+//!
+//! A full queue accepts short frames and drops long ones, and a train of probes only samples it at
+//! one moment. So the length in use is reduced only if it has been missed for some time
+//! ([`MTU_DOUBT_SPAN`]).
 
 use core::time::Duration;
 
@@ -19,44 +23,45 @@ use arrayvec::ArrayVec;
 use corridor_base::Time;
 
 use crate::bounds::{
-    MTU_CANDIDATES_MAX, MTU_CONFIRM_INTERVAL, MTU_HINT_INTERVAL, MTU_RAISE_INTERVAL, MTU_ROUND_MAX,
-    MTU_ROUND_MIN, MTU_ROUNDS_KEPT,
+    MTU_CANDIDATES_MAX, MTU_CONFIRM_INTERVAL, MTU_DOUBT_SPAN, MTU_HINT_INTERVAL, MTU_RAISE_FIRST,
+    MTU_RAISE_INTERVAL, MTU_ROUND_MAX, MTU_ROUND_MIN, MTU_ROUNDS_KEPT,
 };
 use crate::link::rtt::RttEstimator;
 
-/// The search ends when what passes and what does not are so close, bytes.
+/// The search ends when the lengths that pass and that do not are this close, in bytes.
 pub const PRECISION: usize = 4;
-/// A length is taken for too long when a path that carries it would do so by chance this rarely.
+/// Probability of taking a length for too long by mistake.
 const MISTAKE_RATIO: f64 = 0.01;
-/// A length is missed so often at least before it is taken for too long (`MAX_PROBES`).
+/// Minimum number of misses before a length is taken for too long (`MAX_PROBES`).
 const MISSED_MIN: u32 = 3;
-/// And at most so often, as on a path that loses nine frames of ten.
+/// Maximum of that number, as on a path that loses nine of ten frames.
 const MISSED_MAX: u32 = 50;
-/// Time of a round before a round trip was measured.
+/// Duration of a round before a round-trip time is known.
 const ROUND_FIRST: Duration = Duration::from_millis(250);
-/// Waited for a candidate after its control came back, as a part of the round trip.
+/// How long a candidate is waited for after its control came back: this fraction of the round-trip
+/// time.
 const GRACE_DIVISOR: u32 = 4;
 /// Rounds without an echo after which only controls are sent, less and less often.
 const SILENT_ROUNDS: u32 = 4;
-/// The control's own length is in doubt when so many rounds in a row without an echo would come by
-/// chance this rarely, and after so many at least.
+/// The control's own length is in doubt after at least `DOUBTFUL_ROUNDS` successive rounds without
+/// an echo, if the probability of as many by chance is below this.
 const DOUBT_RATIO: f64 = 1e-4;
 const DOUBTFUL_ROUNDS: u32 = 5;
-/// Losses are taken to befall bytes, to the credit of long frames, up to so many times the length
-/// of the control: mostly they befall frames.
+/// Losses are assumed to hit bytes, which favours long frames, but only up to this factor of the
+/// control's length: mostly they hit frames.
 const LENGTH_COUNTS_MAX: f64 = 1.5;
-/// Controls over which the share that came back is counted.
+/// Number of controls over which the share that came back is averaged.
 const MEMORY_CONTROLS: f64 = 32.0;
 
 /// Candidates and the control.
 const TRAIN_MAX: usize = MTU_CANDIDATES_MAX + 1;
 
-/// Lengths of frames in bytes between which the longest that passes is sought.
+/// The range of frame lengths, in bytes, in which the longest that passes is sought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLens {
     /// Every path carries it.
     pub min: usize,
-    /// Most paths carry it: in use until something else is known (`BASE_PLPMTU`).
+    /// Most paths carry it: in use until more is known (`BASE_PLPMTU`).
     pub base: usize,
     /// No frame is longer.
     pub max: usize,
@@ -72,34 +77,41 @@ pub(crate) struct Probe {
     pub(crate) len: usize,
 }
 
-/// What is known of one direction of the path.
+/// What is known about one direction of the path.
 pub(crate) struct PathMtu {
     lens: FrameLens,
-    /// Longest frame that is known to pass.
+    /// Longest frame known to pass.
     confirmed: usize,
-    /// Shortest frame that is known not to pass; beyond `lens.max` if there is none.
+    /// Shortest frame known not to pass; beyond `lens.max` if there is none.
     refuted: usize,
     in_use: usize,
     phase: Phase,
     candidates: ArrayVec<Candidate, MTU_CANDIDATES_MAX>,
-    /// Rounds whose echoes may still come, oldest first; the last one is under way.
+    /// Rounds that may still be echoed, oldest first; the last is in progress.
     rounds: ArrayVec<Round, MTU_ROUNDS_KEPT>,
     next_round: u16,
-    /// Probes of the round under way that have gone.
+    /// Probes sent in the current round.
     sent: usize,
-    /// When the round under way ends; at rest, when the length in use is confirmed again.
+    /// When the current round ends; at rest, when to confirm the length in use.
     due: Time,
-    raise_at: Time,
+    raise: Raise,
     hinted_at: Option<Time>,
     rtt: RttEstimator,
     controls: Controls,
 }
 
+/// When to search for a longer length, and how long to wait after that.
+#[derive(Clone, Copy, Debug)]
+struct Raise {
+    at: Time,
+    after: Duration,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is under way.
+    /// No round is in progress.
     Rest,
-    /// Whether the length in use still passes.
+    /// Checks whether the length in use still passes.
     Confirm,
     Search,
 }
@@ -107,17 +119,19 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     len: usize,
-    /// Rounds whose control came back without it.
+    /// Rounds whose control was echoed and this candidate was not, and when the first of them
+    /// ended.
     missed: u32,
+    missed_since: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
 struct Round {
     id: u16,
-    /// Candidates, and the control at the end.
+    /// Candidates, with the control at the end.
     lens: ArrayVec<usize, TRAIN_MAX>,
     echoed: u8,
-    /// When the control went.
+    /// When the control was sent.
     sent_at: Option<Time>,
     judged: bool,
 }
@@ -136,13 +150,13 @@ impl Round {
     }
 }
 
-/// The controls of the rounds so far: how often frames come back that are not too long.
+/// The controls of past rounds: how often frames that are not too long come back.
 #[derive(Debug, Default)]
 struct Controls {
-    /// Rounds that have ended, and those whose control was echoed; fewer count the older they are.
+    /// Ended rounds, and those whose control was echoed; both decay.
     sent: f64,
     echoed: f64,
-    /// Rounds in a row without an echo of the control.
+    /// Successive rounds without an echo of the control.
     silent_rounds: u32,
 }
 
@@ -161,24 +175,24 @@ impl Controls {
         }
     }
 
-    /// It has ended without an echo of its control.
+    /// A round has ended without an echo of its control.
     fn note_silence(&mut self) {
         self.silent_rounds = self.silent_rounds.saturating_add(1);
     }
 
-    /// Whatever was silent is not there any more.
+    /// What did not answer is gone, so the silence does not count.
     fn end_silence(&mut self) {
         self.silent_rounds = 0;
     }
 
-    /// Whether so many would not be lost by chance: the path does not carry the control.
+    /// Whether so many losses are improbable: then the path does not carry the control.
     fn is_doubtful(&self) -> bool {
         let by_chance = (1.0 - self.share_echoed()).powf(f64::from(self.silent_rounds));
         self.silent_rounds >= DOUBTFUL_ROUNDS && by_chance < DOUBT_RATIO
     }
 
-    /// How often a length has to be missed before it is too long: frames of that length that pass
-    /// would be missed by chance so often with probability [`MISTAKE_RATIO`].
+    /// How often a length has to be missed to count as too long: a length that passes would be
+    /// missed so often with probability [`MISTAKE_RATIO`].
     fn misses_needed(&self, len: usize, control_len: usize) -> u32 {
         let longer = (len as f64 / control_len as f64).min(LENGTH_COUNTS_MAX);
         let passes = self.share_echoed().powf(longer);
@@ -186,14 +200,14 @@ impl Controls {
         (needed as u32).clamp(MISSED_MIN, MISSED_MAX)
     }
 
-    /// Share of the controls that come back, by Laplace's rule of succession.
+    /// Share of controls that come back, by Laplace's rule of succession.
     fn share_echoed(&self) -> f64 {
         ((self.echoed + 1.0) / (self.sent + 2.0)).clamp(0.01, 0.99)
     }
 }
 
 impl PathMtu {
-    /// A path of which nothing is known.
+    /// A path about which nothing is known.
     pub(crate) fn new(lens: FrameLens) -> Self {
         let base = lens.base.min(lens.max);
         let lens = FrameLens { min: lens.min.min(base), base, ..lens };
@@ -208,21 +222,21 @@ impl PathMtu {
             next_round: 0,
             sent: 0,
             due: Time::ZERO,
-            raise_at: Time::ZERO,
+            raise: Raise { at: Time::ZERO, after: MTU_RAISE_FIRST },
             hinted_at: None,
             rtt: RttEstimator::new(),
             controls: Controls::default(),
         }
     }
 
-    /// The longest frame to be sent, bytes.
+    /// The longest frame to send, in bytes.
     pub(crate) fn frame_len(&self) -> usize {
         self.in_use
     }
 
-    /// The longest frame to be sent with what must not be lost once more: while the length in use
-    /// is in doubt, one that has passed. It is in doubt from half of the misses on that it takes to
-    /// judge it: by chance, there are so many once in ten times.
+    /// The longest frame to send for data that must not be lost again: while the length in use is
+    /// in doubt, a length that has passed. It is in doubt from half of the misses needed to judge
+    /// it, which happen by chance once in ten times.
     pub(crate) fn safe_len(&self) -> usize {
         let needed = self.controls.misses_needed(self.in_use, self.confirmed);
         let is_doubted = |it: &Candidate| it.len == self.in_use && 2 * it.missed >= needed;
@@ -230,12 +244,12 @@ impl PathMtu {
         if doubtful { self.confirmed } else { self.in_use }
     }
 
-    /// Whether nothing is being looked for: the length in use is what was found.
+    /// Whether no search is in progress: the length in use is the result.
     pub(crate) fn is_settled(&self) -> bool {
         self.phase != Phase::Search
     }
 
-    // ---- what others know ---------------------------------------------------------------------
+    // ---- other information --------------------------------------------------------------------
 
     /// The interface refuses frames longer than this.
     pub(crate) fn limit(&mut self, now: Time, len: usize) {
@@ -245,22 +259,25 @@ impl PathMtu {
         }
         self.refuted = len + 1;
         self.confirmed = self.confirmed.min(len);
-        self.in_use = self.in_use.min(len);
-        self.candidates.clear();
+        if len < self.in_use {
+            self.in_use = len;
+            self.raise_soon(now);
+        }
         self.begin(now, if self.confirmed == len { Phase::Confirm } else { Phase::Search });
     }
 
-    /// The path is another one: the peer has moved, or the interface was exchanged. The length in
-    /// use stays until it is shown to be wrong.
+    /// The path has changed: the peer has moved, or the interface was replaced. The length in use
+    /// stays until it is shown to be wrong.
     pub(crate) fn restart(&mut self, now: Time) {
         self.confirmed = self.lens.min;
         self.refuted = self.lens.max + 1;
+        self.raise_soon(now);
         self.controls.end_silence();
         self.begin(now, Phase::Search);
     }
 
-    /// Somebody says that the path has become shorter. Anyone can say so (RFC 8899, Section 4.6):
-    /// it is looked into at once, and not believed.
+    /// Somebody claims that the path's MTU has shrunk. Anyone can claim that (RFC 8899, Section
+    /// 4.6): it is checked at once, but not believed.
     pub(crate) fn hint(&mut self, now: Time) {
         let lately = |at: Time| now - at < MTU_HINT_INTERVAL;
         if self.phase == Phase::Rest && !self.hinted_at.is_some_and(lately) {
@@ -286,7 +303,7 @@ impl PathMtu {
         if self.has_unsent() { Time::ZERO } else { self.due }
     }
 
-    /// Ends the round whose time has run out.
+    /// Ends the round if its time is up.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if !self.has_unsent() && now >= self.due && self.phase != Phase::Rest {
             self.judge(now);
@@ -321,24 +338,19 @@ impl PathMtu {
         self.rounds.last().is_some_and(|round| self.sent < round.lens.len())
     }
 
-    /// How long echoes of a round are waited for.
+    /// How long to wait for a round's echoes.
     fn round_time(&self) -> Duration {
         let measured = self.rtt.timeout();
         let once = if measured.is_zero() { ROUND_FIRST } else { measured.max(MTU_ROUND_MIN) };
-        // Not twice as long each time: where two of three controls get lost, silences are usual.
+        // Not doubled each time: where two of three controls get lost, silence is normal.
         let silent = self.controls.silent_rounds.saturating_sub(SILENT_ROUNDS).min(1_000);
         (once * (1 + silent * silent)).min(MTU_ROUND_MAX)
     }
 
-    /// Decides what the next round asks, if there is one.
+    /// Decides what the next round probes, if there is one.
     fn next(&mut self, now: Time) -> Option<()> {
-        if self.phase == Phase::Rest {
-            let raise = now >= self.raise_at;
-            if raise {
-                self.refuted = self.lens.max + 1;
-            }
-            let is_short = raise && self.in_use < self.lens.max;
-            self.begin(now, if is_short { Phase::Search } else { Phase::Confirm });
+        if self.phase == Phase::Rest && !self.raises(now) {
+            self.begin(now, Phase::Confirm);
         }
         if self.phase == Phase::Confirm && self.in_use <= self.confirmed {
             self.phase = Phase::Search;
@@ -359,14 +371,27 @@ impl PathMtu {
         Some(())
     }
 
-    /// Rests if what passes and what does not are close.
+    /// Searches for a longer length if it is time; returns whether it does.
+    fn raises(&mut self, now: Time) -> bool {
+        let is_due = now >= self.raise.at && self.in_use < self.lens.max;
+        if is_due {
+            self.refuted = self.lens.max + 1;
+            self.raise_later(now);
+            self.begin(now, Phase::Search);
+        }
+        is_due
+    }
+
+    /// Rests if the lengths that pass and that do not are close.
     fn conclude(&mut self, now: Time) {
         let close = self.refuted - self.confirmed <= PRECISION;
         if self.phase == Phase::Rest || self.in_use > self.confirmed || !close {
             return;
         }
-        if self.phase == Phase::Search {
-            self.raise_at = now + MTU_RAISE_INTERVAL;
+        // A series of hints, each of which makes the length in use be confirmed, must not delay
+        // this.
+        if self.phase == Phase::Confirm && self.raises(now) {
+            return;
         }
         self.phase = Phase::Rest;
         self.candidates.clear();
@@ -374,8 +399,20 @@ impl PathMtu {
         self.due = now + MTU_CONFIRM_INTERVAL;
     }
 
-    /// The lengths to try: the one in use while it is not confirmed, the longest there may be, and
-    /// others spread between what passes and what does not. Those that were tried keep their count.
+    /// The length in use has become shorter, perhaps for a moment: search for a longer one soon.
+    fn raise_soon(&mut self, now: Time) {
+        self.raise.after = MTU_RAISE_FIRST;
+        self.raise_later(now);
+    }
+
+    /// Search for a longer length after a pause, and then after one twice as long.
+    fn raise_later(&mut self, now: Time) {
+        self.raise.at = now + self.raise.after;
+        self.raise.after = (2 * self.raise.after).min(MTU_RAISE_INTERVAL);
+    }
+
+    /// The lengths to try: the one in use while it is not confirmed, the longest allowed, and
+    /// others spread between what passes and what does not. Lengths tried before keep their count.
     fn choose_candidates(&mut self) {
         let (low, high) = (self.confirmed.max(self.in_use), self.refuted);
         let mut lens: ArrayVec<usize, MTU_CANDIDATES_MAX> = ArrayVec::new();
@@ -395,17 +432,16 @@ impl PathMtu {
         if in_doubt {
             lens.push(self.in_use);
         }
-        let missed = |len: usize| {
+        let known = |len: usize| {
             let known = self.candidates.iter().find(|candidate| candidate.len == len);
-            known.map_or(0, |candidate| candidate.missed)
+            known.copied().unwrap_or(Candidate { len, missed: 0, missed_since: None })
         };
-        let chosen = lens.into_iter().map(|len| Candidate { len, missed: missed(len) }).collect();
-        self.candidates = chosen;
+        self.candidates = lens.into_iter().map(known).collect();
     }
 
     // ---- echoes -------------------------------------------------------------------------------
 
-    /// The peer has received a probe of this round and length. What was not asked is no answer.
+    /// The peer has echoed a probe of this round and length. Echoes of anything else are ignored.
     pub(crate) fn handle_echo(&mut self, now: Time, id: u16, len: usize) {
         let Some(round) = self.rounds.iter_mut().find(|round| round.id == id) else { return };
         let Some(at) = round.lens.iter().position(|&asked| asked == len) else { return };
@@ -433,7 +469,7 @@ impl PathMtu {
         }
     }
 
-    /// Counts what the round that ends has shown.
+    /// Counts what the ending round has shown.
     fn judge(&mut self, now: Time) {
         let Some(round) = self.rounds.last_mut().filter(|round| !round.judged) else { return };
         round.judged = true;
@@ -453,21 +489,26 @@ impl PathMtu {
             }
             let needed = self.controls.misses_needed(len, control_len);
             let tried = self.candidates.iter_mut().find(|candidate| candidate.len == len);
-            if let Some(candidate) = tried {
-                candidate.missed += 1;
-                if candidate.missed >= needed && len > self.confirmed {
-                    self.refute(len);
-                }
+            let Some(candidate) = tried.filter(|_| len > self.confirmed) else { continue };
+            candidate.missed += 1;
+            let missed_for = now - *candidate.missed_since.get_or_insert(now);
+            let lasts = len > self.in_use || missed_for >= MTU_DOUBT_SPAN;
+            if candidate.missed >= needed && lasts {
+                self.refute(now, len);
+            } else if len == self.in_use {
+                // As many as needed, over as long as needed.
+                self.due = self.due.max(now + MTU_DOUBT_SPAN / (needed - 1));
             }
         }
     }
 
-    fn refute(&mut self, len: usize) {
+    fn refute(&mut self, now: Time, len: usize) {
         self.refuted = self.refuted.min(len);
         if self.refuted <= self.in_use {
+            self.raise_soon(now);
             let base = if self.lens.base < self.refuted { self.lens.base } else { self.lens.min };
             self.in_use = base.max(self.confirmed);
-            // What lies between is not known any more.
+            // What lies in between is no longer known.
             self.phase = Phase::Search;
         }
     }

@@ -1,8 +1,8 @@
-//! Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s between two stations: what its two messages hold, and the
-//! secret that comes of them.
+//! Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s between two stations: the content of its two messages, and
+//! the resulting secret.
 //!
-//! The pattern is WireGuard's: the initiator knows the responder's public key, and says its own
-//! under it. The library computes; random bytes are the caller's.
+//! The pattern is WireGuard's: the initiator knows the responder's public key, and sends its own
+//! under it. The library does the cryptography; the caller supplies random bytes.
 
 use core::hint::black_box;
 
@@ -20,19 +20,19 @@ use crate::wire::{
 };
 
 const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
-/// Both sides mean this protocol, or their messages do not open.
+/// Both ends have to use this protocol, or their messages do not open.
 const PROLOGUE: &[u8] = b"corridor wire 3 key exchange";
-/// Which message of the pattern the pre-shared secret goes into.
+/// The message of the pattern that mixes in the pre-shared key.
 const PSK_PLACE: u8 = 2;
 
-/// Random bytes that become the private half of an ephemeral key.
+/// Random bytes for the private half of an ephemeral key.
 pub(crate) type Ephemeral = Zeroizing<[u8; KEY_LEN]>;
 
-/// One who has sent an initiation.
+/// A party that has sent an initiation.
 pub(crate) struct Initiator(HandshakeState);
 
 impl Initiator {
-    /// Begins: the state that waits for the response, and the message.
+    /// Makes an initiation; returns the state that waits for the response, and the message.
     pub(crate) fn begin(
         own: &PrivateKey,
         (peer, psk): (&PublicKey, Option<&Psk>),
@@ -51,14 +51,15 @@ impl Initiator {
         (Initiator(state), message)
     }
 
-    /// Reads the response: the secret of the pair. `None` for anything that the peer did not make
-    /// for this initiation under the same pre-shared secret; nothing has changed then.
+    /// Reads the response and returns the pair's secret. `None` for anything that the peer did not
+    /// make for this initiation with the same pre-shared key; the state is then unchanged.
     pub(crate) fn finish(&mut self, message: &[u8]) -> Option<Psk> {
         let mut payload = [0; RESPONSE_NOISE_LEN];
         (self.0.read_message(message, &mut payload).ok()? == 0).then(|| split(&mut self.0))
     }
 
-    /// Reads a handout: what the peer seals under now, and what it will next. `None` as above.
+    /// Reads a handout and returns the secrets that the peer seals under now and next. `None` as
+    /// above.
     pub(crate) fn finish_handout(&mut self, message: &[u8]) -> Option<[Psk; 2]> {
         let mut payload = Zeroizing::new([0; HANDOUT_NOISE_LEN]);
         let len = self.0.read_message(message, &mut payload[..]).ok()?;
@@ -68,12 +69,12 @@ impl Initiator {
     }
 }
 
-/// One who has read an initiation.
+/// A party that has read an initiation.
 pub(crate) struct Responder {
     state: HandshakeState,
-    /// The public key of who made it, who has the private one.
+    /// Public key of the initiator, which has the private key.
     pub(crate) peer: PublicKey,
-    /// When it was made, by the initiator's own reckoning.
+    /// When the initiation was made, by the initiator's clock.
     pub(crate) timestamp: u64,
 }
 
@@ -91,14 +92,14 @@ impl Responder {
         Some(Responder { state, peer: peer.into(), timestamp })
     }
 
-    /// The response, and the secret of the pair.
+    /// Makes the response, and returns it with the pair's secret.
     pub(crate) fn answer(mut self, psk: Option<&Psk>) -> ([u8; RESPONSE_NOISE_LEN], Psk) {
         let mut message = [0; RESPONSE_NOISE_LEN];
         self.write(psk, &[], &mut message);
         (message, split(&mut self.state))
     }
 
-    /// The handout: what this station seals under now, and what it will next.
+    /// Makes the handout, with the secrets that this station seals under now and next.
     pub(crate) fn hand_out(
         mut self,
         psk: Option<&Psk>,
@@ -139,7 +140,7 @@ impl KeyType for SecretLen {
     }
 }
 
-/// What the two ends have in common after both messages, in one secret.
+/// The shared result of both messages, as one secret.
 fn split(state: &mut HandshakeState) -> Psk {
     let (one, other) = state.dangerously_get_raw_split();
     let (one, other) = (Zeroizing::new(one), Zeroizing::new(other));
@@ -155,7 +156,7 @@ fn split(state: &mut HandshakeState) -> Psk {
     (*secret).into()
 }
 
-/// The library's own algorithms, with random bytes that were handed in, and keys that are wiped.
+/// The library's own algorithms, with random bytes from the caller, and keys that are wiped.
 struct Resolver(Ephemeral);
 
 impl CryptoResolver for Resolver {
@@ -176,7 +177,7 @@ impl CryptoResolver for Resolver {
     }
 }
 
-/// Random bytes for one key: a state makes one ephemeral key, and no second one of the same bytes.
+/// Random bytes for one key: a state makes one ephemeral key, and never two from the same bytes.
 struct Once(Option<Ephemeral>);
 
 impl Random for Once {
@@ -187,7 +188,7 @@ impl Random for Once {
     }
 }
 
-/// A key that is overwritten at its end, which the library does not do by itself.
+/// A key that is wiped when dropped, which the library does not do by itself.
 struct Wiped(Box<dyn Dh>);
 
 impl Dh for Wiped {
@@ -227,7 +228,7 @@ impl Dh for Wiped {
 impl Drop for Wiped {
     fn drop(&mut self) {
         self.0.set(&[0; KEY_LEN]);
-        // Or the compiler would leave out what nobody reads.
+        // Otherwise the compiler would remove a write that nobody reads.
         black_box(self.0.privkey());
     }
 }
@@ -243,13 +244,13 @@ mod tests {
     }
 
     fn key(digits: &str) -> PrivateKey {
-        // As it is: the vectors' keys are not clamped.
+        // Unmodified: the keys in the vectors are not clamped.
         let bytes: [u8; KEY_LEN] = hex(digits);
         use base64ct::Encoding;
         base64ct::Base64::encode_string(&bytes).parse().unwrap()
     }
 
-    /// The vector of cacophony for this pattern, as snow has it among its tests.
+    /// The test vector of cacophony for this pattern, as in snow's tests.
     #[test]
     fn both_messages_are_those_of_the_published_vector() {
         let prologue = b"John Galt";
@@ -335,7 +336,7 @@ mod tests {
         for bit in 0..initiation.len() * 8 {
             let mut bent = initiation;
             bent[bit / 8] ^= 1 << (bit % 8);
-            // X25519 does not look at the highest bit of a key; the transcript does.
+            // X25519 ignores the highest bit of a key; the transcript does not.
             assert!(Responder::read(&b, &bent, once(2)).is_none(), "bit {bit}");
         }
         let responder = || Responder::read(&b, &initiation, once(2)).unwrap();

@@ -1,4 +1,4 @@
-//! A pace for the frames, where the underlay gives no back-pressure of its own.
+//! A pacer, for underlays without backpressure.
 
 use core::time::Duration;
 
@@ -6,13 +6,13 @@ use corridor_base::Time;
 
 use crate::bounds::{PACE_BURST, PACE_DEBT_MAX};
 
-/// Holds frames back to a configured rate.
+/// Holds frames back to a configured or measured rate.
 pub(crate) struct Pacer {
     rate_bps: Option<u64>,
     next_at: Time,
     /// Since when a frame would have had to wait.
     busy_since: Time,
-    /// A frame was held back since the last one went.
+    /// A frame was held back since the last one was sent.
     waiting: bool,
 }
 
@@ -21,29 +21,29 @@ impl Pacer {
         Pacer { rate_bps, next_at: Time::ZERO, busy_since: Time::ZERO, waiting: false }
     }
 
-    /// Keeps to another configured rate from now on, bits per second; `None`: to none.
+    /// Sets the configured rate in bit/s; `None`: no limit.
     pub(crate) fn set_configured(&mut self, rate_bps: Option<u64>) {
         self.rate_bps = rate_bps;
         self.next_at = Time::ZERO;
     }
 
-    /// Follows a rate that was measured, bits per second.
+    /// Sets the measured rate in bit/s.
     pub(crate) fn set_rate(&mut self, rate_bps: u64) {
         self.rate_bps = Some(rate_bps);
     }
 
-    /// Nothing has been held back yet: what is asked for next tells.
+    /// Clears the record of a frame held back, before the next is asked for.
     pub(crate) fn begin_poll(&mut self) {
         self.waiting = false;
     }
 
-    /// Whether a frame may go now.
+    /// Whether a frame may be sent now.
     pub(crate) fn allows(&mut self, now: Time) -> bool {
         self.waiting = now < self.next_at;
         !self.waiting
     }
 
-    /// Lets a frame go now, whatever the rate.
+    /// Records a frame sent now, whatever the rate.
     pub(crate) fn grant(&mut self, now: Time) {
         self.next_at = self.next_at.min(now);
     }
@@ -57,13 +57,13 @@ impl Pacer {
         if self.next_at <= now {
             self.busy_since = now;
         }
-        // Feedback is not held back, and much of it at a low rate must not silence what is; nor
-        // does it take off what a long frame before it still owes.
+        // Feedback is not held back. A lot of it at a low rate must not silence what is held back,
+        // nor reduce what a long frame before it still owes.
         let latest = self.next_at.max(self.busy_since + PACE_DEBT_MAX.max(takes));
         self.next_at = (self.next_at.max(earliest) + takes).min(latest);
     }
 
-    /// Nothing goes for so long.
+    /// Sends nothing for this long.
     pub(crate) fn pause(&mut self, now: Time, pause: Duration) {
         self.next_at = self.next_at.max(now) + pause.min(PACE_DEBT_MAX);
     }
@@ -102,7 +102,7 @@ mod tests {
         // A frame that takes longer than that is waited for.
         pacer.note_sent(now, 12_500);
         assert!(!pacer.allows(now) && pacer.poll_timeout() == Some(now + Duration::from_secs(10)));
-        // Also when feedback goes behind it.
+        // Even if feedback is sent after it.
         pacer.note_sent(now, 50);
         assert!(!pacer.allows(now) && pacer.poll_timeout() == Some(now + Duration::from_secs(10)));
     }

@@ -1,4 +1,4 @@
-//! How fast frames may go: what feedback shows of the path, and what follows from it.
+//! Rate control: what feedback shows about the path, and how fast frames may be sent.
 
 #[cfg(test)]
 mod closed_loop;
@@ -20,63 +20,63 @@ use corridor_base::Time;
 use crate::stats::Stats;
 use filter::MinFilter;
 
-/// What feedback tells of delay and loss.
+/// What feedback reports about delay and loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    /// One-way delay of the newest frame, on clocks whose difference is constant and which wrap,
-    /// microseconds.
+    /// One-way delay of the newest frame in microseconds, on clocks with a constant offset, which
+    /// wrap.
     pub(crate) one_way_us: u32,
-    /// The frame is one of the longer ones, which take longer themselves.
+    /// The frame is one of the long ones, which take longer by themselves.
     pub(crate) is_long: bool,
-    /// Round trip as far as it is known, up to when feedback is late.
+    /// Round-trip time as known so far, including the margin after which feedback is late.
     pub(crate) round_trip: Duration,
-    /// The same, smoothed.
+    /// Smoothed round-trip time.
     pub(crate) round_trip_smoothed: Duration,
-    /// Frames that feedback newly reported, a short one counted as its part of a long one, and the
-    /// span in which they came.
+    /// Frames that feedback newly reported, where a short one counts as its fraction of a long one,
+    /// and `span`: the time span in which they arrived.
     pub(crate) told: f64,
-    /// See `told`; zero if it is not known.
+    /// See `told`; zero if unknown.
     pub(crate) span: Duration,
-    /// The span in which they were sent.
+    /// The time span in which they were sent.
     pub(crate) sent_span: Duration,
-    /// How many frames these were, and how many came meanwhile: more where some of those before
-    /// were late.
+    /// The number of these frames, and `came`: how many arrived meanwhile, which may be more, if
+    /// some of those before were late.
     pub(crate) frames: usize,
     /// See `frames`.
     pub(crate) came: usize,
-    /// The rate has held most of these frames back, and none came after a gap in what was sent.
+    /// The rate held back most of these frames, and none followed a gap in sending.
     pub(crate) limited: bool,
     /// Both directions share the channel.
     pub(crate) shares_air: bool,
 }
 
-/// Bytes of what any control of a rate remembers at most: four minima of delays, one of rates, and
-/// the points of its feedback.
+/// Most bytes that any rate control remembers: four filters of delays, one of rates, and the points
+/// of its feedback.
 pub(crate) const REMEMBERED_BYTES: usize = 5 * MinFilter::BYTES_MAX + model::Arrivals::BYTES_MAX;
 
-/// Decides how fast frames go by what feedback tells of them.
+/// Decides from feedback how fast frames are sent.
 pub(crate) trait PathControl: Send + Sync {
     /// Takes feedback, and adjusts the rate.
     fn note(&mut self, now: Time, sample: Sample, stats: &mut Stats);
 
-    /// Frames a second that may go.
+    /// Rate in frames/s at which to send.
     fn frames_per_s(&self) -> f64;
 
-    /// Frames a second that came through of late.
+    /// Frames/s that recently came through.
     fn through_per_s(&self) -> f64;
 
-    /// Frames that may be on their way, where feedback about one takes so long.
+    /// Most frames that may be in flight if feedback about one takes `wait`.
     fn in_flight_max(&self, wait: Duration) -> f64;
 
-    /// How long nothing is to be sent, if that serves the rate; told once. What comes behind that
-    /// gap says nothing of the path's rate.
+    /// How long to send nothing, if that helps the rate; returned once. What follows this gap says
+    /// nothing about the path's rate.
     fn take_pause(&mut self) -> Option<Duration>;
 
-    /// Whether feedback tells of frames that were few on purpose.
+    /// Whether feedback still reports on frames that were few on purpose.
     fn tells_of_few(&self, now: Time) -> bool;
 }
 
-/// The control that window mode has: it follows delay.
+/// Window mode's rate control, which follows delay.
 pub(crate) fn follow_delay(now: Time) -> Box<dyn PathControl> {
     Box::new(policy::RateControl::new(now))
 }

@@ -1,11 +1,12 @@
-//! Each frame counter of a session counts once, and so does each number of an end's packets.
+//! Replay protection: each frame counter of a session counts once, and so does each packet number
+//! of an end.
 
 use crate::bounds::REPLAY_WINDOW;
 
 const WINDOW: u64 = REPLAY_WINDOW as u64;
 const REPLAY_WORDS: usize = REPLAY_WINDOW as usize / 64;
 
-/// Which of the last [`REPLAY_WINDOW`] counters were heard (RFC 6479).
+/// Which of the last [`REPLAY_WINDOW`] counters were received (RFC 6479).
 pub(crate) struct ReplayWindow {
     highest: u64,
     heard: [u64; REPLAY_WORDS],
@@ -17,7 +18,7 @@ impl ReplayWindow {
         ReplayWindow { highest: counter, heard: [u64::MAX; REPLAY_WORDS] }
     }
 
-    /// Whether the counter is new; it is not any more afterwards.
+    /// Whether the counter is new; records it.
     pub(crate) fn accept(&mut self, counter: u64) -> bool {
         if counter > self.highest {
             let steps = (counter - self.highest).min(WINDOW);

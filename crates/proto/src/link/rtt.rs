@@ -1,8 +1,8 @@
-//! Round-trip estimation, after RFC 6298 section 2.
+//! Round-trip time estimation after RFC 6298, Section 2.
 
 use core::time::Duration;
 
-/// Smoothed round trip and its mean deviation.
+/// Smoothed round-trip time and its mean deviation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RttEstimator {
     smoothed: Option<(Duration, Duration)>,
@@ -13,7 +13,7 @@ impl RttEstimator {
         RttEstimator { smoothed: None }
     }
 
-    /// Takes a measured round trip: alpha = 1/8, beta = 1/4.
+    /// Adds a sample: alpha = 1/8, beta = 1/4.
     pub(crate) fn sample(&mut self, rtt: Duration) {
         self.smoothed = Some(match self.smoothed {
             None => (rtt, rtt / 2),
@@ -21,7 +21,7 @@ impl RttEstimator {
         });
     }
 
-    /// SRTT, once there was a sample.
+    /// SRTT; `None` before the first sample.
     pub(crate) fn measured(&self) -> Option<Duration> {
         self.smoothed.map(|(srtt, _)| srtt)
     }

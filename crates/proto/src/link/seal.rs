@@ -1,8 +1,8 @@
-//! The way of a packet, steps 3 and 4: frames are sealed and opened, with AES-128-GCM under a key
-//! that belongs to one session of one sender.
+//! The way of a packet, steps 3 and 4: frames are sealed and opened with AES-128-GCM, under a key
+//! for one session of one sender.
 //!
-//! The key is HKDF-SHA256(secret, sender, session id) and the nonce the frame counter,
-//! which starts from zero with a session id of 128 fresh random bits: no restart repeats a nonce.
+//! The key is HKDF-SHA256(secret, sender, session id) and the nonce is the frame counter, which
+//! starts from zero with a session id of 128 fresh random bits. So no restart can repeat a nonce.
 
 use core::hint::black_box;
 
@@ -40,12 +40,12 @@ impl SessionKey {
             .extract(psk.as_bytes())
             .expand(&info, KeyLen)
             .and_then(|okm| okm.fill(&mut key[..]));
-        // HKDF fails only for outputs over 255 hashes.
+        // HKDF fails only for outputs longer than 255 hashes.
         filled.expect("16 bytes are within HKDF's range");
         SessionKey(aead_key(&key))
     }
 
-    /// Seals `frame[clear..]` in place, authenticates `frame[..clear]` with it, appends the tag.
+    /// Seals `frame[clear..]` in place, authenticates `frame[..clear]` too, and appends the tag.
     pub(crate) fn seal(&self, counter: u32, frame: &mut Vec<u8>, clear: usize) {
         let (head, body) = frame.split_at_mut(clear);
         let tag = self
@@ -55,8 +55,8 @@ impl SessionKey {
         frame.extend_from_slice(tag.as_ref());
     }
 
-    /// Opens `frame` into `body` (replaced); `false` when it was not sealed under this key, or
-    /// changed since, and then nothing is left in `body`.
+    /// Opens `frame` into `body` (replaced). Returns `false`, with an empty `body`, if it was not
+    /// sealed under this key or was modified.
     pub(crate) fn open(
         &self,
         counter: u32,
@@ -78,10 +78,10 @@ impl SessionKey {
 }
 
 impl Drop for SessionKey {
-    /// Overwrites the key, which the library does not do by itself.
+    /// Wipes the key, which the library does not do by itself.
     fn drop(&mut self) {
         self.0 = aead_key(&[0; KEY_LEN]);
-        // Or the compiler would leave out what nobody reads.
+        // Otherwise the compiler would remove a write that nobody reads.
         black_box(&self.0);
     }
 }
@@ -90,8 +90,9 @@ fn aead_key(key: &[u8; KEY_LEN]) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).expect("the length of AES-128's keys"))
 }
 
-/// Makes the challenges of one run of a station: the same one for the same session of a peer, until
-/// a session of it is accepted. None has to be remembered, so none can be pushed out of memory.
+/// Makes the challenges of one run of a station: always the same for the same session of a peer,
+/// until a session of that peer is accepted. So none is stored, and none can be pushed out of
+/// memory.
 pub(crate) struct ChallengeKey(hmac::Key);
 
 impl ChallengeKey {
@@ -100,7 +101,7 @@ impl ChallengeKey {
     }
 
     /// The challenge that session `session` of `peer` has to answer, after `promotions` sessions of
-    /// that peer were accepted.
+    /// that peer have been accepted.
     pub(crate) fn challenge(
         &self,
         peer: StationId,
@@ -118,7 +119,7 @@ impl ChallengeKey {
 }
 
 impl Drop for ChallengeKey {
-    /// Overwrites the key, as that of a session.
+    /// Wipes the key, like a session's.
     fn drop(&mut self) {
         self.0 = hmac::Key::new(hmac::HMAC_SHA256, &[0; 16]);
         black_box(&self.0);

@@ -1,12 +1,12 @@
-//! What the keys of sessions are derived from: the secret of a group, which stays, or those of a
-//! pair of stations, each of which is used for a while.
+//! The secrets from which session keys are derived: that of a group, which never changes, or those
+//! of a pair of stations, each used for a limited time.
 //!
-//! A pair's secrets overlap, so that nothing is lost while one follows the other:
+//! A pair's secrets overlap, so that nothing is lost when one follows another:
 //!
 //! ```text
-//! initiator:  has the response: seals under the new one at once, opens the old one still
-//! responder:  has sent the response: opens the new one too, seals under the old one
-//!             has opened a frame under the new one, which proves it: seals under it
+//! initiator:  has the response: seals under the new one at once, still opens the old one
+//! responder:  has sent the response: also opens the new one, seals under the old one
+//!             has opened a frame under the new one, which proves it: seals under the new one
 //! both:       have opened a frame under the new one: forget the old one a moment later
 //! ```
 
@@ -18,19 +18,19 @@ use crate::link::seal::SessionKey;
 use crate::psk::Psk;
 use crate::wire::Random128;
 
-/// Tells the secrets of a pair apart. That of a group has 0.
+/// Identifies a pair's secrets. A group's secret has 0.
 pub(crate) type Generation = u32;
 
 /// The secrets in use.
 #[derive(Default)]
 pub(crate) struct Secrets {
-    /// What is sealed under.
+    /// The one to seal under.
     current: Option<Secret>,
-    /// Of a response that was sent, and perhaps got lost: frames under it are opened.
+    /// The one in a response that may have been lost: frames under it can be opened.
     offered: Option<Secret>,
-    /// The peer uses another that was agreed on at the same time.
+    /// The peer uses another secret that was agreed on at the same time.
     offer_is_void: bool,
-    /// The one before: frames that were under way are opened.
+    /// The previous one: frames in flight can still be opened.
     former: Option<Secret>,
     forget_former_at: Option<Time>,
     generations: Generation,
@@ -40,45 +40,45 @@ struct Secret {
     psk: Psk,
     generation: Generation,
     agreed_at: Time,
-    /// This station began the key exchange.
+    /// This station initiated the key exchange.
     is_ours: bool,
-    /// The session of the peer of which a frame under it was opened first.
+    /// The peer's session in which a frame under it was first opened.
     proven_by: Option<Random128>,
 }
 
 impl Secret {
-    /// A frame of the peer's under it was opened.
+    /// Whether a frame of the peer under it was opened.
     fn is_proven(&self) -> bool {
         self.proven_by.is_some()
     }
 }
 
 impl Secrets {
-    /// The secret of a group.
+    /// A group's secret.
     pub(crate) fn shared(psk: Psk) -> Self {
         let secret =
             Secret { psk, generation: 0, agreed_at: Time::ZERO, is_ours: true, proven_by: None };
         Secrets { current: Some(secret), ..Secrets::default() }
     }
 
-    /// When the one that is sealed under was agreed on, and whether this station began it.
+    /// When the secret to seal under was agreed on, and whether this station initiated.
     pub(crate) fn agreed(&self) -> Option<(Time, bool)> {
         self.current.as_ref().map(|secret| (secret.agreed_at, secret.is_ours))
     }
 
-    /// The peer has sent a frame under the one that is sealed under.
+    /// Whether the peer has sent a frame under the secret to seal under.
     pub(crate) fn is_proven(&self) -> bool {
         self.current.as_ref().is_some_and(Secret::is_proven)
     }
 
-    /// A secret that the peer has, and knows that this station has.
+    /// Adds a secret that the peer has, and knows that this station has.
     pub(crate) fn agree(&mut self, now: Time, psk: Psk) {
         let secret = self.next(now, psk, true);
         self.former = self.current.replace(secret).or(self.former.take());
         self.forget_former_at = None;
     }
 
-    /// A secret that the peer has if a response arrives.
+    /// Adds a secret that the peer has once a response arrives.
     pub(crate) fn offer(&mut self, now: Time, psk: Psk) {
         self.offered = Some(self.next(now, psk, false));
         self.offer_is_void = false;
@@ -90,15 +90,16 @@ impl Secrets {
         Secret { psk, generation, agreed_at: now, is_ours, proven_by: None }
     }
 
-    /// A frame of a session of the peer's was opened under this one. Whether that shows for the
-    /// first time that the peer uses it: then it is what is sealed under from here on.
+    /// Records that a frame of a peer's session was opened under this secret. If it is the first
+    /// sign that the peer uses the secret, this station seals under it from now on; returns whether
+    /// it is.
     ///
     /// Where two key exchanges have crossed, both ends have both secrets; `precedes`: this
-    /// station's counts. It gives in when the peer has not taken it for a while, and comes back to
-    /// it if the peer had, and what shows that was only longer under way. The other end never goes
-    /// back, so that both are on one secret at the end, however long frames take. All that holds of
-    /// one session of the peer: what showed another session, of before a restart perhaps, says
-    /// nothing of which secrets this one has.
+    /// station's exchange counts. This station gives in if the peer has not adopted its secret for
+    /// a while, and returns to its own if the peer had adopted it after all and the evidence was
+    /// only delayed. The other end never returns, so both end up with the same secret, however long
+    /// frames take. All of this is per session of the peer: evidence from another session, perhaps
+    /// from before a restart, says nothing about which secrets this one has.
     pub(crate) fn note_opened(
         &mut self,
         now: Time,
@@ -137,7 +138,7 @@ impl Secrets {
             return false;
         };
         proven.proven_by = Some(*session);
-        // Of one that the peer may have taken all the same, a frame may be long under way.
+        // If the peer may have adopted it after all, a frame that shows it may still be in flight.
         let gives_in =
             precedes && self.current.as_ref().is_some_and(|it| it.is_ours && !it.is_proven());
         self.former = self.current.replace(proven).or(self.former.take());
@@ -145,7 +146,7 @@ impl Secrets {
         true
     }
 
-    /// Whether the one before is of this station's own key exchange, and was given up for the
+    /// Whether this is the previous secret, from this station's own key exchange, given up for the
     /// peer's before the peer was heard under it, in the same session.
     fn takes_back(&self, generation: Generation, session: &Random128) -> bool {
         let is_theirs = |it: &Secret| !it.is_ours && it.proven_by.as_ref() == Some(session);
@@ -153,12 +154,12 @@ impl Secrets {
         self.current.as_ref().is_some_and(is_theirs) && self.former.as_ref().is_some_and(is_it)
     }
 
-    /// Whether it is the one before.
+    /// Whether this is the previous secret.
     pub(crate) fn is_former(&self, generation: Generation) -> bool {
         self.former.as_ref().is_some_and(|former| former.generation == generation)
     }
 
-    /// Forgets what is too old. Whether there was anything.
+    /// Forgets old secrets; returns whether there were any.
     pub(crate) fn expire(&mut self, now: Time) -> bool {
         let is_old = |secret: &mut Secret| now - secret.agreed_at >= REJECT_AFTER_TIME;
         let forgets_former = self.forget_former_at.is_some_and(|at| at <= now);
@@ -172,13 +173,13 @@ impl Secrets {
         former.is_some() || others.iter().any(Option::is_some)
     }
 
-    /// When something is to be forgotten next.
+    /// When the next secret is to be forgotten.
     pub(crate) fn expire_at(&self) -> Option<Time> {
         let ends = self.all().map(|secret| secret.agreed_at + REJECT_AFTER_TIME);
         ends.chain(self.forget_former_at).min()
     }
 
-    /// All of them.
+    /// All secrets.
     fn all(&self) -> impl Iterator<Item = &Secret> {
         [&self.current, &self.offered, &self.former].into_iter().flatten()
     }
@@ -193,23 +194,23 @@ impl Secrets {
         self.current.as_ref().map(|secret| SessionKey::derive(&secret.psk, me, session))
     }
 
-    /// The one that is sealed under.
+    /// The secret to seal under.
     pub(crate) fn current(&self) -> Option<&Psk> {
         self.current.as_ref().map(|secret| &secret.psk)
     }
 
-    /// Which secret is sealed under.
+    /// The generation of the secret to seal under.
     pub(crate) fn generation(&self) -> Option<Generation> {
         self.current.as_ref().map(|secret| secret.generation)
     }
 }
 
-/// The keys of one session of a peer: one for each secret.
+/// The keys of one session of a peer: one per secret.
 #[derive(Default)]
 pub(crate) struct SessionKeys(Vec<(Generation, SessionKey)>);
 
 impl SessionKeys {
-    /// The keys of the same session under the secrets that there are now.
+    /// Updates the keys of the session to the present secrets.
     pub(crate) fn follow<'a>(
         mut self,
         secrets: impl Iterator<Item = (Generation, &'a Psk)>,
@@ -227,7 +228,7 @@ impl SessionKeys {
         SessionKeys(secrets.map(key).collect())
     }
 
-    /// As [`SessionKey::open`], under the first key that opens it; of which secret that is.
+    /// As [`SessionKey::open`], with the first key that opens the frame; returns its generation.
     pub(crate) fn open(
         &self,
         counter: u32,
@@ -252,7 +253,7 @@ mod tests {
         [byte; 32].into()
     }
 
-    /// Which secrets there are, in the order in which they are tried.
+    /// The secrets known, in the order in which they are tried.
     fn bytes(secrets: &Secrets) -> Vec<u8> {
         secrets.iter().map(|(_, psk)| psk.as_bytes()[0]).collect()
     }
@@ -314,7 +315,7 @@ mod tests {
         assert_eq!(cross(false, now), (true, vec![2, 1]));
         assert_eq!(cross(true, now + KEY_EXCHANGE_CROSSING_MAX), (true, vec![2, 1]));
 
-        // The peer has given in: what it offered is opened for a while, and never used.
+        // The peer has given in: what it offered can be opened for a while, and is never used.
         let mut secrets = Secrets::default();
         secrets.agree(now, psk(1));
         secrets.offer(now, psk(2));
@@ -338,7 +339,7 @@ mod tests {
         second.offer(now, psk(1));
         let [own, other] = [1, 2].map(|byte| generation(first, byte));
         let [theirs, mine] = [1, 2].map(|byte| generation(second, byte));
-        // Each has what the other said at first only now.
+        // Each receives only now what the other sent at first.
         assert!(
             first.note_opened(late, (other, &SESSION), true)
                 && second.note_opened(late, (theirs, &SESSION), false)
@@ -357,8 +358,9 @@ mod tests {
         assert_eq!(bytes(first), [1]);
     }
 
-    /// The peer has said something under what this station had begun, and died; what it says late
-    /// does not void what its next run has offered, nor bring back what it does not have.
+    /// The peer sent a frame under the secret that this station had initiated, and died. When that
+    /// frame arrives late, it must not void what the peer's next run has offered, nor bring back a
+    /// secret that the next run does not have.
     #[test]
     fn a_frame_of_the_run_before_says_nothing_of_the_secrets_of_this_one() {
         let now = Time::ZERO;

@@ -1,52 +1,54 @@
-//! Whether both directions share the channel, found out from what crosses.
+//! Detects from traffic whether both directions share the channel.
 //!
-//! Where they do, each frame of the peer delays ours: while this station always has something to
-//! send, the more frames the peer sends in an interval, the fewer of ours arrive. Where they do
-//! not, the peer's frames follow ours, as acknowledgements follow data: more of one go with more of
-//! the other, or the two have nothing to do with each other. So it is the sign and the strength of
-//! a regression of our frames a second on the peer's that tells.
+//! On a shared channel, each frame of the peer delays ours: while this station always has something
+//! to send, the more frames the peer sends in an interval, the fewer of ours arrive. On separate
+//! channels the peer's frames follow ours, as acknowledgments follow data, so more of one come with
+//! more of the other, or the two are unrelated. The test is therefore the sign and strength of a
+//! regression of our frame rate on the peer's.
 //!
-//! Both are counted over the same interval of the receiver's clock: feedback says when the newest
-//! of our frames came, and the counter of its own frame says how many frames the peer had sent by
-//! then, those that got lost included. Whatever makes frames slow, retries above all, makes both
-//! fewer, and hides a medium that is shared, but never feigns one.
+//! Both are counted over the same interval of the receiver's clock: feedback states when the newest
+//! of our frames arrived, and the counter of the feedback's own frame states how many frames the
+//! peer had sent by then, lost ones included. Whatever slows frames down, above all retries,
+//! reduces both rates, which can hide a shared channel but never feign one.
 
 use core::time::Duration;
 
-/// How long feedback may wait where both directions share the channel: there it takes the air from
-/// what it is about, and the acknowledgements of TCP inside give it a ride all the time.
+/// How long feedback may wait on a shared channel. There it takes airtime from the data that it
+/// reports on, and TCP acknowledgments inside the tunnel carry it along all the time.
 const ACK_INTERVAL_SHARED: Duration = Duration::from_millis(250);
-/// Least interval counted over: a frame more or less at its ends must not matter much.
+/// Shortest interval counted over: one frame more or less at its ends must not matter much.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
-/// Longest one: then nothing was heard for long, and nothing is to be learned.
+/// Longest interval: a longer one had too little feedback to learn from.
 const INTERVAL_MAX: Duration = Duration::from_secs(2);
-/// Round trips in an interval at least: what the peer sends in answer belongs to the same one.
+/// Round trips per interval at least, so that what the peer sends in reply falls into the same
+/// interval.
 const ROUND_TRIPS: u32 = 2;
-/// Share of an interval that may have been idle: who has nothing to send is delayed by nobody. What
-/// the interface holds is still on its way then, so some of it says little; a shared medium is only
-/// doubted where there is none.
+/// Share of an interval that may be idle, since a sender with nothing to send is not delayed.
+/// Frames queued in the interface are still in transit during a short idle time, so this may be
+/// large; but once a channel counts as shared, only intervals with hardly any idle time can refute
+/// that.
 const IDLE_MAX: f64 = 0.5;
 /// See [`IDLE_MAX`]; once a medium counts as shared.
 const IDLE_MAX_SHARED: f64 = 0.1;
-/// Intervals of ours that are remembered, about.
+/// Time constant of the regression, in intervals of ours.
 const MEMORY: f64 = 200.0;
-/// Fewer tell nothing.
+/// Fewest intervals for a result.
 const INTERVALS_MIN: f64 = 48.0;
-/// A frame of the peer takes this share of the time of one of ours at least, or matters little.
+/// A slope above this means that a frame of the peer hardly takes airtime from ours.
 const SLOPE_SHARED: f64 = -0.08;
-/// Share of the variance of our rate that the peer's has to explain.
+/// Share of the variance of our rate that the peer's rate has to explain.
 const EXPLAINED_MIN: f64 = 0.05;
-/// Standard errors by which the slope must be negative to be believed. Where it is, the peer's
-/// acknowledgements wait for each other from then on: that is an experiment, whose outcome soon
-/// confirms the verdict or refutes it.
+/// Standard errors by which the slope must be negative to indicate a shared channel. From then on
+/// the peer's acknowledgments wait for each other, which is an experiment whose outcome soon
+/// confirms or refutes the result.
 const ERRORS_SHARED: f64 = 3.0;
-/// And by how many it must be above [`SLOPE_SHARED`] to be no longer believed.
+/// Standard errors by which the slope must exceed [`SLOPE_SHARED`] to refute it.
 const ERRORS_SEPARATE: f64 = 4.0;
-/// What a small frame of ours counts beside one with a symbol. Too much makes a shared medium look
-/// less so, too little the opposite: where each frame has its overhead it is about this, and less
-/// elsewhere.
+/// Weight of a small frame of ours relative to one with a symbol. Too large a weight makes a shared
+/// channel look separate, too small a weight the opposite. Where each frame has a fixed overhead
+/// the true weight is about this, elsewhere less.
 const SMALL: f64 = 0.3;
-/// More frames of the peer in an interval than it could have sent: its counter began anew.
+/// More frames of the peer in an interval than it could have sent: its counter was reset.
 const PEER_FRAMES_MAX: u32 = 1 << 20;
 
 /// The detector.
@@ -66,28 +68,28 @@ struct Interval {
     idle: Duration,
 }
 
-/// What one feedback tells.
+/// What one feedback reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crossed {
-    /// When the newest of our frames came, by the receiver's clock, microseconds modulo 2^32.
+    /// When the newest of our frames arrived, by the receiver's clock, in microseconds modulo 2^32.
     pub(crate) received_at_us: u32,
-    /// Counter of the peer's frame with this feedback.
+    /// Counter of the peer's frame that carries this feedback.
     pub(crate) peer_counter: u32,
-    /// Frames with symbols that were sent up to the newest one, since the feedback before.
+    /// Frames with symbols sent since the last feedback, up to the newest one reported.
     pub(crate) symbols: u32,
-    /// Other frames, small ones.
+    /// Other frames sent, which are small.
     pub(crate) others: u32,
-    /// How long there was nothing to send since then.
+    /// Time with nothing to send since then.
     pub(crate) idle: Duration,
 }
 
 impl Sharing {
-    /// Whether both directions share the channel, as far as this station can tell.
+    /// Whether the channel is shared, as far as this station can tell.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// What was begun to be counted is forgotten: counters start anew, or say nothing.
+    /// Drops the interval in progress: counters restart, or say nothing.
     pub(crate) fn restart(&mut self) {
         self.interval = None;
     }
@@ -144,7 +146,7 @@ impl Sharing {
     }
 }
 
-/// Sums of a regression whose past fades.
+/// Sums of a regression with exponential forgetting.
 #[derive(Debug, Default)]
 struct Sums {
     weight: f64,
@@ -155,7 +157,7 @@ struct Sums {
     yy: f64,
 }
 
-/// The line through the points.
+/// The fitted line.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     slope: f64,
@@ -166,7 +168,7 @@ struct Line {
 }
 
 impl Sums {
-    /// Means and sums of squares updated as Welford's, with weights that fade.
+    /// Adds a point: means and sums of squares are updated as Welford's, with decaying weights.
     fn add(&mut self, x: f64, y: f64) {
         let kept = 1.0 - 1.0 / MEMORY;
         let weight = kept * self.weight + 1.0;
@@ -180,7 +182,7 @@ impl Sums {
         self.weight = weight;
     }
 
-    /// `None`: there are too few points, or all of them are one.
+    /// The fitted line; `None` if there are too few points, or all are equal.
     fn line(&self) -> Option<Line> {
         if self.weight < INTERVALS_MIN || self.xx <= 0.0 || self.yy <= 0.0 {
             return None;
@@ -192,7 +194,7 @@ impl Sums {
     }
 }
 
-/// Least time between two acknowledgements where nothing is urgent or lost.
+/// Least time between two acknowledgments if nothing is urgent or lost.
 pub(crate) fn ack_interval(configured: Duration, shares_air: bool) -> Duration {
     if shares_air { configured.max(ACK_INTERVAL_SHARED) } else { configured }
 }
@@ -204,13 +206,13 @@ mod tests {
     use corridor_base::rand::Rng;
 
     const ROUND_TRIP: Duration = Duration::from_millis(4);
-    /// Airtimes: of a frame with a symbol, and of a small frame of the peer.
+    /// Airtime of a frame with a symbol, and of a small frame of the peer, in microseconds.
     const OURS_US: f64 = 1_400.0;
     const THEIRS_US: f64 = 440.0;
 
-    /// A second of feedback, every 10 ms, about a link that is always busy this way. The peer sends
-    /// `theirs_per_ours` frames for each of ours on average, but unevenly; `jitter`: by what part a
-    /// frame of ours takes longer or shorter.
+    /// A second of feedback, every 10 ms, about a link that is always busy in this direction. The
+    /// peer sends `theirs_per_ours` frames per frame of ours on average, but unevenly; `jitter`: by
+    /// what share the time of our frames varies.
     struct Link {
         now_us: f64,
         peer_counter: u32,
@@ -280,13 +282,13 @@ mod tests {
         let mut link = Link::new();
         assert!(!link.run(20, true, 0.0, 2.0));
         assert!(link.run(20, true, 0.0, 0.0));
-        // What was found out holds until there is something that tells.
+        // A result holds until there is evidence against it.
         assert!(link.run(20, false, 0.0, 2.0));
     }
 
     #[test]
     fn acknowledgements_that_follow_data_are_no_shared_medium() {
-        // The way takes more and less by turns, and so many more frames come back.
+        // The channel is alternately faster and slower, and correspondingly more frames come back.
         let mut sharing = Sharing::default();
         let (mut now_us, mut peer_counter) = (0, 0);
         for turn in 0..4_000u32 {

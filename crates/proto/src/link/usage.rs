@@ -1,6 +1,6 @@
-//! How a link is used and what feedback about its frames shows: losses, round trips, rate, and
-//! whether both directions share the channel. It knows nothing of what frames carry but which are
-//! repair.
+//! The sending side of a link: what feedback about its frames shows about losses, round trips and
+//! rate, and whether the channel is shared. It knows nothing about the content of frames except
+//! which of them are repair.
 
 use core::time::Duration;
 
@@ -16,54 +16,54 @@ use crate::config::CodingParams;
 use crate::stats::Stats;
 use crate::wire::{LinkFeedback, OVERHEAD_LEN, parts_of};
 
-/// Longest wait for feedback that is learned from, in intervals of feedback beyond a round trip.
+/// Longest wait for feedback that is learned from: a round trip plus this many feedback intervals.
 const WAIT_MAX: u32 = 8;
-/// Longest span between two frames that says something about the path's rate, microseconds.
+/// Longest span between two frames that says something about the path's rate, in microseconds.
 const SPAN_US_MAX: u32 = 10_000_000;
-/// Bytes of a frame besides its body.
+/// Bytes of a frame outside its body.
 pub(crate) const FRAME_OVERHEAD: f64 = OVERHEAD_LEN as f64;
-/// Bodies that are longer than this part of the longest take longer on their way.
+/// Bodies longer than this fraction of the longest count as long: they take longer in transit.
 const LONG_DIVISOR: usize = 2;
-/// Long frames that feedback has to have reported, and so often, without one of them having come:
-/// by chance that is rare, and all that follows is a look.
+/// Number of long frames, and of feedbacks about them, without any having arrived, that raises
+/// suspicion. By chance this is rare, and it only triggers a check.
 const LONG_UNSEEN_MIN: u32 = 32;
 /// See [`LONG_UNSEEN_MIN`].
 const FEEDBACK_UNSEEN_MIN: u32 = 16;
-/// How often nothing may be told of the oldest frame, in waits for feedback, before its length is
-/// looked into.
+/// How many waits for feedback the oldest frame may go unreported before its length is checked.
 const UNTOLD_WAITS: u32 = 2;
-/// Weight of the newest one in their mean length, one part in so many.
+/// The newest long frame has this fraction of weight in their mean length.
 const LONG_LEN_PARTS: f64 = 64.0;
 
-/// One way of a link, as its sender knows it.
+/// One direction of a link, as seen by its sender.
 pub(crate) struct LinkUsage {
     log: SentLog,
-    /// The frame that is made next.
+    /// The next frame to be made.
     next: FrameNumber,
     told: LastTold,
     loss_ratio: f64,
     rtt: RttEstimator,
-    /// How long it takes until feedback tells of a frame; some of it waits, some gets lost.
+    /// How long feedback about a frame takes; some of it waits, some gets lost.
     wait: RttEstimator,
     rate: Box<dyn PathControl>,
     sharing: Sharing,
-    /// Somebody here who hears more has found out that they do.
+    /// A part of this station that hears more has found that the channel is shared.
     told_shared: bool,
-    /// Both directions share the channel, as told, or as this station or its peer has found out.
+    /// The channel is shared, as configured, or as this station or its peer has found.
     shares_air: bool,
-    /// What is configured of that.
+    /// The configured answer to that, if any.
     half_duplex: Option<bool>,
-    /// How long feedback may wait at the other end, as it says; else as it would here.
+    /// How long the peer delays feedback, as it announces; until then, as long as this station
+    /// does.
     ack_interval: Duration,
     long: Long,
-    /// The rate holds back what is sent next.
+    /// The rate holds back the next frame.
     held: bool,
-    /// What is sent next comes after a gap.
+    /// The next frame follows a gap.
     after_gap: bool,
 }
 
-/// Frames that take longer on their way: those whose bodies are longer than this, and their mean
-/// length; how long a body may be.
+/// Frames that take longer in transit: those whose bodies are longer than `from`, their mean
+/// length, and the longest body.
 #[derive(Clone, Copy, Debug)]
 struct Long {
     from: usize,
@@ -72,15 +72,15 @@ struct Long {
     unseen: Unseen,
 }
 
-/// What was told since a long frame was the newest that had come.
+/// Counts since a long frame last was the newest that had arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unseen {
-    /// Long frames, as lost or as come.
+    /// Long frames, lost or arrived.
     long: u32,
     feedback: u32,
 }
 
-/// Feedback of the peer, in a frame of this counter.
+/// The peer's feedback, in a frame with this counter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     feedback: LinkFeedback,
@@ -93,31 +93,32 @@ impl Heard {
     }
 }
 
-/// Frames that one feedback newly reported.
+/// Frames newly reported by one feedback.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
-    /// How many, and how many of them the rate had held back.
+    /// Their number, and how many of them the rate had held back.
     frames: u32,
     held: u32,
     /// Their bytes.
     len: f64,
-    /// Before some of them there was a gap.
+    /// Some of them followed a gap.
     has_gap: bool,
     newest: Option<Sent>,
 }
 
-/// What feedback told last.
+/// What feedback last reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastTold {
-    /// Newest frame that it reported.
+    /// The newest frame that it reported.
     counter: Option<u32>,
-    /// How many the other end has counted.
+    /// How many frames the other end has counted.
     frames: Option<u32>,
-    /// The same when feedback last reported a newer frame, and the rate heard of those that came.
+    /// The same when feedback last reported a newer frame, from which the rate control was told of
+    /// the frames that arrived.
     counted: Option<u32>,
-    /// When the newest of them came, by its clock.
+    /// When the newest of them arrived, by the receiver's clock.
     at_us: Option<u32>,
-    /// When that was sent.
+    /// When that one was sent.
     sent_at: Option<Time>,
 }
 
@@ -149,76 +150,76 @@ impl LinkUsage {
 
     // ---- what is known ------------------------------------------------------------------------
 
-    /// Frames on their way.
+    /// The frames in flight.
     pub(crate) fn log(&self) -> &SentLog {
         &self.log
     }
 
-    /// Share of the frames lost, 0 to [`LOSS_RATIO_MAX`].
+    /// Loss ratio, 0 to [`LOSS_RATIO_MAX`].
     pub(crate) fn loss_ratio(&self) -> f64 {
         self.loss_ratio
     }
 
-    /// The round trip as far as it was measured.
+    /// The round-trip time, as far as it was measured.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
-    /// How long it takes until feedback tells of a frame.
+    /// How long feedback about a frame takes.
     pub(crate) fn wait(&self) -> &RttEstimator {
         &self.wait
     }
 
-    /// The round trip, smoothed, or the least that counts as one.
+    /// The smoothed round-trip time, or the lower bound for one.
     pub(crate) fn smoothed_round_trip(&self) -> Duration {
         self.rtt.smoothed().max(WINDOW_ACK_INTERVAL_MIN)
     }
 
-    /// Whether as many frames are on their way as the path holds: more would only wait there, or,
-    /// where nothing is heard of them, be sent into an outage.
+    /// Whether as many frames are in flight as the path holds. More would only wait there, or, if
+    /// no feedback comes, be sent into an outage.
     pub(crate) fn is_full(&self) -> bool {
         let on_their_way = self.log.sources() + self.log.repairs();
         on_their_way as f64 >= self.rate.in_flight_max(self.wait.timeout())
     }
 
-    /// Frames a second that came through of late.
+    /// Frames/s that recently came through.
     pub(crate) fn through_per_s(&self) -> f64 {
         self.rate.through_per_s()
     }
 
-    /// Time on the air of a frame.
+    /// Airtime of a frame.
     pub(crate) fn frame_time(&self) -> Duration {
         Duration::from_secs_f64(self.rate.through_per_s().recip())
     }
 
-    /// Bytes a second that the path takes, without the headers of the layers below.
+    /// Bytes/s that the path carries, without the headers of lower layers.
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.rate.frames_per_s() * (FRAME_OVERHEAD + self.long.len)
     }
 
-    /// Whether both directions share the channel, for all that this station and its peer know.
+    /// Whether the channel is shared, as far as this station and its peer know.
     pub(crate) fn shares_air(&self) -> bool {
         self.shares_air
     }
 
-    /// The same, for all that this station knows by itself: what the peer is to be told.
+    /// Whether the channel is shared as far as this station itself knows: what the peer is told.
     pub(crate) fn finds_air_shared(&self) -> bool {
         self.half_duplex.unwrap_or(self.sharing.is_shared() || self.told_shared)
     }
 
-    /// The other end says how long its feedback waits.
+    /// Sets how long the other end delays feedback, as it announces.
     pub(crate) fn expect_feedback(&mut self, interval: Duration) {
         self.ack_interval = interval;
     }
 
-    /// How long feedback may wait at the other end.
+    /// How long the other end may delay feedback.
     pub(crate) fn ack_interval(&self) -> Duration {
         ack_interval(self.ack_interval, self.shares_air)
     }
 
-    /// Whether the path may have become too short for long frames: nothing was reported of what is
-    /// on its way for long, or much of long frames, and only short ones came. Losses and outages
-    /// look alike: it is a reason to look, and no more.
+    /// Whether the path MTU may have become too small for long frames: nothing was reported for
+    /// long about frames in flight, or many long frames were reported and only short ones arrived.
+    /// Losses and outages look the same, so this is only a reason to check.
     pub(crate) fn suspects_length(&self, now: Time) -> bool {
         let untold = self.log.oldest().is_some_and(|oldest| {
             let wait = self.wait.timeout().max(WINDOW_TIMEOUT_MIN) + self.ack_interval();
@@ -234,12 +235,12 @@ impl LinkUsage {
 
     // ---- frames that go -----------------------------------------------------------------------
 
-    /// The window has so many lanes: as many times the frames of one are kept in mind.
+    /// Sets the number of lanes: the log has room for as many times the frames of one.
     pub(crate) fn set_lanes(&mut self, lanes: usize) {
         self.log.set_lanes(lanes);
     }
 
-    /// A frame carries bodies of at most so many bytes.
+    /// Sets the longest body of a frame, in bytes.
     pub(crate) fn set_body_len_max(&mut self, len: usize) {
         self.long.most = len;
     }
@@ -249,7 +250,7 @@ impl LinkUsage {
         self.long.most
     }
 
-    /// How many frames a body of so many bytes goes in.
+    /// Number of frames that a body of `len` bytes needs.
     pub(crate) fn parts_of(&self, len: usize) -> usize {
         parts_of(len, self.long.most)
     }
@@ -259,30 +260,30 @@ impl LinkUsage {
         self.next = self.next.of_counter(counter);
     }
 
-    /// The frame that is made next.
+    /// The next frame to be made.
     pub(crate) fn next(&self) -> FrameNumber {
         self.next
     }
 
-    /// What is to be sent has to wait for its turn.
+    /// The next frame has to wait for the rate.
     pub(crate) fn note_limited(&mut self) {
         self.held = true;
     }
 
-    /// What is sent next comes after a gap.
+    /// The next frame follows a gap.
     pub(crate) fn note_gap(&mut self) {
         self.after_gap = true;
     }
 
-    /// How long nothing is to be sent, if that serves the rate; told once.
+    /// How long to send nothing, if that helps the rate; returned once.
     pub(crate) fn take_pause(&mut self) -> Option<Duration> {
         let pause = self.rate.take_pause();
         self.after_gap |= pause.is_some();
         pause
     }
 
-    /// The frame that was begun goes, whose body has so many bytes. Returns what is known of it,
-    /// and a frame that there is no room to remember any more, as if lost.
+    /// The frame that was begun is sent, with a body of `len` bytes. Returns its record, and that
+    /// of a frame for which there is no longer room, as if it were lost.
     pub(crate) fn note_sent(
         &mut self,
         now: Time,
@@ -302,13 +303,13 @@ impl LinkUsage {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// The newest frame that feedback tells of.
+    /// The newest frame that feedback reports.
     pub(crate) fn number(&self, heard: &Heard) -> FrameNumber {
         self.next.of_counter(heard.feedback.counter)
     }
 
-    /// Whether newer feedback was taken. What comes after frames that overtook it tells of the same
-    /// newest frame, and of more of them.
+    /// Whether newer feedback was taken before. Feedback about frames that were overtaken reports
+    /// the same newest frame, and more frames.
     pub(crate) fn is_overtaken(&self, Heard { feedback, .. }: &Heard) -> bool {
         let fewer = |told: u32| (feedback.frames.wrapping_sub(told) as i32) < 0;
         self.told.counter.is_some_and(|told| {
@@ -317,12 +318,12 @@ impl LinkUsage {
         })
     }
 
-    /// Frames of all kinds sent since those that were told of last, which this tells of.
+    /// Frames of all kinds sent since the last reported one that this feedback covers.
     pub(crate) fn frames_until(&self, heard: &Heard) -> u32 {
         self.told.counter.map_or(0, |told| heard.feedback.counter - told)
     }
 
-    /// Learns how long feedback about a frame takes, from the oldest that this tells of.
+    /// Learns how long feedback takes, from the oldest frame that this one covers.
     pub(crate) fn note_wait(&mut self, now: Time, heard: &Heard) {
         let number = self.number(heard);
         if let Some(oldest) = self.log.oldest().filter(|sent| sent.number <= number) {
@@ -331,7 +332,7 @@ impl LinkUsage {
         }
     }
 
-    /// Follows what is reported of losses, so many frames after what was told before.
+    /// Updates the loss ratio as reported, over the frames since the last report.
     pub(crate) fn follow_losses(
         &mut self,
         Heard { feedback, .. }: &Heard,
@@ -344,7 +345,7 @@ impl LinkUsage {
         self.loss_ratio = losses::follow(self.loss_ratio, told, frames);
     }
 
-    /// Takes the frames out of the log that feedback tells of, one by one.
+    /// Removes the frames that feedback covers from the log, one by one.
     pub(crate) fn settle(&mut self, heard: &Heard, mut each: impl FnMut(&Sent)) -> Told {
         let (mut told, newest) = (Told::default(), self.number(heard));
         let mut long = 0;
@@ -368,7 +369,8 @@ impl LinkUsage {
         told
     }
 
-    /// Lets the round trip and the rate follow what feedback tells of the newest of these frames.
+    /// Updates the round-trip time and the rate from what feedback reports about the newest of
+    /// these frames.
     pub(crate) fn note_delay(&mut self, now: Time, told: &Told, heard: &Heard, stats: &mut Stats) {
         let (feedback, newest) = (&heard.feedback, self.number(heard));
         let before = &mut self.told;
@@ -376,8 +378,8 @@ impl LinkUsage {
             if told.frames > 0 {
                 before.counted = Some(feedback.frames);
             }
-            // Else only frames came that others have overtaken: they count with the next that is
-            // reported, or each of them would have been lost.
+            // Otherwise only overtaken frames arrived: they count with the next feedback, or each
+            // of them would count as lost.
             return;
         };
         if feedback.delay < LinkFeedback::DELAY_MAX {
@@ -406,9 +408,8 @@ impl LinkUsage {
         self.rate.note(now, sample, stats);
     }
 
-    /// Learns whether both directions share the channel, unless it was told; the peer may know
-    /// better. So many frames of all kinds were sent since those that were told of last, with
-    /// nothing to send for so long.
+    /// Learns whether the channel is shared, unless that is configured; the peer may know better.
+    /// `others`: frames of all kinds sent since the last report; `idle`: time with nothing to send.
     pub(crate) fn note_sharing(
         &mut self,
         now: Time,
@@ -422,7 +423,8 @@ impl LinkUsage {
         let crossed = Crossed { received_at_us, peer_counter, symbols, others, idle };
         self.told.frames = Some(feedback.frames);
         if self.rate.tells_of_few(now) {
-            // What comes less then is this station's own doing, and hides what the peer's does.
+            // On a channel already known to be shared, the effect of our own adaptation hides that
+            // of the peer's frames.
             self.sharing.restart();
         }
         self.sharing.note(crossed, self.rtt.timeout());
@@ -431,12 +433,13 @@ impl LinkUsage {
         stats.half_duplex = self.shares_air;
     }
 
-    /// A hub that hears all its neighbours has found out whether they share one channel with it.
+    /// Set by a hub, which hears all its neighbours, when it has found out whether they share a
+    /// channel with it.
     pub(crate) fn set_air_shared(&mut self, is_shared: bool) {
         self.told_shared = is_shared;
     }
 
-    /// Frames are counted anew: of those on their way nothing will be told.
+    /// Frame counters restart: nothing will be reported about the frames in flight.
     pub(crate) fn restart_session(&mut self) {
         self.next = self.next.of_next_session();
         self.log.clear();
@@ -444,8 +447,7 @@ impl LinkUsage {
         (self.told.counter, self.told.at_us, self.told.sent_at) = (None, None, None);
     }
 
-    /// The peer restarted: what it counts begins anew, and our frames are to it those of another
-    /// session.
+    /// The peer restarted: its counts begin again, and it will see our frames in another session.
     pub(crate) fn restart_peer(&mut self) {
         self.restart_session();
         self.told = LastTold::default();
@@ -459,7 +461,7 @@ mod tests {
     use super::*;
     use crate::wire::PathId;
 
-    /// Adds up the frames that samples tell of, and those of them that came.
+    /// Sums up the frames that samples report, and how many of them arrived.
     struct Sums(Arc<Mutex<(usize, usize)>>);
 
     impl PathControl for Sums {
@@ -489,7 +491,7 @@ mod tests {
         }
     }
 
-    /// Feedback about this frame, after so many have come.
+    /// Feedback about this frame, after `frames` frames have arrived.
     fn heard(counter: u32, frames: u32) -> Heard {
         let feedback = LinkFeedback {
             path: PathId::default(),
@@ -503,8 +505,8 @@ mod tests {
         Heard::new(feedback, 0)
     }
 
-    /// Feedback that reported no newer frame, only of more of those before, was left out: with
-    /// jitter that reorders a fifth of all frames passed for lost.
+    /// Feedback that reported no newer frame, but more of the earlier ones, used to be ignored:
+    /// with jitter that reorders, a fifth of all frames counted as lost.
     #[test]
     fn frames_that_others_have_overtaken_are_not_lost() {
         let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
@@ -515,14 +517,14 @@ mod tests {
             link.begin(counter);
             link.note_sent(Time::from_millis(counter.into()), (What::Source(0), 1), 1_400);
         }
-        // Of each three the last one comes first.
+        // Of every three frames the last arrives first.
         for (counter, frames) in [(2, 1), (2, 2), (2, 3), (5, 4), (5, 6), (8, 7), (11, 12)] {
             let now = Time::from_millis(100 + u64::from(frames));
             let heard = heard(counter, frames);
             let told = link.settle(&heard, |_| {});
             link.note_delay(now, &told, &heard, &mut stats);
         }
-        // What the first feedback tells of counts as all that was sent before it.
+        // What the first feedback reports counts as all that was sent before it.
         assert_eq!(*sums.lock().unwrap(), (12, 3 + 11));
     }
 }

@@ -1,12 +1,11 @@
-//! What blocks and TCP/NC's buffers take: as many of them as fit a share, and no more.
+//! Memory of blocks and of TCP/NC's buffers: as many as fit a share.
 //!
-//! An encoder of blocks says in its HELLO how long they are, and how long its symbols: a decoder
-//! and a helper hold as many of them at once as they have room for, and take no row of any other.
-//! TCP/NC's coding buffers are as long as all connections have room for. There are no fewer of
-//! these: what the other end codes could not be decoded, while a window that is shorter than its
-//! buffer lets TCP send again what was beyond.
+//! An encoder of blocks announces their length, and that of its symbols, in its HELLO. A decoder
+//! and a helper hold as many of these blocks at once as fit, and accept no rows of others. The
+//! memory of TCP/NC is divided into coding buffers of equal length for all connections. Buffers are
+//! shortened rather than reduced in number: without a buffer, what the other end codes could not be
+//! decoded, while beyond a window shorter than its buffer TCP just retransmits.
 
-use corridor_base::Time;
 use corridor_codec::{
     Backend, BlockDecoder, BlockEncoder, CodecError, Field, Recoder, WindowDecoder, WindowEncoder,
 };
@@ -19,32 +18,35 @@ use crate::bounds::{
 };
 use crate::config::StationConfig;
 
-/// Blocks that a decoder has open at once at most: those of its window, and one beyond it, where
-/// symbols have tags.
+/// Maximum number of blocks that a decoder has open at once: those of its window, and with tags one
+/// beyond it.
 pub(crate) const DECODER_BLOCKS_MAX: usize = BLOCKS_IN_FLIGHT_MAX as usize + 1;
-/// Bytes of a transmission whose fate is kept in mind with a block.
-const LOGGED_BYTES: usize = size_of::<(u32, Time)>();
-/// Bytes of a row that is kept until its block is proven, beside its payload's; a list that grows
-/// may have room for as much again.
+/// Bytes of a transmission in a block's log.
+pub(crate) const BLOCK_LOGGED_BYTES: usize = 16;
+/// Bytes of a time.
+pub(crate) const TIME_BYTES: usize = 8;
+/// Bytes of a row that is kept until its block is verified, besides its payload; a growing list may
+/// have twice the capacity that it needs.
 pub(crate) const PROOF_ROW_BYTES: usize = 64;
-/// Matrices of coding vectors of a decoder; of a recoder with those of its symbols, which may be
-/// interleaved besides.
+/// Matrices of coding vectors in a decoder; in a recoder with those of its symbols, which may also
+/// be interleaved.
 const MATRICES: usize = 4;
 
-/// Blocks, as their encoder says of them.
+/// Blocks as their encoder announces them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockShape {
     pub(crate) field: Field,
     pub(crate) block_size: usize,
     pub(crate) symbol_size: usize,
-    /// Symbols have tags from end to end.
+    /// Symbols have end-to-end tags.
     pub(crate) is_tagged: bool,
 }
 
-type StorageLen = fn(Field, usize, usize, Backend) -> Result<usize, CodecError>;
+/// Of the backend that needs most, if none is configured.
+type StorageLen = fn(Field, usize, usize, Option<Backend>) -> Result<usize, CodecError>;
 
 impl BlockShape {
-    /// What a station that encodes says of its own.
+    /// The blocks that this station's own encoder announces.
     pub(super) fn of(config: &StationConfig) -> Self {
         BlockShape {
             field: config.coding.field,
@@ -55,7 +57,7 @@ impl BlockShape {
     }
 
     fn storage(self, len: StorageLen) -> usize {
-        let len = len(self.field, self.block_size, self.symbol_size, Backend::detected());
+        let len = len(self.field, self.block_size, self.symbol_size, None);
         len.unwrap_or(usize::MAX / 4).saturating_add(self.block_size * SYMBOL_BYTES)
     }
 
@@ -64,12 +66,13 @@ impl BlockShape {
         MATRICES * self.block_size * (row.next_multiple_of(VECTOR_ALIGN) + VECTOR_ALIGN)
     }
 
-    /// Bytes of a block that is sent, with the frames whose fate is kept in mind.
+    /// Bytes of a sent block, with its log of frames.
     pub(crate) fn sent_bytes(self) -> usize {
-        self.storage(BlockEncoder::storage_len_bytes).saturating_add(SENT_LOG_MAX * LOGGED_BYTES)
+        self.storage(BlockEncoder::storage_len_bytes)
+            .saturating_add(SENT_LOG_MAX * BLOCK_LOGGED_BYTES)
     }
 
-    /// Bytes of a block that is received, with what proves it.
+    /// Bytes of a received block, with what verifies it.
     pub(crate) fn received_bytes(self) -> usize {
         let row = if self.is_tagged { PROOF_ROW_BYTES + self.symbol_size } else { 0 };
         let proof = self.block_size * row;
@@ -82,50 +85,50 @@ impl BlockShape {
         self.storage(Recoder::storage_len_bytes).saturating_add(self.matrices() + log)
     }
 
-    /// How many of a peer's such blocks fit so many bytes; 0, if that is too few to go on with.
+    /// How many such blocks of a peer fit `bytes` bytes; 0 if too few to work with.
     pub(crate) fn decoded_in(self, bytes: usize) -> usize {
         let blocks = (bytes / self.received_bytes()).min(DECODER_BLOCKS_MAX);
         if blocks < MEMORY_DECODER_BLOCKS_MIN { 0 } else { blocks }
     }
 
-    /// The same of a helper, of one flow.
+    /// The same for a helper, per flow.
     pub(crate) fn helped_in(self, bytes: usize) -> usize {
         (bytes / self.helped_bytes()).min(HELPER_BLOCKS_MAX)
     }
 
-    /// Bytes that so many blocks in flight take, with as many of a peer's that are like them.
+    /// Bytes of `blocks` blocks in flight, and of as many similar ones of the peer.
     pub(super) fn both_ways(self, blocks: usize) -> usize {
         let received = self.received_bytes().saturating_mul(blocks.max(MEMORY_DECODER_BLOCKS_MIN));
         self.sent_bytes().saturating_mul(blocks).saturating_add(received)
     }
 }
 
-/// Bytes that TCP/NC takes for a connection with a coding buffer of so many segments: the buffer,
-/// with the packets on their way, and what its receiver holds, twice as long.
+/// Bytes that TCP/NC needs for a connection with a coding buffer of `segments` segments: the
+/// buffer, with packets in flight, and its receiver's, twice as long.
 pub(super) fn connection_bytes(config: &StationConfig, segments: u16) -> (usize, usize) {
     let field = config.coding.field;
-    // A segment with its length is no longer than the frame that brings it.
+    // A segment with its length is no longer than the frame that carries it.
     let symbol_size = config.frame_len_max;
     let (sent, received) = (usize::from(segments), 2 * usize::from(segments));
     let storage = |len: StorageLen, segments| {
-        let len = len(field, segments, symbol_size, Backend::detected());
+        let len = len(field, segments, symbol_size, None);
         len.unwrap_or(usize::MAX / 64).saturating_add(segments * SYMBOL_BYTES)
     };
     let row = field.vector_len_bytes(received).next_multiple_of(VECTOR_ALIGN) + VECTOR_ALIGN;
-    let log = TCP_NC_IN_FLIGHT_MAX * size_of::<Time>() + 4 * symbol_size;
+    let log = TCP_NC_IN_FLIGHT_MAX * TIME_BYTES + 4 * symbol_size;
     (
         storage(WindowEncoder::storage_len_bytes, sent).saturating_add(log),
         storage(WindowDecoder::storage_len_bytes, received).saturating_add(2 * received * row),
     )
 }
 
-/// Bytes of all connections, both ways.
+/// Bytes of all connections, both directions.
 pub(super) fn connections_bytes(config: &StationConfig, segments: u16) -> usize {
     let (sent, received) = connection_bytes(config, segments);
     (sent + received).saturating_mul(TCP_NC_CONNECTIONS_MAX)
 }
 
-/// How many segments the coding buffers of all connections have in so many bytes.
+/// Segments of each connection's coding buffer that fit `bytes` bytes.
 pub(super) fn segments_in(config: &StationConfig, bytes: usize) -> u16 {
     let steps = (1..=TCP_NC_SEGMENTS_MAX / MEMORY_TCP_NC_SEGMENTS_MIN).rev();
     let mut lengths = steps.map(|steps| steps * MEMORY_TCP_NC_SEGMENTS_MIN);

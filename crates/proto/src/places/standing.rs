@@ -1,42 +1,43 @@
-//! What an address is to a peer, and what a frame from there comes to: one table.
+//! The standing of an address with respect to a peer, and the effect of a frame from there: one
+//! table.
 
 use super::Certainty;
 use crate::wire::ChallengeToken;
 
-/// What an address is to a peer.
+/// The standing of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The peer is taken to be there, and has shown that it is, or the configuration says so.
+    /// The peer's present address, and proven or configured.
     Proven,
-    /// The peer is taken to be there, and nobody else has heard what it was told.
+    /// The peer's present address, and nobody else has heard what was sent to the peer.
     Alone,
-    /// The peer is taken to be there, and others may have heard as well.
+    /// The peer's present address, but others may have heard that too.
     Contested,
-    /// The peer is taken to be elsewhere.
+    /// Another address than the peer's present one.
     Elsewhere,
-    /// Nobody knows where the peer is.
+    /// No address of the peer is known.
     Unknown,
-    /// The peer is elsewhere, by the configuration of an underlay where stations stay.
+    /// Another address than the configured one, on an underlay where stations do not move.
     Barred,
 }
 
-/// What is done about a frame from there.
+/// What to do about a frame from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Nothing,
-    /// The peer answers from where it is taken to be.
+    /// The peer answers from its present address.
     NoteHome(ChallengeToken),
-    /// It has shown that it is there.
+    /// The address is proven.
     Prove,
-    /// It answers: from where it was asked, and long enough?
+    /// The peer answers: check whether it was challenged there, and long enough ago.
     Weigh(ChallengeToken),
-    /// It is asked there, and taken to be there if nobody knows better.
+    /// Challenge the address, and adopt it if none is known.
     Ask,
-    /// As many bytes may go there.
+    /// As many bytes may be sent there.
     Credit,
-    /// It is taken to be there from here on.
+    /// Adopt the address.
     Find,
-    /// Handshakes are answered there too.
+    /// Answer handshakes there too.
     LookThere,
 }
 

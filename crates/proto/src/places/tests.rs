@@ -1,4 +1,4 @@
-//! Where peers are taken to be, and what goes to whom before it is known.
+//! Where peers are assumed to be, and what is sent to whom before that is proven.
 
 use core::time::Duration;
 
@@ -19,15 +19,15 @@ fn book(may_move: bool) -> PeerBook<u8> {
     places([(A, Some(10)), (B, None)], may_move)
 }
 
-/// Frames come from there; whether the peer is taken to be there, once it was asked and has
-/// answered.
+/// Frames come from there; returns whether the peer is assumed to be there once it was challenged
+/// and has answered.
 fn moves(book: &mut PeerBook<u8>, station: StationId, address: u8) -> bool {
     for ms in (0..500).step_by(10) {
         let now = Time::from_millis(ms);
         book.learn(now, (station, address), Certainty::Session, 60);
         while let Some(asked) = book.poll_challenge(now, |_| true) {
             let answer = Certainty::Answer(asked.token);
-            // Where it was it is not any more.
+            // It is no longer at its old address.
             if asked.address == address {
                 book.learn(now, (asked.station, asked.address), answer, 60);
             }
@@ -106,8 +106,8 @@ fn strangers_are_not_taken_in() {
     assert_eq!((book.station(30), book.addresses(60).count()), (None, 1));
 }
 
-/// Somebody on the way copies frames and delivers them first, and repeats what is asked; or
-/// has no more of an answer than a copy that was sent to another address.
+/// An attacker in the path copies frames, delivers them first, and repeats challenges; or it has no
+/// answer except a copy of one that was sent to another address.
 #[test]
 fn only_the_answer_from_where_it_was_asked_moves_anything() {
     let mut book = book(true);
@@ -134,12 +134,12 @@ fn only_the_answer_from_where_it_was_asked_moves_anything() {
     assert_eq!(book.address(A), Some(66));
 }
 
-/// The peer's answer to what the new address was told, delivered from there before the original
-/// is there, was enough.
+/// An attacker only had to deliver the peer's answer to the new address's challenge from there,
+/// ahead of the original.
 #[test]
 fn who_copies_answers_as_well_moves_nothing_while_the_peer_answers_from_where_it_is() {
     let (mut book, mut draws) = (book(true), Stream::from_seed([7; 32]));
-    // Answers under way, by when they arrive: of one in three nothing comes back.
+    // Answers in flight, by arrival time; every third gets none.
     let mut under_way: Vec<(u64, u8, ChallengeToken)> = Vec::new();
     let mut gone_at = None;
     for ms in 0..30_000 {
@@ -160,13 +160,13 @@ fn who_copies_answers_as_well_moves_nothing_while_the_peer_answers_from_where_it
             gone_at.get_or_insert(ms);
         }
     }
-    // Once it does not answer any more from where it was, it is followed.
+    // Once it no longer answers from its old address, it is followed.
     let gone_at = gone_at.expect("it has moved");
     let pause_ms = CHALLENGE_PAUSE_MAX.as_millis() as u64;
     assert!((20_000..20_600 + pause_ms).contains(&gone_at), "{gone_at} ms");
 }
 
-/// Answers were copied as well, and each was a reason to ask on every 30 ms, for ever.
+/// The attacker copied answers as well, and each of them caused a challenge every 30 ms, forever.
 #[test]
 fn who_copies_answers_as_well_does_not_keep_a_peer_with_nothing_to_send_busy() {
     let mut book = book(true);
@@ -188,7 +188,7 @@ fn who_copies_answers_as_well_does_not_keep_a_peer_with_nothing_to_send_busy() {
         }
     }
     assert_eq!(book.address(A), Some(10));
-    // Both addresses once a pause, and more often in the beginning.
+    // Both addresses once per pause, and more often at the beginning.
     let most = 2 * (12_000 / CHALLENGE_PAUSE_MAX.as_millis() as usize + 1);
     let at_rest = asked_ms.iter().filter(|&&ms| ms >= 48_000).count();
     assert!((1..=most).contains(&at_rest), "{at_rest} challenges in 12 s");
@@ -206,8 +206,8 @@ fn a_neighbour_that_nobody_asks_is_believed_where_it_was_first_heard() {
     assert_eq!(book.believe(B, 20), Learned::Nothing);
 }
 
-/// Both ends of a link were made anew, with other addresses: each asked the other where it was
-/// heard, and answered where the other had been, for ever.
+/// Both ends of a link were recreated with other addresses: each challenged the other at the new
+/// address, and answered to the old one, forever.
 #[test]
 fn two_that_have_moved_at_once_meet_where_learned_addresses_are_forgotten() {
     for end in [end, keyed] {
@@ -236,7 +236,72 @@ fn two_that_have_moved_at_once_meet_where_learned_addresses_are_forgotten() {
     }
 }
 
-/// A configured address holds all the same.
+/// Two stations on a wire from 0 s on, at addresses 10 and 20. After a second `happens` is applied
+/// to both, and from then on they are at 11 and 21. Returns when each is told to be there, in
+/// milliseconds.
+fn meet_again(
+    ends: &mut [Station; 2],
+    happens: impl Fn(&mut Station, &mut PeerBook<u8>, Time, &[Vec<u8>]),
+) -> Option<u64> {
+    let mut books = [B, A]
+        .map(|peer| places([(peer, None), (StationId(9), None)], false).with_frame_len_min(46));
+    let (mut at, mut recorded) = ([10, 20], [(); 2].map(|()| Vec::new()));
+    for ms in 0..60_000 {
+        let now = Time::from_millis(ms);
+        if ms == 1_000 {
+            assert_eq!([books[0].address(B), books[1].address(A)], [Some(20), Some(10)]);
+            at = [11, 21];
+            for end in 0..2 {
+                happens(&mut ends[end], &mut books[end], now, &recorded[1 - end]);
+            }
+        }
+        for from in 0..2 {
+            let (to, peer) = (1 - from, [B, A][from]);
+            for (place, frame) in on_a_wire(&mut ends[from], &mut books[from], (peer, now)) {
+                if place.is_none_or(|place| place == at[to]) {
+                    hear(&mut ends[to], &mut books[to], at[from], now, &frame);
+                }
+                recorded[from].push(frame);
+            }
+        }
+        let alone = [books[0].address_alone(now, B), books[1].address_alone(now, A)];
+        if ms > 1_000 && alone == [Some(21), Some(11)] {
+            return Some(ms);
+        }
+    }
+    None
+}
+
+/// Replays of recorded HELLOs, sent from an attacker's address to both ends of a recreated link,
+/// were answered there, and nowhere else.
+#[test]
+fn recorded_handshakes_do_not_keep_apart_who_has_lost_its_place() {
+    for (end, most_ms) in [(end as fn(_, _, _) -> _, 7_000), (keyed, 7_000)] {
+        let mut ends = [end(A, B, 1), end(B, A, 2)];
+        let met = meet_again(&mut ends, |end, book, now, recorded| {
+            book.forget_learned();
+            for frame in recorded {
+                hear(end, book, 66, now, frame);
+            }
+            assert!(book.address_alone(now, A).is_none() && book.address_alone(now, B).is_none());
+        });
+        assert!(met.is_some_and(|ms| ms < most_ms), "{met:?}");
+    }
+}
+
+/// Both interfaces were given other addresses, which nobody tells a daemon: challenges at the new
+/// addresses were answered to the old ones.
+#[test]
+fn two_that_have_moved_at_once_meet_although_nobody_has_told_them() {
+    for end in [end, keyed] {
+        let mut ends = [end(A, B, 1), end(B, A, 2)];
+        let met = meet_again(&mut ends, |_, _, _, _| {});
+        let most_ms = 1_000 + PLACE_ALONE_AGE_MAX.as_millis() as u64 + 6_000;
+        assert!(met.is_some_and(|ms| ms < most_ms), "{met:?}");
+    }
+}
+
+/// A configured address still holds.
 #[test]
 fn only_what_was_learned_is_forgotten() {
     let mut book = book(false);
@@ -246,7 +311,7 @@ fn only_what_was_learned_is_forgotten() {
     assert!(moves(&mut book, B, 21));
 }
 
-/// What a station sends where all hear what goes to nobody known, as on Ethernet.
+/// What a station sends where all hear what is addressed to nobody known, as on Ethernet.
 fn on_a_wire(
     station: &mut Station,
     book: &mut PeerBook<u8>,
@@ -258,7 +323,7 @@ fn on_a_wire(
         let to = match transmit.to {
             Destination::All => None,
             Destination::Search(_) if book.may_be_elsewhere(peer) => None,
-            Destination::Search(_) | Destination::Station(_) => book.address(peer),
+            Destination::Search(_) | Destination::Station(_) => book.address_alone(now, peer),
         };
         sent.push((to, transmit.frame.to_vec()));
     }
@@ -269,7 +334,7 @@ fn on_a_wire(
     sent
 }
 
-/// Who answers a HELLO that others hear as well need not be where it went.
+/// A station that answers a HELLO that others hear too need not be where it was sent.
 #[test]
 fn a_session_proves_an_address_only_where_nobody_else_hears_what_goes_there() {
     let session = Certainty::Session;
@@ -277,13 +342,13 @@ fn a_session_proves_an_address_only_where_nobody_else_hears_what_goes_there() {
         let mut book = book(may_move);
         book.learn(Time::ZERO, (B, 20), Certainty::Handshake, 60);
         book.learn(Time::ZERO, (B, 20), session, 60);
-        // Stations that stay share a channel.
+        // Stations that do not move share a channel.
         assert_eq!(book.place(B, 10_000).is_some(), may_move);
         assert_eq!(book.proven_station(20).is_some(), may_move);
         assert!(book.station(20).is_some() && moves(&mut book, B, 20));
         assert_eq!((book.place(B, 10_000), book.proven_station(20)), (Some(20), Some(B)));
     }
-    // Nor where another address was told of it, as who is asked there.
+    // Nor if another address was told of it, as by a challenge there.
     let mut book = book(true);
     book.learn(Time::ZERO, (B, 20), Certainty::Handshake, 60);
     book.peers[1].challenge(Time::ZERO, 21, 60, &mut Stream::from_seed([1; 32]));
@@ -376,7 +441,7 @@ fn end(id: StationId, peer: StationId, entropy: u8) -> Station {
     end_with([7; 32].into(), (id, peer), entropy)
 }
 
-/// An end with a key of its own.
+/// An end with a key pair.
 fn keyed(id: StationId, station: StationId, entropy: u8) -> Station {
     let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
     let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
@@ -411,7 +476,7 @@ fn hear(station: &mut Station, book: &mut PeerBook<u8>, at: u8, now: Time, frame
     book.learn(now, (from, at), certainty, frame.len());
 }
 
-/// What the station sends now, each with its address.
+/// What the station sends now, with addresses.
 fn sent(station: &mut Station, book: &mut PeerBook<u8>, now: Time) -> Vec<(u8, Vec<u8>)> {
     let mut sent = Vec::new();
     station.handle_timeout(now);
@@ -438,7 +503,7 @@ fn sent(station: &mut Station, book: &mut PeerBook<u8>, now: Time) -> Vec<(u8, V
     sent
 }
 
-/// One recorded HELLO of 59 bytes drew 222 frames in 40 s, 17 kB, and so on for ever.
+/// One replayed HELLO of 59 bytes triggered 222 frames in 40 s, 17 kB, and so on forever.
 #[test]
 fn a_recorded_handshake_draws_no_more_than_its_bytes() {
     for (known, every_ms) in [(None, u64::MAX), (Some(10), u64::MAX), (None, 1_000)] {
@@ -509,8 +574,8 @@ fn a_peer_behind_losses_gets_a_session_all_the_same() {
     }
 }
 
-/// Frames went on to the old address for ever: of a peer with nothing to send a HELLO came every
-/// five seconds, and the one that answered it took what challenges were to have.
+/// Frames kept going to the old address forever: a peer with nothing to send only sent a HELLO
+/// every five seconds, and the answer to it used up the bytes that challenges needed.
 #[test]
 fn a_peer_that_has_moved_and_says_nothing_but_hello_is_followed() {
     for (frame_len_min, ends) in [(0, [end, keyed] as [fn(_, _, _) -> _; 2]), (46, [end, keyed])] {

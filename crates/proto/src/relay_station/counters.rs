@@ -1,8 +1,8 @@
-//! What a relay counts: what it combined and took apart, and what it did not pass on.
+//! Counters of a relay: what it combined and decoded, and what it did not forward.
 
 use super::RelayStation;
 
-/// Packets that were not passed on, and frames that were of no use.
+/// Counts of packets that were not forwarded or delivered, and of useless frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drops {
     pub(super) unrouted: u64,
@@ -14,7 +14,7 @@ pub(super) struct Drops {
     pub(super) malformed: u64,
     pub(super) forged: u64,
     pub(super) replayed: u64,
-    /// These were passed on, and should perhaps not have been.
+    /// These were delivered nevertheless, with a tag that nothing checked.
     pub(super) unnamed: u64,
 }
 
@@ -26,84 +26,83 @@ crate::counters! {
         pub relay_frames_plain: u64,
         /// Frames sent with two packets of different flows.
         pub relay_frames_coded: u64,
-        /// Packets of neighbours that were taken to be forwarded.
+        /// Packets of neighbours accepted for forwarding.
         pub relay_packets_forwarded: u64,
-        /// Packets that came in a coded frame and went on in another one.
+        /// Packets received in a coded frame and sent on in another one.
         pub relay_packets_recoded: u64,
-        /// Packets for this node, or for it to forward, out of coded frames; those that had come
-        /// before are among them.
+        /// Packets decoded from coded frames, for this node or to forward, duplicates included.
         pub relay_packets_decoded: u64,
         /// Coded frames for this node that could not be decoded.
         pub relay_decode_failures: u64,
-        /// Of these, frames whose lengths, ids or padding do not fit the packet that is known.
+        /// Of these, frames whose lengths, ids or padding do not match the known packet.
         pub relay_decode_mismatches: u64,
-        /// Frames of neighbours to others that were overheard.
+        /// Frames overheard that neighbours sent to others.
         pub relay_frames_overheard: u64,
-        /// Announcements of whom this node hears.
+        /// Announcements sent of the neighbours that this node hears.
         pub relay_announcements_sent: u64,
-        /// Reports of what came of neighbours' frames that went alone.
+        /// Reports on the reception of neighbours' frames, sent in frames of their own.
         pub relay_reports_sent: u64,
-        /// Packets that had come before.
+        /// Duplicate packets received.
         pub relay_packets_duplicate: u64,
-        /// Packets of coded frames that were sent again, as their receiver has not reported them.
+        /// Packets of coded frames sent again because their receiver did not report them.
         pub relay_packets_resent: u64,
-        /// Combinations of packets that were sent, as their receiver is likely to lack some.
+        /// Combinations of packets sent because their receiver is likely to miss some.
         pub relay_repairs_sent: u64,
-        /// Packets for this node, or for it to forward, out of such combinations; those that had
-        /// come before are among them.
+        /// Packets recovered from such combinations, for this node or to forward, duplicates
+        /// included.
         pub relay_packets_repaired: u64,
-        /// Segments of TCP for this host that came behind some that were sent after them.
+        /// TCP segments for this host that arrived after later ones.
         pub relay_segments_late: u64,
-        /// By how much, all together, microseconds.
+        /// Total delay of these segments behind later ones, microseconds.
         pub relay_segments_late_us: u64,
-        /// Segments of TCP for this host that waited for those before them.
+        /// TCP segments for this host held until earlier ones arrived.
         pub relay_segments_held: u64,
-        /// How long, all together, microseconds.
+        /// Total time that these segments were held, microseconds.
         pub relay_segments_held_us: u64,
-        /// Times that what they waited for did not come in time.
+        /// Times the segments that held ones waited for did not arrive in time.
         pub relay_segments_overdue: u64,
-        /// Combinations out of which bytes came that are no packet.
+        /// Combinations whose decoded bytes are not a packet.
         pub relay_repair_mismatches: u64,
-        /// Times that a neighbour was sent no coded frames any more because it could not decode
-        /// them.
+        /// Times coding to a neighbour was switched off because it failed to decode.
         pub relay_switched_off: u64,
-        /// Seconds in which the MAC repeated more frames than the threshold.
+        /// Seconds in which MAC retries exceeded the threshold.
         pub relay_congested_s: u64,
-        /// Packets, of the host and of neighbours, that found the queue full.
+        /// Packets from the host and from neighbours dropped because the queue was full.
         pub relay_queue_drops: u64,
-        /// The same, dropped since packets waited too long for the air (CoDel, RFC 8289).
+        /// Packets from the host and from neighbours dropped because the queue delay stayed too
+        /// high (CoDel, RFC 8289).
         pub relay_codel_drops: u64,
-        /// Packets of the host for an address that no neighbour leads to, its own among them, and
-        /// what is no IP.
+        /// Packets from the host that are not IP, or to an address that is the host's own or that
+        /// no neighbour leads to.
         pub relay_packets_unrouted: u64,
-        /// Packets, of the host and of neighbours, for a neighbour that there is no session with,
-        /// or that has fallen silent.
+        /// Packets from the host and from neighbours to a neighbour without a session, or that does
+        /// not respond.
         pub relay_packets_unreachable: u64,
-        /// Packets dropped because the neighbour that sent them does not lead to their source.
+        /// Packets dropped because their source is not in the networks of the neighbour that sent
+        /// them.
         pub relay_packets_wrong_source: u64,
-        /// Packets dropped because they would have gone back to where they came from.
+        /// Packets dropped because they would have been sent back to where they came from.
         pub relay_packets_turned_back: u64,
-        /// Packets dropped because they had made as many hops as they may.
+        /// Packets dropped because they reached the hop limit.
         pub relay_packets_expired: u64,
-        /// Packets to forward that were longer than frames from here carry; their senders are told.
+        /// Packets to forward that exceed the frame length from here; their senders are notified.
         pub relay_packets_too_long: u64,
-        /// Frames that opened, and are none of a relay, or have a next hop that such a frame has
-        /// not.
+        /// Authentic frames that are not relay frames, or have an invalid next hop.
         pub relay_frames_malformed: u64,
-        /// Frames of neighbours discarded as stale, as what is in them is said or sent again: a
-        /// frame sealed later had arrived a twelfth of `relay.decode_ms`, and 120 ms at least,
-        /// before; or before a combination at all.
+        /// Stale frames of neighbours dropped because their content is repeated: a frame sealed
+        /// later arrived at least a twelfth of `relay.decode_ms`, and at least 120 ms, earlier; a
+        /// combination is dropped if any frame sealed later has arrived.
         pub relay_frames_held_up: u64,
-        /// Frames of neighbours for which the table of neighbours had no place.
+        /// Frames of neighbours ignored because the neighbour table was full.
         pub relay_neighbours_refused: u64,
-        /// Packets for this host from another end's networks that were dropped because that end has
-        /// not made them, or they were changed on their way.
+        /// Packets for this host from another end's networks dropped because they are forged or
+        /// were altered on the path.
         pub relay_tags_failed: u64,
-        /// The same, dropped because they had come before, or are older than 16384
-        /// that have.
+        /// Packets for this host from another end's networks dropped because they were received
+        /// before, or 16384 later ones were.
         pub relay_packets_replayed: u64,
-        /// Packets for this host that were delivered with a tag that nobody has looked at: they
-        /// have as much behind them as those of another end, and no end here has their source.
+        /// Packets for this host delivered with an unchecked tag: they seem to have one, but their
+        /// source is in the networks of no `[[end]]` here.
         pub relay_tags_unnamed: u64,
     }
 }
@@ -156,13 +155,13 @@ impl RelayStation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Stats;
+    use crate::stats::{Described, Stats};
 
     #[test]
     fn counters_of_relays_have_names_of_their_own() {
-        for (name, text) in RelayCounters::DESCRIPTIONS {
+        for Described { name, text, .. } in RelayCounters::DESCRIPTIONS {
             assert!(name.starts_with("relay_") && text.ends_with('.'), "{name}: {text}");
-            assert!(Stats::DESCRIPTIONS.iter().all(|(other, _)| other != name), "{name}");
+            assert!(Stats::DESCRIPTIONS.iter().all(|other| other.name != *name), "{name}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Ends of flows across relays: tags that only the two ends can make and check, around whatever
-//! relays there are between them.
+//! Ends of flows across relays: tags that only the two ends can make and check, whatever relays are
+//! in between.
 //!
 //! ```text
 //! IP packet, number 7, tag 8
 //! ```
-//! What crosses relays is the packet with both behind it: it is forwarded, combined and known again
-//! as it is. A number is higher than any before of its sender, also of its runs before: it begins
-//! at the microseconds of the sender's wall clock, is one more for each packet, and begins anew
-//! when that clock was set forward: a run may begin before its clock is right.
+//! The packet crosses relays together with number and tag: they are forwarded, combined and
+//! recognised as one. Numbers of a sender always increase, even across restarts: they begin at the
+//! sender's wall clock in microseconds, increase by one per packet, and jump to the clock when that
+//! was set forward, because a run may begin before its clock is right.
 
 use std::net::IpAddr;
 
@@ -26,49 +26,49 @@ use crate::link::replay::ReplayWindow;
 use crate::psk::Psk;
 use crate::wire::{END_TRAILER_LEN, Trailer};
 
-/// Ends that there may be.
+/// Most ends of a relay.
 pub(crate) const ENDS_MAX: usize = 256;
 
-/// Another end: what comes from its networks has a tag of its, and what goes there one of ours.
+/// Another end: packets from its networks carry its tags, and packets to them carry ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayEnd {
     /// Its networks.
     pub networks: Vec<IpNet>,
     /// Its public key.
     pub public: PublicKey,
-    /// A secret that the two have beside their keys, if they have one.
+    /// A pre-shared key of the two in addition to their key pairs, if they have one.
     pub psk: Option<Psk>,
 }
 
 /// The ends that this one knows.
 #[derive(Default)]
 pub(super) struct Ends {
-    /// Whose an address is: the place in the list, counted from one.
+    /// The owner of an address: index in the list, counted from one.
     table: Networks,
     ends: Vec<End>,
-    /// What numbers begin at.
+    /// The clock that numbers begin at.
     clock: WallClock,
-    /// When it was last told that a packet was not what its end has sent, and that one came again.
+    /// When it was last reported that a packet was forged, and that one was repeated.
     told_at: [Option<Time>; 2],
 }
 
 struct End {
     to: MacKey,
     from: MacKey,
-    /// Number of the newest packet to it; 0: there was none.
+    /// Number of the newest packet to it; 0: none yet.
     newest: u64,
-    /// The wall clock when numbers followed it last.
+    /// The wall clock when numbers last jumped to it.
     followed: WallClock,
-    /// Which of its numbers were heard, once one was.
+    /// Which of its numbers were received; `None`: none yet.
     heard: Option<ReplayWindow>,
 }
 
-/// Why a packet is not for the host.
+/// Why a packet is not delivered to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Its source has not made it, or it was changed on its way.
+    /// Its source has not made it, or it was modified in transit.
     Forged,
-    /// It came before, or is too old to tell.
+    /// It was received before, or is too old to tell.
     Replayed,
 }
 
@@ -113,22 +113,22 @@ impl Ends {
         Ok(Ends { table, ends, clock, told_at: [None; 2] })
     }
 
-    /// The wall clock was read: it may have been set.
+    /// Sets the wall clock, which may have changed.
     pub(super) fn set_clock(&mut self, clock: WallClock) {
         self.clock = clock;
     }
 
-    /// Bytes that a packet may have behind it here.
+    /// Bytes of the longest trailer that a packet may have here.
     pub(super) fn trailer_len_max(&self) -> usize {
         if self.ends.is_empty() { 0 } else { END_TRAILER_LEN }
     }
 
-    /// How many there are.
+    /// Number of ends.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The source of a packet that was refused, if it is time to tell of one.
+    /// The source of a refused packet, if it is time to report one.
     pub(super) fn tells_of(
         &mut self,
         now: Time,
@@ -150,11 +150,11 @@ impl Ends {
         }
     }
 
-    /// Puts number and tag behind a packet of this host, if it is for an end.
+    /// Appends number and tag to a packet of this host, if it is for an end.
     pub(super) fn seal(&mut self, now: Time, to: IpAddr, packet: &mut Vec<u8>) {
         let Some(at) = self.end_of(to) else { return };
         let End { to, newest, followed, .. } = &mut self.ends[at];
-        // Only where numbers begin has to follow the clock, or they would soon be further apart
+        // Numbers jump to the clock only when it is set; otherwise they would soon be further apart
         // than the other end remembers.
         let begins = *newest == 0 || self.clock.is_ahead_of(*followed);
         *newest += 1;
@@ -165,15 +165,15 @@ impl Ends {
         Trailer { number: *newest, tag }.write(packet);
     }
 
-    /// Whether a packet has as much behind it as that of an end, and its source is none that is
-    /// named: it is not held against what is there.
+    /// Whether a packet is followed by as many bytes as an end's trailer, and its source is not a
+    /// configured end: then the trailer is not checked.
     pub(super) fn is_unnamed(&self, packet: PacketRef<'_>) -> bool {
         let source = packet.addresses().and_then(|(source, _)| self.end_of(source));
         source.is_none() && packet.len() == packet.view().end() + END_TRAILER_LEN
     }
 
-    /// How many bytes of a packet are for the host: all of it, where its source is no end; else
-    /// what its tag vouches for.
+    /// How many bytes of a packet are for the host: all of them if its source is not an end;
+    /// otherwise those that its tag authenticates.
     pub(super) fn open(&mut self, packet: PacketRef<'_>) -> Result<usize, Refused> {
         let bytes = packet.bytes();
         let source = packet.addresses().and_then(|(source, _)| self.end_of(source));

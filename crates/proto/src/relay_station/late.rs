@@ -1,6 +1,6 @@
-//! Frames of neighbours that were held up on their way, as somebody may do who replays them: no
-//! replay window knows one that has not reached its receiver, and what it brings may be a copy that
-//! is known no longer.
+//! Detects frames of neighbours that were delayed in transit, as an attacker can do. A replay
+//! window does not know a frame that has never reached its receiver, and such a frame may carry a
+//! copy of a packet that is no longer remembered.
 
 use core::time::Duration;
 
@@ -9,25 +9,26 @@ use corridor_base::Time;
 use crate::config::StationId;
 use crate::link::handshake::Opened;
 
-/// What was heard last of the sessions of all neighbours: no more than may be configured.
+/// The newest frames of the sessions of all neighbours, of which there are at most as many as can
+/// be configured.
 #[derive(Default)]
 pub(super) struct Heard(Vec<(StationId, Marks)>);
 
-/// What was heard last of one neighbour's session.
+/// The newest frames of one neighbour's session.
 #[derive(Clone, Copy)]
 struct Marks {
-    /// Counter of its newest frame, and the same at a time before.
+    /// Counter of its newest frame, now and at an earlier time.
     newest: u32,
     marked: u32,
     marked_at: Time,
-    /// All frames before this one were overtaken so long ago that they are held up.
+    /// Frames before this one were overtaken so long ago that they count as delayed.
     overtaken: u32,
 }
 
 impl Heard {
-    /// Notes a frame that opened. Whether it was held up on its way: one that its sender has sent
-    /// later came so long before, or earlier. If it was three times as long before, that is said
-    /// for certain ([`corridor_relay::RelayConfig::held_up_for`]).
+    /// Records an opened frame. Returns whether it was delayed: one that its sender sent later came
+    /// `after` or longer before it. From three times as long on, this is certain
+    /// ([`corridor_relay::RelayConfig::held_up_for`]).
     pub(super) fn note(&mut self, now: Time, opened: Opened, after: Duration) -> bool {
         let from = opened.from;
         let at = self.0.iter().position(|(known, _)| *known == from).unwrap_or_else(|| {
@@ -37,8 +38,8 @@ impl Heard {
         self.0[at].1.note(now, opened.header.counter, after)
     }
 
-    /// A neighbour has begun another session, whose frames count from 0. None of the one before
-    /// opens any more.
+    /// A neighbour has begun another session, whose counters start from 0. Frames of the one before
+    /// no longer open.
     pub(super) fn forget(&mut self, neighbour: StationId) {
         self.0.retain(|(known, _)| *known != neighbour);
     }
@@ -52,7 +53,7 @@ impl Marks {
     fn note(&mut self, now: Time, counter: u32, span: Duration) -> bool {
         let passed = now.since(self.marked_at);
         if passed >= span {
-            // Behind a longer pause the newest frame is as old.
+            // After a longer pause, the newest frame is as old.
             self.overtaken = if passed < 2 * span { self.marked } else { self.newest };
             (self.marked, self.marked_at) = (self.newest, now);
         }
@@ -67,7 +68,7 @@ mod tests {
 
     const SPAN: Duration = Duration::from_millis(100);
 
-    /// Frames of a session come in every 10 ms, and then this one at last. Whether it is held up.
+    /// Frames of a session come every 10 ms, and then this one. Whether it counts as delayed.
     fn is_held_up(late_ms: u64) -> bool {
         let mut marks = Marks::new(Time::ZERO);
         for number in 0..200 {

@@ -1,4 +1,5 @@
-//! Frames of a relay that go in parts: what was made for longer ones than the interface takes now.
+//! Frames of a relay sent in parts, because they were made for a longer limit than the interface's
+//! present one.
 
 use super::late::Heard;
 use super::{RelayStation, Sender};
@@ -7,16 +8,16 @@ use crate::station::Rejection;
 use crate::station::parts::{Cut, Parts};
 use crate::wire::{Chunks, Kind, OVERHEAD_LEN, Part, RELAYED_LEN, Relayed};
 
-/// How long frames are, what is longer, and what came last.
+/// The length of frames, what is sent and received in parts, and the newest frames received.
 pub(super) struct Frames {
-    /// Longest frame, bytes.
+    /// Longest frame in bytes.
     pub(super) frame_len: usize,
-    /// What goes in parts, and to whom.
+    /// The chunk sent in parts, and its receiver.
     cut: Cut,
     to: Option<StationId>,
-    /// What comes so.
+    /// Chunks received in parts.
     parts: Parts,
-    /// What was heard last of neighbours.
+    /// The newest frames heard from neighbours.
     pub(super) heard: Heard,
 }
 
@@ -26,12 +27,12 @@ impl Frames {
         Frames { frame_len, cut, to: None, parts, heard }
     }
 
-    /// Whether some of what goes in parts is still to go.
+    /// Whether some of a chunk sent in parts is still to be sent.
     pub(super) fn is_cutting(&self) -> bool {
         self.cut.is_open()
     }
 
-    /// A neighbour has begun anew, whose chunks are no longer than this.
+    /// A neighbour has (re)started; its chunks are no longer than `len_max`.
     pub(super) fn expect(&mut self, neighbour: StationId, len_max: usize) {
         self.parts.expect(neighbour, len_max);
     }
@@ -43,7 +44,7 @@ impl Frames {
 }
 
 impl RelayStation {
-    /// Writes a frame of the relay, or the first part of one that is too long by now.
+    /// Writes a frame of the relay, or its first part if it is too long by now.
     pub(super) fn write_relayed(&mut self, relayed: &Relayed<'_>) {
         if RELAYED_LEN + relayed.frame.len() <= self.frames.body_len_max() {
             Kind::Relayed.begin_last(&mut self.frame);
@@ -58,7 +59,7 @@ impl RelayStation {
         self.write_part();
     }
 
-    /// Writes the next part of what is too long; to whom.
+    /// Writes the next part of a chunk; returns its receiver.
     pub(super) fn write_part(&mut self) -> Option<StationId> {
         Kind::Part.begin_last(&mut self.frame);
         let room = self.frames.body_len_max();
@@ -67,7 +68,7 @@ impl RelayStation {
         self.frames.to
     }
 
-    /// Takes a part of a neighbour's frame, and that as soon as all of it has come.
+    /// Handles a part of a neighbour's frame, and the frame once it is complete.
     pub(super) fn take_part(&mut self, from: Sender, body: &[u8]) -> Result<(), Rejection> {
         let Some(part) = Part::parse(body) else {
             self.drops.malformed += 1;
@@ -75,7 +76,7 @@ impl RelayStation {
         };
         let Some(whole) = self.frames.parts.take(from.id, &part) else { return Ok(()) };
         self.stats.symbols_joined += 1;
-        // A part of a part there is not.
+        // Parts are not nested.
         self.take_chunk(from, Chunks::only(&whole).filter(|chunk| chunk.kind == Kind::Relayed))
     }
 }

@@ -1,4 +1,4 @@
-//! The way of a packet to the host of a relay, step 7: TCP's segments wait for those that they have
+//! The way of a packet to the host of a relay, step 7: TCP segments wait for those that they have
 //! overtaken ([`corridor_relay::in_order`]).
 
 use corridor_base::Time;
@@ -15,7 +15,7 @@ pub(super) struct ToHost {
 }
 
 impl ToHost {
-    /// Nothing has come yet; segments may have to wait.
+    /// An empty queue; `in_order`: segments may have to wait.
     pub(super) fn new(in_order: bool) -> Self {
         ToHost { in_order: InOrder::new(in_order), egress: EgressQueue::default() }
     }
@@ -25,13 +25,13 @@ impl ToHost {
         self.egress.buffer()
     }
 
-    /// Takes a packet, which goes to the host when it is its turn.
+    /// Takes a packet, which is delivered when it is its turn.
     pub(super) fn take(&mut self, now: Time, packet: PacketBuf, stats: &mut Stats) {
         self.in_order.take(now, segment(packet.packet()), packet.into_bytes());
         self.hand_over(stats);
     }
 
-    /// Those that have waited for too long go on.
+    /// Releases packets that have waited too long.
     pub(super) fn handle_timeout(&mut self, now: Time, stats: &mut Stats) {
         self.in_order.handle_timeout(now);
         self.hand_over(stats);
@@ -57,8 +57,8 @@ impl ToHost {
     }
 }
 
-/// What a packet is of TCP, if it has to be in order: what has neither data nor an end of them says
-/// nothing that is not said again.
+/// The TCP segment in a packet, if it has to be delivered in order. A segment without data or FIN
+/// need not be: later ones repeat what it says.
 fn segment(packet: PacketRef<'_>) -> Option<Segment<(End, End)>> {
     let tcp = packet.tcp()?;
     let kind = match () {

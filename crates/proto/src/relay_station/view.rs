@@ -1,4 +1,4 @@
-//! What watchers see of a relay.
+//! What observers see of a relay.
 
 use corridor_base::Time;
 use corridor_relay::{Adaptive, Hold, NodeId};
@@ -9,20 +9,20 @@ use crate::diagnosis::Unopened;
 use crate::inspect::{PeerView, QueueView};
 use crate::psk::Psk;
 
-/// A relay at one moment.
+/// A snapshot of a relay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayView {
-    /// It combines packets, where that pays.
+    /// It combines packets where that pays.
     pub coding: bool,
     /// How long packets of others may wait for a partner.
     pub hold: Hold,
-    /// What waits for the air, packets of the host and of neighbours.
+    /// Waiting packets of the host and of neighbours.
     pub queue: QueueView,
-    /// Packets of these that are held for a partner.
+    /// How many of these are held for a partner.
     pub packets_held: usize,
-    /// Segments of TCP for the host that wait for those before them.
+    /// TCP segments for the host that wait for earlier ones.
     pub segments_held: usize,
-    /// Other ends with whom packets have tags.
+    /// Other ends with which packets have tags.
     pub ends: usize,
     /// Neighbours that were heard as relays.
     pub neighbours: Vec<RelayNeighbourView>,
@@ -31,26 +31,26 @@ pub struct RelayView {
 /// A neighbour of a relay. Shares are from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayNeighbourView {
-    /// Which.
+    /// Its number.
     pub id: StationId,
-    /// Share of its frames to others that come here; `None`: it has sent too few.
+    /// Share of its frames to others that arrive here; `None`: it has sent too few.
     pub overheard: Option<f64>,
-    /// Whom it hears, and what share of their frames to others, as it announced last.
+    /// Whom it hears, and which share of their frames to others, as it last announced.
     pub hears: Vec<(StationId, f64)>,
     /// It hears and decodes enough to be sent coded frames without retries.
     pub takes_coded: bool,
 }
 
 impl RelayStation {
-    /// The relay as it is now.
+    /// A snapshot of the relay.
     pub fn view(&self, now: Time) -> RelayView {
         let config = self.relay.config();
-        // Announcements may name a node that is no station.
+        // Announcements may name a node that is not a station.
         let id = |node: NodeId| (node.0 > 0).then_some(StationId(node.0));
         let neighbours = self.relay.neighbours(now).into_iter();
         let hears = |&(node, share): &(NodeId, f64)| Some((id(node)?, share));
         RelayView {
-            // What follows retries does nothing where nobody tells of them.
+            // Coding that depends on retries does nothing if nobody reports retries.
             coding: config.coding
                 && (self.relay.knows_retries() || config.adaptive != Adaptive::Coding),
             hold: match config.adaptive {
@@ -86,7 +86,7 @@ impl RelayStation {
         self.group.inspect()
     }
 
-    /// What frames are sealed under now, for tests that read them along.
+    /// The secret that frames are sealed under now, for tests that decrypt them.
     #[doc(hidden)]
     pub fn secret(&self) -> Option<&Psk> {
         self.group.secret()

@@ -1,4 +1,4 @@
-//! What is in a frame that opened: chunks, one after the other, for the role or for what all have.
+//! Dispatches the chunks of an opened frame to the role, or to what all roles have in common.
 
 use corridor_base::Time;
 
@@ -8,8 +8,8 @@ use crate::link::handshake::Opened;
 use crate::wire::{ChallengeToken, Chunk, Chunks, Kind};
 
 impl Station {
-    /// Takes what is in a frame of so many bytes, one chunk after the other. What cannot be read,
-    /// or is not for this station, ends it.
+    /// Handles the chunks of a frame of `len` bytes, one after the other. One that cannot be read,
+    /// or is not for this station, ends the frame.
     pub(super) fn take_chunks(
         &mut self,
         now: Time,
@@ -24,14 +24,14 @@ impl Station {
             taken.is_some()
         });
         match answer {
-            // Whatever is behind it, it was said.
+            // It was sent, whatever follows it.
             Some(token) => FrameOutcome::Answered { from, token },
             None if is_taken => FrameOutcome::Accepted { from },
             None => FrameOutcome::Rejected(Rejection::NotForUs),
         }
     }
 
-    /// Takes a chunk. The token, if it is the answer to a challenge; nothing, if it is not for this
+    /// Handles a chunk. Returns the token if it answers a challenge; `None` if it is not for this
     /// station.
     fn take_chunk(
         &mut self,
@@ -65,7 +65,7 @@ mod tests {
     use crate::station::window_tests::station;
     use crate::wire::Word;
 
-    /// Two that know each other, and when.
+    /// Two stations that know each other, and the time at which they do.
     fn pair() -> ([Station; 2], Time) {
         let (mut stations, mut now) = ([station(1, 2), station(2, 1)], Time::ZERO);
         for _ in 0..500 {
@@ -81,7 +81,8 @@ mod tests {
         (stations, now)
     }
 
-    /// What comes of a frame of the other's with these chunks; how many challenges were heard of.
+    /// The outcome of a frame from the other station with these chunks, and the number of
+    /// challenges received.
     fn outcome(write: impl FnOnce(&mut Vec<u8>)) -> (FrameOutcome, usize) {
         let ([mut sender, mut receiver], now) = pair();
         let mut frame = Vec::new();
@@ -100,7 +101,7 @@ mod tests {
         say(&Word::Challenge { to: StationId(2), token: [7; 8] }, frame);
     }
 
-    /// Another chunk follows.
+    /// Appends a message that another chunk follows.
     fn say(word: &Word, frame: &mut Vec<u8>) {
         let mut body = Vec::new();
         word.write_last(&mut body);
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(said, (TAKEN, 1));
     }
 
-    /// The driver did not learn of it, and asked in vain.
+    /// The driver did not learn of it, and its challenge stayed unanswered.
     #[test]
     fn an_answer_before_what_ends_its_frame_was_given_all_the_same() {
         let token = [7; 8];
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(said.0, FrameOutcome::Answered { from: StationId(1), token });
     }
 
-    /// It was answered when it came first, and never again: the peer went on saying it.
+    /// It was confirmed when it first came, and never again: the peer kept repeating it.
     #[test]
     fn a_goodbye_beside_others_is_answered_each_time_and_nothing_else_is_taken_then() {
         let ([mut sender, mut receiver], now) = pair();
@@ -178,7 +179,7 @@ mod tests {
         }
     }
 
-    /// What stands before it was taken; what is behind it is not looked at.
+    /// Chunks before it are handled, those after it are not.
     #[test]
     fn a_chunk_of_no_known_kind_ends_its_frame() {
         for unknown in [0, 16, 0x7f] {

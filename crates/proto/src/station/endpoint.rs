@@ -1,4 +1,4 @@
-//! One end of a coded link: encodes what its own host sends, decodes what the peer sends.
+//! One end of a coded link: encodes what its host sends, decodes what the peer sends.
 
 use core::time::Duration;
 
@@ -19,20 +19,20 @@ use crate::wire::{
     Ack, Chunk, END_TAG_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report, chunk_len,
 };
 
-/// Encoder, decoder, and what they say to each other's other side.
+/// The encoder and the decoder of an end, and the link estimates that they exchange with the peer.
 pub(crate) struct Endpoint {
     peer: StationId,
     helper: Option<StationId>,
     encoder: Encoder,
-    /// There once the peer has joined, since the peer chooses field and block size.
+    /// Created when the peer joins, because the peer chooses field and block size.
     decoder: Option<Decoder>,
-    /// What the decoder at the other end and the helper measured of our transmissions.
+    /// Erasure ratios that the peer's decoder and the helper measured for our transmissions.
     measured: ErasureRatios,
     report_at: Option<Time>,
     body: Vec<u8>,
-    /// An acknowledgement that is due and did not fit the frame before.
+    /// An acknowledgment that is due and did not fit the frame before.
     held_ack: Option<Vec<u8>>,
-    /// Whether the helper is listened to.
+    /// Whether the helper is ignored at present.
     left_out: LeftOut,
 }
 
@@ -79,7 +79,7 @@ impl Endpoint {
         let field = decoder.field();
         let enc = Enc::parse(body, |_| Some(field))?;
         if enc.flow != self.peer {
-            // A helper says it to the other end.
+            // From a helper, for the other end.
             shared.group.note_overheard(from);
             return None;
         }
@@ -95,7 +95,7 @@ impl Endpoint {
         Some(())
     }
 
-    /// Rows were not what they claimed to be: who sent them is left out, if that is known.
+    /// Rows were forged: ignores whoever sent them from now on, if that is known.
     fn act_on(&mut self, shared: &mut Shared, now: Time, verdict: Verdict) {
         let flow = self.peer;
         let helper = self.helper.filter(|_| verdict != Verdict::Unknown);
@@ -117,7 +117,7 @@ impl Endpoint {
 
     fn handle_ack(&mut self, shared: &mut Shared, now: Time, told_in: u32, ack: &Ack) {
         if ack.encoder_counter >= shared.group.next_counter() {
-            return; // About frames of a session before this one.
+            return; // About frames of an earlier session.
         }
         (self.measured.e2, self.measured.e3) = (ack.e2, ack.e3);
         self.update_links(shared, now);
@@ -128,22 +128,23 @@ impl Endpoint {
         let own = report.encoders.iter().find(|encoder| encoder.flow == shared.config.id);
         let Some(&EncoderReport { e1, frames, .. }) = own else { return };
         shared.group.note_told(opened, frames);
-        // One that hears nothing of this station is not counted on.
+        // A helper that does not hear this station is not counted on.
         let hears = e1 < 1.0;
         self.measured.e1 = if hears { e1 } else { 0.0 };
         self.report_at = hears.then_some(now);
         self.update_links(shared, now);
     }
 
-    /// How long the helper may not report before it is not counted on, by what it says of itself.
+    /// How long the helper may send no report before it is not counted on, by its announced
+    /// interval.
     fn report_stale_after(&self, shared: &Shared) -> Duration {
         let helper = self.helper.and_then(|helper| shared.group.peer(helper));
         helper.map_or(Duration::MAX, Peer::report_stale_after)
     }
 
-    /// Tells the encoder what is known of the links, and whether the helper is there.
+    /// Gives the encoder the link estimates, and whether the helper is there.
     fn update_links(&mut self, shared: &mut Shared, now: Time) {
-        // A decoder that has left it out says that nothing arrives from it.
+        // A decoder that ignores the helper reports that nothing arrives from it.
         let brings_nothing = self.encoder.is_tagged() && self.measured.e2 >= 1.0;
         let helper = self.helper.is_some_and(|helper| shared.group.is_up(helper))
             && self.left_out.rest(now).is_none()
@@ -161,7 +162,8 @@ impl Endpoint {
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Makes an ENC body in `self.body`, or that of a part of one, if there is one to send. Which.
+    /// Makes an ENC body, or that of a part of one, in `self.body`, if there is one to send;
+    /// returns its kind.
     fn poll_enc(&mut self, shared: &mut Shared, now: Time) -> Option<Kind> {
         if !shared.pacer.allows(now) {
             return None;
@@ -212,7 +214,7 @@ impl Endpoint {
     }
 
     fn make_ack(&mut self, shared: &Shared, now: Time) -> Option<Vec<u8>> {
-        // A helper reports now and then: one that is not heard cannot help.
+        // A helper reports from time to time: one that is not heard cannot help.
         let stale = self.report_stale_after(shared);
         let is_left_out = self.left_out.rest(now).is_some();
         let e2 = |id| match shared.group.peer(id) {
@@ -327,7 +329,7 @@ impl Role for Endpoint {
         let mut timers = [deadline, report, None, None];
         if shared.group.is_up(self.peer) {
             timers[2] = decoder.and_then(Decoder::ack_due);
-            // What the pace holds back is due when the pace allows it.
+            // What the pacer holds back is due when the pacer allows it.
             let pace = shared.pacer.poll_timeout().unwrap_or(Time::ZERO);
             timers[3] = self.encoder.poll_timeout().map(|due| due.max(pace));
         }

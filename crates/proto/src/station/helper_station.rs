@@ -1,4 +1,4 @@
-//! A helper between two endpoints: overhears both, helps both flows, reports e1 of each.
+//! A helper between two endpoints: overhears both, helps both flows, and reports e1 for each.
 
 use corridor_base::{Stream, Time};
 
@@ -12,12 +12,12 @@ use crate::link::handshake::{Joined, Opened};
 use crate::memory;
 use crate::wire::{Ack, Chunk, ENC_LEN, Enc, EncoderReport, Kind, OVERHEAD_LEN, Report};
 
-/// The two flows between the endpoints, each with the station it goes to.
+/// A helper; `flows`: the two flows between the endpoints, each with its receiver.
 pub(crate) struct HelperStation {
     flows: [(Helper, StationId); 2],
     /// Which flow is asked first for the next frame.
     turn: usize,
-    /// The flow of which something was written last, and the counter of its frame.
+    /// The flow that something was last written for, and the counter of that frame.
     written: Option<(usize, u32)>,
     report_due: Time,
 }
@@ -52,7 +52,7 @@ impl HelperStation {
             return;
         };
         if *to != from {
-            return; // Only the decoder speaks for its flow.
+            return; // Only the decoder acknowledges its flow.
         }
         if shared.config.link_errors == LinkErrors::Measured {
             let encoder = shared.group.peer(ack.flow);
@@ -117,7 +117,7 @@ impl Role for HelperStation {
                 shared.push_event(Event::BlocksTooLong { peer: joined.peer, block_bytes });
             }
         }
-        // A decoder that restarted has none of what it acknowledged.
+        // A decoder that restarted has lost all that it acknowledged.
         for (helper, to) in &mut self.flows {
             if *to == joined.peer {
                 helper.restart_decoder();

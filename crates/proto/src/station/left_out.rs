@@ -1,9 +1,10 @@
-//! Tags from end to end, at a station: whether there are any, and for how long a helper is left out
-//! whose rows made them fail.
+//! Tags of ends at a station: whether there are any, and for how long a helper is ignored whose
+//! rows made them fail.
 //!
-//! It comes back, for it may have been deceived, or have been mended since: by rows of a run of its
-//! encoder before, by memory that failed. What coming back may cost is bounded: a decoder waits at
-//! most a deadline for what a bad row keeps it from.
+//! A helper is ignored only for a limited time, since it may have been deceived, by rows of an
+//! earlier run of its encoder, or have been repaired, after its memory failed. The cost of
+//! listening to it again is bounded: a decoder waits at most a deadline for what a bad row
+//! prevents.
 
 use core::time::Duration;
 
@@ -12,24 +13,24 @@ use corridor_base::Time;
 use super::Station;
 use crate::bounds::{FORGED_TOLD, LEFT_OUT_DEADLINES, LEFT_OUT_MAX};
 
-/// Whether a helper is left out, and since when it has been in again.
+/// Whether a helper is ignored, and since when it has been heard again.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     until: Option<Time>,
-    /// How long it was left out last.
+    /// How long it was last ignored.
     span: Duration,
-    /// When it was last told that rows are forged in the encoder's name.
+    /// When forged rows in the encoder's name were last reported.
     told_at: Option<Time>,
 }
 
 impl LeftOut {
-    /// How long it is left out yet.
+    /// For how long it will still be ignored; `None` if it is not.
     pub(super) fn rest(&self, now: Time) -> Option<Duration> {
         self.until.filter(|&until| now < until).map(|until| until - now)
     }
 
-    /// It is left out from here on; for how long. Twice as long as the last time, if it has not
-    /// been in for as long as it was out then.
+    /// Ignores the helper from now on; returns for how long. This is twice as long as the last
+    /// time, unless it has meanwhile been heard for as long as it was ignored then.
     pub(super) fn blame(&mut self, now: Time, deadline: Duration) -> Duration {
         let least = deadline * LEFT_OUT_DEADLINES;
         let is_again = self.until.is_some_and(|until| now < until + self.span);
@@ -38,7 +39,7 @@ impl LeftOut {
         self.span
     }
 
-    /// Whether it is time to tell of rows that nobody owns to.
+    /// Whether it is time to report forged rows of unknown origin.
     pub(super) fn tells_of_unknown(&mut self, now: Time) -> bool {
         let tells = self.told_at.is_none_or(|at| now - at >= FORGED_TOLD);
         if tells {
@@ -49,13 +50,13 @@ impl LeftOut {
 }
 
 impl Station {
-    /// Bytes that a tag from end to end takes of each source symbol: where a helper recodes what
-    /// this station sends, and there is a key that the helper has not.
+    /// Bytes that an end's tag takes in each source symbol: 0 unless a helper recodes what this
+    /// station sends, and there is a key that the helper does not have.
     pub fn tag_len(&self) -> usize {
         self.role.tag_len()
     }
 
-    /// How long the helper is left out yet, since what it sent made tags fail.
+    /// For how long the helper will still be ignored because its rows made tags fail.
     pub fn helper_left_out(&self, now: Time) -> Option<Duration> {
         self.role.left_out(now)
     }

@@ -1,9 +1,9 @@
-//! Chunks that go in parts: what was made for longer frames than the path carries now.
+//! Chunks sent in parts, because they were made for longer frames than the path carries now.
 //!
-//! A part is as good as a frame to the link, and the symbol counts once, with the last one. A
-//! receiver keeps what it has of [`PARTS_WHOLES_MAX`] chunks of each peer, the newest, none of them
-//! longer than the symbols are that the peer has announced; what it takes for a whole has no byte
-//! that came twice, whatever parts say.
+//! To the link a part is a frame like any other; the symbol counts once, with its last part. A
+//! receiver keeps the parts of the newest [`PARTS_WHOLES_MAX`] chunks of each peer, none longer
+//! than the symbols that the peer has announced. A completed chunk has every byte exactly once,
+//! whatever parts claim.
 
 use arrayvec::ArrayVec;
 
@@ -16,27 +16,27 @@ use crate::wire::{Chunk, Chunks, Kind, OVERHEAD_LEN, PART_LEN, Part};
 
 // ---- sending ----------------------------------------------------------------------------------
 
-/// A chunk that is sent in parts, until all of it has gone.
+/// A chunk that is being sent in parts.
 #[derive(Default)]
 pub(crate) struct Cut {
     number: u16,
-    /// Its kind and body, and how much of it has gone.
+    /// Its kind and body, and how much of it was sent.
     whole: Vec<u8>,
     gone: usize,
 }
 
 impl Cut {
-    /// Whether some of it is still to go.
+    /// Whether some of it is still to be sent.
     pub(crate) fn is_open(&self) -> bool {
         self.gone < self.whole.len()
     }
 
-    /// All of it, kind and body; that of the last one when none is sent.
+    /// The whole chunk, kind and body; the last one if none is being sent.
     pub(crate) fn whole(&self) -> &[u8] {
         &self.whole
     }
 
-    /// What is left of it is of no use any more.
+    /// Drops the rest, which is of no more use.
     pub(crate) fn drop_rest(&mut self) {
         self.gone = self.whole.len();
     }
@@ -50,7 +50,7 @@ impl Cut {
         self.gone = 0;
     }
 
-    /// Writes the next part as a body of at most so many bytes.
+    /// Writes the next part as a body of at most `len_max` bytes.
     pub(crate) fn write(&mut self, len_max: usize, body: &mut Vec<u8>) {
         let rest = &self.whole[self.gone..];
         let bytes = &rest[..rest.len().min(len_max.saturating_sub(PART_LEN).max(1))];
@@ -67,8 +67,8 @@ impl Shared {
         self.path.safe_frame_len().saturating_sub(OVERHEAD_LEN)
     }
 
-    /// Lets a body that was made for a longer frame go in parts, if it is one: `body` is then that
-    /// of the first part. What the chunk is that it belongs to.
+    /// If a body was made for a longer frame, sends it in parts: `body` becomes that of the first
+    /// part. Returns the kind of the chunk to send.
     pub(crate) fn cut(&mut self, kind: Kind, body: &mut Vec<u8>) -> Kind {
         let room = self.body_len_max();
         if body.len() <= room {
@@ -80,7 +80,7 @@ impl Shared {
         Kind::Part
     }
 
-    /// Makes the body of the next part. Whether it is the last one.
+    /// Makes the body of the next part; returns whether it is the last.
     pub(crate) fn next_part(&mut self, body: &mut Vec<u8>) -> bool {
         body.clear();
         let room = self.body_len_max();
@@ -89,8 +89,8 @@ impl Shared {
         !self.cut.is_open()
     }
 
-    /// Cuts the body that was appended to the frame from `begins_at` on, behind the kind of the
-    /// last chunk, if it is too long.
+    /// If the body appended to the frame at `begins_at`, after the kind of the last chunk, is too
+    /// long, replaces it with the first part.
     pub(crate) fn cut_frame(&mut self, kind: Kind, begins_at: usize) {
         if self.frame.len() - begins_at <= self.body_len_max() {
             return;
@@ -103,7 +103,7 @@ impl Shared {
         self.frame.extend_from_slice(&body);
     }
 
-    /// Makes a frame of the next part. Whether it is the last one.
+    /// Makes a frame of the next part; returns whether it is the last.
     pub(crate) fn send_part(&mut self) -> bool {
         let mut body = core::mem::take(&mut self.part);
         let is_last = self.next_part(&mut body);
@@ -118,29 +118,29 @@ impl Shared {
 
 // ---- receiving --------------------------------------------------------------------------------
 
-/// What has come of chunks that were cut, of all peers.
+/// The parts received from all peers.
 #[derive(Default)]
 pub(crate) struct Parts(Vec<OfPeer>);
 
-/// The same of one peer.
+/// The parts received from one peer.
 struct OfPeer {
     station: StationId,
-    /// Bytes of its longest chunk.
+    /// Bytes of the peer's longest chunk.
     len_max: usize,
-    /// Each at the place of its number.
+    /// Indexed by the chunk's number.
     wholes: [Option<Whole>; PARTS_WHOLES_MAX],
 }
 
-/// A chunk of which parts have come.
+/// A chunk of which parts have been received.
 struct Whole {
     number: u16,
     bytes: Vec<u8>,
-    /// Where the parts begin and end that have come, none of which is in another.
+    /// Start and end of each part received; none contains another.
     came: ArrayVec<(u16, u16), PARTS_MAX>,
 }
 
 impl Parts {
-    /// Bytes of what is kept of a peer, beside the chunks' own.
+    /// Bytes kept per peer, without those of the chunks.
     pub(crate) const PEER_BYTES: usize = size_of::<OfPeer>();
 
     pub(crate) fn inspect(&self) -> Vec<PartsView> {
@@ -152,19 +152,19 @@ impl Parts {
         self.0.iter().map(view).collect()
     }
 
-    /// Bytes that are kept.
+    /// Bytes kept.
     #[cfg(test)]
     fn bytes(&self) -> usize {
         self.inspect().iter().map(|of| of.bytes).sum()
     }
 
-    /// A peer began anew: its chunks have other numbers, and are no longer than this.
+    /// A peer has (re)started: its chunks have new numbers, and are no longer than `len_max`.
     pub(crate) fn expect(&mut self, station: StationId, len_max: usize) {
         self.0.retain(|of| of.station != station);
         self.0.push(OfPeer { station, len_max, wholes: Default::default() });
     }
 
-    /// Takes a part. All bytes of the chunk, if it was what was lacking.
+    /// Adds a part. Returns the whole chunk if this completes it.
     pub(crate) fn take(&mut self, from: StationId, part: &Part<'_>) -> Option<Vec<u8>> {
         let of_peer = self.0.iter_mut().find(|of| of.station == from)?;
         if usize::from(part.len.get()) > of_peer.len_max {
@@ -186,7 +186,7 @@ impl Whole {
         Whole { number: part.whole, bytes, came: ArrayVec::new() }
     }
 
-    /// What is there already stays as it is.
+    /// Bytes that were received before are not overwritten.
     fn add(&mut self, part: &Part<'_>) {
         let (at, end) = (usize::from(part.at), usize::from(part.at) + part.bytes.len());
         let is_new = self.came.iter().all(|&(from, to)| {
@@ -206,8 +206,8 @@ impl Whole {
 }
 
 impl Shared {
-    /// Takes a part of a peer's. `None`, if it is none; the whole with its kind, if this was the
-    /// last that was lacking.
+    /// Handles a peer's part. `None` if it is malformed; the whole chunk with its kind if this
+    /// completes it.
     pub(super) fn take_part(&mut self, opened: Opened, body: &[u8]) -> Option<Option<Vec<u8>>> {
         let part = Part::parse(body)?;
         let whole = self.parts.take(opened.from, &part);
@@ -216,7 +216,7 @@ impl Shared {
     }
 }
 
-/// The one chunk that a whole is: of packets, as nothing else is so long.
+/// The only chunk in a whole: it carries packets, because nothing else is so long.
 pub(super) fn whole_chunk(whole: &[u8]) -> Option<Chunk<'_>> {
     let only = Chunks::only(whole)?;
     matches!(only.kind, Kind::Enc | Kind::Plain | Kind::Window).then_some(only)
@@ -231,14 +231,14 @@ mod tests {
     const FRIEND: StationId = StationId(1);
     const FORGER: StationId = StationId(2);
 
-    /// Of two whose chunks may have so many bytes.
+    /// Of two peers whose chunks have at most `len_max` bytes.
     fn parts(len_max: usize) -> Parts {
         let mut parts = Parts::default();
         [FRIEND, FORGER].into_iter().for_each(|station| parts.expect(station, len_max));
         parts
     }
 
-    /// A part as it is on the wire, of whole `number`, which has these bytes.
+    /// A part as on the wire, of the whole chunk `number` with these bytes.
     fn part(number: u16, whole: &[u8], at: usize, len: usize) -> Vec<u8> {
         let mut body = Vec::new();
         let bytes = &whole[at..at + len];
@@ -251,7 +251,7 @@ mod tests {
         parts.take(from, &Part::parse(body)?)
     }
 
-    /// Parts as a sender makes them, of so many wholes, in frames with room for so much.
+    /// The parts that a sender makes of `count` chunks, in frames with room for `room` bytes.
     fn made(count: u16, len: usize, room: usize) -> Vec<(u16, Vec<u8>)> {
         let mut cut = Cut { number: u16::MAX - 2, ..Cut::default() };
         let mut bodies = Vec::new();
@@ -311,8 +311,8 @@ mod tests {
     proptest! {
         #![proptest_config(corridor_testing::cases!(256))]
 
-        /// As long as no more wholes are open than are kept, those of which all parts come are all
-        /// there, once, whatever comes twice or late, and whatever another station says.
+        /// As long as no more chunks are open than are kept, every chunk whose parts all arrive is
+        /// completed once, whatever is duplicated or late, and whatever another station sends.
         #[test]
         fn wholes_come_back_from_parts_in_any_order(
             order in proptest::collection::vec(any::<u32>(), 1..200),
@@ -351,8 +351,8 @@ mod tests {
             prop_assert_eq!(came, wanted);
         }
 
-        /// Whatever one says, what is taken for whole has at each place a byte that was said of it,
-        /// and no more is kept than may be.
+        /// Whatever is sent, a completed chunk has at each place a byte that was sent for it, and
+        /// no more is kept than the bound.
         #[test]
         fn parts_that_overlap_contradict_or_lack_make_nothing_up(
             said in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! The path to the peer, as far as its MTU goes: how long frames may be, and who is told.
+//! The path to the peer with regard to its MTU: how long frames may be, and who is told.
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
@@ -12,20 +12,20 @@ use crate::link::handshake::Opened;
 use crate::link::mtu::{FrameLens, PathMtu};
 use crate::wire::{Echo, TAG_LEN, Word};
 
-/// How long frames may be, and what is done to find out.
+/// The length of frames, and the search for it.
 pub(crate) struct Path {
-    /// The station at the other end; a helper, which has two, looks for nothing.
+    /// The station at the other end; a helper, which has two, does not search.
     pub(crate) peer: StationId,
-    /// What others ask and answer about it is for this station; a helper overhears it.
+    /// Messages about the path are for this station; a helper overhears them.
     ends_here: bool,
     search: Option<PathMtu>,
-    /// Longest frame that the interface takes.
+    /// Longest frame that the interface accepts.
     limit: usize,
-    /// What frames keep to. A longer one waits until the search has ended.
+    /// The length in use. A longer one is used only once the search has ended.
     in_use: usize,
     /// Probes of the peer that are to be echoed, and to whom.
     echoes: ArrayVec<Echo, MTU_ECHOES_MAX>,
-    /// When the host was told last that a packet is too long.
+    /// When the host was last told that a packet is too long.
     too_big_at: Option<Time>,
 }
 
@@ -47,27 +47,27 @@ impl Path {
         }
     }
 
-    /// Longest frame to be sent, bytes.
+    /// Longest frame to send, in bytes.
     pub(crate) fn frame_len(&self) -> usize {
         self.in_use
     }
 
-    /// The longest frame that is known to pass, or at least not doubted to.
+    /// The longest frame that is known to pass, or at least not in doubt.
     pub(crate) fn safe_frame_len(&self) -> usize {
         let safe = self.search.as_ref().map_or(usize::MAX, PathMtu::safe_len);
         self.in_use.min(safe.max(FRAME_LEN_MIN))
     }
 
-    /// Looks for the longest frame that passes.
+    /// Searches for the longest frame that passes.
     pub(crate) fn search(&mut self, lens: FrameLens) {
         self.search = Some(PathMtu::new(FrameLens { max: lens.max.min(self.limit), ..lens }));
     }
 
-    /// The interface takes frames up to this length.
+    /// Sets the longest frame that the interface accepts.
     pub(crate) fn limit(&mut self, now: Time, len: usize) {
         let len = len.max(FRAME_LEN_MIN);
         match &mut self.search {
-            // It looks for more by and by, should the interface take more again.
+            // If the interface accepts longer frames again, the search finds that in time.
             Some(search) => search.limit(now, len),
             None => self.limit = len,
         }
@@ -81,7 +81,7 @@ impl Path {
         self.search.iter_mut().for_each(|search| search.hint(now));
     }
 
-    /// Takes over what the search has found. Whether that is news.
+    /// Adopts the result of the search; returns whether it has changed.
     pub(crate) fn update(&mut self) -> bool {
         let (found, settled) = self
             .search
@@ -94,12 +94,12 @@ impl Path {
         news
     }
 
-    /// No search for the longest frame is under way.
+    /// Whether no search is in progress.
     pub(crate) fn is_settled(&self) -> bool {
         self.search.as_ref().is_none_or(PathMtu::is_settled)
     }
 
-    /// Takes a probe or an echo of the peer; `len` is that of the whole frame.
+    /// Handles a probe or an echo of the peer; `len` is that of the whole frame.
     pub(crate) fn handle_word(
         &mut self,
         now: Time,
@@ -132,7 +132,7 @@ impl Path {
         self.search.iter_mut().for_each(|search| search.handle_timeout(now));
     }
 
-    /// When there is something to send, while the peer is there.
+    /// When there is something to send, if the peer is up.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if !self.echoes.is_empty() {
             return Some(Time::ZERO);
@@ -142,29 +142,28 @@ impl Path {
 }
 
 impl Shared {
-    /// Makes an echo or a probe, if there is one to send. Only to a peer that has answered from
-    /// where it is: nobody else can be flooded with them.
-    pub(crate) fn poll_path(&mut self, now: Time) -> bool {
+    /// Makes an echo or a probe, if one is due; returns whether it is a probe, because an echo
+    /// should arrive like any other frame. Sent only to a peer that has answered from its address,
+    /// so that nobody else can be flooded.
+    pub(crate) fn poll_path(&mut self, now: Time) -> Option<bool> {
         if !self.group.is_up(self.path.peer) {
-            return false;
+            return None;
         }
         if !self.path.echoes.is_empty() {
             let echoes = Word::Echoes(core::mem::take(&mut self.path.echoes));
             self.group.begin(&mut self.frame);
             echoes.write_last(&mut self.frame);
             self.seal();
-            return true;
+            return Some(false);
         }
-        let Some(probe) = self.path.search.as_mut().and_then(|search| search.poll(now)) else {
-            return false;
-        };
+        let probe = self.path.search.as_mut()?.poll(now)?;
         self.group.begin(&mut self.frame);
         let word = Word::Probe { round: probe.round, before: probe.before };
         word.write_last(&mut self.frame);
         self.frame.resize(self.frame.len().max(probe.len - TAG_LEN), 0);
         self.seal();
         self.stats.path_probes_sent += 1;
-        true
+        Some(true)
     }
 
     /// Tells the host that a packet is longer than `mtu` bytes.

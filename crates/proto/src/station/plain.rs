@@ -1,4 +1,4 @@
-//! The paper's unreliable forwarder (Section III): one packet a frame, sealed, and nothing else.
+//! The paper's unreliable forwarder (Section III): one packet per frame, sealed, and nothing else.
 
 use corridor_base::Time;
 use corridor_packet::PacketRef;

@@ -1,8 +1,8 @@
-//! What stations say of themselves: that they are where they were asked, and that they go.
+//! Messages about a station's presence: that it receives at an address, and that it leaves.
 //!
 //! A goodbye is a frame of the session that it ends, so only its owner can have made it, and a
-//! recording of it says nothing to anybody: its counter was heard. It is said until all peers have
-//! heard it, [`GOODBYES_MAX`] times at most.
+//! replay of it has no effect, as its counter is known. It is repeated until all peers have
+//! confirmed it, at most [`GOODBYES_MAX`] times.
 
 mod words;
 
@@ -16,18 +16,18 @@ use crate::link::handshake::Opened;
 use crate::wire::{ChallengeToken, Chunk, Word};
 use words::{Act, Cause, Said, Stage};
 
-/// What is to be said.
+/// The messages to be sent.
 #[derive(Default)]
 pub(crate) struct Presence {
-    /// Challenges that were heard, and of whom.
+    /// Challenges received, and from whom.
     answers: ArrayVec<(StationId, ChallengeToken), PATH_ANSWERS_MAX>,
-    /// Whose goodbye was heard.
+    /// Peers whose goodbye was received.
     heard: ArrayVec<StationId, PEERS_MAX>,
     stage: Stage,
     closing: Closing,
 }
 
-/// What was said of the station's end.
+/// The state of saying goodbye.
 #[derive(Default)]
 struct Closing {
     said: u8,
@@ -36,7 +36,7 @@ struct Closing {
 }
 
 impl Presence {
-    /// When there is something to say.
+    /// When there is something to send.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if !self.answers.is_empty() || !self.heard.is_empty() {
             return Some(Time::ZERO);
@@ -48,13 +48,13 @@ impl Presence {
         }
     }
 
-    /// Nothing else is said any more.
+    /// Whether the station is closing, so that nothing else is sent.
     pub(crate) fn is_closing(&self) -> bool {
         self.stage != Stage::Present
     }
 }
 
-/// Keeps the newest, and each once.
+/// Keeps the newest items, each once.
 fn push<T: PartialEq, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
     if list.contains(&item) {
         return;
@@ -66,28 +66,28 @@ fn push<T: PartialEq, const N: usize>(list: &mut ArrayVec<T, N>, item: T) {
 }
 
 impl Station {
-    /// Any receiver may answer with no more bytes than came, as over the Internet: what looks for a
-    /// peer goes often for a while, and is long where the driver knows a peer's address, and so
-    /// `calls` it.
+    /// Declares that receivers may answer with no more bytes than they received, as over the
+    /// Internet. Frames that look for a peer are then sent often for a while, and are long if the
+    /// driver knows a peer's address and so `calls` it.
     pub fn reach_out(&mut self, now: Time, calls: bool) {
         self.shared.group.reach_out(now, calls);
     }
 
-    /// Whether a frame is a HELLO of a session that is known here, which costs no key derivation,
-    /// or a response to an initiation of this station.
+    /// Whether a frame is a HELLO of a known session, which needs no key derivation, or a response
+    /// to this station's initiation.
     pub fn expects(&self, frame: &[u8]) -> bool {
         self.shared.group.expects(frame)
     }
 
-    /// The station in whose name a frame comes, as far as it says so in clear: nothing vouches for
-    /// it. Where one was rejected and came from another peer, that peer made it, or passed it on.
+    /// The sender that a frame claims in clear, without authentication. If a rejected frame came
+    /// from another peer's address, that peer made it or passed it on.
     pub fn claimed(&self, frame: &[u8]) -> Option<StationId> {
         self.shared.group.claimed(frame)
     }
 
-    /// A challenge for a peer that has spoken from another address than the one that its frames go
-    /// to: a frame for the driver to send there, and nowhere else. Its answer is an
-    /// [`Answered`](super::FrameOutcome::Answered) frame. None while frames cannot be exchanged
+    /// A challenge to a peer that has sent from another address than the one that its frames go to:
+    /// the driver has to send this frame to that address only. Its answer is an
+    /// [`Answered`](super::FrameOutcome::Answered) frame. `None` while frames cannot be exchanged
     /// with the peer.
     pub fn challenge(&mut self, peer: StationId, token: ChallengeToken) -> Option<&[u8]> {
         self.shared.challenge(peer, token)?;
@@ -95,21 +95,21 @@ impl Station {
         Some(&self.shared.frame)
     }
 
-    /// Says goodbye to all peers from here on, and nothing else; [`is_closed`](Self::is_closed)
-    /// tells when that has been heard, or said often enough.
+    /// From now on only says goodbye to all peers; [`is_closed`](Self::is_closed) returns whether
+    /// that has been confirmed, or repeated often enough.
     pub fn close(&mut self, now: Time) {
         self.shared.close(now);
     }
 
-    /// Whether a station that was closed has nothing more to say.
+    /// Whether a station that is closing has nothing more to send.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
 }
 
 impl Shared {
-    /// Takes what a peer says of its path or of itself, in a frame of so many bytes. The token, if
-    /// it is the answer to a challenge; nothing, if it makes no sense here.
+    /// Handles a peer's message about its path or presence, in a frame of `len` bytes. Returns the
+    /// token if it answers a challenge; `None` if it makes no sense here.
     pub(crate) fn handle_word(
         &mut self,
         now: Time,
@@ -142,7 +142,7 @@ impl Shared {
         Some(None)
     }
 
-    /// Makes a frame about this station's presence, if there is one to send. To whom.
+    /// Makes a frame about this station's presence, if one is due; returns its receiver.
     pub(crate) fn poll_presence(&mut self, now: Time) -> Option<Destination> {
         if let Some((to, token)) = self.presence.answers.pop_at(0) {
             return Some(self.say(Word::Answer { to, token }, Destination::Station(to)));
@@ -174,8 +174,8 @@ impl Shared {
         to
     }
 
-    /// Makes a challenge for a peer that has spoken from an address of which it is not known
-    /// whether it is there. It is for the driver to send it there, and nowhere else.
+    /// Makes a challenge to a peer that has sent from an address not known to be its own. The
+    /// driver has to send it to that address only.
     pub(crate) fn challenge(&mut self, to: StationId, token: ChallengeToken) -> Option<&[u8]> {
         if !self.group.is_up(to) {
             return None;
@@ -187,7 +187,7 @@ impl Shared {
         Some(&self.frame)
     }
 
-    /// Says goodbye from here on, and nothing else.
+    /// From now on only says goodbye.
     pub(crate) fn close(&mut self, now: Time) {
         let Presence { stage, closing, .. } = &mut self.presence;
         if *stage == Stage::Present {
@@ -196,11 +196,11 @@ impl Shared {
         *stage = stage.after(Cause::Close).0;
     }
 
-    /// Whether all has been said that a station that closes has to say.
+    /// Whether a closing station has sent everything that it has to.
     pub(crate) fn is_closed(&self) -> bool {
         let Presence { stage, closing, .. } = &self.presence;
         let mut waits = self.group.peers_met().filter(|id| !closing.heard_by.contains(id));
-        // Without a secret there is nothing to say it under.
+        // Without a secret there is nothing to seal a goodbye under.
         let is_over = *stage == Stage::Silent || !self.group.can_seal() || waits.next().is_none();
         self.presence.is_closing() && is_over
     }

@@ -1,4 +1,4 @@
-//! What the roles of stations differ in: one trait, behind which the station knows none of them.
+//! The differences between roles: one trait, through which the station uses them all.
 
 use core::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::inspect::Inspection;
 use crate::link::handshake::{Joined, Opened};
 use crate::wire::{Chunk, PACKET_PREFIX_LEN};
 
-/// What a station does with packets and with chunks of frames. Functions with a body say what is
-/// done by most, or that there is nothing to be done.
+/// What a station does with packets and with the chunks of frames. Default implementations do what
+/// most roles do, or nothing.
 pub(crate) trait Role: Send {
     // ---- packets ------------------------------------------------------------------------------
 
-    /// Whether packets of this station's host are carried at all.
+    /// Whether packets of this station's host are carried.
     fn carries_packets(&self) -> bool {
         true
     }
 
-    /// Longest packet that frames of this length carry, bytes: as long as a source symbol, but for
+    /// Longest packet in bytes that frames of this length carry: as long as a source symbol without
     /// its tag.
     fn packet_len_max(&self, shared: &Shared, frame_len: usize) -> usize {
         shared.symbol_len_max(frame_len).saturating_sub(PACKET_PREFIX_LEN + self.tag_len())
     }
 
-    /// Bytes that a tag from end to end takes of each source symbol.
+    /// Bytes that an end's tag takes in each source symbol.
     fn tag_len(&self) -> usize {
         0
     }
 
-    /// Takes a packet of the host's; `kept`: of another neighbour, who was granted the room for it.
-    /// Whether it is taken.
+    /// Takes a packet; `kept`: it is from another neighbour, which was granted credit for it.
+    /// Returns whether it was accepted.
     fn handle_packet(
         &mut self,
         shared: &mut Shared,
@@ -49,12 +49,12 @@ pub(crate) trait Role: Send {
         is_taken
     }
 
-    /// Source symbols have room for so many bytes from here on.
+    /// Limits the length of source symbols from now on, in bytes.
     fn limit_symbols(&mut self, _now: Time, _len: usize) {}
 
     // ---- frames -------------------------------------------------------------------------------
 
-    /// Takes a chunk; nothing, if it is not for this role.
+    /// Handles a chunk; `None` if it is not for this role.
     fn handle_chunk(
         &mut self,
         shared: &mut Shared,
@@ -63,10 +63,10 @@ pub(crate) trait Role: Send {
         chunk: Chunk<'_>,
     ) -> Option<()>;
 
-    /// A frame with a part of a chunk came.
+    /// A frame with a part of a chunk was received.
     fn note_part(&mut self, _now: Time, _opened: Opened) {}
 
-    /// Makes the next frame in `shared.frame`, and says whom it is for.
+    /// Makes the next frame in `shared.frame`, and returns its receiver.
     fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination>;
 
     // ---- time and sessions --------------------------------------------------------------------
@@ -74,48 +74,48 @@ pub(crate) trait Role: Send {
     /// Fires the timers that are due.
     fn handle_timeout(&mut self, _shared: &mut Shared, _now: Time) {}
 
-    /// When something is due.
+    /// When a timer is due.
     fn poll_timeout(&self, _shared: &Shared) -> Option<Time> {
         None
     }
 
-    /// A peer has shown that it is there, with a session of its own.
+    /// A peer has shown that it is alive, with a session of its own.
     fn take_joined(&mut self, _shared: &mut Shared, _now: Time, _joined: &Joined) {}
 
-    /// Our own frames are counted anew: the last one was the last of its session.
+    /// Our frame counters restart: the last frame was the last of its session.
     fn restart_session(&mut self) {}
 
-    /// Oldest block or symbol that is held here, as HELLOs tell it.
+    /// Oldest block or symbol held, as announced in HELLOs.
     fn base(&self) -> u32 {
         0
     }
 
-    // ---- what others know, and tell -----------------------------------------------------------
+    // ---- what other parts set and read --------------------------------------------------------
 
-    /// Lets the pace follow the rate, unless it was told. Whether it follows.
+    /// Sets the pacer to the measured rate, unless one is configured; returns whether it did.
     fn set_rate(&self, _shared: &mut Shared) -> bool {
         false
     }
 
-    /// How many new symbols of the peer's there is room for behind this station; `None`: for all.
-    /// Whether the peer should hear of it soon.
+    /// Limits how many new symbols the peer may send; `None`: no limit. Returns whether the peer
+    /// should hear of it soon.
     fn set_credit(&mut self, _now: Time, _symbols: Option<u16>) -> bool {
         false
     }
 
-    /// Whether both directions share the channel, as a hub finds out from all its neighbours.
+    /// Sets whether the channel is shared, as a hub detects from all its neighbours.
     fn set_air_shared(&mut self, _is_shared: bool) {}
 
-    /// How long the helper is left out yet, if it is.
+    /// For how long the helper will still be ignored, if it is.
     fn left_out(&self, _now: Time) -> Option<Duration> {
         None
     }
 
-    /// The round trip through the tunnel, once measured.
+    /// The round-trip time through the tunnel, once measured.
     fn round_trip(&self) -> Option<Duration> {
         None
     }
 
-    /// What is inside, to be watched.
+    /// Adds the internal state, for observation.
     fn inspect(&self, _shared: &Shared, _view: &mut Inspection) {}
 }

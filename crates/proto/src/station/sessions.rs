@@ -1,4 +1,4 @@
-//! How long a station uses a session and a secret, and what it seals under.
+//! How long a station uses a session and a secret, and the secret in use.
 
 use core::time::Duration;
 
@@ -9,31 +9,31 @@ use crate::clocks::Clocks;
 use crate::psk::Psk;
 
 impl Station {
-    /// The wall clock was read: to be called now and then, as it may be set while the station runs.
-    /// Where stations have keys of their own, a peer tells by it what this one says at the
-    /// beginning of a key exchange from recordings of runs before.
+    /// Sets the wall clock's reading. To be called from time to time, because the clock may be set
+    /// while the station runs. Where stations have key pairs, a peer uses the time to distinguish
+    /// this station's initiations from replays of earlier runs.
     pub fn set_clock(&mut self, clocks: Clocks) {
         self.shared.group.set_clock(clocks);
     }
 
-    /// Agrees on another secret after so long, where stations have keys of their own; two minutes
-    /// where nobody says otherwise.
+    /// Sets how often to agree on another secret, where stations have key pairs; every two minutes
+    /// by default.
     pub fn set_rekey_interval(&mut self, interval: Duration) {
         self.shared.group.set_rekey_interval(interval);
     }
 
-    /// Begins another session after so many frames, and not only before its nonces are used up,
-    /// which takes days.
+    /// Begins another session after this many frames, rather than only before its nonces are used
+    /// up, which takes days.
     pub fn set_session_frames(&mut self, frames: u32) {
         self.shared.group.set_session_frames(frames);
     }
 
-    /// Says HELLO soon, whatever the peers have heard: one of them may be elsewhere now.
+    /// Sends a HELLO soon, whatever the peers have heard: one of them may be elsewhere now.
     pub fn greet(&mut self, now: Time) {
         self.shared.group.hurry_hello(now);
     }
 
-    /// What frames are sealed under now, for tests that read them along.
+    /// The secret that frames are sealed under now, for tests that decrypt them.
     #[doc(hidden)]
     pub fn secret(&self) -> Option<&Psk> {
         self.shared.group.secret()

@@ -1,4 +1,4 @@
-//! TCP/NC under the host's own TCP: the layers of all connections over the unreliable forwarder.
+//! TCP/NC below the host's own TCP: the layers of all connections, over the unreliable forwarder.
 
 use corridor_base::{Stream, Time};
 use corridor_packet::PacketRef;
@@ -39,15 +39,15 @@ impl TcpNcEndpoint {
         Ok(TcpNcEndpoint { plain: Plain::new(peer), peer, layer })
     }
 
-    /// Tells the layer how many packets the ingress queue takes. An eighth of it is left to what is
-    /// not coded, such as acknowledgements.
+    /// Tells the layer how many packets the ingress queue has room for. An eighth of the queue is
+    /// reserved for what is not coded, such as acknowledgments.
     fn look_for_room(&mut self, shared: &Shared) {
         let capacity = shared.config.ingress_packets;
         let for_coded = capacity - capacity / 8;
         self.layer.set_room(for_coded.saturating_sub(shared.ingress.len()));
     }
 
-    /// Moves what the layer gives to the queues.
+    /// Moves the layer's output to the queues.
     fn drain(&mut self, shared: &mut Shared, now: Time) {
         while let Some(packet) = self.layer.poll_path() {
             if !shared.ingress.push(now, packet.packet(), &mut shared.stats) {

@@ -1,4 +1,4 @@
-//! One end of a link in window mode: sends what its own host sends, receives what the peer sends.
+//! One end of a link in window mode: sends what its host sends, receives what the peer sends.
 
 use core::time::Duration;
 
@@ -22,15 +22,15 @@ use crate::wire::{
     WindowSymbol, chunk_len,
 };
 
-/// Sender, receiver, and what they say to each other's other side; and the link that both cross.
+/// The sender and the receiver of an end, and the link that both use.
 pub(crate) struct WindowEndpoint {
     peer: StationId,
     link: LinkUsage,
     arrivals: Arrivals,
     sender: WindowSender,
-    /// There once the peer has joined, in window mode as well.
+    /// Created when the peer joins in window mode.
     receiver: Option<WindowReceiver>,
-    /// What the frame being read, of this counter, has reported of the link.
+    /// What the frame being read, with this counter, has reported about the link.
     heard: Option<(u32, Heard)>,
     body: Vec<u8>,
     /// A chunk of feedback, and whether it is due and did not fit the frame before.
@@ -41,17 +41,18 @@ pub(crate) struct WindowEndpoint {
     ack_turn: AckTurn,
 }
 
-/// Feedback waits for its turn behind a symbol, for as long as the path takes for one: behind a
-/// buffer of two frames, what goes right behind a symbol is dropped, or lets the next one be.
+/// Feedback that follows a symbol waits for as long as the path takes for that symbol: behind a
+/// buffer of two frames, feedback sent right after a symbol would be dropped, or would cause the
+/// next symbol to be.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckTurn {
-    /// When it goes at the latest, and when it is to be looked again.
+    /// When it is sent at the latest, and when to check again.
     until: Option<Time>,
     at: Option<Time>,
 }
 
 impl AckTurn {
-    /// Whether feedback waits still: until the pacer lets the next frame go, and no longer than the
+    /// Whether feedback still waits: until the pacer permits the next frame, but no longer than the
     /// path takes for one.
     fn waits(
         &mut self,
@@ -70,8 +71,8 @@ impl AckTurn {
     }
 }
 
-/// Part of the interval of feedback that it waits for a symbol with room: one that is coded is as
-/// long as the longest of its window, and the next uncoded one is most often shorter.
+/// Fraction of the feedback interval for which feedback waits for a symbol with room: a coded
+/// symbol is as long as the longest in its window, and the next uncoded one is usually shorter.
 const ACK_WAIT_DIVISOR: u32 = 4;
 
 impl WindowEndpoint {
@@ -97,14 +98,14 @@ impl WindowEndpoint {
         })
     }
 
-    /// Whether symbols can be exchanged: the peer is there, and speaks of windows too.
+    /// Whether symbols can be exchanged: the peer is up, and uses window mode too.
     fn is_up(&self, shared: &Shared) -> bool {
         self.receiver.is_some() && shared.group.is_up(self.peer)
     }
 
     // ---- receiving ----------------------------------------------------------------------------
 
-    /// What is reported of the link, if it is about frames of this session.
+    /// What the peer reports about the link, if it is about frames of this session.
     fn hear(&self, shared: &Shared, mut told: LinkFeedback, peer_counter: u32) -> Option<Heard> {
         if told.path != PathId::default() || told.counter >= shared.group.next_counter() {
             return None;
@@ -146,7 +147,7 @@ impl WindowEndpoint {
         }
     }
 
-    /// Lets the path's MTU be looked into where long frames do not seem to come.
+    /// Has the path's MTU checked if long frames seem not to arrive.
     fn look_at_length(&self, shared: &mut Shared, now: Time) {
         if self.is_up(shared) && self.link.suspects_length(now) {
             shared.path.hint(now);
@@ -155,7 +156,7 @@ impl WindowEndpoint {
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Whether feedback that is due waits for a symbol with room a little; once.
+    /// Whether feedback that is due waits briefly for a symbol with room; only once.
     fn waits_for_room(&mut self, shared: &Shared, now: Time) -> bool {
         let waits = self.ack_waits_until.is_none();
         if waits {
@@ -164,13 +165,13 @@ impl WindowEndpoint {
         waits
     }
 
-    /// Whether feedback that is due waits for the frame before it to have left.
+    /// Whether feedback that is due waits until the frame before it has left.
     fn waits_for_turn(&mut self, shared: &mut Shared, now: Time) -> bool {
         self.ack_turn.waits(now, &mut shared.pacer, || self.link.frame_time())
     }
 
-    /// Makes a symbol's body in `self.body`, or that of a part of one, if there is one to send.
-    /// Which.
+    /// Makes a symbol's body, or that of a part of one, in `self.body`, if there is one to send;
+    /// returns its kind.
     fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> Option<Kind> {
         if !shared.pacer.allows(now) {
             if !shared.ingress.is_empty() {
@@ -201,8 +202,8 @@ impl WindowEndpoint {
     ) {
         let taken = OVERHEAD_LEN + self.body.len();
         let room = shared.path.safe_frame_len().saturating_sub(taken);
-        // News wait for a symbol with room, rather than take a frame of their own; what is due does
-        // not wait for long.
+        // News that are not due wait for a symbol with room rather than take a frame of their own;
+        // what is due does not wait long.
         let fits = self.receiver.as_ref().is_some_and(|receiver| {
             chunk_len(LINK_FEEDBACK_LEN) + chunk_len(receiver.feedback_len()) <= room
         });
@@ -257,7 +258,8 @@ impl WindowEndpoint {
         Some((of_link, receiver.take_feedback(now, loss_ratio)))
     }
 
-    /// When feedback is to go at the latest. Without a frame of the session nothing is to be told.
+    /// When feedback has to be sent. Without a received frame of the session there is nothing to
+    /// report.
     fn ack_due(&self) -> Option<Time> {
         if !self.arrivals.has_any() {
             return None;
@@ -302,7 +304,7 @@ impl Role for WindowEndpoint {
         }
         self.heard = None;
         if !joined.new_instance {
-            // The same run under new keys: its frames are counted anew.
+            // The same run under new keys: its frame counters restart.
             self.ack_follows = false;
             self.arrivals.restart_session();
             self.receiver.iter_mut().for_each(|receiver| {
@@ -391,22 +393,22 @@ impl Role for WindowEndpoint {
         Some(())
     }
 
-    /// A frame with a part of a symbol came: the symbol comes with the last one, and counts then.
+    /// A frame with a part of a symbol was received. The symbol counts with its last part.
     fn note_part(&mut self, now: Time, opened: Opened) {
         if opened.from == self.peer && self.receiver.is_some() {
             self.arrivals.note(now, opened.header.counter);
         }
     }
 
-    /// Makes the next frame. Feedback rides on symbols that have room for it; what is due and
-    /// finds no room goes right behind.
+    /// Makes the next frame. Feedback is piggybacked on symbols that have room for it; what is due
+    /// and has no room follows right after.
     fn poll_transmit(&mut self, shared: &mut Shared, now: Time) -> Option<Destination> {
         if !self.is_up(shared) {
             return None;
         }
         if self.ack_follows {
             if self.waits_for_turn(shared, now) {
-                // Meanwhile the pace alone holds back what is queued.
+                // Meanwhile the pacer alone holds back what is queued.
                 if !shared.ingress.is_empty() {
                     self.link.note_limited();
                 }
@@ -465,9 +467,9 @@ impl Role for WindowEndpoint {
     }
 }
 
-/// How long datagrams wait at most for those before them: as long as everything else does where the
-/// operator wants all in order. The peer says which of its packets go in order, whatever is wanted
-/// here.
+/// How long datagrams wait at most for earlier ones: as long as everything else if everything is
+/// configured to be delivered in order. The peer decides which of its packets are delivered in
+/// order, whatever is configured here.
 fn hold_max(delivery: Delivery, rtt: &RttEstimator) -> Option<Duration> {
     (delivery != Delivery::InOrder).then(|| order::hold_max(rtt))
 }
@@ -476,7 +478,7 @@ fn hold_max(delivery: Delivery, rtt: &RttEstimator) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// What the path takes for a frame, and the pacer for the one that has gone.
+    /// The path's time for a frame, and the pacer's for the one that was sent.
     const FRAME: Duration = Duration::from_millis(12);
 
     fn pacer_behind_a_frame(now: Time, takes: Duration) -> Pacer {
@@ -484,7 +486,7 @@ mod tests {
         let rate_bps = (8.0 * bytes as f64 / takes.as_secs_f64()) as u64;
         let mut pacer = Pacer::new(Some(rate_bps));
         pacer.grant(now);
-        // What goes after a pause may be ahead by a burst: the second waits all of its time.
+        // After a pause the pacer allows a burst: only the second frame takes its whole time.
         (0..2).for_each(|_| pacer.note_sent(now, bytes));
         pacer
     }
@@ -497,7 +499,7 @@ mod tests {
         assert!(turn.waits(now, &mut pacer, || FRAME));
         let at = turn.at.unwrap();
         assert!(now < at && at < now + FRAME, "the pacer's time is sooner: {at:?}");
-        // Looked at before then, it waits for the same time.
+        // If checked earlier, it still waits until the same time.
         assert!(turn.waits(now + Duration::from_millis(1), &mut pacer, || FRAME));
         assert_eq!(turn.at, Some(at));
         assert!(!turn.waits(at, &mut pacer, || FRAME));
@@ -507,7 +509,7 @@ mod tests {
     #[test]
     fn feedback_waits_no_longer_than_the_path_takes_for_a_frame() {
         let now = Time::from_millis(1_000);
-        // The rate is held far below what the path takes.
+        // The rate is held far below the capacity.
         let mut pacer = pacer_behind_a_frame(now, Duration::from_millis(150));
         let mut turn = AckTurn::default();
         assert!(turn.waits(now, &mut pacer, || FRAME));

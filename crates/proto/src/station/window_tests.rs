@@ -22,17 +22,17 @@ pub(super) fn station(id: u8, peer: u8) -> Station {
     Station::new(config, [id; 32], Time::ZERO).unwrap()
 }
 
-/// Two stations that hear each other after a millisecond, but for every seventh frame.
+/// Two stations that hear each other after a millisecond, except for every seventh frame.
 struct Pair {
     stations: [Station; 2],
     now: Time,
     frames: u32,
-    /// Packets that came out, by station.
+    /// Packets delivered, by station.
     delivered: [Vec<u32>; 2],
 }
 
 impl Pair {
-    /// What this station sends now; whether there was anything.
+    /// Transfers what this station sends now; returns whether there was anything.
     fn exchange(&mut self, from: usize) -> bool {
         self.stations[from].handle_timeout(self.now);
         let before = self.frames;
@@ -62,9 +62,9 @@ impl Pair {
     }
 }
 
-/// Either end seals its last frame of a session in the middle of a flow: nothing is lost, nothing
-/// comes twice, and feedback goes on. (Feedback went on about the last frame of the session before,
-/// for ever, and was of no use to anybody.)
+/// Each end seals the last frame of a session in the middle of a flow: nothing is lost or
+/// duplicated, and feedback continues. (Feedback about the last frame of the previous session was
+/// repeated forever, and was of no use to anybody.)
 #[test]
 fn a_change_of_keys_in_the_middle_of_a_flow_does_no_harm() {
     for rekeyed in 0..2 {
@@ -98,7 +98,7 @@ fn a_change_of_keys_in_the_middle_of_a_flow_does_no_harm() {
     }
 }
 
-/// What has waited for the session does not go at once, since nothing is known of the path.
+/// What has waited for the session is not sent at once, because nothing is known about the path.
 #[test]
 fn the_first_frames_go_at_the_first_rate() {
     let stations = [station(1, 2), station(2, 1)];
@@ -115,8 +115,8 @@ fn the_first_frames_go_at_the_first_rate() {
     assert!(sent(&pair) < 10, "{} symbols in two milliseconds", sent(&pair));
 }
 
-/// Voice alone, one way: nothing but their own time wakes the station for copies ahead of need.
-/// (They went with whatever came next, which was too late.)
+/// Voice alone, in one direction: only their own timer wakes the station for copies ahead of need.
+/// (They were sent with the next frame, which was too late.)
 #[test]
 fn copies_ahead_of_need_go_in_time_where_nothing_else_does() {
     let stations = [station(1, 2), station(2, 1)];
@@ -134,7 +134,7 @@ fn copies_ahead_of_need_go_in_time_where_nothing_else_does() {
             while (0..2).any(|from| pair.exchange(from)) {}
             sent += 1;
         }
-        // Only who wants to be woken, or hears something, is.
+        // Only a station that wants to be woken, or receives something, is.
         let before = pair.stations[0].stats().copies_ahead_sent;
         let is_due = |station: &Station| station.poll_timeout().is_some_and(|due| due <= now);
         while (0..2).any(|from| is_due(&pair.stations[from]) && pair.exchange(from)) {}

@@ -1,23 +1,24 @@
-//! Chunks: what a frame carries, one behind the other. Here they are written and read, whatever is
-//! in them.
+//! Chunks: the elements of a frame. This module reads and writes them independent of their
+//! contents.
 //!
 //! ```text
-//! 1 and kind (1), length (1 or 2), body      one that another one follows
-//! 0 and kind (1), body to the frame's end    the last one
+//! 1 and kind (1), length (1 or 2), body      a chunk that is followed by another
+//! 0 and kind (1), body to the frame's end    the last chunk
 //! ```
-//! A length below 128 takes one byte, a longer one two, with the highest bit set; a short one in
-//! two is none. What follows the last body before the AEAD tag is padding, zeros that each body can
-//! be told from; behind a body whose length is there nothing is.
+//! A length below 128 takes one byte, a longer one two, with the highest bit set; encoding a short
+//! length in two bytes is invalid. The last body may be followed by padding up to the AEAD tag;
+//! each body is encoded so that it can be told apart from these zeros. A body with a length has no
+//! padding.
 
 use super::Reader;
 use crate::bounds::CHUNKS_MAX;
 
-/// Bytes of a chunk before its body, of the last one of a frame.
+/// Bytes of a frame's last chunk before its body.
 pub const LAST_CHUNK_LEN: usize = 1;
 
-/// Set in the first byte: a length is there, and another chunk behind it.
+/// Bit in the first byte: a length follows, and another chunk after the body.
 const FOLLOWED: u8 = 1 << 7;
-/// Set in the first byte of a length of two.
+/// Bit in the first byte of a two-byte length.
 const LONG: u8 = 1 << 7;
 
 /// What a chunk is. The first two are FRANC's packet types (Section II-C).
@@ -27,7 +28,7 @@ pub enum Kind {
     Enc,
     /// Feedback about blocks, from a decoder.
     Ack,
-    /// Erasure ratios as measured by a helper.
+    /// Erasure ratios measured by a helper.
     Report,
     /// Handshake.
     Hello,
@@ -39,26 +40,26 @@ pub enum Kind {
     WindowAck,
     /// Feedback about the frames of a link.
     Link,
-    /// A probe of the path's MTU.
+    /// A path MTU probe.
     Probe,
-    /// Echoes of such probes.
+    /// Echoes of path MTU probes.
     Echoes,
-    /// Please repeat this, from where you are.
+    /// An address challenge.
     Challenge,
-    /// The answer.
+    /// The answer to a challenge.
     Answer,
     /// The sender's session ends here.
     Goodbye,
-    /// A goodbye was heard.
+    /// Confirms a goodbye.
     GoodbyeHeard,
     /// A frame of relays that XOR packets.
     Relayed,
-    /// A part of a chunk that is longer than a frame.
+    /// A part of a chunk that does not fit one frame.
     Part,
 }
 
 impl Kind {
-    /// All of them, by their codes from 1 on: zeros are no chunk.
+    /// All kinds in the order of their codes, from 1 on: a zero is not a chunk.
     const ALL: [Self; 16] = [
         Kind::Enc,
         Kind::Ack,
@@ -78,7 +79,7 @@ impl Kind {
         Kind::Part,
     ];
 
-    /// Its code in a frame.
+    /// Its code on the wire.
     pub fn code(self) -> u8 {
         self as u8 + 1
     }
@@ -87,7 +88,7 @@ impl Kind {
         Kind::ALL.get(usize::from(code).checked_sub(1)?).copied()
     }
 
-    /// Whether it is a [`Word`](super::Word) about the path or the sender, whatever else is said.
+    /// Whether it is a [`Word`](super::Word) about the path or the sender, independent of any flow.
     pub(crate) fn is_word(self) -> bool {
         match self {
             Kind::Probe
@@ -109,12 +110,12 @@ impl Kind {
         }
     }
 
-    /// Begins the last chunk of a frame at the end of `frame`; the caller appends its body.
+    /// Begins the last chunk of a frame at the end of `frame`; the caller appends the body.
     pub fn begin_last(self, frame: &mut Vec<u8>) {
         frame.push(self.code());
     }
 
-    /// Appends a chunk that another one follows.
+    /// Appends a chunk that is followed by another.
     pub fn write(self, body: &[u8], frame: &mut Vec<u8>) {
         frame.push(self.code() | FOLLOWED);
         debug_assert!(body.len() < usize::from(LONG) << 8);
@@ -128,7 +129,7 @@ impl Kind {
     }
 }
 
-/// Bytes that a chunk takes that another one follows.
+/// Bytes of a chunk that is followed by another.
 pub fn chunk_len(body_len: usize) -> usize {
     let length_len = if body_len < usize::from(LONG) { 1 } else { 2 };
     1 + length_len + body_len
@@ -137,17 +138,17 @@ pub fn chunk_len(body_len: usize) -> usize {
 /// A chunk of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What it says.
+    /// Its content.
     pub body: &'a [u8],
-    /// Padding may be behind it.
+    /// It is the frame's last chunk, so padding may follow the body.
     pub is_last: bool,
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads the body by what gives it and what is behind it: zeros in the last chunk, nothing in
-    /// others, or it is none.
+    /// Parses the body with `parse`, which returns what follows the content: this has to be zeros
+    /// in the last chunk, and empty in others.
     pub fn read<T>(&self, parse: impl FnOnce(&'a [u8]) -> Option<(T, &'a [u8])>) -> Option<T> {
         let (read, rest) = parse(self.body)?;
         let is_padding = self.is_last && rest.iter().all(|&byte| byte == 0);
@@ -155,36 +156,36 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// The chunks of an opened frame, in their order. `None` is the last of what cannot be read: a
-/// chunk of no known kind, that says that it is longer than the frame, or that is one of more than
-/// [`CHUNKS_MAX`].
+/// Iterates over the chunks of an opened frame, in order. A `None` item is the last: it stands for
+/// a chunk that cannot be read because its kind is unknown, it claims to be longer than the frame,
+/// or it exceeds [`CHUNKS_MAX`].
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
-    /// `None`: the last one was given.
+    /// `None`: the last chunk was returned.
     rest: Option<&'a [u8]>,
     count: usize,
 }
 
 impl<'a> Chunks<'a> {
-    /// Of a frame's sealed part, opened.
+    /// The chunks of a frame's sealed part, opened.
     pub fn new(body: &'a [u8]) -> Self {
         Chunks { rest: Some(body), count: 0 }
     }
 
-    /// The first one of this kind, if all before it can be read.
+    /// The first chunk of this kind, if all before it can be read.
     pub fn find(body: &'a [u8], kind: Kind) -> Option<Chunk<'a>> {
         let mut chunks = Chunks::new(body).map_while(|chunk| chunk);
         chunks.find(|chunk| chunk.kind == kind)
     }
 
-    /// The only one, if there is no other.
+    /// The frame's chunk, if it has only one.
     pub fn only(body: &'a [u8]) -> Option<Chunk<'a>> {
         let mut chunks = Chunks::new(body);
         chunks.next().flatten().filter(|_| chunks.next().is_none())
     }
 
     fn read(&mut self) -> Option<Chunk<'a>> {
-        // Nothing more comes, unless it is put back.
+        // Ends the iteration, unless it is put back.
         let mut read = Reader(self.rest.take()?);
         if self.count == CHUNKS_MAX {
             return None;
@@ -198,7 +199,7 @@ impl<'a> Chunks<'a> {
         let len = match read.u8()? {
             high if high & LONG != 0 => {
                 let len = u16::from_be_bytes([high & !LONG, read.u8()?]);
-                // One byte would do: there is one way to say it.
+                // Lengths that fit one byte have to be encoded in one.
                 Some(len).filter(|&len| len >= LONG.into())?
             }
             low => low.into(),

@@ -1,5 +1,5 @@
-//! What stations say before they know each other, when many want to be known at once: a cookie for
-//! the address that a message came from, and messages that show that they know it.
+//! Protection against floods of messages from strangers: a cookie for the address that a message
+//! came from, and messages that prove knowledge of it.
 //!
 //! ```text
 //!  0        1        3        4                       20                    36
@@ -9,10 +9,10 @@
 //!  | v | 3  | sender |   4    |  MAC under a cookie   |  HELLO or initiation ...
 //!  +--------+--------+--------+-----------------------+---------------------
 //! ```
-//! The first byte is that of a key exchange, and the step tells what it is. What a cookie answers
-//! are the last 16 bytes of the message, which only those know who have seen that very message: a
-//! HELLO's tag, an initiation's MAC. Nothing else vouches for it, and nothing else than an address
-//! comes of it. A message with a MAC in front has no other one behind it.
+//! The first byte is that of a key exchange, with a step of its own. A cookie repeats the last 16
+//! bytes of the message that it answers (a HELLO's tag, an initiation's MAC), which only a station
+//! that has seen that very message knows. It is not authenticated otherwise, and proves no more
+//! than an address. A message has at most one such MAC in front.
 
 use super::key_exchange::first_byte;
 use super::{Header, KeyExchange, Random128, Reader, Step, TAG_LEN, write_station};
@@ -21,19 +21,19 @@ use crate::config::StationId;
 const COOKIE: u8 = 3;
 const WITH_COOKIE: u8 = 4;
 
-/// Bytes of a frame that brings a cookie: fewer than of any message that it answers.
+/// Bytes of a cookie's frame: fewer than in any message that it answers.
 pub const COOKIE_LEN: usize = 1 + 2 + 1 + 16 + 16;
-/// Bytes in front of a message that shows that it knows a cookie.
+/// Bytes in front of a message that prove knowledge of a cookie.
 pub const COOKIE_MAC_HEAD_LEN: usize = 1 + 2 + 1 + 16;
 
-/// A frame that brings a cookie.
+/// A frame that carries a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieReply {
-    /// Who sends it, as it says.
+    /// The sender, as claimed.
     pub sender: StationId,
-    /// What it answers: see [`asked_by`].
+    /// The part of the message that it answers: see [`asked_by`].
     pub answers: Random128,
-    /// What messages from the address that it was sent to are to know.
+    /// The cookie, which messages from the address that this was sent to have to prove to know.
     pub cookie: Random128,
 }
 
@@ -47,7 +47,7 @@ impl CookieReply {
         frame.try_into().expect("as long as its parts")
     }
 
-    /// Reads a frame; `None` for anything else.
+    /// Parses a frame; `None` for anything else.
     pub fn parse(frame: &[u8]) -> Option<Self> {
         let sender = head(frame, COOKIE)?;
         let mut read = Reader(frame.get(4..)?);
@@ -64,11 +64,10 @@ pub fn wrap(sender: StationId, mac: &Random128, message: &mut Vec<u8>) {
     message.splice(..0, head);
 }
 
-/// Takes a message apart: the MAC, if there is one in front of it, and the message.
+/// Splits a frame into the MAC, if it has one in front, and the message.
 ///
-/// What has another MAC behind the first stays as it is, and is nothing that anybody understands.
-/// So all that take a frame apart again have the same: what a [`Gate`](crate::Gate) has looked at
-/// is what a station takes.
+/// A frame with a second MAC after the first is not split, and nobody understands it. So splitting
+/// again changes nothing: what a [`Gate`](crate::Gate) has examined is what a station accepts.
 pub fn unwrap(frame: &[u8]) -> (Option<Random128>, &[u8]) {
     let wrapped = || {
         head(frame, WITH_COOKIE)?;
@@ -79,7 +78,8 @@ pub fn unwrap(frame: &[u8]) -> (Option<Random128>, &[u8]) {
     wrapped().map_or((None, frame), |(mac, message)| (Some(mac), message))
 }
 
-/// What a cookie for this message has to repeat; none for what is no HELLO and no initiation.
+/// What a cookie that answers this message has to repeat; `None` if it is neither HELLO nor
+/// initiation.
 pub fn asked_by(message: &[u8]) -> Option<Random128> {
     if Header::parse(message).is_some_and(|header| header.is_hello) {
         return message.last_chunk::<TAG_LEN>().copied();
@@ -94,7 +94,7 @@ fn write_head(sender: StationId, step: u8, out: &mut Vec<u8>) {
     out.push(step);
 }
 
-/// The sender of a frame of that step.
+/// The sender of a frame with this step.
 fn head(frame: &[u8], step: u8) -> Option<StationId> {
     let mut read = Reader(frame);
     let is_first = read.u8()? == first_byte();

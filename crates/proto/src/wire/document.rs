@@ -1,8 +1,8 @@
-//! docs/wire.md held against the code: each of its tables, field by field, against the bytes that
-//! are written, and each of its numbers against the constant that it stands for.
+//! Tests docs/wire.md against the code: each field of its tables against the bytes that are
+//! written, and each of its numbers against the corresponding constant.
 //!
-//! A table is known by the heading right above it. A layout's rows are the fields in their order;
-//! *at* and *bytes* are numbers where they do not hang on what is in the frame.
+//! A table is identified by the heading right above it. A layout's rows are the fields in order;
+//! *at* and *bytes* are numbers unless they depend on the content of the frame.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -28,7 +28,7 @@ use crate::flow::symbol::{Packet, append_packet};
 use crate::flow::tcp_nc::RUNS_MAX;
 use crate::host::compression::Contexts;
 
-/// The tables of the page, without their heads, and which of them were looked at.
+/// The tables of the page without their headers, and which of them were checked.
 struct Document {
     text: String,
     tables: BTreeMap<String, Vec<Vec<String>>>,
@@ -49,7 +49,7 @@ impl Document {
                 rows.push(cells.collect());
             }
         }
-        // The first line says what the columns are.
+        // The first line is the header.
         tables.values_mut().for_each(|rows| drop(rows.remove(0)));
         Document { text, tables, seen: RefCell::default() }
     }
@@ -59,7 +59,7 @@ impl Document {
         self.tables.get(title).unwrap_or_else(|| panic!("docs/wire.md has no table {title:?}"))
     }
 
-    /// What the table says of a field's values.
+    /// The text of the table about a field's values.
     fn values(&self, title: &str, field: &str) -> &str {
         let rows = self.table(title).iter();
         let row = rows.rev().find(|row| row.contains(&field.to_owned()));
@@ -67,7 +67,7 @@ impl Document {
         &row[row.len() - 2]
     }
 
-    /// The fields that these bytes are, in their order, and nothing beside them.
+    /// Checks that a layout consists of exactly these fields, with these bytes, in this order.
     fn layout(&self, title: &str, bytes: &[u8], fields: &[(&str, &[u8])]) {
         let rows = self.table(title);
         let names: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
@@ -86,7 +86,7 @@ impl Document {
         assert_eq!(at - begins_at, bytes.len(), "{title}: as many bytes");
     }
 
-    /// The fields that the bits of a word are, from the table's first row on, and no other bits.
+    /// Checks that a word consists of exactly these bit fields, from the table's first row on.
     fn bits(&self, title: &str, (word, width): (u16, u32), fields: &[(&str, u16)]) {
         let rows = self.table(title);
         let names: Vec<&str> = rows.iter().map(|row| row[1].as_str()).collect();
@@ -105,7 +105,7 @@ impl Document {
     }
 }
 
-/// Whether a cell says this number, or one of several, or no number at all.
+/// Whether a cell contains this number, among others or alone, or no number at all.
 fn says(cell: &str, number: usize) -> bool {
     let numbers: Vec<usize> = cell.split(" or ").filter_map(|word| word.parse().ok()).collect();
     numbers.is_empty() || numbers.contains(&number)
@@ -504,7 +504,7 @@ fn of_link(page: &Document) {
     page.bits("Bits of path", (0x8a, 8), &[("half duplex", 1), ("path", 0x0a)]);
 }
 
-/// What a segment says that its difference can tell, in the order of the mask's bits.
+/// The fields of a segment that its difference can express, in the order of the mask's bits.
 const SAID: [u32; 8] = [100, 7, 500, 0, 1, 1_000, 2_000, 2];
 
 fn segment([sequence, ack, window, push, ident, stamp, echo, class]: [u32; 8]) -> Vec<u8> {
@@ -525,7 +525,7 @@ fn segment([sequence, ack, window, push, ident, stamp, echo, class]: [u32; 8]) -
 
 fn differences(page: &Document) {
     let rows = page.table("Bits of mask");
-    // What is foretold: the sequence number goes on, and IPv4's identification with it.
+    // The prediction: the sequence number advances, and IPv4's identification with it.
     let on = [110, 7, 500, 0, 2, 1_000, 2_000, 2];
     let difference_of = |said| {
         let mut contexts = Contexts::new();
@@ -556,7 +556,7 @@ fn differences(page: &Document) {
 }
 
 fn words(page: &Document) {
-    // Without the byte that says which chunk it is.
+    // Without the byte for the kind of chunk.
     let body = |word: Word| written(|out| word.write_last(out)).split_off(LAST_CHUNK_LEN);
     let probe = body(Word::Probe { round: 0x0102, before: 3 });
     let fields: [(&str, &[u8]); 2] = [("round", &[1, 2]), ("before", &[3])];

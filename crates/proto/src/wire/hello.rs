@@ -1,5 +1,5 @@
-//! HELLO: who is there, and under which session. The first bytes are in clear, for the key; the
-//! rest is the one chunk of the frame.
+//! HELLO: who is there, and under which session. The first bytes are in clear, so that receivers
+//! can derive the key; the rest is the frame's only chunk.
 
 use corridor_codec::{Field, MAX_WINDOW_SIZE};
 
@@ -8,20 +8,20 @@ use super::{Chunks, HEADER_LEN, Kind, Lanes, Random128, Reader, write_station};
 use crate::bounds::{FRAME_LEN_MAX, PEERS_MAX, SYMBOL_SIZE_MIN};
 use crate::config::{Crossing, Mode, StationId};
 
-/// The clear part of a HELLO, behind the header: who claims to speak under which session.
+/// Bytes of the clear part of a HELLO, after the header: sender and session.
 pub const HELLO_CLEAR_LEN: usize = 18;
 
-/// Reads it: the sender's number, and its session id. Nothing vouches for either before the rest of
-/// the frame has opened.
+/// Parses the sender's number and its session id. Both are only claims until the rest of the frame
+/// has been opened.
 pub(crate) fn hello_clear(frame: &[u8]) -> Option<(StationId, Random128)> {
     let mut clear = Reader(frame.get(HEADER_LEN..)?);
     Some((clear.station()?, clear.array()?))
 }
 
-/// Body of a [`Kind::Hello`]; see [`crate::link::handshake`] for what it does.
+/// Body of a [`Kind::Hello`]; see [`crate::link::handshake`] for its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Random per start of the station: tells a restart from a mere change of keys.
+    /// Random per start of the station: distinguishes a restart from a change of keys.
     pub instance: u64,
     /// Field of the sender's own flow.
     pub field: Field,
@@ -33,36 +33,36 @@ pub struct Hello {
     pub mode: Mode,
     /// Oldest block the sender's encoder still holds; in window mode, oldest symbol.
     pub base: u32,
-    /// What the sender says to each station it has heard, at most [`PEERS_MAX`].
+    /// Entries for stations that the sender has heard, at most [`PEERS_MAX`].
     pub to: Vec<HelloTo>,
-    /// How often the sender says something.
+    /// The sender's intervals.
     pub intervals: Intervals,
 }
 
-/// The part of a HELLO that is meant for one station.
+/// The entry of a HELLO for one station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HelloTo {
     /// The station.
     pub station: StationId,
-    /// Its session that this is about.
+    /// The session of that station that this is about.
     pub session: Random128,
-    /// A challenge for that session to answer; zero when none is open.
+    /// A challenge for that session to answer; zero if none is open.
     pub challenge: Random128,
-    /// The answer to that session's challenge; zero when there was none.
+    /// The answer to that session's challenge; zero if there was none.
     pub answer: Random128,
     /// That session has answered, and its frames are accepted.
     pub accepted: bool,
-    /// The sender does not know yet whether that session accepts it: please tell.
+    /// The sender asks whether that session accepts it.
     pub asks: bool,
-    /// What the sender does with packets instead of coding them as [`Hello::mode`] has it.
+    /// How the sender carries packets, if not coded as in [`Hello::mode`].
     pub instead: Option<Instead>,
-    /// Most lanes of the other's window that the sender of this takes.
+    /// Most lanes of that station's window that the sender accepts.
     pub lanes: Lanes,
-    /// Most symbols of each of them, 1 to [`MAX_WINDOW_SIZE`].
+    /// Most symbols of each lane, 1 to [`MAX_WINDOW_SIZE`].
     pub lane_size: u16,
 }
 
-/// Ways for packets to cross that are no coded flow of their own.
+/// Ways to carry packets without a coded flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instead {
     /// [`Crossing::TcpNc`].
@@ -74,7 +74,7 @@ pub enum Instead {
 }
 
 impl Instead {
-    /// What to say of a way to cross that [`Hello::mode`] has no value for.
+    /// The value for a way that [`Hello::mode`] cannot express.
     pub fn of(crossing: Crossing) -> Option<Self> {
         match crossing {
             Crossing::Block | Crossing::Window => None,
@@ -84,7 +84,7 @@ impl Instead {
         }
     }
 
-    /// Two bits; what this build does not know is as if nothing had been said.
+    /// From two bits; a value that this version does not know is ignored.
     fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(Instead::TcpNc),
@@ -94,7 +94,7 @@ impl Instead {
         }
     }
 
-    /// The two bits.
+    /// As two bits.
     pub fn code(self) -> u8 {
         match self {
             Instead::TcpNc => 1,
@@ -114,7 +114,7 @@ impl From<Instead> for Crossing {
     }
 }
 
-/// Bytes of a body, and of what it has for each station.
+/// Bytes of the body, without and for each entry.
 pub(crate) const HELLO_LEN: usize = 8 + 1 + 2 + 2 + 1 + 4 + 1 + 4;
 pub(crate) const HELLO_TO_LEN: usize = 2 + 16 + 16 + 16 + 1 + 2;
 
@@ -126,7 +126,7 @@ const LANES_SHIFT: u32 = 4;
 const LANES_MASK: u8 = 0b111;
 
 impl Hello {
-    /// What the sender says of itself: the body up to whom it speaks to.
+    /// Appends what the sender announces about itself: the body up to the entries.
     pub fn write_own(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.instance.to_be_bytes());
         out.push(match self.field {
@@ -162,13 +162,13 @@ impl Hello {
         self.intervals.write(out);
     }
 
-    /// Reads the one chunk that its frame has.
+    /// Parses a HELLO, which is the frame's only chunk.
     pub fn find(chunks: &[u8]) -> Option<Self> {
         let only = Chunks::only(chunks).filter(|chunk| chunk.kind == Kind::Hello)?;
         Hello::parse(only.body)
     }
 
-    /// Reads a body.
+    /// Parses a body.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let mut read = Reader(body);
         let instance = u64::from_be_bytes(read.array()?);
@@ -203,7 +203,7 @@ impl Hello {
                 let flags = read.u8()?;
                 let (accepted, asks) = (flags & ACCEPTED_BIT != 0, flags & ASKS_BIT != 0);
                 let instead = Instead::from_code(flags >> INSTEAD_SHIFT & INSTEAD_MASK);
-                // More than this build knows of is the most that it knows of.
+                // A larger number than this version supports is taken for the largest supported.
                 let lanes = Lanes::from_code(flags >> LANES_SHIFT & LANES_MASK);
                 let lanes = lanes.unwrap_or(Lanes::MOST);
                 let lane_size = read.u16()?;

@@ -1,25 +1,25 @@
-//! How often a station says something: what others wait for, who would have to assume it else.
+//! Intervals that a station announces, so that others need not assume how long to wait for it.
 
 use core::time::Duration;
 
 use super::Reader;
 use crate::bounds::{FEEDBACK_INTERVAL_MAX, HELLO_INTERVAL_TOLD_MAX, HELLO_INTERVAL_TOLD_MIN};
 
-/// Bytes of them.
+/// Bytes of the intervals.
 pub const INTERVALS_LEN: usize = 4;
 
-/// Intervals of the station that says HELLO, within the bounds of those who hear it. Where nothing
-/// is said of one, the others' own is taken for it.
+/// Intervals of the sender of a HELLO, within the receiver's bounds. If one is not announced,
+/// receivers assume their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Intervals {
-    /// How long feedback about frames waits at most; of a helper, time between two reports.
+    /// How long feedback about frames waits at most; for a helper, the time between reports.
     pub feedback: Option<Duration>,
-    /// Time between two HELLOs when there is nothing else to say.
+    /// Time between HELLOs when there is nothing else to send.
     pub hello: Option<Duration>,
 }
 
 impl Intervals {
-    /// Appends them to `out`: milliseconds, rounded up.
+    /// Appends them to `out`, in milliseconds, rounded up.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         for interval in [self.feedback, self.hello] {
             let ms = interval.map_or(0, |it| it.as_nanos().div_ceil(1_000_000));
@@ -27,7 +27,7 @@ impl Intervals {
         }
     }
 
-    /// Reads them. Zeros, as of padding, say nothing; what is out of bounds is taken for the bound.
+    /// Parses them. Zero, as in padding, means not announced; values out of bounds are clamped.
     pub(super) fn read(read: &mut Reader<'_>) -> Self {
         let mut told = |least: Duration, most: Duration| {
             let ms = read.u16().filter(|&ms| ms > 0)?;

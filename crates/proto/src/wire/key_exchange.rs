@@ -1,5 +1,5 @@
-//! Frames in which two stations with keys of their own agree on a secret, or one gives another what
-//! it seals under.
+//! Frames in which two stations with key pairs agree on a secret, or one gives another the secrets
+//! that it seals under.
 //!
 //! ```text
 //!  0        1        3        4            8                           len-16    len
@@ -8,13 +8,13 @@
 //!  +--------+--------+--------+------------+---------------------------+---------+
 //! ```
 //! The first byte is that of a HELLO with its lowest bit set, which no HELLO has. `sender` is the
-//! number of the station that sends it, `step` 1 for an initiation, 2 for a response and 5 for a
-//! handout, `exchange` four random bytes of the initiator's, which the answer repeats. The Noise
-//! messages are those of IKpsk2: an initiation's payload is the initiator's timestamp (8), a
-//! response's is empty, a handout's are the two secrets (32 each) that its sender seals under now
-//! and will seal under next. The MAC is the first 16 bytes of an HMAC-SHA256 of all before, under a
-//! key that is made of the receiver's public key: who does not know that gets no Diffie-Hellman out
-//! of the receiver.
+//! number of the sending station; `step` is 1 for an initiation, 2 for a response and 5 for a
+//! handout; `exchange` is four random bytes of the initiator, which the answer repeats. The Noise
+//! messages are those of IKpsk2: the payload of an initiation is the initiator's timestamp (8),
+//! that of a response is empty, and that of a handout is the two secrets (32 each) that its sender
+//! seals under now and next. The MAC is the first 16 bytes of an HMAC-SHA256 of everything before
+//! it, under a key derived from the receiver's public key: a sender that does not know that key
+//! cannot make the receiver compute a Diffie-Hellman.
 
 use super::{KEY_EXCHANGE, Reader, VERSION, write_station};
 use crate::config::StationId;
@@ -34,26 +34,26 @@ pub const RESPONSE_NOISE_LEN: usize = 32 + 16;
 /// Bytes of an initiation.
 pub const INITIATION_LEN: usize =
     KEY_EXCHANGE_HEAD_LEN + INITIATION_NOISE_LEN + KEY_EXCHANGE_MAC_LEN;
-/// Bytes of a response: fewer than of what it answers, so that no address is flooded.
+/// Bytes of a response: fewer than of an initiation, so that it cannot amplify a flood.
 pub const RESPONSE_LEN: usize = KEY_EXCHANGE_HEAD_LEN + RESPONSE_NOISE_LEN + KEY_EXCHANGE_MAC_LEN;
 
-/// Bytes of what a handout holds: two secrets.
+/// Bytes of a handout's content: two secrets.
 pub const HANDOUT_SECRETS_LEN: usize = 2 * PSK_LEN;
 /// Bytes of the Noise message of a handout.
 pub const HANDOUT_NOISE_LEN: usize = RESPONSE_NOISE_LEN + HANDOUT_SECRETS_LEN;
-/// Bytes of a handout. An initiation that asks for one is as long, by the zeros behind it.
+/// Bytes of a handout. An initiation that asks for one is padded to the same length with zeros.
 pub const HANDOUT_LEN: usize = RESPONSE_LEN + HANDOUT_SECRETS_LEN;
 
 const _: () = assert!(RESPONSE_LEN <= INITIATION_LEN && INITIATION_LEN <= HANDOUT_LEN);
 
-/// Which message of a key exchange.
+/// The messages of a key exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The first.
     Initiation,
     /// The second, between two stations that seal for each other alone.
     Response,
-    /// The second, of a station whose frames several open: with the secrets that it seals under.
+    /// The second, from a station whose frames several stations open: contains its secrets.
     Handout,
 }
 
@@ -75,27 +75,27 @@ impl Step {
     }
 }
 
-/// A frame of a key exchange, of the length that its step has.
+/// A key exchange frame, of the length of its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyExchange<'a> {
-    /// The message, without the zeros behind an initiation.
+    /// The message, without the padding of an initiation.
     pub frame: &'a [u8],
-    /// Who sends it, as it says.
+    /// The sender, as claimed.
     pub sender: StationId,
     /// Which message it is.
     pub step: Step,
-    /// Random bytes of the initiator's.
+    /// Random bytes of the initiator.
     pub exchange: [u8; 4],
     /// The Noise message.
     pub noise: &'a [u8],
-    /// Everything that the MAC is about.
+    /// Everything that the MAC authenticates.
     pub authenticated: &'a [u8],
     /// The MAC.
     pub mac: [u8; KEY_EXCHANGE_MAC_LEN],
 }
 
 impl<'a> KeyExchange<'a> {
-    /// Writes what goes before the Noise message at the end of `out`.
+    /// Appends what precedes the Noise message to `out`.
     pub fn write_head(sender: StationId, step: Step, exchange: [u8; 4], out: &mut Vec<u8>) {
         out.push(first_byte());
         write_station(sender, out);
@@ -103,8 +103,8 @@ impl<'a> KeyExchange<'a> {
         out.extend_from_slice(&exchange);
     }
 
-    /// Reads a frame; `None` for anything else, and for any other length. An initiation may be
-    /// followed by zeros, so that its address may be answered more.
+    /// Parses a frame; `None` for anything else, including any other length. An initiation may be
+    /// padded with zeros, which allows a longer answer to its address.
     pub fn parse(frame: &'a [u8]) -> Option<Self> {
         let mut read = Reader(frame);
         if read.u8()? != first_byte() {

@@ -1,9 +1,10 @@
-//! Lanes: where a window is longer than a coder takes, its symbols are dealt to several coders.
+//! Lanes: where a window is longer than one coder can handle, its symbols are dealt to several
+//! coders.
 //!
-//! With n lanes, a power of two, symbol `id` is in lane `id mod n`, at place `id / n` there. A
-//! coded symbol covers neighbouring places of one lane. With one lane, places are ids.
+//! With n lanes, n a power of two, symbol `id` is in lane `id mod n`, at place `id / n`. A coded
+//! symbol covers adjacent places of one lane. With one lane, places are ids.
 
-/// How many lanes symbols are dealt to.
+/// The number of lanes that symbols are dealt to.
 ///
 /// ```
 /// use corridor_proto::wire::Lanes;
@@ -18,12 +19,12 @@
 pub struct Lanes(u8);
 
 impl Lanes {
-    /// One: the window is no longer than a coder takes.
+    /// One lane.
     pub const ONE: Self = Lanes(0);
-    /// The most, 16.
+    /// The maximum, 16 lanes.
     pub const MOST: Self = Lanes(4);
 
-    /// The logarithm to base 2, as the wire has it; `None` if that is too much.
+    /// From the logarithm to base 2, as on the wire; `None` if it is too large.
     pub fn from_code(code: u8) -> Option<Self> {
         (code <= Self::MOST.0).then_some(Lanes(code))
     }
@@ -33,12 +34,13 @@ impl Lanes {
         self.0
     }
 
-    /// How many, 1 to 16.
+    /// The number of lanes, 1 to 16.
     pub fn count(self) -> usize {
         1 << self.0
     }
 
-    /// As few as hold so many symbols in lanes of that size, or the most.
+    /// The fewest lanes of size `lane_size` that hold `symbols` symbols, at most
+    /// [`MOST`](Self::MOST).
     pub fn holding(symbols: usize, lane_size: usize) -> Self {
         let lanes = symbols.div_ceil(lane_size.max(1)).max(1);
         Lanes(lanes.checked_next_power_of_two().map_or(u32::MAX, usize::trailing_zeros) as u8)
@@ -50,7 +52,7 @@ impl Lanes {
         (id & self.mask()) as usize
     }
 
-    /// Its place there.
+    /// A symbol's place within its lane.
     pub fn place(self, id: u64) -> u64 {
         id >> self.0
     }

@@ -1,5 +1,5 @@
-//! What a station tells of a link's frames, whatever flows they carry: which came, when, and how
-//! many got lost.
+//! Feedback about a link's frames, independent of the flows in them: which arrived, when, and how
+//! many were lost.
 
 use core::time::Duration;
 
@@ -7,21 +7,21 @@ use super::{Reader, write_ratio};
 
 /// Bytes of it.
 pub const LINK_FEEDBACK_LEN: usize = 17;
-/// Unit of the delay.
+/// Unit of the delay in nanoseconds.
 const DELAY_UNIT_NS: u64 = 16_384;
 
-/// Set in the first byte: both directions share the channel.
+/// Bit in the first byte: the channel is shared.
 const HALF_DUPLEX: u8 = 1 << 7;
 
-/// A path between two stations: each has counters of its own. There is one today, 0.
+/// A path between two stations, with counters of its own. At present there is only path 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathId(u8);
 
 impl PathId {
-    /// The most that can be told.
+    /// The largest number on the wire.
     pub const MAX: Self = PathId(HALF_DUPLEX - 1);
 
-    /// Its number, if it is none above [`MAX`](Self::MAX).
+    /// A path's number; `None` above [`MAX`](Self::MAX).
     pub fn new(number: u8) -> Option<Self> {
         (number <= Self::MAX.0).then_some(PathId(number))
     }
@@ -30,24 +30,24 @@ impl PathId {
 /// Feedback about frames with symbols.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkFeedback {
-    /// Whose frames these are.
+    /// The path that these frames used.
     pub path: PathId,
     /// Both directions share the channel, as far as this station can tell from its own frames.
     pub half_duplex: bool,
     /// Newest counter of a frame with a symbol.
     pub counter: u32,
-    /// How long before this feedback that frame came, at most about a second.
+    /// Time between the arrival of that frame and this feedback, at most about a second.
     pub delay: Duration,
-    /// When that frame came, microseconds of the receiver's clock, modulo 2^32.
+    /// When that frame arrived: microseconds of the receiver's clock, modulo 2^32.
     pub received_at_us: u32,
     /// Frames with symbols received so far, modulo 2^32.
     pub frames: u32,
-    /// Share of all frames lost on the way here.
+    /// Loss ratio of all frames in this direction.
     pub loss_ratio: f64,
 }
 
 impl LinkFeedback {
-    /// The longest delay that can be told: it may have been longer.
+    /// The longest delay that can be expressed; the true one may be longer.
     pub const DELAY_MAX: Duration = Duration::from_nanos(u16::MAX as u64 * DELAY_UNIT_NS);
 
     /// Appends it to `out`.
@@ -62,7 +62,7 @@ impl LinkFeedback {
         write_ratio(self.loss_ratio, out);
     }
 
-    /// Reads it; returns it and what follows it.
+    /// Parses it; returns it and what follows it.
     pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let mut read = Reader(body);
         let first = read.u8()?;

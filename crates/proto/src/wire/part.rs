@@ -1,20 +1,21 @@
-//! A part of a chunk that is longer than a frame: where the path has become shorter since a symbol
-//! was made.
+//! A part of a chunk that is longer than a frame, because the path's MTU has shrunk since its
+//! symbol was made.
 //!
 //! ```text
 //! whole (2), length (2), at (2), bytes
 //! ```
-//! `whole` tells one cut chunk from the next, `length` is that of all of it, kind and body, and
-//! `at` is where in it these bytes begin. What is behind its last byte is padding.
+//! `whole` distinguishes successive chunks sent in parts, `length` is the length of the whole chunk
+//! (kind and body), and `at` is the offset of these bytes in it. Bytes after its last byte are
+//! padding.
 
 use core::num::NonZeroU16;
 
 use super::Reader;
 
-/// Bytes of a part's body before the bytes of the whole.
+/// Bytes of a part's body before its share of the whole.
 pub const PART_LEN: usize = 6;
 
-/// How many frames a chunk's body goes in, where one has room for so many bytes of a body.
+/// Number of frames for a chunk's body, if each has room for `room` bytes of a body.
 pub(crate) fn parts_of(body_len: usize, room: usize) -> usize {
     if body_len <= room {
         return 1;
@@ -25,11 +26,11 @@ pub(crate) fn parts_of(body_len: usize, room: usize) -> usize {
 /// Body of a [`Kind::Part`](super::Kind::Part).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// Number of the whole among what its sender has cut, modulo 2^16.
+    /// Number of the whole chunk among those that its sender has split, modulo 2^16.
     pub whole: u16,
-    /// Bytes of the whole.
+    /// Bytes of the whole chunk.
     pub len: NonZeroU16,
-    /// Where in the whole this part begins.
+    /// Offset of this part in the whole.
     pub at: u16,
     /// The part.
     pub bytes: &'a [u8],
@@ -44,7 +45,7 @@ impl<'a> Part<'a> {
         out.extend_from_slice(self.bytes);
     }
 
-    /// Reads a body; `None` where no byte of the whole is in it.
+    /// Parses a body; `None` if it contains no byte of the whole.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         let mut read = Reader(body);
         let (whole, len, at) = (read.u16()?, NonZeroU16::new(read.u16()?)?, read.u16()?);

@@ -1,13 +1,13 @@
-//! The bodies of what two stations say of the path between them: probes of its MTU and their echoes
-//! (RFC 8899), challenges of addresses and their answers (RFC 9000, Section 8.2), goodbyes.
+//! Messages about the path between two stations: MTU probes and their echoes (RFC 8899), address
+//! challenges and their answers (RFC 9000, Section 8.2), goodbyes.
 //!
-//! A probe is `round (2), before (1)`, then zeros up to the length that is tried: the tag covers
-//! them, so that a probe cut short is none. `before` tells how many frames sent just before it were
-//! probes of the same round: if they are missing, they may have been too long, and are not counted
-//! as losses. Echoes are `count (1)`, then `round (2), length (2)` of each.
+//! A probe is `round (2), before (1)`, then zeros up to the length that is tried. The AEAD tag
+//! covers them, so a truncated probe is invalid. `before` is the number of probes of the same round
+//! sent just before it: if they are missing, they may have been too long, and do not count as
+//! losses. Echoes are `count (1)`, then `round (2), length (2)` for each.
 //!
-//! A challenge and its answer are `to (2), token (8)`. A goodbye, for all that hear it, has no
-//! body, and that it was heard is `to (2)`.
+//! A challenge and its answer are `to (2), token (8)`. A goodbye is for all that hear it, and has
+//! no body; its confirmation is `to (2)`.
 
 use arrayvec::ArrayVec;
 
@@ -15,10 +15,10 @@ use super::{Chunk, Chunks, Kind, OVERHEAD_LEN, Reader, write_station};
 use crate::bounds::MTU_ECHOES_MAX;
 use crate::config::StationId;
 
-/// Random bytes that only who hears at an address can repeat.
+/// Random bytes that only a station that receives at an address can repeat.
 pub type ChallengeToken = [u8; 8];
 
-/// Bytes of a frame with a challenge, or an answer.
+/// Bytes of a frame with a challenge or an answer.
 pub const PATH_CHALLENGE_LEN: usize = OVERHEAD_LEN + 2 + size_of::<ChallengeToken>();
 
 /// A probe that arrived.
@@ -30,43 +30,43 @@ pub struct Echo {
     pub len: u16,
 }
 
-/// What stations say of the path and of themselves, each in a chunk of its own.
+/// Messages about the path and the sender, each in a chunk of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Please echo this frame.
+    /// Asks for an echo of this frame.
     Probe {
         /// Its round.
         round: u16,
         /// Probes of this round sent just before it.
         before: u8,
     },
-    /// These probes have arrived.
+    /// Reports probes that have arrived.
     Echoes(ArrayVec<Echo, MTU_ECHOES_MAX>),
-    /// Please repeat this token, from where you are.
+    /// Asks for an answer with this token from the receiver's present address.
     Challenge {
-        /// Who is meant.
+        /// The receiver.
         to: StationId,
-        /// What is to be repeated.
+        /// The token to repeat.
         token: ChallengeToken,
     },
-    /// The answer.
+    /// Answers a challenge.
     Answer {
-        /// Who has asked.
+        /// The station that sent the challenge.
         to: StationId,
-        /// What it said.
+        /// Its token.
         token: ChallengeToken,
     },
     /// The sender's session ends here.
     Goodbye,
-    /// A goodbye was heard.
+    /// Confirms a goodbye.
     GoodbyeHeard {
-        /// Whose.
+        /// The station that said goodbye.
         to: StationId,
     },
 }
 
 impl Word {
-    /// What chunk it is.
+    /// The kind of its chunk.
     pub fn kind(&self) -> Kind {
         match self {
             Word::Probe { .. } => Kind::Probe,
@@ -78,7 +78,7 @@ impl Word {
         }
     }
 
-    /// Appends it to `frame` as the last chunk, without the zeros behind a probe.
+    /// Appends it to `frame` as the last chunk, without a probe's zeros.
     pub fn write_last(&self, frame: &mut Vec<u8>) {
         self.kind().begin_last(frame);
         match self {
@@ -102,8 +102,8 @@ impl Word {
         }
     }
 
-    /// Reads a chunk; `None` for one of another kind, that is cut short, that has something behind
-    /// it, or that echoes more than [`MTU_ECHOES_MAX`] probes.
+    /// Parses a chunk; `None` if its kind is different, it is truncated, it has trailing bytes, or
+    /// it echoes more than [`MTU_ECHOES_MAX`] probes.
     pub fn parse(chunk: Chunk<'_>) -> Option<Self> {
         chunk.read(|body| {
             let mut read = Reader(body);

@@ -1,23 +1,23 @@
-//! Frames of relays: whom one is for, and what [`corridor_relay::wire`] has for them.
+//! Frames of relays: the receiver, and a frame of [`corridor_relay::wire`].
 //!
 //! ```text
-//! to 2 (0: all in reach), length 2, the relay's frame, zeros up to the underlay's shortest frame
+//! to 2 (0: all in reach), length 2, the relay's frame, zeros up to the underlay's minimum frame
 //! ```
-//! Whom it is for is sealed with the rest. The address on the link is nobody's word: where frames
-//! go to all, or somebody sends one again to another, it says something else.
+//! The receiver is sealed with the rest. The link's destination address is not authenticated, and
+//! differs if a frame is sent to all, or somebody resends it to another station.
 
 use super::{END_TAG_LEN, END_TRAILER_LEN, Reader, write_station};
 use crate::config::StationId;
 
 /// Bytes before the relay's frame.
 pub const RELAYED_LEN: usize = 4;
-/// What stands for all in reach.
+/// The number that stands for all in reach.
 const ALL: StationId = StationId(0);
 
 /// Body of a frame of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relayed<'a> {
-    /// Whom it is for; `None`: all in reach.
+    /// The receiver; `None`: all in reach.
     pub to: Option<StationId>,
     /// The relay's frame.
     pub frame: &'a [u8],
@@ -31,7 +31,7 @@ impl<'a> Relayed<'a> {
         out.extend_from_slice(self.frame);
     }
 
-    /// Reads a body; nothing for what is none.
+    /// Parses a body; `None` if it is malformed.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         let mut read = Reader(body);
         let to = read.station()?;
@@ -43,31 +43,31 @@ impl<'a> Relayed<'a> {
     }
 }
 
-/// Bytes of the number of a packet between ends.
+/// Bytes of a packet's number between ends.
 const NUMBER_LEN: usize = END_TRAILER_LEN - END_TAG_LEN;
 
-/// What is behind a packet between two ends that know each other's keys.
+/// What follows a packet between two ends that know each other's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
-    /// Higher than any before of its sender; the lowest 56 bits of it.
+    /// Greater than in any packet of its sender before; only the low 56 bits are sent.
     pub number: u64,
-    /// What only the two ends can make.
+    /// The authenticator that only the two ends can make.
     pub tag: [u8; END_TAG_LEN],
 }
 
 impl Trailer {
-    /// A number as it is sent, and as its tag vouches for it.
+    /// A number as it is sent, and as its tag authenticates it.
     pub fn number_bytes(number: u64) -> [u8; NUMBER_LEN] {
         core::array::from_fn(|at| number.to_be_bytes()[8 - NUMBER_LEN + at])
     }
 
-    /// Puts it behind a packet.
+    /// Appends it to a packet.
     pub fn write(&self, packet: &mut Vec<u8>) {
         packet.extend_from_slice(&Self::number_bytes(self.number));
         packet.extend_from_slice(&self.tag);
     }
 
-    /// The packet, and what is behind it; nothing where that has no room.
+    /// Splits off the trailer; `None` if there is no room for one.
     pub fn split(bytes: &[u8]) -> Option<(&[u8], Self)> {
         let (packet, trailer) = bytes.split_last_chunk::<END_TRAILER_LEN>()?;
         let (number, tag) = trailer.split_at(NUMBER_LEN);

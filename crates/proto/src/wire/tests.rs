@@ -1,9 +1,9 @@
-//! What is written is read again, and nothing else is.
+//! Everything written can be parsed again, and nothing else can.
 
 use super::*;
 use proptest::prelude::*;
 
-/// They may cost 38 and 33; the greatest numbers that there are take no more than others.
+/// The limits are 38 and 33; large values in fields take no more bytes than small ones.
 #[test]
 fn a_full_size_systematic_frame_costs_32_bytes_in_blocks_and_33_in_window_mode() {
     let symbol = |kind: Kind, write: &dyn Fn(&mut Vec<u8>)| {
@@ -26,7 +26,7 @@ fn a_full_size_systematic_frame_costs_32_bytes_in_blocks_and_33_in_window_mode()
     });
     assert_eq!((in_blocks, in_windows), (32, [33, 33]));
     assert_eq!(OVERHEAD_LEN + ENC_LEN + PACKET_PREFIX_LEN, 32);
-    // And no more is kept free for coded symbols in window mode.
+    // And window mode reserves no more than that for coded symbols.
     let longest = symbol_size_max(1_500, &CodingParams::window(), false);
     assert_eq!(1_500 - (longest - PACKET_PREFIX_LEN), 33);
 }
@@ -125,8 +125,8 @@ proptest! {
     }
 }
 
-/// Frames that were made after docs/wire.md in another language, by other libraries, under the key
-/// of station 1 with session `[9; 16]` and the secret `[7; 32]`.
+/// Frames made from docs/wire.md in another language, with other libraries, under the key of
+/// station 1 with session `[9; 16]` and secret `[7; 32]`.
 mod known_answers {
     use core::time::Duration;
 
@@ -136,10 +136,10 @@ mod known_answers {
     /// LINK, WINACK and WIN in a frame; the symbol has a packet of four bytes.
     const WINDOW: &str = "70090900000102d2fa44f0d12d1497a6c3d5975c3ebdfedfadd41155569520c44b55e37153aa9d45a55c\
          47f3b69b28e9d037314de2756b7a530700a37ced2838e4fc49f0047e7d16";
-    /// A HELLO to nobody.
+    /// A HELLO without entries.
     const GREETING: &str = "72090900000000000109090909090909090909090909090909d71f209c8131bdf6b3b7779d14af7d0712\
          84264a0191313e2b3053a68ec7225337cebc4bcefae2b7";
-    /// A chunk whose length takes two bytes, and one without a body.
+    /// A chunk with a length of two bytes, and one with an empty body.
     const LONG: &str = "70090900000003a66da1c60c71d8887424c9210dad70e1ab4d9d95b2778639cee732d883bf6605e0813b\
          245eaf5b429e8bd67f60b126e2f29fa12db92b28c44d6420cbf97ad130e0d0abaa888d21c9ecf0a714fa\
          c859547eb85e21527ccca8f29a6f51a3fca465a0df4dac314b43425cafcddab7a17904384bc202ab02a6\
@@ -157,7 +157,7 @@ mod known_answers {
             .unwrap()
     }
 
-    /// What these bytes are when they are sealed behind a header.
+    /// The sealed frame with this content after its header.
     fn sealed(is_hello: bool, counter: u32, rest: &[u8]) -> Vec<u8> {
         let header = Header { is_hello, session_tag: 0x0909, counter };
         let mut frame = Vec::new();

@@ -1,16 +1,17 @@
-//! The bodies of window mode: symbols of a sliding window, and feedback about it.
+//! The bodies of window mode: symbols of a sliding window, and feedback about them.
 //!
 //! A symbol's body is `flow (1), form and number (2), id or seed (4)`, then the symbol. For a
-//! source symbol the number says how far its id is ahead of the oldest symbol that the sender still
-//! holds; for a coded one how many it covers. Ids are sent as their lowest 32 bits. The seed of a
-//! coded one is the lowest 20 bits of the id of the first symbol that it covers, and a number of
-//! its own. Nothing hangs on the frame that it comes in: it could cross another link as it is.
+//! source symbol, the number is how far its id is ahead of the oldest symbol that the sender holds;
+//! for a coded symbol, how many symbols it covers. Ids are sent as their low 32 bits. The seed of a
+//! coded symbol consists of the low 20 bits of the id of the first symbol that it covers, and a
+//! serial number. Nothing depends on the frame around it, so it could be sent over another link
+//! unchanged.
 //!
-//! Where symbols are dealt to several [`Lanes`], each has two more forms: the highest three bits of
-//! the number are the logarithm of how many lanes there are, and the rest counts places of the
-//! symbol's lane. Feedback is about one lane then: the logarithm is in the highest three bits of
-//! the span, and the lane in the highest four of the deficit. Neither goes to a station that has
-//! not said in its HELLO that it takes so many.
+//! With several [`Lanes`], each form has a variant: the three highest bits of the number are the
+//! logarithm of the number of lanes, and the rest counts places of the symbol's lane. Feedback then
+//! is about one lane: the logarithm is in the three highest bits of the span, and the lane in the
+//! four highest of the deficit. Neither is sent to a station that has not announced in its HELLO
+//! that it accepts that many lanes.
 
 use core::num::NonZeroU16;
 
@@ -21,65 +22,67 @@ use super::{Lanes, Reader};
 
 /// Bytes of a body before the symbol.
 pub const WINDOW_SYMBOL_LEN: usize = 7;
-/// Most bytes of the bitmap in [`WindowFeedback`]: symbols of which it tells apart what is needed.
+/// Longest bitmap in [`WindowFeedback`], in bytes; limits the symbols that are reported on
+/// individually.
 pub const WINDOW_BITMAP_LEN_MAX: usize = 63;
 /// Bytes of [`WindowFeedback`] before the bitmap.
 pub const WINDOW_FEEDBACK_LEN: usize = 12;
-/// Bytes of the credit behind the bitmap, where there is one.
+/// Bytes of the credit after the bitmap, if there is one.
 pub const WINDOW_CREDIT_LEN: usize = 2;
 
-/// Set in the length of the bitmap: a credit is behind it.
+/// Bit in the bitmap's length: a credit follows the bitmap.
 const HAS_CREDIT: u8 = 1 << 7;
 
-/// In the seed of a coded symbol: the id of the first one that it covers. What is below numbers
-/// coded symbols.
+/// In the seed of a coded symbol: shift of the id of the first symbol that it covers. The bits
+/// below are the serial number.
 const FIRST_SHIFT: u32 = 12;
 const FIRST_MASK: u32 = u32::MAX >> FIRST_SHIFT;
 const SERIAL_MASK: u16 = (1 << FIRST_SHIFT) - 1;
 
 const FORM_SHIFT: u32 = 14;
 const NUMBER_MASK: u16 = (1 << FORM_SHIFT) - 1;
-/// In a number: how many lanes there are. What is below counts places.
+/// In a number: shift of the number of lanes. The bits below count places.
 const LANES_SHIFT: u32 = 11;
 const PLACES_MASK: u16 = (1 << LANES_SHIFT) - 1;
 /// The same in the span of feedback.
 const SPAN_SHIFT: u32 = 13;
 const SPAN_MASK: u16 = (1 << SPAN_SHIFT) - 1;
-/// In the deficit: the lane.
+/// In the deficit: shift of the lane.
 const LANE_SHIFT: u32 = 12;
 const DEFICIT_MASK: u16 = (1 << LANE_SHIFT) - 1;
 
-/// One of the flows of a station to its peer, each with a window of its own. There is one today, 0.
+/// A flow of a station to its peer, with a window of its own. At present there is only flow 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowId(pub u8);
 
-/// What a symbol of a window is a combination of.
+/// What a symbol of a window combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowForm {
     /// A source symbol, uncoded.
     Source {
         /// Its id.
         id: u32,
-        /// Symbols of its lane before it that the sender still holds: all before those are not
-        /// needed again.
+        /// Symbols of its lane before it that the sender still holds: none before those will be
+        /// sent again.
         distance: u16,
-        /// How many lanes there are.
+        /// Number of lanes.
         lanes: Lanes,
     },
-    /// All `count` symbols of a lane from `first` on, the oldest of it that the sender holds.
+    /// A combination of `count` symbols of a lane from `first` on, the oldest one that the sender
+    /// holds.
     Coded {
-        /// Where the coefficients come from, and which symbol is the oldest one.
+        /// Determines the coefficients, and the oldest symbol.
         seed: CodedSeed,
-        /// How many.
+        /// Number of symbols combined.
         count: NonZeroU16,
-        /// How many lanes there are.
+        /// Number of lanes.
         lanes: Lanes,
     },
 }
 
-/// The seed of a coded symbol's coding vector: the id of the first symbol that it covers, and its
-/// own number among those that were coded, modulo 2^12. Another seed may come again over the same
-/// symbols only where 4096 were coded meanwhile, and is of no less use then than a copy.
+/// The seed of a coded symbol's coding vector: the id of the first symbol that it covers, and a
+/// serial number of coded symbols, modulo 2^12. A seed can recur over the same symbols only after
+/// 4096 others, and is then no less useful than a copy.
 ///
 /// ```
 /// use corridor_proto::wire::CodedSeed;
@@ -94,20 +97,21 @@ pub enum WindowForm {
 pub struct CodedSeed(u32);
 
 impl CodedSeed {
-    /// Of a coded symbol that covers those from `first` on.
+    /// The seed of a coded symbol that covers symbols from `first` on.
     pub fn new(first: u64, serial: u16) -> Self {
         CodedSeed((first as u32) << FIRST_SHIFT | u32::from(serial & SERIAL_MASK))
     }
 
-    /// What the coefficients are expanded from: see [`Field::expand_seed`](corridor_codec::Field).
+    /// The value that coefficients are expanded from: see
+    /// [`Field::expand_seed`](corridor_codec::Field).
     pub fn value(self) -> u32 {
         self.0
     }
 
-    /// Id of the first symbol, the one of its lowest 20 bits that is nearest to this one.
+    /// The id of the first symbol: the id nearest to `near` with these low 20 bits.
     pub fn first(self, near: u64) -> u64 {
         let ahead = self.low_bits().wrapping_sub(near as u32) & FIRST_MASK;
-        // As a number of 20 bits with a sign.
+        // As a signed number of 20 bits.
         let ahead = (ahead << FIRST_SHIFT) as i32 >> FIRST_SHIFT;
         widen_id((near as u32).wrapping_add_signed(ahead), near)
     }
@@ -121,7 +125,7 @@ impl CodedSeed {
 /// Body of a symbol in window mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSymbol<'a> {
-    /// Which of the sender's flows it is of.
+    /// The flow of the sender that it belongs to.
     pub flow: FlowId,
     /// What it combines.
     pub form: WindowForm,
@@ -145,7 +149,8 @@ impl<'a> WindowSymbol<'a> {
         out.extend_from_slice(&word.to_be_bytes());
     }
 
-    /// Reads a body; `None` for a number of lanes that cannot be, a count of zero, or no symbol.
+    /// Parses a body; `None` if the number of lanes is impossible, the count is zero, or there is
+    /// no symbol.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         let mut read = Reader(body);
         let flow = FlowId(read.u8()?);
@@ -169,32 +174,32 @@ impl<'a> WindowSymbol<'a> {
     }
 }
 
-/// Feedback about the symbols of a window: what is needed. It says nothing of the frames that they
-/// came in: [`LinkFeedback`](super::LinkFeedback) does.
+/// Feedback about the symbols of a window: which of them are needed. Feedback about the frames that
+/// they came in is a [`LinkFeedback`](super::LinkFeedback).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowFeedback {
-    /// Which of the other's flows this is about.
+    /// The flow of the other station that this is about.
     pub flow: FlowId,
-    /// Id of the first symbol not delivered or passed over.
+    /// Id of the first symbol not delivered or skipped.
     pub next: u32,
-    /// How many lanes there are, and the one that this is about.
+    /// Number of lanes, and the lane that this is about.
     pub lanes: Lanes,
     /// See `lanes`.
     pub lane: u8,
-    /// How many places of the lane the receiver knows of, from the first one on whose symbol is
-    /// not before `next`.
+    /// How many places of the lane the receiver knows of, from the first one whose symbol is not
+    /// before `next`.
     pub span: u16,
-    /// Innovative symbols that it takes to decode all of the lane that the receiver knows of.
+    /// Innovative symbols that the receiver lacks to decode everything it knows of in the lane.
     pub deficit: u16,
-    /// Symbols received so far that brought nothing, modulo 2^16: what repair wastes.
+    /// Useless symbols received so far, modulo 2^16: the cost of spurious repair.
     pub useless: u16,
-    /// One bit for each place that `span` counts, lowest bit first: needed, which is to be missing
-    /// while no coded symbol held stands for it. Each of the latter stands for the newest missing
-    /// symbol that it is about, so with the first needed one everything before the second can be
-    /// decoded. What is beyond is not told; at most [`WINDOW_BITMAP_LEN_MAX`] bytes.
+    /// One bit per place that `span` counts, lowest bit first: whether it is needed, that is,
+    /// missing and not covered by a coded symbol held. Each coded symbol covers the newest missing
+    /// symbol that it combines, so with the first needed symbol everything before the second can be
+    /// decoded. At most [`WINDOW_BITMAP_LEN_MAX`] bytes; later places are not reported.
     pub needed: ArrayVec<u8, WINDOW_BITMAP_LEN_MAX>,
-    /// How many symbols from `next` on there is room for, of those that are sent for the first
-    /// time: what goes on from here cannot leave as fast as it comes. `None`: for all.
+    /// Credit: how many symbols from `next` on there is room for, not counting repair. Granted by a
+    /// receiver that cannot forward as fast as it receives. `None`: no limit.
     pub credit: Option<u16>,
 }
 
@@ -214,7 +219,7 @@ impl WindowFeedback {
         out.extend(self.credit.iter().flat_map(|credit| credit.to_be_bytes()));
     }
 
-    /// Reads a body; returns it and what follows it.
+    /// Parses a body; returns it and what follows it.
     pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let mut read = Reader(body);
         let (flow, next) = (FlowId(read.u8()?), read.u32()?);
@@ -234,11 +239,11 @@ impl WindowFeedback {
         Some((feedback, read.0))
     }
 
-    /// The most places that can be told of.
+    /// Most places that can be reported on.
     pub const SPAN_MAX: u16 = SPAN_MASK;
 
     /// Whether the symbol `ahead` places after the first one is needed; `None` if the bitmap does
-    /// not tell.
+    /// not cover it.
     pub fn is_needed(&self, ahead: usize) -> Option<bool> {
         if ahead >= usize::from(self.span) {
             return None;
@@ -302,7 +307,7 @@ mod tests {
             prop_assert_eq!(WindowFeedback::parse(&bytes), Some((feedback, &b"rest"[..])));
         }
 
-        /// Wherever the receiver is, as long as it is less than 2^19 symbols away.
+        /// Works wherever the receiver is, as long as it is less than 2^19 symbols away.
         #[test]
         fn the_first_symbol_of_a_coded_one_is_found(
             first in 0u64..1 << 40, away in -(1i64 << 19)..1 << 19, serial: u16,

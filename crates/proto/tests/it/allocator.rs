@@ -1,7 +1,7 @@
-//! What tests count of allocations, of a thread: how many there were, and bytes that were not given
-//! back while somebody had them counted.
+//! Counts a thread's allocations for tests: their number, and the bytes allocated and not freed
+//! while counting was on.
 
-// Counting takes an allocator, and that is unsafe to write.
+// Counting needs an allocator, which is unsafe to implement.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that were allocated in what is counted, less those that were freed in it.
+    /// Bytes allocated while counting, less those freed while counting.
     static HELD: Cell<isize> = const { Cell::new(0) };
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
@@ -22,7 +22,7 @@ fn count(bytes: isize) {
     }
 }
 
-// SAFETY: all is left to the system's allocator.
+// SAFETY: everything is delegated to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -46,7 +46,7 @@ pub fn allocations() -> usize {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Runs something, and counts what it takes and gives back.
+/// Runs `run` with counting on.
 pub fn counted<T>(run: impl FnOnce() -> T) -> T {
     RUNS.with(|runs| runs.set(true));
     let result = run();
@@ -54,7 +54,7 @@ pub fn counted<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Bytes that are held by what was [`counted`].
+/// Bytes held by what was [`counted`].
 pub fn held() -> isize {
     HELD.with(Cell::get)
 }

@@ -1,5 +1,5 @@
-//! Tags from end to end, where a helper recodes: two ends and a helper with keys of their own, and
-//! somebody who has every key that the helper has, and changes what is on its way.
+//! Tags of ends where a helper recodes: two ends and a helper with key pairs, and an attacker that
+//! has all of the helper's keys and modifies frames in transit.
 
 use core::time::Duration;
 
@@ -21,13 +21,13 @@ const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 const ENCODER: usize = 0;
 const SINK: usize = 1;
 const HELPER: usize = 2;
-/// So long that nothing is given up for being late: what does not come out was forgotten.
+/// So long that nothing is given up for being late: whatever is not delivered was forgotten.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn keys(index: usize) -> Security {
     let others = IDS.iter().filter(|&&other| other != IDS[index]);
     let psk = |station: StationId| {
-        // The two ends have a secret besides.
+        // The two ends also have a pre-shared key.
         (index != HELPER && station != IDS[HELPER]).then(|| Psk::from([5; 32]))
     };
     let peer = |&station: &StationId| {
@@ -57,31 +57,31 @@ fn coding() -> CodingParams {
     CodingParams { delivery_deadline: DEADLINE, ..CodingParams::default() }
 }
 
-/// What becomes of an ENC on its way to one station: its body, to be changed.
+/// What the attacker does to an ENC in transit to one station: may modify its body.
 type Tamper = Box<dyn FnMut(usize, usize, &mut Vec<u8>, &mut Stream) -> bool>;
 
 fn honest() -> Tamper {
     Box::new(|_, _, _, _| false)
 }
 
-/// Another last byte: of the payload, whatever it is a combination of.
+/// Changes the last byte: of the payload, whatever it combines.
 fn bend(body: &mut [u8]) {
     if let Some(last) = body.last_mut() {
         *last ^= 0x5a;
     }
 }
 
-/// What lies between three stations that all hear all: somebody with the helper's keys.
+/// Three stations that all hear each other, and an attacker with the helper's keys.
 struct Cell {
-    /// What the helper can open and seal, of each.
+    /// What the helper can open and seal, per station.
     opened: [Unsealer; 3],
-    /// Share of the frames between the ends that is lost.
+    /// Loss ratio of frames between the ends.
     loss: f64,
     dice: Stream,
     tamper: Tamper,
     tampered: usize,
     sent: Vec<Vec<u8>>,
-    /// Bodies of ENCs that were sent, by whom.
+    /// Bodies of ENCs sent, with their senders.
     bodies: Vec<(usize, Vec<u8>)>,
 }
 
@@ -118,7 +118,7 @@ impl World for Cell {
 }
 
 impl Cell {
-    /// A frame of one station on its way to another one, perhaps changed by somebody who can.
+    /// A frame in transit from one station to another, perhaps modified by the attacker.
     fn tampered(&mut self, from: usize, to: usize, frame: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let is_data = Header::parse(frame).is_some_and(|header| !header.is_hello);
@@ -145,7 +145,7 @@ fn meet(cell: &mut Bed<Cell>) {
     cell.wait(Duration::from_secs(5), Bed::all_up);
 }
 
-/// So many packets from the encoder's host, one each two milliseconds.
+/// Sends packets from the encoder's host, one every two milliseconds.
 fn talk(cell: &mut Bed<Cell>, packets: usize) {
     for _ in 0..packets {
         let number = cell.world.sent.len() as u32;
@@ -158,7 +158,7 @@ fn talk(cell: &mut Bed<Cell>, packets: usize) {
     }
 }
 
-/// Waits until all has come out; whether it has, and nothing else.
+/// Waits until everything is delivered; returns whether it is, and nothing else.
 fn is_all_delivered(cell: &mut Bed<Cell>) -> bool {
     for _ in 0..200 {
         if cell.delivered[SINK].len() >= cell.world.sent.len() {
@@ -177,7 +177,7 @@ fn left_out(cell: &Bed<Cell>) -> Vec<(usize, StationId, StationId)> {
     cell.events.iter().filter_map(of).collect()
 }
 
-/// Whether an ENC is a recoded one.
+/// Whether an ENC is recoded.
 fn is_recoded(body: &[u8]) -> bool {
     let enc = Enc::parse(body, |_| Some(Field::Gf256));
     matches!(enc, Some(Enc { form: Form::Explicit { .. }, .. }))
@@ -201,7 +201,7 @@ fn an_honest_helper_helps_and_no_tag_fails() {
     }
 }
 
-/// What a tag costs, and that a group with a shared secret has none and pays nothing.
+/// The cost of a tag; a group with a shared secret has no tags and pays nothing.
 #[test]
 fn a_tag_takes_eight_bytes_of_a_symbol_and_none_where_there_is_no_key_for_it() {
     let with_keys = Station::new(config(0, keys(0), coding()), [1; 32], Time::ZERO).unwrap();
@@ -253,7 +253,8 @@ fn a_helper_that_sends_wrong_rows_is_named_and_left_out_and_traffic_goes_on() {
     assert!(stats.tags_failed > 0 && stats.rows_dropped > 0, "{stats:?}");
     assert_eq!(stats.helpers_left_out, 1);
     assert!(cell.station(SINK).helper_left_out(cell.now).is_some());
-    // The encoder hears that nothing comes from it, and does its part; so does the helper.
+    // The encoder learns that nothing comes from the helper, and takes over its part; so does the
+    // helper.
     assert_eq!(cell[ENCODER].stats().erasure_ratio_e2, 1.0);
     let recoded = cell[HELPER].stats().recoded_frames_sent;
     talk(&mut cell, 500);
@@ -262,7 +263,7 @@ fn a_helper_that_sends_wrong_rows_is_named_and_left_out_and_traffic_goes_on() {
     assert_eq!(cell[SINK].stats().helpers_left_out, 1);
 }
 
-/// What it costs: half of the packets of one block are late by a repair, not lost.
+/// The cost: half of the packets of one block are delayed by a repair, and none is lost.
 #[test]
 fn one_that_behaves_again_is_taken_back_after_a_while() {
     let deadline = Duration::from_millis(200);
@@ -291,8 +292,8 @@ fn one_that_behaves_again_is_taken_back_after_a_while() {
     assert_eq!(left_out(&cell).len(), 1);
 }
 
-/// The helper has the encoder's sealing key as well: in its name it can spoil what gets there, and
-/// have nothing wrong delivered.
+/// The helper also has the encoder's sealing key: in its name it can spoil what arrives, but cannot
+/// cause anything wrong to be delivered.
 #[test]
 fn rows_forged_in_the_encoders_name_are_delivered_never_and_name_nobody() {
     for coded in [false, true] {
@@ -323,8 +324,8 @@ fn rows_forged_in_the_encoders_name_are_delivered_never_and_name_nobody() {
     }
 }
 
-/// Who has recorded symbols and can seal them again, in whatever block and place, brings back
-/// nothing: neither of this run of the encoder nor of the one before.
+/// An attacker that has recorded symbols and can seal them again, for any block and place, cannot
+/// replay them: neither those of this run of the encoder nor those of the one before.
 #[test]
 fn recorded_symbols_are_taken_in_no_other_block_place_or_run() {
     let mut cell = cell(6, coding(), honest());
@@ -355,7 +356,7 @@ fn recorded_symbols_are_taken_in_no_other_block_place_or_run() {
             if !strikes || dice.random::<f64>() < 0.5 {
                 return false;
             }
-            // In the place of the one that is under way, with what stood behind its head.
+            // Replaces the one in flight, with the recorded symbol after its head.
             next = (next + 1) % recorded.len();
             body.truncate(6);
             body.extend_from_slice(&recorded[next][6..]);
@@ -369,8 +370,8 @@ fn recorded_symbols_are_taken_in_no_other_block_place_or_run() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(16))]
 
-    /// Whatever somebody with the helper's keys does to rows, and whatever is lost: what comes out
-    /// is what went in, in order, and all of it in the end.
+    /// Whatever an attacker with the helper's keys does to rows, and whatever is lost: what is
+    /// delivered is what was sent, in order, and in the end all of it.
     #[test]
     fn nothing_wrong_comes_out(
         seed: u8,

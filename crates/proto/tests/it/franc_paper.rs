@@ -1,17 +1,17 @@
-//! FRANC's Section II-D, sentence by sentence (Hundebøll et al., European Wireless 2014). Where
-//! ours does otherwise on purpose, the test says so.
+//! FRANC's Section II-D, sentence by sentence (Hundebøll et al., European Wireless 2014). Where our
+//! behaviour differs deliberately, the test says so.
 
 #[allow(dead_code)]
 use crate::script::Script;
 
-/// A group that has met, and the script to go on with.
+/// A group that has met, and a script to go on with.
 fn group(options: &str) -> Script {
     let mut script = Script::new();
     script.run(&format!("group {options}"));
     script
 }
 
-/// Lines of a trace that have all these words in this order.
+/// Number of lines of a trace that contain all these words in this order.
 fn count(trace: &str, words: &str) -> usize {
     let has = |line: &&str| {
         let mut rest = line.split_whitespace();
@@ -57,19 +57,19 @@ fn without_an_acknowledgement_the_budget_grows_and_is_spent() {
 }
 
 /// "When receiving an ACK packet, the encoder compares the included rank with number of added
-/// symbols. If the decoder rank is less than the number of added symbols, nothing is changed." So
-/// it is while symbols are under way. Ours does otherwise once nothing is: what is missing is sent
-/// at once, for the wait was for exactly this news.
+/// symbols. If the decoder rank is less than the number of added symbols, nothing is changed." This
+/// holds while symbols are in flight. Our encoder differs once none is: it sends what is missing at
+/// once, because this is the news that it waited for.
 #[test]
 fn a_lower_rank_changes_nothing_while_symbols_are_under_way() {
     let mut script = group("block=10 timeout=100");
     let trace = script.run("hold S ENC 2\nsend S 1\nrun 1");
     assert_eq!(count(&trace, "S ENC (held)"), 1, "{trace}");
-    // The second symbol is under way, and the decoder tells of neither: the encoder is quiet.
+    // The second symbol is in flight, and the decoder reports neither: the encoder is quiet.
     let trace = script.run("send S 1\nrun 50");
     assert_eq!((count(&trace, "S ENC"), count(&trace, "D ACK")), (1, 0), "{trace}");
 
-    // A symbol was overtaken by the acknowledgement of a later one: it is taken for lost.
+    // A later symbol's acknowledgment has overtaken a symbol, which counts as lost.
     let mut script = group("block=10 timeout=100");
     let trace = script.run("lose S ENC 1\nsend S 2\nrun 10");
     assert_eq!(count(&trace, "D ACK 0: rank 1 of 2"), 1, "{trace}");
@@ -148,8 +148,8 @@ fn an_idle_helper_listens_and_is_silent() {
 }
 
 /// "When the number of added symbols exceeds the threshold determined by PlayNCool, the state
-/// changes to ENC, and the budget is increased and spent for every added symbol." Ours starts with
-/// the symbol that reaches the threshold.
+/// changes to ENC, and the budget is increased and spent for every added symbol." Our helper starts
+/// with the symbol that reaches the threshold.
 #[test]
 fn the_helper_sends_for_every_symbol_past_the_threshold() {
     let mut script = group(HELPED);
@@ -165,8 +165,8 @@ fn the_helper_sends_for_every_symbol_past_the_threshold() {
 #[test]
 fn the_helper_is_idle_when_its_budget_is_spent() {
     let mut script = group(HELPED);
-    // The decoder hears nothing and asks for nothing; the encoder sends its ten, and nothing else
-    // for fifty milliseconds.
+    // The decoder hears nothing and asks for nothing; the encoder sends its ten symbols, and
+    // nothing else for fifty milliseconds.
     let trace = script.run("lose S ENC 100 at D\nlose H ENC 100\nsend S 10\nrun 45");
     assert_eq!((count(&trace, "S ENC"), count(&trace, "H ENC")), (10, 5), "{trace}");
 }
@@ -190,8 +190,8 @@ fn a_new_block_silences_the_helper() {
     assert_eq!(count(&trace[first_of_next..], "H ENC 0"), 0, "{trace}");
 }
 
-/// "... sends recoded ENC packets": of whatever it holds, under the encoder's flow and block, and
-/// an acknowledgement of the whole block that it overhears ends it (Section II-C).
+/// "... sends recoded ENC packets": of whatever it holds, under the encoder's flow and block. An
+/// overheard acknowledgment of the whole block ends this (Section II-C).
 #[test]
 fn the_helper_hears_acknowledgements() {
     let mut script = group("helper block=20 timeout=50 e1=0.5 e3=0.8 dense");

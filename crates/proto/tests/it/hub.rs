@@ -1,4 +1,4 @@
-//! A hub and its neighbours on links of their own: who gets what, and who takes what from whom.
+//! A hub and its neighbours on separate links: who gets what, and who takes capacity from whom.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,14 +20,14 @@ use etherparse::{
 };
 
 const HUB: StationId = StationId(1);
-/// One way over any link.
+/// One-way delay of every link.
 const DELAY: Duration = Duration::from_millis(2);
-/// Frames that a station sends in a millisecond.
+/// Frames that a station can send per millisecond.
 const FRAMES_AT_ONCE: usize = 200;
-/// Frames in line before a link, which loses what comes then.
+/// Frames queued in front of a link, which drops the rest.
 const LINE_FRAMES_MAX: usize = 50;
 
-/// How the packets of a test cross.
+/// How the packets of a test are carried.
 #[derive(Clone, Copy, Debug)]
 enum How {
     Window,
@@ -45,8 +45,8 @@ fn config(id: StationId, peer: StationId, how: How) -> StationConfig {
     StationConfig { coding, ingress_packets, ..testbed::config(id, role) }
 }
 
-/// The addresses of a station: of the hub 10.9.0.1 and fd00:9::1, of its neighbours by their
-/// numbers.
+/// The addresses of a station: the hub has 10.9.0.1 and fd00:9::1, its neighbours have theirs by
+/// number.
 fn v4(id: u8) -> [u8; 4] {
     [10, 9, 0, id]
 }
@@ -55,7 +55,7 @@ fn v6(id: u8) -> [u8; 16] {
     [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, id]
 }
 
-/// What a hub with these neighbours is told.
+/// Configuration of a hub with these neighbours.
 fn told(neighbours: impl Iterator<Item = u8>, how: How) -> HubConfig {
     let own = vec![v4(1).into(), v6(1).into()];
     let allowed = |id| vec![format!("10.9.0.{id}/32"), format!("fd00:9::{id:x}/128")];
@@ -72,11 +72,11 @@ fn leaf(id: u8, how: How, entropy: [u8; 32]) -> Station {
     Station::new(config(StationId(u16::from(id)), HUB, how), entropy, Time::ZERO).unwrap()
 }
 
-/// What a link does with frames.
+/// Properties of a link.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     loss_ratio: f64,
-    /// Frames each way in a millisecond; others wait in line.
+    /// Frames per millisecond in each direction; others wait.
     frames_per_ms: usize,
 }
 
@@ -85,20 +85,20 @@ const GOOD: Link = Link { loss_ratio: 0.0, frames_per_ms: 20 };
 /// The links of a hub. Station 0 is the hub, and link `n` leads to neighbour `n`.
 struct Links {
     links: Vec<Link>,
-    /// Frames in line before a link, for each station of it.
+    /// Frames queued in front of a link, per direction.
     lines: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
     losses: Stream,
-    /// How many frames each has sent when.
+    /// How many frames each has sent, and when.
     made: Vec<(Time, usize)>,
 }
 
 impl World for Links {
-    /// As a socket of one interface would; what is for a line that is full is lost.
+    /// Like a socket on one interface: drops what a full queue has no room for.
     fn send(&mut self, sent: &Sent<'_>, _ways: &mut Ways) {
         let (last, made) = self.made[sent.from];
         self.made[sent.from] = (sent.at, 1 + if last == sent.at { made } else { 0 });
         let (from, to) = (sent.from, sent.others().find(|&to| sent.is_for(to)).unwrap());
-        // The hub names each neighbour, and they know nobody else.
+        // The hub addresses each neighbour, and they know nobody else.
         assert!(if from == 0 { sent.to != Destination::All } else { to == 0 }, "{from} to {to}");
         let line = self.lines.entry((from, to)).or_default();
         if line.len() < LINE_FRAMES_MAX {
@@ -155,7 +155,7 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// A datagram from one station to another; its number, and bytes that hang on it.
+/// A datagram from one station to another, with a number and filler bytes that depend on it.
 fn datagram(from: u8, to: u8, six: bool, number: u32, len: usize) -> Vec<u8> {
     let mut payload = number.to_be_bytes().to_vec();
     let mut draws = Stream::from_seed([number as u8 ^ from; 32]);
@@ -183,7 +183,7 @@ fn fix_checksum(packet: &mut [u8]) {
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// What arrives when it has crossed so many routers.
+/// A packet as it arrives after this many routers.
 fn behind(mut packet: Vec<u8>, hops: u8) -> Vec<u8> {
     if packet[0] >> 4 == 6 {
         packet[7] -= hops;
@@ -227,14 +227,14 @@ fn packets_cross_from_and_to_the_hub_and_between_its_neighbours_byte_by_byte() {
 fn a_source_that_a_peer_does_not_have_is_dropped_and_counted() {
     let mut star = star(3, How::Window, GOOD);
     meet(&mut star, &[1, 2, 3]);
-    // As another peer, as the hub itself, as nobody; and what is no IP at all.
+    // From another peer's address, the hub's own, and nobody's; and a packet that is not IP.
     for from in [3, 1, 77] {
         for (to, six) in [(1, false), (4, true)] {
             star.put(1, &datagram(from, to, six, 5, 100));
         }
     }
     star.put(1, b"something else");
-    // Its own address, to itself: nobody needs that back.
+    // From its own address to itself, which must not be sent back.
     star.put(1, &datagram(2, 2, false, 5, 100));
     star.run(ms(500));
     assert!(star.delivered.iter().all(Vec::is_empty));
@@ -284,7 +284,8 @@ fn a_packet_without_hops_left_ends_at_the_hub_which_says_so() {
 fn a_packet_too_long_for_the_second_peer_is_answered_to_the_first() {
     let mut star = star(2, How::Window, GOOD);
     meet(&mut star, &[1, 2]);
-    // The second peer's path is found to be short; no other's MTU changes for that.
+    // The MTU of the second peer's path turns out to be smaller; no other's changes because of
+    // that.
     let lens = corridor_proto::FrameLens { min: 528, base: 700, max: 700 };
     let mut short = hub(2, How::Window);
     short.find_path_mtu(Time::ZERO, lens);
@@ -309,15 +310,16 @@ fn a_packet_too_long_for_the_second_peer_is_answered_to_the_first() {
     assert_eq!((icmp.icmp_type(), star.delivered[2].len()), (needed, 0));
 }
 
-/// Packets that reach the healthy neighbours in two seconds, when the hub offers each so many in
-/// each millisecond, and one neighbour may be different.
+/// Packets that reach the healthy neighbours in two seconds, if the hub offers each this many per
+/// millisecond, and one neighbour may be different.
 fn delivered_to_the_healthy(how: How, change: impl Fn(&mut Star)) -> Vec<usize> {
     let mut star = star(4, how, GOOD);
     change(&mut star);
     meet(&mut star, &[1, 2, 3]);
     for number in 0..2_000 {
         for to in 2..=5 {
-            // A neighbour sends to the last one as well: what waits for that one waits alone.
+            // A neighbour sends to the last one too: packets that wait for that one hold up no
+            // others.
             star.put(0, &datagram(1, to, false, number, 1_000));
             star.put(1, &datagram(2, to, false, number, 200));
         }
@@ -341,7 +343,7 @@ fn a_dead_or_slow_neighbour_takes_nothing_from_the_others() {
                 assert!(beside * 100 >= alone * 98, "{how:?} {what}: {healthy:?} {beside:?}");
             }
         }
-        // Slow, and found to be so after all have met.
+        // Slow, which shows only after all have met.
         let slow = Link { frames_per_ms: 1, loss_ratio: 0.3 };
         let beside = delivered_to_the_healthy(how, |star| {
             meet(star, &[1, 2, 3, 4]);
@@ -357,7 +359,7 @@ fn a_dead_or_slow_neighbour_takes_nothing_from_the_others() {
 fn what_cannot_go_on_waits_at_its_sender_and_is_dropped_there() {
     let mut star = star(2, How::Window, GOOD);
     meet(&mut star, &[1, 2]);
-    // Five times as much as the second neighbour's link carries.
+    // Five times as much as the second neighbour's link can carry.
     star.world.links[2].frames_per_ms = 1;
     let (mut longest, mut number) = (Duration::ZERO, 0);
     for step in 0..3_000 {
@@ -395,7 +397,7 @@ fn what_waits_for_a_dead_neighbour_is_bounded() {
     assert_eq!(station.stats().packets_dropped_ingress, 2 * bound as u64);
 }
 
-/// What the queues and windows of all neighbours take together does not grow with their number.
+/// The memory of the queues and windows of all neighbours together does not grow with their number.
 #[test]
 fn neighbours_have_equal_parts_of_what_a_hub_holds() {
     // As docs/decisions/0023-hubs.md says.
@@ -428,7 +430,7 @@ fn a_forged_frame_costs_nothing_but_a_count() {
     for _ in 0..2_000 {
         let mut frame = vec![0; 16 + draws.next_u32() as usize % 200];
         draws.fill_bytes(&mut frame);
-        // Half of them are of our version, and some name a station in a HELLO.
+        // Half of them have our version, and some claim a sender in a HELLO.
         if frame[0] & 1 == 0 {
             frame[0] = VERSION << 4 | frame[0] & 2;
             frame[7] = 0;
@@ -447,13 +449,13 @@ fn a_forged_frame_costs_nothing_but_a_count() {
     let counted = star[0].hub().unwrap().stats().frames_of_nobody + stats.frames_rejected;
     assert_eq!((counted, stats.frames_unknown_session), (2_000, 0));
     assert!(star.delivered[0].is_empty());
-    // Nothing is due any sooner for it, once what was touched has been asked.
+    // Nothing is due any sooner because of it, once the affected stations have been asked.
     let now = star.now;
     while star[0].poll_transmit(now).is_some() {}
     assert_eq!(star[0].poll_timeout(), before);
 }
 
-/// The hint for the key that a station's frames have in clear.
+/// The key hint in clear in a station's frames.
 fn session_tag(id: u8, entropy: [u8; 32]) -> [u8; 2] {
     let mut station = leaf(id, How::Plain, entropy);
     let hello = station.poll_transmit(Time::ZERO).unwrap().frame;
@@ -467,7 +469,7 @@ fn two_neighbours_whose_sessions_look_alike_are_told_apart() {
         entropy[..4].copy_from_slice(&index.to_be_bytes());
         entropy
     };
-    // Of so many sessions two have the same 16 bits in clear, almost certainly.
+    // Among this many sessions, two almost certainly have the same 16 bits in clear.
     let mut seen = BTreeMap::new();
     let mut pair = None;
     for index in 0..4_000 {
@@ -512,7 +514,7 @@ fn a_neighbour_that_starts_anew_is_found_again_and_nobody_else_notices() {
     assert_eq!(star.delivered[1].len(), 1);
 }
 
-/// The hub has neighbours 2 and 3; then 2 goes, 4 comes, and 3 sees nothing of it.
+/// The hub has neighbours 2 and 3; then 2 leaves, 4 joins, and 3 notices nothing.
 #[test]
 fn neighbours_come_and_go_and_the_sessions_of_others_go_on() {
     for how in [How::Window, How::Block, How::Plain] {
@@ -541,7 +543,7 @@ fn neighbours_come_and_go_and_the_sessions_of_others_go_on() {
         star.put(3, &datagram(4, 3, false, 7, 200));
         star.put(1, &datagram(2, 1, false, 1, 200));
         star.run(ms(200));
-        // All that went between the hub and 3 has arrived, under the session that there was.
+        // Everything sent between the hub and 3 arrived, under the same session.
         let from = |at: usize, id: u8, six: bool| {
             let is_from = |packet: &&Vec<u8>| {
                 if six { packet[0] >> 4 == 6 && packet[23] == id } else { packet[15] == id }
@@ -554,12 +556,12 @@ fn neighbours_come_and_go_and_the_sessions_of_others_go_on() {
         let of_hub = |event: &&Event| !matches!(event, Event::SessionUp { peer: HUB, .. });
         let ups: Vec<_> = events.filter(of_hub).collect();
         assert_eq!(ups, [&Event::SessionUp { peer: StationId(4), restarted: false }], "{how:?}");
-        // The newcomer reaches others, and who is gone reaches nobody.
+        // The new neighbour reaches others, and the one that left reaches nobody.
         assert_eq!((from(2, 4, false), from(0, 2, false)), (1, 1), "{how:?}");
         assert!(!star[0].is_up(StationId(2)));
         let ids: Vec<_> = star[0].peers().iter().map(|peer| peer.id.0).collect();
         assert_eq!(ids, [4, 3]);
-        // What cannot be changes nothing.
+        // Invalid configurations change nothing.
         for refused in [told(0..0, how), told([3, 3].into_iter(), how)] {
             assert!(star[0].set_neighbours(&refused, [8; 32], now).is_err());
         }
@@ -567,7 +569,8 @@ fn neighbours_come_and_go_and_the_sessions_of_others_go_on() {
     }
 }
 
-/// Those that come have parts of what is free, as long as there is any; who goes gives its back.
+/// New neighbours share the free memory, as long as there is any; those that leave give theirs
+/// back.
 #[test]
 fn neighbours_that_come_have_a_part_of_the_memory_that_is_free() {
     let mut config = told(2..4, How::Window);
@@ -589,7 +592,7 @@ fn neighbours_that_come_have_a_part_of_the_memory_that_is_free() {
     }
     let refused = refused.expect("the memory has an end");
     assert!(refused > 6, "neighbour {refused} found no room");
-    // In place of one that goes there is room.
+    // There is room in place of one that leaves.
     config.neighbours = told(3..refused, How::Window).neighbours;
     hub.set_neighbours(&config, [3; 32], Time::ZERO).unwrap();
     assert!(shares(&hub) <= 24_000_000);
@@ -626,8 +629,8 @@ fn what_a_hub_cannot_be_is_an_error_that_names_the_field() {
     assert!(poor.expected.ends_with("bytes or more, for 3 peers"), "{}", poor.expected);
 }
 
-/// A challenge goes past the turns. (Where it was the last frame of its session, nobody woke up to
-/// greet with the next one, until something else happened.)
+/// A challenge does not wait for its turn. (If it was the last frame of its session, nothing woke
+/// the hub to send a HELLO of the next one until something else happened.)
 #[test]
 fn a_challenge_that_ends_a_session_is_followed_by_a_greeting_at_once() {
     let mut star = star(2, How::Window, GOOD);
@@ -662,8 +665,8 @@ fn tcp(is_up: bool, numbers: (u32, u32), is_first: bool, len: usize) -> Vec<u8> 
     packet
 }
 
-/// A hub that may send nothing yet may have something to give to its host, or to remind it of. (It
-/// slept until it might send again: behind a long frame at a low rate for a good while.)
+/// A hub that may not send yet may have something for its host, or a reminder for its TCP. (It
+/// slept until it was allowed to send again: behind a long frame at a low rate, for a long time.)
 #[test]
 fn a_hub_wakes_up_as_soon_as_one_of_its_stations() {
     const LEN: usize = 1_200;
@@ -681,7 +684,7 @@ fn a_hub_wakes_up_as_soon_as_one_of_its_stations() {
         }
         let (mut sent, mut told, mut late) = (1, 1, 0);
         for step in 0..4_000 {
-            // So that a queue stands, and windows are made shorter.
+            // So that a queue stands, and windows are clamped.
             if [0, 10, 20].contains(&(step % 500)) {
                 for _ in 0..20 {
                     star.put(0, &tcp(true, (sent, 1), false, LEN));

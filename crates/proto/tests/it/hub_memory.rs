@@ -1,5 +1,5 @@
-//! What a hub with many peers holds when all of its queues and windows are full, counted by the
-//! allocator: no more than the ceiling that it was told.
+//! The memory of a hub with many peers when all of its queues and windows are full, counted by the
+//! allocator: it never exceeds the configured limit.
 
 use core::time::Duration;
 
@@ -40,7 +40,7 @@ fn address(at: usize) -> [u8; 4] {
     [10, 9, (at / 250) as u8, (at % 250) as u8 + 2]
 }
 
-/// A segment of TCP, which has to be delivered in order, of a flow of its own.
+/// A TCP segment, which has to be delivered in order, in a flow of its own.
 fn segment(from: [u8; 4], to: [u8; 4], number: usize) -> Vec<u8> {
     let mut packet = Vec::new();
     PacketBuilder::ipv4(from, to, 64)
@@ -55,9 +55,9 @@ struct Star {
     hub: Hub,
     leaves: Vec<Station>,
     now: Time,
-    /// Who has the secret, and hears what leaves say.
+    /// Has the secret, and opens what neighbours send.
     unsealer: Unsealer,
-    /// Symbols that came to the hub of each leaf, and how many of its first are lost.
+    /// Symbols that the hub received from each neighbour; the first few are lost.
     symbols: Vec<usize>,
 }
 
@@ -78,7 +78,7 @@ impl Star {
         Star { hub, leaves, now: Time::ZERO, unsealer, symbols: vec![0; peers] }
     }
 
-    /// Some time passes: `hears` says whether the hub's frames of symbols and feedback arrive.
+    /// Lets time pass; `hears`: whether the hub's frames with symbols and feedback arrive.
     fn step(&mut self, hears: bool) {
         self.now += Duration::from_millis(1);
         let (now, hub) = (self.now, &mut self.hub);
@@ -107,7 +107,8 @@ impl Star {
                 let body = &clear[header.clear_len()..clear.len() - TAG_LEN];
                 if Chunks::find(body, Kind::Window).is_some() {
                     *symbols += 1;
-                    // Without the first few nothing can be delivered, and all that follows is kept.
+                    // Without the first few nothing can be delivered, so everything after them is
+                    // kept.
                     if *symbols <= 3 {
                         continue;
                     }
@@ -141,7 +142,7 @@ fn a_hub_whose_queues_and_windows_are_full_holds_no_more_than_its_ceiling() {
         }
         star.step(false);
     }
-    // What was sent is sent again, and logs fill.
+    // Symbols are sent again, and logs fill up.
     (0..3_000).for_each(|_| star.step(false));
     let held = held();
     let views: Vec<_> = star.hub.stations().map(|station| station.memory()).collect();

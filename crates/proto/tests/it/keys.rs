@@ -1,4 +1,4 @@
-//! Stations with keys of their own: sessions, secrets that follow each other, and who is kept out.
+//! Stations with key pairs: sessions, successive secrets, and attackers that are kept out.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ const A: StationId = StationId(1);
 const B: StationId = StationId(2);
 const C: StationId = StationId(3);
 const DELAY: Duration = Duration::from_millis(5);
-/// Nanoseconds since 1970, some day.
+/// Nanoseconds since 1970, on some day.
 const RIGHT_NS: u64 = 1_700_000_000_000_000_000;
 
 fn config(me: StationId, peer: StationId, coding: CodingParams) -> StationConfig {
@@ -36,7 +36,7 @@ fn station(config: StationConfig, seed: u8, now: Time) -> Station {
     Station::new(config, [seed; 32], now).expect("a sound configuration")
 }
 
-/// A packet that is told from all others.
+/// A packet distinct from all others.
 fn packet(number: u32) -> Vec<u8> {
     let mut packet = vec![0x45; 100];
     packet[96..].copy_from_slice(&number.to_be_bytes());
@@ -49,14 +49,14 @@ fn joined(configs: [StationConfig; 2]) -> Bed<Air> {
     Bed::new([station(a, 1, Time::ZERO), station(b, 2, Time::ZERO)], Air::new(DELAY))
 }
 
-/// One of the two begins anew, by a wall clock that stood there when this time was zero.
+/// One of the two restarts; `clock`: what its wall clock showed when this time was zero.
 fn restart(net: &mut Bed<Air>, me: StationId, peer: StationId, entropy: u8, zero_ns: u64) {
     let start = clocks(zero_ns, net.now);
     let station = Station::new(plain(me, peer), [entropy; 32], start);
     net.start(usize::from(me.0) - 1, station.expect("a sound configuration"));
 }
 
-/// Runs until something was sent; the last of it.
+/// Runs until such a frame was sent; returns the last one.
 fn wait_for(net: &mut Bed<Air>, is_it: impl Fn(usize, &[u8]) -> bool) -> Vec<u8> {
     for _ in 0..400_000 {
         net.world.log = Some(Vec::new());
@@ -184,14 +184,14 @@ fn a_station_that_restarts_is_found_again_even_if_its_clock_went_back() {
     }
 }
 
-/// As a radio without a battery for its clock does, until NTP has set it.
+/// As on a station without a battery-backed clock, until NTP has set it.
 #[test]
 fn who_cannot_be_called_is_heard_as_soon_as_its_clock_was_set() {
     let mut net = joined([plain(A, B), plain(B, A)]);
     net[1].set_clock(clocks(RIGHT_NS, Time::ZERO));
     net.run(Duration::from_secs(30));
     assert!(net.all_up());
-    // Somewhere else, where nobody knows of.
+    // At an address that nobody knows.
     restart(&mut net, B, A, 77, 0);
     net.world.passes = Box::new(|it| it.from != 0 || !is_initiation(it.frame));
     net.run(Duration::from_secs(60));
@@ -205,7 +205,7 @@ fn who_cannot_be_called_is_heard_as_soon_as_its_clock_was_set() {
     assert_eq!(net.delivered[1], [packet(3)]);
 }
 
-/// What a station has said is never older than what it said before in the same run.
+/// No initiation of a station is older than an earlier one of the same run.
 #[test]
 fn a_clock_that_is_set_while_a_pair_talks_costs_nothing() {
     let mut net = joined([plain(A, B), plain(B, A)]);
@@ -264,7 +264,7 @@ fn what_is_recorded_brings_nothing_back() {
         let is_refused = matches!(outcome, FrameOutcome::Rejected(_));
         assert!(is_refused, "{outcome:?} for {} bytes", frame.len());
     }
-    // A station that restarted takes an initiation for one, and nothing comes of it.
+    // To a restarted station it looks like an initiation, but it has no effect.
     let mut restarted = station(plain(B, A), 50, net.now);
     for frame in &recorded {
         restarted.handle_frame(net.now, frame);
@@ -282,7 +282,7 @@ fn wrong_keys_are_kept_out_and_shown() {
         let keys = Keys { private, peers };
         StationConfig { security: Security::Keys(Box::new(keys)), ..plain(me, peer) }
     };
-    // B has another private key than A expects.
+    // B has another private key than the one that A expects.
     let other = PrivateKey::from_random([99; 32]);
     let mut net = joined([plain(A, B), stranger(B, A, other.clone())]);
     let initiation = wait_for(&mut net, |by, frame| by == 1 && is_initiation(frame));
@@ -345,7 +345,7 @@ fn whatever_is_lost_overtaken_or_restarted_the_two_find_each_other() {
         }
         net.world.loss_ratio = 0.0;
         net.world.passes = Box::new(|_| true);
-        // The longest that one waits who does not know that the other has restarted.
+        // The longest wait of a station that does not know that the other has restarted.
         net.run(Duration::from_secs(17));
         assert!(net.all_up(), "seed {seed}");
         net.forget();
@@ -357,7 +357,7 @@ fn whatever_is_lost_overtaken_or_restarted_the_two_find_each_other() {
     }
 }
 
-/// Both begin at once, and what they say crosses.
+/// Both begin at once, and their messages cross.
 #[test]
 fn two_that_begin_at_once_hear_each_other_however_long_the_path_is() {
     let ms = Duration::from_millis;
@@ -392,7 +392,7 @@ fn a_hub_has_a_secret_with_each_neighbour_and_takes_no_other_key_for_it() {
         one_channel: false,
     };
     let hub = Hub::new(hub, [1; 32], Time::ZERO).unwrap();
-    // The third says that it is C, with B's key.
+    // The third one claims to be C, with B's key.
     let thief = StationConfig { security: keys(B, &[A]), ..plain(C, A) };
     let others = [station(plain(B, A), 2, Time::ZERO), station(thief, 3, Time::ZERO)];
     let stations = [hub.into()].into_iter().chain(others.map(AnyStation::from));
@@ -415,14 +415,14 @@ fn a_hub_has_its_neighbours_follow_its_clock_those_that_come_too() {
     let right = clocks(RIGHT_NS, Time::ZERO);
     let others = [B, C].map(|id| Station::new(plain(id, A), [id.0 as u8; 32], right).unwrap());
     let stations = [hub(right).into()].into_iter().chain(others.map(AnyStation::from));
-    // What others say first does not reach it: it has to be believed.
+    // What the others send first does not reach it, so that it has to be believed.
     let passes = |it: &Passage<'_>| it.from == 0 || it.to == 0 && !is_initiation(it.frame);
     let mut star = Bed::new(stations, Air::with(Duration::ZERO, passes));
     let are_up = |star: &Bed<Air>| [1, 2].map(|at| star.are_up(0, at));
     star[0].set_neighbours(&config(&neighbours), [2; 32], Time::ZERO).unwrap();
     star.run(Duration::from_secs(3));
     assert_eq!(are_up(&star), [true, true]);
-    // It begins anew before its clock is right, and one neighbour comes later.
+    // It restarts before its clock is right, and one neighbour comes later.
     star.start(0, hub(star.now.into()));
     star.run(Duration::from_secs(200));
     assert_eq!(are_up(&star), [false, false]);

@@ -1,4 +1,4 @@
-//! Stations from outside: packets and frames in, packets and frames out.
+//! Stations as black boxes: packets and frames in, packets and frames out.
 
 mod allocator;
 mod end_tags;

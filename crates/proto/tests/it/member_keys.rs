@@ -1,4 +1,4 @@
-//! Stations with keys of their own whose frames several open: two ends and their helper, on a
+//! Stations with key pairs whose frames several stations open: two ends and their helper, on a
 //! channel where all hear all.
 
 use core::time::Duration;
@@ -30,7 +30,7 @@ fn config(index: usize) -> StationConfig {
     let others: Vec<_> = IDS.into_iter().filter(|&other| other != id).collect();
     StationConfig {
         security: keys(id, &others),
-        // Nothing is given up for being late: what does not come has been forgotten.
+        // Nothing is given up for being late: whatever is not delivered was forgotten.
         coding: CodingParams { delivery_deadline: DELIVERY_DEADLINE, ..CodingParams::default() },
         ingress_packets: 1_000,
         frame_len_max: 1_400,
@@ -38,18 +38,18 @@ fn config(index: usize) -> StationConfig {
     }
 }
 
-/// How long a frame is under way at least.
+/// Shortest time of a frame in transit.
 const DELAY_MIN: Duration = Duration::from_millis(2);
 
-/// An air that all hear, and how long stations were deaf.
+/// A channel that all hear, with records of how long stations were deaf.
 struct Cell {
     air: Air,
     next_number: u32,
     /// Frames that nobody could open.
     rejected: usize,
-    /// Since when a station has opened nothing of another one, of what has come.
+    /// Since when a station has opened none of the frames that it received from another one.
     deaf_since: [[Option<Time>; 4]; 4],
-    /// The longest that one was deaf like that.
+    /// The longest such time.
     deaf_longest: Duration,
 }
 
@@ -84,7 +84,7 @@ fn cell(seed: u8) -> Bed<Cell> {
     Bed::new((0..3).map(|index| station(index).expect("a sound configuration")), cell)
 }
 
-/// How long it takes until all have met.
+/// Returns how long it takes until all have met.
 fn meet(cell: &mut Bed<Cell>) -> Duration {
     cell.wait(Duration::from_secs(60), Bed::all_up)
 }
@@ -93,16 +93,16 @@ fn restart(cell: &mut Bed<Cell>, index: usize, run: u64) {
     restart_by(cell, index, run, run);
 }
 
-/// The same by a clock that is no further than at the beginning of that run.
+/// The same, with a clock that shows the time at which that run began.
 fn restart_by(cell: &mut Bed<Cell>, index: usize, run: u64, clock: u64) {
-    // Some byte is another one: with the entropy of its first start it would be the same run.
+    // One byte differs: with the entropy of its first start it would be the same run.
     let mut entropy = [90 + run as u8; 32];
     entropy[31] ^= 0xff;
     let station = Station::new(config(index), entropy, clocks_of_run(clock, cell.now)).unwrap();
     cell.start(index, station);
 }
 
-/// Packets from one end to the other, one each 20 ms; those that were sent.
+/// Sends packets from one end to the other, one every 20 ms; returns those sent.
 fn talk(cell: &mut Bed<Cell>, span: Duration) -> Vec<Vec<u8>> {
     let end = cell.now + span;
     let mut sent = Vec::new();
@@ -173,13 +173,13 @@ fn a_station_that_starts_anew_is_asked_for_its_new_secrets() {
         cell.delivered[1].clear();
         let sent = talk(&mut cell, Duration::from_secs(3));
         cell.run(Duration::from_secs(1));
-        // An end that starts anew is given again what it had not acknowledged.
+        // An end that restarts is again sent everything that it had not acknowledged.
         assert!(cell.delivered[1].ends_with(&sent), "{:?}", cell.delivered[1]);
     }
 }
 
-/// Where a neighbour cannot be heard, the others go on to other secrets without it; it is told when
-/// it comes back.
+/// If a neighbour cannot be heard, the others switch to other secrets without it; it is given these
+/// when it comes back.
 #[test]
 fn who_was_away_for_long_comes_back() {
     let mut cell = cell(5);
@@ -195,8 +195,8 @@ fn who_was_away_for_long_comes_back() {
     assert!(cell[HELPER].stats().symbols_innovative > 0);
 }
 
-/// Who does not have the private key of a neighbour gets nothing, and a recorded handout is worth
-/// nothing.
+/// Without the private key of a neighbour an attacker gets nothing, and a recorded handout is
+/// useless.
 #[test]
 fn handouts_are_for_who_asked_alone() {
     let mut cell = cell(6);
@@ -228,8 +228,8 @@ fn handouts_are_for_who_asked_alone() {
     assert_eq!(cell.delivered[1], sent);
 }
 
-/// Without a clock that goes on while it is off, a station begins at some time of before: what it
-/// says counts as recorded, and it is given what it asks for all the same.
+/// Without a battery-backed clock, a station starts at some earlier time: its initiations count as
+/// replays, and it is given what it asks for nevertheless.
 #[test]
 fn a_station_whose_clock_went_back_is_given_what_the_others_seal_under() {
     for index in 0..3 {
@@ -242,22 +242,22 @@ fn a_station_whose_clock_went_back_is_given_what_the_others_seal_under() {
         cell.run(Duration::from_secs(1));
         cell.delivered[1].clear();
         let rejected = cell.world.rejected;
-        // The others wait for it as long as they can before they go over to their next secret.
+        // The others wait for it as long as they can before they switch to their next secret.
         let sent = talk(&mut cell, 2 * REJECT_AFTER_TIME);
         cell.run(Duration::from_secs(1));
         assert!(cell.delivered[1].ends_with(&sent), "station {index}");
-        // But for what it says itself, which counts as recorded.
+        // Except for its own initiations, which count as replays.
         let calls = cell.agreed();
         assert!((cell.world.rejected - rejected) as u64 <= 4 * calls, "station {index}");
     }
 }
 
-/// What is sealed under a secret can be older than that a station was given it: whoever says it
-/// again from elsewhere has shown nothing of where its sender is.
+/// A frame may be older than the moment at which its secret was given to a station: if it is
+/// replayed from another address, it proves nothing about where its sender is.
 #[test]
 fn a_recorded_hello_under_a_secret_given_later_is_no_frame_of_a_known_session() {
     let mut cell = cell(7);
-    // The second end is not there yet.
+    // The second end is not up yet.
     cell.stop(1);
     cell.stop(HELPER);
     let is_exchange = |frame: &[u8]| KeyExchange::parse(frame).is_some();
@@ -272,8 +272,8 @@ fn a_recorded_hello_under_a_secret_given_later_is_no_frame_of_a_known_session() 
     assert_eq!(cell.hear(1, &hello), expected);
 }
 
-/// One end has a helper in its file and the other one has not: neither can read the answers of the
-/// other one, and both can say why.
+/// One end has a helper configured and the other has not: neither can read the other's answers, and
+/// both can report why.
 #[test]
 fn an_end_without_the_helper_of_the_other_one_is_told_what_is_wrong() {
     let mut alone = config(1);
@@ -295,10 +295,10 @@ fn an_end_without_the_helper_of_the_other_one_is_told_what_is_wrong() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(8))]
 
-    /// However often secrets change, frames get lost and stations start anew: who is there opens
-    /// what the others seal again within some seconds, and what was sent since an end last started
-    /// arrives. In a helped cell at 47 % loss 293 packets did not in a minute: the encoder asked no
-    /// more after a decoder that had been silent.
+    /// However often secrets change, frames are lost and stations restart: every station that is up
+    /// can open the others' frames again within some seconds, and everything sent since an end last
+    /// started arrives. In a cell with a helper and 47 % loss, 293 packets did not arrive within a
+    /// minute, because the encoder no longer probed a decoder that had been silent.
     #[test]
     fn nobody_is_left_without_keys(
         seed: u8,
@@ -321,7 +321,7 @@ proptest! {
             cell.run(DELAY_MIN);
             meet(&mut cell);
             if index != HELPER {
-                // It may have had all of them.
+                // It may have received all of them.
                 sent.clear();
             }
             sent.extend(talk(&mut cell, Duration::from_millis(pause_ms)));

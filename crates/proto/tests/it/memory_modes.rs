@@ -1,5 +1,6 @@
-//! What a station in block mode, a helper, and one with TCP/NC hold when they fill all that they
-//! can, counted by the allocator: no more than their share, where that is as small as may be.
+//! The memory of a station in block mode, of a helper, and of a station with TCP/NC when they fill
+//! everything that they can, counted by the allocator: it never exceeds their share, even when that
+//! is as small as allowed.
 
 use core::time::Duration;
 
@@ -14,19 +15,19 @@ use crate::allocator::{counted, held};
 
 const IDS: [StationId; 3] = [StationId(1), StationId(2), StationId(3)];
 
-/// Ends, and a helper if there are three; what the first one holds is counted.
+/// Two ends, and a helper if there are three stations; the memory of the first one is counted.
 struct Cell {
     stations: Vec<Station>,
     now: Time,
     dice: Stream,
-    /// Share of the frames that are lost on each way.
+    /// Loss ratio in each direction.
     loss: f64,
     delivered: Vec<Vec<Vec<u8>>>,
     events: Vec<Event>,
     before: isize,
 }
 
-/// A station of two ends, and a helper between them if there is one.
+/// The configuration of an end, or of the helper in between.
 fn config(at: usize, coding: CodingParams, has_helper: bool, has_keys: bool) -> StationConfig {
     let role = match at {
         2 => Role::Helper { between: (IDS[0], IDS[1]) },
@@ -61,7 +62,7 @@ impl Cell {
         }
     }
 
-    /// A millisecond passes. What the first station holds then is within its share.
+    /// A millisecond passes. Checks that the first station's memory is within its share.
     fn step(&mut self) {
         self.now += Duration::from_millis(1);
         for from in 0..self.stations.len() {
@@ -127,7 +128,7 @@ impl Cell {
         (0..ms).for_each(|_| self.step());
     }
 
-    /// Packets of all hosts, while frames get lost, and then none do.
+    /// Sends packets from all hosts, first with and then without losses.
     fn fill(&mut self, packet: impl Fn(usize, u32) -> Vec<u8>) {
         self.run(500);
         self.loss = 0.3;
@@ -153,7 +154,7 @@ fn datagram(from: usize, number: u32, len: usize) -> Vec<u8> {
     packet
 }
 
-/// A first segment of one connection after the other, then their data.
+/// The first segment of each connection in turn, then their data.
 fn segment(from: usize, number: u32) -> Vec<u8> {
     let [own, peer] = [from, 1 - from].map(|at| [10, 0, 0, at as u8 + 1]);
     let (flow, round) = ((number % 40) as u16, number / 40);
@@ -172,7 +173,7 @@ fn tight(config: StationConfig, beyond: usize) -> StationConfig {
     StationConfig { memory_bytes: config.memory_min() + beyond, ..config }
 }
 
-/// Parameters of blocks: short ones of many, and those of the paper.
+/// Parameters of block mode: many short blocks, and those of the paper.
 fn blocks() -> [CodingParams; 3] {
     let default = CodingParams {
         delivery_deadline: Duration::from_secs(60),
@@ -226,7 +227,7 @@ fn connections_of_tcp_nc_stay_within_the_share() {
         cell.fill(segment);
         let held = held() - cell.before;
         assert!(held > cell.stations[0].memory().share as isize / 3, "{held}: nothing was filled");
-        // Of each connection something comes, coded or not; the peer has longer buffers.
+        // Something is delivered from each connection, coded or not; the peer has longer buffers.
         let ports = cell.delivered[0].iter().map(|packet| packet[20..22].to_vec());
         let ports: std::collections::BTreeSet<_> = ports.collect();
         assert_eq!(ports.len(), 40, "{} packets", cell.delivered[0].len());
@@ -257,4 +258,24 @@ fn blocks_that_are_too_long_for_a_helper_are_said_to_be_so() {
     cell.run(2_000);
     let is_it = |event: &&Event| matches!(event, Event::BlocksTooLong { .. });
     assert_eq!(cell.events.iter().filter(is_it).count(), 2, "{:?}", cell.events);
+}
+
+/// A configuration is sound on any machine or on none, and has the same blocks in flight there:
+/// GFNI keeps payloads over GF(2) and GF(2^4) twice.
+#[test]
+fn the_least_share_is_the_same_on_any_machine() {
+    let gf16 = CodingParams { field: Field::Gf16, ..CodingParams::default() };
+    for (coding, least) in [
+        (CodingParams::window(), [831_216, 1_791_056]),
+        (CodingParams::default(), [902_768, 2_621_264]),
+        (gf16, [1_103_744, 3_853_344]),
+        (CodingParams::paper(), [3_328_880, 3_328_880]),
+        (CodingParams::tcp_nc(), [5_430_400, 20_310_704]),
+    ] {
+        let of = |frame_len_max| {
+            let told = config(0, coding, false, false);
+            StationConfig { frame_len_max, ..told }.memory_min()
+        };
+        assert_eq!([1_500, 9_000].map(of), least, "{coding:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Two ends whose packets cross in different ways say so, once each.
+//! Two ends that carry packets in different ways report this, once each.
 
 use core::time::Duration;
 
@@ -7,7 +7,7 @@ use corridor_proto::{CodingParams, Crossing, Event, Role, Station, StationConfig
 use corridor_testbed::config as testbed;
 use corridor_testbed::{Air, Bed};
 
-/// A station that codes as given; `None` = the unreliable forwarder.
+/// A station with this coding; `None`: the unreliable forwarder.
 fn station(id: u16, coding: Option<CodingParams>, entropy: u8) -> Station {
     let peer = StationId(3 - id);
     let role = match coding {
@@ -23,7 +23,7 @@ fn pair(stations: [Station; 2]) -> Bed<Air> {
     Bed::new(stations, Air::new(Duration::ZERO))
 }
 
-/// What one of them has announced to the other.
+/// The differences that one of them has reported.
 fn differences(pair: &Bed<Air>, at: usize) -> Vec<(Crossing, Crossing)> {
     let difference = |said: &(usize, Event)| match said {
         (by, Event::ModeDiffers { theirs, ours, .. }) if *by == at => Some((*theirs, *ours)),
@@ -32,7 +32,7 @@ fn differences(pair: &Bed<Air>, at: usize) -> Vec<(Crossing, Crossing)> {
     pair.events.iter().filter_map(difference).collect()
 }
 
-/// Every way to cross, and what a station is told for it.
+/// Every way to carry packets, with the coding for it.
 fn all() -> [(Crossing, Option<CodingParams>); 4] {
     [
         (Crossing::Block, Some(CodingParams::default())),

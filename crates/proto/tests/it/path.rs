@@ -1,4 +1,4 @@
-//! Two stations over a path that swallows long frames, in virtual time.
+//! Two stations on a path that silently drops long frames, in virtual time.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ fn joined(role: fn(StationId) -> Role, coding: CodingParams, mtus: [usize; 2]) -
     net
 }
 
-/// Sets the longest frame that passes from either end.
+/// Sets the longest frame that passes in each direction.
 fn limit(net: &mut Bed<Air>, mtus: [usize; 2]) {
     net.world.passes = Box::new(move |it| it.frame.len() <= mtus[it.from]);
 }
@@ -36,7 +36,7 @@ fn stats(net: &Bed<Air>) -> [Stats; 2] {
     [0, 1].map(|at| net[at].stats().into_owned())
 }
 
-/// A datagram over IPv4 that must not be fragmented, of this length.
+/// An IPv4 datagram of this length that must not be fragmented.
 fn datagram(len: usize) -> Vec<u8> {
     let mut packet = vec![0x45; len];
     packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
@@ -46,7 +46,7 @@ fn datagram(len: usize) -> Vec<u8> {
     packet
 }
 
-/// Packets of this length cross from either end.
+/// Whether packets of this length arrive, from this end.
 fn crosses(net: &mut Bed<Air>, from: usize, len: usize) -> bool {
     let before = net.delivered[1 - from].len();
     for _ in 0..10 {
@@ -68,7 +68,7 @@ fn plain(peer: StationId) -> Role {
     Role::Plain { peer }
 }
 
-/// The paper's, with symbols as long as frames here.
+/// The paper's parameters, with symbols as long as frames here.
 fn paper() -> CodingParams {
     CodingParams { symbol_size: 0, ..CodingParams::paper() }
 }
@@ -103,7 +103,7 @@ fn each_direction_is_found_by_itself_and_packets_up_to_the_mtu_cross() {
             }
             let stats = net[at].stats();
             assert!(stats.erasure_ratio_e3 < 0.02, "probes count as lost: {stats:?}");
-            // What is longer comes back as a message.
+            // A longer packet is answered by a message.
             let before = net.delivered[at].len();
             let longer = datagram(most + 1);
             let outcome = net.put(at, &longer);
@@ -163,8 +163,9 @@ fn packets_that_wait_as_the_path_becomes_shorter_cross_in_parts() {
     }
 }
 
-/// What was accepted arrives, whatever was made of it when the path became shorter: packets that
-/// wait, symbols on their way, and repair that is owed. The interface may say so, or nobody.
+/// Everything accepted arrives, whatever had been made of it when the path's MTU shrank: waiting
+/// packets, symbols in flight, and repair still owed. The interface may report the change, or
+/// nobody.
 #[test]
 fn a_path_that_becomes_shorter_under_load_strands_nothing() {
     for coding in [CodingParams::default(), paper(), CodingParams::window()] {
@@ -184,13 +185,13 @@ fn strands_nothing(coding: CodingParams, loss_ratio: f64, (told, mtu): (bool, us
     net.world.loss_ratio = loss_ratio;
     let mut sent: Vec<Vec<u8>> = Vec::new();
     for ms in 0..4_000 {
-        // As the path becomes shorter, a burst waits.
+        // A burst waits when the MTU shrinks.
         for _ in 0..if ms == 1_000 { 40 } else { 1 } {
-            // Full ones and short ones, each another one.
+            // Full-sized and short ones, each with another number.
             let number = sent.len() as u32;
             let len = if number % 3 == 2 { 100 } else { net[0].tunnel_mtu() };
             let mut packet = datagram(len);
-            // Its flow knows nothing of ECN: nothing marks it.
+            // Its flow does not support ECN, so no packet is marked.
             packet[1] = 0;
             packet[32..36].copy_from_slice(&number.to_be_bytes());
             if net.put(0, &packet) == PacketOutcome::Accepted {
@@ -210,7 +211,7 @@ fn strands_nothing(coding: CodingParams, loss_ratio: f64, (told, mtu): (bool, us
     let number = |packet: &[u8]| <[u8; 4]>::try_from(&packet[32..36]).unwrap();
     let came: BTreeMap<_, _> = net.delivered[1].iter().map(|it| (number(it), it)).collect();
     let lacking = sent.iter().filter(|packet| !came.contains_key(&number(packet))).count();
-    // Some were dropped to tell their flow that a queue stands, before they were made symbols of.
+    // Some were dropped as congestion signals before they became part of a symbol.
     let dropped = stats.packets_dropped_codel as usize;
     assert_eq!(lacking, dropped, "{case}: of {}: {stats:?} {heard:?}", sent.len());
     assert_eq!(net.delivered[1].len(), came.len(), "{case}: some came twice");
@@ -221,8 +222,8 @@ fn strands_nothing(coding: CodingParams, loss_ratio: f64, (told, mtu): (bool, us
     println!("{case}: {} of {} symbols cut", stats.symbols_cut, stats.symbols_added);
 }
 
-/// The path becomes shorter while a stream of full-size packets crosses it, and short ones beside
-/// it or not: what long frames come to tells of it, long before their length is confirmed next.
+/// The path's MTU shrinks while full-sized packets cross it, with or without short ones: missing
+/// long frames show this, long before their length is next confirmed.
 #[test]
 fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second_or_five_behind_losses() {
     for (loss_ratio, has_short) in [(0.0, false), (0.0, true), (0.2, false), (0.2, true)] {
@@ -248,7 +249,7 @@ fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second_or_five_beh
         while net[0].frame_len() > 1_350 {
             load(&mut net, 1);
             let took = net.now - before;
-            // Where frames get lost anyway, it takes more of them to tell.
+            // With random losses, more missing frames are needed.
             let most = Duration::from_secs(if loss_ratio > 0.0 { 5 } else { 1 });
             assert!(took < most, "losses {loss_ratio}, short {has_short}: {took:?}");
         }
@@ -256,8 +257,37 @@ fn a_path_that_becomes_shorter_under_load_is_noticed_within_a_second_or_five_beh
     }
 }
 
-/// A helper overhears what the ends ask each other, and is asked nothing. (It echoed the probes of
-/// the one of them that it took for its peer, which takes no echo of its.)
+/// Packets that had waited for minutes used to be sent first once there was a session: queries
+/// whose answers nobody waited for any more, and connections that their hosts had given up.
+#[test]
+fn packets_that_have_waited_for_long_do_not_go_when_there_is_a_session_at_last() {
+    let mut net = joined(endpoint, CodingParams::window(), [0, 0]);
+    let numbered = |number: u8| {
+        // Each in another flow: of a single flow only the newest would be left in any case.
+        let mut packet = datagram(200);
+        packet[21] = number;
+        packet
+    };
+    for number in 0..10 {
+        net.put(0, &numbered(number));
+        net.run(Duration::from_secs(15));
+    }
+    let late = net.now;
+    for number in 10..13 {
+        net.put(0, &numbered(number));
+        net.run(Duration::from_secs(1));
+    }
+    limit(&mut net, [9_000, 9_000]);
+    net.run(Duration::from_secs(3));
+    assert!(net.now - late < Duration::from_secs(7) && net.all_up());
+    let came: Vec<u8> = net.delivered[1].iter().map(|packet| packet[21]).collect();
+    assert!(came.contains(&12) && came.iter().all(|&number| number >= 10), "{came:?}");
+    let stale = stats(&net).map(|stats| stats.packets_stale);
+    assert_eq!(stale, [10, 0]);
+}
+
+/// A helper overhears the ends' probes, and is not probed itself. (It echoed the probes of the end
+/// that it took for its peer, which does not accept its echoes.)
 #[test]
 fn a_helper_echoes_no_probes() {
     let ends = [StationId(1), StationId(2)];

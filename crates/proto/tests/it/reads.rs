@@ -1,4 +1,4 @@
-//! A packet's headers are read once at either end.
+//! A packet's headers are parsed only once at either end.
 
 use core::time::Duration;
 
@@ -9,8 +9,8 @@ use corridor_proto::{AnyStation, CodingParams, FrameOutcome, Station, StationCon
 use corridor_testbed::config as testbed;
 use corridor_testbed::{Air, Bed, Flying, Sent, Ways, World};
 
-/// Looks at packets as they come out, with what was read of them: who delivers them counts them
-/// by their bytes.
+/// Inspects packets as they are delivered, with what was parsed of them: the driver counts them by
+/// their bytes.
 struct Looking {
     air: Air,
     seen: usize,
@@ -48,7 +48,7 @@ fn reads_per_packet(coding: CodingParams) -> (f64, Stats) {
         let (from, to) = (([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), 80));
         let (sequence, ack, timestamps) = (1 + 100 * number, number, Some((number, 0)));
         let ack = PureAck { from, to, sequence, ack, window: 9, timestamps }.to_packet();
-        // A segment with data: IPv4's length and checksum follow.
+        // A segment with data: the IPv4 length and checksum are adapted.
         let mut data = ack.clone();
         data.extend([0x5a; 100]);
         let len = data.len();
@@ -69,7 +69,7 @@ fn a_packet_is_read_once_where_it_comes_in_and_once_where_it_comes_out() {
     assert_eq!(window, 2.0);
     assert!(stats.packets_compressed > 0);
     assert_eq!(reads_per_packet(CodingParams::default()).0, 2.0);
-    // TCP/NC makes packets of its own, each read where it is made and where it comes in.
+    // TCP/NC makes packets of its own, each parsed once where it is made and once where it arrives.
     let (tcp_nc, _) = reads_per_packet(CodingParams::tcp_nc());
     assert!((3.0..3.5).contains(&tcp_nc), "{tcp_nc}");
 }

@@ -1,4 +1,4 @@
-//! What a review found, and what is wanted instead: one test for each fault that was there.
+//! Faults that a review found, and the correct behaviour: one test for each.
 
 mod net;
 mod window;
@@ -21,7 +21,8 @@ fn at(ms: u64) -> Time {
 
 // ---- helpers ----------------------------------------------------------------------------------
 
-/// Its old blocks, numbered a round ago, seemed to lie ahead: the decoder gave up all in between.
+/// Its old blocks, whose numbers had wrapped halfway, seemed to lie ahead: the decoder gave up all
+/// in between.
 #[test]
 fn a_helper_that_slept_half_a_round_of_blocks_does_not_move_the_decoder_on() {
     let mut net = Net::new(
@@ -67,8 +68,8 @@ fn a_helper_that_slept_half_a_round_of_blocks_does_not_move_the_decoder_on() {
     assert!(recoded > 100, "the helper was of use before: {recoded}");
 }
 
-/// A link never heard of counted as one without losses: the encoder left the repair to a helper
-/// that nobody heard.
+/// A link from which nothing was ever heard counted as lossless: the encoder left the repair to a
+/// helper that nobody heard.
 #[test]
 fn a_helper_that_the_decoder_cannot_hear_does_not_slow_the_flow() {
     type Rule = fn(&Flight) -> bool;
@@ -84,7 +85,7 @@ fn a_helper_that_the_decoder_cannot_hear_does_not_slow_the_flow() {
         net.run_until(at(2_000));
         net.offer_until(S, 1_200, gap_ms, at(8_000));
         net.run_until(at(12_000));
-        // From 4 s on: 2 s after the last sign of life a helper counts as gone.
+        // From 4 s on: a helper counts as gone 2 s after its last sign of life.
         net.delay_mean(at(4_000))
     };
     for gap_ms in [2, 10] {
@@ -103,7 +104,7 @@ fn a_helper_that_the_decoder_cannot_hear_does_not_slow_the_flow() {
 
 // ---- outages ----------------------------------------------------------------------------------
 
-/// Two endpoints with packets put in every `gap_ms`, and silence from 3 s to 6 s.
+/// Two endpoints with a packet every `gap_ms`, and silence from 3 s to 6 s.
 fn outage(gap_ms: u64) -> Net {
     let mut net = Net::new(pair(|_| ()), 1);
     net.world.delay = Duration::from_millis(5);
@@ -114,7 +115,7 @@ fn outage(gap_ms: u64) -> Net {
     net
 }
 
-/// Each block of the outage held delivery up for a deadline of its own, one after the other.
+/// Each block of the outage delayed delivery by a deadline of its own, one after the other.
 #[test]
 fn delivery_resumes_one_deadline_after_an_outage() {
     let mut net = outage(10);
@@ -127,7 +128,7 @@ fn delivery_resumes_one_deadline_after_an_outage() {
     assert!(last_slow <= Some(at(7_300)), "late packets until {last_slow:?}");
 }
 
-/// The one long gap weighed like so many losses, and redundancy was sent against them for minutes.
+/// The one long gap had the weight of as many losses, which caused redundancy for minutes.
 #[test]
 fn redundancy_falls_back_after_an_outage() {
     for gap_ms in [1, 10] {
@@ -141,8 +142,8 @@ fn redundancy_falls_back_after_an_outage() {
     }
 }
 
-/// Blocks were repaired at full budget; once given up, new ones took their place and the silence
-/// counted from zero again.
+/// Blocks were repaired at full budget; once given up, new ones took their place, and the silence
+/// was counted from zero again.
 #[test]
 fn a_dead_peer_is_asked_after_not_sent_to() {
     let mut net = Net::new(pair(|_| ()), 1);
@@ -158,7 +159,7 @@ fn a_dead_peer_is_asked_after_not_sent_to() {
     assert!(frames > 0, "a peer that comes back must hear of us");
 }
 
-/// Silence made the timeout longer, even where there had been nothing to acknowledge.
+/// Silence increased the timeout even when there had been nothing to acknowledge.
 #[test]
 fn a_frame_lost_after_a_pause_is_repaired_as_soon_as_any() {
     for pause_ms in [0, 300, 2_000, 10_000, 60_000] {
@@ -191,7 +192,7 @@ fn a_paced_station_sets_no_timer_in_the_past_while_its_peer_is_away() {
         net.start(D);
         net.offer_until(S, 1_200, 5, at(2_000));
         assert!(net.are_up(S, D));
-        // The peer restarts, and half of the handshake gets lost.
+        // The peer restarts, and half of the handshake is lost.
         net.start(D);
         net.lose(|flight| flight.from == S && flight.draw < 0.5);
         net.offer_until(S, 1_200, 5, at(5_000));
@@ -206,7 +207,7 @@ fn a_paced_station_sets_no_timer_in_the_past_while_its_peer_is_away() {
     }
 }
 
-/// A block whose pause had ended was due at once, while the pace still held it back.
+/// A block whose pause had ended was due at once, while the pacer still held it back.
 #[test]
 fn a_paced_dense_code_sets_no_timer_in_the_past() {
     for (rate_bps, erasure_ratio) in [(100_000, 0.0), (1_000_000, 0.0), (1_000_000, 0.3)] {
@@ -240,8 +241,8 @@ fn recordings(configs: &[StationConfig]) -> Vec<Vec<(usize, Vec<u8>)>> {
     runs.collect()
 }
 
-/// Plays the recordings back at 300 frames a second to everybody until then: a frame of each run
-/// in turn, so that no session is let rest.
+/// Replays the recordings at 300 frames per second to everybody until then: a frame of each run in
+/// turn, so that no session times out.
 fn play_back(net: &mut Net, recordings: &[Vec<(usize, Vec<u8>)>], stations: usize, until: Time) {
     let mut step = 0;
     while net.now < until {
@@ -253,7 +254,7 @@ fn play_back(net: &mut Net, recordings: &[Vec<(usize, Vec<u8>)>], stations: usiz
     }
 }
 
-/// Each recorded session displaced the one that was answering its challenge.
+/// Each replayed session displaced the one that was answering its challenge.
 #[test]
 fn replayed_greetings_do_not_keep_a_handshake_from_completing() {
     let configs = pair_and_helper(|_| ());
@@ -267,8 +268,8 @@ fn replayed_greetings_do_not_keep_a_handshake_from_completing() {
     }
 }
 
-/// Recorded sessions crowded accepted ones out of the HELLO, and who was not listed took that for
-/// the end of its session.
+/// Replayed sessions crowded accepted ones out of the HELLO, and stations without an entry took
+/// that for the end of their session.
 #[test]
 fn replayed_greetings_do_not_take_an_accepted_session_away() {
     let configs = pair_and_helper(|_| ());
@@ -287,14 +288,14 @@ fn replayed_greetings_do_not_take_an_accepted_session_away() {
     assert!(net.delivered_to(D).into_iter().eq(0..1_000));
     assert!(net.stats(H).recoded_frames_sent > 100, "the helper has been there");
     assert_eq!([S, D, H].map(|at| net.stats(at).sessions_accepted), [2, 2, 2]);
-    // Quiet again: a HELLO in 5 s and five reports a second.
+    // Back to normal: a HELLO every 5 s and five reports per second.
     let before = [S, D, H].map(|at| net.stats(at).control_frames_sent);
     net.run_until(at(80_000));
     let after = [S, D, H].map(|at| net.stats(at).control_frames_sent);
     assert!(after[S] - before[S] <= 15 && after[D] - before[D] <= 15, "{before:?}, {after:?}");
 }
 
-/// A HELLO from before the handshake was over, arriving late, took the acceptance back.
+/// A HELLO from before the end of the handshake, arriving late, revoked the acceptance.
 #[test]
 fn an_overtaken_greeting_does_not_take_an_accepted_session_away() {
     let mut net = Net::new(pair(|_| ()), 1);
@@ -306,7 +307,7 @@ fn an_overtaken_greeting_does_not_take_an_accepted_session_away() {
         net.run_for(Duration::from_millis(1));
     }
     assert_eq!(accepted(&net), [1, 0], "S has accepted D, but not the other way");
-    // What D says now is overtaken by what it says once it has accepted S.
+    // What D sends now is overtaken by what it sends once it has accepted S.
     let first = net.world.hellos.len();
     net.lose(|_| true);
     net.run_for(Duration::from_millis(200));
@@ -325,7 +326,7 @@ fn an_overtaken_greeting_does_not_take_an_accepted_session_away() {
 
 // ---- lengths ----------------------------------------------------------------------------------
 
-/// The decoder took its own longest symbol for the peer's, and refused what was longer.
+/// The decoder took its own longest symbol for the peer's, and refused longer ones.
 #[test]
 fn peers_with_different_frame_lengths_exchange_packets_both_ways() {
     for lens in [[1_500, 1_400], [1_400, 1_500], [1_400, 9_000], [9_000, 1_400]] {
@@ -348,7 +349,7 @@ fn peers_with_different_frame_lengths_exchange_packets_both_ways() {
     }
 }
 
-/// A helper recoded the longer symbols of the endpoints into frames its own underlay cannot carry.
+/// A helper recoded the endpoints' longer symbols into frames that its own underlay cannot carry.
 #[test]
 fn a_helper_with_shorter_frames_sends_none_too_long() {
     let mut configs = pair_and_helper(|_| ());
@@ -369,7 +370,7 @@ fn a_helper_with_shorter_frames_sends_none_too_long() {
     assert!(net.delivered_to(D).into_iter().eq(0..600));
 }
 
-/// An acknowledgement listed every block of the window, however long that made it.
+/// An acknowledgment listed every block of the window, however long that made it.
 #[test]
 fn acknowledgements_fit_the_frame() {
     let mut net = Net::new(
@@ -386,7 +387,7 @@ fn acknowledgements_fit_the_frame() {
     );
     net.world.rate_bps = Some(400_000_000);
     net.run_until(at(1_000));
-    // All acknowledgements are lost while the encoder opens all blocks it may.
+    // All acknowledgments are lost while the encoder opens as many blocks as it may.
     net.lose(|flight| match flight.from {
         S => flight.draw < 0.3,
         _ => flight.sent_in(0..1_300),
@@ -401,7 +402,8 @@ fn acknowledgements_fit_the_frame() {
     assert_eq!(net.stats(S).blocks_given_up, 0);
 }
 
-/// A symbol size to be worked out passed the check before it was, and the subtraction underflowed.
+/// A symbol size to be derived passed the check before it was derived, and the subtraction
+/// underflowed.
 #[test]
 fn a_frame_too_short_for_the_coding_vector_is_a_configuration_error() {
     let mut refused = 0;

@@ -1,5 +1,6 @@
-//! Relays in a row, which hear the next ones alone: what crosses them, what combining saves, what
-//! their routers say, and what is made of frames that nobody, or somebody else, has sealed.
+//! Relays in a row, each of which hears only the next ones: what they carry, what coding saves,
+//! what ICMP errors they send, and how they treat frames that were sealed by nobody or by a
+//! stranger.
 
 mod ends;
 mod in_order;
@@ -34,7 +35,7 @@ fn station(at: usize) -> StationConfig {
     StationConfig { ingress_packets: 100, frame_len_min: 46, ..testbed::config(id, Role::Relay) }
 }
 
-/// The relay at a place in a row of so many: its neighbours lead to all behind them.
+/// The relay at a place in a row of `count`: its neighbours lead to everything behind them.
 fn config(at: usize, count: usize, relay: RelayConfig) -> RelayStationConfig {
     let network = |at: usize| -> [IpNet; 2] {
         let (v4, v6) = (std::net::IpAddr::from(v4(at)), std::net::IpAddr::from(v6(at)));
@@ -54,7 +55,7 @@ fn config(at: usize, count: usize, relay: RelayConfig) -> RelayStationConfig {
     RelayStationConfig { station: station(at), relay, neighbours, own, broadcast: false, ends }
 }
 
-/// Relays that hear the next ones alone, and send a frame a millisecond.
+/// Relays that hear only the next ones, and send a frame per millisecond.
 fn row_of(count: usize, relay: RelayConfig) -> Bed<Air> {
     let make = |at| RelayStation::new(config(at, count, relay), [at as u8 + 1; 32], Time::ZERO);
     let mut air = Air::with(Duration::ZERO, |it| it.from.abs_diff(it.to) == 1);
@@ -85,7 +86,7 @@ fn view<W>(row: &Bed<W>, at: usize) -> RelayView {
     row[at].relay().expect("a relay").view(row.now)
 }
 
-/// The last frame of a station to another one.
+/// The last frame from one station to another.
 fn last_frame(row: &Bed<Air>, from: usize, to: usize) -> Vec<u8> {
     let destination = Destination::Station(StationId(to as u16 + 1));
     let mut sent = row.world.logged().iter().rev();
@@ -97,7 +98,7 @@ fn datagram(from: usize, to: usize, hops: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(v4(from), v4(to), hops).udp(7, 9);
     builder.write(&mut packet, payload).unwrap();
-    // Don't fragment; and a class of service that may be marked, which is to arrive as it is.
+    // Don't fragment; and a traffic class that may be marked, which has to arrive unchanged.
     packet[6] = 0x40;
     packet[1] = 0xb9;
     packet[10..12].fill(0);
@@ -113,7 +114,7 @@ fn datagram6(from: usize, to: usize, hops: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What arrives of a packet that has crossed so many relays: nothing else has changed.
+/// A packet as it arrives after this many relays: nothing else has changed.
 fn after(packet: &[u8], relays: u8) -> Vec<u8> {
     let mut packet = PacketRef::read(packet).to_buf();
     (0..relays).for_each(|_| assert!(packet.take_hop()));
@@ -160,8 +161,8 @@ fn without_coding_each_packet_has_a_frame_of_its_own() {
     assert_eq!(counters_of(&row, 0).relay_announcements_sent, 0);
 }
 
-/// Nobody tells a station of the MAC's retries: what waits for them never comes, and the view says
-/// so.
+/// Nobody reports the MAC's retries to a station: what depends on them does nothing, and the view
+/// shows this.
 #[test]
 fn what_follows_retries_is_off() {
     let holding = RelayConfig { adaptive: Adaptive::Holding, ..RelayConfig::paper_adaptive() };
@@ -198,7 +199,7 @@ fn what_is_decoded_is_combined_again_along_a_row() {
     assert!(all.iter().all(|it| it.relay_decode_failures == 0), "{all:?}");
 }
 
-/// By default nothing is combined before neighbours say that they overhear this node.
+/// By default nothing is combined before neighbours announce that they overhear this node.
 #[test]
 fn by_default_coding_begins_once_neighbours_announce_to_overhear() {
     let mut row = met(3, RelayConfig::default());
@@ -248,7 +249,7 @@ fn a_relay_says_that_hops_are_used_up_and_what_is_too_long() {
     assert_eq!(counters_of(&row, 1).relay_packets_expired, 2);
     assert_eq!(row.put(0, &datagram(0, 1, 1, b"the next one")), PacketOutcome::Accepted);
 
-    // The relay's own interface takes less: whoever sends longer packets hears of it.
+    // The limit of the relay's own interface is smaller: senders of longer packets are told.
     row.limit_frames(1, 1_000);
     let mtu = row[1].tunnel_mtu();
     assert!(mtu < 1_000 && row[0].tunnel_mtu() > 1_400);
@@ -261,14 +262,14 @@ fn a_relay_says_that_hops_are_used_up_and_what_is_too_long() {
     assert_eq!(icmp.icmp_type(), Icmpv4Type::DestinationUnreachable(needed));
     assert_eq!(counters_of(&row, 1).relay_packets_too_long, 1);
     assert!(row.delivered[2].is_empty());
-    // So does the own host.
+    // So is its own host.
     let long = datagram(0, 2, 64, &[1; 1_480]);
     assert!(matches!(row.put(0, &long), PacketOutcome::TooLong { len: 1_508, .. }));
     assert_eq!(row.delivered[0].len(), 1);
 }
 
-/// Frames may become shorter at any time: what was taken before goes in parts then, as does a
-/// message that is too long itself.
+/// Frames may become shorter at any time: what was accepted before is then sent in parts, and so is
+/// a message that is itself too long.
 #[test]
 fn what_waits_as_frames_become_shorter_goes_in_parts() {
     let mut row = met(3, RelayConfig::plain());
@@ -284,7 +285,7 @@ fn what_waits_as_frames_become_shorter_goes_in_parts() {
     let (cut, joined) = (row[0].stats(), row[1].stats().symbols_joined);
     assert_eq!((cut.symbols_cut, cut.part_frames_sent, joined), (2, 4, 2));
     assert_eq!(counters_of(&row, 0).relay_packets_too_long, 0);
-    // A message quotes as much of a packet as it may, which is more than frames carry here.
+    // A message quotes as much of a packet as allowed, which is more than frames carry here.
     row.limit_frames(1, 500);
     row.limit_frames(0, 1_500);
     row.put(0, &datagram(0, 2, 64, &[3; 1_200]));
@@ -307,14 +308,14 @@ fn packets_go_where_networks_lead_and_come_from_where_they_lead() {
     row.run(ms(20));
     assert_eq!(counters_of(&row, 1).relay_packets_wrong_source, 1);
     assert!(row.delivered[2].is_empty());
-    // A neighbour that is not there.
+    // A missing neighbour.
     let mut alone = row_of(2, RelayConfig::plain());
     assert_eq!(alone.put(0, &datagram(0, 1, 64, b"too early")), PacketOutcome::NoRoute);
     assert_eq!(counters_of(&alone, 0).relay_packets_unreachable, 1);
 }
 
-/// A session outlasts its neighbour: what is for one that is heard no more goes nowhere, and who
-/// sends it hears of that.
+/// A session outlasts its neighbour: packets for one that is no longer heard are refused, and their
+/// senders are told.
 #[test]
 fn what_is_for_a_neighbour_that_has_gone_is_refused() {
     let mut row = met(3, RelayConfig::plain());
@@ -337,7 +338,7 @@ fn what_is_for_a_neighbour_that_has_gone_is_refused() {
     assert_eq!(row.put(1, &to), PacketOutcome::NoRoute);
     let counters = counters_of(&row, 1);
     assert_eq!((counters.relay_packets_unreachable, counters.relay_frames_plain), (2, 1));
-    // It comes back into reach, with all that it knew.
+    // It comes back into reach, with its old state.
     row.start(2, gone);
     row.run(ms(6_000));
     row.put(0, &datagram(0, 2, 64, b"and now?"));
@@ -359,8 +360,8 @@ fn a_queue_is_bounded_and_what_it_drops_is_counted() {
     assert_eq!(row[0].stats().packets_dropped_ingress, 3);
 }
 
-/// A relay that takes another session counts from 0 again: its frames were taken for ones that were
-/// held up where the tag of the session was the same by chance.
+/// A relay's new session counts from 0 again: its frames counted as delayed if the session's tag
+/// was the same by chance.
 #[test]
 fn frames_of_another_session_are_not_held_up() {
     let mut row = row_of(2, RelayConfig::default());
@@ -384,8 +385,8 @@ fn frames_of_another_session_are_not_held_up() {
     assert_eq!(row.delivered[1].len(), accepted);
 }
 
-/// What a relay makes of a frame: what comes of it, and whether anything in it has changed beside
-/// the counter that says so.
+/// What a relay does with a frame: the outcome, and whether anything has changed except the counter
+/// for it.
 fn told(row: &mut Bed<Air>, at: usize, frame: &[u8]) -> (FrameOutcome, bool) {
     let before = (counters_of(row, at), view(row, at), row.delivered[at].len());
     let outcome = row.hear(at, frame);
@@ -401,7 +402,7 @@ fn a_frame_counts_once_and_changed_frames_never() {
     let frame = last_frame(&row, 0, 1);
     let replayed = (FrameOutcome::Rejected(Rejection::Replayed), true);
     assert_eq!(told(&mut row, 1, &frame), replayed);
-    // To its sender it is none of anybody else's, and who does not hear the sender has no session.
+    // Its sender rejects it as its own, and a station that does not hear the sender has no session.
     assert!(matches!(told(&mut row, 0, &frame), (FrameOutcome::Rejected(_), true)));
     let unknown = (FrameOutcome::Rejected(Rejection::UnknownSession), true);
     assert_eq!(told(&mut row, 2, &frame), unknown);
@@ -421,7 +422,7 @@ fn a_frame_counts_once_and_changed_frames_never() {
     assert_eq!(row.delivered[2].len(), 1);
 }
 
-/// Whom a frame is for is sealed: who sends one again to another makes nobody take it.
+/// The receiver of a frame is sealed: resending it to another station does not make that accept it.
 #[test]
 fn a_frame_for_another_is_overheard_wherever_it_is_sent_to() {
     let mut row = met(3, RelayConfig::paper());
@@ -462,7 +463,7 @@ fn a_restarted_relay_is_known_again_and_its_recordings_are_not() {
     row.put(0, &datagram(0, 2, 64, b"after"));
     row.run(ms(200));
     assert_eq!(row.delivered[2].len(), 2);
-    // All that was ever on the air, to all of them.
+    // Every frame ever sent, to all of them.
     let before: Vec<_> = (0..3).map(|at| counters_of(&row, at).relay_packets_forwarded).collect();
     for Logged { from, frame, .. } in recorded {
         for near in (0..3_usize).filter(|near| near.abs_diff(from) == 1) {
@@ -481,8 +482,8 @@ fn a_restarted_relay_is_known_again_and_its_recordings_are_not() {
     assert_eq!(row.delivered[2].len(), 3);
 }
 
-/// Its frames are numbered from the beginning again: what was measured by the numbers before says
-/// nothing of them.
+/// Its frames are numbered from 0 again: what was measured with the old numbers does not apply to
+/// them.
 #[test]
 fn a_relay_that_restarts_early_is_measured_anew() {
     let mut row = met(3, RelayConfig::default());

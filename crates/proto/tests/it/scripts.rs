@@ -1,8 +1,8 @@
-//! Tricky exchanges as readable scripts: `scripts/*.txt`, each naming the section it is about.
+//! Tricky exchanges as readable scripts: `scripts/*.txt`, each naming the section that it tests.
 //!
 //! A script is a list of steps; each step is lines of commands (see `script/mod.rs`), a line of
-//! `----`, and the trace to expect, up to an empty line. `CORRIDOR_REWRITE=1` writes the traces as
-//! they are now; read the difference before you keep it.
+//! `----`, and the expected trace, up to an empty line. `CORRIDOR_REWRITE=1` writes the traces as
+//! they are now; review the difference before keeping it.
 
 #[allow(dead_code)]
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::script::Script;
 
-/// Runs a script; returns it with the traces as they are.
+/// Runs a script; returns it with the actual traces.
 fn replay(text: &str) -> String {
     let mut script = Script::new();
     let mut told = String::new();

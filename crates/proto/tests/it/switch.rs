@@ -1,5 +1,5 @@
-//! Three stations on a switch: each frame reaches whom it is addressed to, and nobody else; and on
-//! a hub, which passes all to all.
+//! Three stations on a switch, where each frame reaches only its addressee; and on an Ethernet hub,
+//! which passes everything to all.
 
 use core::time::Duration;
 
@@ -22,8 +22,8 @@ fn station(index: usize) -> Station {
     Station::new(config, [index as u8 + 1; 32], Time::ZERO).expect("a sound configuration")
 }
 
-/// Lets packets go both ways for so many milliseconds; every frame takes one. `passes` tells of a
-/// frame from and to which station, and whether it is addressed to it.
+/// Sends packets in both directions for `ms` milliseconds; every frame takes one. `passes` decides
+/// whether a frame reaches a station, given sender, receiver, and whether it is the addressee.
 fn converse(ms: u64, passes: impl FnMut(&Passage<'_>) -> bool + 'static) -> Bed<Air> {
     let air = Air::with(Duration::from_millis(1), passes);
     let mut bed = Bed::new([0, 1, 2].map(station), air);
@@ -51,9 +51,9 @@ fn ratios(bed: &Bed<Air>, at: usize) -> [f64; 3] {
     [stats.erasure_ratio_e1, stats.erasure_ratio_e2, stats.erasure_ratio_e3]
 }
 
-/// What is lost of frames that a station is to get counts as much where it hears no others as where
-/// it hears all: a helper is told of what both ends send, and each end of what is for it, as on
-/// interfaces that drop what is for other addresses. A helper that hears nothing is not counted on.
+/// Losses are measured equally whether stations hear frames to others or not: a helper is sent what
+/// both ends send, and each end what is for it, as on interfaces that drop frames to other
+/// addresses. A helper that hears nothing is not counted on.
 #[test]
 fn what_gets_lost_counts_where_others_are_heard_and_where_they_are_not() {
     for (helper_hears, ends_hear) in [(false, false), (true, false), (true, true)] {

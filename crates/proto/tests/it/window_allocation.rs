@@ -1,5 +1,5 @@
-//! A station in window mode allocates nothing for the packets and frames of a steady flow, whether
-//! frames get lost or not.
+//! A station in window mode allocates nothing for the packets and frames of a steady flow, with or
+//! without losses.
 
 use core::time::Duration;
 
@@ -10,10 +10,10 @@ use etherparse::PacketBuilder;
 
 use crate::allocator::allocations;
 
-/// Packets a millisecond from the first to the second station; half as many go back.
+/// Packets per millisecond from the first to the second station; half as many go back.
 const PACKETS_PER_MS: usize = 20;
-/// Time in which all buffers grow to their size, and time in which none may, milliseconds. Neither
-/// station greets the other in the second: that is rare, and allocates.
+/// Time in which all buffers grow to their sizes, and time in which none may, in milliseconds.
+/// Neither station sends a HELLO during the second: that is rare, and allocates.
 const WARM_UP_MS: u64 = 10_000;
 const MEASURED_MS: u64 = 2_000;
 
@@ -36,14 +36,14 @@ fn station(id: u8, peer: u8) -> Station {
 const PACKET_LEN: usize = 1_400;
 const HEADERS_LEN: usize = 40;
 
-/// A datagram, which may overtake.
+/// A datagram, which may overtake others.
 fn datagram() -> Vec<u8> {
     let mut packet = vec![0; PACKET_LEN];
     packet[..10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
     packet
 }
 
-/// Segments of a TCP connection, whose headers travel as differences.
+/// Segments of a TCP connection, whose headers are sent as differences.
 struct Connection {
     segment: Vec<u8>,
     sequence: u32,
@@ -67,8 +67,8 @@ impl Connection {
     }
 }
 
-/// Allocations in the measured time, packets delivered in it, and how many there had differences
-/// for headers.
+/// Allocations in the measured time, packets delivered in it, and how many of these had compressed
+/// headers.
 fn run(loss_percent: u32) -> (usize, u64, u64) {
     let mut stations = [station(1, 2), station(2, 1)];
     let mut losses =
@@ -121,7 +121,7 @@ fn a_steady_flow_allocates_nothing() {
         let (allocations, packets, compressed) = run(loss_percent);
         assert!(packets > 50_000, "{packets} packets at {loss_percent} %");
         assert!(compressed > packets / 2, "{compressed} of {packets} compressed");
-        // What there is comes from a greeting within the time, if there is one.
+        // The few that there are come from a HELLO within the time, if there is one.
         assert!(allocations < 10, "{allocations} allocations at {loss_percent} %");
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 
 const LEN: u32 = 1_000;
 
-/// One direction of a connection, whose segments are numbered.
+/// One direction of a connection, with numbered segments.
 struct Line {
     order: InOrder<u8, u32>,
 }
@@ -12,14 +12,15 @@ impl Line {
         Line { order: InOrder::new(true) }
     }
 
-    /// One beside another one that has learnt that segments come late by so much, all of them.
+    /// A connection beside another one that has learnt that all its segments come late by this
+    /// much.
     fn that_comes_late(late_ms: u64) -> Self {
         let mut line = Line::new();
         line.learns(0, late_ms);
         line
     }
 
-    /// A connection learns that.
+    /// Teaches a connection that.
     fn learns(&mut self, flow: u8, late_ms: u64) {
         let flow = self.order.flows.entry(flow).or_insert_with(|| Flow::new(0, Time::ZERO));
         for _ in 0..20 {
@@ -27,7 +28,7 @@ impl Line {
         }
     }
 
-    /// How long the connection's segments wait.
+    /// Current wait of the connection's segments.
     fn hold(&self) -> Duration {
         self.order.hold_of(&self.order.flows[&1], self.order.shared_hold())
     }
@@ -66,7 +67,7 @@ fn where_none_came_late_a_gap_waits_for_nothing() {
     assert_eq!(line.comes(1, 5), [5]);
     assert_eq!(line.comes(2, 8), [8]);
     assert_eq!((line.order.poll_timeout(), line.order.held()), (None, 0));
-    // A copy that its sender has sent later is not late.
+    // A copy sent later by its sender is not late.
     assert_eq!(line.comes_stamped(90, 6, Some(9)), [6]);
     assert_eq!(line.order.stats(), InOrderStats::default());
     assert_eq!(line.comes_stamped(92, 7, None), [7], "nobody knows");
@@ -111,11 +112,11 @@ fn what_does_not_come_in_time_is_waited_for_no_more() {
     assert_eq!(line.passes(due.as_nanos() / 1_000_000 + 1), [2, 3]);
     assert_eq!(line.passes(40 + hold.as_millis() as u64 + 1), [5]);
     assert_eq!((line.order.poll_timeout(), line.order.stats().overdue), (None, 2));
-    // TCP sends them again; and what follows waits for nothing.
+    // TCP retransmits them; and what follows waits for nothing.
     assert_eq!(line.comes_stamped(200, 1, Some(6)), [1]);
     assert_eq!(line.comes(201, 6), [6]);
     assert_eq!(line.order.stats().late, 0);
-    // One that comes when nobody waits any more is late all the same, by as much as it was.
+    // One that arrives when nothing waits any more still counts as late, by the true amount.
     assert_eq!(line.comes(202, 4), [4]);
     assert_eq!((line.order.stats().late, line.order.stats().late_us), (1, 162_000));
     assert_eq!(line.comes(203, 4), [4], "a copy of the network's");
@@ -128,7 +129,7 @@ fn nothing_waits_for_longer_than_a_timeout_of_tcp_has_room_for() {
     assert_eq!(line.order.hold(), HOLD_MAX.min(line.order.hold()));
     line.order.flows.get_mut(&0).unwrap().note_late(Time::ZERO, Duration::from_millis(20));
     assert_eq!(line.order.hold(), HOLD_MAX);
-    // What comes later than that is as good as lost.
+    // A later segment is as good as lost.
     let mut line = Line::that_comes_late(210);
     assert_eq!(line.order.hold(), Duration::ZERO);
     assert_eq!((line.comes(1, 1), line.comes(2, 3)), (vec![1], vec![3]));
@@ -158,12 +159,13 @@ fn numbers_wrap_and_jump() {
     let begin = last.wrapping_add(1).wrapping_mul(LEN);
     assert_eq!(at(&mut line, 2, begin.wrapping_add(LEN), 3), [0; 0]);
     assert_eq!(at(&mut line, 3, begin, 2), [2, 3]);
-    // What is far away waits for nothing, nor has others wait.
+    // A distant segment neither waits nor makes others wait.
     assert_eq!(at(&mut line, 4, begin.wrapping_add(3 * LEN), 5), [0; 0]);
     let far = begin.wrapping_add(1 << 31);
     assert_eq!(at(&mut line, 5, far, 6), [6]);
     assert_eq!(at(&mut line, 6, begin.wrapping_add(2 * LEN), 4), [4, 5]);
-    // In a row it is another connection of the same ends; what waited of the one before goes first.
+    // Several in a row are another connection of the same ends; what waited in the previous one
+    // goes first.
     assert_eq!(at(&mut line, 7, begin.wrapping_add(5 * LEN), 7), [0; 0]);
     for place in 0..STRAYS_MAX as u32 {
         assert_eq!(at(&mut line, 8, far.wrapping_add(place * LEN), place), [place]);
@@ -181,7 +183,7 @@ fn one_segment_that_is_wrong_does_not_end_order() {
     assert_eq!(line.comes(0, 0), [0]);
     assert_eq!(line.comes_of(1, brings, (bogus, bogus + LEN)), [0; 0]);
     assert_eq!(line.passes(100), [bogus / LEN], "nothing came in time");
-    // All behind it goes on as it comes, until it is plain which one was wrong.
+    // Everything behind it passes on arrival, until it is clear which one was wrong.
     for number in 1..=STRAYS_MAX as u32 {
         assert_eq!(line.comes_stamped(300, number, None), [number]);
     }
@@ -196,7 +198,7 @@ fn one_segment_that_is_wrong_does_not_end_order() {
 fn late_is_what_was_overtaken_by_the_first_segment_behind_its_own_gap() {
     let mut line = Line::that_comes_late(50);
     assert_eq!(line.comes(0, 4), [4]);
-    // Number 7 comes before 6, so it is known from then on that 5 is missing.
+    // Number 7 arrives before 6, so from then on 5 is known to be missing.
     assert_eq!((line.comes(10, 7), line.comes(20, 6)), (vec![], vec![]));
     let due = line.order.poll_timeout().expect("they wait");
     assert_eq!(line.passes(due.as_nanos() / 1_000_000 + 1), [6, 7]);
@@ -213,14 +215,14 @@ fn copies_are_not_late() {
     let unstamped = |line: &mut Line, ms, number| line.comes_stamped(ms, number, None);
     assert_eq!((unstamped(&mut line, 0, 1), unstamped(&mut line, 1, 3)), (vec![1], vec![]));
     assert_eq!(line.passes(100), [3]);
-    // Something waits; copies of what was skipped, has come, or waits as well, come meanwhile.
+    // One segment waits; meanwhile copies of skipped, received, or waiting segments arrive.
     assert_eq!(unstamped(&mut line, 110, 6), [0; 0]);
     assert_eq!(unstamped(&mut line, 111, 5), [0; 0]);
     let late = line.order.stats().late;
     assert_eq!((late, line.order.stats().late_us), (1, 1_000), "5 behind 6");
     assert_eq!((unstamped(&mut line, 112, 2), unstamped(&mut line, 113, 1)), (vec![2], vec![1]));
     assert_eq!(unstamped(&mut line, 114, 5), [0; 0]);
-    // So do the network's copies, which have the stamps of what they are copies of.
+    // So do the network's copies, which have the original timestamps.
     assert_eq!((line.comes(115, 2), line.comes(116, 1)), (vec![2], vec![1]));
     assert_eq!(line.order.stats().late, late);
 }
@@ -265,7 +267,7 @@ fn no_connection_has_others_wait_longer() {
     line.learns(2, 150);
     assert_eq!(line.hold(), hold);
     assert!(line.order.hold() > Duration::from_millis(149), "that of the other one");
-    // One of which nothing is known waits as the one that waits least.
+    // A connection without measurements waits as the one that waits least.
     line.order.flows.insert(3, Flow::new(0, Time::ZERO));
     assert_eq!(line.order.hold_of(&line.order.flows[&3], line.order.shared_hold()), hold);
 }
@@ -300,7 +302,7 @@ fn what_waits_goes_first_once_nothing_is_known_to_come_late() {
 fn who_waits_in_vain_waits_no_more_until_one_comes_late() {
     let mut line = Line::that_comes_late(50);
     assert_eq!(line.comes(0, 0), [0]);
-    // Every second one goes another way.
+    // Every second one takes another path.
     let number = |place: u32| 2 * (place + 1);
     for place in 0..OVERDUE_MAX {
         let ms = 100 * u64::from(place + 1);
@@ -325,7 +327,7 @@ fn who_waits_in_vain_waits_no_more_until_one_comes_late() {
 fn what_only_says_that_it_begins_or_breaks_off_changes_no_numbers() {
     let mut line = Line::that_comes_late(50);
     assert_eq!((line.comes(1, 10), line.comes(2, 12)), (vec![10], vec![]));
-    // A copy of the first segment, and one that somebody made.
+    // A copy of the first segment, and a forged one.
     for end in [1, 11 * LEN] {
         assert_eq!(line.comes_of(3, SegmentKind::Begins, (end - 1, end)), [(end - 1) / LEN]);
         assert_eq!(line.order.held(), 1);
@@ -343,7 +345,7 @@ fn a_connection_that_begins_or_breaks_off_leaves_nothing_waiting() {
         line.order.take(Time::from_millis(3), Some(segment), 99);
         assert_eq!(line.polled(), [3, 99]);
     }
-    // Behind the beginning the first segment is expected.
+    // After the SYN, the first segment is expected.
     let mut line = Line::that_comes_late(50);
     let segment = Segment {
         flow: 1,
@@ -397,7 +399,7 @@ fn no_more_wait_and_are_known_than_the_bounds() {
     }
     assert_eq!(order.flows.len(), FLOWS_MAX);
     assert!(order.flows.keys().all(|&flow| flow >= FLOWS_MAX as u32), "the last ones");
-    // One that is known to come late stays, however silent it is.
+    // A connection known to have late segments stays, however silent it is.
     let first = FLOWS_MAX as u32;
     order.flows.get_mut(&first).unwrap().note_late(order.now, HOLD_MAX);
     for flow in 0..first {

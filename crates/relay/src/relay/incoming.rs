@@ -1,4 +1,4 @@
-//! What comes of neighbours' frames.
+//! Processing of neighbours' frames.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use super::{Received, Relay};
 use crate::repair::{Outcome, Repaired};
 use crate::wire::{self, Frame, NodeId, PacketId, Part, Symbol, xor};
 
-/// What came of a frame of a neighbour's.
+/// Result of a neighbour's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It was taken.
+    /// It was accepted.
     Yes,
-    /// It is none.
+    /// It is not a valid frame.
     Malformed,
-    /// It came so late that what it brings is said or sent again, or was.
+    /// It arrived so late that its contents are or were sent again.
     HeldUp,
 }
 
 impl Taken {
-    /// Whether it was taken.
+    /// Whether it was accepted.
     pub fn is_yes(self) -> bool {
         self == Taken::Yes
     }
 }
 
-/// How a frame came.
+/// How a frame arrived.
 #[derive(Clone, Copy)]
 struct How {
     addressed: bool,
@@ -34,7 +34,7 @@ struct How {
 }
 
 impl Relay {
-    /// Takes a frame that `from` has sent; `addressed`: to this node on the link, or to all.
+    /// Processes a frame sent by `from`; `addressed`: to this node on the link, rather than to all.
     pub fn handle_frame(
         &mut self,
         now: Time,
@@ -45,9 +45,10 @@ impl Relay {
         self.take_frame(now, from, How { addressed, is_held_up: false }, frame)
     }
 
-    /// The same of one that was held up on its way: another one that its sender has sent later came
-    /// [`held_up_after`](crate::RelayConfig::held_up_after) before, or earlier. Only what is not
-    /// sent again is taken, for of all else a copy may have come that is known no longer.
+    /// The same for a frame that was held up on its way: a later one of its sender arrived at least
+    /// [`held_up_after`](crate::RelayConfig::held_up_after) before it. Only contents that are not
+    /// retransmitted are accepted, since a copy of anything else may have arrived and been
+    /// forgotten.
     pub fn handle_held_up(
         &mut self,
         now: Time,
@@ -81,7 +82,7 @@ impl Relay {
         }
         self.resend_overdue();
         let Some(frame) = frame else { return Taken::Yes };
-        // What it brings may have come for longer than what goes again.
+        // The packets in it may have arrived longer ago than retransmissions can.
         if matches!(frame, Frame::Repair { .. })
             && self.neighbours.is_overtaken(from, frame.counter())
         {
@@ -97,15 +98,15 @@ impl Relay {
         Taken::Yes
     }
 
-    /// Takes a frame that was held up, if it is none that is said or sent again. Of reports it may
-    /// not be known any more which frames they tell of, and of the neighbour nothing is learned.
+    /// Accepts a held-up frame, unless its contents are repeated anyway. Its reports may refer to
+    /// frames no longer known, and nothing is learned about the neighbour.
     fn take_held_up(&mut self, from: NodeId, how: How, frame: Option<Frame<'_>>) -> Taken {
         let own = self.id;
         let goes_again = match &frame {
             None | Some(Frame::Announcement { .. } | Frame::Repair { .. }) => true,
             Some(Frame::Plain { asks, .. }) => how.addressed && *asks,
             Some(Frame::Coded { parts, asks, .. }) => {
-                // Without reports nobody sends again what was only overheard.
+                // Without reports, nobody retransmits what was only overheard.
                 let is_owed = *asks || !how.addressed && self.config.resend;
                 is_owed && parts.iter().any(|part| part.to == own)
             }
@@ -122,7 +123,7 @@ impl Relay {
         }
     }
 
-    /// Takes what is in a frame.
+    /// Processes the contents of a frame.
     fn take(&mut self, from: NodeId, how: How, frame: Frame<'_>) {
         let How { addressed, is_held_up } = how;
         let counter = frame.counter();
@@ -177,8 +178,8 @@ impl Relay {
         }
     }
 
-    /// Takes a coded frame, by which repairs are solved too if it has a counter. Of one for
-    /// this node, whether it could be decoded.
+    /// Processes a coded frame, which also helps to solve repairs if it has a counter. Returns, for
+    /// one for this node, whether it could be decoded.
     fn take_coded(
         &mut self,
         from: NodeId,
@@ -192,7 +193,7 @@ impl Relay {
             id if id == second.to => (second, first),
             _ => {
                 self.stats.overheard += 1;
-                // What is known of it gives the rest, which may be of use later.
+                // The known packet gives the other one, which may be useful later.
                 for (wanted, other) in [(first, second), (second, first)] {
                     if let Ok(packet) = self.decode(wanted, other, xored) {
                         self.kept.keep(self.now, wanted.id, packet);
@@ -222,7 +223,7 @@ impl Relay {
         Some(is_decoded)
     }
 
-    /// One packet of a coded frame by the other one.
+    /// Decodes one packet of a coded frame from the other.
     fn decode(
         &mut self,
         wanted: &Part,
@@ -245,8 +246,8 @@ impl Relay {
         Ok(packet.into())
     }
 
-    /// Packets that a neighbour's repair has brought: they are reported as if their own frames had
-    /// come.
+    /// Accepts packets from a neighbour's repair: they are reported as if their own frames had
+    /// arrived.
     fn take_repaired(&mut self, from: NodeId, outcome: Outcome) {
         self.stats.repair_mismatches += u64::from(outcome.is_wrong);
         for Repaired { counter, ttl, id, packet } in outcome.repaired {
@@ -258,7 +259,7 @@ impl Relay {
         }
     }
 
-    /// A packet has come for this node, as a hop or its end.
+    /// Accepts a packet for this node, as a hop or the destination.
     fn receive(
         &mut self,
         from: NodeId,
@@ -267,8 +268,8 @@ impl Relay {
         packet: Arc<[u8]>,
         Source { was_coded, may_repeat }: Source,
     ) {
-        // Packets of equal bytes are no copies of each other, unless a coded frame brought one, or
-        // one that is sent until it has come.
+        // Packets with equal bytes are not duplicates, unless one came in a coded frame, or may be
+        // retransmitted.
         let before = self.seen.find(self.now, id).copied();
         if before.is_some_and(|before| before || may_repeat) {
             self.stats.duplicates += 1;
@@ -282,18 +283,18 @@ impl Relay {
     }
 }
 
-/// What a packet came in.
+/// The kind of frame a packet arrived in.
 #[derive(Clone, Copy)]
 struct Source {
     was_coded: bool,
-    /// It may come again, in the same way or another.
+    /// Whether it may arrive again, in the same way or another.
     may_repeat: bool,
 }
 
-/// Why a packet could not be had from a coded frame.
+/// Why a packet could not be decoded from a coded frame.
 enum Undecoded {
-    /// The other packet is not known.
+    /// The other packet is unknown.
     Unknown,
-    /// It is known, and the frame does not fit it.
+    /// It is known, but the frame does not match it.
     Wrong,
 }

@@ -1,4 +1,4 @@
-//! Chains of nodes without a medium: who is addressed gets the frame, neighbours overhear it.
+//! Chains of nodes without a medium: the addressee gets the frame, neighbours overhear it.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub fn packet(text: &str) -> Arc<[u8]> {
     text.as_bytes().into()
 }
 
-/// What a frame is, as tests name it: `p to 2`, `2 for 2 + 3 for 0 to 2` (bytes for each receiver,
-/// and which of them the MAC addresses), `announcement to all`.
+/// A frame as tests name it: `p to 2`, `2 for 2 + 3 for 0 to 2` (bytes for each receiver, and the
+/// MAC's addressee), `announcement to all`.
 pub fn said(transmit: &Transmit) -> String {
     let to = match transmit.to {
         LinkDestination::Unicast(node) => node.to_string(),
@@ -45,9 +45,9 @@ pub fn said(transmit: &Transmit) -> String {
 /// A chain of nodes, numbered from 0, which hear their neighbours.
 struct Chain {
     nodes: Vec<Relay>,
-    /// What has come to an end, and where.
+    /// Packets that reached their destination, and where.
     arrived: Vec<(u16, String)>,
-    /// What was sent.
+    /// Frames sent.
     log: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl Chain {
         Chain { nodes, arrived: Vec::new(), log: Vec::new() }
     }
 
-    /// The next node to the end that a packet names by its first letter: A is node 0.
+    /// The next node towards the destination that a packet names by its first letter: A is node 0.
     fn next(&self, at: u16, packet: &[u8]) -> Option<u16> {
         let end = if packet[0] == b'A' { self.nodes.len() as u16 - 1 } else { 0 };
         (at != end).then(|| if end > at { at + 1 } else { at - 1 })
@@ -68,7 +68,7 @@ impl Chain {
         self.nodes[usize::from(at)].send(now, next, 64, packet(text)).expect("there is room");
     }
 
-    /// Each node sends one frame, if it has one, one node after the other.
+    /// Each node in turn sends one frame, if it has one.
     fn turn(&mut self, now: Time) {
         self.turn_of(now, |_| true);
     }
@@ -121,8 +121,8 @@ fn alice_and_bob() {
     }
 }
 
-/// Fig. 5: what is decoded is combined again, and its former neighbour takes that apart with what
-/// it has combined itself.
+/// Fig. 5: a decoded packet is combined again, and its previous neighbour decodes that with what it
+/// has combined itself.
 #[test]
 fn what_is_decoded_is_recoded_along_a_chain() {
     let mut chain = Chain::new(5, RelayConfig::paper());
@@ -154,7 +154,7 @@ fn a_packet_without_partner_goes_when_its_hold_is_over() {
     assert_eq!(node.poll_transmit(ms(54)), None);
     assert_eq!(node.poll_timeout(), Some(ms(55)));
     assert_eq!(said(&node.poll_transmit(ms(55)).expect("due")), "p to 2");
-    // As in the kernel, it is the driver's then: a partner comes too late.
+    // As in the kernel, it then belongs to the driver: a partner comes too late.
     node.forward(ms(100), (NodeId(0), NodeId(2)), 9, packet("q")).expect("room");
     node.forward(ms(151), (NodeId(2), NodeId(0)), 9, packet("r")).expect("room");
     assert_eq!(said(&node.poll_transmit(ms(151)).expect("due")), "q to 2");
@@ -239,7 +239,7 @@ fn retries_toggle_holding_or_coding() {
     }
 }
 
-/// The readings differ where packets wait for the air: without congestion II-A combines them, IV-B
+/// The readings differ if packets wait for the channel: without congestion II-A combines them, IV-B
 /// does not.
 #[test]
 fn without_congestion_holding_still_combines_what_waits_and_coding_does_not() {
@@ -278,8 +278,8 @@ fn a_learned_hold_lasts_until_the_next_packet_is_expected() {
     assert_eq!(said(&node.poll_transmit(ms(1100)).expect("both")), "2 for 2 + 4 for 0 to 2");
 }
 
-/// A packet is held as long as others have just waited for the air, and no longer: 30 ms here, then
-/// nothing, once two seconds have passed in which none waited.
+/// A packet is held as long as others have just waited for the channel, and no longer: 30 ms here,
+/// then not at all, once two seconds have passed in which none waited.
 #[test]
 fn a_hold_lasts_as_long_as_others_wait() {
     let announce_every = Duration::from_secs(60);
@@ -300,7 +300,7 @@ fn a_hold_lasts_as_long_as_others_wait() {
     assert_eq!(said(&node.poll_transmit(ms(1160)).expect("its time is over")), "c to 2");
     node.forward(ms(3000), there, 9, packet("d")).expect("room");
     assert_eq!(said(&node.poll_transmit(ms(3000)).expect("none waited")), "d to 2");
-    // Where somebody tells of the MAC's retries, only while there are many.
+    // If MAC retries are reported, only while there are many.
     node.forward(ms(3000), there, 9, packet("e")).expect("room");
     assert_eq!(said(&node.poll_transmit(ms(3030)).expect("ready")), "e to 2");
     node.handle_outcome(ms(3030), LinkDestination::Unicast(NodeId(2)), 1, true);
@@ -308,9 +308,9 @@ fn a_hold_lasts_as_long_as_others_wait() {
     assert_eq!(said(&node.poll_transmit(ms(3031)).expect("not congested")), "f to 2");
 }
 
-/// Forty packets a second go, eighty come: with a target some are dropped that have waited for
-/// longer than it, and how long the others wait has a bound; without one the queue is full. Where
-/// neighbours hold back what there is no room for, only a node's own are dropped.
+/// Eighty packets per second arrive, forty leave: with a target, some of those that have waited
+/// longer are dropped, and the wait of the others is bounded; without one, the queue fills up. If
+/// neighbours hold back packets they have no room for, only a node's own are dropped.
 #[test]
 fn what_stands_is_dropped() {
     let run = |queue_target, window_packets, is_own| {
@@ -350,7 +350,7 @@ fn what_stands_is_dropped() {
 }
 
 /// The third relay sends half as often as the others: what it has no room for waits at the source,
-/// and nothing stands between. Without a window it stands there.
+/// without a queue in between. Without a window, the queue is there.
 #[test]
 fn what_a_chain_does_not_carry_waits_at_its_source() {
     for window_packets in [Some(4), None] {
@@ -390,7 +390,7 @@ fn receivers_that_hear_too_little_are_sent_no_coded_frames() {
         core::iter::from_fn(|| node.poll_transmit(ms(0))).count()
     };
     assert_eq!(frames(&mut node, [150, 190]), 2);
-    // One hears enough: the other one is addressed, and has retries.
+    // One overhears enough: the other one is addressed, and has retries.
     assert_eq!(frames(&mut node, [150, 220]), 1);
     let mut silent = relay(1, config);
     silent.forward(ms(0), (NodeId(0), NodeId(2)), 9, packet("p")).expect("room");
@@ -414,8 +414,8 @@ fn a_queue_is_bounded_and_packets_end() {
     assert!(Relay::new(NodeId(1), unsound, Time::ZERO).is_err());
 }
 
-/// Who has sent or overheard a packet keeps it so long, counted from before it came here: of a
-/// backlog that is older nothing can be taken apart.
+/// Nodes that have sent or overheard a packet keep it for a limited time, counted from before it
+/// arrived here: an older backlog cannot be decoded.
 #[test]
 fn what_waits_longer_than_others_keep_it_goes_alone() {
     let candidates = corridor_relay::Candidates::Waiting;
@@ -425,7 +425,7 @@ fn what_waits_longer_than_others_keep_it_goes_alone() {
         let sent = core::iter::from_fn(|| node.poll_transmit(at)).map(|transmit| said(&transmit));
         sent.filter(|said| !said.starts_with("announcement")).collect()
     };
-    // A partner that comes late is none.
+    // A late partner is not used.
     for (late_ms, expected) in
         [(750, vec!["1 for 2 + 1 for 0 to 2"]), (751, vec!["p to 2", "q to 0"])]
     {
@@ -434,7 +434,7 @@ fn what_waits_longer_than_others_keep_it_goes_alone() {
         node.forward(ms(late_ms), back, 9, packet("q")).expect("room");
         assert_eq!(frames(&mut node, ms(late_ms)), expected, "{late_ms} ms");
     }
-    // A pair that waits for the air for too long parts, and what came behind it stays behind it.
+    // A pair that waits for the channel too long is split, and later packets stay behind it.
     for (late_ms, expected) in [
         (1_125, vec!["1 for 2 + 1 for 0 to 2", "r to 2"]),
         (1_126, vec!["p to 2", "q to 0", "r to 2"]),
@@ -486,7 +486,7 @@ fn what_the_overhearing_receiver_has_is_reported_and_not_sent_again() {
 #[test]
 fn what_the_overhearing_receiver_lacks_is_sent_again_alone() {
     let (_, [mut left, _], mut between) = coded(trusting());
-    // The coded frame is lost there; by the next one, which is for the other end, it knows.
+    // The coded frame is lost there; the next one, which is for the other end, reveals it.
     between.forward(ms(3), (NodeId(0), NodeId(2)), 9, packet("more")).unwrap();
     between.forward(ms(3), (NodeId(2), NodeId(0)), 9, packet("less")).unwrap();
     let next = between.poll_transmit(ms(3)).unwrap();
@@ -528,7 +528,7 @@ fn where_nothing_is_reported_it_is_sent_again_after_a_while_and_a_second_copy_is
     assert_eq!(left.stats().duplicates, 1);
 }
 
-/// A relay whose MAC gives up one in five frames to its neighbour, which is the other one.
+/// A relay whose MAC gives up one in five frames to its neighbour, the other one.
 pub fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
     let announce_every = Duration::from_secs(60);
     let mut nodes = [1, 2].map(|id| relay(id, RelayConfig { announce_every, ..config }));
@@ -539,7 +539,7 @@ pub fn over_a_lossy_hop(config: RelayConfig) -> [Relay; 2] {
     nodes
 }
 
-/// What goes next from a node, if anything does, and what comes of it at the other one.
+/// Passes the next frame from a node, if any, to the other, and returns the packets received.
 fn pass(now: Time, from: &mut Relay, to: &mut Relay, number: u16) -> Vec<Arc<[u8]>> {
     let frame = from.poll_transmit(now).expect("there is one").frame;
     assert!(to.handle_frame(now, NodeId(number), true, &frame).is_yes());
@@ -559,7 +559,7 @@ fn what_the_mac_gives_up_is_sent_again_by_report() {
     pass(ms(22), &mut to, &mut from, 2);
     assert_eq!(pass(ms(23), &mut from, &mut to, 1), [packet("p")]);
     assert_eq!(from.stats().resent, 1);
-    // Of the last one nothing was said: that the one behind it came says that it is lost.
+    // The last one was not reported: that the one after it arrived shows that it is lost.
     pass(ms(43), &mut to, &mut from, 2);
     assert_eq!(pass(ms(44), &mut from, &mut to, 1), [packet("r")]);
     pass(ms(64), &mut to, &mut from, 2);
@@ -583,7 +583,7 @@ fn what_has_come_and_is_sent_again_is_dropped_and_nothing_is_for_ever() {
     assert_eq!((frames, to.stats().duplicates), (2, 2), "at 501 and 1001 ms");
 }
 
-/// The receiver may know no longer that it has come, and took it for another one.
+/// The receiver may have forgotten that it arrived, and would take it for a new one.
 #[test]
 fn what_goes_again_and_waits_too_long_for_the_air_does_not_go() {
     for (at, goes) in [(1_126, true), (1_127, false)] {
@@ -634,8 +634,8 @@ fn the_papers_relays_report_nothing_and_send_nothing_again() {
     assert_eq!((between.stats().resent, between.poll_timeout()), (0, Some(announcement)));
 }
 
-/// Who has slept has not seen the time go by for which copies are known: what neighbours sent again
-/// meanwhile was taken for new when it woke.
+/// A node that has slept has missed the time for which duplicates are recognised: it would accept
+/// neighbours' retransmissions as new when it wakes.
 #[test]
 fn a_copy_is_known_after_a_sleep_and_an_equal_packet_is_taken_after_a_while() {
     let bytes = Frame::Plain { counter: 1, ttl: 9, asks: true, packet: b"again" }.to_bytes();

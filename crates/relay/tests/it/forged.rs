@@ -1,4 +1,4 @@
-//! Frames that somebody forged, or that are not what they seem: counted, dropped, and nothing else.
+//! Forged or invalid frames: counted and dropped, without other effects.
 
 use corridor_relay::wire::{
     Frame, NeighbourReport, PacketId, Part, REPORTS_MAX, Report, with_reports, xor,
@@ -30,7 +30,7 @@ fn right() -> Vec<u8> {
     coded([part(1, OTHER), part(3, OWN)], &xor(OTHER, OWN))
 }
 
-/// What a node counts of a frame.
+/// A node's counters after a frame.
 fn counted(frame: &[u8]) -> (RelayStats, usize) {
     let mut node = node();
     let before = node.stats();
@@ -72,13 +72,13 @@ fn lengths_that_lie_are_noticed() {
         change(&mut parts);
         counted(&coded(parts, &xored))
     };
-    // Longer than the frame, which then is none; of nothing; shorter than it is.
+    // Longer than the frame, which is then invalid; empty; shorter than it is.
     assert_eq!(lie(|parts| parts[0].len_bytes = u16::MAX).0.malformed, 1);
     assert_eq!(lie(|parts| parts[1].len_bytes = u16::MAX).0.malformed, 1);
     assert_eq!(lie(|parts| parts[0].len_bytes = 0).0.malformed, 1);
     assert_eq!(lie(|parts| parts[0].len_bytes -= 1).0.decode_mismatches, 1);
     assert_eq!(lie(|parts| parts[0].len_bytes += 1).0.decode_mismatches, 1);
-    // The packet that is known has another length: nothing is taken apart with it.
+    // The known packet has another length: nothing is decoded with it.
     assert_eq!(
         lie(|parts| parts.iter_mut().for_each(|part| part.len_bytes = 23)).0.decode_mismatches,
         1
@@ -107,7 +107,7 @@ fn other_bytes_and_other_ids_are_wrong() {
 fn two_relays_that_code_the_same_packet_bring_it_once() {
     let mut node = node();
     node.handle_frame(ms(1), NodeId(2), false, &right());
-    // The other one has combined it with something else that this node has sent.
+    // The other one has combined it with another packet that this node has sent.
     node.send(ms(2), NodeId(2), 9, packet("more")).expect("room");
     node.poll_transmit(ms(2)).expect("its packet");
     let again = coded([part(4, b"more"), part(1, OTHER)], &xor(b"more", OTHER));
@@ -116,8 +116,8 @@ fn two_relays_that_code_the_same_packet_bring_it_once() {
     assert_eq!((node.stats().decoded, node.stats().duplicates), (2, 1));
 }
 
-/// Who says to hear what it does not hear gets coded frames that it cannot decode, says so, and
-/// gets plain ones.
+/// A node that claims to hear what it does not gets coded frames that it cannot decode, reports
+/// that, and gets plain ones.
 #[test]
 fn a_neighbour_that_announces_what_it_does_not_hear_is_left_alone() {
     let off = SwitchOff { heard_ratio_min: 0.8, failed_ratio_max: 0.1 };
@@ -176,11 +176,11 @@ fn reports_that_are_cut_short_or_too_many_or_of_others_change_nothing() {
     assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&many, &[])).is_yes());
     assert!(!node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[], &[])).is_yes());
     assert_eq!(node.stats().malformed, whole.len() as u64 + 1);
-    // One of another node's frames, and one by who is owed nothing.
+    // One about another node's frames, and one by a node that is owed nothing.
     assert!(node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(3)], &[])).is_yes());
     assert!(node.handle_frame(ms(2), NodeId(2), false, &with_reports(&[report(1)], &[])).is_yes());
     assert_eq!(node.stats().resent, 0);
-    // Who says again and again that it lacks a packet gets it once.
+    // A node that repeatedly claims to lack a packet gets it once.
     for _ in 0..100 {
         assert!(
             node.handle_frame(ms(2), NodeId(0), false, &with_reports(&[report(1)], &[])).is_yes()

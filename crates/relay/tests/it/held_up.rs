@@ -1,4 +1,4 @@
-//! Frames that were held up on their way: what is sent again is refused, and nothing else.
+//! Frames held up on their way: retransmitted contents are refused, and nothing else.
 
 use core::time::Duration;
 
@@ -25,7 +25,7 @@ fn coded(counter: u32, asks: bool) -> Vec<u8> {
     Frame::Coded { counter, parts, asks, xored: &xored }.to_bytes()
 }
 
-/// What comes of a frame of node 2's that was held up, and the packet that it brings.
+/// Result of a held-up frame of node 2, and the packet it delivers.
 fn late(node: &mut Relay, addressed: bool, frame: &[u8]) -> (Taken, Option<Vec<u8>>) {
     let taken = node.handle_held_up(ms(500), NodeId(2), addressed, frame);
     (taken, node.poll_received().map(|received| received.packet.to_vec()))
@@ -60,14 +60,14 @@ fn what_is_sent_again_is_refused_when_it_was_held_up_and_nothing_else() {
     assert_eq!(late(&mut node, false, &coded(2, false)), brings("wanted"), "nothing is reported");
 }
 
-/// What goes again may have come before: who held that frame back brought a copy.
+/// A retransmission may have arrived before: a node that held that frame up would deliver a copy.
 #[test]
 fn what_goes_again_asks_to_be_reported_also_where_the_mac_gives_up_nothing() {
     let [mut from, mut to] = over_a_lossy_hop(RelayConfig::default());
     from.send(ms(1), NodeId(2), 9, packet("p")).expect("room");
     let first = from.poll_transmit(ms(1)).expect("a frame").frame;
     to.handle_frame(ms(2), NodeId(1), true, &first);
-    // The hop is a good one from here on, and the report is lost.
+    // The hop is good from here on, and the report is lost.
     for _ in 0..2_000 {
         let to = corridor_relay::LinkDestination::Unicast(NodeId(2));
         from.handle_outcome(ms(3), to, 1, true);
@@ -76,16 +76,16 @@ fn what_goes_again_asks_to_be_reported_also_where_the_mac_gives_up_nothing() {
     let again = from.poll_transmit(due).expect("it goes again").frame;
     let frame = Frame::parse(&again).expect("a frame");
     assert!(matches!(frame, Frame::Plain { asks: true, packet: b"p", .. }), "{frame:?}");
-    // It would be taken for new by now.
+    // It would now be taken for new.
     let late = Time::from_millis(9_000);
     assert_eq!(to.handle_held_up(late, NodeId(1), true, &again), Taken::HeldUp);
-    // What goes for the first time does not ask there any more.
+    // First transmissions no longer ask for reports there.
     from.send(due, NodeId(2), 9, packet("q")).expect("room");
     let next = from.poll_transmit(due).expect("a frame").frame;
     assert!(matches!(Frame::parse(&next), Some(Frame::Plain { asks: false, .. })));
 }
 
-/// Reports are said once: they were dropped with the combination that they stood before.
+/// Reports are sent once: they were dropped with the combination that they preceded.
 #[test]
 fn reports_before_a_combination_that_was_overtaken_are_heeded() {
     let [mut from, _] = over_a_lossy_hop(RelayConfig::default());
@@ -101,7 +101,7 @@ fn reports_before_a_combination_that_was_overtaken_are_heeded() {
     assert_eq!((from.stats().held_up, from.stats().repaired), (1, 0));
 }
 
-/// Linux hands on what came out of order after 100 ms; whatever is kept for how long to decode.
+/// Linux delivers out-of-order frames after 100 ms, however long packets are kept for decoding.
 #[test]
 fn copies_are_known_for_longer_than_frames_are_on_their_way() {
     for decode_ms in [1, 100, 1_440, 1_500, 60_000] {

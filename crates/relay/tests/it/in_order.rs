@@ -1,4 +1,4 @@
-//! Segments of TCP that were overtaken, lost and sent again, in any order: what waits for them.
+//! TCP segments overtaken, lost and retransmitted, in any order: which ones wait for them.
 
 use core::time::Duration;
 
@@ -6,16 +6,16 @@ use corridor_base::Time;
 use corridor_relay::in_order::{HELD_MAX, HOLD_MAX, InOrder, Segment, SegmentKind};
 use proptest::prelude::*;
 
-/// What happens to a segment.
+/// The fate of a segment.
 #[derive(Clone, Debug)]
 struct Fate {
-    /// Of which of the connections it is, what it does to it, and how long it is.
+    /// Its connection, its effect on it, and its length.
     flow: u8,
     kind: u8,
     len: u16,
-    /// How long it takes; none: it is lost.
+    /// Its transit time; none: it is lost.
     takes_ms: Option<u16>,
-    /// And comes once more after so long.
+    /// Delay of a duplicate, if any.
     again_ms: Option<u16>,
     /// Whether it has a timestamp.
     is_stamped: bool,
@@ -42,8 +42,9 @@ fn fate() -> impl Strategy<Value = Fate> {
 proptest! {
     #![proptest_config(corridor_testing::cases!(400))]
 
-    /// Whatever comes goes on once, within the longest hold, and what is no segment at once. What
-    /// waited never leaves behind what is sent after it, and left meanwhile.
+    /// Everything that arrives is passed on once, within the maximum hold, and non-segments at
+    /// once. A segment that waited never leaves behind one that was sent after it and left
+    /// meanwhile.
     #[test]
     fn all_go_on_once_and_in_time(
         fates in proptest::collection::vec(fate(), 1..300),
@@ -108,7 +109,7 @@ proptest! {
             let Some(segment) = comes[place].2.filter(|of| of.kind == SegmentKind::Brings) else {
                 continue;
             };
-            // What left since it came, and before it did.
+            // Those that left after it arrived, and before it left.
             for &(_, other) in out[..behind].iter().filter(|&&(_, other)| other >= place) {
                 let overtook = comes[other].2.is_some_and(|other| {
                     let ahead = other.begin.wrapping_sub(segment.begin) as i32;
@@ -120,8 +121,8 @@ proptest! {
     }
 }
 
-/// A connection of which one segment in eight comes 30 to 60 ms late: when that is known, all come
-/// out in order.
+/// A connection in which one segment in eight comes 30 to 60 ms late: once that is known, all are
+/// passed on in order.
 #[test]
 fn what_comes_late_comes_in_order_once_that_is_known() {
     let mut order = InOrder::new(true);
@@ -143,7 +144,7 @@ fn what_comes_late_comes_in_order_once_that_is_known() {
         out.extend(core::iter::from_fn(|| order.poll()));
     }
     assert_eq!(out.len(), comes.len());
-    // How late they come is learnt by the first ones.
+    // The first ones teach how late they come.
     assert!(out[100..].is_sorted(), "{out:?}");
     let stats = order.stats();
     assert!(stats.late == 250 && stats.overdue <= 2, "{stats:?}");

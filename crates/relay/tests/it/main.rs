@@ -1,4 +1,4 @@
-//! Relays between neighbours that hand each other their frames, and frames that somebody forged.
+//! Relays between neighbours that pass each other their frames, and forged frames.
 
 mod chain;
 mod forged;

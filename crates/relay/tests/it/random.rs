@@ -13,7 +13,7 @@ use crate::chain::relay;
 proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 
-    /// Whatever two packets are in a frame, both ends get theirs, byte for byte.
+    /// Whichever two packets are in a frame, both ends get theirs, byte for byte.
     #[test]
     fn both_ends_decode_packets_of_any_lengths(
         lens in vec_of((1_usize..1600, 1_usize..1600), 1..8), seed: u64,
@@ -42,7 +42,8 @@ proptest! {
                 alice.handle_frame(now, NodeId(1), false, &coded.frame);
                 bob.handle_frame(now, NodeId(1), true, &coded.frame);
             }
-            // Short packets may be equal by chance: a copy of what a coded frame brought is none.
+            // Short packets may be equal by chance: a copy of one from a coded frame counts as a
+            // duplicate.
             let duplicates = alice.stats().duplicates + bob.stats().duplicates;
             if duplicates == 0 {
                 prop_assert_eq!(alice.poll_received().map(|received| received.packet), Some(to_alice));

@@ -1,4 +1,4 @@
-//! Combinations of what was sent and not reported, where it is likely that some of it is lacking.
+//! Repairs: combinations of unreported packets, sent when some of them are probably missing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Hop {
         self.from.send(self.now, NodeId(2), 9, packet(text)).expect("room");
     }
 
-    /// What the sender has for the air now.
+    /// The frames the sender has ready now.
     fn transmits(&mut self) -> Vec<Transmit> {
         core::iter::from_fn(|| self.from.poll_transmit(self.now)).collect()
     }
@@ -39,7 +39,7 @@ impl Hop {
         self.received.extend(received.map(|received| received.packet));
     }
 
-    /// A millisecond passes; of all frames, every so-many-th is lost; reports are not.
+    /// A millisecond passes; one in `lost_every` frames is lost; reports are not.
     fn pass(&mut self, lost_every: u32) {
         self.now += core::time::Duration::from_millis(1);
         for transmit in self.transmits() {
@@ -53,7 +53,7 @@ impl Hop {
         }
     }
 
-    /// The same after so many packets, one each 30 ms, and once nothing is on its way any more.
+    /// The same after a number of packets, one every 30 ms, and once nothing is in flight any more.
     fn after(mut self, packets: u32, lost_every: u32) -> Self {
         for number in 0..packets {
             self.send(&format!("before {number}"));
@@ -63,7 +63,7 @@ impl Hop {
         self
     }
 
-    /// The first frame that goes within so long, of which nothing is reported meanwhile.
+    /// The first frame sent within this time, while nothing is reported.
     fn next_within(&mut self, ms: u32) -> Option<Transmit> {
         (0..ms).find_map(|_| {
             self.now += core::time::Duration::from_millis(1);
@@ -90,7 +90,7 @@ fn whichever_was_lost_comes_out_of_a_repair_before_anything_is_reported() {
         assert_eq!(hop.received.len(), 2);
         hop.deliver(&repair);
         assert_eq!(hop.received.last(), Some(&packet(texts[lost])));
-        // It is reported as come, and not sent again.
+        // It is reported as received, and not retransmitted.
         let resent = hop.from.stats().resent;
         (0..2_000).for_each(|_| hop.pass(u32::MAX));
         assert_eq!((hop.from.stats().resent, hop.received.len()), (resent, 3));
@@ -124,8 +124,8 @@ fn repairs_end_where_nobody_reports() {
     assert!(hop.from.stats().repairs_sent > before);
 }
 
-/// The frame of two packets is lost to the receiver that overhears it, and so is its packet; the
-/// repair brings it.
+/// The frame with two packets is lost to the receiver that overhears it, and so is its packet; the
+/// repair delivers it.
 #[test]
 fn a_packet_of_a_coded_frame_comes_out_of_a_repair() {
     let announce_every = core::time::Duration::from_secs(60);
@@ -139,7 +139,7 @@ fn a_packet_of_a_coded_frame_comes_out_of_a_repair() {
         left.poll_transmit(now).expect("its packet");
         between.forward(now, (NodeId(0), NodeId(2)), 9, packet(&right)).expect("room");
         between.forward(now, (NodeId(2), NodeId(0)), 9, packet(&to_left)).expect("room");
-        // Every fourth frame is lost; of the last one nothing else is told.
+        // Every fourth frame is lost; nothing else reveals the fate of the last one.
         let is_last = number == 79;
         for step in 0..40 {
             now += core::time::Duration::from_millis(1);
@@ -164,7 +164,7 @@ fn a_packet_of_a_coded_frame_comes_out_of_a_repair() {
     assert_eq!(last.packet, packet("to the left 79"));
 }
 
-/// A repair of one packet, as anybody in the group could make it.
+/// A repair of one packet, as any node of the group could make it.
 fn repair(counter: u32, bits: u32, combined: &[u8]) -> Vec<u8> {
     let covered = Frames { newest: counter as u16 - 1, bits };
     Frame::Repair { counter, covered, combined }.to_bytes()
@@ -203,7 +203,7 @@ fn repairs_that_are_cut_short_are_none() {
     let symbol = Symbol { ttl: 3, id, packet: b"packet" }.to_bytes();
     let whole = repair(7, 1, &symbol);
     let mut node = relay(1, RelayConfig::default());
-    // Less than a head, or nothing behind it.
+    // Shorter than a header, or empty after it.
     for len in 1..=whole.len() - b"packet".len() {
         assert!(!node.handle_frame(ms(1), NodeId(2), true, &whole[..len]).is_yes(), "{len} bytes");
     }

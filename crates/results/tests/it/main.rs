@@ -1,3 +1,3 @@
-//! Campaigns from outside.
+//! Integration tests of campaigns.
 
 mod scaling;

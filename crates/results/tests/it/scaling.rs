@@ -1,7 +1,7 @@
-//! What a plan costs grows with its points, and no faster: counted in allocations and their bytes,
-//! which a busy machine does not change.
+//! The cost of a plan grows linearly with its points: counted in allocations and their bytes, which
+//! a busy machine does not affect.
 
-// Counting allocations takes an allocator, and that is unsafe to write.
+// Counting allocations takes a custom allocator, which needs unsafe code.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,7 +18,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: all is left to the system's allocator.
+// SAFETY: everything is delegated to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.with(|count| {
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A plan of a network, with so many values of one list, or with as many points by two.
+/// A plan of a network, with `points` values in one list, or as many points from two.
 fn plan(points: usize, is_crossed: bool) -> Plan {
     let list = |count: usize| {
         let values = (0..count).map(|value| (value as f64 / count as f64).to_string());
@@ -60,8 +60,8 @@ fn plan(points: usize, is_crossed: bool) -> Plan {
     Plan::parse(&text, Path::new("")).expect("a test's plan is sound")
 }
 
-/// Allocations, and bytes in them, of a plan from its text to its rows, with a directory of what is
-/// done or without.
+/// Allocations, and their bytes, of a plan from its text to its rows, with or without a results
+/// directory.
 fn cost(points: usize, is_crossed: bool, store: Option<&Path>) -> [u64; 2] {
     let [calls, bytes] = ALLOCATED.with(Cell::get);
     let plan = Arc::new(plan(points, is_crossed));
@@ -74,7 +74,7 @@ fn cost(points: usize, is_crossed: bool, store: Option<&Path>) -> [u64; 2] {
     let mut first = campaign();
     let mut under_way = Vec::new();
     while !first.schedule().is_complete() {
-        // The last one given out comes back first.
+        // The last one given out finishes first.
         under_way.extend(std::iter::from_fn(|| first.next_task()).take(8));
         let task: Task = under_way.pop().expect("something is under way");
         let mut made = Replication::default();
@@ -82,7 +82,7 @@ fn cost(points: usize, is_crossed: bool, store: Option<&Path>) -> [u64; 2] {
         first.take(task, made).expect("a disk");
     }
     drop(first);
-    // What a directory has is known again.
+    // Stored replications are found again.
     let again = campaign();
     assert!(store.is_none() || again.schedule().is_complete());
     assert!(store.is_none() || again.results("", "counted").records.len() == points);
@@ -101,7 +101,7 @@ fn four_times_the_points_cost_four_times_as_much() {
             for (few, many) in few.into_iter().zip(many) {
                 let ratio = many as f64 / few as f64;
                 println!("crossed {is_crossed}, kept {is_kept}: {few}, {many}: {ratio:.2}");
-                // What grows with the square would be 16 times as much.
+                // Quadratic growth would give 16 times as much.
                 assert!(ratio < 5.0, "crossed {is_crossed}, kept {is_kept}: {few}, {many}");
             }
         }

@@ -1,10 +1,10 @@
-//! The IP packets that the simulator's segments and datagrams would be.
+//! The IP packets that the simulator's segments and datagrams stand for.
 //!
-//! Segments are counted, not filled, in the simulator: here their numbers are multiplied by the
-//! size of the payload, as if the connection had begun with sequence number 0. Of the payload,
-//! which is zeros, nothing is kept. Headers are those of IPv4 and TCP or UDP without timestamps:
-//! 40 bytes, which is what a flow is charged for headers by default; an acknowledgement with
-//! ranges (SACK) is longer here by its option.
+//! In the simulator segments have numbers and no contents. Here their numbers are multiplied by the
+//! payload size, as if the connection had begun with sequence number 0. Payload is all zeros, and
+//! is not written. Headers are IPv4 and TCP or UDP without timestamps: 40 bytes, the default that a
+//! flow is charged for headers. An acknowledgment with SACK ranges is longer here by its SACK
+//! option.
 
 use corridor_base::Time;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
@@ -12,30 +12,30 @@ use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHe
 use crate::core::agent::{BROADCAST, Body, NodeIndex, Packet};
 use crate::tcp::{SackRange, Segment};
 
-/// Headers of a segment without options: IPv4, TCP.
+/// Bytes of a segment's headers without options: IPv4, TCP.
 const TCP_HEADERS_LEN: u32 = 40;
-/// Headers of a datagram: IPv4, UDP.
+/// Bytes of a datagram's headers: IPv4, UDP.
 const UDP_HEADERS_LEN: u32 = 28;
 /// Longest IP packet.
 const IP_LEN_MAX: u32 = u16::MAX as u32;
-/// Longest payload beside the longest headers: IPv4 without options, TCP with all it can have.
+/// Longest payload beside the longest headers: IPv4 without options, TCP with all options.
 const PAYLOAD_LEN_MAX: u32 = IP_LEN_MAX - 80;
 const TIME_TO_LIVE: u8 = 64;
-/// Receivers listen here.
+/// Port of all receivers.
 const SINK_PORT: u16 = 5001;
-/// Senders of flow f send from here plus f, modulo what is left.
+/// The sender of flow f has this port plus f, modulo the ports that are left.
 const SOURCE_PORT_MIN: u16 = 10_000;
 /// Datagrams go to discard (RFC 863).
 const DISCARD_PORT: u16 = 9;
-/// Receivers in the simulator do not limit their window: the most that fits without scaling.
+/// The simulator's receivers do not limit the window here: the largest value without scaling.
 const WINDOW: u16 = u16::MAX;
 /// The port of Corridor's stations, whose frames go over UDP.
 const CORRIDOR_PORT: u16 = 4242;
-/// Number and time of sending, at the front of a datagram.
+/// Bytes of the sequence number and the time of sending, at the front of a datagram.
 const STAMP_LEN: usize = 16;
 
-/// The address of a node: 10.0.0.1 is node 0. For everybody it is that of limited broadcast, which
-/// nobody passes on (RFC 919, Section 7).
+/// The address of a node: 10.0.0.1 is node 0. Broadcasts have the limited broadcast address, which
+/// routers do not forward (RFC 919, Section 7).
 fn address(node: NodeIndex) -> [u8; 4] {
     if node == BROADCAST {
         return [255; 4];
@@ -48,8 +48,8 @@ fn source_port(flow: u32) -> u16 {
     SOURCE_PORT_MIN + (flow % u32::from(u16::MAX - SOURCE_PORT_MIN)) as u16
 }
 
-/// The flow of a datagram that [`write_packet`] wrote, and its number and time of sending: of flows
-/// whose numbers ports tell apart.
+/// Reads a datagram that [`write_packet`] wrote: its flow, sequence number and time of sending.
+/// Only for flows whose numbers their ports can tell apart.
 pub(crate) fn read_datagram(packet: &[u8]) -> Option<(u32, u64, Time)> {
     let is_udp = *packet.get(9)? == IpNumber::UDP.0;
     let word = |at: usize| Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?));
@@ -61,13 +61,15 @@ pub(crate) fn read_datagram(packet: &[u8]) -> Option<(u32, u64, Time)> {
     is_it.then_some((flow.into(), number(0)?, Time::from_nanos(number(8)?)))
 }
 
-/// The sequence number of a segment's first byte. The one before is the SYN's, which is not sent.
+/// The TCP sequence number of a segment's first byte. The one before is the SYN's, which is not
+/// sent.
 fn byte_number(segment: u64, payload_bytes: u32) -> u32 {
     (segment.wrapping_mul(u64::from(payload_bytes)) as u32).wrapping_add(1)
 }
 
-/// Writes the beginning of an IP packet in place of what `out` held; returns its whole length,
-/// bytes. `payload_bytes` is that of the flow's segments; `None`: all beyond 40 bytes.
+/// Replaces the contents of `out` by the beginning of an IP packet; returns the packet's full
+/// length in bytes. `payload_bytes` is the payload of the flow's segments; `None`: all beyond 40
+/// bytes.
 pub(crate) fn write_packet(
     packet: &Packet,
     payload_bytes: Option<u32>,
@@ -91,7 +93,7 @@ pub(crate) fn write_packet(
             out.extend_from_slice(&stamp[..kept]);
             (len + UDP_HEADERS_LEN) as usize
         }
-        // Bare ones have no such headers, and who writes them does not ask.
+        // Bare frames have no such headers; callers do not pass them here.
         Body::Sealed(bytes) | Body::Bare(bytes) => {
             let len = bytes.len().min(PAYLOAD_LEN_MAX as usize);
             let ports = (CORRIDOR_PORT, CORRIDOR_PORT);
@@ -126,7 +128,7 @@ fn write_ip(mut header: Ipv4Header, out: &mut Vec<u8>) {
     out.extend_from_slice(&header.to_bytes());
 }
 
-/// Headers of a datagram of `payload_len` bytes; a checksum of zero says that there is none.
+/// Headers of a datagram with `payload_len` bytes; a checksum of zero means "no checksum".
 pub(crate) fn write_datagram(
     from: NodeIndex,
     to: NodeIndex,
@@ -166,7 +168,7 @@ fn write_segment(
             tcp.ece = congestion_echo;
             if let Some(option) = sack_option(&sack, payload_bytes) {
                 let options = [TcpOptionElement::Noop, TcpOptionElement::Noop, option];
-                // Three ranges take 28 bytes with what stands before them: 40 fit.
+                // Three ranges and the option's head take 28 of the 40 bytes for options.
                 let fits = tcp.set_options(&options);
                 debug_assert!(fits.is_ok());
             }
@@ -186,7 +188,7 @@ fn write_tcp(
     out: &mut Vec<u8>,
 ) -> usize {
     zeros.resize(payload_len.max(zeros.len()), 0);
-    // A payload of IPv4's own length always has a checksum.
+    // A payload length that fits into IPv4 always has a checksum.
     let checksum = tcp.calc_checksum_ipv4(&ip, &zeros[..payload_len]);
     tcp.checksum = checksum.unwrap_or(0);
     let len = usize::from(ip.total_len);
@@ -195,7 +197,7 @@ fn write_tcp(
     len
 }
 
-/// The option of RFC 2018; `None` when nothing has arrived beyond a gap.
+/// The SACK option (RFC 2018); `None` if nothing has arrived beyond a gap.
 fn sack_option(sack: &[SackRange], payload_bytes: u32) -> Option<TcpOptionElement> {
     let mut ranges = sack.iter().filter(|range| range.start < range.end).map(|range| {
         (byte_number(range.start, payload_bytes), byte_number(range.end, payload_bytes))

@@ -1,7 +1,8 @@
-//! Between a TCP agent and a station: its segments as IPv4 packets, and how a connection begins.
+//! Layer between a TCP agent and a station: turns segments into IPv4 packets, and opens
+//! connections.
 //!
-//! A station carries bytes, and looks at them: at flows, at marks, at the windows of
-//! acknowledgements. Any agent of TCP's sits above these layers as it is.
+//! A station carries bytes and inspects them: flows, ECN marks, the windows of acknowledgments.
+//! With this layer below, any TCP agent can use a station unchanged.
 
 mod opening;
 mod packet;
@@ -18,12 +19,12 @@ use crate::tcp::Segment;
 
 pub(crate) use packet::{DATA_HEADERS_LEN, address};
 
-/// An end of TCP's that knows which numbers to expect: those on the wire are short.
+/// A TCP endpoint that knows which segment number to expect: on the wire, sequence numbers wrap.
 pub(crate) trait Numbered: Agent {
-    /// The number that those of the next segment to come are near to.
+    /// The segment number that the next segment's numbers are close to.
     fn near(&self) -> u64;
 
-    /// There is a connection: data may be sent from now on.
+    /// The connection is established: data may be sent from now on.
     fn begin(&mut self, _now: Time) {}
 }
 
@@ -39,18 +40,18 @@ impl Numbered for TcpSink {
     }
 }
 
-/// Which flow an IP packet is of, by its ports.
+/// The flow of an IP packet, by its ports.
 pub(crate) fn flow_of(packet: &[u8]) -> Option<u32> {
     packet::parse(packet).map(|parsed| parsed.flow as u32)
 }
 
-/// What both ends have.
+/// What both endpoints of a connection have.
 struct Wire<A> {
     inner: A,
     end: FlowEnd,
-    /// Of a full segment.
+    /// Payload bytes of a full segment.
     payload_bytes: u32,
-    /// Bits that the windows of packets that are written are shifted by.
+    /// Window scale of packets that this end writes, bits.
     scale: u8,
     packet: Vec<u8>,
 }
@@ -77,33 +78,33 @@ impl<A: Numbered> Wire<A> {
         self.inner.handle_packet(now, Packet { body, ..packet.clone() });
     }
 
-    /// The windows of packets that are read are shifted by `scale` bits.
+    /// Converts a packet to a segment; `scale` is the window scale of the packet's sender.
     fn segment(&self, now: Time, parsed: &Parsed<'_>, scale: u8) -> Segment {
         parsed.segment(now, self.inner.near(), (self.payload_bytes, scale))
     }
 }
 
-/// A sender of TCP's with the layer below it. It connects before it sends.
+/// A TCP sender with the layer below it. It opens a connection before it sends.
 pub(crate) struct IpSource<A> {
     wire: Wire<A>,
     opening: Option<Opening>,
-    /// When it begins to connect by itself, if it has not.
+    /// When to open the connection by itself, if it has not been opened.
     connects_at: Option<Time>,
-    /// Whether the agent above is told when there is a connection.
+    /// Whether to call [`Numbered::begin`] once the connection is established.
     tells: bool,
-    /// What the receiver's windows are shifted by, as its first segment said.
+    /// The receiver's window scale, from its SYN-ACK.
     peer_scale: u8,
 }
 
 impl<A: Numbered> IpSource<A> {
-    /// Puts the layer below `inner`, whose segments have `payload_bytes` of data, on a host that
-    /// shifts its windows by `scale` bits.
+    /// Puts the layer below `inner`, whose segments carry `payload_bytes`, on a host with a window
+    /// scale of `scale` bits.
     pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32, scale: u8) -> Self {
         let wire = Wire { inner, end, payload_bytes, scale, packet: Vec::new() };
         IpSource { wire, opening: None, connects_at: None, tells: false, peer_scale: 0 }
     }
 
-    /// The same, that connects by itself at a time; then the agent above may begin.
+    /// Opens the connection at `at` by itself; then the agent above may begin.
     pub(crate) fn connecting_at(self, at: Time) -> Self {
         IpSource { connects_at: Some(at), tells: true, ..self }
     }
@@ -113,22 +114,22 @@ impl<A: Numbered> IpSource<A> {
         &self.wire.inner
     }
 
-    /// The same, to be told something.
+    /// The agent above the layer, mutably.
     pub(crate) fn inner_mut(&mut self) -> &mut A {
         &mut self.wire.inner
     }
 
-    /// Begins to connect.
+    /// Begins to open the connection.
     pub(crate) fn open(&mut self, now: Time) {
         self.opening = Some(Opening::new(now));
     }
 
-    /// Whether there is a connection.
+    /// Whether the connection is established.
     pub(crate) fn is_open(&self) -> bool {
         self.opening.is_some_and(|opening| opening.is_over())
     }
 
-    /// Tries no longer to connect.
+    /// Stops trying to connect.
     pub(crate) fn give_up(&mut self) {
         if let Some(opening) = &mut self.opening {
             opening.give_up();
@@ -178,15 +179,15 @@ impl<A: Numbered> Agent for IpSource<A> {
     }
 }
 
-/// A receiver of TCP's with the layer below it.
+/// A TCP receiver with the layer below it.
 pub(crate) struct IpSink<A> {
     wire: Wire<A>,
     owes_answer: bool,
 }
 
 impl<A: Numbered> IpSink<A> {
-    /// Puts the layer below `inner`, to which segments come that have `payload_bytes` of data, on a
-    /// host that shifts its windows by `scale` bits.
+    /// Puts the layer below `inner`, which receives segments with `payload_bytes`, on a host with a
+    /// window scale of `scale` bits.
     pub(crate) fn new(inner: A, end: FlowEnd, payload_bytes: u32, scale: u8) -> Self {
         let wire = Wire { inner, end, payload_bytes, scale, packet: Vec::new() };
         IpSink { wire, owes_answer: false }
@@ -197,7 +198,7 @@ impl<A: Numbered> IpSink<A> {
         &self.wire.inner
     }
 
-    /// The same, to be told something.
+    /// The agent above the layer, mutably.
     pub(crate) fn inner_mut(&mut self) -> &mut A {
         &mut self.wire.inner
     }

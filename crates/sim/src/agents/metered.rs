@@ -1,6 +1,6 @@
-//! Agents that are watched: the window over time, and the delays of packets.
+//! Metered agents, which record the window over time and packets' delays.
 //!
-//! What is watched does not change what happens: the agents inside are driven as they are.
+//! Metering does not change what happens: the agents inside are driven as they would be without it.
 
 use core::time::Duration;
 use std::cell::RefCell;
@@ -15,25 +15,25 @@ use super::source::{Active, DatagramSink, DatagramStats, TcpSink, TcpSource};
 use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::Segment;
 
-/// Parts of a second that histograms of delays count in.
+/// Nanoseconds in a second, for delay histograms.
 pub(crate) const NANOS_PER_S: f64 = 1e9;
 
-/// Delays from a microsecond to ten minutes, in nanoseconds, to three digits.
+/// A histogram of delays from a microsecond to ten minutes, in nanoseconds, to three digits.
 pub(crate) fn delay_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 3).expect("bounds are within range")
 }
 
-/// The same to two digits, for the delays of an interval.
+/// As [`delay_histogram`], to two digits, for the delays of an interval.
 fn coarse_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 600_000_000_000, 2).expect("bounds are within range")
 }
 
-/// What has come since somebody last looked.
+/// Delays since they were last taken.
 pub(crate) struct Recent {
     delays: RefCell<(Mean, Histogram<u64>)>,
 }
 
-/// Delays of what has come since somebody last looked, seconds.
+/// Delays since they were last taken, seconds.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct RecentDelays {
     pub(crate) mean_s: Option<f64>,
@@ -51,7 +51,7 @@ impl Recent {
         histogram.saturating_record(delay.as_nanos() as u64);
     }
 
-    /// Takes the delays: from here on they are those of what comes next.
+    /// Takes the delays so far and starts over.
     pub(crate) fn take(&self) -> RecentDelays {
         let (mean, histogram) = &mut *self.delays.borrow_mut();
         let p95 = (mean.count > 0).then(|| histogram.value_at_quantile(0.95) as f64 / NANOS_PER_S);
@@ -60,14 +60,14 @@ impl Recent {
     }
 }
 
-/// Most packets that an end works on or has waiting; more are dropped.
+/// Most packets that an endpoint processes or queues; more are dropped.
 const WORK_MAX: usize = 1_024;
 
-/// The work that an end has with each packet that comes, one after the other.
+/// An endpoint's processing time for each packet, one packet after the other.
 #[derive(Default)]
 struct Work {
     each: Duration,
-    /// When each is done.
+    /// Packets, and when the processing of each is done.
     waiting: VecDeque<(Time, Packet)>,
 }
 
@@ -76,7 +76,7 @@ impl Work {
         Work { each, waiting: VecDeque::new() }
     }
 
-    /// Takes a packet; gives it back if there is no work with it.
+    /// Takes a packet; returns it at once if no processing time is set.
     fn take(&mut self, now: Time, packet: Packet) -> Option<Packet> {
         if self.each.is_zero() {
             return Some(packet);
@@ -88,7 +88,7 @@ impl Work {
         None
     }
 
-    /// The next packet that is done.
+    /// The next packet whose processing is done.
     fn done(&mut self, now: Time) -> Option<Packet> {
         let is_done = self.next().is_some_and(|at| at <= now);
         if is_done { self.waiting.pop_front().map(|(_, packet)| packet) } else { None }
@@ -104,7 +104,7 @@ fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
     [a, b].into_iter().flatten().min()
 }
 
-/// A mean of times.
+/// A mean of durations.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mean {
     sum_ns: u128,
@@ -127,7 +127,7 @@ impl Mean {
     }
 }
 
-/// A window over a span of time: packets times nanoseconds.
+/// The integral of a window over time, packets times nanoseconds.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Area {
     packet_ns: f64,
@@ -135,19 +135,19 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// The mean of the window since `before`; `None` of no time.
+    /// The mean of the window since `before`; `None` if no time has passed.
     pub(crate) fn mean_since(self, before: Area) -> Option<f64> {
         let span_ns = self.span_ns - before.span_ns;
         (span_ns > 0.0).then(|| (self.packet_ns - before.packet_ns) / span_ns)
     }
 }
 
-/// A window that is watched over a span of time.
+/// A window, integrated over a span of time.
 #[derive(Clone, Copy)]
 struct Watched {
     from: Time,
     until: Time,
-    /// Up to when `packet_ns` goes.
+    /// Up to when `packet_ns` has been integrated.
     since: Time,
     packet_ns: f64,
 }
@@ -157,7 +157,7 @@ impl Watched {
         Watched { from, until, since: from, packet_ns: 0.0 }
     }
 
-    /// The window has been so large until now.
+    /// Adds the time until now, during which the window was `window`.
     fn add(&mut self, now: Time, window: f64) {
         let now = now.clamp(self.from, self.until.max(self.from));
         self.packet_ns += window * (now - self.since).as_nanos() as f64;
@@ -171,18 +171,18 @@ impl Watched {
     }
 }
 
-/// From when the delays of packets count, from the one that the receiver expects next on: from when
-/// they were sent first, or had been written by an application that TCP may keep waiting.
+/// Start times of packets' delays, from the packet that the receiver expects next: when each was
+/// first sent, or when a rate-limited application wrote it, which TCP may keep waiting.
 type FirstSent = Rc<RefCell<VecDeque<Time>>>;
 
-/// A TCP source whose congestion window is watched while it is active.
+/// A TCP source whose congestion window is recorded while it is active.
 pub(crate) struct MeteredSource {
     inner: TcpSource,
     window: f64,
-    /// While its mean is measured, and while the source is active.
+    /// The window's integral in the measured interval, then while the source is active.
     measured: Watched,
     active: Watched,
-    /// Packets sent for the first time.
+    /// Packets sent, not counting retransmissions.
     first_sent: u64,
     under_way: FirstSent,
     work: Work,
@@ -210,39 +210,39 @@ impl MeteredSource {
         }
     }
 
-    /// The same with so much work for each packet that comes.
+    /// Sets a processing time for each packet that arrives.
     pub(crate) fn working(self, each: Duration) -> Self {
         MeteredSource { work: Work::of(each), ..self }
     }
 
-    /// Round-trip times of packets that were sent once, seconds, mean.
+    /// Mean round-trip time of packets that were sent once, seconds.
     pub(crate) fn rtt_mean_s(&self) -> Option<f64> {
         self.rtt.seconds()
     }
 
-    /// The same, to be held against earlier ones.
+    /// The sum and number of these round-trip times, to take differences.
     pub(crate) fn rtt(&self) -> Mean {
         self.rtt
     }
 
-    /// Retransmission timeouts at acknowledgements, seconds, mean.
+    /// Mean retransmission timeout at the arrival of acknowledgments, seconds.
     pub(crate) fn rto_mean_s(&self) -> Option<f64> {
         self.rto.seconds()
     }
 
-    /// How long a transfer of fixed size took, seconds, if it is through.
+    /// How long a transfer of fixed size took, seconds, if it is complete.
     pub(crate) fn transfer_s(&self) -> Option<f64> {
         self.inner.finished_at().map(|at| (at - self.from).as_secs_f64())
     }
 
-    /// How long a transfer of fixed size took, seconds, until it was through, was given up, or is
-    /// under way still.
+    /// How long a transfer of fixed size has taken, seconds: until it was complete or given up, or
+    /// until `now`.
     pub(crate) fn spent_s(&self, now: Time) -> f64 {
         let over = self.inner.finished_at().or(self.inner.failed_at());
         over.unwrap_or(now).since(self.from).as_secs_f64()
     }
 
-    /// Whether a transfer of fixed size is through, or given up.
+    /// Whether a transfer of fixed size is complete or given up.
     pub(crate) fn is_over(&self) -> bool {
         self.inner.finished_at().is_some() || self.inner.failed_at().is_some()
     }
@@ -263,41 +263,41 @@ impl MeteredSource {
         &self.inner
     }
 
-    /// Packets sent for the first time.
+    /// Packets sent, not counting retransmissions.
     pub(crate) fn first_sent(&self) -> u64 {
         self.first_sent
     }
 
-    /// Lets the source begin at `now`.
+    /// Has the source begin at `now`.
     pub(crate) fn begin(&mut self, now: Time) {
         self.active = Watched::new((now, Time::MAX));
         self.inner.begin(now);
     }
 
-    /// Measures the window from `start` to `end`, which have not been yet.
+    /// Measures the window from `start` to `end`, both in the future.
     pub(crate) fn measure(&mut self, span: (Time, Time)) {
         self.measured = Watched::new(span);
     }
 
-    /// The window that was in force until now has been so large.
+    /// Accounts for the time until now with the window that was in force.
     fn watch(&mut self, now: Time) {
         self.measured.add(now, self.window);
         self.active.add(now, self.window);
         self.window = window(&self.inner);
     }
 
-    /// The mean of the window over the time that it was measured; `None` of no time.
+    /// Mean of the window over the measured time; `None` if that is zero.
     pub(crate) fn mean_window(&self, now: Time) -> Option<f64> {
         self.measured.area(now, self.window).mean_since(Area::default())
     }
 
-    /// The window over the time that the source has been active.
+    /// Integral of the window over the time that the source has been active.
     pub(crate) fn area(&self, now: Time) -> Area {
         self.active.area(now, self.window)
     }
 }
 
-/// The window that counts: the congestion window, or the maximum where that is less.
+/// The effective window: the congestion window, or the maximum window if that is smaller.
 fn window(source: &TcpSource) -> f64 {
     let max = f64::from(source.sender().window_packets_max());
     source.sender().cwnd_packets().min(max)
@@ -339,10 +339,10 @@ impl Agent for MeteredSource {
     }
 }
 
-/// A TCP sink that takes the delay of each packet, to when the application has it, in order.
+/// A TCP sink that records each packet's delay until in-order delivery to the application.
 pub(crate) struct MeteredSink {
     inner: TcpSink,
-    /// When packets count, and when no longer.
+    /// Start and end of the measured interval.
     measured: (Time, Time),
     packets: u64,
     under_way: FirstSent,
@@ -359,17 +359,17 @@ impl MeteredSink {
         MeteredSink { inner, measured, packets: 0, under_way, delays, recent: None, work }
     }
 
-    /// The same, keeping what came since somebody last looked.
+    /// Also keeps recent delays, if `is_kept`.
     pub(crate) fn with_recent(self, is_kept: bool) -> Self {
         MeteredSink { recent: is_kept.then(Recent::new), ..self }
     }
 
-    /// What came since somebody last looked, if it is kept.
+    /// Recent delays, if they are kept.
     pub(crate) fn recent(&self) -> Option<&Recent> {
         self.recent.as_ref()
     }
 
-    /// The same with so much work for each packet that comes.
+    /// Sets a processing time for each packet that arrives.
     pub(crate) fn working(self, each: Duration) -> Self {
         MeteredSink { work: Work::of(each), ..self }
     }
@@ -379,12 +379,12 @@ impl MeteredSink {
         &self.inner
     }
 
-    /// Lets count what comes from `start` to before `end`.
+    /// Measures packets that arrive from `start` to before `end`.
     pub(crate) fn measure(&mut self, (start, end): (Time, Time)) {
         self.measured = (start, end);
     }
 
-    /// Packets that counted.
+    /// Packets measured.
     pub(crate) fn packets(&self) -> u64 {
         self.packets
     }
@@ -439,13 +439,13 @@ impl Agent for MeteredSink {
     }
 }
 
-/// A sink of datagrams that takes the delay of each.
+/// A sink of datagrams that records the delay of each.
 pub(crate) struct MeteredDatagrams {
     inner: DatagramSink,
-    /// Of headers in a datagram.
+    /// Header bytes of a datagram.
     header_bytes: u32,
     begin: Time,
-    /// Datagrams received that were sent since.
+    /// Datagrams received that were sent after `begin`.
     packets: u64,
     delays: Histogram<u64>,
     recent: Option<Recent>,
@@ -457,27 +457,28 @@ impl MeteredDatagrams {
         MeteredDatagrams { inner, header_bytes, begin, packets: 0, delays, recent: None }
     }
 
-    /// The same, keeping what came since somebody last looked.
+    /// Also keeps recent delays, if `is_kept`.
     pub(crate) fn with_recent(self, is_kept: bool) -> Self {
         MeteredDatagrams { recent: is_kept.then(Recent::new), ..self }
     }
 
-    /// What came since somebody last looked, if it is kept.
+    /// Recent delays, if they are kept.
     pub(crate) fn recent(&self) -> Option<&Recent> {
         self.recent.as_ref()
     }
 
-    /// What has arrived.
+    /// Counters of what has arrived.
     pub(crate) fn stats(&self) -> &DatagramStats {
         self.inner.stats()
     }
 
-    /// Datagrams received that were sent after the beginning, or from the start of time on.
+    /// Datagrams received that were sent after the beginning of the measurement, or at time zero if
+    /// it begins there.
     pub(crate) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Bytes of data that came.
+    /// Payload bytes received.
     pub(crate) fn payload_bytes(&self) -> u64 {
         let DatagramStats { received, received_bytes, .. } = *self.inner.stats();
         received_bytes - received * u64::from(self.header_bytes)

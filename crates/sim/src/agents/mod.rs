@@ -1,4 +1,4 @@
-//! What sits on nodes: traffic, transports, and layers below them.
+//! Agents on nodes: traffic sources, transport protocols, and layers below them.
 
 pub(crate) mod headers;
 pub(crate) mod ip;

@@ -1,4 +1,4 @@
-//! Traffic: what applications have to send, the transport that sends it, and its other end.
+//! Traffic sources and sinks: an application's data, and the transport that carries it.
 //!
 //! | source | sends | to |
 //! |---|---|---|
@@ -20,7 +20,7 @@ pub use datagram::{CbrConfig, CbrSource, DatagramSink, DatagramStats};
 pub use pattern::{Pattern, PatternSource};
 pub use tcp::{FlowBytes, Supply, TcpSink, TcpSource};
 
-/// The end of a flow: its number, and the nodes of the agent and of its peer.
+/// One end of a flow: the flow's number, and the nodes of the agent and of its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowEnd {
     /// The flow.
@@ -32,7 +32,7 @@ pub struct FlowEnd {
 }
 
 impl FlowEnd {
-    /// Both ends of a flow: of the source on `from`, and of the sink on `to`.
+    /// Both ends of a flow: the source on `from`, and the sink on `to`.
     pub fn pair(flow: u32, from: NodeIndex, to: NodeIndex) -> (FlowEnd, FlowEnd) {
         (FlowEnd { flow, node: from, peer: to }, FlowEnd { flow, node: to, peer: from })
     }
@@ -47,13 +47,13 @@ impl FlowEnd {
 /// When a source is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Active {
-    /// Its first packet.
+    /// When it sends its first packet.
     pub from: Time,
-    /// From here on it is silent, whatever is still under way.
+    /// From here on it sends nothing, whatever is still in flight.
     pub until: Time,
 }
 
 impl Active {
-    /// From the beginning, without end.
+    /// From time zero, without end.
     pub const ALWAYS: Active = Active { from: Time::ZERO, until: Time::MAX };
 }

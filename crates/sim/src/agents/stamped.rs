@@ -1,5 +1,5 @@
-//! Datagrams with a stamp in them, as IPv4 packets, and who reads the stamps: the load that the
-//! lab measures with.
+//! Timestamped datagrams as IPv4 packets, and the sink that reads them: the load with which the lab
+//! measures.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::metered::{Recent, delay_histogram};
 use super::source::FlowEnd;
 use crate::core::agent::{Agent, Body, Packet};
 
-/// Headers of a UDP datagram over IPv4: what the lab's packets carry beyond their payload.
+/// Bytes of the IPv4 and UDP headers, as the lab's packets have them.
 pub(crate) const UDP_HEADERS_LEN: usize = 28;
-/// Sequence number and time of sending, at the front of each payload.
+/// Bytes of the sequence number and the time of sending, at the front of each payload.
 const STAMP_LEN: usize = 16;
-/// The port that sources send from and to: discard (RFC 863).
+/// Source and destination port: discard (RFC 863).
 const PORT: u16 = 9;
-/// Where an IPv4 header has its protocol and the last byte of the sender's address.
+/// Offsets in an IPv4 header of the protocol and of the last byte of the source address.
 const IP_PROTOCOL: usize = 9;
 const IP_SOURCE_END: usize = 15;
 const PROTOCOL_UDP: u8 = 17;
 
-/// Which flow an IP packet is of: node k, with the address 10.0.0.k+1, sends flow k.
+/// The flow of an IP packet: node k, with the address 10.0.0.k+1, sends flow k.
 pub(crate) fn flow_of(packet: &[u8]) -> Option<u32> {
     let is_udp = *packet.get(IP_PROTOCOL)? == PROTOCOL_UDP;
     let source = packet.get(IP_SOURCE_END)?.checked_sub(1)?;
@@ -34,17 +34,17 @@ pub(crate) fn flow_of(packet: &[u8]) -> Option<u32> {
 /// Sends datagrams at a rate between two times.
 pub(crate) struct StampedSource {
     end: FlowEnd,
-    /// The next datagram, headers included.
+    /// Buffer of the next datagram, headers included.
     packet: Vec<u8>,
     interval_ns: f64,
     sequence: u64,
-    /// When it begins, from when on datagrams count, and when it ends.
+    /// When to begin, from when datagrams count, and when to end.
     times: Option<(Time, Time, Time)>,
     sent: u64,
 }
 
 impl StampedSource {
-    /// A source of IP packets of `len_bytes`, headers included, that waits to be begun.
+    /// A source of IP packets of `len_bytes`, headers included; [`begin`](Self::begin) starts it.
     pub(crate) fn new(end: FlowEnd, len_bytes: usize, interval_ns: f64) -> Self {
         let len = len_bytes.max(UDP_HEADERS_LEN + STAMP_LEN);
         let mut packet = Vec::with_capacity(len);
@@ -54,12 +54,12 @@ impl StampedSource {
         StampedSource { end, packet, interval_ns, sequence: 0, times: None, sent: 0 }
     }
 
-    /// Sends from `begin` to before `end`, and counts what is sent from `start` on.
+    /// Sends from `begin` to before `end`, and counts datagrams from `start` on.
     pub(crate) fn begin(&mut self, begin: Time, (start, end): (Time, Time)) {
         self.times = Some((begin, start, end));
     }
 
-    /// Datagrams sent that count.
+    /// Datagrams sent in the measured interval.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
@@ -89,12 +89,12 @@ impl Agent for StampedSource {
     }
 }
 
-/// What arrived at one host.
+/// Receives datagrams at a host and measures them.
 pub(crate) struct StampedSink {
     measured_from: Time,
     measured_until: Time,
     bytes: u64,
-    /// Bytes of payload that came since the start, each datagram once.
+    /// Payload bytes received since the start, without duplicates.
     all_bytes: u64,
     received: u64,
     out_of_order: u64,
@@ -106,7 +106,7 @@ pub(crate) struct StampedSink {
 }
 
 impl StampedSink {
-    /// A sink that waits to be told what counts.
+    /// A sink; [`measure`](Self::measure) sets what it measures.
     pub(crate) fn new() -> Self {
         StampedSink {
             measured_from: Time::MAX,
@@ -123,42 +123,42 @@ impl StampedSink {
         }
     }
 
-    /// The same, keeping what came since somebody last looked.
+    /// Also keeps recent delays, if `is_kept`.
     pub(crate) fn with_recent(self, is_kept: bool) -> Self {
         StampedSink { recent: is_kept.then(Recent::new), ..self }
     }
 
-    /// What came since somebody last looked, if it is kept.
+    /// Recent delays, if they are kept.
     pub(crate) fn recent(&self) -> Option<&Recent> {
         self.recent.as_ref()
     }
 
-    /// Bytes of payload that came since the start, each datagram once.
+    /// Payload bytes received since the start, without duplicates.
     pub(crate) fn all_bytes(&self) -> u64 {
         self.all_bytes
     }
 
-    /// Lets count what comes, and what was sent, from `start` to before `end`.
+    /// Measures what arrives, and what was sent, from `start` to before `end`.
     pub(crate) fn measure(&mut self, (start, end): (Time, Time)) {
         (self.measured_from, self.measured_until) = (start, end);
     }
 
-    /// Bytes of payload that came in the measured interval, each datagram once.
+    /// Payload bytes received in the measured interval, without duplicates.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Of the datagrams sent in the measured interval those that came, each once.
+    /// Datagrams received that were sent in the measured interval, without duplicates.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Of these, those that came after a later one.
+    /// Of these, those that arrived after a later one.
     pub(crate) fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Times that one of these came again.
+    /// Duplicates of these.
     pub(crate) fn duplicated(&self) -> u64 {
         self.duplicated
     }

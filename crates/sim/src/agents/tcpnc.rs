@@ -1,10 +1,10 @@
-//! TCP/NC between an agent of TCP's and the network: the layers of `corridor_proto::tcpnc`.
+//! TCP/NC between a TCP agent and the network: the layers of `corridor_proto::tcpnc`.
 //!
-//! Any TCP agent sits above them as it is. What the layers code are not the bytes of segments,
-//! which nobody looks at, but what the simulator knows of them: their numbers. Packets are as long
-//! on the wire as they would be: the header of TCP/NC on top of the segment, headers included.
+//! Any TCP agent works above them unchanged. They code what the simulator knows of segments, their
+//! numbers, in place of payload bytes, which do not matter here. On the wire packets have their
+//! real length: the TCP/NC header on top of the segment, headers included.
 //!
-//! Sequence numbers count segments of equal size, as everywhere in the simulator: a segment takes
+//! As everywhere in the simulator, sequence numbers count segments of equal size: a segment takes
 //! one byte of the layers' sequence space.
 
 use std::collections::VecDeque;
@@ -20,35 +20,35 @@ use crate::agents::source::FlowEnd;
 use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::{SACK_RANGES_MAX, SackRange, Segment};
 
-/// What stands for a segment in a combination: its number, and whether TCP had sent it before.
+/// Bytes that represent a segment in a combination: its number, and whether it is a retransmission.
 const DESCRIPTOR_LEN: usize = 9;
-/// Nanoseconds of a stamp's unit: 2^32 of them are more than an hour.
+/// Unit of time stamps, in nanoseconds: 2^32 of them are more than an hour.
 const STAMP_NS: u64 = 1_000;
 
-/// Parameters for the descriptors that the simulator codes.
+/// TCP/NC parameters for coding the simulator's segment descriptors.
 pub fn nc_params(params: NcParams) -> NcParams {
     NcParams { segment_len_max: DESCRIPTOR_LEN, ..params }
 }
 
-/// Randomness for the coefficients of a flow's sender.
+/// The random seed for the coefficients of a flow's sender.
 pub(crate) fn nc_randomness(seed: u64, replication: u64, flow: u32) -> u64 {
     let key = StreamKey { seed, replication, entity: u64::from(flow), purpose: "tcp-nc" };
     key.stream().next_u64()
 }
 
-/// A sender of TCP's with the layer below it.
+/// A TCP sender with the TCP/NC layer below it.
 pub struct NcSource<A> {
     inner: A,
     layer: NcSender,
     end: FlowEnd,
-    /// A segment on the wire without coding, headers included.
+    /// Bytes of an uncoded segment on the wire, headers included.
     segment_bytes: u32,
-    /// The latest acknowledgement, for widening.
+    /// The latest number acknowledged, for extending wrapped numbers.
     acknowledged: u64,
 }
 
 impl<A: Agent> NcSource<A> {
-    /// Puts the layer below `inner`, whose segments are `segment_bytes` long with all headers.
+    /// Puts the layer below `inner`, whose segments are `segment_bytes` long, headers included.
     ///
     /// # Errors
     /// As [`NcSender::new`].
@@ -73,8 +73,8 @@ impl<A: Agent> NcSource<A> {
         &self.layer
     }
 
-    /// Gives the layer a segment of TCP's. What it does not take is lost, but for what the other
-    /// side has acknowledged: that goes as it is.
+    /// Gives the layer a segment. A segment that the layer refuses is lost, unless the receiver has
+    /// acknowledged it already: that goes out uncoded.
     fn take(&mut self, packet: Packet) -> Option<Packet> {
         let Body::Segment(Segment::Data { sequence, sent_at, retransmission, .. }) = packet.body
         else {
@@ -134,8 +134,8 @@ impl<A: Agent> Agent for NcSource<A> {
     }
 }
 
-/// A receiver of TCP's with the layer below it. The layer acknowledges; what the receiver would
-/// acknowledge stays here.
+/// A TCP receiver with the TCP/NC layer below it. The layer acknowledges; the TCP receiver's own
+/// acknowledgments are dropped here.
 pub struct NcSink<A> {
     inner: A,
     layer: NcReceiver,
@@ -143,14 +143,14 @@ pub struct NcSink<A> {
     segment_bytes: u32,
     ack_bytes: u32,
     tells_feedback: bool,
-    /// All segments before this number have been given to TCP.
+    /// All segments before this number have been delivered to TCP.
     delivered: u64,
     acks: VecDeque<Packet>,
 }
 
 impl<A: Agent> NcSink<A> {
-    /// Puts the layer below `inner`, whose segments are `segment_bytes` long with all headers, and
-    /// whose acknowledgements are `ack_bytes` long.
+    /// Puts the layer below `inner`, whose segments are `segment_bytes` long, headers included, and
+    /// whose acknowledgments are `ack_bytes` long.
     ///
     /// # Errors
     /// As [`NcReceiver::new`].
@@ -176,7 +176,7 @@ impl<A: Agent> NcSink<A> {
         &self.layer
     }
 
-    /// Gives TCP what is decoded, and drops what it acknowledges.
+    /// Delivers decoded segments to TCP, and drops TCP's acknowledgments.
     fn deliver(&mut self, now: Time) {
         while let Some(descriptor) = self.layer.poll_delivery() {
             let Some((&number, rest)) = descriptor.split_first_chunk() else { continue };
@@ -195,7 +195,7 @@ impl<A: Agent> NcSink<A> {
         }
     }
 
-    /// Acknowledges the oldest segment that is not seen.
+    /// Acknowledges up to the oldest unseen segment.
     fn acknowledge(&mut self, now: Time) {
         let (Some(ack), Some(feedback)) = (self.layer.ack(), self.layer.feedback()) else { return };
         let next = widen_id(ack, self.delivered);
@@ -227,7 +227,7 @@ impl<A: Agent> Agent for NcSink<A> {
                 }
                 self.deliver(now);
             }
-            // Sent uncoded, because it has been acknowledged: TCP has it or is about to.
+            // Sent uncoded because it has been acknowledged: TCP has it, or is about to get it.
             _ => {
                 self.inner.handle_packet(now, packet);
                 while self.inner.poll_transmit(now).is_some() {}
@@ -261,7 +261,7 @@ fn ack_segment(next: u64, echo: Time) -> Segment {
     }
 }
 
-/// The acknowledgement behind a feedback.
+/// The acknowledgment that a feedback carries.
 fn read_ack(now: Time, acknowledged: u64, bytes: &[u8]) -> Option<Segment> {
     let (&ack, rest) = bytes.split_first_chunk()?;
     let (&stamp, _) = rest.split_first_chunk()?;

@@ -1,12 +1,13 @@
-//! A Corridor station at a node, whose frames go over UDP to wherever its peer is: and the agents
-//! that sit behind it, as applications sit behind a daemon's interface. With a helper on the one
-//! radio that all three reach each other by, frames go on it as they are, so that each overhears
-//! the others. With one further away they go over UDP too: frames for all once to each, and what a
-//! helper should know and does not overhear to it besides.
+//! One end of a tunnel: a Corridor station at a node whose frames go over UDP to its peer, wherever
+//! that is, and the agents behind the station, as applications are behind a daemon's interface.
+//! With a helper on a single radio on which all three reach each other, frames go over the radio
+//! without UDP, so each station overhears the others. With a helper further away they go over UDP:
+//! broadcasts once to each station, and acknowledgments also to a helper that cannot overhear
+//! them.
 //!
-//! It is driven as the daemon's station is: one thing in, then everything out. What comes out of
-//! the station goes to the agents, and what they answer goes in again, until all rest; frames are
-//! made when the network asks for packets, which it does while there is room.
+//! It is driven as the daemon's station is: one input, then all outputs. What the station delivers
+//! goes to the agents, and what they answer goes in again, until neither has anything left. Frames
+//! are made when the network asks for packets, which it does while there is room.
 
 use core::any::Any;
 use core::time::Duration;
@@ -22,33 +23,32 @@ use super::source::FlowEnd;
 use super::stamped::UDP_HEADERS_LEN;
 use crate::core::agent::{Agent, BROADCAST, Body, NodeIndex, Packet};
 
-/// How long what a station has to do waits, at most, while there is no room for its frames: they
-/// are made as soon as there is, and a timer that has passed is not to be asked for again and
-/// again.
+/// Longest delay of overdue work while there is no room for the station's frames. They are made as
+/// soon as there is room; meanwhile, an overdue timer must not cause one wake-up after another.
 const OVERDUE: Duration = Duration::from_millis(1);
 
 /// One end of a tunnel.
 pub(crate) struct TunnelEnd {
     station: Station,
     end: FlowEnd,
-    /// Where the stations are, by their numbers; none: its peer alone.
+    /// The node of each station; empty if its peer is the only one.
     places: Vec<(StationId, NodeIndex)>,
-    /// Frames go on a radio as they are.
+    /// Whether frames go over a radio without UDP.
     is_bare: bool,
-    /// A helper that does not overhear its acknowledgements.
+    /// The helper's node, if the helper cannot overhear this end's acknowledgments.
     uninformed: Option<NodeIndex>,
-    /// What the last frame is sent again as, to others: no more than there are places.
+    /// Further copies of the last frame, for other nodes: no more than there are stations.
     copies: VecDeque<(NodeIndex, Arc<[u8]>)>,
-    /// Before, there is no station.
+    /// The station is silent until then.
     starts_at: Time,
-    /// By the numbers of their flows.
+    /// Agents by their flow numbers.
     agents: Vec<(u32, Box<dyn Agent>)>,
-    /// The latest time that it was told.
+    /// The latest time given to it.
     now: Time,
 }
 
 impl TunnelEnd {
-    /// A station whose frames are packets of the flow of `end`.
+    /// An end whose station's frames are packets of the flow of `end`.
     pub(crate) fn new(station: Station, end: FlowEnd) -> Self {
         TunnelEnd {
             station,
@@ -63,23 +63,23 @@ impl TunnelEnd {
         }
     }
 
-    /// The same, that begins at a time: frames for all that begin together collide each time.
+    /// Begins at a given time: broadcasts of stations that begin together would collide each time.
     pub(crate) fn starting_at(self, starts_at: Time) -> Self {
         TunnelEnd { starts_at, ..self }
     }
 
-    /// The same, among stations at these places; `is_bare`: their frames go on a radio as they are,
-    /// those for all to everybody there.
+    /// Sets where the stations are. With `is_bare`, frames go over a radio without UDP, and
+    /// broadcasts reach all stations there.
     pub(crate) fn among(self, places: Vec<(StationId, NodeIndex)>, is_bare: bool) -> Self {
         TunnelEnd { places, is_bare, ..self }
     }
 
-    /// The same, that sends its acknowledgements to a helper at this node too.
+    /// Also sends acknowledgments to a helper at this node.
     pub(crate) fn informing(self, helper: NodeIndex) -> Self {
         TunnelEnd { uninformed: Some(helper), ..self }
     }
 
-    /// Where a frame goes.
+    /// The node that a frame goes to.
     fn node_of(&self, to: Destination) -> NodeIndex {
         match to {
             Destination::All if self.is_bare => BROADCAST,
@@ -91,7 +91,8 @@ impl TunnelEnd {
         }
     }
 
-    /// Where it goes besides, from hop to hop: what is for all, each time in a packet of its own.
+    /// Queues further copies of a frame that is routed hop by hop: a broadcast goes to each station
+    /// in a packet of its own.
     fn copy(&mut self, to: Destination, is_ack: bool, frame: &Arc<[u8]>) {
         if self.is_bare {
             return;
@@ -108,7 +109,7 @@ impl TunnelEnd {
         }
     }
 
-    /// The next frame, and where it goes.
+    /// The next frame, and the node that it goes to.
     fn poll_frame(&mut self, now: Time) -> Option<(NodeIndex, Arc<[u8]>)> {
         if let Some(copy) = self.copies.pop_front() {
             return Some(copy);
@@ -117,12 +118,12 @@ impl TunnelEnd {
         let transmit = self.station.poll_transmit(now)?;
         let (to, frame) = (transmit.to, Arc::<[u8]>::from(transmit.frame));
         self.copy(to, self.station.stats().ack_frames_sent > acks_before, &frame);
-        // As packets leave the ingress queue, agents may learn of more room.
+        // As the ingress queue drains, agents may learn that there is room.
         self.pass(now);
         Some((self.node_of(to), frame))
     }
 
-    /// Puts an agent behind it, which has the packets of `flow`: bytes of IP packets.
+    /// Adds an agent behind the station, for the packets of `flow`: bytes of IP packets.
     pub(crate) fn add(&mut self, flow: u32, agent: impl Agent) {
         self.agents.push((flow, Box::new(agent)));
     }
@@ -139,7 +140,7 @@ impl TunnelEnd {
         agent.downcast_ref()
     }
 
-    /// Passes on what agents and station have for each other, until all rest.
+    /// Passes packets between agents and station until neither has any left.
     fn pass(&mut self, now: Time) {
         loop {
             let mut rests = true;
@@ -219,7 +220,7 @@ impl Agent for TunnelEnd {
     }
 }
 
-/// An agent of datagrams' with the layer below it: what it sends and gets are IPv4 packets.
+/// A datagram agent with a layer below it that converts to and from IPv4 packets.
 pub(crate) struct IpDatagrams<A> {
     inner: A,
     end: FlowEnd,

@@ -1,32 +1,34 @@
-//! What a router is told, and what is wrong with what it was told.
+//! Settings of a router, and the errors in them.
 
 use core::time::Duration;
 
-/// What makes one route better than another.
+/// How routes are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Fewer links.
+    /// Fewer links are better.
     HopCount,
-    /// A greater product of the links' delivery ratios (PATH-DR of C. Gomez, A. Boix and J.
-    /// Paradells, EURASIP J. Wirel. Commun. Netw. 2010); of equals the one with fewer links.
+    /// A greater product of the links' delivery ratios is better (PATH-DR of C. Gomez, A. Boix and
+    /// J. Paradells, EURASIP J. Wirel. Commun. Netw. 2010); among equals, fewer links.
     PathDr,
 }
 
-/// From the link quality indication of a frame to the delivery ratio of its link: logistic,
-/// 1 / (1 + exp((`half_lqi` - lqi) / `scale_lqi`)).
+/// Maps the link quality indication (LQI) of a frame to its link's delivery ratio by a logistic
+/// function, 1 / (1 + exp((`half_lqi` - lqi) / `scale_lqi`)).
 ///
-/// The curve of the authors was not published. Ours is what a link delivers whose power varies
-/// normally about what was seen, against a receiver that takes all above its sensitivity.
+/// The authors' curve was not published. Ours is the delivery ratio of a link whose power varies
+/// normally about the observed value, with a receiver that decodes everything above its
+/// sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LqiCurve {
-    /// Indication at which half of the frames come through, 0 to 255.
+    /// LQI at which half of the frames come through, 0 to 255.
     pub half_lqi: f64,
-    /// Steepness, more than 0: by how much indications differ whose odds differ by e.
+    /// Inverse steepness, more than 0: the difference in LQI that changes the odds by a factor of
+    /// e.
     pub scale_lqi: f64,
 }
 
 impl LqiCurve {
-    /// At the sensitivity of the CC2420, 3 dB above noise, half; power varies with 3 dB.
+    /// One half at the sensitivity of the CC2420, 3 dB above noise; the power's deviation is 3 dB.
     pub const DEFAULT: LqiCurve = LqiCurve { half_lqi: 102.0, scale_lqi: 22.0 };
 
     /// Delivery ratio, in parts of 65535.
@@ -39,31 +41,31 @@ impl LqiCurve {
 /// Settings of a router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AodvConfig {
-    /// What makes one route better than another.
+    /// How routes are compared.
     pub metric: Metric,
-    /// Delivery ratios of links.
+    /// Delivery ratios of links, from LQI.
     pub curve: LqiCurve,
-    /// Requests are passed on after a time of their own, uniform from zero to this: neighbours
-    /// heard them at the same instant (RFC 5148).
+    /// Requests are forwarded after a random delay, uniform from zero to this, because all
+    /// neighbours heard them at the same instant (RFC 5148).
     pub jitter_max: Duration,
-    /// Jitters are whole multiples of this, 0 and `jitter_max` among them; zero: they are any time.
+    /// Granularity of this delay, which may take any multiple from 0 to `jitter_max`; zero:
+    /// continuous.
     pub jitter_step: Duration,
-    /// Whether a copy of a request that came by a better path is passed on as well, and answered.
-    /// RFC 3561, 6.5, knows the first copy alone.
+    /// Whether a copy of a request that came by a better path is forwarded and answered too. RFC
+    /// 3561, 6.5, only handles the first copy.
     pub takes_better_copies: bool,
-    /// How long an origin waits for the reply to its first request; twice as long for each further
-    /// one (RFC 3561, 6.3), more than zero.
+    /// How long an origin waits for the reply to its first request, more than zero; doubled for
+    /// each further request (RFC 3561, 6.3).
     pub discovery_wait: Duration,
-    /// When an origin gives up, and drops what it held.
+    /// When an origin gives up and drops the packets that it holds.
     pub discovery_limit: Duration,
-    /// Requests go no further than so many links: NET_DIAMETER, from 1.
+    /// Most links that a request crosses: NET_DIAMETER, from 1.
     pub hops_max: u8,
 }
 
 impl AodvConfig {
-    /// With a metric, and what of it is ours: a jitter of 20 ms, requests after 0, 0.5, 1.5, 3.5
-    /// and
-    /// 7.5 s, and the end after 10 s; NET_DIAMETER as in RFC 3561, 35.
+    /// Defaults for a metric. Our own choices: a jitter of 20 ms, requests after 0, 0.5, 1.5, 3.5
+    /// and 7.5 s, and giving up after 10 s. NET_DIAMETER is 35 as in RFC 3561.
     pub fn new(metric: Metric) -> Self {
         AodvConfig {
             metric,
@@ -77,7 +79,7 @@ impl AodvConfig {
         }
     }
 
-    /// The jitter that 32 random bits stand for.
+    /// The jitter that 32 random bits map to.
     pub(super) fn jitter(&self, drawn: u32) -> Duration {
         let of = |count: u128| (u128::from(drawn) * count) >> 32;
         let most_ns = self.jitter_max.as_nanos();
@@ -88,10 +90,10 @@ impl AodvConfig {
         Duration::from_nanos(ns as u64)
     }
 
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// The first field found out of its range.
+    /// The first field that is out of its range.
     pub fn check(&self) -> Result<(), AodvError> {
         let error = |field, given: String, expected| Err(AodvError { field, given, expected });
         let LqiCurve { half_lqi, scale_lqi } = self.curve;
@@ -123,7 +125,7 @@ impl AodvConfig {
     }
 }
 
-/// A setting out of its range.
+/// A setting that is out of its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {given}: expected {expected}")]
 pub struct AodvError {
@@ -131,7 +133,7 @@ pub struct AodvError {
     pub field: &'static str,
     /// Its value.
     pub given: String,
-    /// What it may be.
+    /// The values allowed.
     pub expected: &'static str,
 }
 

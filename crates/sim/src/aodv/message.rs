@@ -1,13 +1,13 @@
-//! What routers tell each other, as bytes: the fields of RFC 3561, Sections 5.1 to 5.3, with the
-//! short addresses of IEEE 802.15.4, and the quality of the route so far.
+//! Routing messages as bytes: the fields of RFC 3561, Sections 5.1 to 5.3, with the short addresses
+//! of IEEE 802.15.4, and the quality of the route so far.
 //!
-//! What nst-AODV leaves out of RFC 3561 has no field: lifetimes, prefixes, and all flags but
-//! "unknown sequence number". Every request asks the destination alone.
+//! What nst-AODV omits of RFC 3561 has no field: lifetimes, prefixes, and all flags but "unknown
+//! sequence number". Every request is answered by its destination only.
 
 /// Address of a node.
 pub type Address = u16;
 
-/// Most destinations of a route error; more are told by another one.
+/// Most destinations in a route error; a further error carries the rest.
 pub const LOST_MAX: usize = 16;
 
 const REQUEST: u8 = 1;
@@ -16,20 +16,20 @@ const ERROR: u8 = 3;
 /// Flag of a request: the destination's sequence number is not known (RFC 3561, 5.1, "U").
 const UNKNOWN: u8 = 0x80;
 
-/// How long a route is, and how good.
+/// Length and quality of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Links.
+    /// Number of links.
     pub hops: u8,
     /// Product of the links' delivery ratios, in parts of 65535.
     pub quality: u16,
 }
 
 impl Cost {
-    /// Of no route at all: one is there already.
+    /// The cost of the empty route.
     pub const NONE: Cost = Cost { hops: 0, quality: u16::MAX };
 
-    /// With one more link of this quality; no more than 255 are counted.
+    /// The cost with one more link of this quality; counts up to 255 links.
     #[must_use]
     pub fn with_link(self, quality: u16) -> Cost {
         let product = u32::from(self.quality) * u32::from(quality);
@@ -41,13 +41,13 @@ impl Cost {
 /// A route request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Tells it from others of the same origin.
+    /// Distinguishes it from other requests of the same origin.
     pub id: u16,
-    /// Who is looked for.
+    /// The node that is looked for.
     pub destination: Address,
-    /// The last sequence number of the destination that the origin knows.
+    /// The last sequence number of the destination known to the origin.
     pub destination_sequence: Option<u16>,
-    /// Who looks.
+    /// The node that looks for a route.
     pub origin: Address,
     /// The origin's own sequence number.
     pub origin_sequence: u16,
@@ -58,17 +58,17 @@ pub struct Request {
 /// A route reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Who was looked for, and made it.
+    /// The node that was looked for, which made this reply.
     pub destination: Address,
     /// The destination's own sequence number.
     pub destination_sequence: u16,
-    /// Who looked.
+    /// The node that looked for a route.
     pub origin: Address,
     /// The route from the sender of this copy to the destination.
     pub cost: Cost,
 }
 
-/// A destination that is lost, and the sequence number that a route to it has to be newer than.
+/// A lost destination, and the sequence number that a new route to it must exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The destination.
@@ -77,19 +77,19 @@ pub struct Lost {
     pub sequence: u16,
 }
 
-/// What routers tell each other.
+/// Routing messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// RREQ, to all neighbours.
     Request(Request),
     /// RREP, along the route back to the origin.
     Reply(Reply),
-    /// RERR, to those who send by this node; 1 to [`LOST_MAX`] destinations.
+    /// RERR, to the neighbours that route through this node; 1 to [`LOST_MAX`] destinations.
     Error(Vec<Lost>),
 }
 
 impl Message {
-    /// The bytes: 14 of a request, 10 of a reply, 2 and 4 for each destination of an error.
+    /// The bytes: 14 for a request, 10 for a reply, 2 plus 4 for each destination for an error.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(14);
         let word = |bytes: &mut Vec<u8>, word: u16| bytes.extend(word.to_be_bytes());
@@ -122,7 +122,7 @@ impl Message {
         bytes
     }
 
-    /// Reads a message; `None` for what is none, or longer or shorter than it says.
+    /// Parses a message; `None` if it is malformed, or has the wrong length.
     pub fn parse(bytes: &[u8]) -> Option<Message> {
         let (&[kind, count], rest) = bytes.split_first_chunk::<2>()?;
         let words: Vec<u16> =

@@ -1,23 +1,24 @@
-//! nst-AODV without I/O: routes are looked for when a packet needs one (C. Gomez, P. Salvatella, O.
+//! nst-AODV without I/O: discovers routes when a packet needs one (C. Gomez, P. Salvatella, O.
 //! Alonso and J. Paradells, Adapting AODV for IEEE 802.15.4 mesh sensor networks, WoWMoM 2006, on
 //! top of RFC 3561).
 //!
-//! A packet goes through these stages at each node:
+//! At each node a packet passes these stages:
 //!
-//! 1. [`Aodv::send`], where it begins, or [`Aodv::pass_on`], where it is in transit.
-//! 2. *A route is known*: it goes to the next node at once.
-//! 3. *None is*: where it begins it is held, and a *request* goes to all (RREQ). Each node passes a
-//!    request on once, and again if a better copy comes, after a jitter; the destination alone
-//!    answers it with a *reply* (RREP) along the route that the request has come. In transit it is
-//!    dropped, and the neighbour that sent it is told by an *error* (RERR).
-//! 4. *The link layer's outcome*: [`Aodv::handle_outcome`]. A frame without an acknowledgement is a
-//!    lost link: those who send by it are told. A packet that began here is held again and goes by
-//!    the route that is found next; in transit it is lost, since nobody repairs routes on the way.
+//! 1. [`Aodv::send`] at its origin, or [`Aodv::pass_on`] in transit.
+//! 2. *With a route*, it goes to the next hop at once.
+//! 3. *Without a route*, its origin holds it and broadcasts a *request* (RREQ). Each node forwards
+//!    a request once, after a jitter, and again if a better copy comes. Only the destination
+//!    answers, by a *reply* (RREP) along the route by which the request has come. In transit the
+//!    packet is dropped, and an *error* (RERR) informs the neighbour that sent it.
+//! 4. *The link layer's outcome*: [`Aodv::handle_outcome`]. A frame without an acknowledgment
+//!    means a lost link, and the neighbours that route through it are informed. At its origin the
+//!    packet is held again for the route that is found next; in transit it is lost, since there is
+//!    no local repair.
 //!
-//! Left out of RFC 3561 as in nst-AODV: HELLO, replies of others than the destination, local
-//! repair, lifetimes of routes. Left out besides: the expanding ring (6.4), the route to the
-//! previous hop that a request makes by itself (6.5), acknowledgements of replies (6.8: the link
-//! layer has them).
+//! As in nst-AODV, these parts of RFC 3561 are omitted: HELLO, replies by intermediate nodes, local
+//! repair, lifetimes of routes. Also omitted are the expanding ring search (6.4), the route to the
+//! previous hop that a request creates (6.5), and acknowledgments of replies (6.8: the link layer
+//! has them).
 
 mod config;
 mod message;
@@ -33,60 +34,60 @@ pub use message::{Address, Cost, LOST_MAX, Lost, Message, Reply, Request};
 use routes::{Heard, News, Routes, is_newer};
 pub use routes::{ROUTES_MAX, Route};
 
-/// Most packets that an origin holds while it looks for a route; more are dropped.
+/// Most packets that an origin holds during route discovery; more are dropped.
 pub const HELD_MAX: usize = 64;
 
-/// Most requests that wait to be passed on; more are not.
+/// Most requests that wait to be forwarded; further ones are dropped.
 pub const WAITING_MAX: usize = 64;
 
-/// Packets to a destination that come back in a row, over whatever routes are found, before the
-/// next is dropped: a link that carries short requests may lose every long packet.
+/// Most packets in a row for one destination that may come back undelivered, over whichever routes
+/// are found; the next is dropped. A link that carries short requests may lose every long packet.
 pub const RETURNS_MAX: u32 = 8;
 
-/// What a router wants done.
+/// What the router asks its driver to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output<P> {
     /// Send a message to all neighbours.
     Broadcast(Message),
-    /// Send a message to one.
+    /// Send a message to one neighbour.
     Unicast(Address, Message),
     /// Send a packet to a neighbour.
     Forward(Address, P),
-    /// A packet in transit has no route from here, or one that began here came back too often.
+    /// A packet in transit has no route from here, or one that originated here came back too often.
     Drop(P),
-    /// A packet that began here is given up: no route was found in time, or there was no room.
+    /// A packet that originated here is given up: no route was found in time, or there was no room.
     Unreachable(P),
 }
 
 /// Counters of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AodvStats {
-    /// Times that a route was looked for.
+    /// Route discoveries begun.
     pub discoveries: u64,
     /// Of these, those that found one.
     pub found: u64,
-    /// Time that these took in all, nanoseconds.
+    /// Total time of these, nanoseconds.
     pub found_after_ns: u64,
-    /// Requests sent, own and passed on.
+    /// Requests sent, including forwarded ones.
     pub requests: u64,
-    /// Replies sent, own and passed on.
+    /// Replies sent, including forwarded ones.
     pub replies: u64,
     /// Errors sent.
     pub errors: u64,
-    /// Links that were lost: packets without an acknowledgement whose route led there.
+    /// Lost links: packets without an acknowledgment whose route led over the link.
     pub links_lost: u64,
-    /// Bytes of all messages.
+    /// Bytes of all messages sent.
     pub message_bytes: u64,
-    /// Packets that began here and went on.
+    /// Packets sent on from here as their origin.
     pub packets: u64,
-    /// Links of their routes, as the router knew them.
+    /// Links of their routes, as known to this router.
     pub packet_hops: u64,
-    /// Packets dropped: in transit without a route, or unreachable.
+    /// Packets dropped: in transit without a route, or with an unreachable destination.
     pub dropped: u64,
 }
 
 impl AodvStats {
-    /// Each counter with that of `other`: their sums, or differences.
+    /// Combines each counter with that of `other`: for sums or differences.
     pub fn with(self, other: AodvStats, join: impl Fn(u64, u64) -> u64) -> AodvStats {
         AodvStats {
             discoveries: join(self.discoveries, other.discoveries),
@@ -104,27 +105,27 @@ impl AodvStats {
     }
 }
 
-/// A destination that is looked for.
+/// A destination that is being looked for.
 #[derive(Clone, Debug)]
 struct Discovery<P> {
     destination: Address,
     begun: Time,
-    /// When the next request goes, or the end comes.
+    /// When to send the next request, or give up.
     due: Time,
     requests: u32,
-    /// What waits. The first `returned` of them had been sent, and came back.
+    /// Packets that wait for the route. The first `returned` of them had been sent and came back.
     held: VecDeque<P>,
     returned: usize,
 }
 
-/// A request that waits for its jitter to pass.
+/// A request that waits to be forwarded after its jitter.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     at: Time,
     request: Request,
 }
 
-/// The router of one node. `P` is a packet, whatever that is.
+/// The router of one node. `P` is a packet of any type.
 #[derive(Clone, Debug)]
 pub struct Aodv<P> {
     address: Address,
@@ -132,11 +133,11 @@ pub struct Aodv<P> {
     jitter: Stream,
     /// Own sequence number.
     sequence: u16,
-    /// Of the last request.
+    /// Identifier of the last request.
     id: u16,
     routes: Routes,
     discoveries: Vec<Discovery<P>>,
-    /// Packets that came back since one was delivered, by destination.
+    /// By destination: packets that came back since one was delivered.
     returns: BTreeMap<Address, u32>,
     waiting: Vec<Waiting>,
     outputs: VecDeque<Output<P>>,
@@ -144,10 +145,10 @@ pub struct Aodv<P> {
 }
 
 impl<P> Aodv<P> {
-    /// A router that knows nobody. Its jitter is drawn from the stream of `key`.
+    /// A router without any routes. Draws its jitter from the stream of `key`.
     ///
     /// # Errors
-    /// [`AodvError`] names the field out of its range.
+    /// [`AodvError`] names the field that is out of its range.
     pub fn new(address: Address, config: AodvConfig, key: StreamKey) -> Result<Self, AodvError> {
         config.check()?;
         Ok(Aodv {
@@ -185,7 +186,7 @@ impl<P> Aodv<P> {
         self.discoveries.iter_mut().flat_map(|discovery| discovery.held.iter_mut())
     }
 
-    /// What is to be done next.
+    /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output<P>> {
         self.outputs.pop_front()
     }
@@ -196,7 +197,7 @@ impl<P> Aodv<P> {
         due.chain(self.waiting.iter().map(|waiting| waiting.at)).min()
     }
 
-    /// A packet begins here.
+    /// Sends a packet that originates here.
     pub fn send(&mut self, now: Time, destination: Address, packet: P) {
         if let Some(route) = self.routes.valid(destination) {
             self.stats.packets += 1;
@@ -207,8 +208,7 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// A packet has come from a neighbour and is for somebody else (RFC 3561, 6.11, case ii, where
-    /// there is no route).
+    /// Forwards a packet from a neighbour (RFC 3561, 6.11, case ii, if there is no route).
     pub fn pass_on(&mut self, from: Address, destination: Address, packet: P) {
         if let Some(route) = self.routes.get_mut(destination).filter(|route| route.is_valid) {
             route.add_precursor(from);
@@ -220,7 +220,8 @@ impl<P> Aodv<P> {
         self.tell_error(&[from], vec![Lost { destination, sequence }]);
     }
 
-    /// What the link layer made of a packet that went to `next`. `own`: it began here.
+    /// The link layer's outcome for a packet sent to `next`. `own`: the packet, if it originated
+    /// here.
     pub fn handle_outcome(
         &mut self,
         now: Time,
@@ -245,7 +246,8 @@ impl<P> Aodv<P> {
                 self.stats.dropped += 1;
                 return self.outputs.push_back(Output::Drop(packet));
             }
-            // What was sent before the route was lost goes again, ahead of what has waited since.
+            // What was sent before the route was lost goes again, ahead of packets that have waited
+            // since.
             match self.routes.valid(destination) {
                 Some(route) => self.outputs.push_back(Output::Forward(route.next, packet)),
                 None => self.hold(now, destination, packet, true),
@@ -253,7 +255,7 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// A message has come from a neighbour, received with this link quality indication.
+    /// Handles a neighbour's message that was received with this link quality indication.
     pub fn handle_message(&mut self, now: Time, from: Address, lqi: u8, message: &Message) {
         let quality = self.config.curve.quality(lqi);
         match message {
@@ -269,7 +271,7 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// It is so late.
+    /// Handles what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(place) = self.waiting.iter().position(|waiting| waiting.at <= now) {
             let request = self.waiting.remove(place).request;
@@ -287,7 +289,7 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// Keeps a packet until there is a route, and looks for one if nobody does.
+    /// Holds a packet until there is a route, and begins a discovery unless one is under way.
     fn hold(&mut self, now: Time, destination: Address, packet: P, is_back: bool) {
         let known = self.discoveries.iter().position(|each| each.destination == destination);
         let place = known.unwrap_or_else(|| {
@@ -312,7 +314,7 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// Sends a request, and waits twice as long as for the one before (RFC 3561, 6.3).
+    /// Sends a request, and waits twice as long as for the previous one (RFC 3561, 6.3).
     fn request(&mut self, now: Time, place: usize) {
         let AodvConfig { discovery_wait, discovery_limit, .. } = self.config;
         let discovery = &mut self.discoveries[place];
@@ -320,7 +322,8 @@ impl<P> Aodv<P> {
         discovery.due = (now + wait).min(discovery.begun + discovery_limit);
         discovery.requests += 1;
         let destination = discovery.destination;
-        // RFC 3561, 6.1: before a discovery, so that older routes to here are not taken for newer.
+        // RFC 3561, 6.1: before a discovery, so that older routes to this node are not taken for
+        // newer.
         self.sequence = self.sequence.wrapping_add(1);
         self.id = self.id.wrapping_add(1);
         let destination_sequence = self.routes.get(destination).map(|route| route.sequence);
@@ -351,8 +354,8 @@ impl<P> Aodv<P> {
         if destination == self.address {
             self.reply(from, &request, news);
         } else if cost.hops < self.config.hops_max {
-            // The newest number that anybody on the way knows: where a route was lost, nothing
-            // older is taken.
+            // The newest number known to any node on the path: after a route was lost, older routes
+            // must not be accepted.
             let own = self.routes.get(destination).map(|route| route.sequence);
             let told = request.destination_sequence;
             let newest = match (told, own) {
@@ -363,7 +366,7 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// Passes a request on after a jitter, in the place of a worse copy if one still waits.
+    /// Forwards a request after a jitter, in place of a worse copy that still waits.
     fn pass_request_on(&mut self, now: Time, request: Request) {
         let is_same = |waiting: &&mut Waiting| {
             (waiting.request.origin, waiting.request.id) == (request.origin, request.id)
@@ -376,9 +379,10 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// The destination answers with its own number, which is no older than the one that the origin
-    /// has heard (RFC 3561, 6.6.1), and one more with each request: who knows a route here already
-    /// passes nothing on that is as old. In RFC 3561 such a node would have answered itself.
+    /// The destination answers with its own sequence number, which is at least the one that the
+    /// origin has heard (RFC 3561, 6.6.1), and increases it with each request: nodes that already
+    /// have a route to it forward nothing as old as that route. In RFC 3561 such nodes would answer
+    /// themselves.
     fn reply(&mut self, to: Address, request: &Request, news: News) {
         if news == News::New {
             self.sequence = self.sequence.wrapping_add(1);
@@ -412,7 +416,7 @@ impl<P> Aodv<P> {
         if origin == self.address {
             return;
         }
-        // Without a route back the origin hears nothing, and asks again.
+        // Without a route back the origin gets no reply, and asks again.
         let Some(back) = self.routes.get_mut(origin).filter(|route| route.is_valid) else { return };
         back.add_precursor(from);
         let to = back.next;
@@ -423,7 +427,7 @@ impl<P> Aodv<P> {
         self.tell(to, Message::Reply(reply));
     }
 
-    /// RFC 3561, 6.11, case iii: routes by the neighbour to what it has lost are none.
+    /// RFC 3561, 6.11, case iii: routes by this neighbour to the destinations that it has lost end.
     fn handle_error(&mut self, from: Address, lost: &[Lost]) {
         let mut told = Told::default();
         for &Lost { destination, sequence } in lost {
@@ -431,7 +435,8 @@ impl<P> Aodv<P> {
             let Some(route) = route.filter(|route| route.is_valid && route.next == from) else {
                 continue;
             };
-            // What is no newer than the route that ends would let an older one be taken for it.
+            // With a smaller number, an older route could be taken for a replacement of the one
+            // that ends.
             let next = route.sequence.wrapping_add(1);
             route.sequence = if is_newer(sequence, route.sequence) { sequence } else { next };
             told.end(route);
@@ -458,7 +463,8 @@ impl<P> Aodv<P> {
         }
     }
 
-    /// To one neighbour alone, or to all (RFC 3561, 6.11); to nobody if there is none.
+    /// Sends an error to the only precursor, or to all neighbours (RFC 3561, 6.11); to none without
+    /// precursors.
     fn tell_error(&mut self, precursors: &[Address], lost: Vec<Lost>) {
         let message = Message::Error(lost);
         match precursors {
@@ -469,7 +475,7 @@ impl<P> Aodv<P> {
         self.stats.errors += 1;
     }
 
-    /// Sends what waited for a route.
+    /// Sends the packets that waited for a route.
     fn release(&mut self, now: Time, destination: Address) {
         let found = self.discoveries.iter().position(|each| each.destination == destination);
         let Some(place) = found else { return };
@@ -497,7 +503,7 @@ impl<P> Aodv<P> {
     }
 }
 
-/// Routes that have broken, and who is to be told.
+/// Broken routes, and the neighbours to inform.
 #[derive(Default)]
 struct Told {
     precursors: Vec<Address>,
@@ -505,7 +511,7 @@ struct Told {
 }
 
 impl Told {
-    /// Ends a route; its precursors are told once.
+    /// Ends a route; its precursors are informed once.
     fn end(&mut self, route: &mut Route) {
         route.is_valid = false;
         let precursors = core::mem::take(&mut route.precursors);

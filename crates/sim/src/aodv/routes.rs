@@ -1,24 +1,23 @@
-//! What a router remembers: the next link to each destination, and the requests it has seen.
+//! The routing table, with the next hop to each destination, and the requests seen.
 
 use std::collections::VecDeque;
 
 use super::config::Metric;
 use super::message::{Address, Cost};
 
-/// Most destinations that a router knows, and most origins whose requests it remembers.
+/// Most destinations in the table, and most origins whose requests are remembered.
 pub const ROUTES_MAX: usize = 4_096;
 
-/// Requests of an origin that a router remembers: one that looks for more destinations at once
-/// than that may have a request flooded twice.
+/// Requests remembered for each origin. If an origin looks for more destinations at once, a request
+/// may be flooded twice.
 const REQUESTS_MAX: usize = 8;
 
-/// Whether a sequence number is newer, in 16 bits that wrap (RFC 3561, 6.1).
+/// Whether a sequence number is newer than another, with 16-bit wrap-around (RFC 3561, 6.1).
 pub(super) fn is_newer(sequence: u16, than: u16) -> bool {
     (sequence.wrapping_sub(than) as i16) > 0
 }
 
-/// Whether a route is strictly better. So routes do not come back to where they began: each link
-/// makes a route worse.
+/// Whether a route is strictly better. Each link makes a route worse, so there are no loops.
 pub(super) fn is_better(metric: Metric, cost: Cost, than: Cost) -> bool {
     match metric {
         Metric::HopCount => cost.hops < than.hops,
@@ -33,20 +32,20 @@ pub(super) fn is_better(metric: Metric, cost: Cost, than: Cost) -> bool {
 pub struct Route {
     /// Where it leads.
     pub destination: Address,
-    /// The neighbour on it.
+    /// The next hop.
     pub next: Address,
     /// How long and how good it is.
     pub cost: Cost,
-    /// Of the destination, as far as it is known.
+    /// The destination's sequence number, as far as it is known.
     pub sequence: u16,
     /// Whether packets may take it.
     pub is_valid: bool,
-    /// Neighbours that send by it: they hear that it ended.
+    /// Neighbours that route through this one: they are informed when the route ends.
     pub precursors: Vec<Address>,
 }
 
 impl Route {
-    /// Notes a neighbour that sends by this route.
+    /// Records a neighbour that uses this route.
     pub(super) fn add_precursor(&mut self, neighbour: Address) {
         if let Err(place) = self.precursors.binary_search(&neighbour) {
             self.precursors.insert(place, neighbour);
@@ -54,7 +53,7 @@ impl Route {
     }
 }
 
-/// What was heard of a route: offered to the table.
+/// A route learnt from a message, offered to the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     pub destination: Address,
@@ -63,19 +62,19 @@ pub(super) struct Heard {
     pub sequence: u16,
 }
 
-/// What a request is to somebody who has heard others.
+/// How a request compares with those already seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// None: it is late, or a copy that is no better.
+    /// Old, or a copy that is not better.
     Stale,
-    /// A copy by a better path.
+    /// A copy that came by a better path.
     Better,
     /// A request not seen before.
     New,
 }
 
-/// The last requests of an origin, each with the cost of its best copy (RFC 3561, 6.5: a request
-/// is known by origin and id). The oldest first.
+/// The last requests of an origin, each with the cost of its best copy, the oldest first. Origin
+/// and id identify a request (RFC 3561, 6.5).
 #[derive(Clone, Debug)]
 struct Seen {
     origin: Address,
@@ -84,9 +83,9 @@ struct Seen {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Routes {
-    /// By destination.
+    /// Ordered by destination.
     routes: Vec<Route>,
-    /// By origin.
+    /// Ordered by origin.
     seen: Vec<Seen>,
 }
 
@@ -110,13 +109,14 @@ impl Routes {
         place.ok().map(|place| &mut self.routes[place])
     }
 
-    /// The route that packets take.
+    /// The valid route to a destination.
     pub fn valid(&self, destination: Address) -> Option<&Route> {
         self.get(destination).filter(|route| route.is_valid)
     }
 
-    /// Takes a route if it is news: of a newer sequence number, or of the same and better, or where
-    /// there is no valid one and it is not older (RFC 3561, 6.2). Whether it was.
+    /// Takes a route if its sequence number is newer, or if it is the same and the route better, or
+    /// if there is no valid route and it is not older (RFC 3561, 6.2). Returns whether it was
+    /// taken.
     pub fn take(&mut self, metric: Metric, heard: Heard) -> bool {
         let Heard { destination, next, cost, sequence } = heard;
         match self.routes.binary_search_by_key(&destination, |route| route.destination) {
@@ -143,7 +143,7 @@ impl Routes {
         }
     }
 
-    /// What a request is: one not seen before, or a copy by a better path, or neither.
+    /// Classifies a request, and records it.
     pub fn news(&mut self, metric: Metric, origin: Address, id: u16, cost: Cost) -> News {
         let place = match self.seen.binary_search_by_key(&origin, |seen| seen.origin) {
             Ok(place) => place,
@@ -162,7 +162,7 @@ impl Routes {
             return News::Better;
         }
         if requests.len() == REQUESTS_MAX {
-            // It may be a copy of one that is forgotten.
+            // It may be a copy of a request that has been forgotten.
             if requests.front().is_some_and(|&(oldest, _)| !is_newer(id, oldest)) {
                 return News::Stale;
             }
@@ -182,7 +182,7 @@ mod tests {
         Heard { destination: 9, next, cost: Cost { hops, quality }, sequence }
     }
 
-    /// RFC 3561, 6.1: numbers wrap, and what is less than half of them ahead is newer.
+    /// RFC 3561, 6.1: a number is newer if it is ahead by less than half of the number space.
     #[test]
     fn numbers_wrap() {
         assert!(is_newer(1, 0) && is_newer(0, u16::MAX) && is_newer(10, 65_530));

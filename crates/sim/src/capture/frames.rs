@@ -1,5 +1,5 @@
-//! Captures of radios with a standard's MAC: every transmission, as a card in monitor mode that
-//! hears everything would write it, at the time when it begins.
+//! Captures of radios with a standard's MAC: every transmission, written at its beginning, as a
+//! card in monitor mode would write it that hears everything.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -16,19 +16,19 @@ use crate::core::agent::Body;
 use crate::core::network::Frame;
 use crate::core::watch::Watcher;
 
-/// LLC and SNAP (RFC 1042), and the protocol numbers behind them: of IPv4, and of the daemon's
-/// frames where they go without it.
+/// LLC/SNAP header without its EtherType (RFC 1042), then the EtherTypes of IPv4 and of the
+/// daemon's frames that go without IP.
 const LLC_SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 const IPV4: u16 = 0x0800;
 const CORRIDOR: u16 = 0x88b5;
-/// The bit of frame control that says that data are sent again (IEEE 802.11-2012, 8.2.4.1.6).
+/// The Retry bit of the frame control field (IEEE 802.11-2012, 8.2.4.1.6).
 const RETRY: u8 = 0x08;
-/// Bytes of the check sequence, which is not written: of 802.11 and of 802.15.4.
+/// Bytes of the frame check sequence, which is not written: of 802.11, of 802.15.4.
 const FCS_LEN: [usize; 2] = [4, 2];
-/// The network that all nodes are in: a BSSID of their own making, and a PAN.
+/// The network that all nodes belong to: an IBSS's BSSID, and a PAN identifier.
 const BSSID: [u8; 6] = [2, 0, 0, 0, 0xff, 0xff];
 const PAN: u16 = 0xc0de;
-/// Address of all nodes in 802.15.4.
+/// The broadcast address of 802.15.4.
 const BROADCAST: u16 = 0xffff;
 
 /// Writes the frames of a radio.
@@ -37,7 +37,7 @@ pub(super) struct FrameCapture(Rc<RefCell<Inner>>);
 struct Inner {
     writer: PcapngWriter<Box<dyn Write>>,
     radios: Vec<Heard>,
-    /// Payload of each flow's TCP segments.
+    /// By flow: payload bytes of its TCP segments.
     payloads: Vec<(u32, u32)>,
     limits: CaptureLimits,
     counts: CaptureCounts,
@@ -48,7 +48,7 @@ struct Inner {
     failed: Option<io::Error>,
 }
 
-/// A radio that is listened to.
+/// A radio that is captured.
 struct Heard {
     interface: u32,
     is_wpan: bool,
@@ -57,8 +57,8 @@ struct Heard {
 }
 
 impl FrameCapture {
-    /// Begins a capture; `comment` says what of. Each radio, with the nodes at its places, is an
-    /// interface of its own.
+    /// Begins a capture; `comment` says of what. Each radio, with the nodes at its places, becomes
+    /// an interface of the capture.
     pub(super) fn new(
         out: Box<dyn Write>,
         comment: &str,
@@ -89,7 +89,7 @@ impl FrameCapture {
         }))))
     }
 
-    /// What the network is to be watched by.
+    /// The watcher to give to the network.
     pub(super) fn watcher(&self) -> Box<dyn Watcher> {
         Box::new(Watching(Rc::clone(&self.0)))
     }
@@ -145,7 +145,7 @@ impl Inner {
         self.counts.frames += 1;
     }
 
-    /// What a frame of data carries, as far as it is known.
+    /// Writes the payload of a data frame, as far as it is known.
     fn write_payload(&mut self, frame: &MacFrame<Frame>) {
         if let Some(bytes) = bare(frame) {
             return self.head.extend_from_slice(bytes);
@@ -166,7 +166,7 @@ impl Inner {
     }
 }
 
-/// A tunnel's frame that goes right over the radio.
+/// A tunnel's frame that goes over the radio without IP.
 fn bare(frame: &MacFrame<Frame>) -> Option<&[u8]> {
     match &frame.payload {
         Some(Frame::Packet(packet, _)) => match &packet.body {
@@ -177,7 +177,7 @@ fn bare(frame: &MacFrame<Frame>) -> Option<&[u8]> {
     }
 }
 
-/// The header of 802.11 between stations without an access point (IEEE 802.11-2012, 8.3).
+/// The 802.11 header of frames in an IBSS, without access point (IEEE 802.11-2012, 8.3).
 fn write_dcf(frame: &MacFrame<Frame>, nodes: &[usize], out: &mut Vec<u8>) {
     let to = match frame.to {
         Address::Station(place) => address(nodes[place]),
@@ -198,7 +198,7 @@ fn write_dcf(frame: &MacFrame<Frame>, nodes: &[usize], out: &mut Vec<u8>) {
     }
     if frame.kind == FrameKind::Data {
         out.extend_from_slice(&BSSID);
-        // Fragment 0 of the frame with this number, of 12 bits.
+        // Sequence control: fragment 0, and the sequence number of 12 bits.
         out.extend_from_slice(&(frame.sequence << 4).to_le_bytes());
         out.extend_from_slice(&LLC_SNAP);
         let protocol = if bare(frame).is_some() { CORRIDOR } else { IPV4 };
@@ -221,7 +221,8 @@ fn write_wpan(frame: &MacFrame<Frame>, nodes: &[usize], out: &mut Vec<u8>) {
     }
 }
 
-/// A locally administered address that ends with the node's number from 1, as IP addresses do.
+/// A locally administered address that ends with the node's number, counted from 1 as in its IP
+/// address.
 fn address(node: usize) -> [u8; 6] {
     let [a, b, c, d] = (node as u32 + 1).to_be_bytes();
     [2, 0, a, b, c, d]

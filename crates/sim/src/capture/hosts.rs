@@ -1,4 +1,4 @@
-//! Captures of a network of wires, as of tcpdump on some of its hosts.
+//! Captures of a wired network, like those of tcpdump on some of its hosts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::agents::headers::write_packet;
 use crate::core::agent::{Body, NodeIndex, Packet};
 use crate::core::watch::{Crossing, Watcher};
 
-/// What of a flow cannot be told from its packets.
+/// What a flow's packets do not say themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedFlow {
     /// Which flow.
@@ -26,13 +26,13 @@ pub struct CapturedFlow {
 /// Writes the packets that pass some nodes of a [`Network`](crate::Network), with the headers that
 /// they would have on the Internet.
 ///
-/// At a node it writes what leaves it and what arrives for it. A capture at both ends of a flow, or
-/// at a router between them, holds its packets more than once.
+/// At each node it writes what leaves the node and what arrives for it, so a capture at both ends
+/// of a flow, or at a router between them, holds the same packet more than once.
 pub struct NetworkCapture(Rc<RefCell<Inner>>);
 
 struct Inner {
     writer: PcapngWriter<Box<dyn Write>>,
-    /// Number of the interface of each node.
+    /// Interface number of each node.
     interfaces: BTreeMap<NodeIndex, u32>,
     payload_bytes: BTreeMap<u32, u32>,
     limits: CaptureLimits,
@@ -44,10 +44,10 @@ struct Inner {
 }
 
 impl NetworkCapture {
-    /// Begins a capture at `nodes`; `comment` says what of. The same packets give the same bytes.
+    /// Begins a capture at `nodes`; `comment` says of what. The same packets give the same bytes.
     ///
     /// # Errors
-    /// `out` refuses.
+    /// The write error of `out`.
     pub fn new(
         out: impl Write + 'static,
         comment: &str,
@@ -77,7 +77,7 @@ impl NetworkCapture {
         }))))
     }
 
-    /// What the network is to be watched by.
+    /// The watcher to give to the network.
     pub fn watcher(&self) -> Box<dyn Watcher> {
         Box::new(Watching(Rc::clone(&self.0)))
     }
@@ -85,7 +85,7 @@ impl NetworkCapture {
     /// Ends the capture.
     ///
     /// # Errors
-    /// The first refusal of `out`.
+    /// The first write error of `out`.
     pub fn finish(self) -> io::Result<CaptureCounts> {
         let mut inner = self.0.borrow_mut();
         if let Some(failed) = inner.failed.take() {
@@ -134,7 +134,7 @@ impl Inner {
     }
 }
 
-/// What no header says.
+/// The packet's comment: what no header says.
 fn comment(crossing: Crossing) -> String {
     match crossing {
         Crossing::Arrived | Crossing::Sent(_) => String::new(),

@@ -1,8 +1,8 @@
-//! Just enough of pcapng to write what was captured: a section, its interfaces, packets with times
-//! in nanoseconds (draft-ietf-opsawg-pcapng, Sections 4.1 to 4.3).
+//! Just enough of pcapng to write captures: a section, its interfaces, and packets with times in
+//! nanoseconds (draft-ietf-opsawg-pcapng, Sections 4.1 to 4.3).
 //!
-//! Written here and not taken from a crate: it is three kinds of blocks, and same input has to
-//! give same bytes. `tshark` reads the results in the tests.
+//! Written here rather than taken from a crate because it takes only three kinds of blocks, and the
+//! same input has to give the same bytes. The tests read the results with `tshark`.
 
 use std::io::{self, Write};
 
@@ -19,9 +19,9 @@ pub(crate) const LINKTYPE_802_15_4_WITHOUT_FCS: u16 = 230;
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
-/// Tells which byte order the rest is in: little endian here, on every machine.
+/// Marks the byte order of the section: little endian, on every machine.
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// The length of the section is not told: it ends with the file.
+/// Section length left unspecified: the section ends with the file.
 const LENGTH_UNKNOWN: u64 = u64::MAX;
 
 const OPTION_END: u16 = 0;
@@ -30,7 +30,7 @@ const OPTION_USER_APPLICATION: u16 = 4;
 const OPTION_INTERFACE_NAME: u16 = 2;
 const OPTION_INTERFACE_DESCRIPTION: u16 = 3;
 const OPTION_TIME_RESOLUTION: u16 = 9;
-/// Times count units of 10^-9 s.
+/// Timestamp resolution: units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
 /// Writes blocks one after the other.
@@ -56,7 +56,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// Adds an interface; returns its number, for its packets.
+    /// Adds an interface; returns its number, which its packets refer to.
     pub(crate) fn interface(
         &mut self,
         link_type: u16,
@@ -65,7 +65,7 @@ impl<W: Write> PcapngWriter<W> {
     ) -> io::Result<u32> {
         self.block.extend_from_slice(&link_type.to_le_bytes());
         self.block.extend_from_slice(&0u16.to_le_bytes());
-        // No limit to what is kept of a packet.
+        // SnapLen: no limit.
         self.block.extend_from_slice(&0u32.to_le_bytes());
         self.option(OPTION_INTERFACE_NAME, name.as_bytes());
         self.option(OPTION_INTERFACE_DESCRIPTION, description.as_bytes());
@@ -76,7 +76,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Adds a packet of `len_bytes`, of which `parts` are kept; an empty `comment` is none.
+    /// Adds a packet of `len_bytes`, of which `parts` are kept. An empty `comment` is left out.
     pub(crate) fn packet(
         &mut self,
         (interface, at_ns): (u32, u64),
@@ -101,7 +101,7 @@ impl<W: Write> PcapngWriter<W> {
         self.write_block(ENHANCED_PACKET)
     }
 
-    /// Hands on what is buffered.
+    /// Flushes buffered output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -113,12 +113,12 @@ impl<W: Write> PcapngWriter<W> {
         self.pad();
     }
 
-    /// Values end at multiples of four bytes.
+    /// Pads a value to a multiple of four bytes.
     fn pad(&mut self) {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// Type, length, body, and the length once more, to read backwards.
+    /// Writes type, length, body, and the length again, for reading backwards.
     fn write_block(&mut self, kind: u32) -> io::Result<()> {
         let len = (self.block.len() as u32 + 12).to_le_bytes();
         self.out.write_all(&kind.to_le_bytes())?;

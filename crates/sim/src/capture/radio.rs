@@ -1,5 +1,5 @@
-//! What is written of a transmission on the radio: an Ethernet header, what the air did to the
-//! frame, and the frame, unsealed.
+//! Layout of a transmission in a capture of a radio: an Ethernet header, a capture header that says
+//! what became of the frame, and the frame, unsealed.
 //!
 //! ```text
 //! Ethernet header (14): addresses 02:00:00:00:<station, 2 bytes>, EtherType 0x88b6
@@ -9,46 +9,46 @@
 //!   stations in reach (2), for each: station (2)  fate (1)  rank afterwards (2)
 //! frame, as it was on the air, its body in the clear, its AEAD tag as it was
 //! ```
-//! All numbers are big-endian. docs/captures.md tells it to people, share/wireshark/corridor.lua to
-//! Wireshark; the decision behind it is docs/decisions/0006-captures.md.
+//! All numbers are big-endian. docs/captures.md explains the layout, share/wireshark/corridor.lua
+//! dissects it, and docs/decisions/0006-captures.md says why it is so.
 
-/// Local experimental EtherType 2 (IEEE 802). The daemon's own is number 1: whoever plays a capture
-/// back on a network is not taken for a station.
+/// Local experimental EtherType 2 (IEEE 802). The daemon's own is number 1, so stations do not take
+/// a capture that is replayed on a network for frames of theirs.
 pub(crate) const ETHERTYPE: u16 = 0x88b6;
 const MAGIC: &[u8; 4] = b"CorC";
 const VERSION: u8 = 2;
 /// Bytes of the capture header before the stations in reach.
 const FIXED_LEN: usize = 27;
 const HEARER_LEN: usize = 5;
-/// Stations in reach that a header has room for; of others nothing is said.
+/// Most stations in reach that a header has room for; it leaves further ones out.
 const HEARERS_MAX: usize = (u16::MAX as usize - FIXED_LEN) / HEARER_LEN;
 
 const FLAG_UNSEALED: u8 = 1;
 const FLAG_TO_ALL: u8 = 2;
 
-/// In place of a rank that there is none of.
+/// Stands for "no rank".
 const NO_RANK: u16 = u16::MAX;
 
-/// What became of a transmission at one station in reach.
+/// Outcome of a transmission at one station in reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Erased on the way.
+    /// Erased on the air.
     Lost,
-    /// Heard; nothing that raises or could raise a rank.
+    /// Heard, and not a symbol of a block.
     Heard,
     /// A symbol that raised the rank.
     Innovative,
-    /// A symbol that did not.
+    /// A symbol that did not raise the rank.
     Dependent,
-    /// A symbol of a block that was finished.
+    /// A symbol of a block that was already finished.
     Late,
-    /// A symbol whose index or length cannot be.
+    /// A symbol whose index or length is invalid.
     Refused,
-    /// Opened, and not meant for this station or role.
+    /// Opened, but not meant for this station or role.
     NotForUs,
-    /// Did not open: bent, replayed, or of a session not accepted (yet).
+    /// Did not open: altered, replayed, or of a session not (yet) accepted.
     Rejected,
-    /// Not there yet when the capture ended.
+    /// Had not arrived when the capture ended.
     OnItsWay,
 }
 
@@ -81,20 +81,20 @@ pub(crate) struct Hearer {
 /// The capture header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaptureHeader {
-    /// The frame behind it is in the clear.
+    /// Whether the frame behind this header is in the clear.
     pub(crate) unsealed: bool,
     pub(crate) from: u16,
-    /// `None`: all in reach.
+    /// The addressee; `None`: all in reach.
     pub(crate) to: Option<u16>,
     pub(crate) retransmissions: u32,
-    /// Bits of a coefficient of the frame's flow, and the flow's block size, where they are known.
+    /// Bits of a coefficient and block size of the frame's flow, where they are known.
     pub(crate) coding: Option<(u8, u16)>,
     pub(crate) airtime_ns: u64,
     pub(crate) hearers: Vec<Hearer>,
 }
 
 impl CaptureHeader {
-    /// Ethernet header and capture header, in place of what `out` held.
+    /// Replaces the contents of `out` by the Ethernet header and the capture header.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.to.map_or([0xff; 6], mac));

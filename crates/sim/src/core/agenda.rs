@@ -1,16 +1,16 @@
-//! The event queue: who is to be woken when, ordered by (time, sequence).
+//! The event queue: which entity to wake when, ordered by (time, sequence number).
 //!
 //! Every entity has at most one pending time, as a state machine has one `poll_timeout`.
 //!
-//! Timers mostly move later: a retransmission timer is pushed back by every acknowledgement and
-//! almost never fires. [`Agenda::wake`] only writes such a change down. The entry stays where it
-//! is, too early, until it comes to the front, and is moved to its place then: once for all the
-//! times that the timer moved meanwhile. The order of events is that of a queue without this
-//! trick, because the sequence number is given by `wake` and not by the move.
+//! Timers mostly move later: every acknowledgment pushes a retransmission timer back, and it
+//! almost never fires. [`Agenda::wake`] only records such a change. The entry keeps its place,
+//! which is now too early, and moves to the right one when it comes to the front: once, however
+//! often the timer moved meanwhile. Events still come in the order of a queue without this trick,
+//! because `wake` assigns the sequence number, not the move.
 //!
-//! A timer that moves earlier gets another entry, and the old one is left over, to be dropped when
-//! it comes to the front. Before such entries outnumber the entities the queue is rebuilt without
-//! them, so that its length is bounded whatever the entities do.
+//! A timer that moves earlier gets a second entry; the old one is stale and is dropped when it
+//! comes to the front. The queue is rebuilt without stale entries before they outnumber the
+//! entities, so its length is bounded whatever the entities do.
 
 mod queue;
 
@@ -21,24 +21,24 @@ use queue::Queue;
 /// Most entities of one agenda.
 pub const MAX_ENTITIES: usize = 1 << 31;
 
-/// Left-over entries that are no reason to rebuild the queue, however few entities there are.
+/// The queue is not rebuilt for fewer stale entries than this, however few entities there are.
 const LEFT_OVER_MIN: usize = 64;
 
-/// Stands for the sequence number of nothing.
+/// Stands for "no sequence number".
 const NONE: u32 = u32::MAX;
 
-/// Bit of a sequence number that puts it behind all without it: [`Rank::Second`].
+/// Bit of a sequence number that orders it behind all without the bit: [`Rank::Second`].
 const SECOND: u32 = 1 << 31;
 
-/// Where sequence numbers end, the bit of the rank aside.
+/// Where sequence numbers end, without the rank's bit.
 const SEQUENCE_END: u32 = SECOND - 1;
 
-/// Which of the events of one instant go first.
+/// Which events of the same instant come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// Before all others, even those that asked earlier.
+    /// Before all others, even those requested earlier.
     First,
-    /// After these, in the order in which they asked.
+    /// After these, in the order of the requests.
     Second,
 }
 
@@ -55,9 +55,9 @@ impl Rank {
     }
 }
 
-/// An entry of the queue: when, in which order at the same instant, and who. It is one number,
-/// which the processor compares without branches; from its highest bits: 64 of time, 32 of
-/// sequence number (the highest is the rank), 32 of entity.
+/// An entry of the queue: time, order within the same instant, and entity, packed into one number
+/// so that comparing two takes no branch. From the highest bits: 64 of time, 32 of sequence number
+/// (whose highest is the rank), 32 of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
@@ -84,14 +84,14 @@ impl Entry {
     }
 }
 
-/// What an entity wants, and what the queue knows about it.
+/// An entity's pending time, and its entry in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Entity {
     /// When it is to be woken, unless `sequence` is [`NONE`].
     at: Time,
     sequence: u32,
-    /// Sequence number of the queue's entry that stands for it, or [`NONE`]; its other entries are
-    /// left over.
+    /// Sequence number of the entity's valid entry in the queue, or [`NONE`]; its other entries are
+    /// stale.
     entry: u32,
     /// Time of this entry: never after `at`.
     entry_at: Time,
@@ -102,7 +102,7 @@ impl Entity {
         Entity { at: Time::MAX, sequence: NONE, entry: NONE, entry_at: Time::MAX };
 }
 
-/// Who is to be woken when. See the module's overview.
+/// Which entity to wake when. See the module's overview.
 ///
 /// ```
 /// use corridor_base::Time;
@@ -120,12 +120,12 @@ impl Entity {
 pub struct Agenda {
     queue: Queue,
     entities: Vec<Entity>,
-    /// Of the next time written down, without its rank; below [`SEQUENCE_END`].
+    /// Next sequence number to assign, without the rank; below [`SEQUENCE_END`].
     sequence: u32,
 }
 
 impl Agenda {
-    /// An agenda for the entities 0 to `entities` - 1, of which none is to be woken.
+    /// An agenda for the entities 0 to `entities` - 1, without any pending time.
     pub fn new(entities: usize) -> Self {
         let mut agenda = Agenda { queue: Queue::new(), entities: Vec::new(), sequence: 0 };
         agenda.grow(entities);
@@ -148,10 +148,10 @@ impl Agenda {
         self.entities.len()
     }
 
-    /// Lets `entity` be woken at `at`, and not at the time it named before; `None`: not at all.
+    /// Sets when to wake `entity`, in place of its previous time; `None`: not at all.
     ///
-    /// To repeat the pending time changes nothing; any other time goes behind the entities that
-    /// have named this time already.
+    /// Repeating the pending time changes nothing. Any other time is ordered behind the entities
+    /// that already have the same time.
     ///
     /// # Panics
     /// If there is no such entity.
@@ -159,7 +159,8 @@ impl Agenda {
         self.wake_as(entity, at, Rank::Second);
     }
 
-    /// The same for an entity of this rank. One entity has the same rank all its life.
+    /// Like [`wake`](Self::wake), for an entity of this rank. An entity must always have the same
+    /// rank.
     ///
     /// # Panics
     /// If there is no such entity.
@@ -176,7 +177,7 @@ impl Agenda {
         (slot.at, slot.sequence) = (at, sequence);
         self.sequence += 1;
         let mut is_full = self.sequence == SEQUENCE_END;
-        // At the same time as the entry it would be behind it, as its sequence number is higher.
+        // At an equal time the entry already comes first: its sequence number is lower.
         if slot.entry == NONE || at < slot.entry_at {
             (slot.entry, slot.entry_at) = (sequence, at);
             self.queue.push(Entry::new(at, sequence, entity as u32));
@@ -192,17 +193,17 @@ impl Agenda {
         self.peek().map(|(at, _)| at)
     }
 
-    /// The earliest pending time, and the rank of who is to be woken then.
+    /// The earliest pending time, and the rank of the entity to wake then.
     pub fn peek(&mut self) -> Option<(Time, Rank)> {
         self.settle(Time::MAX).map(|first| (first.at(), Rank::of(first.sequence())))
     }
 
-    /// The entity to be woken next, and when. Nothing is pending for it from here on.
+    /// Removes the next entity to wake, and returns it with its time.
     pub fn pop(&mut self) -> Option<(Time, usize)> {
         self.pop_until(Time::MAX)
     }
 
-    /// The same, unless this is later than `until`.
+    /// Like [`pop`](Self::pop), unless the time is later than `until`.
     pub fn pop_until(&mut self, until: Time) -> Option<(Time, usize)> {
         let first = self.settle(until)?;
         self.queue.drop_first();
@@ -211,8 +212,8 @@ impl Agenda {
         Some((first.at(), first.entity()))
     }
 
-    /// Drops what is left over in front, moves what is too early, and returns what is neither,
-    /// unless it is later than `until`.
+    /// Drops stale entries at the front, moves those that are too early, and returns the first
+    /// valid one, unless it is later than `until`.
     fn settle(&mut self, until: Time) -> Option<Entry> {
         loop {
             let first = self.queue.first().filter(|first| first.at() <= until)?;
@@ -231,7 +232,7 @@ impl Agenda {
         }
     }
 
-    /// Makes the queue anew of what is pending, in order, with sequence numbers from 0.
+    /// Rebuilds the queue from the pending times, in order, with sequence numbers from 0.
     fn rebuild(&mut self) {
         let pending = |(entity, slot): (usize, &Entity)| {
             let entry = Entry::new(slot.at, slot.sequence, entity as u32);
@@ -259,7 +260,7 @@ mod tests {
 
     const ENTITIES: usize = 12;
 
-    /// The agenda as one would write it first: looks at everybody, every time.
+    /// The simplest possible agenda: scans all entities every time.
     struct Naive {
         pending: Vec<Option<(Time, bool, u64)>>,
         sequence: u64,
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Some of the entities are ahead of the others.
+    /// Some of the entities have the first rank.
     fn rank(entity: usize) -> Rank {
         if entity.is_multiple_of(3) { Rank::First } else { Rank::Second }
     }
@@ -308,7 +309,7 @@ mod tests {
         #[test]
         fn does_what_its_naive_twin_does(steps in steps(), before_end in 0_u32..300) {
             let mut agenda = Agenda::new(ENTITIES);
-            // The sequence numbers run out on the way.
+            // The sequence numbers wrap during the test.
             agenda.sequence = SEQUENCE_END - 1 - before_end;
             let mut naive = Naive { pending: vec![None; ENTITIES], sequence: 0 };
             for step in steps {

@@ -1,10 +1,11 @@
-//! What sits on the hosts of a [`Network`](crate::Network), and what they send each other.
+//! Agents, the protocol endpoints on hosts of a [`Network`](crate::Network), and the packets that
+//! they exchange.
 //!
-//! An agent is a state machine without I/O, driven as the daemon's stations are: one thing in
-//! ([`Agent::handle_packet`] or [`Agent::handle_timeout`]), then everything out
-//! ([`Agent::poll_transmit`] until it returns nothing), then its next [`Agent::poll_timeout`]. The
-//! network asks for nothing before the first timeout, so an agent that is to begin by itself names
-//! the time at which it begins.
+//! An agent is a state machine without I/O, driven as the daemon's stations are: one input
+//! ([`Agent::handle_packet`] or [`Agent::handle_timeout`]), then all outputs
+//! ([`Agent::poll_transmit`] until it returns nothing), then the next [`Agent::poll_timeout`]. The
+//! network asks for no packets before the first timeout, so an agent that starts by itself has to
+//! name its starting time there.
 
 use core::any::Any;
 use std::sync::Arc;
@@ -16,24 +17,24 @@ use crate::tcp;
 /// A node of a network: its index, from 0.
 pub type NodeIndex = u32;
 
-/// Most links that a packet may cross: as many as a network may have nodes.
+/// Most links that a packet may cross: one for each node that a network may have.
 pub const TTL_MAX: u16 = u16::MAX;
 
-/// In place of a packet's destination: all neighbours. None of them passes it on.
+/// As destination of a packet: all neighbours. They do not forward it.
 pub const BROADCAST: NodeIndex = NodeIndex::MAX;
 
-/// A packet between two agents. It is moved from queue to queue, and never copied.
+/// A packet between two agents. It moves from queue to queue and is never copied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
-    /// Which of the agents on a node it is for.
+    /// The flow, which tells the agents on a node apart.
     pub flow: u32,
-    /// Where it comes from.
+    /// Node that it comes from.
     pub from: NodeIndex,
-    /// Where it goes, or [`BROADCAST`].
+    /// Node that it goes to, or [`BROADCAST`].
     pub to: NodeIndex,
-    /// Its length with all headers: what the links transmit.
+    /// Its length with all headers, as the links transmit it.
     pub len_bytes: u32,
-    /// Links that it may still cross, from 1. [`TTL_MAX`] is no limit but to loops.
+    /// Links that it may still cross, from 1. [`TTL_MAX`] only ends loops.
     pub ttl: u16,
     /// What it carries.
     pub body: Body,
@@ -53,9 +54,9 @@ pub enum Body {
     },
     /// Bytes that only the agents at both ends understand.
     Bytes(Arc<[u8]>),
-    /// A frame of a Corridor station's, over UDP.
+    /// A frame of a Corridor station, over UDP.
     Sealed(Arc<[u8]>),
-    /// The same, right over a radio.
+    /// A frame of a Corridor station, directly over a radio.
     Bare(Arc<[u8]>),
 }
 
@@ -64,9 +65,9 @@ pub enum Body {
 pub struct LinkOutcome<'a> {
     /// The node that it was sent to, or [`BROADCAST`].
     pub next: NodeIndex,
-    /// Whether it was acknowledged, or nobody was asked to.
+    /// Whether it was acknowledged, or needed no acknowledgment.
     pub delivered: bool,
-    /// How often it was tried; 0 if the channel was never free.
+    /// Number of transmissions; 0 if the channel was never free.
     pub attempts: u32,
     /// The packet.
     pub packet: &'a Packet,
@@ -74,32 +75,32 @@ pub struct LinkOutcome<'a> {
 
 /// A protocol's end on a host.
 ///
-/// Results are read from the agent itself after the run: [`Network::agent`](crate::Network::agent)
-/// gives it back under its own type.
+/// After the run, results are read from the agent itself: [`Network::agent`](crate::Network::agent)
+/// returns it as its own type.
 pub trait Agent: Any {
     /// A packet of the agent's flow has arrived.
     fn handle_packet(&mut self, now: Time, packet: Packet);
 
-    /// The time that [`poll_timeout`](Self::poll_timeout) named has come.
+    /// The time given by [`poll_timeout`](Self::poll_timeout) has come.
     fn handle_timeout(&mut self, now: Time);
 
-    /// The next packet to be sent. It is taken, even if the queue that it goes to has no room.
+    /// The next packet to send. The agent is rid of it even if the queue it goes to is full.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
 
-    /// A MAC is through with a packet that the agent has sent, or its node, if it listens
-    /// ([`Network::set_listener`](crate::Network::set_listener)).
+    /// A MAC has finished with a packet that the agent has sent; for a listener, with any packet
+    /// that its node has sent ([`Network::set_listener`](crate::Network::set_listener)).
     fn handle_outcome(&mut self, _now: Time, _outcome: &LinkOutcome<'_>) {}
 
-    /// No route was found to where a packet of the agent's was to go, and it was dropped
+    /// A packet of the agent was dropped because no route to its destination was found
     /// ([`Network::set_routing`](crate::Network::set_routing)).
     fn handle_unreachable(&mut self, _now: Time) {}
 
-    /// Whether a packet takes the place of an earlier one that waits at the agent's own node, for
-    /// the same destination and of the same length. Asked once, when the agent is added.
+    /// Whether a new packet replaces an earlier one of the same destination and length that still
+    /// waits at the agent's node. Queried once, when the agent is added.
     fn updates_waiting(&self) -> bool {
         false
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if nothing arrives before.
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, unless something arrives before.
     fn poll_timeout(&self) -> Option<Time>;
 }

@@ -1,4 +1,4 @@
-//! The network itself: who is woken when, what sits on nodes, and what joins them.
+//! The network itself: the event queue, nodes and what they carry, and the links between nodes.
 
 pub(crate) mod agenda;
 pub(crate) mod agent;

@@ -1,20 +1,21 @@
-//! Nodes, what joins them, and the time: everything that is simulated is one of these.
+//! The network: nodes, the links that join them, and virtual time. Every simulation runs in one.
 //!
-//! A node has agents, a router that looks up where packets go next, links to other nodes (pipes,
-//! or places on radios), and optionally a Corridor station, which carries its agents' packets as
-//! frames of its own. On the way a packet costs one event for each link, its delivery at the other
-//! end, where it enters the next link's queue or is handed to the agent of its flow. Meanwhile it
-//! lies still in one place: what moves from queue to queue is a ticket with what routers and links
-//! want to know. Once the queues have grown to their lengths nothing is allocated.
+//! A node has agents, a router that looks up next hops, links to other nodes (pipes, or places on
+//! radios), and optionally a Corridor station, which carries its agents' packets in frames of its
+//! own. A packet costs one event for each pipe that it crosses: its delivery at the other end,
+//! where it enters the next link's queue or reaches the agent of its flow. The packet itself stays
+//! in one place meanwhile; a ticket with what routers and links need moves from queue to queue.
+//! Nothing is allocated once the queues have grown to their full lengths.
 //!
-//! Pipes, radios, stations, hosts and agents are the entities of one [`Agenda`]: a run is a
-//! function of the topology, what sits on it and the stream key, whatever the machine.
+//! Pipes, radios, stations, hosts and agents are the entities of one [`Agenda`]. A run is a
+//! function of the topology, of what the nodes carry and of the seed, on every machine.
 //!
 //! # Order within an instant
 //!
-//! Stations' timers come first, then the radios, until both rest. Then everything else has its
-//! turn, in the order in which it asked, and what agents have sent goes to the radios when all of
-//! them have been asked: whoever answers at one instant contends together.
+//! Stations' timers come first, then the radios, until nothing is left to do for either. Everything
+//! else follows in the order in which it asked to be woken. What agents send goes to the radios
+//! only when all of them have had their turn, so that all who answer at the same instant contend
+//! for the channel together.
 
 mod air;
 mod bridges;
@@ -54,17 +55,17 @@ pub use topology::{
     AirConfig, MAX_NODES, MAX_PIPES, MAX_RADIOS, NetworkError, RadioSite, Topology,
 };
 
-/// An agent of a network, as [`Network::add_agent`] named it.
+/// An agent of a network, as returned by [`Network::add_agent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgentIndex(usize);
 
-/// What happened so far in the whole network.
+/// Counters of the whole network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStats {
     /// Events handled: deliveries at the end of a pipe, agents' timeouts, instants at which
-    /// stations and radios did something, packets that came out of a station.
+    /// stations and radios did something, deliveries from a station to its host.
     pub events: u64,
-    /// Packets that have crossed one link.
+    /// Links crossed, summed over all packets.
     pub packet_hops: u64,
     /// Packets that agents have sent.
     pub sent: u64,
@@ -72,37 +73,37 @@ pub struct NetworkStats {
     pub delivered: u64,
     /// Packets dropped because a link's queue was full.
     pub refused: u64,
-    /// Packets that pipes have lost.
+    /// Packets lost by pipes.
     pub erased: u64,
-    /// Packets dropped because there is no route, or no agent of the flow at its end; those for
-    /// everybody are not among them.
+    /// Packets dropped for want of a route, or of an agent of the flow at the destination;
+    /// broadcasts are not counted.
     pub undeliverable: u64,
     /// Packets dropped because they had crossed as many links as they may.
     pub expired: u64,
-    /// Frames that MACs have given up.
+    /// Frames that MACs gave up.
     pub given_up: u64,
-    /// Packets that relays have decoded to other bytes than were sent.
+    /// Packets that relays decoded to other bytes than were sent.
     pub corrupted: u64,
 }
 
-/// Stands for a packet in the pipes' queues.
+/// Represents a packet in the pipes' queues.
 #[derive(Clone, Copy, Debug)]
 struct Ticket {
-    /// Where the packet lies.
+    /// Where the packet is stored.
     packet: u32,
     to: NodeIndex,
     len_bytes: u32,
     ttl: u16,
 }
 
-/// Packets of a paced agent's that a MAC has at most: one on the air, and one behind it.
+/// Most packets of a paced agent that a MAC has at once: one on the air, and one behind it.
 const PACED_PACKETS: u32 = 2;
 
-/// An agent that sends what there is room for.
+/// An agent that sends only when its radios have room.
 struct Paced {
-    /// Where it sends to.
+    /// Its destinations.
     to: Vec<NodeIndex>,
-    /// Its packets that the MAC is not through with.
+    /// Its packets that the MAC has not finished with.
     under_way: u32,
 }
 
@@ -113,75 +114,74 @@ struct Node {
     agents: Vec<(u32, u32)>,
     /// Its places on radios.
     places: Vec<(RadioIndex, usize)>,
-    /// The station that carries their bytes, if there is one.
+    /// The station that carries its agents' bytes, if it has one.
     station: Option<u32>,
-    /// The agent that is told what became of all that the node has sent by radio.
+    /// The agent that learns the outcome of all that the node sends by radio.
     listener: Option<u32>,
-    /// The agents here that send what there is room for.
+    /// The agents here that send only when their radios have room.
     paced: Vec<u32>,
-    /// The agents here that have what is overheard of their flows, by flow.
+    /// The agents here that also receive overheard packets of their flows, by flow.
     overhearing: Vec<(u32, u32)>,
 }
 
-/// An agent and where it is.
+/// An agent and its node.
 struct Seat {
     agent: Box<dyn Agent>,
     node: NodeIndex,
     entity: usize,
     /// Most links that its packets may cross.
     links_max: u16,
-    /// Whether it sends only what there is room for.
+    /// Set if it sends only when its radios have room.
     paced: Option<Paced>,
     /// See [`Agent::updates_waiting`].
     updates: bool,
 }
 
-/// Whom the agenda wakes, beyond the pipes, which come first.
+/// What the agenda wakes; pipes come before these.
 #[derive(Clone, Copy, Debug)]
 enum Entity {
     Agent(u32),
     Radio(u32),
     Station(u32),
     Relay(u32),
-    /// The host of a station, that packets have come out for.
+    /// The host that receives the packets of a station.
     Host(u32),
-    /// The router of a node that looks for routes itself.
+    /// The router of a node that discovers routes itself.
     Routing(NodeIndex),
 }
 
-/// A topology with agents and stations on it, driven through virtual time. See the module's
-/// overview.
+/// A topology with agents and stations, run in virtual time. See the module's overview.
 pub struct Network {
     now: Time,
     agenda: Agenda,
     pipes: Vec<Pipe<Ticket>>,
-    /// The packets in pipes. No more than fit into them.
+    /// The packets in pipes, bounded by the pipes' capacities.
     packets: Slab<Packet>,
     router: Router,
-    /// Where nodes look for routes themselves.
+    /// Where nodes discover routes themselves.
     routing: Option<Box<Routing>>,
     nodes: Vec<Node>,
     agents: Vec<Seat>,
     radios: Vec<Radio>,
     stations: Vec<StationSeat>,
-    /// Hosts that hand stations' frames on.
+    /// Hosts that forward stations' frames.
     bridges: Vec<Bridge>,
     relays: Vec<relays::Seat>,
-    /// Which relay is at which place of which radio.
+    /// The relay at each place of a radio.
     relay_at: BTreeMap<(RadioIndex, usize), u32>,
-    /// What relays have under way.
+    /// Packets that relays' frames refer to.
     under_way: relays::UnderWay,
-    /// By the agenda's number, less that of pipes.
+    /// Entities by their number in the agenda, less the number of pipes.
     entities: Vec<Entity>,
-    /// What is to be done when everybody has been asked at this instant.
+    /// Work to do once everything else at this instant has had its turn.
     unsettled: air::Unsettled,
-    /// Stations that are being served; empty in between.
+    /// Stations being served; empty between events.
     serving: Vec<usize>,
-    /// Radios that are being stepped; empty in between.
+    /// Radios being stepped; empty between events.
     stepping: Vec<RadioIndex>,
     stats: NetworkStats,
     watcher: Option<Box<dyn Watcher>>,
-    /// What became of frames, where it is counted.
+    /// Outcomes of frames, if they are counted.
     fates: Option<Box<outcomes::Fates>>,
 }
 
@@ -189,12 +189,12 @@ impl Network {
     /// An idle network at time zero.
     ///
     /// # Errors
-    /// The first field of `topology` found out of its range.
+    /// The first field of `topology` that is out of range.
     pub fn new(topology: &Topology, seed: u64, replication: u64) -> Result<Self, NetworkError> {
         topology.check()?;
         let mut pipes = Vec::with_capacity(topology.pipes.len());
         for (index, (from, to, config)) in topology.pipes.iter().enumerate() {
-            // Named by its ends: a link keeps its losses when another one joins the topology.
+            // Keyed by its ends: a link keeps its losses when another one joins the topology.
             let entity = u64::from(*from) << 32 | u64::from(*to);
             let key = StreamKey { seed, replication, entity, purpose: "erasure" };
             let pipe = Pipe::new(config, key);
@@ -236,7 +236,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Puts an agent on `node`; it gets the packets of `flow` that are for this node.
+    /// Adds an agent to `node`; it receives the packets of `flow` that are addressed to this node.
     ///
     /// # Errors
     /// [`NetworkError::AgentNode`], [`NetworkError::DuplicateAgent`].
@@ -262,16 +262,16 @@ impl Network {
         Ok(AgentIndex(index))
     }
 
-    /// Lets an agent's packets cross no more links than that.
+    /// Limits the links that an agent's packets may cross.
     pub fn limit_links(&mut self, agent: AgentIndex, links_max: u16) {
         if let Some(seat) = self.agents.get_mut(agent.0) {
             seat.links_max = links_max;
         }
     }
 
-    /// Lets an agent that sends to these nodes alone be asked for packets only while each radio by
-    /// which they leave its node has room: as a socket pushes back. Wires take everything, and
-    /// drop.
+    /// Paces an agent that only sends to the nodes `to`: it is asked for packets only while each
+    /// radio by which they leave its node has room, as a blocking socket would. Wires have no
+    /// back-pressure; they accept everything and drop what exceeds their queue.
     pub fn pace(&mut self, agent: AgentIndex, to: &[NodeIndex]) {
         if let Some(seat) = self.agents.get_mut(agent.0) {
             seat.paced = Some(Paced { to: to.to_vec(), under_way: 0 });
@@ -279,7 +279,7 @@ impl Network {
         }
     }
 
-    /// Lets packets for `to` go from `node` to `next`, a neighbour, whatever route is shortest.
+    /// Routes packets for `to` from `node` to its neighbour `next`, whichever route is shortest.
     ///
     /// # Errors
     /// [`NetworkError::NoLink`].
@@ -292,7 +292,7 @@ impl Network {
         self.set_route_by(node, to, (next, None))
     }
 
-    /// The same, by a radio that both are on.
+    /// Like [`set_route`](Self::set_route), by a radio that both are on.
     ///
     /// # Errors
     /// [`NetworkError::NoLink`].
@@ -311,8 +311,8 @@ impl Network {
         Ok(())
     }
 
-    /// Lets an agent be told what became of every packet that its node has sent by radio, its own
-    /// or others': a routing protocol wants to know.
+    /// Makes an agent learn the outcome of every packet that its node has sent by radio, its own
+    /// and forwarded ones, as a routing protocol needs.
     pub fn set_listener(&mut self, agent: AgentIndex) {
         if let Some(seat) = self.agents.get(agent.0) {
             self.nodes[seat.node as usize].listener = Some(agent.0 as u32);
@@ -326,13 +326,13 @@ impl Network {
         count - 1
     }
 
-    /// Lets somebody see everything from here on. What happens does not change.
+    /// Sets a watcher, which sees everything from now on. It changes nothing that happens.
     pub fn set_watcher(&mut self, watcher: Box<dyn Watcher>) {
         self.radios.iter_mut().for_each(Radio::keep_transmissions);
         self.watcher = Some(watcher);
     }
 
-    /// Whether the watcher, if there is one, has seen enough.
+    /// Whether there is a watcher that has seen enough.
     pub fn is_watched_enough(&self) -> bool {
         self.watcher.as_ref().is_some_and(|watcher| watcher.has_enough())
     }
@@ -348,7 +348,7 @@ impl Network {
         agent.downcast_ref()
     }
 
-    /// Tells an agent something, if it is of type `A`; its next timeout may be another then.
+    /// Calls `tell` on an agent, if it is of type `A`, and re-reads the agent's timeout.
     pub fn tell<A: Agent, R>(
         &mut self,
         index: AgentIndex,
@@ -361,7 +361,7 @@ impl Network {
         Some(told)
     }
 
-    /// Lets an agent do at once what it has to do at this instant, before anything else.
+    /// Has an agent handle its timeout now, before anything else, and takes what it sends.
     pub fn ask(&mut self, index: AgentIndex) {
         if let Some(seat) = self.agents.get_mut(index.0) {
             seat.agent.handle_timeout(self.now);
@@ -374,7 +374,7 @@ impl Network {
         self.router.pipe(from, to).map(|index| *self.pipes[index].stats())
     }
 
-    /// Packets that wait for the transmitter of the pipe from one node to another, if there is one.
+    /// Packets waiting for the transmitter of the pipe from one node to another, if there is one.
     pub fn backlog(&self, from: NodeIndex, to: NodeIndex) -> Option<usize> {
         self.router.pipe(from, to).map(|index| self.pipes[index].backlog(self.now))
     }
@@ -384,25 +384,25 @@ impl Network {
         self.packets.len()
     }
 
-    /// What happened so far.
+    /// Counters so far.
     pub fn stats(&self) -> &NetworkStats {
         &self.stats
     }
 
-    /// When something happens next.
+    /// When the next event is due.
     pub fn next_event(&mut self) -> Option<Time> {
         self.rest();
         self.agenda.next_at()
     }
 
-    /// Advances to `until`, handling all that happens on the way.
+    /// Advances to `until`, handling all events up to then.
     pub fn run_until(&mut self, until: Time) {
         while self.step_until(until) {}
         self.now = self.now.max(until);
     }
 
-    /// Advances event by event until `is_done` says so, to `until` at most, or until the watcher
-    /// has seen enough.
+    /// Advances event by event until `is_done` returns true, the watcher has seen enough, or
+    /// `until`.
     pub fn run_until_or(&mut self, until: Time, is_done: impl Fn(&Self) -> bool) {
         while !is_done(self) && !self.is_watched_enough() {
             if !self.step_until(until) {
@@ -417,7 +417,7 @@ impl Network {
         self.step_until(Time::MAX)
     }
 
-    /// The same, unless it is later than `until`.
+    /// Like [`step`](Self::step), unless the event is later than `until`.
     fn step_until(&mut self, until: Time) -> bool {
         self.rest();
         let Some((at, entity)) = self.agenda.pop_until(until) else { return false };
@@ -439,7 +439,7 @@ impl Network {
         true
     }
 
-    /// Takes a packet from the end of a pipe to where it goes next.
+    /// Moves a packet from the end of a pipe to where it goes next.
     fn deliver(&mut self, index: usize) {
         let pipe = &mut self.pipes[index];
         let ticket = pipe.poll_delivery(self.now);
@@ -454,11 +454,11 @@ impl Network {
         self.hand_over(node, packet);
     }
 
-    /// Gives a packet to the agent of its flow.
+    /// Hands a packet to the agent of its flow.
     fn hand_over(&mut self, node: NodeIndex, packet: Packet) {
         let agents = &self.nodes[node as usize].agents;
         let Ok(place) = agents.binary_search_by_key(&packet.flow, |&(flow, _)| flow) else {
-            // What is for everybody is for those who want it.
+            // A broadcast is only for those nodes that have an agent of its flow.
             self.stats.undeliverable += u64::from(packet.to != BROADCAST);
             return;
         };
@@ -471,7 +471,7 @@ impl Network {
         self.drain_agent(agent);
     }
 
-    /// Sends a packet on that has come to `node` by a pipe, and is for another.
+    /// Forwards a packet that has come to `node` by a pipe.
     fn pass_on(&mut self, node: NodeIndex, ticket: Ticket) {
         let ttl = ticket.ttl.saturating_sub(1);
         if ttl == 0 {
@@ -521,8 +521,8 @@ impl Network {
         }
         let pipe = &self.pipes[index];
         match offered {
-            // Behind others it waits for its turn: only the head's delivery is an event. One that
-            // overtakes may be the head.
+            // Behind others it waits for its turn: only the head's delivery is an event. On a pipe
+            // that reorders, a packet that overtakes may become the head.
             Ok(None) if pipe.under_way() > 1 && !pipe.reorders() => return,
             Ok(None) => return self.agenda.wake(index, pipe.poll_timeout()),
             Ok(Some(_)) => self.stats.erased += 1,
@@ -531,7 +531,7 @@ impl Network {
         self.packets.remove(ticket.packet as usize);
     }
 
-    /// Takes all that an agent sends, and its next timeout.
+    /// Takes all packets that an agent sends, and its next timeout.
     fn drain_agent(&mut self, index: usize) {
         let Seat { node, links_max, updates, ref paced, .. } = self.agents[index];
         let is_paced = paced.is_some();
@@ -543,7 +543,7 @@ impl Network {
             if updates && self.update_waiting(node, &packet) {
                 continue;
             }
-            // MACs tell what they are through with, and wires do not.
+            // MACs report when they have finished with a packet; wires do not.
             let is_told_of = is_paced && self.leaves_by_air(node, packet.to);
             self.send(node, packet);
             if let Some(paced) = self.agents[index].paced.as_mut().filter(|_| is_told_of) {
@@ -554,7 +554,7 @@ impl Network {
         self.agenda.wake(*entity, agent.poll_timeout());
     }
 
-    /// Whether an agent may be asked for a packet.
+    /// Whether to ask an agent for a packet.
     fn may_send(&mut self, index: usize) -> bool {
         let Seat { node, paced: Some(Paced { to, under_way }), .. } = &self.agents[index] else {
             return true;
@@ -575,7 +575,7 @@ impl Network {
         }
     }
 
-    /// Sends a packet from the node where it comes from: by its station, or by its router.
+    /// Sends a packet from its source node: by the node's station, or by its router.
     #[inline]
     fn send(&mut self, node: NodeIndex, packet: Packet) {
         if let Some(station) = self.nodes[node as usize].station
@@ -610,14 +610,15 @@ impl Network {
         }
     }
 
-    /// Sends a packet once by each pipe of a node, and once by each of its places on radios.
+    /// Sends a packet once by each pipe of a node and once by each of its places on radios.
     fn broadcast(&mut self, node: NodeIndex, packet: Packet) {
         let links = self.router.links_from(node).to_vec();
         let pipes = self.pipes.len();
         for link in links.into_iter().filter(|&link| (link as usize) < pipes) {
             self.send_by(node, link, packet.clone());
         }
-        // Whoever hears a frame to all, which goes at a rate of its own, may be nobody's next hop.
+        // A station in range of a broadcast, which has a rate of its own, need not be a next hop of
+        // any route.
         let ttl = packet.ttl;
         let packet = Arc::new(packet);
         for place in self.nodes[node as usize].places.clone() {
@@ -626,14 +627,15 @@ impl Network {
         }
     }
 
-    /// When all have been asked at this instant, lets stations and radios do what follows from it.
+    /// Once all others have had their turn at this instant, lets stations and radios act on what
+    /// happened.
     fn rest(&mut self) {
         if !self.unsettled.is_empty() && !self.is_somebody_due() {
             self.settle();
         }
     }
 
-    /// Whether there is somebody to be asked at this instant, stations and radios aside.
+    /// Whether anything but stations and radios is due at this instant.
     fn is_somebody_due(&mut self) -> bool {
         self.agenda.peek().is_some_and(|(at, rank)| at <= self.now && rank == Rank::Second)
     }

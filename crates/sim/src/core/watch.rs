@@ -1,4 +1,4 @@
-//! Seeing what happens in a [`Network`](crate::Network).
+//! Watching what happens in a [`Network`](crate::Network).
 
 use corridor_air::Transmission;
 use corridor_air::radio::Begun;
@@ -8,26 +8,26 @@ use corridor_proto::{FrameOutcome, Stats};
 use crate::core::agent::{NodeIndex, Packet};
 use crate::core::network::Frame;
 
-/// Somebody who sees everything, and changes nothing.
+/// An observer that sees everything and changes nothing.
 pub trait Watcher {
     /// A packet is at a node.
     fn take_packet(&mut self, _now: Time, _node: NodeIndex, _packet: &Packet, _what: Crossing) {}
 
-    /// A transmission on a radio without a standard's MAC has ended. Those who heard it take it one
+    /// A transmission on a radio without a standard's MAC has ended. Receivers get it one
     /// propagation delay later.
     fn take_transmission(&mut self, _radio: usize, _sent: Transmission<Frame>) {}
 
     /// A transmission has begun on a radio with a standard's MAC.
     fn take_begun(&mut self, _radio: usize, _begun: &Begun<Frame>) {}
 
-    /// A station has taken a frame that it heard.
+    /// A station has processed a frame that it heard.
     fn take_reception(&mut self, _reception: &Reception) {}
 
-    /// There is nothing more to see: the run may end here.
+    /// Whether it needs to see nothing more, so that the run may end.
     fn has_enough(&self) -> bool;
 }
 
-/// What a station made of a frame that it heard.
+/// What a station did with a frame that it heard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reception {
     /// Which radio.
@@ -36,13 +36,13 @@ pub struct Reception {
     pub from: usize,
     /// The hearing place.
     pub to: usize,
-    /// What the station says.
+    /// The station's verdict.
     pub outcome: FrameOutcome,
-    /// How its counters of symbols rose.
+    /// By how much its counters of symbols rose.
     pub symbols: SymbolCounts,
 }
 
-/// The counters of [`Stats`] that say what became of a symbol.
+/// The counters of [`Stats`] that tell what became of a symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SymbolCounts {
     /// See [`Stats::symbols_innovative`].
@@ -75,14 +75,14 @@ impl SymbolCounts {
     }
 }
 
-/// What a packet does at a node.
+/// What happens to a packet at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
-    /// It has arrived where it is for.
+    /// It has arrived at its destination.
     Arrived,
-    /// It goes on to this node, and will arrive there.
+    /// It is sent to this node and will arrive.
     Sent(NodeIndex),
-    /// It goes on to this node; the link loses it.
+    /// It is sent to this node, and the link loses it.
     Lost(NodeIndex),
     /// The queue of the link to this node is full.
     Dropped(NodeIndex),

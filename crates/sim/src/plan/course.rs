@@ -1,7 +1,7 @@
-//! The course of a run: what flows, queues and stations did in each interval, in one pass.
+//! The course of a run: what flows, queues and stations did in each interval.
 //!
-//! Nothing that happens depends on whether somebody looks: between intervals the network stands
-//! still, and is only read.
+//! Sampling does not change what happens: the network only stands still and is read between
+//! intervals.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::core::network::{FrameCounts, Interface, Network};
 use crate::plan::meter::bps;
 use crate::plan::seen::FlowSeen;
 
-/// What is looked at.
+/// What is sampled.
 pub(crate) trait Observed {
     /// Each flow, in order.
     fn flows(&self, network: &Network) -> Vec<FlowSeen>;
@@ -25,7 +25,7 @@ pub(crate) trait Observed {
     /// Each queue, in order.
     fn queues(&self, network: &Network) -> Vec<QueueSeen>;
 
-    /// Each node on a radio, and what became of its frames.
+    /// Each node on a radio, with the counters of its frames.
     fn frames(&self, network: &Network) -> Vec<(NodeIndex, FrameCounts)>;
 
     /// Each station, in order.
@@ -34,7 +34,7 @@ pub(crate) trait Observed {
     }
 }
 
-/// A queue, and between which nodes it is.
+/// A queue, and the nodes that it lies between.
 #[derive(Clone, Copy)]
 pub(crate) struct QueueSeen {
     pub(crate) from: NodeIndex,
@@ -42,11 +42,11 @@ pub(crate) struct QueueSeen {
     pub(crate) interface: Interface,
 }
 
-/// Takes down the course of a run.
+/// Records the course of a run.
 pub(crate) struct Course {
     interval: Duration,
     begin: Time,
-    /// Number of the interval that is under way.
+    /// Number of the current interval.
     number: u32,
     /// When it began.
     since: Time,
@@ -56,7 +56,7 @@ pub(crate) struct Course {
     tables: Tables,
 }
 
-/// Counters of a station that are held against later ones.
+/// A station's counters, to be subtracted from later ones.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     frames_sent: u64,
@@ -72,12 +72,12 @@ impl From<&Stats> for Counted {
 }
 
 impl Course {
-    /// From now on.
+    /// A recorder that begins now.
     pub(crate) fn new(interval: Duration, network: &Network, observed: &impl Observed) -> Self {
         let stations = observed.stations(network).into_iter();
         let mut flows = observed.flows(network);
         if network.now() == Time::ZERO {
-            // What is sent in the first instant counts.
+            // What is sent at time zero counts too.
             flows.fill(FlowSeen::default());
         }
         Course {
@@ -92,12 +92,12 @@ impl Course {
         }
     }
 
-    /// When the interval ends that is under way.
+    /// When the current interval ends.
     fn next(&self) -> Time {
         self.begin + self.interval * (self.number + 1)
     }
 
-    /// What was taken down, with an interval at the end that may be shorter.
+    /// The record, whose last interval may be shorter.
     pub(crate) fn finish(mut self, network: &Network, observed: &impl Observed) -> Tables {
         if network.now() > self.since {
             self.take_down(network, observed);
@@ -129,7 +129,7 @@ impl Course {
     }
 }
 
-/// Queues and frames when the measured interval begins, to be held against its end.
+/// Counters of queues and frames when the measured interval begins, to be subtracted at its end.
 pub(crate) struct Totals {
     queues: Vec<QueueSeen>,
     frames: Vec<(NodeIndex, FrameCounts)>,
@@ -141,7 +141,7 @@ impl Totals {
         Totals { queues: observed.queues(network), frames: observed.frames(network) }
     }
 
-    /// Adds what has become of links and nodes since.
+    /// Adds to the tables what links and nodes have done since.
     pub(crate) fn add(&self, network: &Network, observed: &impl Observed, tables: &mut Tables) {
         let queues = observed.queues(network);
         for (link, (now, before)) in queues.iter().zip(&self.queues).enumerate() {
@@ -155,7 +155,8 @@ impl Totals {
                 packets_lost: seen.lost - then.lost,
             });
         }
-        // Lotteries and lines tell nothing of single frames; by the first radio all are of a kind.
+        // Only MACs of standards report outcomes of single frames; all radios are of the first
+        // one's kind.
         let is_ideal = network.mac(0).is_none();
         for ((node, now), (_, before)) in observed.frames(network).into_iter().zip(&self.frames) {
             let total = node_total(node, now, *before);
@@ -176,7 +177,7 @@ impl Totals {
     }
 }
 
-/// What became of frames on a medium that tells nothing of single ones: each is sent once.
+/// Outcomes of frames on a medium that does not report them: each frame is sent once.
 fn outcomes_of(total: &NodeTotal) -> impl Iterator<Item = OutcomeTotal> + use<> {
     let counts = [
         (FrameEnd::Delivered, 1, total.frames_delivered),
@@ -208,7 +209,8 @@ fn node_total(node: NodeIndex, now: FrameCounts, then: FrameCounts) -> NodeTotal
     }
 }
 
-/// Advances a network to `until`, or until `is_done` says so, and takes down its course on the way.
+/// Advances a network to `until`, or until `is_done` returns true, and records its course
+/// meanwhile.
 pub(crate) fn advance(
     network: &mut Network,
     until: Time,

@@ -11,34 +11,34 @@ use crate::tcp;
 /// Why a run cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// Not (yet) a matter of the simulator.
+    /// The simulator does not (yet) support this.
     #[error("{field} = {given}: the simulator runs {expected}")]
     Unsupported {
-        /// Which field of the run.
+        /// The field of the run.
         field: &'static str,
-        /// What it says.
+        /// Its value.
         given: String,
-        /// What can be run.
+        /// Values that are supported.
         expected: &'static str,
     },
-    /// A scenario has no network to be sketched.
+    /// The scenario has no network to sketch.
     #[error("expected a plan with a [network]: [medium] has S and D alone, and H between them")]
     NothingToSketch,
-    /// The medium cannot be.
+    /// An invalid medium.
     #[error(transparent)]
     Air(#[from] AirError),
-    /// A network cannot be.
+    /// An invalid network.
     #[error("network.{0}")]
     Network(#[from] NetworkError),
-    /// A flow's TCP cannot be.
+    /// Invalid TCP settings of a flow.
     #[error("flow[{flow}].tcp: {source}")]
     Tcp {
         /// The flow, counted from 0.
         flow: usize,
-        /// What is wrong.
+        /// What is wrong with them.
         source: tcp::ConfigError,
     },
-    /// A flow has packets that no frame of the network's MAC has room for.
+    /// A flow's packets are too long for the frames of the network's MAC.
     #[error(
         "flow[{flow}].{field} = {given}: expected at most {} beside {beside} bytes of headers: \
          frames of network.radio.mac = \"{mac}\" carry at most {most} bytes",
@@ -51,14 +51,14 @@ pub enum SimError {
         field: &'static str,
         /// Bytes given.
         given: u32,
-        /// Bytes that come to them in the same frame.
+        /// Further bytes in the same frame.
         beside: u32,
-        /// Most bytes that a frame carries, headers of the MAC aside.
+        /// Most bytes that a frame carries, without the MAC's headers.
         most: u32,
-        /// The MAC, as plans spell it.
+        /// The MAC, as spelt in plans.
         mac: &'static str,
     },
-    /// A flow has packets that do not fit into its tunnel.
+    /// A flow's packets are too long for its tunnel.
     #[error(
         "flow[{flow}].payload_bytes = {given}: expected at most {} beside {beside} bytes of headers: \
          packets of the tunnel have at most {most} bytes",
@@ -74,7 +74,7 @@ pub enum SimError {
         /// Most bytes of a packet.
         most: usize,
     },
-    /// There is no route for a flow.
+    /// A flow has no route.
     #[error(
         "flow[{flow}].to = {to}: expected a node that links lead to from node {from}: frames have to \
          come through at mean power"
@@ -82,39 +82,40 @@ pub enum SimError {
     NoRoute {
         /// The flow, counted from 0.
         flow: usize,
-        /// Where it begins.
+        /// Its source.
         from: usize,
-        /// Where no route leads.
+        /// Its destination, which no route reaches.
         to: usize,
     },
-    /// A node cannot help a tunnel.
+    /// A node cannot be a tunnel's helper.
     #[error("network.tunnel[{tunnel}].helper = {helper}: expected {expected}")]
     Helper {
         /// The tunnel, counted from 0.
         tunnel: usize,
         /// The node.
         helper: usize,
-        /// What could be.
+        /// Nodes that could be.
         expected: String,
     },
-    /// A flow's TCP/NC cannot be.
+    /// Invalid TCP/NC settings of a flow.
     #[error("flow[{flow}].tcp_nc: {source}")]
     TcpNc {
         /// The flow, counted from 0.
         flow: usize,
-        /// What is wrong.
+        /// What is wrong with them.
         source: NcError,
     },
-    /// A station cannot be.
+    /// An invalid configuration of a station.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The TCP of a run through a tunnel cannot be set so.
+    /// Invalid TCP settings for a run through a tunnel.
     #[error(transparent)]
     TunnelTcp(#[from] tcp::ConfigError),
 }
 
 impl SimError {
-    /// The same as an error of the plan, where it is one value's fault, to be found in its file.
+    /// The same as an error of the plan if a single value is at fault, so that it can be located in
+    /// its file.
     pub fn value(&self) -> Option<ScenarioError> {
         let SimError::Helper { tunnel, helper, expected } = self else { return None };
         let (field, given) = (format!("network.tunnel[{tunnel}].helper"), helper.to_string());

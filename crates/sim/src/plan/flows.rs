@@ -1,4 +1,4 @@
-//! A plan's network with its flows: from tables to agents, and from agents to measures.
+//! A plan's network and flows: from tables to agents, and from agents to metrics.
 
 #[cfg(test)]
 mod helped_tests;
@@ -36,13 +36,13 @@ use crate::plan::tcp::{seeded, tcp_ends};
 use crate::plan::tunnels::Tunnel;
 use crate::tcp::{Acks, ReceiverSettings, SenderSettings};
 
-/// A network that can be run: the tables, understood.
+/// A network that is ready to run: its tables checked and resolved.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     topology: Topology,
     relay: Option<RelayConfig>,
     routes: Vec<RouteTable>,
-    /// Where nodes look for routes themselves while it runs.
+    /// Settings of route discovery, if nodes discover routes during the run.
     routing: Option<AodvConfig>,
     tunnels: Vec<Tunnel>,
     start_jitter: Duration,
@@ -50,7 +50,7 @@ pub struct Prepared {
     keep: Keep,
 }
 
-/// A flow, understood.
+/// A flow, checked and resolved.
 #[derive(Clone, Debug)]
 struct Flow {
     ends: (FlowEnd, FlowEnd),
@@ -59,7 +59,7 @@ struct Flow {
     header_bytes: u32,
     /// Most links that its packets may cross.
     links_max: Option<u16>,
-    /// The tunnel that it goes through.
+    /// The tunnel that it uses.
     tunnel: Option<usize>,
     transport: Transport,
 }
@@ -70,7 +70,7 @@ enum Transport {
         supply: Supply,
         sender: Box<SenderSettings>,
         receiver: ReceiverSettings,
-        /// The layers between TCP and the network, if there are any.
+        /// The TCP/NC layers between TCP and the network, if there are any.
         nc: Option<NcParams>,
         rules: Rules,
     },
@@ -81,26 +81,26 @@ enum Transport {
 #[derive(Clone, Debug)]
 enum Datagrams {
     Constant(Duration),
-    /// With this mean interval.
+    /// At exponential intervals with this mean.
     Poisson(Duration),
-    /// At this interval, in spans of this mean length, and silences of that.
+    /// At this interval, in on periods and silences of these mean lengths.
     OnOff(Duration, [Duration; 2]),
     Listed(Arc<[(Duration, u32)]>),
 }
 
-/// What of TCP is not the state machines' affair.
+/// Settings of TCP that lie outside its state machines.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     /// Timeouts in a row after which it gives up.
     timeouts_max: Option<u32>,
-    /// Acknowledgements that wait at the node are updated.
+    /// Whether acknowledgments are updated while they wait at the node.
     updates: bool,
-    /// How long each end works on a packet.
+    /// Processing time of each packet at each end.
     work: Duration,
 }
 
 impl Prepared {
-    /// Understands a plan's network.
+    /// Checks and resolves a plan's network.
     ///
     /// # Errors
     /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`], [`SimError::NoRoute`].
@@ -152,32 +152,32 @@ impl Prepared {
         let keep = Keep::default();
         let prepared =
             Prepared { topology, relay, routes, routing, tunnels, start_jitter, flows, keep };
-        // The network and the agents check what they are told when they are made.
+        // Building the network and the agents once checks their settings.
         prepared.network(seed, 0, Time::ZERO)?;
         Ok(prepared)
     }
 
-    /// The same, keeping more than measures.
+    /// Also keeps more than metrics.
     pub(crate) fn keeping(self, keep: Keep) -> Self {
         Prepared { keep, ..self }
     }
 
-    /// The network with its agents, for somebody who wants to see it and not its measures.
+    /// The network with its agents, for a watcher rather than for metrics.
     pub(crate) fn to_be_watched(&self, seed: u64, replication: u64) -> Result<Network, SimError> {
         Ok(self.network(seed, replication, Time::ZERO)?.network)
     }
 
-    /// Where flows begin.
+    /// The nodes where flows begin.
     pub(crate) fn sources(&self) -> Vec<NodeIndex> {
         self.flows.iter().map(|flow| flow.ends.0.node).collect()
     }
 
-    /// The payload of each flow's packets.
+    /// Payload bytes of each flow's packets.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = (u32, u32)> {
         self.flows.iter().map(|flow| (flow.ends.0.flow, flow.payload_bytes))
     }
 
-    /// The network with its agents; what they see is measured from `begin` on.
+    /// The network with its agents, whose metrics begin at `begin`.
     fn network(&self, seed: u64, replication: u64, begin: Time) -> Result<Running, SimError> {
         let mut network = Network::new(&self.topology, seed, replication)?;
         for (radio, site) in self.topology.radios.iter().enumerate() {
@@ -223,14 +223,14 @@ impl Prepared {
     }
 }
 
-/// A network with its agents, and where they are.
+/// A network with its agents, and their places in it.
 struct Running {
     network: Network,
     meters: Vec<Meter>,
     tunnel_ends: Vec<AgentIndex>,
 }
 
-/// Which flow of a replication agents are of, and from when on they count.
+/// The replication and flow of agents, and when their metrics begin.
 struct Place {
     index: usize,
     begin: Time,
@@ -239,7 +239,7 @@ struct Place {
     replication: u64,
 }
 
-/// Lets packets for the end of a path go along it, and where the plan says so the way back.
+/// Sets the route of packets for the end of a path, and the way back where the plan has one.
 pub(super) fn set_route(network: &mut Network, route: &RouteTable) -> Result<(), SimError> {
     let path: Vec<NodeIndex> = route.path.iter().map(|&node| node as NodeIndex).collect();
     let (Some(&first), Some(&last)) = (path.first(), path.last()) else { return Ok(()) };
@@ -319,7 +319,7 @@ impl Flow {
         Ok(Flow { ends, active, payload_bytes, header_bytes, links_max, tunnel, transport })
     }
 
-    /// Refuses packets that no frame of the MAC has room for: all of them would be dropped.
+    /// Rejects packets longer than the MAC's frames: all of them would be dropped.
     fn check_fits(&self, index: usize, mac: &MacConfig) -> Result<(), SimError> {
         let most = mac.payload_bytes_max();
         let mac = match mac {
@@ -340,7 +340,7 @@ impl Flow {
         fits("tcp.ack_bytes", receiver.ack_bytes_max(), feedback)
     }
 
-    /// Puts the two ends of the flow on their nodes.
+    /// Adds both ends of the flow to their nodes.
     fn attach(&self, place: &Place, network: &mut Network) -> Result<Meter, SimError> {
         let (here, there, flow) = (self.ends.0.node, self.ends.1.node, self.ends.0.flow);
         let meter = match &self.transport {
@@ -384,7 +384,7 @@ impl Flow {
         Ok(meter)
     }
 
-    /// Puts the two ends of the flow behind those of a tunnel. TCP connects when the flow begins.
+    /// Adds both ends of the flow behind those of a tunnel. TCP connects when the flow begins.
     fn attach_behind(
         &self,
         place: &Place,
@@ -416,7 +416,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Where the agents behind a tunnel are to be found.
+    /// The meter of the agents behind a tunnel.
     fn meter_behind(&self, tunnels: &[Tunnel], placed: &[Vec<AgentIndex>]) -> Meter {
         let tunnel = self.tunnel.unwrap_or_default();
         let at = |end: FlowEnd| placed[tunnel][tunnels[tunnel].side(end.node)];
@@ -428,7 +428,7 @@ impl Flow {
         }
     }
 
-    /// Both ends of TCP, of which the source sends while `sends` says.
+    /// Both TCP endpoints; the source sends while `sends` says so.
     fn tcp_agents(
         &self,
         place: &Place,
@@ -477,13 +477,13 @@ impl Flow {
     }
 }
 
-/// A source of datagrams.
+/// A datagram source.
 enum Source {
     Constant(CbrSource),
     Pattern(Box<PatternSource>),
 }
 
-/// What a table says of when datagrams are sent.
+/// The sending times that a table describes.
 fn datagrams(
     table: &FlowTable,
     payload_bytes: u32,
@@ -501,15 +501,15 @@ fn datagrams(
     }
 }
 
-/// A flow of TCP as it is behind a tunnel: with the headers that packets have there, and where the
-/// table does not say, as long as they fit.
+/// A TCP flow as it is behind a tunnel: with the headers of packets there, and segments as long as
+/// fit where the table does not say.
 fn behind(table: &FlowTable, tunnel: &Tunnel) -> FlowTable {
     let fits = tunnel.mtu.saturating_sub(DATA_HEADERS_LEN) as u32;
     let payload_bytes = Some(table.payload_bytes.unwrap_or(fits));
     FlowTable { payload_bytes, header_bytes: Some(DATA_HEADERS_LEN as u32), ..table.clone() }
 }
 
-/// Refuses packets that do not fit into their tunnel, and those without room for a stamp.
+/// Rejects packets that do not fit into their tunnel, and those too short for a time stamp.
 fn check_behind(flow: usize, lens_bytes: (u32, u32), tunnel: &Tunnel) -> Result<(), SimError> {
     let (given, beside) = (lens_bytes.0 as usize, lens_bytes.1 as usize);
     let most = tunnel.mtu;
@@ -538,7 +538,7 @@ pub fn run(
     let counts = |network: &Network| -> Vec<Counts> {
         meters.iter().map(|meter| meter.counts(network)).collect()
     };
-    // Without a warm-up what happens in the first instant counts.
+    // Without a warm-up, what happens at time zero counts too.
     if begin > Time::ZERO {
         course::advance(&mut network, begin, &mut course, &observed, |_| false);
     }
@@ -548,7 +548,7 @@ pub fn run(
     let end = if plan.until_done {
         let is_over = |network: &Network| meters.iter().all(|meter| meter.is_over(network));
         course::advance(&mut network, end, &mut course, &observed, is_over);
-        // Something is measured in any case.
+        // The measured time must not be zero.
         network.now().max(begin + Duration::from_nanos(1))
     } else {
         course::advance(&mut network, end, &mut course, &observed, |_| false);
@@ -592,15 +592,15 @@ pub fn run(
     Ok(Replication { measures, tables })
 }
 
-/// Bytes that TCP/NC adds to a segment at most, and to an acknowledgement.
+/// Most bytes that TCP/NC adds to a segment, and to an acknowledgment.
 fn nc_bytes_max(params: &NcParams) -> (u32, u32) {
-    // Segments are of one length: every run but the last is as long as it can be.
+    // Segments have one length: every run but the last is as long as it may be.
     let runs = usize::from(params.buffer_segments).div_ceil(usize::from(u8::MAX));
     let feedback = if params.redundancy.needs_feedback() { FEEDBACK_LEN } else { 0 };
     ((HEAD_LEN + runs * RUN_LEN) as u32, feedback as u32)
 }
 
-/// From one packet to the next at the source's rate of data.
+/// Interval between packets at the source's data rate.
 fn interval(table: &FlowTable, payload_bytes: u32) -> Duration {
     let bits = 8.0 * f64::from(payload_bytes);
     span(bits / table.source.rate_bps.unwrap_or(1.0)).max(Duration::from_nanos(1))

@@ -1,4 +1,4 @@
-//! What the agents of a flow have seen, as measures.
+//! Meters, which turn counters of a flow's agents into metrics.
 
 use corridor_base::Time;
 use corridor_scenario::{Delays, Measures};
@@ -12,21 +12,21 @@ use crate::agents::tunnel_end::{IpDatagrams, TunnelEnd};
 use crate::core::network::{AgentIndex, Network};
 use crate::plan::seen::FlowSeen;
 
-/// Bits per second; 0 of no time.
+/// Bits per second; 0 if no time has passed.
 pub(crate) fn bps(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { 8.0 * bytes as f64 / seconds } else { 0.0 }
 }
 
-/// The agents of a flow, from which its measures are read.
+/// A flow's agents, whose counters give its metrics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meter {
     /// [`MeteredSource`] and [`MeteredSink`].
     Tcp { source: AgentIndex, sink: AgentIndex },
-    /// The same, each with a layer of TCP/NC below it.
+    /// As `Tcp`, each with a TCP/NC layer below it.
     TcpNc { source: AgentIndex, sink: AgentIndex },
     /// [`CbrSource`] or [`PatternSource`], and [`MeteredDatagrams`].
     Datagrams { source: AgentIndex, sink: AgentIndex },
-    /// The agents of TCP or of datagrams, each with a layer below it, behind [`TunnelEnd`]s.
+    /// TCP or datagram agents behind [`TunnelEnd`]s, each with a layer below it.
     Tunnelled { source: AgentIndex, sink: AgentIndex, flow: u32, is_tcp: bool },
 }
 
@@ -39,7 +39,7 @@ impl Meter {
         of_tcp().or_else(of_datagrams).unwrap_or_default()
     }
 
-    /// What the flow has done since the start, for its course.
+    /// Counters and gauges for the flow's course.
     pub(crate) fn seen(self, network: &Network) -> FlowSeen {
         let payload_bytes = self.counts(network).payload_bytes;
         let Some((source, sink)) = self.tcp(network) else {
@@ -50,7 +50,7 @@ impl Meter {
         FlowSeen::of_tcp(source, network.now(), payload_bytes).with_delays(sink.recent())
     }
 
-    /// TCP's agents, with a layer below them or without.
+    /// The TCP agents, with or without a layer below them.
     fn tcp(self, network: &Network) -> Option<(&MeteredSource, &MeteredSink)> {
         match self {
             Meter::Tcp { source, sink } => network.agent(source).zip(network.agent(sink)),
@@ -68,7 +68,7 @@ impl Meter {
         }
     }
 
-    /// How many datagrams were sent, and who counts them.
+    /// The number of datagrams sent, and the sink that counts them.
     fn datagrams(self, network: &Network) -> Option<(u64, &MeteredDatagrams)> {
         match self {
             Meter::Datagrams { source, sink } => {
@@ -89,18 +89,18 @@ impl Meter {
         }
     }
 
-    /// Whether nothing more will come of a flow of fixed size; others have no end.
+    /// Whether a flow of fixed size is complete or given up; false for flows without end.
     pub(crate) fn is_over(self, network: &Network) -> bool {
         self.tcp(network).is_some_and(|(source, _)| source.is_over())
     }
 
-    /// Delays of what came in the measured interval, nanoseconds.
+    /// Delays of packets received in the measured interval, nanoseconds.
     pub(crate) fn delays(self, network: &Network) -> Option<&Histogram<u64>> {
         let of_tcp = self.tcp(network).map(|(_, sink)| sink.delays());
         of_tcp.or_else(|| self.datagrams(network).map(|(_, sink)| sink.delays()))
     }
 
-    /// Sets what is no counter: window, round-trip time, delays, completion.
+    /// Sets the metrics that are not counters: window, round-trip time, delays, completion.
     pub(crate) fn set(self, measures: &mut Measures, flow: usize, network: &Network) {
         if let Some((source, _)) = self.tcp(network) {
             let stats = source.inner().sender().stats();
@@ -123,7 +123,7 @@ impl Meter {
     }
 }
 
-/// Sets what transfers of fixed size have besides.
+/// Sets the additional metrics of transfers of fixed size.
 fn set_transfer(measures: &mut Measures, flow: usize, source: &MeteredSource, now: Time) {
     let transfer_s = source.transfer_s();
     let sender = source.inner().sender();
@@ -139,14 +139,14 @@ fn set_transfer(measures: &mut Measures, flow: usize, source: &MeteredSource, no
 /// Counters of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// Data given to the application.
+    /// Payload bytes delivered to the application.
     pub(crate) payload_bytes: u64,
-    /// All that came, with headers and repeats.
+    /// All bytes received, with headers and duplicates.
     pub(crate) received_bytes: u64,
     packets_sent: u64,
     packets_received: u64,
     tcp: Option<TcpCounts>,
-    /// Datagrams: numbers up to the last that came.
+    /// For datagrams: how many were sent up to the last one received.
     numbers: Option<u64>,
 }
 
@@ -186,14 +186,14 @@ fn datagram_counts(sent: u64, sink: &MeteredDatagrams) -> Counts {
 }
 
 impl Counts {
-    /// What has been added since `before`.
+    /// The counters' growth since `before`.
     pub(crate) fn since(&self, before: &Counts) -> Counts {
         let tcp_before = before.tcp.unwrap_or_default();
         Counts {
             payload_bytes: self.payload_bytes - before.payload_bytes,
             received_bytes: self.received_bytes - before.received_bytes,
             packets_sent: self.packets_sent - before.packets_sent,
-            // Of those sent since, and so never more than these: packets are delivered in order.
+            // At most the packets sent since then: packets are delivered in order.
             packets_received: match self.tcp {
                 Some(_) => self.packets_received.saturating_sub(before.packets_sent),
                 None => self.packets_received - before.packets_received,
@@ -207,7 +207,7 @@ impl Counts {
         }
     }
 
-    /// Sets the measures of a flow that was active for so long.
+    /// Sets the metrics of a flow that was active for `active_s`.
     pub(crate) fn set(&self, measures: &mut Measures, flow: usize, active_s: f64) {
         measures.set_flow(flow, "goodput_bps", bps(self.payload_bytes, active_s));
         measures.set_flow(flow, "throughput_bps", bps(self.received_bytes, active_s));
@@ -217,7 +217,7 @@ impl Counts {
         measures.set_flow(flow, "packets_retransmitted", tcp.map(|tcp| tcp.retransmissions));
         measures.set_flow(flow, "timeouts", tcp.map(|tcp| tcp.timeouts));
         measures.set_flow(flow, "fast_retransmits", tcp.map(|tcp| tcp.fast_retransmits));
-        // Packets after the last that came may still be under way.
+        // Packets after the last one received may still be in flight.
         let numbers = self.numbers.filter(|&numbers| numbers > 0);
         let lost = numbers.map(|n| 1.0 - self.packets_received as f64 / n as f64);
         measures.set_flow(flow, "packet_loss_ratio", lost);

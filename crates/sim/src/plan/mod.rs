@@ -1,4 +1,4 @@
-//! How a plan becomes agents, and what they saw becomes measures.
+//! Turns a plan into agents, and their counters into metrics.
 
 mod course;
 mod error;

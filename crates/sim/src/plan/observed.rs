@@ -1,4 +1,4 @@
-//! What is looked at in a plan's network while it runs, and what is counted of all of it.
+//! What is sampled in a plan's network during a run, and counters of the whole network.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::plan::routing;
 use crate::plan::seen::FlowSeen;
 use crate::plan::tunnels::TunnelStats;
 
-/// What is looked at in a plan's network: its flows, and the queues of its links and radios.
+/// What is sampled in a plan's network: its flows, and the queues of its links and radios.
 pub(super) struct Subjects<'a> {
     pub(super) meters: &'a [Meter],
     pub(super) plan: &'a NetworkPlan,
@@ -81,12 +81,12 @@ pub(super) struct Totals {
     routers: Option<AodvStats>,
 }
 
-/// Counters of all relays of a network.
+/// Counters of all relays of a network together.
 fn of_relays(network: &Network) -> Option<RelayStats> {
     network.relays_stats().reduce(|sum, stats| sum.with(stats, u64::saturating_add))
 }
 
-/// What all of their nodes got in order.
+/// Counters of in-order delivery at all relays' nodes together.
 fn of_in_order(network: &Network) -> InOrderStats {
     let sum = |sum: InOrderStats, stats| sum.with(stats, u64::saturating_add);
     network.in_order_stats().fold(InOrderStats::default(), sum)
@@ -116,7 +116,7 @@ fn set_relays(stats: &RelayStats, corrupted: u64, measures: &mut Measures) {
     measures.set("relay_congested_s", stats.congested_s);
 }
 
-/// Counters of all places of a network's radios.
+/// Counters of all places of a network's radios together.
 fn on_air(network: &Network, radios: usize) -> Option<OnAir> {
     let of = |radio: usize| match (network.medium(radio), network.mac(radio)) {
         (Some(medium), _) => {

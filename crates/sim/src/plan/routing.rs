@@ -1,4 +1,4 @@
-//! Nodes of a plan that look for routes themselves: settings, routes found beforehand, measures.
+//! Route discovery in a plan's network: settings, routes found beforehand, metrics.
 
 use core::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::core::agent::{Agent, Body, NodeIndex, Packet};
 use crate::core::network::{AirConfig, Network, RouteLinks, Topology};
 use crate::plan::SimError;
 
-/// How long routes are looked for beforehand: longer than the first reply takes, so that better
-/// ones have come as well.
+/// Time for route discovery beforehand: longer than until the first reply, so that better routes
+/// are found too.
 const BEFOREHAND: Duration = Duration::from_secs(30);
 
-/// The settings of a table.
+/// The settings that a table describes.
 pub(super) fn config(table: &RoutingTable) -> AodvConfig {
     let metric = match table.metric {
         RoutingMetric::HopCount => Metric::HopCount,
@@ -36,7 +36,7 @@ pub(super) fn config(table: &RoutingTable) -> AodvConfig {
     config
 }
 
-/// Refuses a flow whose ends no links join.
+/// Rejects a flow whose ends are not connected by links.
 pub(super) fn check_reachable(
     topology: &Topology,
     ends: &[(usize, usize)],
@@ -57,8 +57,9 @@ pub(super) fn check_reachable(
     Ok(())
 }
 
-/// Routes that the protocol finds when nobody else sends and links have their mean power, with the
-/// standard's MAC whatever is tried out: so settings that are compared have the same routes.
+/// The routes that the protocol finds without other traffic and with links at their mean power.
+/// Uses the standard's MAC whatever variant is studied, so that variants under comparison have the
+/// same routes.
 pub(super) fn found_beforehand(
     topology: &Topology,
     config: AodvConfig,
@@ -89,11 +90,11 @@ pub(super) fn found_beforehand(
     Ok(routes)
 }
 
-/// Probes of a route beforehand, and from each to the next.
+/// Packets sent to probe a route beforehand, and the interval between them.
 const PROBES: u64 = 3;
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Sends a packet from time to time, so that a route is looked for where there is none.
+/// Sends a packet from time to time, so that a missing route is discovered.
 struct Probe {
     end: FlowEnd,
     sent: u64,
@@ -118,7 +119,7 @@ impl Agent for Probe {
     }
 }
 
-/// Sets what is known of a flow's routes.
+/// Sets the metrics of a flow's routes.
 pub(super) fn set_flow(measures: &mut Measures, flow: usize, network: &mut Network, end: FlowEnd) {
     let links = match network.route_links(end.flow, end.node) {
         Some(RouteLinks { packets, links }) => (packets > 0).then(|| links as f64 / packets as f64),
@@ -127,13 +128,13 @@ pub(super) fn set_flow(measures: &mut Measures, flow: usize, network: &mut Netwo
     measures.set_flow(flow, "route_links_mean", links);
 }
 
-/// Counters of all routers of a network, where there are any.
+/// Counters of all routers of a network together, if there are any.
 pub(super) fn of_routers(network: &Network, nodes: usize) -> Option<AodvStats> {
     let routers = (0..nodes as NodeIndex).filter_map(|node| network.router_stats(node));
     routers.copied().reduce(|sum, stats| sum.with(stats, u64::saturating_add))
 }
 
-/// Sets what routers have done, all together.
+/// Sets the metrics of all routers together.
 pub(super) fn set(measures: &mut Measures, stats: &AodvStats) {
     let found_after_s = stats.found_after_ns as f64 / 1e9 / stats.found as f64;
     measures.set("route_discoveries", stats.discoveries);

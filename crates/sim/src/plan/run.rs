@@ -13,11 +13,11 @@ use crate::plan::tunnel::{check_run, run_kept};
 /// Commit that this was built from; "unknown" without a repository.
 pub const COMMIT: &str = env!("CORRIDOR_COMMIT");
 
-/// Hash of the sources that results depend on: equal hashes, equal results.
+/// Hash of the sources that results depend on: equal hashes give equal results.
 pub const CODE_VERSION: &str = env!("CORRIDOR_CODE_VERSION");
 
-/// Runs a replication of a point. The result depends on the point's
-/// [identity](corridor_scenario::Point::identity) and the replication, and on nothing else.
+/// Runs a replication of a point. The result depends only on the point's
+/// [identity](corridor_scenario::Point::identity) and on the replication.
 ///
 /// # Errors
 /// As [`check_plan`].
@@ -41,12 +41,12 @@ pub fn run(point: &Point, replication: u64) -> Result<Replication, SimError> {
     }
 }
 
-/// Networks that a [`Runner`] remembers: more than a plan of the papers has points.
+/// Most networks that a [`Runner`] remembers: more than any of the papers' plans has points.
 const PREPARED_MAX: usize = 1024;
 
-/// Runs replications of the points of one plan, as [`run`] does, on any number of threads. What is
-/// the same in all replications of a point is found out once: whether links join the ends of its
-/// flows, and the routes of a network that looks for them beforehand.
+/// Runs replications of the points of one plan, as [`run`] does, on any number of threads. Computes
+/// once what all replications of a point share: whether links connect its flows' ends, and the
+/// routes of a network with route discovery beforehand.
 #[derive(Debug, Default)]
 pub struct Runner {
     /// By the number of their point.
@@ -77,16 +77,16 @@ impl Runner {
         flows::run(&prepared, network, point.seed, replication)
     }
 
-    /// A thread that panicked left it whole: nothing in it is half done.
+    /// The map, even after a thread panicked: it is always consistent.
     fn remembered(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Prepared>>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether all points of a plan can be simulated: asked before the first of many runs.
+/// Checks that the simulator supports all points of a plan, before the first of many runs.
 ///
 /// # Errors
-/// The first point that cannot, and why.
+/// The first unsupported point, and why.
 pub fn check_plan(plan: &Plan) -> Result<(), (usize, SimError)> {
     plan.points.iter().try_for_each(|point| {
         let checked = match &point.load {

@@ -1,4 +1,4 @@
-//! What is seen of a flow when it is looked at.
+//! A sample of a flow.
 
 use core::time::Duration;
 
@@ -6,17 +6,17 @@ use corridor_base::Time;
 
 use crate::agents::metered::{Area, Mean, MeteredSource, Recent, RecentDelays};
 
-/// What a flow has done since the start, and where it is.
+/// What a flow has done since the start, and its current gauges.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FlowSeen {
-    /// Data given to the application.
+    /// Payload bytes delivered to the application.
     pub(crate) payload_bytes: u64,
-    /// Of TCP: segments sent again, timeouts.
+    /// For TCP: retransmissions and timeouts.
     pub(crate) repeats: Option<(u64, u64)>,
     pub(crate) rtt: Mean,
     pub(crate) srtt: Option<Duration>,
     pub(crate) window: Area,
-    /// Delays since the flow was last looked at.
+    /// Delays since the last sample.
     pub(crate) delays: RecentDelays,
 }
 
@@ -34,7 +34,7 @@ impl FlowSeen {
         }
     }
 
-    /// The same with the delays of what a sink has got since it was last looked at.
+    /// Adds the delays that a sink has recorded since the last sample.
     pub(crate) fn with_delays(self, recent: Option<&Recent>) -> Self {
         FlowSeen { delays: recent.map(Recent::take).unwrap_or_default(), ..self }
     }

@@ -1,4 +1,4 @@
-//! What a point is run with, presets and defaults put in: to be held against what was published.
+//! The effective settings of a point, presets and defaults included, to compare with publications.
 
 use corridor_air::dcf::RateControl;
 use corridor_air::radio::{Links, MacConfig, Rate};
@@ -12,14 +12,14 @@ use crate::tcp::{
     COAP_SPREAD, COAP_TIMEOUT, LOSS_WINDOW_PACKETS, RtoEstimator, SenderConfig, SenderSettings,
 };
 
-/// Names and values, in no order that matters.
+/// Names and values; the order does not matter.
 type Settings = Vec<(String, Value)>;
 
-/// The settings of a point's network: numbers in the units that end their names, and lists of
-/// numbers as text with commas. A load that is no network has none.
+/// The settings of a point's network: numbers in the units at the end of their names, and lists of
+/// numbers as comma-separated text. Empty for a load that is not a network.
 ///
 /// # Errors
-/// [`SimError::Tcp`] for a flow's TCP that cannot be.
+/// [`SimError::Tcp`] for invalid TCP settings of a flow.
 pub fn settings(point: &Point) -> Result<Settings, SimError> {
     let mut all = Settings::new();
     let Load::Network(network) = &point.load else { return Ok(all) };

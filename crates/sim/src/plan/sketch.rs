@@ -1,4 +1,4 @@
-//! What a picture of a plan's network has to know.
+//! What is needed to draw a plan's network.
 
 use corridor_base::Time;
 use corridor_scenario::{Load, Network as NetworkPlan, Point};
@@ -7,25 +7,25 @@ use super::error::SimError;
 use super::flows::Prepared;
 use crate::core::network::Reach;
 
-/// A network as it can be drawn.
+/// A network to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sketch {
-    /// Where nodes are, metres, seen from above; where the plan does not say, on a circle.
+    /// Positions of nodes from above, metres; on a circle where the plan gives none.
     pub places: Vec<[f64; 2]>,
-    /// Whether the plan says it.
+    /// Whether the plan gives the positions.
     pub is_to_scale: bool,
-    /// Who notices whom by radio.
+    /// Who hears and who senses whom by radio.
     pub reaches: Vec<Reach>,
-    /// Pipes, from node to node, one for both directions.
+    /// Pipes between two nodes, listed once for both directions.
     pub pipes: Vec<(usize, usize)>,
-    /// From where to where flows go.
+    /// Source and destination of each flow.
     pub flows: Vec<(usize, usize)>,
 }
 
 /// Sketches the network of a point.
 ///
 /// # Errors
-/// As [`run`](crate::run()); [`SimError::NothingToSketch`] for a point that has no network.
+/// As [`run`](crate::run()); [`SimError::NothingToSketch`] for a point without a network.
 pub fn sketch(point: &Point) -> Result<Sketch, SimError> {
     let Load::Network(plan) = &point.load else {
         return Err(SimError::NothingToSketch);

@@ -1,4 +1,4 @@
-//! TCP as plans spell it: the settings of both ends, wherever they stand.
+//! TCP settings of plans, for both ends of a connection.
 
 use corridor_base::StreamKey;
 use corridor_scenario::values::{replace, span};
@@ -15,10 +15,10 @@ use crate::tcp::{
 /// The semi-dynamic timeout over the first round-trip time (constrained-defaults-2012, III-C2).
 const SEMI_DYNAMIC_FACTOR: u32 = 4;
 
-/// Bytes of data and of headers in a packet, where they are not the preset's.
+/// Payload and header bytes of a packet, where they differ from the preset's.
 type LensBytes = (Option<u32>, Option<u32>);
 
-/// Both ends of a preset, with what the table says otherwise.
+/// Both ends of a preset, with the table's changes.
 pub(super) fn tcp_ends(
     tcp: &TcpTable,
     lens_bytes: LensBytes,
@@ -36,7 +36,7 @@ pub(super) fn tcp_ends(
     Ok((sender.into(), receiver(tcp, &sender).into()))
 }
 
-/// The kernel's sender.
+/// Linux's sender.
 fn linux_sender(tcp: &TcpTable, lens_bytes: LensBytes) -> Result<LinuxSenderConfig, ConfigError> {
     let variant = tcp.variant.unwrap_or(tcp.preset.variant());
     let congestion = match variant {
@@ -61,7 +61,7 @@ fn linux_sender(tcp: &TcpTable, lens_bytes: LensBytes) -> Result<LinuxSenderConf
     Ok(config)
 }
 
-/// What cannot be told to a kernel.
+/// Rejects settings that a Linux kernel does not have.
 fn refuse_others(tcp: &TcpTable) -> Result<(), ConfigError> {
     let others = [
         ("initial_ssthresh_packets", tcp.initial_ssthresh_packets.is_some()),
@@ -88,7 +88,7 @@ fn refuse_others(tcp: &TcpTable) -> Result<(), ConfigError> {
     }
 }
 
-/// The kernel's receiver for this sender.
+/// Linux's receiver for this sender.
 fn linux_receiver(tcp: &TcpTable, sender: &LinuxSenderConfig) -> LinuxReceiverConfig {
     let mut config = LinuxReceiverConfig::new(sender.payload_bytes);
     config.ack_bytes = sender.header_bytes.max(1);
@@ -98,7 +98,7 @@ fn linux_receiver(tcp: &TcpTable, sender: &LinuxSenderConfig) -> LinuxReceiverCo
     config
 }
 
-/// The same settings with a seed of the replication's, for what draws.
+/// The same settings with a seed of the replication, for what is drawn at random.
 pub(super) fn seeded(settings: SenderSettings, seed: u64, flow: u32) -> SenderSettings {
     match settings {
         SenderSettings::Linux(config) => LinuxSenderConfig { seed, ..config }.into(),
@@ -111,7 +111,7 @@ pub(super) fn seeded(settings: SenderSettings, seed: u64, flow: u32) -> SenderSe
     }
 }
 
-/// The sender of a preset, with what the table says otherwise.
+/// The sender of a preset, with the table's changes.
 fn sender(
     preset: fn(Variant) -> SenderConfig,
     tcp: &TcpTable,
@@ -152,7 +152,7 @@ fn sender(
     match tcp.rto {
         None | Some(RtoKind::Rfc6298) => {}
         Some(RtoKind::Coap) => {
-            // Named by its flow when it is attached.
+            // The flow's number is added when it is attached.
             let key = StreamKey { seed: 0, replication: 0, entity: 0, purpose: "rto" };
             config.rto.estimator = RtoEstimator::Coap { key };
         }

@@ -1,8 +1,8 @@
-//! A scenario's run: stations with hosts on a radio, in virtual time, under the load that the lab
-//! measures with (`lab/src/load/`).
+//! Runs a scenario in virtual time: stations with hosts on a radio, under the load with which the
+//! lab measures (`lab/src/load/`).
 //!
-//! Goodput counts payload received in the measured interval, as the lab does; the load begins when
-//! all stations have met, as in the lab and in the papers' tests, whose stations need no handshake.
+//! As in the lab, goodput counts payload received in the measured interval, and the load begins
+//! when all stations have sessions with each other. The papers' stations need no handshake.
 
 pub(crate) mod line;
 mod tcp;
@@ -31,26 +31,27 @@ use crate::plan::course::{self, Course, Observed, QueueSeen};
 use crate::plan::error::SimError;
 use crate::plan::seen::FlowSeen;
 
-/// Bytes of an Ethernet frame beyond what Corridor puts into it; the medium counts them.
+/// Bytes of an Ethernet header, which the medium counts too.
 const ETHERNET_HEADER_LEN: usize = 14;
 /// Largest payload of an Ethernet frame.
 const ETHERNET_MTU: usize = 1500;
-/// Least payload of an Ethernet frame.
+/// Smallest payload of an Ethernet frame.
 const ETHERNET_PAYLOAD_MIN: usize = 46;
 /// Bytes of IPv4's and UDP's headers.
 const UDP_HEADERS_LEN: usize = 28;
-/// The secret of all stations.
+/// The pre-shared key of all stations.
 pub(crate) const PSK: [u8; 32] = [0x5a; 32];
-/// Load before the measured interval begins.
+/// Time under load before the measured interval.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
-/// Longest time until all stations have met: the load begins afterwards. At 90 % loss each way it
-/// takes 20 s at times.
+/// Longest time until all stations have sessions with each other, after which the load begins. At
+/// 90 % loss each way it sometimes takes 20 s.
 const MEETING_MAX: Duration = Duration::from_secs(600);
 
-/// Runs a scenario's run over its path, with `warm_up` of load that is not measured.
+/// Runs one run of a scenario over its path; `warm_up` is the time under load that is not measured.
 ///
 /// # Errors
-/// [`SimError::Unsupported`] for kernel paths without a line, and TCP that there is not.
+/// [`SimError::Unsupported`] for kernel paths without a line, and for TCP variants that the
+/// simulator does not have.
 pub(crate) fn run_after(
     scenario: &Scenario,
     run: &Run,
@@ -59,7 +60,7 @@ pub(crate) fn run_after(
     Ok(run_kept(scenario, run, warm_up, Keep::default())?.0)
 }
 
-/// The same, and what is to be kept besides.
+/// Like [`run_after`], and returns more than the row if `keep` says so.
 pub(crate) fn run_kept(
     scenario: &Scenario,
     run: &Run,
@@ -70,7 +71,7 @@ pub(crate) fn run_kept(
     Ok((row, tables))
 }
 
-/// The same over a line, and what the line saw of it.
+/// Like [`run_after`], over a line; also returns what the line counted.
 pub(crate) fn run_line(
     scenario: &Scenario,
     run: &Run,
@@ -84,7 +85,7 @@ pub(crate) fn run_line(
     }
 }
 
-/// The same before the eyes of somebody. The row is that of what was run until they had enough.
+/// Like [`run_after`], with a watcher. The row covers the run until the watcher has seen enough.
 pub(crate) fn watch(
     scenario: &Scenario,
     run: &Run,
@@ -96,37 +97,37 @@ pub(crate) fn watch(
     Ok(tunnel.run(scenario, run, warm_up).row)
 }
 
-/// Stations that have not met, and what loads them.
+/// Stations before they have sessions, and their load.
 struct Tunnel {
     network: Network,
     stations: Vec<StationIndex>,
-    /// Places on the radio: the stations', and two for each host between them.
+    /// Places on the radio: one for each station, and two for each host between them.
     places: usize,
     /// Bytes of a frame's headers below Corridor's.
     header_len: usize,
-    /// Longest packet that crosses.
+    /// Longest packet that the tunnel carries.
     mtu: usize,
     load: Load,
     keep: Keep,
-    /// How much later than its rates the load begins.
+    /// How much later than the line's rates the load begins.
     late: Duration,
 }
 
-/// What came of a run.
+/// Results of a run.
 struct Ran {
     row: Row,
-    /// What its line saw, if it has one.
+    /// What its line counted, if it has one.
     line: Option<LineSeen>,
     tables: Tables,
 }
 
-/// What loads the path, a source and a sink for each direction.
+/// The load: a source and a sink for each direction.
 enum Load {
     Udp(Vec<udp::Flow>),
     Tcp(Vec<tcp::Flow>),
 }
 
-/// When the load begins, and what counts: the interval, and how long it is.
+/// When the load begins, and the measured interval with its length.
 #[derive(Clone, Copy)]
 struct Measured {
     begin: Time,
@@ -159,7 +160,7 @@ impl Tunnel {
                 (AirConfig::Ideal(medium), places)
             }
         };
-        // Hosts between S and D have two places each, and numbers behind those of the stations.
+        // Hosts between S and D have two places each, numbered after the stations.
         let hops = scenario.medium.hops;
         let host = |place: usize| match place {
             0 => SOURCE,
@@ -233,7 +234,7 @@ impl Tunnel {
             course::advance(network, start, &mut course, &observed, |_| false);
             course::Totals::of(network, &observed)
         });
-        // Only a line is looked at before the measured interval anyway.
+        // Only lines are read before the measured interval.
         let before = network.line(0).is_some().then(|| {
             course::advance(network, start, &mut course, &observed, |_| false);
             network.keep_waits();
@@ -262,7 +263,7 @@ impl Tunnel {
         Ran { row, line: seen, tables }
     }
 
-    /// What the ends of the load have seen.
+    /// What the ends of the load have counted.
     fn seen(&self, measured: Measured) -> Vec<Seen> {
         let network = &self.network;
         match &self.load {
@@ -308,8 +309,8 @@ impl Tunnel {
         (0..self.places).map(frames).sum::<u64>() as f64
     }
 
-    /// Bytes of all stations on the air, Ethernet headers included, and the share of time since
-    /// `begin` that it was busy; with a channel for each station, the busiest one's.
+    /// Bytes that all stations sent on the air, Ethernet headers included, and the share of time
+    /// since `begin` that it was busy. With a channel for each station, that of the busiest.
     fn air_shares(&self, begin: Time) -> (f64, f64) {
         let stations: Vec<_> = (0..self.places).map(|at| self.stats(at)).collect();
         let bytes: u64 = stations.iter().map(|s| s.sent_bytes).sum();
@@ -322,13 +323,13 @@ impl Tunnel {
             Duplex::Half => shares.sum(),
             Duplex::Full => shares.fold(0.0, f64::max),
         };
-        // On a line they are counted already.
+        // A line counts them already.
         let header_len = if self.network.line(0).is_some() { 0 } else { self.header_len };
         let headers = header_len as f64 * self.frames_sent();
         (bytes as f64 + headers, busy / (self.network.now() - begin).as_secs_f64())
     }
 
-    /// Share of the frames that full queues dropped, of stations and hosts the highest.
+    /// Share of frames dropped by full queues: the highest among stations and hosts.
     fn drop_ratio(&self) -> Option<f64> {
         let stations = (0..self.places).map(|at| self.stats(at));
         let ratios = stations.filter_map(|stats| stats.drop_ratio());
@@ -336,10 +337,11 @@ impl Tunnel {
     }
 }
 
-/// What a station is told of the rate where its line pushes it back, bit/s: more than any has.
+/// The link rate that a station assumes where its line applies back-pressure, bit/s: higher than
+/// any line's.
 const RATE_BPS_HELD_BACK: u64 = 100_000_000_000;
 
-/// What is looked at: flows, the interfaces of stations and hosts, and the stations.
+/// What is sampled: flows, the interfaces of stations and hosts, and the stations.
 struct Subjects<'a> {
     load: &'a Load,
     stations: &'a [StationIndex],
@@ -373,29 +375,29 @@ impl Observed for Subjects<'_> {
     }
 }
 
-/// What the ends of a direction have seen.
+/// What the ends of a direction have counted.
 struct Seen {
     side: Side,
     delays: Histogram<u64>,
-    /// Payload that came, since the start.
+    /// Payload received since the start.
     delivered_bytes: u64,
 }
 
 /// The radio of a run.
 fn radio_medium(scenario: &Scenario, run: &Run) -> MediumConfig {
     let mut medium = medium_config(scenario, run, scenario.seed);
-    // A frame is not made before the medium can take it, so one on the air and one waiting do.
-    // Where it pushes back, that is.
+    // Where the medium pushes back, a frame is only made when the medium can take it, so one on the
+    // air and one waiting suffice.
     if !medium.drops_when_full {
         medium.queue_frames = medium.queue_frames.min(2);
     }
-    // The stations' frames have no headers of the underlay here; on the air they take their time.
+    // The simulator's frames lack the underlay's headers, whose airtime counts all the same.
     let header_ns = 8 * header_len(run) as u64 * 1_000_000_000 / medium.rate_bps.max(1);
     medium.overhead += Duration::from_nanos(header_ns);
     medium
 }
 
-/// Bytes of a frame on the air beyond what Corridor puts into it.
+/// Bytes of a frame on the air beside Corridor's.
 fn header_len(run: &Run) -> usize {
     match run.underlay {
         UnderlayKind::Ethernet => ETHERNET_HEADER_LEN,
@@ -403,7 +405,7 @@ fn header_len(run: &Run) -> usize {
     }
 }
 
-/// Bytes of IP's that a frame on a line has besides what Corridor puts into it.
+/// Bytes of IP headers that a frame on a line has beside Corridor's.
 fn line_header_len(run: &Run) -> u32 {
     match (run.path, run.underlay) {
         (Path::Kernel, _) | (_, UnderlayKind::Ethernet) => 0,
@@ -411,7 +413,7 @@ fn line_header_len(run: &Run) -> u32 {
     }
 }
 
-/// Whether the simulator can make a run.
+/// Checks that the simulator supports a run.
 pub(crate) fn check_run(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
     if run.path == Path::Kernel && scenario.pipes().is_none() {
         return unsupported("path", "kernel", "plain, coded and coded+helper without a line");
@@ -459,7 +461,7 @@ fn station(
         frame_len_max,
         frame_len_min,
         memory_bytes: corridor_proto::bounds::MEMORY_DEFAULT,
-        // The line holds S's frames back then.
+        // The line holds S's frames back.
         rate_bps: (sender == LineSender::Knows && index == SOURCE).then_some(RATE_BPS_HELD_BACK),
     };
     let key = StreamKey {
@@ -473,8 +475,8 @@ fn station(
     Ok(Station::new(config, entropy, Time::ZERO)?)
 }
 
-/// What a station is configured to know of the links. D sends its own flow the other way: its
-/// helper's links have changed places.
+/// The link errors configured at a station. D sends its own flow in the other direction, so its
+/// helper's links are swapped.
 fn link_errors(scenario: &Scenario, run: &Run, index: usize) -> LinkErrors {
     let ErasureRatios { e1, e2, e3 } = run.erasures;
     match (scenario.link_errors, index) {

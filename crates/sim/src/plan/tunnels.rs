@@ -1,6 +1,6 @@
-//! Tunnels of a plan's network: Corridor's stations at two nodes, their frames over UDP from hop to
-//! hop, and the agents of flows behind them. Helpers: on one radio that all three reach each other
-//! by, or where packets pass by on their way over several hops.
+//! Tunnels of a plan's network: Corridor stations at two nodes whose frames travel over UDP from
+//! hop to hop, and the agents of flows behind them. A helper is either on one radio with both ends,
+//! where all three reach each other, or overhears frames on their route over several hops.
 
 use core::time::Duration;
 
@@ -20,36 +20,36 @@ use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Hop, Network, Topology};
 use crate::plan::SimError;
 
-/// Numbers of the tunnels' own flows, behind those of the plan's.
+/// First number of the tunnels' own flows, after those of the plan.
 const FIRST_FLOW: u32 = FLOWS_MAX as u32;
 
-/// Stations that greet each other by frames for all, which nobody sends again, begin within this
-/// time of each other: a hundred times as long as such a frame is on the air at 1 Mbit/s.
+/// Stations discover each other by broadcasts, which are not retransmitted, so their starting times
+/// are spread over this time: a hundred times the airtime of such a frame at 1 Mbit/s.
 const START_SPREAD: Duration = Duration::from_millis(100);
-/// The station of a tunnel that is its helper, behind both ends.
+/// Index of a tunnel's helper among its stations, after both ends.
 const HELPER: usize = 2;
 
-/// A tunnel, understood.
+/// A tunnel, checked and resolved.
 #[derive(Clone, Debug)]
 pub(super) struct Tunnel {
     number: u32,
-    /// Where its stations are: both ends, and the helper if it has one.
+    /// The nodes of its stations: both ends, and the helper if there is one.
     nodes: Vec<NodeIndex>,
-    /// Its frames go on a radio as they are, that all its stations are on.
+    /// Whether its frames go without UDP over a radio that all its stations are on.
     is_bare: bool,
     stations: Vec<StationConfig>,
-    /// Longest packet that crosses.
+    /// Longest packet that the tunnel carries.
     pub(super) mtu: usize,
 }
 
 impl Tunnel {
-    /// Understands the tunnels of a plan, whose nodes are joined so.
+    /// Checks and resolves the tunnels of a plan, on nodes joined by these links.
     pub(super) fn of(
         plan: &NetworkPlan,
         topology: &Topology,
         seed: u64,
     ) -> Result<Vec<Self>, SimError> {
-        // Whatever the way, each radio has room for the frames.
+        // Frames must fit every radio, whichever route they take.
         let room = plan.radios.iter().map(|cell| match &cell.air {
             Air::Mac(config) => config.mac.payload_bytes_max() as usize,
             Air::Ideal(_) => ETHERNET_MTU,
@@ -80,7 +80,7 @@ impl Tunnel {
         seed: u64,
     ) -> Result<Self, SimError> {
         let coding = table.coding.clone().unwrap_or_default();
-        // The unreliable forwarder has the queue of blocks: first in, first out.
+        // The unreliable forwarder has the queue of blocks, a FIFO.
         let coding = coding.resolve(table.plain || table.helper.is_some());
         let id = |index: usize| StationId(index as u16 + 1);
         let headers_len = if is_bare { 0 } else { UDP_HEADERS_LEN };
@@ -125,7 +125,7 @@ impl Tunnel {
         Ok(Station::new(self.stations[index].clone(), entropy, Time::ZERO)?)
     }
 
-    /// Both ends, that have no agents behind them yet, and the helper.
+    /// Both ends, without agents behind them yet, and the helper.
     pub(super) fn ends(&self, seed: u64, replication: u64) -> Result<Vec<TunnelEnd>, SimError> {
         let end = |index: usize| {
             let (here, _) = FlowEnd::pair(
@@ -146,7 +146,7 @@ impl Tunnel {
         (0..self.nodes.len()).map(end).collect()
     }
 
-    /// When a station begins.
+    /// When a station starts.
     fn start(&self, index: usize, seed: u64, replication: u64) -> Time {
         let entity = u64::from(self.number) << 2 | index as u64;
         let key = StreamKey { seed, replication, entity, purpose: "tunnel start" };
@@ -154,17 +154,17 @@ impl Tunnel {
         Time::ZERO + START_SPREAD.mul_f64(share)
     }
 
-    /// Whether its stations overhear what goes between others.
+    /// Whether its stations overhear frames between others.
     pub(super) fn has_helper(&self) -> bool {
         self.nodes.len() > HELPER
     }
 
-    /// Which end of it is at a node.
+    /// Which of its ends is at a node.
     pub(super) fn side(&self, node: NodeIndex) -> usize {
         usize::from(self.nodes[0] != node)
     }
 
-    /// Puts the ends on their nodes, and the helper.
+    /// Adds the ends to their nodes, and the helper.
     pub(super) fn place(
         &self,
         ends: Vec<TunnelEnd>,
@@ -192,9 +192,9 @@ impl Tunnel {
         Ok(placed)
     }
 
-    /// Where a station sends to.
+    /// The nodes that a station sends to.
     fn sends_to(&self, index: usize) -> Vec<NodeIndex> {
-        // On one radio all are in the same place's queue.
+        // On one radio, all of them share the queue of a single place.
         if self.is_bare {
             return vec![self.nodes[usize::from(index == 0)]];
         }
@@ -202,8 +202,8 @@ impl Tunnel {
         others.map(|(_, &node)| node).collect()
     }
 
-    /// Refuses frames as they are where not all of a tunnel's stations send to each other right
-    /// over one radio any more: shadowing may be another in each replication.
+    /// Rejects frames without UDP if some of a tunnel's stations cannot reach each other directly
+    /// over one radio: shadowing may differ in each replication.
     fn check_reach(&self, network: &mut Network) -> Result<(), SimError> {
         let Some((from, to)) = apart(&self.nodes, network) else { return Ok(()) };
         Err(self.helper_error(format!(
@@ -212,8 +212,8 @@ impl Tunnel {
         )))
     }
 
-    /// Which ends' frames the helper overhears on their way, from hop to hop; refuses it where
-    /// there are none, or where a station does not get to another.
+    /// Which ends' frames the helper overhears on their route. Rejects a helper that overhears
+    /// none, or a station that does not reach another.
     fn check_overhearing(
         &self,
         helper: NodeIndex,
@@ -258,14 +258,14 @@ impl Tunnel {
     }
 }
 
-/// Each node with each other.
+/// All ordered pairs of nodes.
 fn pairs(nodes: &[NodeIndex]) -> impl Iterator<Item = (NodeIndex, NodeIndex)> {
     let all = nodes.iter().flat_map(move |&from| nodes.iter().map(move |&to| (from, to)));
     all.filter(|(from, to)| from != to)
 }
 
-/// Two of these nodes of which one does not reach the other right over the radio by which the first
-/// reaches the second.
+/// Two of these nodes of which one cannot answer the other directly over the radio by which the
+/// other reaches it.
 fn apart(nodes: &[NodeIndex], network: &mut Network) -> Option<(NodeIndex, NodeIndex)> {
     let mut radio_to = |(from, to)| match &network.hops(from, to)?[..] {
         [hop] => hop.radio,
@@ -278,7 +278,7 @@ fn apart(nodes: &[NodeIndex], network: &mut Network) -> Option<(NodeIndex, NodeI
     })
 }
 
-/// What the stations of all tunnels did since the start.
+/// Counters of all tunnels' stations since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TunnelStats {
     frames_sent: u64,
@@ -288,7 +288,7 @@ pub(super) struct TunnelStats {
 }
 
 impl TunnelStats {
-    /// The sum of stations.
+    /// The sum over stations.
     pub(super) fn of<'a>(stations: impl Iterator<Item = &'a Station>) -> Self {
         stations.map(Station::stats).fold(TunnelStats::default(), |sum, stats| {
             let &Stats { frames_sent, bytes_sent, packets_delivered, symbols_repaired, .. } = stats;
@@ -301,7 +301,7 @@ impl TunnelStats {
         })
     }
 
-    /// What has been added since `before`.
+    /// The counters' growth since `before`.
     pub(super) fn since(self, before: TunnelStats) -> Self {
         TunnelStats {
             frames_sent: self.frames_sent - before.frames_sent,
@@ -311,7 +311,7 @@ impl TunnelStats {
         }
     }
 
-    /// Sets the measures of tunnels.
+    /// Sets the metrics of tunnels.
     pub(super) fn set(self, measures: &mut Measures) {
         measures.set("tunnel_frames_sent", self.frames_sent);
         measures.set("tunnel_bytes_sent", self.bytes_sent);

@@ -1,14 +1,14 @@
-//! What a sender and a receiver can be told, and what is wrong with what they were told.
+//! Settings of senders and receivers, and the errors in them.
 
 use core::time::Duration;
 
 use super::rto::{RtoConfig, RtoEstimator};
 use super::segment::Segment;
 
-/// Duplicate acknowledgements that mean a loss (RFC 5681, Section 3.2).
+/// Duplicate acknowledgments that indicate a loss (RFC 5681, Section 3.2).
 pub const DUPLICATES_THRESHOLD: u32 = 3;
 
-/// Largest maximum window, in packets: what a receiver may be asked to keep.
+/// Largest maximum window, in packets: the most that a receiver may have to buffer.
 pub const WINDOW_PACKETS_LIMIT: u32 = 1 << 16;
 
 /// Congestion window after a timeout, in packets (RFC 5681, Section 3.1: the loss window).
@@ -17,10 +17,11 @@ pub const LOSS_WINDOW_PACKETS: u32 = 1;
 /// Smallest slow-start threshold, in packets (RFC 5681, equation 4).
 pub(super) const SSTHRESH_PACKETS_MIN: f64 = 2.0;
 
-/// Largest window of Linux in 2014, packets: what a receive buffer of 6 MB offers at most.
+/// Largest window of Linux in 2014, packets: the most that a receive buffer of 6 MB offers.
 const LINUX_2014_WINDOW_PACKETS: u32 = 2_048;
 
-/// Longest delay of an acknowledgement in Linux while packets come quickly (`TCP_DELACK_MIN`).
+/// Longest delay of an acknowledgment in Linux while packets come in quick succession
+/// (`TCP_DELACK_MIN`).
 pub(super) const DELAYED_ACK_MIN: Duration = Duration::from_millis(40);
 
 /// How the congestion window grows, and how losses are repaired.
@@ -28,18 +29,19 @@ pub(super) const DELAYED_ACK_MIN: Duration = Duration::from_millis(40);
 pub enum Variant {
     /// Slow start after every loss (Jacobson 1988).
     Tahoe,
-    /// Fast recovery that ends with the first new acknowledgement (RFC 5681).
+    /// Fast recovery that ends with the first new acknowledgment (RFC 5681).
     Reno,
     /// Fast recovery until all that was in flight is acknowledged (RFC 6582).
     NewReno,
-    /// Recovery by selective acknowledgements (RFC 6675), growth as Reno's.
+    /// Recovery by selective acknowledgments (RFC 6675), growth as Reno's.
     Sack,
-    /// Growth along a cubic (RFC 9438), recovery by selective acknowledgements.
+    /// Growth along a cubic (RFC 9438), recovery by selective acknowledgments.
     Cubic,
     /// Growth by the delay of the bottleneck's queue (Brakmo and Peterson 1995).
     Vegas(VegasConfig),
-    /// RFC 793 with slow start and no more: a packet more for each acknowledgement up to the
-    /// maximum window, losses told by the timer alone (constrained-defaults-2012, Section II-B).
+    /// RFC 793 with slow start and nothing else: the window grows by a packet for each
+    /// acknowledgment, up to the maximum window, and only the timer detects losses
+    /// (constrained-defaults-2012, Section II-B).
     SlowStart,
 }
 
@@ -52,8 +54,8 @@ pub struct VegasConfig {
     pub beta_packets: u32,
     /// More queued than this: slow start ends.
     pub gamma_packets: u32,
-    /// A fast retransmit backs the retransmission timer off, as in ns-2, so that the fine-grained
-    /// timeout notices a second loss of the same packet; in BSD it does not.
+    /// Whether a fast retransmit backs the retransmission timer off, as in ns-2, so that the
+    /// fine-grained timeout detects a second loss of the same packet; in BSD it does not.
     pub backs_off: bool,
 }
 
@@ -67,19 +69,19 @@ impl Default for VegasConfig {
 /// What is halved when packets are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// The window, as in ns-2 (`slowdown`, with `precisionReduce_`): the threshold is rounded
-    /// down to a whole packet, and a second timeout halves again.
+    /// The window, as in ns-2 (`slowdown`, with `precisionReduce_`): the threshold is rounded down
+    /// to a whole packet, and a second timeout halves it again.
     Window,
-    /// What is in flight (RFC 5681, equation 4): a second timeout leaves the threshold.
+    /// What is in flight (RFC 5681, equation 4): a second timeout keeps the threshold.
     Flight,
 }
 
-/// Which round-trip times are measured.
+/// Which round-trip times are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttSampling {
-    /// One packet at a time, never one sent twice (Karn).
+    /// One packet at a time, never a retransmitted one (Karn).
     OnePacket,
-    /// Every acknowledgement of new data, from the time that it echoes (RFC 7323).
+    /// Every acknowledgment of new data, by its echoed timestamp (RFC 7323).
     Timestamps,
 }
 
@@ -94,20 +96,22 @@ pub struct SenderConfig {
     pub initial_window_packets: u32,
     /// Slow-start threshold at the start, in packets; without it, the maximum window.
     pub initial_ssthresh_packets: Option<u32>,
-    /// Send a new packet for each of the first two duplicate acknowledgements (RFC 3042).
+    /// Send a new packet for each of the first two duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
-    /// No second fast retransmit for losses of one window: `bugFix_` of ns-2, "careful" in
-    /// RFC 6582.
+    /// No second fast retransmit for losses within one window: `bugFix_` of ns-2, "careful" in RFC
+    /// 6582.
     pub careful: bool,
     /// What is halved on loss.
     pub reduction: Reduction,
-    /// After idling for a retransmission timeout, start slowly again (RFC 5681, Section 4.1).
+    /// After an idle time of a retransmission timeout, return to slow start (RFC 5681, Section
+    /// 4.1).
     pub slow_start_restart: bool,
-    /// Slow start of Cubic ends with the first signs of a queue, as in Linux; in ns-2 it does not.
+    /// Whether Cubic leaves slow start at the first signs of queueing, as in Linux; in ns-2 it does
+    /// not.
     pub hystart: bool,
-    /// Which round-trip times are measured.
+    /// Which round-trip times are sampled.
     pub rtt_sampling: RttSampling,
-    /// Halve the window, once in a round trip, when the receiver echoes congestion (RFC 3168).
+    /// Halve the window, at most once in a round trip, in response to ECN echoes (RFC 3168).
     pub ecn: bool,
     /// Retransmission timeout.
     pub rto: RtoConfig,
@@ -118,10 +122,10 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
-    /// As the agents of ns-2.35 are by default: first timeout 3 s, at least 200 ms, ticks of
-    /// 10 ms, window 20, 1000 bytes with 40 of headers, limited transmit, `bugFix_`.
+    /// The defaults of ns-2.35's agents: first timeout 3 s, at least 200 ms, ticks of 10 ms, window
+    /// 20, 1000 bytes with 40 of headers, limited transmit, `bugFix_`.
     ///
-    /// The handshake is not modelled, so that the initial window is in force from the start.
+    /// The handshake is not modelled, so the initial window applies from the start.
     pub fn ns2(variant: Variant) -> Self {
         SenderConfig {
             variant,
@@ -141,8 +145,8 @@ impl SenderConfig {
         }
     }
 
-    /// As the RFCs have it (5681, 6298, 6928, 3042, 7323): initial window 10, first timeout 1 s,
-    /// at least 1 s, timestamps, reduction by what is in flight.
+    /// As in the RFCs (5681, 6298, 6928, 3042, 7323): initial window 10, first timeout 1 s, at
+    /// least 1 s, timestamps, reduction by what is in flight.
     pub fn rfc(variant: Variant) -> Self {
         SenderConfig {
             variant,
@@ -162,25 +166,24 @@ impl SenderConfig {
         }
     }
 
-    /// As Linux was in 2014, for figures of that time: initial window 10, its timeouts, timestamps,
-    /// HyStart, a window of the 6 MB that a receive buffer had at most; neither RACK nor probes of
-    /// the tail. Selective acknowledgements where the variant has them; no ECN.
+    /// Linux as of 2014, for figures of that time: initial window 10, Linux's timeouts, timestamps,
+    /// HyStart, and a window of the largest receive buffer, 6 MB; neither RACK nor tail loss
+    /// probes. Selective acknowledgments for the variants that use them; no ECN.
     pub fn linux_2014(variant: Variant) -> Self {
         SenderConfig {
             window_packets_max: LINUX_2014_WINDOW_PACKETS,
             ecn: false,
             hystart: true,
-            // What is in flight grows beyond the window while a packet is missing: half of that
-            // would fill a queue anew after each timeout.
+            // While a packet is missing, more than the window is in flight: half of that would
+            // refill a queue after each timeout.
             reduction: Reduction::Window,
             rto: RtoConfig::linux(),
             ..SenderConfig::rfc(variant)
         }
     }
 
-    /// For nodes with little memory and a slow radio, as in constrained-defaults-2012, II-B: a
-    /// window of 8, initial timeout 1 s, at least 500 ms, clock of 1 ms, Karn's rule; initial
-    /// window 1.
+    /// For nodes with little memory and a slow radio, as in constrained-defaults-2012, II-B: window
+    /// 8, initial window 1, initial timeout 1 s, at least 500 ms, clock of 1 ms, Karn's rule.
     pub fn constrained(variant: Variant) -> Self {
         SenderConfig {
             window_packets_max: 8,
@@ -197,15 +200,15 @@ impl SenderConfig {
         }
     }
 
-    /// Bytes of a packet with data, headers included.
+    /// Bytes of a data packet, headers included.
     pub fn data_len_bytes(&self) -> u32 {
         self.payload_bytes + self.header_bytes
     }
 
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// Names the first field out of its range.
+    /// Names the first field that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("window_packets_max", self.window_packets_max, 1, WINDOW_PACKETS_LIMIT)?;
         within("initial_window_packets", self.initial_window_packets, 1, WINDOW_PACKETS_LIMIT)?;
@@ -224,42 +227,42 @@ impl SenderConfig {
 /// When a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acks {
-    /// One acknowledgement confirms all that has arrived: while it waits to be sent it is updated
-    /// (constrained-defaults-2012, Section III-C1, i).
+    /// An acknowledgment confirms everything that has arrived, and is updated while it waits to be
+    /// sent (constrained-defaults-2012, Section III-C1, i).
     Cumulative,
-    /// Each packet is confirmed by an acknowledgement of its own, which keeps its place in the
-    /// queue (constrained-defaults-2012, Section III-C1, ii).
+    /// Each packet gets an acknowledgment of its own, which keeps its place in the queue
+    /// (constrained-defaults-2012, Section III-C1, ii).
     Positive,
 }
 
 /// A receiver's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Keep packets that arrive beyond a gap; without it they are discarded, and the sender must
-    /// go back (go-back-N, the model of network-coded-tcp-2012, Section II).
+    /// Keep packets that arrive beyond a gap; otherwise they are discarded and the sender must go
+    /// back (go-back-N, the model of network-coded-tcp-2012, Section II).
     pub keeps_out_of_order: bool,
-    /// Packets in order for each acknowledgement: from 1, which acknowledges every packet.
+    /// In-order packets for each acknowledgment: from 1, which acknowledges every packet.
     pub delayed_ack_packets: u32,
-    /// Longest that an acknowledgement is delayed (RFC 1122: at most 500 ms).
+    /// Longest delay of an acknowledgment (RFC 1122: at most 500 ms).
     pub delayed_ack_timeout: Duration,
-    /// Cumulative or positive acknowledgements; positive ones are never delayed.
+    /// Cumulative or positive acknowledgments; positive ones are never delayed.
     pub acks: Acks,
-    /// Tell what has arrived beyond a gap (RFC 2018).
+    /// Report what has arrived beyond a gap (RFC 2018).
     pub sack: bool,
-    /// Most packets that are kept beyond a gap: 1 to [`WINDOW_PACKETS_LIMIT`].
+    /// Most packets that are buffered beyond a gap: 1 to [`WINDOW_PACKETS_LIMIT`].
     pub window_packets_max: u32,
-    /// Acknowledgements say that so much may be sent beyond them; without it they say nothing, as
-    /// those of ns-2.
+    /// Advertise a receive window in acknowledgments; without it, as in ns-2, nothing limits the
+    /// sender.
     pub tells_window: bool,
-    /// Bytes of an acknowledgement without ranges: headers only.
+    /// Bytes of an acknowledgment without SACK ranges: headers only.
     pub ack_bytes: u32,
-    /// Bytes for each range of a selective acknowledgement: 8 (RFC 2018, Section 3).
+    /// Bytes for each range of a selective acknowledgment: 8 (RFC 2018, Section 3).
     pub sack_range_bytes: u32,
 }
 
 impl ReceiverConfig {
-    /// As `Agent/TCPSink` of ns-2, or `Agent/TCPSink/Sack1` with `sack`: every packet is
-    /// acknowledged at once, in 40 bytes.
+    /// As ns-2's `Agent/TCPSink`, or `Agent/TCPSink/Sack1` with `sack`: acknowledges every packet
+    /// at once, in 40 bytes.
     pub fn ns2(sack: bool) -> Self {
         ReceiverConfig {
             keeps_out_of_order: true,
@@ -274,8 +277,8 @@ impl ReceiverConfig {
         }
     }
 
-    /// The receiver of [`SenderConfig::linux_2014`]: every second packet is acknowledged, others
-    /// after 40 ms, with the window that is left, in 52 bytes without ranges.
+    /// The receiver for [`SenderConfig::linux_2014`]: acknowledges every second packet, or a single
+    /// one after 40 ms, and advertises the window that is left, in 52 bytes without SACK ranges.
     pub fn linux_2014() -> Self {
         ReceiverConfig {
             delayed_ack_packets: 2,
@@ -287,13 +290,13 @@ impl ReceiverConfig {
         }
     }
 
-    /// As [`ReceiverConfig::ns2`] without selective acknowledgements, but what is out of order is
-    /// discarded.
+    /// As [`ReceiverConfig::ns2`] without selective acknowledgments, but discards what is out of
+    /// order.
     pub fn go_back_n() -> Self {
         ReceiverConfig { keeps_out_of_order: false, ..ReceiverConfig::ns2(false) }
     }
 
-    /// Bytes of an acknowledgement, headers and ranges included.
+    /// Bytes of an acknowledgment, headers and SACK ranges included.
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         let ranges = match ack {
             Segment::Ack { sack, .. } => {
@@ -304,10 +307,10 @@ impl ReceiverConfig {
         self.ack_bytes + ranges as u32 * self.sack_range_bytes
     }
 
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// Names the first field out of its range.
+    /// Names the first field that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("delayed_ack_packets", self.delayed_ack_packets, 1, WINDOW_PACKETS_LIMIT)?;
         within("window_packets_max", self.window_packets_max, 1, WINDOW_PACKETS_LIMIT)?;
@@ -316,7 +319,7 @@ impl ReceiverConfig {
     }
 }
 
-/// A setting out of its range.
+/// A setting that is out of its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {given}: expected {expected}")]
 pub struct ConfigError {
@@ -324,11 +327,11 @@ pub struct ConfigError {
     pub field: &'static str,
     /// Its value.
     pub given: String,
-    /// What it may be.
+    /// The values allowed.
     pub expected: String,
 }
 
-/// `given` from `min` to `max`.
+/// Checks that `given` lies from `min` to `max`.
 pub(super) fn within(
     field: &'static str,
     given: u32,
@@ -342,7 +345,7 @@ pub(super) fn within(
 }
 
 impl RtoConfig {
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     fn check(&self) -> Result<(), ConfigError> {
         let error = |field, given: Duration, expected: &str| {
             Err(ConfigError { field, given: format!("{given:?}"), expected: expected.to_string() })

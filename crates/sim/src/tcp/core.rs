@@ -1,4 +1,5 @@
-//! What all variants share: window, timer, measurement, and the steps that recoveries are made of.
+//! The part of a sender that all variants share: window, timer, RTT measurement, and the building
+//! blocks of loss recovery.
 
 use core::time::Duration;
 
@@ -12,47 +13,47 @@ use super::flight::{Flight, Sent};
 use super::rto::Rto;
 use super::state::{Event, State};
 
-/// Counts and gauges of a sender.
+/// Counters and gauges of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SenderStats {
-    /// Packets sent, each time counted.
+    /// Packets sent, including retransmissions.
     pub packets_sent: u64,
-    /// Of these, those sent before.
+    /// Of these, retransmissions.
     pub retransmissions: u64,
-    /// Acknowledgements received.
+    /// Acknowledgments received.
     pub acks_received: u64,
-    /// Of these, those that told nothing new.
+    /// Of these, acknowledgments without news.
     pub duplicate_acks: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Fast retransmits.
     pub fast_retransmits: u64,
-    /// Reductions of the window because congestion was echoed.
+    /// Reductions of the window in response to ECN echoes.
     pub ecn_responses: u64,
-    /// Congestion window, in packets; inflation and the maximum window left aside.
+    /// Congestion window, in packets, without inflation and regardless of the maximum window.
     pub cwnd_packets: f64,
-    /// Packets by which duplicate acknowledgements inflate the window in a recovery.
+    /// Packets by which duplicate acknowledgments inflate the window in a recovery.
     pub inflation_packets: u64,
     /// Slow-start threshold, in packets.
     pub ssthresh_packets: f64,
-    /// Smoothed round-trip time, as far as it is known.
+    /// Smoothed round-trip time, once it is known.
     pub srtt: Option<Duration>,
     /// Retransmission timeout in force, backoff included.
     pub rto: Duration,
 }
 
-/// An acknowledgement of new data.
+/// An acknowledgment of new data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// Packets acknowledged.
     pub(super) count: u64,
     /// The last of them.
     pub(super) last: Sent,
-    /// `sent_at` that the acknowledgement echoed.
+    /// `sent_at` that the acknowledgment echoed.
     pub(super) echo: Time,
-    /// From then to now.
+    /// Time since then.
     pub(super) rtt: Duration,
-    /// Congestion was echoed with it, so that the window must not grow.
+    /// Whether it carries an echo of congestion, so that the window must not grow.
     pub(super) congestion: bool,
 }
 
@@ -61,38 +62,40 @@ pub(super) struct Progress {
 pub(super) struct Core {
     pub(super) config: SenderConfig,
     pub(super) flight: Flight,
-    /// Packets that the application has given so far.
+    /// Packets that the application has offered so far.
     pub(super) offered: u64,
     pub(super) state: State,
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
-    /// Duplicate acknowledgements that open the window in recovery: each is a packet that left.
+    /// Duplicate acknowledgments that inflate the window in recovery: each means that a packet has
+    /// left the network.
     pub(super) inflation: u64,
     pub(super) duplicates: u32,
-    /// What had been sent when a loss was last noticed: numbers before this.
+    /// Number after the last packet sent when a loss was last detected.
     pub(super) recover: Option<u64>,
-    /// What had been sent when the window was last reduced for an echo of congestion.
+    /// Number after the last packet sent when the window was last reduced for an echo of
+    /// congestion.
     pub(super) echoed: Option<u64>,
-    /// A packet to be sent again whatever the window.
+    /// A packet to retransmit regardless of the window.
     pub(super) urgent: Option<u64>,
-    /// The end of the receiver's window: nothing is sent from this number on. The largest number
-    /// until one is told.
+    /// End of the receiver's window: this number and later ones must not be sent. The largest
+    /// number until the receiver advertises a window.
     window_end: u64,
-    /// When a receiver whose window is shut is asked for more.
+    /// When to probe a receiver that has closed its window.
     probe: Option<Time>,
     /// New packets that may still be sent beyond the window (RFC 3042).
     pub(super) limited: u32,
-    /// New packets sent beyond the window since the last progress.
+    /// New packets sent beyond the window since the last new acknowledgment.
     pub(super) beyond: u64,
-    /// New packets that may be sent until the next acknowledgement.
+    /// New packets that may be sent until the next acknowledgment.
     pub(super) burst: u32,
     pub(super) rto: Rto,
     pub(super) timer: Option<Time>,
-    /// The packet that is being timed, and when it was sent.
+    /// The packet whose round trip is being timed, and when it was sent.
     timed: Option<(u64, Time)>,
-    /// First in line at the last timeout.
+    /// The oldest unacknowledged packet at the last timeout.
     timed_out: Option<u64>,
-    /// When there was nothing in flight any more.
+    /// Since when nothing has been in flight.
     idle_since: Option<Time>,
     pub(super) counts: SenderStats,
 }
@@ -137,7 +140,7 @@ impl Core {
         f64::from(self.config.window_packets_max)
     }
 
-    /// The window in force, in packets: inflated, and never more than the receiver's.
+    /// The effective window, in packets: inflated, and at most the receiver's.
     pub(super) fn window(&self) -> f64 {
         (self.cwnd + self.inflation as f64).min(self.window_max())
     }
@@ -146,7 +149,7 @@ impl Core {
         self.cwnd < self.ssthresh
     }
 
-    /// The number that the window lets go next, if any: first in line, new or old.
+    /// The next number that the window allows, if any: the next in order, new or to be sent again.
     pub(super) fn next_in_window(&self) -> Option<u64> {
         let (next, una) = (self.flight.next(), self.flight.una());
         if next >= self.offered || !self.may_go(next) || self.burst == 0 {
@@ -159,16 +162,18 @@ impl Core {
         (limited || used < self.window().floor()).then_some(next)
     }
 
-    /// Whether the receiver lets a packet go. What is first in line may go again, and asks for more
-    /// where the window was taken back (RFC 9293, Section 3.8.6.1).
+    /// Whether the receiver's window allows a packet. The oldest unacknowledged packet may always
+    /// be retransmitted; where the receiver took its window back, it serves as a probe (RFC 9293,
+    /// Section 3.8.6.1).
     pub(super) fn may_go(&self, sequence: u64) -> bool {
         let again = sequence == self.flight.una() && !self.flight.is_empty();
         sequence < self.window_end || again
     }
 
-    /// Takes the receiver's window from an acknowledgement of all before `next`, noted already;
-    /// whether it is another. The end moves back only with news (as `tcp_may_update_window` of
-    /// Linux has it), but a window may be shut at any time.
+    /// Takes the receiver's window from an acknowledgment of all before `next`, which has been
+    /// processed already; returns whether the window changed. The window's end moves back only with
+    /// an acknowledgment that has news (like Linux's `tcp_may_update_window`), but a window may be
+    /// closed at any time.
     pub(super) fn take_window(
         &mut self,
         next: u64,
@@ -183,8 +188,8 @@ impl Core {
         !is_first && self.window_end != before
     }
 
-    /// Sets the timer after which a receiver is asked that has shut its window, if nothing is in
-    /// flight that would bring an answer.
+    /// Sets the timer for probing a receiver that has closed its window, if nothing is in flight
+    /// that would elicit an acknowledgment.
     pub(super) fn note_shut(&mut self, now: Time) {
         let next = self.flight.next();
         if next >= self.offered || !self.flight.is_empty() || next < self.window_end {
@@ -194,20 +199,21 @@ impl Core {
         }
     }
 
-    /// Lets one packet go that the receiver does not, if it is time to ask; the retransmission
-    /// timer asks again.
+    /// Allows one packet beyond a closed window when it is time to probe; the retransmission timer
+    /// repeats the probe.
     pub(super) fn ask_if_shut(&mut self, now: Time) {
         if self.probe.take_if(|at| *at <= now).is_some() {
             self.urgent = Some(self.flight.next());
         }
     }
 
-    /// When a timer expires next.
+    /// When the next timer expires.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         earlier(self.timer, self.probe)
     }
 
-    /// The same, and counts it against what may be sent beyond the window.
+    /// Like [`next_in_window`](Self::next_in_window), and counts the packet against what may be
+    /// sent beyond the window.
     pub(super) fn take_next_in_window(&mut self) -> Option<u64> {
         self.flight.skip_sacked();
         let next = self.next_in_window()?;
@@ -219,7 +225,8 @@ impl Core {
         Some(next)
     }
 
-    /// Notes the sending of `sequence`: timer, timing, counts. Whether it was sent before.
+    /// Records the sending of `sequence`: timer, RTT measurement, counters. Returns whether it had
+    /// been sent before.
     pub(super) fn send(&mut self, now: Time, sequence: u64) -> bool {
         let was_empty = self.flight.is_empty();
         let again = self.flight.send(now, sequence);
@@ -239,7 +246,8 @@ impl Core {
         self.timer = Some(now + self.rto.arm());
     }
 
-    /// Nothing in flight is timed any more (Karn): after a retransmission it would be ambiguous.
+    /// Stops timing the packet in flight (Karn): after a retransmission its sample would be
+    /// ambiguous.
     pub(super) fn abandon_timing(&mut self) {
         self.timed = None;
     }
@@ -257,7 +265,7 @@ impl Core {
         self.idle_since = None;
     }
 
-    /// Round-trip time, timer, and the end of a repair after a timeout, for an acknowledgement of
+    /// Round-trip time, timer, and the end of a repair after a timeout, for an acknowledgment of
     /// new data.
     pub(super) fn settle(&mut self, now: Time, progress: &Progress) {
         if let Some(sent_at) = self.take_timed() {
@@ -273,8 +281,8 @@ impl Core {
         }
     }
 
-    /// The same in the middle of a recovery: a packet that waited beyond a gap says nothing about
-    /// the round-trip time, and the timer is the variant's affair.
+    /// As [`settle`](Self::settle), in the middle of a recovery: a packet that waited beyond a gap
+    /// gives no RTT sample, and the variant handles the timer.
     pub(super) fn settle_partial(&mut self, now: Time, progress: &Progress) {
         if self.take_timed().is_some() {
             self.rto.end_backoff();
@@ -289,13 +297,13 @@ impl Core {
         }
     }
 
-    /// When the packet that was timed was sent, if it has been acknowledged.
+    /// When the timed packet was sent, if it has been acknowledged.
     fn take_timed(&mut self) -> Option<Time> {
         let una = self.flight.una();
         self.timed.take_if(|&mut (sequence, _)| sequence < una).map(|(_, sent_at)| sent_at)
     }
 
-    /// Counts a duplicate acknowledgement; the first two may let a new packet go (RFC 3042).
+    /// Counts a duplicate acknowledgment; each of the first two may allow a new packet (RFC 3042).
     pub(super) fn count_duplicate(&mut self) {
         self.duplicates += 1;
         let limited = self.config.limited_transmit && self.duplicates < DUPLICATES_THRESHOLD;
@@ -312,40 +320,39 @@ impl Core {
         }
     }
 
-    /// Whether a loss that shows now is a new one, not one of a window already halved.
+    /// Whether a loss detected now belongs to a window that has not been reduced yet.
     pub(super) fn is_news(&self) -> bool {
         !self.config.careful || self.recover.is_none_or(|recover| self.flight.una() > recover)
     }
 
-    /// Whether all is acknowledged that had been sent when a loss was last noticed.
+    /// Whether everything sent before the last loss was detected has been acknowledged.
     pub(super) fn is_repaired(&self) -> bool {
         self.recover.is_none_or(|recover| self.flight.una() >= recover)
     }
 
-    /// Whether an echo of congestion with the acknowledgement of all before `next` is of a window
-    /// not reduced yet (RFC 3168, Section 6.1.2). Numbers never sent are not believed.
+    /// Whether an echo of congestion, in the acknowledgment of all before `next`, belongs to a
+    /// window not reduced yet (RFC 3168, Section 6.1.2). Ignores numbers never sent.
     pub(super) fn is_first_echo(&self, next: u64) -> bool {
         let is_new = |point: Option<u64>| point.is_none_or(|point| next > point);
         next <= self.flight.high() && is_new(self.recover) && is_new(self.echoed)
     }
 
-    /// Reduces the window for an echo of congestion.
+    /// Reduces the window in response to an echo of congestion.
     pub(super) fn respond_to_echo(&mut self, factor: f64) {
         self.cwnd = self.reduce(factor);
         self.echoed = Some(self.flight.high());
         self.counts.ecn_responses += 1;
     }
 
-    /// Reduces the window for a loss, unless it was reduced for congestion that was echoed and the
-    /// loss is of that window.
+    /// Reduces the window for a loss, unless an echo of congestion has already reduced this window.
     pub(super) fn reduce_unless_echoed(&mut self, factor: f64) {
         if self.echoed.is_none_or(|echoed| self.flight.una() > echoed) {
             self.cwnd = self.reduce(factor);
         }
     }
 
-    /// Sets the slow-start threshold to `factor` of what [`Reduction`] says, and returns what the
-    /// window should be then, in packets.
+    /// Sets the slow-start threshold to `factor` times what [`Reduction`] names, and returns the
+    /// window that should follow, in packets.
     pub(super) fn reduce(&mut self, factor: f64) -> f64 {
         match self.config.reduction {
             Reduction::Window => {
@@ -362,13 +369,13 @@ impl Core {
         }
     }
 
-    /// A loss was noticed: its window is what has been sent until now.
+    /// Marks the window of a loss detected now: everything sent so far.
     pub(super) fn remember_loss(&mut self) {
         self.recover = Some(self.flight.high());
     }
 
-    /// The first steps of every fast recovery: the window is reduced, the packet first in line
-    /// goes again at once, and the timer starts anew.
+    /// The first steps of every fast recovery: reduce the window, retransmit the oldest
+    /// unacknowledged packet at once, and restart the timer.
     pub(super) fn fast_retransmit(&mut self, now: Time, factor: f64) {
         self.enter(Event::FastRetransmit);
         self.remember_loss();
@@ -377,21 +384,22 @@ impl Core {
         self.counts.fast_retransmits += 1;
     }
 
-    /// Sends the packet first in line again at once.
+    /// Retransmits the oldest unacknowledged packet at once.
     pub(super) fn retransmit_first(&mut self, now: Time) {
         self.urgent = Some(self.flight.una());
         self.abandon_timing();
         self.restart_timer(now);
     }
 
-    /// The timer expired: everything counts as lost (RFC 6298, rules 5.4 to 5.6, and RFC 5681,
-    /// Section 3.1).
+    /// The retransmission timer expired: everything in flight counts as lost (RFC 6298, rules 5.4
+    /// to 5.6, and RFC 5681, Section 3.1).
     pub(super) fn collapse_on_timeout(&mut self, now: Time, factor: f64) {
         self.inflation = 0;
         self.duplicates = 0;
         self.limited = 0;
         self.urgent = None;
-        // A packet lost again says nothing new (RFC 5681, Section 3.1, equation 4).
+        // A retransmission lost again does not reduce the threshold again (RFC 5681, Section 3.1,
+        // equation 4).
         let repeated = self.timed_out.replace(self.flight.una()) == Some(self.flight.una());
         if !(repeated && self.config.reduction == Reduction::Flight) {
             self.reduce(factor);

@@ -1,4 +1,4 @@
-//! Either kind of TCP behind one name: that of the papers and of ns-2, or Linux's.
+//! One interface to both kinds of TCP: the agents of the papers and of ns-2, and Linux's.
 
 use core::time::Duration;
 
@@ -13,16 +13,16 @@ use super::receiver::{Receiver, ReceiverStats};
 use super::segment::{SACK_RANGES_MAX, Segment};
 use super::sender::Sender;
 
-/// Greatest receive buffer of hosts whose agents are those of the papers, bytes: Linux's of their
-/// years (`tcp_rmem`).
+/// Largest receive buffer of hosts with the papers' agents, bytes: that of Linux at the time
+/// (`tcp_rmem`).
 const CLASSIC_RMEM_MAX: u32 = 6 << 20;
 
 /// A sender's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SenderSettings {
-    /// Of the agents of ns-2 and of the papers.
+    /// For the agents of ns-2 and of the papers.
     Classic(SenderConfig),
-    /// Of Linux.
+    /// For Linux.
     Linux(LinuxSenderConfig),
 }
 
@@ -39,7 +39,7 @@ impl From<LinuxSenderConfig> for SenderSettings {
 }
 
 impl SenderSettings {
-    /// Bytes of data in each packet.
+    /// Bytes of payload in each packet.
     pub fn payload_bytes(&self) -> u32 {
         match self {
             SenderSettings::Classic(config) => config.payload_bytes,
@@ -55,15 +55,15 @@ impl SenderSettings {
         }
     }
 
-    /// Bytes of a packet with data, headers included.
+    /// Bytes of a data packet, headers included.
     pub fn data_len_bytes(&self) -> u32 {
         self.payload_bytes() + self.header_bytes()
     }
 
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// Names the first field out of its range.
+    /// Names the first field that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         match self {
             SenderSettings::Classic(config) => config.check(),
@@ -75,9 +75,9 @@ impl SenderSettings {
 /// A receiver's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverSettings {
-    /// Of the agents of ns-2 and of the papers.
+    /// For the agents of ns-2 and of the papers.
     Classic(ReceiverConfig),
-    /// Of Linux.
+    /// For Linux.
     Linux(LinuxReceiverConfig),
 }
 
@@ -94,8 +94,8 @@ impl From<LinuxReceiverConfig> for ReceiverSettings {
 }
 
 impl ReceiverSettings {
-    /// By how many bits its host shifts windows on the wire: so that the greatest receive buffer
-    /// fits into 15 of the 16 bits that there are, as Linux does (`tcp_select_initial_window`).
+    /// The host's window scale, in bits: chosen so that the largest receive buffer fits into 15 of
+    /// the 16 bits of the window field, as Linux does (`tcp_select_initial_window`).
     pub fn window_scale(&self) -> u8 {
         let buffer_bytes = match self {
             ReceiverSettings::Classic(_) => CLASSIC_RMEM_MAX,
@@ -104,7 +104,7 @@ impl ReceiverSettings {
         buffer_bytes.ilog2().saturating_sub(15) as u8
     }
 
-    /// Bytes of an acknowledgement without ranges.
+    /// Bytes of an acknowledgment without SACK ranges.
     pub fn ack_bytes(&self) -> u32 {
         match self {
             ReceiverSettings::Classic(config) => config.ack_bytes,
@@ -112,7 +112,7 @@ impl ReceiverSettings {
         }
     }
 
-    /// Bytes of an acknowledgement with as many ranges as there can be.
+    /// Bytes of an acknowledgment with the most SACK ranges.
     pub fn ack_bytes_max(&self) -> u32 {
         let ranges = SACK_RANGES_MAX as u32;
         match self {
@@ -126,10 +126,10 @@ impl ReceiverSettings {
         }
     }
 
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// Names the first field out of its range.
+    /// Names the first field that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         match self {
             ReceiverSettings::Classic(config) => config.check(),
@@ -138,7 +138,7 @@ impl ReceiverSettings {
     }
 }
 
-/// Calls a method of whichever it is.
+/// Calls a method of whichever kind it is.
 macro_rules! each {
     ($self:expr, $kind:ident, $inner:ident => $call:expr) => {
         match $self {
@@ -151,9 +151,9 @@ macro_rules! each {
 /// A sender of either kind.
 #[derive(Clone, Debug)]
 pub enum AnySender {
-    /// As ns-2 and the papers have it.
+    /// As in ns-2 and the papers.
     Classic(Box<Sender>),
-    /// As Linux has it.
+    /// As in Linux.
     Linux(Box<LinuxSender>),
 }
 
@@ -161,7 +161,7 @@ impl AnySender {
     /// A sender with nothing to send yet.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field out of its range.
+    /// [`ConfigError`] names the field that is out of its range.
     pub fn new(settings: SenderSettings) -> Result<Self, ConfigError> {
         Ok(match settings {
             SenderSettings::Classic(config) => AnySender::Classic(Box::new(Sender::new(config)?)),
@@ -169,7 +169,7 @@ impl AnySender {
         })
     }
 
-    /// Bytes of data in each packet.
+    /// Bytes of payload in each packet.
     pub fn payload_bytes(&self) -> u32 {
         each!(self, AnySender, sender => sender.config().payload_bytes)
     }
@@ -184,7 +184,7 @@ impl AnySender {
         each!(self, AnySender, sender => sender.config().window_packets_max)
     }
 
-    /// The application has so many `packets` more; `u64::MAX` never ends.
+    /// The application offers `packets` more; `u64::MAX` stands for unlimited data.
     pub fn offer(&mut self, packets: u64) {
         each!(self, AnySender, sender => sender.offer(packets));
     }
@@ -209,17 +209,17 @@ impl AnySender {
         each!(self, AnySender, sender => sender.is_done())
     }
 
-    /// Counts since the start, gauges as they are now.
+    /// Counters since the start, and current gauges.
     pub fn stats(&self) -> SenderStats {
         each!(self, AnySender, sender => sender.stats())
     }
 
-    /// Expiries of the retransmission timer, without a copy of the counts.
+    /// Expiries of the retransmission timer, without copying all counters.
     pub fn timeouts(&self) -> u64 {
         each!(self, AnySender, sender => sender.timeouts())
     }
 
-    /// Congestion window in packets, the same.
+    /// Congestion window in packets, without copying all counters.
     pub fn cwnd_packets(&self) -> f64 {
         each!(self, AnySender, sender => sender.cwnd_packets())
     }
@@ -229,7 +229,7 @@ impl AnySender {
         each!(self, AnySender, sender => sender.rto())
     }
 
-    /// Takes in an acknowledgement.
+    /// Processes an acknowledgment.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         each!(self, AnySender, sender => sender.handle_segment(now, segment));
     }
@@ -239,7 +239,7 @@ impl AnySender {
         each!(self, AnySender, sender => sender.handle_timeout(now));
     }
 
-    /// When [`AnySender::handle_timeout`] wants to be called.
+    /// When to call [`AnySender::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
         each!(self, AnySender, sender => sender.poll_timeout())
     }
@@ -253,9 +253,9 @@ impl AnySender {
 /// A receiver of either kind.
 #[derive(Clone, Debug)]
 pub enum AnyReceiver {
-    /// As ns-2 and the papers have it.
+    /// As in ns-2 and the papers.
     Classic(Box<Receiver>),
-    /// As Linux has it.
+    /// As in Linux.
     Linux(Box<LinuxReceiver>),
 }
 
@@ -263,7 +263,7 @@ impl AnyReceiver {
     /// A receiver that expects number 0.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field out of its range.
+    /// [`ConfigError`] names the field that is out of its range.
     pub fn new(settings: ReceiverSettings) -> Result<Self, ConfigError> {
         Ok(match settings {
             ReceiverSettings::Classic(config) => {
@@ -275,7 +275,7 @@ impl AnyReceiver {
         })
     }
 
-    /// The number expected next: so many packets have been delivered, each once and in order.
+    /// The number expected next, which is also the number of packets delivered.
     pub fn next_expected(&self) -> u64 {
         each!(self, AnyReceiver, receiver => receiver.next_expected())
     }
@@ -285,17 +285,18 @@ impl AnyReceiver {
         each!(self, AnyReceiver, receiver => receiver.delivered())
     }
 
-    /// Packets that wait beyond a gap.
+    /// Packets buffered beyond a gap.
     pub fn out_of_order(&self) -> u64 {
         each!(self, AnyReceiver, receiver => receiver.out_of_order())
     }
 
-    /// Counts since the start.
+    /// Counters since the start.
     pub fn stats(&self) -> ReceiverStats {
         each!(self, AnyReceiver, receiver => receiver.stats())
     }
 
-    /// Bytes of an acknowledgement on the links. The papers' have one length, ranges or not.
+    /// Bytes of an acknowledgment on a link. With the papers' agents the length does not depend on
+    /// SACK ranges.
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         match self {
             AnyReceiver::Classic(receiver) => receiver.config().ack_bytes,
@@ -303,7 +304,7 @@ impl AnyReceiver {
         }
     }
 
-    /// Takes in a packet of data.
+    /// Processes a data packet.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         each!(self, AnyReceiver, receiver => receiver.handle_segment(now, segment));
     }
@@ -313,12 +314,12 @@ impl AnyReceiver {
         each!(self, AnyReceiver, receiver => receiver.handle_timeout(now));
     }
 
-    /// When [`AnyReceiver::handle_timeout`] wants to be called.
+    /// When to call [`AnyReceiver::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
         each!(self, AnyReceiver, receiver => receiver.poll_timeout())
     }
 
-    /// The next acknowledgement to be sent.
+    /// The next acknowledgment to send.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         each!(self, AnyReceiver, receiver => receiver.poll_transmit(now))
     }

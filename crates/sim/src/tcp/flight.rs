@@ -1,4 +1,4 @@
-//! What has been sent and not yet been acknowledged, packet by packet.
+//! Packets that have been sent and not yet acknowledged, one record each.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ pub(super) struct Sent {
     pub(super) at: Time,
     /// How often it was sent.
     pub(super) transmissions: u32,
-    /// The receiver has it, and said so.
+    /// Whether the receiver has it, according to a selective acknowledgment.
     pub(super) sacked: bool,
 }
 
 /// Packets `una` to `high` - 1, of which those before `next` count as sent.
 ///
-/// After a timeout `next` goes back to `una`: all beyond is sent again as the window opens.
+/// A timeout moves `next` back to `una`: everything after it is sent again as the window opens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
     una: u64,
@@ -34,7 +34,7 @@ impl Flight {
         self.una
     }
 
-    /// Number to be sent next as the window allows (SND.NXT).
+    /// Next number to send as the window allows (SND.NXT).
     pub(super) fn next(&self) -> u64 {
         self.next
     }
@@ -44,12 +44,12 @@ impl Flight {
         self.high
     }
 
-    /// Packets sent and not acknowledged, FlightSize of RFC 5681.
+    /// Packets sent and not acknowledged: FlightSize of RFC 5681.
     pub(super) fn size(&self) -> u64 {
         self.high - self.una
     }
 
-    /// Whether all that was sent is acknowledged.
+    /// Whether everything sent is acknowledged.
     pub(super) fn is_empty(&self) -> bool {
         self.high == self.una
     }
@@ -60,8 +60,8 @@ impl Flight {
         self.sent.get(index)
     }
 
-    /// Notes that `sequence`, at most the highest one plus 1, is being sent; whether it had been
-    /// sent before.
+    /// Records that `sequence`, at most the highest one plus 1, is being sent; returns whether it
+    /// had been sent before.
     pub(super) fn send(&mut self, now: Time, sequence: u64) -> bool {
         debug_assert!((self.una..=self.high).contains(&sequence), "a number never offered");
         let again = sequence < self.high;
@@ -80,8 +80,8 @@ impl Flight {
         again
     }
 
-    /// Drops what is before `next_expected`; how many packets that was, and the record of the
-    /// last of them. Numbers never sent are not believed.
+    /// Drops the packets before `next_expected`; returns how many, and the record of the last of
+    /// them. Ignores numbers never sent.
     pub(super) fn acknowledge(&mut self, next_expected: u64) -> Option<(u64, Sent)> {
         if next_expected <= self.una || next_expected > self.high {
             return None;
@@ -93,7 +93,7 @@ impl Flight {
         Some((count, last))
     }
 
-    /// Marks what the receiver has beyond the gap; whether anything was news.
+    /// Marks what the receiver has beyond the gap; returns whether anything was new.
     pub(super) fn mark_sacked(&mut self, ranges: &[SackRange]) -> bool {
         let mut news = false;
         for range in ranges {
@@ -107,23 +107,23 @@ impl Flight {
         news
     }
 
-    /// Forgets selective acknowledgements: the receiver may have thrown the packets away
-    /// (RFC 2018, Section 8).
+    /// Forgets selective acknowledgments: the receiver may have discarded the packets (RFC 2018,
+    /// Section 8).
     pub(super) fn forget_sacked(&mut self) {
         self.sent.iter_mut().for_each(|packet| packet.sacked = false);
     }
 
-    /// Sends everything again from the oldest packet on.
+    /// Makes everything from the oldest packet on be sent again.
     pub(super) fn go_back(&mut self) {
         self.next = self.una;
     }
 
-    /// Sends nothing again but what a recovery picks: the window goes on beyond the highest.
+    /// Continues after the highest packet, so that only those that recovery picks are sent again.
     pub(super) fn go_forth(&mut self) {
         self.next = self.high;
     }
 
-    /// What the receiver has need not be sent again.
+    /// Moves past packets that the receiver has: they need not be sent again.
     pub(super) fn skip_sacked(&mut self) {
         while self.packet(self.next).is_some_and(|packet| packet.sacked) {
             self.next += 1;

@@ -1,10 +1,10 @@
 //! TCP without I/O, in the variants that the papers compare.
 //!
-//! [`Sender`] and [`Receiver`] are state machines: a driver puts in segments and the time, and
-//! takes out segments and the time of the next timer. Sequence numbers and windows count packets
-//! of equal size, as in ns-2 and in the papers. The variants are put together from shared steps of
-//! loss recovery; see [`Variant`], and [`SenderConfig::ns2`] for the settings of ns-2.
-//! [`linux`] is TCP as kernels speak it today; [`AnySender`] and [`AnyReceiver`] are either.
+//! [`Sender`] and [`Receiver`] are state machines: a driver feeds them segments and the time, and
+//! takes out segments and the time of the next timer. Sequence numbers and windows count packets of
+//! equal size, as in ns-2 and in the papers. The variants combine shared building blocks of loss
+//! recovery; see [`Variant`], and [`SenderConfig::ns2`] for the settings of ns-2. [`linux`] is TCP
+//! as in current Linux kernels; [`AnySender`] and [`AnyReceiver`] wrap either kind.
 
 mod config;
 mod core;

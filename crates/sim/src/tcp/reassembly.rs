@@ -1,26 +1,27 @@
-//! What a receiver has of a flow: all before a number, and ranges beyond gaps.
+//! What a receiver has of a flow: everything before a number, and ranges beyond gaps.
 
 use std::collections::VecDeque;
 
 use super::segment::{SACK_RANGES_MAX, SackRange};
 
-/// Packets that have arrived, in order of number, and which of them changed last.
+/// Packets that have arrived, ordered by number, and which ranges changed last.
 #[derive(Clone, Debug)]
 pub(super) struct Reassembly {
-    /// All before this number have been delivered, in order.
+    /// Everything before this number has been delivered in order.
     next: u64,
-    /// What has arrived beyond a gap: apart, in order of number. Most begin at the end, and leave
-    /// from the front.
+    /// Ranges that have arrived beyond a gap, disjoint and ordered by number. Most are added at the
+    /// back and leave from the front.
     ranges: VecDeque<SackRange>,
-    /// Packets in these.
+    /// Packets in these ranges.
     held: u64,
-    /// A number within the range that changed last, then within the one before, and so on.
+    /// A number within the range that changed last, then one within the range that changed before,
+    /// and so on.
     recent: VecDeque<u64>,
     recent_max: usize,
 }
 
 impl Reassembly {
-    /// Nothing has arrived. So many ranges are remembered for acknowledgements.
+    /// Empty; remembers `recent_max` ranges for acknowledgments.
     pub(super) fn new(recent_max: usize) -> Self {
         Reassembly {
             next: 0,
@@ -36,17 +37,17 @@ impl Reassembly {
         self.next
     }
 
-    /// Nothing waits beyond a gap.
+    /// Whether no packet waits beyond a gap.
     pub(super) fn is_whole(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Packets that wait beyond a gap.
+    /// Packets buffered beyond a gap.
     pub(super) fn out_of_order(&self) -> u64 {
         self.held
     }
 
-    /// How far what has arrived reaches beyond the number expected next; 0 without a gap.
+    /// Distance from the number expected next to the end of what has arrived; 0 without a gap.
     pub(super) fn span(&self) -> u64 {
         self.ranges.back().map_or(0, |last| last.end - self.next)
     }
@@ -56,13 +57,13 @@ impl Reassembly {
         sequence < self.next || self.range_of(sequence).is_some()
     }
 
-    /// The range beyond a gap that a packet is in.
+    /// The range beyond a gap that contains a packet.
     pub(super) fn range_of(&self, sequence: u64) -> Option<SackRange> {
         let index = self.ranges.partition_point(|range| range.end <= sequence);
         self.ranges.get(index).copied().filter(|range| range.start <= sequence)
     }
 
-    /// Takes a packet that has not arrived before.
+    /// Adds a packet that has not arrived before.
     pub(super) fn insert(&mut self, sequence: u64) {
         debug_assert!(!self.contains(sequence), "{sequence} is there");
         if sequence == self.next {
@@ -74,7 +75,7 @@ impl Reassembly {
         }
     }
 
-    /// Takes the packet expected, and what it joins.
+    /// Delivers the expected packet, and the range that it joins.
     fn deliver(&mut self) {
         self.next += 1;
         if self.ranges.front().is_some_and(|first| first.start == self.next)
@@ -87,7 +88,7 @@ impl Reassembly {
         self.recent.retain(|&number| number >= next);
     }
 
-    /// Adds a number to the ranges, joined to its neighbours.
+    /// Adds a number to the ranges and merges it with its neighbours.
     fn keep(&mut self, sequence: u64) {
         let index = self.ranges.partition_point(|range| range.end <= sequence);
         let joins_left = index > 0 && self.ranges[index - 1].end == sequence;
@@ -105,8 +106,8 @@ impl Reassembly {
         }
     }
 
-    /// Puts the range of `sequence`, if it is beyond a gap, first among those of acknowledgements
-    /// (RFC 2018, Section 4).
+    /// Puts the range of `sequence`, if it is beyond a gap, first among those to acknowledge (RFC
+    /// 2018, Section 4).
     pub(super) fn remember(&mut self, sequence: u64) {
         let Some(range) = self.range_of(sequence) else { return };
         self.recent.retain(|number| !(range.start..range.end).contains(number));
@@ -114,8 +115,8 @@ impl Reassembly {
         self.recent.truncate(self.recent_max);
     }
 
-    /// How many ranges have changed since the one that a packet beyond a gap would join; of one
-    /// that joins none, how many are remembered.
+    /// How many ranges have changed since the one that a packet beyond a gap would join; the number
+    /// of ranges remembered if it joins none.
     pub(super) fn changed_since(&self, sequence: u64) -> usize {
         let joins = |&number: &u64| {
             let range = self.range_of(number);
@@ -124,7 +125,7 @@ impl Reassembly {
         self.recent.iter().position(joins).unwrap_or(self.recent.len())
     }
 
-    /// The ranges of an acknowledgement: `first`, then those that changed last.
+    /// The SACK ranges of an acknowledgment: `first`, then those that changed last.
     pub(super) fn sack(&self, first: Option<SackRange>) -> [SackRange; SACK_RANGES_MAX] {
         let mut sack = [SackRange::default(); SACK_RANGES_MAX];
         let recent = self.recent.iter().filter_map(|&number| self.range_of(number));

@@ -1,4 +1,4 @@
-//! The receiving side: what has arrived, what is delivered, and what is acknowledged when.
+//! The receiving side: which packets arrived, what is delivered, and when to acknowledge.
 
 use std::collections::VecDeque;
 
@@ -8,37 +8,38 @@ use super::config::{Acks, ConfigError, ReceiverConfig};
 use super::reassembly::Reassembly;
 use super::segment::{SACK_RANGES_MAX, SackRange, Segment};
 
-/// Most positive acknowledgements that wait to be sent: beyond, the oldest is dropped.
+/// Most positive acknowledgments that wait to be sent; beyond it the oldest is dropped.
 pub const POSITIVE_ACKS_WAITING_MAX: usize = 1024;
 
-/// Counts of a receiver.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// Packets received, each time counted.
+    /// Packets received, including duplicates.
     pub packets_received: u64,
-    /// Of these, those that were there already.
+    /// Of these, duplicates.
     pub duplicates: u64,
-    /// Of these, those that came beyond a gap and were discarded.
+    /// Of these, those discarded because they came beyond a gap.
     pub discarded: u64,
-    /// Acknowledgements sent.
+    /// Acknowledgments sent.
     pub acks_sent: u64,
-    /// Positive acknowledgements dropped because too many waited.
+    /// Positive acknowledgments dropped because too many waited.
     pub acks_dropped: u64,
 }
 
-/// A TCP receiver: packets in, acknowledgements out, time as an argument.
+/// A TCP receiver: packets in, acknowledgments out, time as an argument.
 ///
-/// Congestion seen by the network is echoed with the next acknowledgement, once: there is no CWR to
-/// wait for (unlike RFC 3168, Section 6.1.3), so that a lost acknowledgement takes its echo along.
+/// Echoes a congestion mark once, with the next acknowledgment, without waiting for CWR (unlike
+/// RFC 3168, Section 6.1.3): if that acknowledgment is lost, so is the echo.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
     arrived: Reassembly,
-    /// Acknowledgements to be sent; at most one, if they are cumulative.
+    /// Acknowledgments to send; at most one if they are cumulative.
     waiting: VecDeque<Segment>,
-    /// Packets in order that no acknowledgement has confirmed.
+    /// In-order packets not acknowledged yet.
     unconfirmed: u32,
-    /// The first of these, or what came last: its time, and whether it had been sent before.
+    /// Of the first of these, or else of the last arrival: its timestamp, and whether it was a
+    /// retransmission.
     echo: (Time, bool),
     delayed_until: Option<Time>,
     congestion: bool,
@@ -49,7 +50,7 @@ impl Receiver {
     /// A receiver that expects number 0.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field out of its range.
+    /// [`ConfigError`] names the field that is out of its range.
     pub fn new(config: ReceiverConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Receiver {
@@ -64,12 +65,12 @@ impl Receiver {
         })
     }
 
-    /// The settings given.
+    /// The settings.
     pub fn config(&self) -> &ReceiverConfig {
         &self.config
     }
 
-    /// The number expected next: so many packets have been delivered, each once and in order.
+    /// The number expected next, which is also the number of packets delivered.
     pub fn next_expected(&self) -> u64 {
         self.arrived.next()
     }
@@ -79,17 +80,17 @@ impl Receiver {
         self.arrived.next()
     }
 
-    /// Packets that wait beyond a gap.
+    /// Packets buffered beyond a gap.
     pub fn out_of_order(&self) -> u64 {
         self.arrived.out_of_order()
     }
 
-    /// Counts since the start.
+    /// Counters since the start.
     pub fn stats(&self) -> ReceiverStats {
         self.stats
     }
 
-    /// Takes in a packet of data; acknowledgements are none of a receiver's business.
+    /// Processes a data packet; ignores acknowledgments.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Data { sequence, sent_at, retransmission, congestion_experienced, .. } =
             *segment
@@ -101,8 +102,8 @@ impl Receiver {
         let filled_gap = !self.arrived.is_whole();
         let in_order = sequence == self.arrived.next();
         self.take(sequence);
-        // The earliest of the packets confirmed together gives the longest round-trip time
-        // (RFC 7323, Section 4.3).
+        // Echoing the earliest of the packets acknowledged together gives the longest round-trip
+        // time (RFC 7323, Section 4.3).
         if self.unconfirmed == 0 || !in_order {
             self.echo = (sent_at, retransmission);
         }
@@ -110,7 +111,7 @@ impl Receiver {
         match self.config.acks {
             Acks::Positive => self.acknowledge(Some(sequence)),
             Acks::Cumulative => {
-                // RFC 5681, Section 4.2: what is out of order or fills a gap is told at once.
+                // RFC 5681, Section 4.2: acknowledge at once what is out of order or fills a gap.
                 let urgent = !in_order || filled_gap;
                 if urgent || self.unconfirmed >= self.config.delayed_ack_packets {
                     self.acknowledge(None);
@@ -128,20 +129,20 @@ impl Receiver {
         }
     }
 
-    /// When [`Receiver::handle_timeout`] wants to be called.
+    /// When to call [`Receiver::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.delayed_until
     }
 
-    /// The next acknowledgement to be sent. Until it is taken, a cumulative one is updated by
-    /// whatever arrives.
+    /// The next acknowledgment to send. A cumulative one is updated by every arrival until it is
+    /// taken.
     pub fn poll_transmit(&mut self, _now: Time) -> Option<Segment> {
         let ack = self.waiting.pop_front()?;
         self.stats.acks_sent += 1;
         Some(ack)
     }
 
-    /// Takes a packet, unless it is there already or is not to be kept.
+    /// Takes a packet, unless it is a duplicate or is not to be buffered.
     fn take(&mut self, sequence: u64) {
         let next = self.arrived.next();
         let is_kept = sequence == next || self.config.keeps_out_of_order;
@@ -155,11 +156,11 @@ impl Receiver {
         }
     }
 
-    /// Makes an acknowledgement; a positive one names the packet that it confirms.
+    /// Queues an acknowledgment; a positive one names the packet that it confirms.
     fn acknowledge(&mut self, positive: Option<u64>) {
         let sack = match positive {
             _ if !self.config.sack => Default::default(),
-            // A range of one for what is kept beyond a gap; the number tells of the rest.
+            // A range of one packet if it lies beyond a gap; `next` covers the rest.
             Some(sequence) => {
                 let mut sack = [SackRange::default(); SACK_RANGES_MAX];
                 if self.arrived.range_of(sequence).is_some() {
@@ -190,13 +191,13 @@ impl Receiver {
         self.delayed_until = None;
     }
 
-    /// What is delivered is read at once, and what waits beyond a gap has its place already.
+    /// The application reads at once, and what waits beyond a gap is within the window already.
     fn window_end(&self) -> Option<u64> {
         let window = u64::from(self.config.window_packets_max);
         self.config.tells_window.then_some(self.arrived.next() + window)
     }
 
-    /// A cumulative acknowledgement takes the place of the one that waits, and keeps its news.
+    /// Replaces the waiting cumulative acknowledgment, keeping its congestion echo.
     fn replace_waiting(&mut self, mut ack: Segment) {
         let echoed =
             matches!(self.waiting.pop_back(), Some(Segment::Ack { congestion_echo: true, .. }));

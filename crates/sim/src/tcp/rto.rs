@@ -8,7 +8,7 @@ use corridor_base::{Stream, StreamKey, Time};
 /// Backoff stops at this factor, whatever the maximum timeout.
 const BACKOFF_MAX: u32 = 1 << 16;
 
-/// How the timeout follows the round-trip times.
+/// How the timeout follows from the round-trip times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtoEstimator {
     /// Smoothed round-trip time plus `k` times its smoothed variation (RFC 6298, Section 2), in
@@ -18,29 +18,29 @@ pub enum RtoEstimator {
         alpha_shift: u32,
         /// Gain of the variation, beta, is 2 to the power of minus this: 2 for 1/4.
         beta_shift: u32,
-        /// How often the variation counts: 4.
+        /// Weight of the variation: 4.
         k: u32,
     },
-    /// Always the same.
+    /// A fixed timeout.
     Fixed(Duration),
-    /// `k` times the first round-trip time, for ever: "semi-dynamic" in constrained-defaults-2012,
-    /// Section III-C2, which measures it while the session is set up.
+    /// `k` times the first round-trip time, and constant from then on: "semi-dynamic" in
+    /// constrained-defaults-2012, Section III-C2, which measures it during session setup.
     FirstSample {
         /// Factor: 4 in the paper.
         k: u32,
     },
-    /// 2 s times a factor between 1 and 1.5, drawn anew for each packet that is first in line
-    /// (CoAP, RFC 7252, Section 4.8: `ACK_TIMEOUT` and `ACK_RANDOM_FACTOR`).
+    /// 2 s times a random factor between 1 and 1.5, drawn for each packet that becomes the oldest
+    /// unacknowledged one (CoAP, RFC 7252, Section 4.8: `ACK_TIMEOUT` and `ACK_RANDOM_FACTOR`).
     Coap {
-        /// The stream that it is drawn from.
+        /// The random stream for the factor.
         key: StreamKey,
     },
 }
 
-/// `ACK_TIMEOUT` of CoAP: the shortest.
+/// `ACK_TIMEOUT` of CoAP: its shortest timeout.
 pub const COAP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// By how much CoAP's timeouts are longer at most: `ACK_RANDOM_FACTOR` of 1.5.
+/// Difference between CoAP's longest and shortest timeout: `ACK_RANDOM_FACTOR` is 1.5.
 pub const COAP_SPREAD: Duration = Duration::from_secs(1);
 
 impl RtoEstimator {
@@ -52,28 +52,28 @@ impl RtoEstimator {
 /// Settings of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// Before the first round-trip time is known.
+    /// Timeout before the first round-trip time is known.
     pub initial: Duration,
-    /// Smallest, before backoff.
+    /// Smallest timeout, before backoff.
     pub min: Duration,
-    /// Least that is added to the smoothed round-trip time for its variation. The Linux kernel has
-    /// its minimum here, so that a timeout is never that near to the round trip itself.
+    /// Smallest value of the variation term that is added to the smoothed round-trip time. Linux
+    /// applies its minimum here, which keeps the timeout well above the round-trip time itself.
     pub margin_min: Duration,
-    /// Largest, after backoff.
+    /// Largest timeout, after backoff.
     pub max: Duration,
     /// Tick of the clock that measures (G of RFC 6298; `tcpTick_` of ns-2).
     pub granularity: Duration,
-    /// How it follows the round-trip times.
+    /// How the timeout follows from the round-trip times.
     pub estimator: RtoEstimator,
-    /// Doubled at each timeout in a row (RFC 6298, rule 5.5).
+    /// Double the timeout at each expiry in a row (RFC 6298, rule 5.5).
     pub backoff: bool,
-    /// After this factor of backoff, what was measured is forgotten (RFC 6298, end of Section 5;
+    /// Beyond this backoff factor, forget the measured round-trip time (RFC 6298, end of Section 5;
     /// 8 in ns-2).
     pub forgets_beyond_backoff: Option<u32>,
 }
 
 impl RtoConfig {
-    /// Of ns-2.35: 3 s at first, 200 ms to 60 s, ticks of 10 ms.
+    /// As in ns-2.35: 3 s at first, 200 ms to 60 s, ticks of 10 ms.
     pub fn ns2() -> Self {
         RtoConfig {
             initial: Duration::from_secs(3),
@@ -87,7 +87,7 @@ impl RtoConfig {
         }
     }
 
-    /// Of RFC 6298: 1 s at first, 1 s to 60 s, clock of 1 ms.
+    /// As in RFC 6298: 1 s at first, 1 s to 60 s, clock of 1 ms.
     pub fn rfc6298() -> Self {
         RtoConfig {
             initial: Duration::from_secs(1),
@@ -98,14 +98,14 @@ impl RtoConfig {
         }
     }
 
-    /// Of the Linux kernel: 1 s at first, then at least 200 ms (`TCP_RTO_MIN`) more than the
-    /// smoothed round-trip time.
+    /// As in Linux: 1 s at first, then at least 200 ms (`TCP_RTO_MIN`) more than the smoothed
+    /// round-trip time.
     pub fn linux() -> Self {
         let least = Duration::from_millis(200);
         RtoConfig { min: least, margin_min: least, ..RtoConfig::rfc6298() }
     }
 
-    /// Of constrained-defaults-2012, Section II-B: 1 s at first, at least 500 ms, clock of 1 ms.
+    /// As in constrained-defaults-2012, Section II-B: 1 s at first, at least 500 ms, clock of 1 ms.
     pub fn constrained() -> Self {
         RtoConfig { min: Duration::from_millis(500), ..RtoConfig::rfc6298() }
     }
@@ -115,11 +115,12 @@ impl RtoConfig {
 #[derive(Clone, Debug)]
 pub(super) struct Rto {
     config: RtoConfig,
-    /// Ticks, times 2 to the power of `alpha_shift`; zero if nothing is known.
+    /// Smoothed round-trip time in ticks, times 2 to the power of `alpha_shift`; zero before the
+    /// first sample.
     srtt_scaled: u64,
-    /// Ticks, times 2 to the power of `beta_shift`.
+    /// Variation in ticks, times 2 to the power of `beta_shift`.
     rttvar_scaled: u64,
-    /// Without bounds and backoff.
+    /// The timeout without bounds and backoff.
     current: Duration,
     backoff: u32,
     sampled: bool,
@@ -144,7 +145,7 @@ impl Rto {
         }
     }
 
-    /// The timeout that a timer started now should have.
+    /// The timeout of a timer that is started now.
     pub(super) fn arm(&mut self) -> Duration {
         if self.backoff == 1
             && let Some(stream) = &mut self.stream
@@ -156,15 +157,15 @@ impl Rto {
         self.timeout()
     }
 
-    /// With bounds and backoff.
+    /// The timeout with bounds and backoff.
     pub(super) fn timeout(&self) -> Duration {
         let config = &self.config;
         let backed_off = self.current.max(config.min).saturating_mul(self.backoff);
-        // A timer shorter than two ticks may expire at once.
+        // The clock's resolution: a timer shorter than two ticks might expire at once.
         backed_off.min(config.max).max(config.granularity * 2)
     }
 
-    /// Twice as long after a timeout (Karn; RFC 6298, rule 5.5).
+    /// Doubles the timeout after an expiry (Karn; RFC 6298, rule 5.5).
     pub(super) fn back_off(&mut self) {
         if self.config.backoff && self.timeout() < self.config.max && self.backoff < BACKOFF_MAX {
             self.backoff *= 2;
@@ -174,26 +175,27 @@ impl Rto {
         }
     }
 
-    /// Something sent once has been acknowledged: no backoff from here on.
+    /// Ends the backoff: a packet sent only once has been acknowledged.
     pub(super) fn end_backoff(&mut self) {
         self.backoff = 1;
     }
 
-    /// The smoothed round-trip time, as far as it is known.
+    /// The smoothed round-trip time, once it is known.
     pub(super) fn srtt(&self) -> Option<Duration> {
         let RtoEstimator::Smoothed { alpha_shift, .. } = self.config.estimator else { return None };
         let ticks = self.srtt_scaled;
         (ticks > 0).then(|| Duration::from_nanos((ticks * duration_ns(self.tick())) >> alpha_shift))
     }
 
-    /// A packet sent at `sent_at` was acknowledged now; the clock shows whole ticks only.
+    /// Takes a sample: a packet sent at `sent_at` was acknowledged now. The clock has whole ticks
+    /// only.
     pub(super) fn sample_by_clock(&mut self, now: Time, sent_at: Time) {
         let tick = duration_ns(self.tick());
         self.sample(now.as_nanos() / tick - sent_at.as_nanos().min(now.as_nanos()) / tick);
         self.first(now.since(sent_at));
     }
 
-    /// The same by the time that the acknowledgement echoed.
+    /// Takes a sample from the timestamp that an acknowledgment echoed.
     pub(super) fn sample_by_echo(&mut self, now: Time, sent_at: Time) {
         let tick = duration_ns(self.tick());
         self.sample((duration_ns(now.since(sent_at)) + tick / 2) / tick);
@@ -204,7 +206,7 @@ impl Rto {
         self.config.granularity
     }
 
-    /// For the estimator that listens once.
+    /// Takes the only sample of the estimator that uses the first one.
     fn first(&mut self, rtt: Duration) {
         if let RtoEstimator::FirstSample { k } = self.config.estimator
             && !self.sampled
@@ -230,7 +232,7 @@ impl Rto {
             let deviation = rtt.abs_diff(srtt);
             self.rttvar_scaled = (self.rttvar_scaled + deviation).saturating_sub(variation).max(1);
         }
-        // The variation, scaled, is at least 1, so that RFC 6298's max(G, K * RTTVAR) holds.
+        // The scaled variation is at least 1, which gives RFC 6298's max(G, K * RTTVAR).
         let variation_scaled = ((u64::from(k) * self.rttvar_scaled) << alpha_shift) >> beta_shift;
         let ticks = (variation_scaled + self.srtt_scaled) >> alpha_shift;
         let tick = duration_ns(self.tick());
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!(rto.arm(), drawn * 4);
     }
 
-    /// ns-2 forgets the smoothed time when it has backed off by more than 8.
+    /// ns-2 forgets the smoothed round-trip time after backing off by more than 8.
     #[test]
     fn a_long_backoff_forgets() {
         let mut rto = Rto::new(RtoConfig::ns2());

@@ -1,9 +1,8 @@
-//! What TCP agents exchange: headers without the data, which nobody looks at.
+//! Segments that TCP agents exchange: headers without payload, whose bytes do not matter.
 
 use corridor_base::Time;
 
-/// Most ranges of a selective acknowledgement, as many as fit beside timestamps (RFC 2018,
-/// Section 3).
+/// Most SACK ranges in an acknowledgment: as many as fit beside timestamps (RFC 2018, Section 3).
 pub const SACK_RANGES_MAX: usize = 3;
 
 /// Segments received beyond the first gap: numbers `start` to `end` - 1.
@@ -11,12 +10,12 @@ pub const SACK_RANGES_MAX: usize = 3;
 pub struct SackRange {
     /// First number of the range.
     pub start: u64,
-    /// Number after the last one; equal to `start` for a range that is not there.
+    /// Number after the last one; equal to `start` for an empty range.
     pub end: u64,
 }
 
-/// A TCP segment. Sequence numbers count segments of equal size, from 0, as in ns-2 and in the
-/// papers: windows there are numbers of packets.
+/// A TCP segment. As in ns-2 and in the papers, sequence numbers count segments of equal size from
+/// 0, and windows are numbers of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// From the sender.
@@ -25,28 +24,28 @@ pub enum Segment {
         sequence: u64,
         /// When this copy of it was sent, for the receiver to echo.
         sent_at: Time,
-        /// Sent before.
+        /// Whether it has been sent before.
         retransmission: bool,
-        /// Its network saw congestion on its way (ECN).
+        /// Whether the network marked it with congestion (ECN CE).
         congestion_experienced: bool,
-        /// The sender has reduced its window since congestion was echoed (CWR, RFC 3168,
-        /// Section 6.1.2).
+        /// Whether the sender has reduced its window in response to an echo of congestion (CWR, RFC
+        /// 3168, Section 6.1.2).
         window_reduced: bool,
     },
     /// From the receiver.
     Ack {
         /// The number of the segment expected next: all before it have arrived.
         next: u64,
-        /// `sent_at` of the segment that caused this acknowledgement, for a round-trip time.
+        /// `sent_at` of the segment that caused this acknowledgment, for RTT measurement.
         echo: Time,
-        /// The segment that caused it was sent before; Karn's rule may want to know.
+        /// Whether the segment that caused it was a retransmission, for Karn's rule.
         echo_retransmission: bool,
-        /// What has arrived beyond `next`, the latest change first; the rest are empty.
+        /// Ranges that have arrived beyond `next`, the latest change first; unused ones are empty.
         sack: [SackRange; SACK_RANGES_MAX],
-        /// Congestion was seen since the last acknowledgement (ECN).
+        /// Whether congestion was seen since the last acknowledgment (ECN Echo).
         congestion_echo: bool,
-        /// The end of the receiver's window: the first number beyond what may be sent; `None` where
-        /// nobody limits it.
+        /// End of the receiver's window: the first number that must not be sent; `None` if no
+        /// window is advertised.
         window_end: Option<u64>,
     },
 }

@@ -1,4 +1,4 @@
-//! The sending side: what to send, when, and how often.
+//! The sending side of the papers' and ns-2's TCP.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use super::segment::Segment;
 use super::state::State;
 use super::variant::Control;
 
-/// A TCP sender: acknowledgements in, packets out, time as an argument.
+/// A TCP sender: acknowledgments in, packets out, time as an argument.
 ///
 /// The handshake is not modelled: data flows from the first packet on. Sequence numbers and
 /// windows count packets of equal size.
@@ -24,18 +24,18 @@ impl Sender {
     /// A sender with nothing to send yet.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field out of its range.
+    /// [`ConfigError`] names the field that is out of its range.
     pub fn new(config: SenderConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Sender { core: Core::new(config), control: Control::new(config.variant) })
     }
 
-    /// The settings given.
+    /// The settings.
     pub fn config(&self) -> &SenderConfig {
         &self.core.config
     }
 
-    /// The application has so many `packets` more; `u64::MAX` never ends.
+    /// The application offers `packets` more; `u64::MAX` stands for unlimited data.
     pub fn offer(&mut self, packets: u64) {
         self.core.offered = self.core.offered.saturating_add(packets);
     }
@@ -65,7 +65,7 @@ impl Sender {
         self.core.state
     }
 
-    /// Counts since the start, gauges as they are now.
+    /// Counters since the start, and current gauges.
     pub fn stats(&self) -> SenderStats {
         let core = &self.core;
         SenderStats {
@@ -83,7 +83,7 @@ impl Sender {
         self.core.counts.timeouts
     }
 
-    /// Congestion window, in packets; inflation and the maximum window left aside.
+    /// Congestion window, in packets, without inflation and regardless of the maximum window.
     pub fn cwnd_packets(&self) -> f64 {
         self.core.cwnd
     }
@@ -93,7 +93,7 @@ impl Sender {
         self.core.rto.timeout()
     }
 
-    /// Takes in an acknowledgement; data is none of a sender's business.
+    /// Processes an acknowledgment; ignores data.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Ack { next, echo, ref sack, congestion_echo, window_end, .. } = *segment
         else {
@@ -108,7 +108,7 @@ impl Sender {
         }
         let is_update = core.take_window(next, window_end, false);
         if next == core.flight.una() && !core.flight.is_empty() {
-            // With another window it is no duplicate (RFC 5681, Section 2, (e)).
+            // With a different window it is not a duplicate (RFC 5681, Section 2, (e)).
             if is_update {
                 self.control.on_update(core, now, sack);
             } else {
@@ -137,7 +137,7 @@ impl Sender {
         self.control.on_timeout(&mut self.core, now);
     }
 
-    /// When [`Sender::handle_timeout`] wants to be called.
+    /// When to call [`Sender::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.core.poll_timeout()
     }

@@ -1,27 +1,28 @@
-//! The states of loss recovery, and what leads from one to another.
+//! The states of loss recovery, and the events that change them.
 
-/// Where a sender stands with regard to losses.
+/// A sender's state of loss recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nothing is known to be lost; the window grows.
+    /// No loss is known; the window grows.
     #[default]
     Open,
-    /// Duplicate acknowledgements told of a loss; what was in flight then is being repaired.
+    /// Duplicate acknowledgments indicated a loss; what was in flight at that time is being
+    /// repaired.
     Recovery,
-    /// Nothing is believed to be in flight: everything is sent again, slowly at first.
+    /// Nothing is believed to be in flight: everything is sent again, from slow start.
     Loss,
 }
 
 /// What moves a sender between the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Duplicate acknowledgements tell of a loss, and what is in flight still counts.
+    /// Duplicate acknowledgments indicate a loss; what is in flight still counts.
     FastRetransmit,
-    /// Duplicate acknowledgements tell of a loss, and Tahoe starts again.
+    /// Duplicate acknowledgments indicate a loss; Tahoe returns to slow start.
     Collapse,
     /// The retransmission timer has expired.
     Timeout,
-    /// An acknowledgement that ends the repair, by the rules of the variant.
+    /// An acknowledgment ends the recovery, by the variant's rules.
     Repaired,
 }
 
@@ -32,7 +33,7 @@ pub const EVENTS: [Event; 4] =
     [Event::FastRetransmit, Event::Collapse, Event::Timeout, Event::Repaired];
 
 impl State {
-    /// The state after `event`; none if the event cannot happen in this state.
+    /// The state after `event`; `None` if the event cannot happen in this state.
     pub const fn after(self, event: Event) -> Option<State> {
         match (self, event) {
             (_, Event::Timeout) => Some(State::Loss),

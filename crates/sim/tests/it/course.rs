@@ -1,4 +1,4 @@
-//! The course of runs: in one pass, without a change to what happens.
+//! The course of runs: recording it in one pass does not change what happens.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ fn point(text: &str, more: &str, point: usize) -> Replication {
     corridor_sim::run(&plan.points[point], 1).expect("it can be run")
 }
 
-/// A column of the rows of a subject, by name.
+/// A column of a subject's rows, by name.
 fn column(run: &Replication, kind: TableKind, subject: usize, name: &str) -> Vec<f64> {
     let rows = run.tables.rows(kind).expect("rows");
     let place = |name: &str| {
@@ -110,7 +110,7 @@ fn an_interval_is_what_a_run_measures_that_ends_with_it() {
         let text = NETWORK.replace("duration_s = 20", &format!("duration_s = {}", end.max(5)));
         let text = text.replace("stop_s = 12", &format!("stop_s = {stop}"));
         let warm_up = format!("warm_up_s = {}", end - 4);
-        // A flow has to begin before the end: there is nothing like it before the fifth second.
+        // A flow has to begin before the run ends, and flow 1 begins in the fifth second.
         if end < 8 {
             continue;
         }
@@ -126,7 +126,7 @@ fn an_interval_is_what_a_run_measures_that_ends_with_it() {
         ] {
             let ours = column(&course, TableKind::FlowSeries, flow, name)[place];
             let theirs = number(&prefix, &format!("flow.{flow}.{of_flow}"));
-            // Means of delays are taken of bins there, and of the delays themselves here.
+            // There, the mean delay is taken over histogram bins; here, over the delays themselves.
             let tolerance = if name == "delay_mean_s" { 1e-3 } else { 1e-12 };
             assert!((ours - theirs).abs() <= tolerance * theirs.abs(), "{end} {flow} {name}");
         }
@@ -204,7 +204,7 @@ fn long_tables_are_of_the_measured_interval() {
     assert!((heard / sent - 0.8).abs() < 0.1, "{heard} of {sent}");
 }
 
-/// What is sent as the simulation begins is in all tables, or they would not agree.
+/// What is sent when the simulation begins is in all tables; otherwise they would disagree.
 #[test]
 fn without_a_warm_up_the_first_instant_is_in_all_tables() {
     let output = "output = { tables = true, series_s = 1 }";
@@ -231,7 +231,7 @@ fn without_a_warm_up_the_first_instant_is_in_all_tables() {
     }
 }
 
-/// Frames that ended so, and transmissions of these, of a node or of all.
+/// Frames that ended in this way, and their transmissions, of one node or of all.
 fn ended(run: &Replication, from: Option<usize>, end: FrameEnd) -> (f64, f64) {
     let rows = run.tables.rows(TableKind::Outcomes).expect("outcomes are kept");
     let [nodes, _, ends, attempts, frames] = rows.columns() else { panic!("five columns") };
@@ -263,17 +263,17 @@ fn outcomes_add_up_to_what_links_and_nodes_count() {
     let (given_up, in_vain) = ended(&run, Some(0), FrameEnd::GivenUp);
     assert_eq!(delivered, node("frames_delivered"));
     assert_eq!(given_up, node("frames_given_up"));
-    // The frame that is under way at the end has not ended.
+    // A frame on the air at the end has not ended.
     let under_way = node("frame_attempts") - tried - in_vain;
     assert!(delivered > 40.0 && (0.0..8.0).contains(&under_way), "{delivered} {under_way}");
 
-    // A medium tells nothing of single frames, but how many were lost.
+    // An ideal medium only reports how many frames were lost.
     let run = point(RADIO, "output = { tables = true }", 0);
     let lost = column(&run, TableKind::Nodes, 0, "frames_given_up")[0];
     assert_eq!(ended(&run, Some(0), FrameEnd::Lost), (lost, lost));
 }
 
-/// What is under way when the measured interval begins was sent before it.
+/// What is in flight when the measured interval begins was sent before it.
 #[test]
 fn no_flow_receives_more_than_it_sends() {
     let ideal = "mac = 'ideal'\nrate_bps = '6M'\nreach_m = 11";

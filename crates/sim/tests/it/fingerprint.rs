@@ -1,13 +1,14 @@
-//! The same plan gives the same results on every machine: their hash is in this repository.
+//! The same plan gives the same results on every machine: this repository holds their hash.
 //!
-//! A change that is meant to change results blesses the new ones; see the message of the failure.
+//! After a change that is meant to change results, bless the new ones; the failure's message says
+//! how.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use corridor_scenario::{Plan, Value};
 
-/// The command that takes what is computed here for right.
+/// The command that accepts the results computed here.
 const BLESS: &str = "CORRIDOR_BLESS=1 cargo test -p corridor-sim --test it fingerprint";
 
 fn data() -> PathBuf {
@@ -46,7 +47,7 @@ fn results_are_the_same_on_every_machine() {
     );
 }
 
-/// FNV-1a over the bits of all values, of which a float has 64 and none to spare.
+/// FNV-1a over the bits of all values; a float has 64.
 fn fingerprint(values: &[Value]) -> u64 {
     let bytes = values.iter().flat_map(|value| match value {
         Value::Absent => vec![0],

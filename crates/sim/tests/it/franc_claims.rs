@@ -1,11 +1,11 @@
-//! Every claim of the FRANC paper in `data/franc_claims.json`, from simulated rows: the runs of
-//! `/experiments/franc-fig*`, twice each instead of ten times, or four times those of TCP. What is
-//! measured for a claim, and which values count as the claim's, is said in the experiments'
-//! `published.json`; where a claim does not hold, it says why or names the erratum, and the test
-//! fails if it does hold after all. `corridor-study reproduce` runs all of it.
+//! Checks every claim of the FRANC paper in `data/franc_claims.json` against simulated rows: the
+//! runs of `/experiments/franc-fig*`, repeated twice instead of ten times, or four times those of
+//! TCP. The experiments' `published.json` says what is measured for each claim, and which values
+//! count as fulfilling it. Where a claim does not hold, that file says why or names the erratum,
+//! and the test fails if the claim does hold after all. `corridor-study reproduce` runs everything.
 //!
-//! `cargo test -p corridor-sim --test it -- franc_claims --nocapture --test-threads 1` prints ours
-//! beside the published.
+//! `cargo test -p corridor-sim --test it -- franc_claims --nocapture --test-threads 1` prints our
+//! values beside the published ones.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use corridor_proto::{CodingParams, ErasureRatios, Preset, budget};
 use corridor_scenario::{Congestion, Path, Row, Run, expand};
 
 const E3: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
-/// Claims about parameters, which our presets and plans have.
+/// Claims about parameters, which our presets and plans use.
 const PARAMETERS: [&str; 8] = [
     "FRANC-001",
     "FRANC-002",
@@ -83,7 +83,7 @@ fn parameters_are_those_of_the_presets() {
     assert_eq!(sets, [(0.1, 0.5), (0.3, 0.3), (0.5, 0.1)]);
 }
 
-/// The paper's parameters, and its policy.
+/// Whether a run has the paper's parameters and its policy.
 fn is_paper(run: &Run) -> bool {
     !run.path.is_coded()
         || (run.coding.preset == Some(Preset::Paper) && run.coding.policy.is_none())
@@ -105,7 +105,7 @@ fn test_1() -> &'static Rows {
     rows(&ROWS, 9, is_paper)
 }
 
-/// Goodput of a path over the unreliable link's, mean over e3.
+/// Goodput of a path divided by the unreliable link's, mean over e3.
 fn over_unreliable(rows: &Rows, path: impl Fn(&Row, f64) -> bool) -> f64 {
     mean(E3.into_iter().map(|e3| {
         let plain = rows.mean(|row| is(row, Path::Plain, e3), goodput);
@@ -113,12 +113,11 @@ fn over_unreliable(rows: &Rows, path: impl Fn(&Row, f64) -> bool) -> f64 {
     }))
 }
 
-/// The paper's forwarder reads and sends; ours has a handshake, which is over before the load
-/// begins.
+/// The paper's forwarder needs no handshake; ours completes its handshake before the load begins.
 #[test]
 fn the_unreliable_link_carries_something_in_every_run() {
     let least = test_1().least(|row| is(row, Path::Plain, 0.9), goodput);
-    // 8.1 Mbit/s of datagrams fit the air.
+    // The channel has room for 8.1 Mbit/s of datagrams.
     assert!(least > 0.5 * 0.1 * 8.1e6, "{least} bit/s at 90 % loss");
 }
 
@@ -160,7 +159,7 @@ fn test_2() -> &'static Rows {
     rows(&ROWS, 11, is_paper)
 }
 
-/// A column at each e3 with the helper between links that lose e1 and e2.
+/// A column at each e3, with the helper's links losing e1 and e2.
 fn placed(e1: f64, e2: f64, column: fn(&Row) -> f64) -> [f64; E3.len()] {
     let of = |e3| move |row: &Row| is(row, Path::CodedHelper, e3) && row.e1 == Some(e1);
     let values = E3.map(|e3| test_2().mean(of(e3), column));
@@ -207,13 +206,13 @@ fn at(figure: u32, path: Path, offered_bps: f64, column: fn(&Row) -> f64) -> f64
     tcp(figure).mean(is_meant, column)
 }
 
-/// Most throughput at any offered load, kbit/s.
+/// Highest throughput at any offered load, kbit/s.
 fn most_kbps(figure: u32, path: Path) -> f64 {
     let goodputs = offers(figure).into_iter().map(|offer| at(figure, path, offer, goodput));
     goodputs.fold(0.0, f64::max) / 1e3
 }
 
-/// Median of the delay, seconds; where nothing arrived at all, without bound.
+/// Median delay, seconds; infinite if nothing arrived.
 fn delay(row: &Row) -> f64 {
     row.delays.delay_p50_s.unwrap_or(f64::INFINITY)
 }
@@ -229,7 +228,7 @@ fn print_curves(figure: u32) {
     }
 }
 
-/// The highest offered load that is carried with at most a quarter of a second of delay, kbit/s.
+/// The highest offered load carried with a delay of at most a quarter of a second, kbit/s.
 fn carried_kbps(figure: u32, path: Path) -> f64 {
     let is_carried = |&offer: &f64| at(figure, path, offer, delay) <= 0.25;
     offers(figure).into_iter().filter(is_carried).fold(0.0, f64::max) / 1e3

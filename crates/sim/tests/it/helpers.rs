@@ -1,12 +1,12 @@
-//! Helpers of tunnels whose packets go over several hops: what they overhear on the way, what that
-//! is worth, and where they cannot be.
+//! Helpers of tunnels over several hops: what they overhear of packets on their route, what that
+//! gains, and where helpers are rejected.
 
 use std::fs;
 
 use corridor_scenario::{Measures, Plan, Replication, TableKind};
 use corridor_sim::{check_plan, run};
 
-/// A network whose nodes hear each other as these lines say, with what else the plan has.
+/// A network whose nodes hear each other as these lines say, with the rest of the plan.
 fn parsed(matrix: &str, text: &str) -> Result<Plan, String> {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("m.txt"), matrix).expect("a file");
@@ -32,7 +32,7 @@ fn number(measures: &Measures, name: &str) -> f64 {
 /// Node 0 sends to node 2 by node 1, and back; node 3 is beside them.
 const ROW: &str = "[output]\nseries_s = 1\n[network]\nkind = 'matrix'\nnodes = 4\npath = 'm.txt'\n\
     [[network.route]]\npath = [0, 1, 2]\n";
-/// A lottery that sends nothing again, as broadcast frames are sent.
+/// An ideal medium without retransmissions, as for broadcast frames.
 const LOTTERY: &str = "[network.radio]\nmac = 'ideal'\nrate_bps = '12M'\n";
 const TUNNEL: &str = "[[network.tunnel]]\nbetween = [0, 2]\ncoding = { preset = 'block' }\n";
 
@@ -42,7 +42,7 @@ fn load(rate: &str) -> String {
     )
 }
 
-/// What is heard both ways, with these losses.
+/// The links of a matrix, heard both ways with these losses.
 fn matrix(links: &[(usize, usize, f64)]) -> String {
     let link = |&(a, b, loss): &(usize, usize, f64)| format!("{a} {b} {loss}\n{b} {a} {loss}\n");
     links.iter().map(link).collect()
@@ -58,15 +58,15 @@ fn sent_by(replication: &Replication) -> [f64; 3] {
     })
 }
 
-/// What a helper saves where frames get lost on the first hop, on the second, and where its own go
-/// over the same relay: frames of the tunnel's stations for the same packets, and packets where
-/// there are more than the air can carry.
+/// What a helper gains where frames are lost on the first hop, on the second, and where its own
+/// frames cross the same relay: fewer frames of the tunnel's stations for the same packets, and
+/// more packets where the load exceeds the channel's capacity.
 #[test]
 fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
     let beside_the_first = [(0, 1, 0.5), (1, 2, 0.05), (3, 0, 0.1), (3, 1, 0.1), (3, 2, 0.1)];
     let beside_the_second = [(0, 1, 0.05), (1, 2, 0.5), (3, 1, 0.1), (3, 2, 0.1)];
     let by_the_same_relay = [(0, 1, 0.5), (1, 2, 0.05), (3, 0, 0.1), (3, 1, 0.1)];
-    // Where its frames take as many hops as the sender's, they cost more air than they save.
+    // Where its frames take as many hops as the sender's, they cost more airtime than they save.
     for (name, links, lifts) in [
         ("it hears nodes 0 and 1, and sends to node 2", &beside_the_first[..], true),
         ("it hears node 1, and sends to node 2", &beside_the_second, true),
@@ -80,7 +80,7 @@ fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
         let helper = "helper = 3\n";
         let (alone, helped) = (of("", "500k"), of(helper, "500k"));
         let again = of(helper, "500k");
-        // What tables do not know is no number, and so not equal to itself.
+        // Tables have NaN for unknown values, which does not equal itself.
         assert_eq!(format!("{helped:?}"), format!("{again:?}"), "{name}: the same again");
         for replication in [&alone, &helped] {
             let bps = number(&replication.measures, "goodput_bps");
@@ -99,8 +99,8 @@ fn a_helper_saves_frames_and_lifts_goodput_over_two_hops() {
     }
 }
 
-/// Node 3 hears node 0 alone, and its way to node 2 is another: what node 2 acknowledges does not
-/// pass it, and is sent to it.
+/// Node 3 hears only node 0, and has another route to node 2: it cannot overhear node 2's
+/// acknowledgments, so they are sent to it.
 #[test]
 fn a_helper_on_another_way_is_told_what_has_come() {
     let links = [(0, 1, 0.5), (1, 2, 0.05), (0, 3, 0.1), (3, 4, 0.05), (4, 2, 0.05)];
@@ -117,7 +117,7 @@ fn a_helper_on_another_way_is_told_what_has_come() {
     assert!(with[0] < 0.8 * without[0], "{with:?} and {without:?}");
 }
 
-/// Each with the line, the value, and what could be.
+/// Each error names the line, the value and the alternatives.
 #[test]
 fn helpers_that_would_hear_nothing_are_refused() {
     let wires = |pairs: &[[usize; 2]]| -> String {
@@ -143,14 +143,14 @@ fn helpers_that_would_hear_nothing_are_refused() {
             "network.tunnel[0].helper = 3: expected a node on a radio: nothing is overheard on wires",
         ),
         (
-            // Node 3 hears node 1, which has nothing of the tunnel's to send by radio.
+            // Node 3 hears node 1, which sends nothing of the tunnel by radio.
             matrix(&[(3, 1, 0.1)]),
             plan("", &wires(&[[0, 1], [1, 2]])),
             "network.tunnel[0].helper = 3: expected packets between nodes 0 and 2 on a radio: they \
              go over wires, where nothing is overheard",
         ),
         (
-            // Node 3 has a radio, but all that are heard there are elsewhere; it gets on by wire.
+            // Node 3 has a radio, but hears no station of the tunnel on it; its route uses a wire.
             matrix(&[(0, 1, 0.1), (1, 2, 0.1)]),
             plan("", &wires(&[[1, 3]])),
             "network.tunnel[0].helper = 3: expected a node whose radio hears one of those that send \

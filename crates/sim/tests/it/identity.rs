@@ -1,4 +1,4 @@
-//! Which changes of the sources make results others.
+//! Which changes of the sources change the hash that identifies results.
 
 #[path = "../../build/identity.rs"]
 mod of_sources;
@@ -54,7 +54,7 @@ fn any_change_of_code_makes_results_others() {
     assert_ne!(identity("{ // one"), identity("{ // two"), "what is no Rust counts as it is");
 }
 
-/// All of a table counts, and what a file is called.
+/// Tables count entirely, and so do file names.
 #[test]
 fn names_and_other_files_count_whole() {
     let of = |name: &str, bytes: &[u8]| {
@@ -87,7 +87,7 @@ fn this_build_is_known_by_these_sources() {
     assert_ne!(Identity::of(here, &CRATES[1..]), Identity::of(here, &CRATES));
 }
 
-/// A crate of ours that one of these depends on is one of these.
+/// Our crates that a listed crate depends on are listed too.
 #[test]
 fn all_crates_that_results_depend_on_count() {
     for name in CRATES {

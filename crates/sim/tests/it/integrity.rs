@@ -1,4 +1,5 @@
-//! Long flows over the emulated medium, every byte checked: nothing wrong, out of order or missing.
+//! Long flows over the emulated medium, with every byte checked: nothing is altered, reordered or
+//! missing.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +18,7 @@ const SEED: u64 = 7;
 /// Bytes of a frame beside its packet: header, index, tag.
 const FRAME_OVERHEAD: f64 = 31.0;
 
-/// Fills a packet so that every byte depends on its number: SplitMix64.
+/// Fills a packet with bytes that all depend on its number (SplitMix64).
 fn fill(number: u64, packet: &mut [u8]) {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for chunk in packet.chunks_mut(8) {
@@ -28,14 +29,14 @@ fn fill(number: u64, packet: &mut [u8]) {
     }
 }
 
-/// Length of a packet, a function of its number.
+/// Length of a packet, which follows from its number.
 fn len_of(number: u64, lens: [usize; 2]) -> usize {
     let mut bytes = [0; 8];
     fill(!number, &mut bytes);
     lens[0] + u64::from_le_bytes(bytes) as usize % (lens[1] - lens[0] + 1)
 }
 
-/// The receiving host: expects packet after packet.
+/// The receiving host, which expects the packets in order.
 #[derive(Default)]
 struct Sink {
     expected: u64,
@@ -54,7 +55,7 @@ impl Sink {
     }
 }
 
-/// The agent that packets come to, with the numbers of those that the station has taken.
+/// The agent that receives packets, with the numbers of those that the station accepted.
 struct Host(Rc<RefCell<Sink>>, Rc<RefCell<Vec<u64>>>, [usize; 2]);
 
 impl Agent for Host {
@@ -78,7 +79,7 @@ struct Run {
     coding: CodingParams,
     erasure_ratio: f64,
     rate_bps: u64,
-    /// Of what the medium could carry of such packets.
+    /// Offered load, as a share of the medium's capacity for such packets.
     load: f64,
     bytes: u64,
     /// Shortest and longest packet.
@@ -105,7 +106,7 @@ fn station(run: &Run, id: u8, peer: u8) -> Station {
     Station::new(config, entropy, Time::ZERO).unwrap()
 }
 
-/// Sends and checks a flow one way, losses both ways; returns the counters of both ends.
+/// Sends and checks a flow one way, with losses both ways; returns the counters of both ends.
 fn transfer(run: &Run) -> (Stats, Stats) {
     let link = |from, to| Link { from, to, erasure: run.erasure_ratio.into(), retry_limit: 0 };
     let medium = MediumConfig {
@@ -152,7 +153,7 @@ fn transfer(run: &Run) -> (Stats, Stats) {
     }
     network.run_until(network.now() + Duration::from_secs(5));
 
-    // Nothing came out at the sender.
+    // Nothing was delivered at the sender.
     assert_eq!(network.stats().undeliverable, 0);
     let [sender, receiver] = [sender, receiver].map(|at| network.station(at).stats().clone());
     let sink = sink.borrow();

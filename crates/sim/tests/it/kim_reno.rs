@@ -1,12 +1,12 @@
 //! Reno on the topology of network-coded-tcp-2012, Fig. 8, against ns-2 (Section VI-A).
 //!
-//! Two flows share four links of 2 Mbit/s, 100 ms and 200 packets of queue, for 1000 seconds;
-//! packets have 1000 bytes of data, the maximum window is 50, and each link loses each packet with
-//! probability q in both directions, so that p = 1 - (1 - q)^4 of the data is lost on the way.
+//! Two flows share four links of 2 Mbit/s and 100 ms with queues of 200 packets, for 1000 seconds.
+//! Packets carry 1000 bytes of data, the maximum window is 50, and each link loses each packet with
+//! probability q in both directions, so a share p = 1 - (1 - q)^4 of the data is lost.
 //!
-//! The figures are ns-2.35's: goodput without headers, mean of both flows, of 100 runs. The agents'
-//! options are those of ns-2, [`SenderConfig::ns2`] and [`ReceiverConfig::ns2`], each of which is
-//! explained in docs/decisions/0005-tcp-agents.md.
+//! The expected values are ns-2.35's: goodput without headers, mean of both flows, over 100 runs.
+//! The agents have ns-2's options, [`SenderConfig::ns2`] and [`ReceiverConfig::ns2`];
+//! docs/decisions/0005-tcp-agents.md explains each.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use corridor_sim::{Network, Topology};
 const DURATION_S: u64 = 1000;
 /// Replications of the paper, and of the release run.
 const REPLICATIONS_FULL: u64 = 100;
-/// What simulated Reno may differ from ns-2's, as a share.
+/// Largest relative deviation of the simulated Reno from ns-2's.
 const TOLERANCE: f64 = 0.05;
 /// Erasures of a link in each direction, and ns-2's goodput of a flow in Mbit/s.
 const RENO: [(f64, f64); 3] = [(0.005, 0.0688), (0.015, 0.0330), (0.025, 0.0217)];
 
 /// Erasures of the paper's five points.
 const ERASURE_RATIOS: [f64; 5] = [0.0, 0.005, 0.015, 0.025, 0.05];
-/// Replications of the ordinary tests, whose intervals are wider.
+/// Replications of the ordinary tests, whose confidence intervals are wider.
 const REPLICATIONS: u64 = 20;
 
 /// The other agents of ns-2, and their goodput in Mbit/s at the points of [`RENO`].
@@ -47,7 +47,7 @@ fn others() -> [(&'static str, Variant, ReceiverConfig, [f64; 3]); 5] {
     ]
 }
 
-/// One run: goodput of each of the two flows in Mbit/s.
+/// Runs one replication; returns the goodput of each flow in Mbit/s.
 fn fig8(
     sender: SenderConfig,
     receiver: ReceiverConfig,
@@ -95,8 +95,8 @@ fn goodput(
     (mean, 1.96 * (variance / count).sqrt())
 }
 
-/// Asserts that the mean is within [`TOLERANCE`] of `expected`, or as near as `replications` can
-/// tell if they are few.
+/// Asserts that the mean is within [`TOLERANCE`] of `expected`, or within the accuracy of the
+/// replications if these are few.
 fn assert_near(what: &str, (mean, half_width): (f64, f64), expected: f64, replications: u64) {
     let doubt = if replications < REPLICATIONS_FULL { half_width } else { 0.0 };
     let error = (mean - expected).abs();
@@ -132,8 +132,8 @@ fn the_other_variants_as_in_ns2() {
     }
 }
 
-/// A receiver that discards what is out of order makes Reno slower by far: the model of the paper
-/// is pessimistic about the TCP that it simulates.
+/// A receiver that discards what is out of order makes Reno much slower: the paper's model of TCP
+/// is more pessimistic than the TCP that the paper simulates.
 #[test]
 fn go_back_n_is_slower() {
     for (q, reno) in RENO {
@@ -143,8 +143,8 @@ fn go_back_n_is_slower() {
     }
 }
 
-/// RFC 9438, equation 6: the window of Cubic in packets, on average, when a share p of packets is
-/// lost at random; here timeouts are rare only at the first point.
+/// RFC 9438, equation 6: Cubic's average window in packets at a random loss ratio p; only at the
+/// first point timeouts are rare enough for it.
 #[test]
 fn cubic_as_its_rfc_predicts() {
     let (erasure_ratio, rtt_s) = (0.005_f64, 0.817_f64);
@@ -189,7 +189,7 @@ fn full() {
     }
 }
 
-/// What each option is worth: the table of docs/decisions/0005-tcp-agents.md.
+/// The effect of each option: the table of docs/decisions/0005-tcp-agents.md.
 #[test]
 #[ignore = "100 replications for each option: some ten seconds in a release build"]
 fn one_option_changed() {
@@ -221,7 +221,7 @@ fn one_option_changed() {
     }
 }
 
-/// What this thread has used of a processor, where the system tells.
+/// Processor time used by this thread, if the system reports it.
 fn cpu_time_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok()

@@ -4,19 +4,19 @@
 //! The paper counts data with 40 bytes of headers: at p = 0 its .5080 and .5057 Mbit/s are ns-2
 //! Reno's .4873 Mbit/s of data times 1040/1000, and more than 50 packets of 1000 bytes in .8256 s.
 //! So does `throughput_bps`. docs/decisions/0008-tcp-nc.md has all replications; the tests here run
-//! few, of less than 1000 s, and the one that is ignored runs them all.
+//! few, of less than 1000 s, and the ignored one runs all.
 
 use std::path::Path;
 
 use corridor_scenario::{Plan, Value};
 
-/// What a mean may differ from the paper's, as a share.
+/// Largest relative deviation of a mean from the paper's.
 const TOLERANCE: f64 = 0.05;
 /// Table I: NC0 and NC1 in Mbit/s, at the five points of the plan.
 const TABLE_1: [[f64; 2]; 5] =
     [[0.5080, 0.5057], [0.4952, 0.4932], [0.4926, 0.4909], [0.4758, 0.4738], [0.4716, 0.4782]];
 
-/// The plan of the experiment of this name, each replication so long.
+/// The plan of the experiment of this name, with replications of this length.
 fn plan(name: &str, duration_s: u32) -> Plan {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(name);
     let text = std::fs::read_to_string(root.join("plan-nc.toml")).expect("a plan");
@@ -25,7 +25,7 @@ fn plan(name: &str, duration_s: u32) -> Plan {
     Plan::parse(&text.replace(whole, &format!("duration_s = {duration_s}")), &root).expect("valid")
 }
 
-/// Means of a measure of the two flows over replications 0 to `count`, in order of the points.
+/// Means of a metric of the two flows over replications 0 to `count`, in order of the points.
 fn means(plan: &Plan, points: &[usize], count: u64, measure: &str) -> Vec<[f64; 2]> {
     let mean = |point: &usize| {
         let mut sums = [0.0; 2];
@@ -57,7 +57,7 @@ fn table_1(duration_s: u32, replications: u64, tolerance: f64) {
     for (point, (seen, expected)) in seen.iter().zip(TABLE_1).enumerate() {
         println!("point {point}: {:.4} and {:.4}, {expected:?}", seen[0] / 1e6, seen[1] / 1e6);
         if duration_s < 1000 {
-            // Slow start weighs more, and one time-out decides a lot.
+            // Slow start has more weight here, and a single timeout matters a lot.
             let [seen, expected] = [seen, &expected].map(|pair| (pair[0] + pair[1]) / 2.0);
             assert_near(&format!("point {point}"), seen / 1e6, expected, tolerance);
             continue;
@@ -69,7 +69,7 @@ fn table_1(duration_s: u32, replications: u64, tolerance: f64) {
     }
 }
 
-/// Few and short replications: the mean of both flows.
+/// Few and short replications, compared by the mean of both flows.
 #[test]
 fn table_1_in_short() {
     table_1(300, 2, 2.0 * TOLERANCE);
@@ -108,7 +108,7 @@ fn without_losses_coding_costs_its_header_and_nothing_else() {
 
 #[test]
 fn the_adaptive_sender_needs_no_factor() {
-    // As much as the paper has with factors that were chosen for each loss ratio.
+    // As much as the paper reaches with factors chosen for each loss ratio.
     let points: Vec<usize> = (0..TABLE_1.len()).collect();
     let seen = means(&plan("kim-adaptive", 300), &points, 1, "throughput_bps");
     for (seen, published) in seen.iter().zip(TABLE_1) {

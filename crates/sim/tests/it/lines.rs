@@ -1,16 +1,16 @@
-//! Tunnels over lines that vary, and plain TCP beside them over the same.
+//! Tunnels over time-varying lines, beside plain TCP over the same lines.
 
 use core::time::Duration;
 
 use corridor_scenario::{Row, Run, Scenario, expand};
 use corridor_sim::{LineSeen, run_line, run_line_drawn};
 
-/// A run over a line; `line` and `run` are the lines of their tables.
+/// Runs over a line; `line` and `run` are the lines of their tables.
 fn over(line: &str, run: &str, warm_up_s: u64) -> (Row, LineSeen) {
     over_by(7, line, run, warm_up_s)
 }
 
-/// The same with another seed.
+/// Like [`over`], with another seed.
 fn over_by(seed: u64, line: &str, run: &str, warm_up_s: u64) -> (Row, LineSeen) {
     let (scenario, run) = made(seed, line, run);
     run_line(&scenario, &run, Duration::from_secs(warm_up_s)).expect("it can be run")
@@ -55,7 +55,8 @@ fn a_tunnel_over_a_steady_line_carries_what_losses_leave() {
     }
 }
 
-/// Jitter is no queue: in order, as a Wi-Fi's, it once left 7 and 2 of 12 Mbit/s.
+/// Jitter is not a queue: jitter that keeps the order, like Wi-Fi's, once left 7 and 2 of 12
+/// Mbit/s.
 #[test]
 fn jitter_takes_little_of_what_losses_leave() {
     for (mean_ms, least_bps) in [(3, 8.5e6), (10, 5.5e6)] {
@@ -69,14 +70,15 @@ fn jitter_takes_little_of_what_losses_leave() {
     }
 }
 
-/// Behind two packets no queue tells that too much is sent: three quarters were dropped there.
+/// A buffer of two packets never shows a queue that would warn of overload: it once dropped three
+/// quarters.
 #[test]
 fn a_buffer_of_two_packets_is_not_overrun() {
     const RUNS: u64 = 5;
     for e3 in [0.0, 0.1, 0.2] {
         let line = "rate_bps = '12M'\ndelay_ms = 20\nqueue_packets = 2";
         let run = format!("{WINDOW}\ntransport = 'tcp'\ne3 = {e3}\nduration_s = 30");
-        // At 0.2 lost, one of twelve seeds has 0.17 dropped, and all of them 0.096 in the mean.
+        // At a loss ratio of 0.2, one of twelve seeds drops 0.17, and all of them 0.096 on average.
         let runs = (7..7 + RUNS).map(|seed| over_by(seed, line, &run, 10));
         let (mut dropped, mut share) = (0.0, 0.0);
         for (row, seen) in runs {
@@ -106,8 +108,8 @@ fn rates_vary_the_same_for_all_that_is_compared() {
     }
 }
 
-/// Eight draws of what is no TCP were one and the same run, and had the same jitter later: only
-/// TCP's senders drew anew.
+/// Once, all eight draws without TCP were the same run with the jitter shifted: only TCP's senders
+/// drew anew.
 #[test]
 fn all_loads_have_draws_of_their_own_over_the_same_line() {
     let line = "rate = { kind = 'markov', rates_bps = ['3M', '8M', '16M'], dwell_s = 0.4 }\n\
@@ -126,7 +128,7 @@ fn all_loads_have_draws_of_their_own_over_the_same_line() {
             for (index, (row, seen)) in runs.iter().enumerate() {
                 assert_eq!(seen.capacity_bps, runs[0].1.capacity_bps, "one line");
                 for other in &runs[..index] {
-                    // Where nothing but the line decides, its jitter does.
+                    // Where only the line's randomness matters, its jitter makes the difference.
                     assert_ne!((row, seen), (&other.0, &other.1), "{text}: draws differ");
                 }
             }

@@ -1,4 +1,4 @@
-//! The simulator from outside: what it says of plans, of TCP, and of what it captures.
+//! The simulator's public interface: plans, TCP, captures.
 
 mod aodv;
 mod course;

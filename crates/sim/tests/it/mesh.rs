@@ -1,11 +1,11 @@
-//! Meshes of constrained nodes, as plans: nst-AODV over IEEE 802.15.4, TCP with a small window.
+//! Meshes of constrained nodes as plans: nst-AODV over IEEE 802.15.4, TCP with a small window.
 
 use std::path::Path;
 
 use corridor_scenario::{Measures, Plan};
 use corridor_sim::{check_plan, run};
 
-/// A line of four nodes that hear their neighbours only.
+/// A line of four nodes that only hear their neighbours.
 const LINE: &str = r#"
 name = "line"
 seed = 1
@@ -44,7 +44,7 @@ fn a_transfer_finds_its_way_and_ends_the_run() {
     assert_eq!(number(&of, "flow.0.route_links_mean"), 3.0);
     assert_eq!(number(&of, "flow.0.packets_received"), 100.0);
     assert!(number(&of, "routes_found") >= 1.0);
-    // It takes 7 s, not the 100 that it might: no more is simulated.
+    // The transfer takes 7 s of the 100 s allowed, and the simulation ends with it.
     let (goodput, own) = (number(&of, "goodput_bps"), number(&of, "flow.0.transfer_goodput_bps"));
     assert!((goodput / own - 1.0).abs() < 0.05, "{goodput} of {own} bit/s");
 }
@@ -57,7 +57,8 @@ fn static_ways_are_found_beforehand_and_nobody_asks() {
     assert_eq!(of.value("route_requests").number(), None);
 }
 
-/// constrained-defaults-2012, III-C1: with a window of one both kinds of acknowledgements are one.
+/// constrained-defaults-2012, III-C1: with a window of one, both kinds of acknowledgment behave
+/// alike.
 #[test]
 fn acknowledgements_are_alike_with_a_window_of_one() {
     let one = LINE.replace("timeouts_max", "window_packets_max = 1, timeouts_max");
@@ -67,8 +68,8 @@ fn acknowledgements_are_alike_with_a_window_of_one() {
     assert_ne!(measures(LINE), measures(&larger), "with a window of eight they are not");
 }
 
-/// constrained-defaults-2012, III-C1, i: an acknowledgement that still waits is updated, so that
-/// fewer are sent than there are packets.
+/// constrained-defaults-2012, III-C1, i: an acknowledgment that still waits is updated, so fewer
+/// are sent than there are packets.
 #[test]
 fn acknowledgements_that_wait_are_updated() {
     let of = |text: &str| number(&measures(text), "packet_hops");
@@ -81,7 +82,7 @@ fn acknowledgements_that_wait_are_updated() {
     );
 }
 
-/// What the ends work with a packet comes to each round trip: 10 ms at either of them.
+/// Processing time of 10 ms at either end adds to each round trip.
 #[test]
 fn work_at_the_ends_is_part_of_the_round_trip() {
     let one = LINE.replace("timeouts_max", "window_packets_max = 1, timeouts_max");
@@ -93,7 +94,7 @@ fn work_at_the_ends_is_part_of_the_round_trip() {
 
 #[test]
 fn a_sender_gives_up_after_timeouts_in_a_row() {
-    // Every frame of data is lost on its way; requests, which are shorter, are lost as well.
+    // Every data frame is lost; requests, which are shorter, are lost as well.
     let deaf = LINE
         .replace("kind = \"line\"", "kind = \"matrix\"\npath = \"deaf.txt\"")
         .replace("spacing_m = 8\n", "")

@@ -1,4 +1,4 @@
-//! Networks of wires: known answers, accounts that balance, and the same run twice.
+//! Wired networks: known answers, balanced counters, and reproducible runs.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn network(topology: &Topology) -> Network {
     Network::new(topology, 1, 0).expect("the topology is sound")
 }
 
-/// Datagrams of 1000 bytes from one node to another; the indices of source and sink.
+/// Adds a datagram flow with 1000 bytes a packet; returns the indices of source and sink.
 fn add_cbr(
     network: &mut Network,
     flow: u32,
@@ -91,13 +91,14 @@ fn a_datagram_takes_transmission_and_delay_on_every_link() {
 fn what_a_queue_has_no_room_for_is_counted() {
     let narrow = PipeConfig { queue: 3.into(), ..link(0.0) };
     let mut network = network(&Topology::chain(3, &narrow));
-    // A packet every millisecond, where one takes four: of 100, one is sent and three wait.
+    // 100 packets, one each millisecond, on a link that takes 4 ms for each: one is sent and three
+    // wait.
     let (_, to) = add_cbr(&mut network, 0, (0, 2), 1, Active { from: ms(0), until: ms(100) });
     network.run_until(ms(50));
     assert_eq!(network.backlog(0, 1), Some(3));
     network.run_until(ms(10_000));
     let stats = *network.stats();
-    // One leaves every 4 ms from 4 ms on, 24 of them before the last offer at 99 ms.
+    // One leaves every 4 ms from 4 ms on, 24 of them before the last arrival at 99 ms.
     assert_eq!((stats.sent, stats.refused, stats.delivered), (100, 72, 28));
     assert_eq!(network.agent::<DatagramSink>(to).expect("a sink").stats().received, 28);
     assert_eq!(network.pipe_stats(0, 1).map(|pipe| pipe.refused), Some(72));
@@ -105,7 +106,7 @@ fn what_a_queue_has_no_room_for_is_counted() {
     assert_eq!(network.pipe_stats(0, 2), None);
 }
 
-/// network-coded-tcp-2012, Fig. 8 and Section VI-A: without losses each flow reaches its window
+/// network-coded-tcp-2012, Fig. 8 and Section VI-A: without losses each flow's rate is its window
 /// over the round trip, about 0.5 Mbit/s.
 #[test]
 fn two_flows_over_four_links_reach_their_windows() {
@@ -118,7 +119,7 @@ fn two_flows_over_four_links_reach_their_windows() {
         flows.iter().map(|&(_, to)| sink(&network, to).delivered_bytes()).collect();
     network.run_until(ms(120_000));
     for (&(from, to), before) in flows.iter().zip(before) {
-        // 1040 bytes take 4.16 ms on each link, an acknowledgement 0.16 ms.
+        // 1040 bytes take 4.16 ms on each link, an acknowledgment 0.16 ms.
         let round_trip_s = 4.0 * (0.1 + 0.00416 + 0.1 + 0.00016);
         let goodput_bps = 8.0 * (sink(&network, to).delivered_bytes() - before) as f64 / 100.0;
         let expected = 50.0 * 8000.0 / round_trip_s;
@@ -164,11 +165,12 @@ fn a_pace_is_kept_and_ends() {
     let pace = Supply::Paced { interval, packets: 100 };
     let (from, to) = add_tcp(&mut network, 1, (0, 1), pace, Active::ALWAYS);
     network.run_until(ms(2_000));
-    // Offered at 0, 50, ...; the last to arrive by now, 104.16 ms later, was offered at 1850 ms.
+    // Offered at 0, 50, ...; the last to have arrived, after 104.16 ms, was offered at 1850 ms.
     assert_eq!(sink(&network, to).delivered_bytes(), 38_000);
     network.run_until(ms(60_000));
     assert_eq!(sink(&network, to).delivered_bytes(), 100_000);
-    // The last is offered at 4950 ms; there in 104.16 ms, and the answer in 100.16 ms.
+    // The last is offered at 4950 ms and arrives 104.16 ms later; its acknowledgment takes 100.16
+    // ms.
     assert_eq!(source(&network, from).finished_at(), Some(Time::from_nanos(5_154_320_000)));
 }
 
@@ -200,7 +202,7 @@ fn what_is_for_nobody_is_counted() {
     }
     network.run_until(ms(1_000));
     let stats = network.stats();
-    // No link, nobody there, the node itself, no such node.
+    // No link, no agent there, the node itself, no such node.
     assert_eq!((stats.sent, stats.undeliverable, stats.packet_hops), (4, 4, 1));
     assert_eq!(network.packets(), 0);
 }
@@ -247,10 +249,10 @@ fn a_topology_that_cannot_be_is_refused_by_name() {
     assert_eq!(add(&mut network, 1), Err(NetworkError::DuplicateAgent { node: 1, flow: 5 }));
 }
 
-/// All that a run has to tell.
+/// All observable results of a run.
 type Record = (NetworkStats, Vec<u64>, Vec<u64>, usize);
 
-/// A ring with lossy links, and TCP and datagrams between nodes drawn by proptest.
+/// A ring with lossy links, and TCP and datagram flows between randomly drawn nodes.
 fn ring(seed: u64, nodes: usize, flows: &[(u32, u32, bool)], loss_ratio: f64) -> (Record, Record) {
     let run = |stops: &[u64]| {
         let mut topology = Topology { nodes, ..Topology::default() };

@@ -22,7 +22,7 @@ fn row(run: &str) -> Row {
     try_run(run).expect("it can be run")
 }
 
-/// What each TCP has, as lines of a run.
+/// TCP's settings for each variant, as lines of a run.
 fn variants() -> impl Iterator<Item = String> {
     let today = ["cubic", "reno", "bbr"].map(|name| ("linux", name));
     let of_2014 = ["cubic", "reno", "newreno", "sack", "vegas", "tahoe"];
@@ -30,14 +30,14 @@ fn variants() -> impl Iterator<Item = String> {
     all.map(|(tcp, name)| format!("tcp = '{tcp}'\ncongestion = '{name}'"))
 }
 
-/// A segment of 1411 bytes takes 1.4 ms on the air, every second one an acknowledgement of .45 ms.
+/// A segment of 1411 bytes takes 1.4 ms of airtime; every second one causes an ACK of .45 ms.
 #[test]
 fn every_variant_fills_a_lossless_radio() {
     for tcp in variants() {
         let row = row(&format!("path = 'plain'\n{tcp}\ne3 = 0"));
         assert!((6.2e6..7.2e6).contains(&row.goodput_bps), "{tcp}: {}", row.goodput_bps);
         let window = row.cwnd_mean_packets.expect("TCP has a window");
-        // What is on the way is 4 ms or 3 segments, and the ingress queue holds 100.
+        // In flight are 4 ms or 3 segments, and the ingress queue holds 100.
         assert!((3.0..200.0).contains(&window), "{tcp}: {window}");
     }
 }
@@ -59,7 +59,7 @@ fn an_application_with_a_rate_gets_it_at_once() {
         let coding = "coding = { preset = 'block' }";
         let row = row(&format!("path = '{path}'\n{coding}\noffered_bps = 1e6\ne3 = 0"));
         assert!((row.goodput_bps / 1e6 - 1.0).abs() < 0.01, "{path}: {}", row.goodput_bps);
-        // Half of the round trip, a frame's airtime, and an acknowledgement in the way.
+        // Half of the round trip, a frame's airtime, and an acknowledgment that goes first.
         assert!(row.delays.delay_p95_s.expect("records came") < 0.006, "{path}: {:?}", row.delays);
         assert_eq!((row.packets_retransmitted, row.timeouts), (Some(0), Some(0)), "{path}");
     }
@@ -73,7 +73,7 @@ fn losses_show_in_the_sender_s_counters() {
     assert!(coded.goodput_bps > 4.0 * row.goodput_bps);
 }
 
-/// Where nothing gets through, no connection comes about, and nothing is sent.
+/// Without any reception no connection is established, and nothing is sent.
 #[test]
 fn data_waits_for_the_handshake() {
     let row = row("path = 'plain'\ne3 = 0.999");
@@ -100,8 +100,8 @@ fn clamped_windows_halve_the_delay_of_a_kernel_s_tcp() {
     assert!(after > 0.97 * before, "{before} and {after} bit/s");
 }
 
-/// Acknowledgements whose windows change are still counted where they have to be. Means of several
-/// runs: what Vegas takes for congestion here is the wait for repair, which differs much.
+/// Acknowledgments with altered windows still count as duplicates where they have to. Means of
+/// several runs: Vegas takes the wait for repair for congestion, and that wait varies a lot.
 #[test]
 fn every_variant_does_as_well_with_clamped_windows() {
     for tcp in variants() {
@@ -151,8 +151,8 @@ fn what_a_tcp_has_not_is_refused_with_what_there_is() {
     );
 }
 
-/// Where many frames are lost from the first on, the start goes on until a queue shows. One that
-/// ended at losses left the rate at half of the path.
+/// With many losses from the first frame on, the rate control's startup lasts until a queue shows.
+/// A startup that ended at losses left the rate at half of the path's.
 #[test]
 fn random_losses_do_not_end_the_start_of_the_rate() {
     for (rate_mbps, rtt_ms, e3) in [(12.0, 4, 0.3), (12.0, 20, 0.4), (50.0, 30, 0.3)] {
@@ -170,7 +170,7 @@ fn random_losses_do_not_end_the_start_of_the_rate() {
     }
 }
 
-/// How many datagrams came, and were sent, of what a run offers over a medium.
+/// Packets received and sent, for the load that a run offers over a medium.
 fn offered(seed: u64, medium: &str, run: &str) -> (u64, u64) {
     let scenario = Scenario::parse(&format!(
         "name = 'offered'\nseed = {seed}\n[medium]\n{medium}\n[[run]]\npath = 'coded'\n\
@@ -183,12 +183,13 @@ fn offered(seed: u64, medium: &str, run: &str) -> (u64, u64) {
     (count(row.packets_received), count(row.packets_sent))
 }
 
-/// What an application offers is less than the path carries: what is delivered of it is no bound.
+/// An application offers less than the path carries: what is delivered of it must not limit the
+/// rate.
 #[test]
 fn random_losses_do_not_bound_what_an_application_offers() {
     for seed in 100..106 {
-        // A bound by what is delivered of it dropped one in twenty; seed 103: what came of the
-        // first eight frames was taken for the path's rate.
+        // A limit by what is delivered dropped one packet in twenty; with seed 103, the rate was
+        // taken from what arrived of the first eight frames.
         let (received, sent) = offered(
             seed,
             "duplex = 'half'\nrate_bps = 12_000_000\noverhead_us = 400\nrtt_ms = 4\n\
@@ -196,8 +197,8 @@ fn random_losses_do_not_bound_what_an_application_offers() {
             "offered_bps = 2e6\ne3 = 0.5",
         );
         assert!(100 * received >= 99 * sent, "{received} of {sent}, seed {seed}");
-        // The first look ended the start, as what is delivered does not grow in it, and the next
-        // one began.
+        // The first check ended the startup because deliveries do not grow in it; then another
+        // startup began.
         for (medium, run) in [
             (
                 "rate_bps = 19_700_000\nrtt_ms = 5\nqueue_frames = 2",
@@ -214,7 +215,7 @@ fn random_losses_do_not_bound_what_an_application_offers() {
     }
 }
 
-/// As [`row`], over links in a row with hosts between them that forward.
+/// As [`row`], over several links in a row with forwarding hosts between them.
 fn row_over(hops: usize, run: &str) -> Row {
     let text = format!(
         "name = 'hops'\nseed = 7\n[medium]\nduplex = 'full'\nrate_bps = 12_000_000\nrtt_ms = 4\n\
@@ -231,10 +232,10 @@ fn several_hops_delay_and_lose_as_one_does_of_all_together() {
         "transport = 'udp'\noffered_bps = 4e6\ndatagram_bytes = 400\ne3 = 0.1\npath = 'plain'";
     let row = row_over(4, udp);
     let (sent, received) = (row.packets_sent.unwrap(), row.packets_received.unwrap());
-    // 6,250 draws at 10 %: a standard deviation of .4 points.
+    // 6,250 draws at 10 %: a standard deviation of .4 percentage points.
     let lost = 1.0 - received as f64 / sent as f64;
     assert!((lost - 0.1).abs() < 0.016, "lost {lost}");
-    // Four times half of the round trip, and four times a frame of 442 bytes and a header.
+    // Half the round trip and a frame of 442 bytes with its header, four times each.
     let median = row.delays.delay_p50_s.unwrap();
     assert!((0.0091..0.0105).contains(&median), "{median}");
     assert_eq!(row.air_drop_ratio, Some(0.0));

@@ -1,4 +1,4 @@
-//! Networks of radios: several hops, routes, broadcasts, limits of hops, and what MACs tell.
+//! Networks of radios: several hops, routes, broadcasts, hop limits, and the MACs' reports.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -31,7 +31,7 @@ const FTP: &str = "[[flow]]\nfrom = 0\nto = 3\nsource = { kind = 'ftp' }\n";
 
 #[test]
 fn tcp_crosses_three_hops_of_every_mac() {
-    // Neighbours hear each other, and nobody else does.
+    // Only neighbours hear each other.
     let macs = [
         ("mac = 'ideal'\nrate_bps = '6M'\nreach_m = 11", 1.0e6, ""),
         ("mac = 'dcf'\npower_dbm = 0\nsense_dbm = -95", 5.0e5, ""),
@@ -43,7 +43,7 @@ fn tcp_crosses_three_hops_of_every_mac() {
         let measures = run(&plan, 0);
         let goodput_bps = number(&measures, "goodput_bps");
         assert!(goodput_bps > least_bps, "{mac}: {measures:?}");
-        // Data and acknowledgements cross three links each.
+        // Data and acknowledgments cross three links each.
         let packets = number(&measures, "flow.0.packets_received");
         assert!(number(&measures, "packet_hops") >= 3.0 * packets, "{mac}: {measures:?}");
         assert!(number(&measures, "frame_attempts") >= number(&measures, "frames_sent"));
@@ -97,7 +97,7 @@ fn replications_of_a_lossless_network_differ_unless_they_are_to_start_together()
     }
 }
 
-/// Sends one packet, and writes down what it is told.
+/// Sends one packet, and records what it is told.
 struct Caller {
     packet: Option<Packet>,
     told: Rc<RefCell<Vec<String>>>,
@@ -124,7 +124,7 @@ impl Agent for Caller {
     }
 }
 
-/// Callers on all nodes, of which the first one calls; what each was told.
+/// Puts callers on all nodes and has the first one call; returns what each was told.
 fn call(topology: &Topology, to: NodeIndex, ttl: u16) -> (Vec<Vec<String>>, Network) {
     let mut network = Network::new(topology, 1, 0).expect("a network");
     let mut told = Vec::new();
@@ -178,7 +178,7 @@ fn a_broadcast_is_for_neighbours() {
     let mut topology = row(vec![0, 1, 2, 3]);
     let (told, _) = call(&topology, BROADCAST, TTL_MAX);
     assert_eq!(told, [vec![], vec!["from 0".to_owned()], vec![], vec![]]);
-    // By a pipe as well.
+    // A pipe as well.
     topology.connect(
         0,
         2,
@@ -204,7 +204,7 @@ fn a_broadcast_misses_nobody_who_does_not_want_it() {
 fn what_is_for_everybody_goes_as_far_as_its_own_rate() {
     use corridor_air::dcf::DcfConfig;
     use corridor_air::radio::*;
-    // At -81 dBm, 13 dB above noise: enough for 6 Mbit/s, not for 54.
+    // At -81 dBm, 13 dB above noise: enough for 6 Mbit/s, but not for 54.
     let link = |from, to| RadioLink::new(from, to, 97.0);
     let radio = RadioConfig {
         stations: vec![RadioStation { power_dbm: 16.0, ..RadioStation::default() }; 2],
@@ -258,7 +258,7 @@ fn senders_are_told_what_became_of_their_frames() {
     let (both_ways, network) = told(links.clone());
     assert_eq!(both_ways, [vec!["to 1: true, 1 attempts".to_owned()], vec!["from 0".to_owned()]]);
     assert_eq!(network.stats().given_up, 0);
-    // Nobody hears the acknowledgements.
+    // The sender cannot hear the acknowledgments.
     let (one_way, network) = told(links[..1].to_vec());
     assert_eq!(one_way[0], ["to 1: false, 7 attempts"]);
     assert_eq!(one_way[1], ["from 0"], "repeats are known");
@@ -406,7 +406,7 @@ impl std::io::Write for Buffer {
     }
 }
 
-/// Link type of a capture, and its frames: bytes kept, length on the air without check sequence.
+/// Link type of a capture, and its frames: bytes kept, and length on the air without the FCS.
 fn frames(plan: &Plan) -> (u16, Vec<(Vec<u8>, usize)>) {
     let (file, limits) =
         (Buffer::default(), CaptureLimits { frames_max: 200, ..CaptureLimits::default() });
@@ -431,19 +431,19 @@ fn what_is_on_the_air_is_captured_as_the_standard_s_frames() {
     let dcf = "[network.radio]\nmac = 'dcf'\nrts_threshold_bytes = 500\n";
     let (link_type, seen) = frames(&plan(&format!("{LINE}{dcf}{FTP}")));
     assert_eq!(link_type, 105);
-    // First bytes, and lengths without the check sequence: RTS, CTS, data, ACK.
+    // First byte and length without the FCS: RTS, CTS, data, ACK.
     let of = |first: u8| seen.iter().filter(move |(frame, _)| frame[0] == first);
     assert!(of(0xb4).count() > 0 && of(0xb4).all(|(_, len)| *len == 16));
     assert!(of(0xc4).count() > 0 && of(0xc4).all(|(_, len)| *len == 10));
     assert!(of(0xd4).count() > 0 && of(0xd4).all(|(_, len)| *len == 10));
-    // From node 0 to its neighbour, and in it the IP packet.
+    // From node 0 to its neighbour, carrying the IP packet.
     let (data, len) = of(0x08).next().expect("data");
     assert_eq!((&data[4..10], &data[10..16]), (&[2, 0, 0, 0, 0, 4][..], &[2, 0, 0, 0, 0, 1][..]));
     let ip_len = usize::from(u16::from_be_bytes([data[34], data[35]]));
     // Flows are charged for timestamps (52 bytes of headers), which captures do not write.
     assert_eq!((data[32], ip_len, *len), (0x45, 1448 + 40, 24 + 8 + 1448 + 52));
 
-    // The hidden ends of the line collide: the same data again have the Retry bit.
+    // The line's ends are hidden from each other and collide: retried data have the Retry bit.
     let hidden = "[network.radio]\nmac = 'dcf'\npower_dbm = 0\nsense_dbm = -95\n";
     let (_, seen) = frames(&plan(&format!("{LINE}{hidden}{FTP}{}", FTP.replace("= 0", "= 2"))));
     let data = seen.iter().filter(|(frame, _)| frame[0] == 0x08);
@@ -463,7 +463,7 @@ fn what_is_on_the_air_is_captured_as_the_standard_s_frames() {
     let (link_type, seen) = frames(&plan(&format!("{LINE}{wpan}{FTP}{sizes}")));
     assert_eq!(link_type, 230);
     let (data, len) = &seen[0];
-    // Data that asks for an ACK, short addresses in one PAN; 80 bytes behind nine of header.
+    // Data that requests an ACK, with short addresses in one PAN; 80 bytes after nine of header.
     assert_eq!((&data[..2], *len), (&[0x61, 0x88][..], 9 + 80));
     assert!(seen.iter().any(|(frame, len)| frame[..2] == [0x02, 0] && *len == 3));
 }

@@ -1,5 +1,5 @@
-//! Relays in simulated networks: what they combine arrives, retries of the MAC reach them, and
-//! plans say what they are.
+//! Relays in simulated networks: what they combine arrives, they hear of the MAC's retries, and
+//! plans configure them.
 
 use std::fs;
 use std::path::Path;
@@ -26,12 +26,12 @@ fn number(measures: &Measures, name: &str) -> f64 {
     measures.value(name).number().unwrap_or_else(|| panic!("no {name} in {measures:?}"))
 }
 
-/// The sum of a measure over both flows.
+/// The sum of a metric over both flows.
 fn both(measures: &Measures, name: &str) -> f64 {
     (0..2).map(|flow| number(measures, &format!("flow.{flow}.{name}"))).sum()
 }
 
-/// Neighbours hear each other, and all sense each other.
+/// Only neighbours hear each other, but all sense each other.
 const LINE: &str = "[network]\nkind = 'line'\nspacing_m = 10\n";
 const RADIO: &str = "[network.radio]\nmac = 'dcf'\npower_dbm = 0\nsense_dbm = -100\n";
 
@@ -64,10 +64,10 @@ fn opposite_packets_cross_a_relay_two_to_a_frame() {
         number(measures, "relay_frames_plain") + number(measures, "relay_frames_coded")
     };
     assert_eq!(number(&plain, "relay_frames_coded"), 0.0);
-    // Three frames in place of four, when all are paired; packets come every 40 ms each way.
+    // Three frames instead of four if all packets are paired; packets come every 40 ms each way.
     let ratio = frames(&plain) / frames(&paper);
     assert!((1.3..1.34).contains(&ratio), "{ratio}");
-    // What is held arrives later.
+    // Packets held for a partner arrive later.
     let delay = |measures: &Measures| both(measures, "delay_mean_s");
     assert!(delay(&paper) > delay(&plain) + 0.005, "{} {}", delay(&paper), delay(&plain));
 }
@@ -80,8 +80,8 @@ fn what_is_decoded_is_combined_again_along_a_line() {
     assert_eq!(number(&measures, "flow.1.packet_loss_ratio"), 0.0, "{measures:?}");
 }
 
-/// On the chain of eight one segment in six comes late, for what goes again comes behind what was
-/// sent after it. Most of what these have overtaken waits for long enough.
+/// On the chain of eight, one segment in six comes late, since retransmissions arrive after what
+/// was sent later. Most of the segments that overtook them wait long enough for them.
 #[test]
 fn tcp_that_was_overtaken_is_waited_for_at_its_end() {
     let of = |in_order: &str| {
@@ -113,7 +113,7 @@ fn tcp_crosses_relays_in_both_directions() {
     }
 }
 
-/// Every third frame is lost: more retries than the threshold, and only then is anything combined.
+/// Every third frame is lost: more retries than the threshold, and only then are packets combined.
 #[test]
 fn retries_of_the_mac_reach_relays() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -131,13 +131,13 @@ fn retries_of_the_mac_reach_relays() {
     assert_eq!(number(&never, "relay_frames_coded"), 0.0);
     assert!(number(&soon, "relay_congested_s") >= 3.0, "{soon:?}");
     assert!(number(&soon, "relay_frames_coded") > 20.0, "{soon:?}");
-    // Who is not addressed has no retries.
+    // Frames have no retries for stations that they are not addressed to.
     let lost = |measures: &Measures| both(measures, "packet_loss_ratio");
     assert!(lost(&soon) > lost(&never) + 0.02, "{} {}", lost(&soon), lost(&never));
 }
 
-/// Each hop of a chain that XORs has a window of its own: what is lost comes out of combinations
-/// of what is not reported yet (docs/decisions/0020), so that nobody waits for a report.
+/// On a chain of relays that XOR, each hop has a coding window of its own: losses are repaired by
+/// combinations of packets not reported yet (docs/decisions/0020), without waiting for a report.
 #[test]
 fn windows_protect_the_hops_of_a_chain_that_combines() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -155,7 +155,7 @@ fn windows_protect_the_hops_of_a_chain_that_combines() {
     assert_eq!(number(&reported, "relay_packets_repaired"), 0.0);
     assert!(number(&repaired, "relay_packets_repaired") > 100.0, "{repaired:?}");
     assert!(number(&repaired, "relay_frames_coded") > 20.0, "{repaired:?}");
-    // Three hops leave half of the packets. At first nobody knows that hops lose.
+    // Three hops leave half of the packets. At first no relay knows that hops lose.
     let lost = |measures: &Measures| both(measures, "packet_loss_ratio") / 2.0;
     assert!(lost(&nothing) > 0.4 && lost(&repaired) < 0.06, "{nothing:?} {repaired:?}");
     let delays = [&reported, &repaired].map(|measures| both(measures, "delay_mean_s"));

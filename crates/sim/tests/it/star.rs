@@ -1,4 +1,4 @@
-//! A hub on a half-duplex radio: what each neighbour gets of it.
+//! A hub on a half-duplex radio: each neighbour's share of the channel.
 
 use core::time::Duration;
 
@@ -15,8 +15,8 @@ fn neighbours_of_a_hub_have_equal_parts_of_a_half_duplex_radio() {
         duration: Duration::from_secs(10),
         seed: 1,
     };
-    // The rate of a neighbour's link settles late now and then: of twelve seeds two had a crossing
-    // index of 0.8 in the first fifteen seconds.
+    // Sometimes the rate of a neighbour's link settles late: of twelve seeds, two had a fairness
+    // index of 0.8 among crossing flows in the first fifteen seconds.
     let mut indices = [const { Vec::new() }; 2];
     for seed in 1..=5 {
         let measured = measure(&Star { seed, ..star.clone() }).unwrap();

@@ -1,6 +1,6 @@
 //! Transmissions per block of the real state machines, against `data/franc_transmissions.json`
-//! (its conditions are in `data/README.md`): encoder, helper and decoder take turns, feedback is
-//! free, lossless and immediate, and nothing but ENC frames is counted (`turns/mod.rs`).
+//! (`data/README.md` states its conditions): encoder, helper and decoder take turns, feedback is
+//! free, lossless and immediate, and only ENC frames count (`turns/mod.rs`).
 //!
 //! Three things are compared.
 //!
@@ -12,7 +12,8 @@
 //! helper falls silent after k transmissions (Section II-D: "whenever the maximum budget is spent
 //! ... the state changes to IDLE") where the reference goes on, and the encoder makes up for it
 //! (docs/errata.md, 7). In total that saves up to 2.6 % where the helper is of no use, and costs up
-//! to 4 % at e3 = 90 %, since what the helper does not bring costs the encoder ten transmissions.
+//! to 4 % at e3 = 90 %, since each symbol that the helper does not deliver costs the encoder ten
+//! transmissions.
 //!
 //! *The credits*: the `credit` policy takes at most PlayNCool's airtime.
 //!
@@ -24,7 +25,7 @@ use corridor_proto::{ErasureRatios, Field, Order, Policy};
 const SEED: u64 = 2014;
 /// Blocks of each row, over either field.
 const BLOCKS: usize = 60;
-/// How far from the reference a mean may be.
+/// Largest relative deviation of a mean from the reference.
 const TOLERANCE: f64 = 0.02;
 
 #[derive(Clone, Debug)]
@@ -89,8 +90,8 @@ fn measure(row: &Row, policy: Policy, overshoot: f64, replication: u64) -> Measu
     }
 }
 
-/// Measures every row of a field, prints a table of deviations, and returns what `verdict` objects
-/// to.
+/// Measures every row of a field, prints a table of deviations, and returns the objections of
+/// `verdict`.
 fn compare(
     field: Field,
     policy: Policy,
@@ -134,8 +135,8 @@ fn percent(got: f64, want: f64) -> f64 {
     100.0 * (got / want - 1.0)
 }
 
-/// A tenfold budget is never spent before the decoder is done, and no cap stops the helper: what is
-/// left of PlayNCool is the reference's rule.
+/// A tenfold budget is never spent before the decoder is done, and no cap stops the helper, so
+/// PlayNCool follows the reference's rule.
 const UNBOUNDED: f64 = 10.0;
 
 fn the_rule_itself(field: Field) {
@@ -161,10 +162,10 @@ fn the_rule_of_playncool_over_gf256() {
     the_rule_itself(Field::Gf256);
 }
 
-/// What it costs at most that the helper falls silent after k transmissions, and the encoder brings
-/// the rest over a link that loses nine frames of ten.
+/// Largest cost of the helper falling silent after k transmissions, where the encoder sends the
+/// rest over a link that loses nine frames of ten.
 const SILENCE_COSTS: f64 = 0.05;
-/// What it saves at most where the helper is of no use.
+/// Largest saving of it where the helper is of no use.
 const SILENCE_SAVES: f64 = 0.03;
 
 fn the_papers_budgets(field: Field) {
@@ -188,13 +189,13 @@ fn the_budgets_of_playncool_over_gf256() {
     the_papers_budgets(Field::Gf256);
 }
 
-/// The `credit` policy takes at most PlayNCool's airtime, and where a helper is of no use less.
+/// The `credit` policy takes at most PlayNCool's airtime, and less where a helper is of no use.
 ///
-/// Over GF(2) up to 2 % more are allowed: a symbol of a helper that is close behind the decoder is
-/// dependent half of the time, so the helper stays 6 dimensions behind; what it then lacks of the
-/// block's end the encoder brings, at 1/(1-e1e3) + A/(B(1-e1e3)) transmissions a dimension where
-/// the helper alone would need 1/B. Waiting for the helper instead saves that, but the air is
-/// silent meanwhile: it costs 3 % of the goodput over the radio.
+/// Over GF(2) up to 2 % more are allowed: a symbol from a helper whose rank is close to the
+/// decoder's is dependent half of the time, so the helper stays 6 dimensions behind. What it then
+/// lacks at the end of a block the encoder sends, at 1/(1-e1e3) + A/(B(1-e1e3)) transmissions a
+/// dimension, where the helper alone would need 1/B. Waiting for the helper would save that, but
+/// leaves the channel idle, which costs 3 % of the goodput over the radio.
 fn credits_cost_no_more(field: Field) {
     let margin = if field == Field::Gf2 { 1.02 } else { 1.01 };
     compare(field, Policy::Credit, 1.0, |row, measured| {

@@ -1,5 +1,5 @@
-//! Networks whose nodes have several radios, wires besides, and tunnels across several hops; how
-//! far packets go, and sources of datagrams.
+//! Networks whose nodes have several radios, wires besides, and tunnels across several hops; hop
+//! limits, and datagram sources.
 
 use std::fs;
 use std::path::Path;
@@ -41,9 +41,9 @@ fn hops_on_channels_of_their_own_do_not_take_turns() {
     let route = "[[network.route]]\npath = [0, 1, 2, 3]\nradios = [0, 1, 2]\n";
     let three = measured(&format!("{several}{route}{FTP}"));
     let (one_bps, three_bps) = (number(&one, "goodput_bps"), number(&three, "goodput_bps"));
-    // On one channel three hops share the time of one; TCP's acknowledgements take theirs in both.
+    // On one channel, three hops share its time; in both cases TCP's acknowledgments take some.
     assert!(three_bps > 2.0 * one_bps, "{one_bps} and {three_bps} bit/s");
-    // Without routes that say so, the first radio is used alone.
+    // Unless routes say otherwise, only the first radio is used.
     let unsaid = measured(&format!("{several}{FTP}"));
     assert!((number(&unsaid, "goodput_bps") / one_bps - 1.0).abs() < 0.1);
     let drawn = sketch(&plan(&format!("{several}{route}{FTP}")).points[0]).expect("a picture");
@@ -52,7 +52,7 @@ fn hops_on_channels_of_their_own_do_not_take_turns() {
 
 #[test]
 fn nodes_may_have_radios_and_wires() {
-    // A wire from the host 0 to the gateway 1, radios from there on; 0 has none.
+    // A wire from host 0 to gateway 1, radios from there on; host 0 has no radio.
     let text = format!(
         "{LINE}[network.radio]\n{DCF}nodes = [1, 2, 3]\n[[network.link]]\nbetween = [0, 1]\n\
          rate_bps = 100_000_000\ndelay_ms = 5\nqueue_packets = 100\n[output]\ntables = true\n{FTP}"
@@ -92,7 +92,7 @@ fn a_tunnel_repairs_what_links_on_its_way_lose() {
     let bps = number(&through, "goodput_bps");
     assert!(bps > 3.0 * bare, "{bps} through it, {bare} bit/s without");
     assert!(number(&through, "tunnel_symbols_repaired") > 100.0);
-    // Datagrams, stamped behind the tunnel: all but those under way at the end come.
+    // Datagrams, stamped behind the tunnel: all arrive but those in flight at the end.
     let cbr =
         "[[flow]]\nfrom = 3\nto = 0\ntunnel = 0\nsource = { kind = 'cbr', rate_bps = '1M' }\n";
     let calls = measured(&format!("{links}{TUNNEL}{cbr}"));
@@ -116,7 +116,7 @@ fn tunnels_have_a_course_and_are_captured() {
     let counts =
         capture_point(&plan.points[0], 0, &[], limits, "a tunnel", out).expect("a capture");
     assert_eq!(counts.frames, 500);
-    // IPv4, UDP, from port 4242 to port 4242: where the dissector looks.
+    // IPv4, UDP, from port 4242 to port 4242, where the dissector looks.
     let bytes = fs::read(&file).expect("the capture");
     assert!(bytes.windows(4).any(|ports| ports == [0x10, 0x92, 0x10, 0x92]));
     fs::remove_dir_all(&directory).expect("it goes again");
@@ -139,7 +139,7 @@ fn packets_go_as_far_as_they_may_and_broadcasts_one_hop() {
 fn sources_draw_their_times_or_read_them() {
     let directory = std::env::temp_dir().join(format!("corridor-traffic-{}", std::process::id()));
     fs::create_dir_all(&directory).expect("a directory");
-    // From 2 s on are measured 2, 3, and 5 s.
+    // From 2 s on, the datagrams at 2, 3 and 5 s count.
     fs::write(directory.join("trace.txt"), "# s, bytes\n0.5 100\n2.5, 200\n3 300\n5 400\n9 100\n")
         .expect("a trace");
     let radio = format!("start_jitter_s = 0\n{LINE}[network.radio]\n{DCF}");
@@ -152,7 +152,7 @@ fn sources_draw_their_times_or_read_them() {
     let trace = of("kind = 'trace', path = 'trace.txt'");
     assert_eq!(number(&trace, "flow.0.packets_received"), 3.0);
     assert_eq!(number(&trace, "goodput_bps"), 8.0 * 900.0 / 4.0);
-    // 800 datagrams of 1000 bytes in 4 s, give or take 3.5 % (one sigma).
+    // 800 datagrams of 1000 bytes in 4 s, within 3.5 % (one sigma).
     let poisson = number(&of("kind = 'poisson', rate_bps = '1.6M'"), "goodput_bps");
     assert!((poisson / 1.6e6 - 1.0).abs() < 0.15, "{poisson}");
     let pauses =
@@ -198,7 +198,7 @@ fn what_cannot_be_is_told_with_its_place() {
     }
 }
 
-/// A triangle that loses half of what goes from end to end, and a tenth by the helper.
+/// A triangle that loses half of what goes directly between the ends, and a tenth by the helper.
 const TRIANGLE: &str = "0 1 0.5\n1 0 0.5\n0 2 0.1\n2 0 0.1\n1 2 0.1\n2 1 0.1\n";
 
 fn with_helper(matrix: &str, text: &str) -> Result<Plan, String> {
@@ -207,7 +207,7 @@ fn with_helper(matrix: &str, text: &str) -> Result<Plan, String> {
     parsed(text, directory.path())
 }
 
-/// A lottery that sends nothing again, as broadcast frames are sent.
+/// An ideal medium without retransmissions, as for broadcast frames.
 const LOTTERY: &str = "[network]\nkind = 'matrix'\nnodes = 3\npath = 'm.txt'\n\
     [network.radio]\nmac = 'ideal'\nrate_bps = '12M'\nretries = 0\n";
 const HELPED: &str = "[[network.tunnel]]\nbetween = [0, 1]\ncoding = { preset = 'block' }\n";
@@ -224,8 +224,8 @@ fn a_helper_overhears_both_ends_of_a_tunnel_and_recodes() {
     let (alone, helped) = (run_of("").measures, run_of("helper = 2\n"));
     assert_eq!(helped, run_of("helper = 2\n"), "the same again");
     let helped = helped.measures;
-    // All arrives either way, but for blocks that are open at the end; with the helper for fewer
-    // frames of everybody.
+    // Either way everything arrives but the blocks still open at the end; with the helper, for
+    // fewer frames in total.
     for measures in [&alone, &helped] {
         assert!((number(measures, "goodput_bps") / 1e6 - 1.0).abs() < 0.04, "{measures:?}");
     }
@@ -233,7 +233,7 @@ fn a_helper_overhears_both_ends_of_a_tunnel_and_recodes() {
     assert!(frames(&helped) < 0.95 * frames(&alone), "{} and {}", frames(&helped), frames(&alone));
 }
 
-/// With a MAC of a standard, which tells of frames for others only where it is asked to.
+/// With a standard's MAC, which passes on frames for others only in promiscuous mode.
 #[test]
 fn a_helper_overhears_over_802_11_too_and_is_captured() {
     let losses = TRIANGLE.replace(" 0.5", " 90 0.5").replace(" 0.1", " 80 0.1");
@@ -257,7 +257,7 @@ fn a_helper_overhears_over_802_11_too_and_is_captured() {
     let out = file.reopen().expect("the file");
     capture_point(&plan.points[0], 0, &[], limits, "a helper", out).expect("a capture");
     std::io::Read::read_to_end(&mut file.reopen().expect("the file"), &mut bytes).expect("bytes");
-    // LLC, SNAP and the daemon's protocol number: no IP.
+    // LLC, SNAP and the daemon's EtherType: no IP.
     assert!(bytes.windows(8).any(|at| at == [0xaa, 0xaa, 3, 0, 0, 0, 0x88, 0xb5]));
     assert!(!bytes.windows(4).any(|ports| ports == [0x10, 0x92, 0x10, 0x92]));
 }

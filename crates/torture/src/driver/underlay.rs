@@ -1,4 +1,4 @@
-//! What becomes of the frames that a station sends: its underlay, the network, and who overhears.
+//! The path of frames that a station sends: its underlay, the network, and stations that overhear.
 
 use core::time::Duration;
 
@@ -60,7 +60,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// What a helper that means ill sends in place of a frame.
+    /// The frame that a malicious helper sends in place of its own.
     fn bend(&mut self, from: usize, frame: Vec<u8>) -> Vec<u8> {
         let seat = &self.seats[from];
         let lies_ppm = self.scenario.lies_ppm(seat.place.pair);
@@ -74,7 +74,7 @@ impl Driver<'_> {
         bent
     }
 
-    /// A frame takes its time on the underlay of its station. When it has left.
+    /// A frame takes its time on its station's underlay. Returns when it has left.
     fn depart(&mut self, from: usize, frame: &[u8]) -> Result<Time, Broken> {
         let scenario = self.scenario;
         let seat = &mut self.seats[from];
@@ -93,7 +93,7 @@ impl Driver<'_> {
         Ok(sent_at)
     }
 
-    /// Sends a challenge if one is due. Whether it did.
+    /// Sends a challenge if one is due. Returns whether it did.
     pub(super) fn ask(&mut self, station: usize) -> Result<bool, Broken> {
         let seat = &mut self.seats[station];
         let local = self.now + seat.ahead;
@@ -120,7 +120,7 @@ impl Driver<'_> {
         let Some(posted) = self.network.post((from, peer), to) else { return };
         let Posted { hearer, from: source, to, is_copied } = posted;
         if is_copied {
-            // It is there before the original.
+            // It arrives before the original.
             self.coverage.add(Feature::FramesCopied, 1);
             let (bytes, origin) = (frame.to_vec(), Origin::Echo);
             self.happen(at, Happening::Datagram { from: THIEF, to, bytes, origin });
@@ -135,7 +135,7 @@ impl Driver<'_> {
         }
     }
 
-    /// A frame on one medium reaches a hearer, or does not.
+    /// A frame on a shared medium reaches a receiver, or not.
     fn cast(&mut self, at: Time, (from, hearer): (usize, usize), frame: &[u8]) {
         let passage = self.network.carry(self.now, self.scenario, from, hearer);
         for delay in self.note_passage(passage, hearer) {
@@ -146,7 +146,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Counts what becomes of a frame on its way. After how long it arrives, each time.
+    /// Counts the fate of a frame in flight. Returns the delays of its copies.
     fn note_passage(&mut self, passage: Passage, hearer: usize) -> Vec<Duration> {
         let Passage::Arrives(delay, again) = passage else {
             self.coverage.add(Feature::FramesLost, 1);
@@ -160,7 +160,7 @@ impl Driver<'_> {
         [delay].into_iter().chain(again).collect()
     }
 
-    /// A frame that seems to be of a station comes to another.
+    /// A frame that claims to be from a station arrives at another.
     fn fly(&mut self, at: Time, (from, to): (usize, usize), bytes: Vec<u8>, origin: Origin) {
         let what = match &mut self.network.internet {
             None => Happening::Frame { to, bytes, origin },
@@ -172,7 +172,7 @@ impl Driver<'_> {
         self.happen(at, what);
     }
 
-    /// The adversaries' turn, after a frame from one station to another.
+    /// Gives the adversaries a turn after a frame from one station to another.
     fn tamper(&mut self, at: Time, from: usize, hearer: usize, frame: &[u8]) {
         let scenario = self.scenario;
         let delay = Duration::from_micros(scenario.network.delay_us.into());

@@ -1,4 +1,4 @@
-//! Drives the nodes of a mesh as daemons drive them, and looks at what comes out.
+//! Drives the nodes of a mesh as daemons drive them, and checks what is delivered.
 
 mod underlay;
 
@@ -24,26 +24,27 @@ use crate::driver::{AFTER_INSIDER, Trace};
 use crate::invariants::{Broken, Invariant, Violation, check_bounds, check_memory, ensure};
 use crate::network::Network;
 use crate::nonces::Nonces;
+use crate::parts::Parts;
 use crate::scenario::Scenario;
 use crate::subject::Fault;
 use crate::underlay::Underlay;
 
-/// How long it may take to come to rest once the network is calm: decoders and encoders give up
-/// after their deadlines, and sessions are looked for.
+/// Longest time until rest once the network is calm: decoders and encoders give up after their
+/// deadlines, and sessions are searched for.
 const REST_MAX: Duration = Duration::from_secs(60);
-/// How long what is on its way may take, beyond all hops.
+/// Longest time that packets in flight take, summed over all hops.
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(2);
-/// How often it is asked whether all is at rest.
+/// How often to check whether everything is at rest.
 const REST_ASKED: Duration = Duration::from_millis(200);
-/// How long a frame may be held up on its way to a relay that is to know still what came before: a
-/// quarter of the time for which packets are kept, as what goes again does so for three of them. On
-/// purpose not `RelayConfig::held_up_for`, by which it is judged.
+/// Longest time for which a frame may be held up on its way to a relay that still has to know what
+/// came before: a quarter of the time for which packets are kept, since retransmissions take up to
+/// three quarters. Deliberately not `RelayConfig::held_up_for`, which this checks.
 const HELD_UP_MAX: Duration = Duration::from_millis(1_500 / 4);
-/// Frames that are kept to be bent.
+/// Frames recorded, to be altered.
 const RECORDED_MAX: usize = 64;
 const EVENTS_MAX: u64 = 5_000_000;
 const IDLE_ROUNDS_MAX: u32 = 4;
-/// How often MACs say what they have done, and attempts of a frame that is sent again.
+/// How often MACs report their retries, and the attempts of a retried frame.
 const MAC_TELLS: Duration = Duration::from_millis(100);
 
 enum Happening {
@@ -52,7 +53,7 @@ enum Happening {
         bytes: Vec<u8>,
         origin: Origin,
     },
-    /// The same between addresses.
+    /// As `Frame`, between addresses.
     Datagram {
         from: Address,
         to: Address,
@@ -64,21 +65,21 @@ enum Happening {
     Die(usize),
     Start(usize),
     Jump(usize, Duration),
-    /// The interface of a node takes frames up to another length.
+    /// The longest frame that a node's interface accepts changes.
     Mtu(usize, usize),
-    /// The MACs of relays tell of retries.
+    /// The relays' MACs report retries.
     Retries,
-    /// The hub leaves a member out.
+    /// The hub removes a member.
     Remove(usize),
-    /// It is one again.
+    /// The hub admits it again.
     Admit(usize),
-    /// A node has another address, or the one that it had at first.
+    /// A node's address changes, possibly back to its initial one.
     Move(usize, bool),
     Calm,
 }
 
 impl Happening {
-    /// Whether it is the network that does it, and not the scenario.
+    /// Whether the network causes it, and not the scenario.
     fn is_of_network(&self) -> bool {
         use Happening::{Datagram, Frame, Room};
         matches!(self, Frame { .. } | Datagram { .. } | Room(_))
@@ -88,13 +89,13 @@ impl Happening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Station,
-    /// As it was sent, once more or later.
+    /// As it was sent, once more or late.
     Echo,
-    /// The same, so late that it may not be known any more what came before.
+    /// As `Echo`, so late that the receiver may have forgotten what came before.
     HeldUp,
-    /// Nobody has sealed it.
+    /// No station has sealed it.
     Forged,
-    /// A neighbour who means ill has.
+    /// A malicious neighbour has sealed it.
     Insider,
 }
 
@@ -102,12 +103,12 @@ struct Seat {
     station: Option<AnyStation>,
     ahead: Duration,
     underlay: Underlay,
-    /// How often the hub has left it out, or taken it in again.
+    /// How often the hub has removed or admitted it.
     changes: u32,
 }
 
 impl Seat {
-    /// Whether the hub leaves it out.
+    /// Whether the hub has removed it.
     fn is_out(&self) -> bool {
         self.changes % 2 == 1
     }
@@ -118,14 +119,14 @@ struct Sending {
     from: usize,
     to: usize,
     bytes: Vec<u8>,
-    /// Its source is the host's own.
+    /// Whether its source address is the host's own.
     is_honest: bool,
-    /// How often the hub had left its sender out, or taken it in again.
+    /// How often the hub had removed or admitted its sender.
     changes: u32,
     came: u32,
 }
 
-/// A run under way.
+/// A run in progress.
 pub(crate) struct MeshDriver<'a> {
     scenario: &'a Scenario,
     mesh: &'a Mesh,
@@ -134,15 +135,16 @@ pub(crate) struct MeshDriver<'a> {
     network: Network<'a>,
     nonces: Nonces,
     schedule: Schedule<Happening>,
-    /// Happenings that were planned and have not come yet, other than frames and room.
+    /// Scheduled events that have not happened yet, other than frames and room.
     planned: usize,
     sent: Vec<Sending>,
     dice: Dice,
     recorded: Vec<(Time, Vec<u8>)>,
-    /// Frames that were taken although ill-wishers had held them up.
+    /// Frames that were accepted although an adversary had held them up.
     held_up: u32,
     insider: Option<Unsealer>,
     liar: Liars,
+    parts: Parts,
     starts: u64,
     trace: Option<Trace<'a>>,
     pub(crate) events: u64,
@@ -178,6 +180,7 @@ impl<'a> MeshDriver<'a> {
             held_up: 0,
             insider: (scenario.insider_ppm > 0).then(|| Unsealer::new([0x42; 32])),
             liar: Liars::new(seed),
+            parts: Parts::new((0..mesh.nodes.into()).map(|node| mesh.config(node))),
             starts: 0,
             trace,
             events: 0,
@@ -274,7 +277,7 @@ impl<'a> MeshDriver<'a> {
             self.step()?;
         }
         if self.insider.is_some() {
-            // As of pairs: no rest is promised.
+            // As for pairs, rest cannot be expected.
             return self.run_until(self.now + AFTER_INSIDER);
         }
         let calm_at = self.now;
@@ -283,7 +286,7 @@ impl<'a> MeshDriver<'a> {
             self.run_until(self.now + REST_ASKED)?;
         }
         if self.scenario.is_perfect() {
-            // Plain forwarders hold nothing of what is on its way.
+            // Plain forwarders keep no state of packets in flight.
             self.run_until(self.now + ON_THE_WAY_MAX)?;
             self.check_perfection()?;
         }
@@ -395,7 +398,7 @@ impl<'a> MeshDriver<'a> {
         self.settle(node)
     }
 
-    /// The interface of a node takes frames up to another length, and says so.
+    /// Changes the longest frame that a node's interface accepts, and tells the node.
     fn change_mtu(&mut self, node: usize, len: usize) -> Result<(), Broken> {
         let seat = &mut self.seats[node];
         let (local, len) = (self.now + seat.ahead, seat.underlay.limit(len));
@@ -407,7 +410,7 @@ impl<'a> MeshDriver<'a> {
         self.settle(node)
     }
 
-    /// The hub leaves a member out, or takes it in again, while the others go on.
+    /// The hub removes or admits a member, while the others continue.
     fn change_member(&mut self, node: usize) -> Result<(), Broken> {
         self.seats[node].changes += 1;
         self.coverage.add(Feature::MembersChanged, 1);
@@ -438,13 +441,13 @@ impl<'a> MeshDriver<'a> {
         self.settle(0)
     }
 
-    /// What the hub's stations are for all members but one, which comes or goes.
+    /// The state of the hub's stations for all members but one, which comes or goes.
     fn members(&self, but: usize) -> Vec<(u16, Inspection)> {
         let hub = self.seats[0].station.as_ref().and_then(|station| station.hub());
         let stays = |node: &usize| *node != but && !self.seats[*node].is_out();
         let view = |node: usize| {
             let station = hub?.station(Mesh::id(node))?;
-            // What a station has to tell goes to the hub at any time.
+            // A station's events may go to the hub at any time.
             Some((Mesh::id(node).0, Inspection { events: 0, ..station.inspect() }))
         };
         (1..self.seats.len()).filter(stays).filter_map(view).collect()
@@ -457,14 +460,14 @@ impl<'a> MeshDriver<'a> {
         let to = (from + 1 + dice.below(count as u64 - 1) as usize) % count;
         let hops = if dice.below(8) == 0 { 1 + dice.below(6) as u8 } else { HOPS };
         let class = dice.below(256) as u8;
-        // Of a node that is no hub: what comes of it passes one, or a relay.
+        // A false source only from a node whose packets pass a hub or a relay.
         let may_lie = !self.mesh.neighbours(from).contains(&to) && dice.below(16) == 0;
         let source = if may_lie { packet::nobody() } else { packet::address(from) };
         let seat = &mut self.seats[from];
         let Some(station) = &mut seat.station else { return Ok(()) };
         let most = usize::from(self.mesh.packet_len_max).min(station.tunnel_mtu()) as u64;
         let number = self.sent.len() as u32;
-        // Relays bring TCP in order, and change nothing of it; hubs do.
+        // Relays deliver TCP in order without changing its segments; hubs change them.
         let is_segment = self.mesh.kind == MeshKind::RelayRow && !number.is_multiple_of(3);
         let carried = if is_segment { Carried::Segment } else { Carried::Datagram };
         let least = carried.len_min() as u64;
@@ -476,7 +479,7 @@ impl<'a> MeshDriver<'a> {
         let right = match outcome {
             PacketOutcome::Accepted => true,
             PacketOutcome::QueueFull => false,
-            // Relays know who can be reached, and hubs whom they leave out.
+            // Relays know who can be reached, and hubs know whom they have removed.
             PacketOutcome::NoRoute if self.mesh.kind == MeshKind::RelayRow => false,
             PacketOutcome::NoRoute if from == 0 && self.seats[to].is_out() => false,
             other => return Err((Invariant::Delivery, format!("a packet for {to}: {other:?}"))),
@@ -490,7 +493,7 @@ impl<'a> MeshDriver<'a> {
 
     fn deliver(&mut self, node: usize, bytes: &[u8]) -> Result<(), Broken> {
         let Some(number) = packet::number(bytes) else {
-            // A router's message.
+            // A router's (ICMP) message.
             self.coverage.add(Feature::MeshMessages, 1);
             return Ok(());
         };
@@ -499,7 +502,7 @@ impl<'a> MeshDriver<'a> {
         }
         let has_restarts = !self.scenario.restarts.is_empty();
         let (mesh, sent) = (self.mesh, self.sent.get_mut(number as usize));
-        // What is for whom the hub leaves out goes to its host, as what is for any stranger.
+        // Packets for a removed member go to the hub's host, as for any unknown destination.
         let is_for_outsider = |to: usize| node == 0 && to > 0 && self.seats[to].changes > 0;
         if sent.as_ref().is_some_and(|sent| sent.is_honest && is_for_outsider(sent.to)) {
             return Ok(());
@@ -508,7 +511,7 @@ impl<'a> MeshDriver<'a> {
             return Err((Invariant::Delivery, format!("node {node} got packet {number}")));
         };
         sent.came += 1;
-        // Who is taken in again begins a session anew, as who starts anew does; others do not.
+        // An admitted member begins a new session, like a node that restarts; others do not.
         let restarts = has_restarts
             || [sent.from, sent.to].iter().any(|&at| {
                 self.mesh.removals.iter().any(|removal| usize::from(removal.node) == at)
@@ -522,7 +525,7 @@ impl<'a> MeshDriver<'a> {
         ensure(fault.is_none(), Invariant::Delivery, || {
             format!("packet {number} at node {node}: {}", fault.unwrap_or_default())
         })?;
-        // A relay that has heard nothing newer of a neighbour takes what was held up on the way.
+        // A relay that has heard nothing newer from a neighbour accepts a frame that was held up.
         let again = if mesh.kind == MeshKind::RelayRow { self.held_up } else { 0 };
         ensure(restarts || sent.came <= 1 + again, Invariant::Delivery, || {
             format!("packet {number} came out {} times", sent.came)
@@ -532,7 +535,7 @@ impl<'a> MeshDriver<'a> {
         Ok(())
     }
 
-    /// Where nothing gets lost, what does not come out was dropped by a queue, or had no hops.
+    /// Without losses, what is not delivered was dropped by a queue, or had reached its hop limit.
     fn check_perfection(&self) -> Result<(), Broken> {
         let stays = |node: usize| {
             !self.mesh.removals.iter().any(|removal| usize::from(removal.node) == node)
@@ -544,11 +547,12 @@ impl<'a> MeshDriver<'a> {
         for station in staying.filter_map(|node| self.seats[node].station.as_ref()) {
             let stats = station.stats();
             counted += stats.packets_dropped_ingress + stats.packets_dropped_codel;
+            counted += stats.packets_stale;
             counted += stats.packets_given_up + stats.symbols_given_up;
-            // What is too long for the next hop its sender is told of.
+            // A packet too long for the next hop is reported to its sender.
             counted += stats.packets_refused;
             if let Some(hub) = station.hub_stats() {
-                counted += hub.packets_expired + hub.packets_wrong_source;
+                counted += hub.packets_expired + hub.packets_wrong_source + hub.packets_link_local;
             }
             if let Some(relay) = station.relay() {
                 let relay = relay.relay_counters();
@@ -556,7 +560,7 @@ impl<'a> MeshDriver<'a> {
                 counted += relay.relay_packets_expired;
                 counted += relay.relay_packets_unreachable + relay.relay_packets_wrong_source;
                 counted += relay.relay_decode_failures + relay.relay_packets_too_long;
-                // Sent before the first that an end hears of another one, and overtaken by it.
+                // Overtaken by the first packet that one end heard of another.
                 counted += relay.relay_packets_replayed;
             }
         }
@@ -567,7 +571,7 @@ impl<'a> MeshDriver<'a> {
 
     // ---- frames -------------------------------------------------------------------------------
 
-    /// A node hears a frame, from some address where there are any.
+    /// A node receives a frame, from some address if there are addresses.
     fn frame(
         &mut self,
         at: Option<Address>,
@@ -611,7 +615,7 @@ impl<'a> MeshDriver<'a> {
         self.settle(to)
     }
 
-    /// What the MACs of relays did of late, as far as neighbours can tell: anything.
+    /// The relays' MACs report recent retries, with arbitrary numbers.
     fn tell_retries(&mut self) -> Result<(), Broken> {
         for node in 0..self.seats.len() {
             let frames = self.dice.below(40);
@@ -630,8 +634,7 @@ impl<'a> MeshDriver<'a> {
         Ok(())
     }
 
-    /// Whether a peer of a node may have started anew: somebody did, or the hub of a star has taken
-    /// somebody in again, which goes for the two of them.
+    /// Whether a peer of a node may have restarted, or a star's hub has admitted it again.
     fn may_restart(&self, node: usize) -> bool {
         let is_changed = |node: usize| self.seats[node].changes > 0;
         let by_hub =
@@ -639,7 +642,7 @@ impl<'a> MeshDriver<'a> {
         !self.scenario.restarts.is_empty() || self.insider.is_some() || by_hub
     }
 
-    /// Drains a node after an input, as a driver does, and looks at it.
+    /// Drains a node after an input, as a driver does, and inspects it.
     fn settle(&mut self, node: usize) -> Result<(), Broken> {
         let mut idle = 0;
         loop {
@@ -692,9 +695,13 @@ impl<'a> MeshDriver<'a> {
         let due = station.poll_timeout();
         self.network.wake(&mut self.schedule, node, (self.now, seat.ahead), due);
         for station in station.stations() {
-            let view = station.inspect();
+            let mut view = station.inspect();
+            self.scenario.plant.iter().for_each(|plant| plant.bend_parts(node, &mut view));
             check_bounds(&view, station.config())?;
             check_memory(&view, station.memory())?;
+            if self.insider.is_none() {
+                self.parts.look_at_node(node, &view, station.stats().symbols_cut)?;
+            }
         }
         if let Some(relay) = station.relay() {
             let view = relay.view(local);
@@ -702,7 +709,7 @@ impl<'a> MeshDriver<'a> {
                 format!("{} segments wait at relay {node}", view.segments_held)
             })?;
             let waiting = view.queue.packets;
-            // What is sent again has been taken before, and waits besides.
+            // Retransmissions have been accepted before, and wait in addition.
             let resent = relay.relay_counters().relay_packets_resent;
             let resent = usize::try_from(resent).unwrap_or(usize::MAX).min(OWED_MAX);
             let most = usize::from(self.mesh.queue_packets) + resent;
@@ -727,7 +734,7 @@ impl<'a> MeshDriver<'a> {
             },
             None => 0,
         };
-        // A member that is left out keeps what nobody takes.
+        // A removed member keeps packets that nobody takes.
         self.seats.iter().map(|seat| if seat.is_out() { 0 } else { of(seat) }).collect()
     }
 
@@ -739,7 +746,7 @@ impl<'a> MeshDriver<'a> {
         format!("at each node there wait still {:?}", self.waiting())
     }
 
-    /// Counts what the run has touched. To be called once, when it is over.
+    /// Counts what the run has exercised. To be called once, when it is over.
     pub(crate) fn count(&mut self) {
         let (mut coded, mut decoded, mut waits, mut secrets, mut cut) = (0, 0, 0, 0, 0);
         let (mut repairs, mut repaired, mut held_up) = (0, 0, 0);
@@ -783,7 +790,7 @@ impl<'a> MeshDriver<'a> {
     }
 }
 
-/// What a station has that its peer lacks: a block that is not full stays open.
+/// What a station has and its peer lacks: a block that is not full stays open.
 fn held(view: &Inspection) -> usize {
     let window = view.window.map_or(0, |window| window.held);
     let blocks = view.encoder.iter().flat_map(|encoder| &encoder.blocks);

@@ -1,8 +1,8 @@
-//! Packets of hosts in a mesh, written and looked at apart from the code that is looked at.
+//! Packets of hosts in a mesh, written and checked independently of the code under test.
 
 use std::net::Ipv4Addr;
 
-/// What a packet carries: its number stands behind the headers.
+/// What a packet carries; its number follows the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carried {
     /// A datagram of UDP.
@@ -11,10 +11,10 @@ pub(super) enum Carried {
     Segment,
 }
 
-/// Bytes that the number takes.
+/// Bytes of the number.
 const NUMBER_LEN: usize = 4;
-/// How far the numbers of TCP are apart of packets that follow each other: they mostly leave gaps,
-/// for they are of several connections.
+/// Distance between TCP sequence numbers of consecutive packets, which belong to several
+/// connections and so mostly leave gaps.
 const SEQUENCE_STEP: u32 = 400;
 
 impl Carried {
@@ -27,7 +27,7 @@ impl Carried {
         }
     }
 
-    /// Bytes of IPv4's header and of its own.
+    /// Bytes of the IPv4 header and of the protocol's own.
     fn headers_len(self) -> usize {
         match self {
             Carried::Datagram => 28,
@@ -41,7 +41,7 @@ impl Carried {
     }
 }
 
-/// Bits of the class of service that routers may set: congestion was experienced.
+/// The ECN bits, which routers may set: congestion experienced.
 const CE: u8 = 0b11;
 
 /// The address of a node's host.
@@ -49,12 +49,12 @@ pub(super) fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, node as u8 + 1)
 }
 
-/// An address that nobody has.
+/// An address that no host has.
 pub(super) fn nobody() -> Ipv4Addr {
     Ipv4Addr::new(10, 99, 0, 1)
 }
 
-/// Writes a packet, unlike all others by its number.
+/// Writes a packet, which is unique by its number.
 pub(super) fn write(
     carried: Carried,
     (from, to): (Ipv4Addr, Ipv4Addr),
@@ -84,8 +84,8 @@ pub(super) fn write(
     packet
 }
 
-/// Number and flags of a segment, and when it was sent; a connection begins or is broken off with
-/// one in 64.
+/// Sequence number and flags of a segment, and when it was sent; one in 64 opens or resets a
+/// connection.
 fn write_segment(number: u32, packet: &mut [u8]) {
     packet[24..28].copy_from_slice(&number.wrapping_mul(SEQUENCE_STEP).to_be_bytes());
     let flags = match number / 4 % 64 {
@@ -98,7 +98,7 @@ fn write_segment(number: u32, packet: &mut [u8]) {
     packet[44..48].copy_from_slice(&number.to_be_bytes());
 }
 
-/// The checksum of a header: 0 for one that has it (RFC 1071).
+/// The checksum of a header: 0 if it contains a valid one (RFC 1071).
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum: u32 = words.sum();
@@ -106,7 +106,7 @@ fn checksum(header: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// The number of a packet of ours; none: it is something else, as a router's message.
+/// The number of a packet of ours; `None` for others, such as a router's message.
 pub(super) fn number(packet: &[u8]) -> Option<u32> {
     let &protocol = packet.get(9).filter(|_| packet[0] == 0x45)?;
     let carried = Carried::ALL.into_iter().find(|carried| carried.protocol() == protocol)?;
@@ -114,7 +114,7 @@ pub(super) fn number(packet: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(number))
 }
 
-/// What is wrong with a packet that was sent so and has come out after so many forwarders.
+/// What is wrong with a delivered packet, given the one sent and the number of forwarders.
 pub(super) fn fault(sent: &[u8], came: &[u8], forwarders: u8) -> Option<String> {
     if sent.len() != came.len() {
         return Some(format!("{} bytes, sent with {}", came.len(), sent.len()));

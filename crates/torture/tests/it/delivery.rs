@@ -1,10 +1,10 @@
-//! What must hold whatever a network does: packets come out in order, at most once, byte for byte;
-//! what does not come out is accounted for; nothing panics, sticks or spins. The torture of the
-//! library sees to it; here some of its seeds, and scenarios of special interest. `make soak` and
-//! `make torture` run as many more as there is time for.
+//! Invariants on any network: packets are delivered in order, at most once, and unaltered; what is
+//! not delivered is accounted for; no station panics, sticks or spins. The library checks them;
+//! this runs some of its seeds, and scenarios of special interest. `make soak` and `make torture`
+//! run as many more as time permits.
 //!
 //! Each run is a function of its number. `CORRIDOR_SEEDS=20000` runs more of them,
-//! `CORRIDOR_SEED=17` that one alone.
+//! `CORRIDOR_SEED=17` only that one.
 
 use corridor_proto::{DeliveryName, FieldName, GoalName, OrderName};
 use corridor_torture::{Coverage, Feature, Help, Restart, Scenario, WindowCoding, run};
@@ -12,7 +12,7 @@ use corridor_torture::{Coverage, Feature, Help, Restart, Scenario, WindowCoding,
 /// Scenarios of all tests together.
 const ALL: u64 = 3_200;
 
-/// Runs `count` scenarios, or as the environment says. `change` makes them what the test is about.
+/// Runs `count` scenarios, or those that the environment selects. `change` adapts them to the test.
 fn torture(count: u64, change: impl Fn(&mut Scenario)) -> Coverage {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, last) = match number("CORRIDOR_SEED") {
@@ -32,7 +32,7 @@ fn torture(count: u64, change: impl Fn(&mut Scenario)) -> Coverage {
     coverage
 }
 
-/// One pair, with a helper that is there or not.
+/// One pair, with or without a helper.
 fn one_pair(scenario: &mut Scenario, helper: bool) {
     scenario.mesh = None;
     scenario.pairs.truncate(1);
@@ -44,11 +44,11 @@ fn one_pair(scenario: &mut Scenario, helper: bool) {
     scenario.jumps.clear();
     scenario.restarts.clear();
     scenario.insider_ppm = 0;
-    // Who has keys of its own overhears on one link, not between addresses.
+    // Stations with individual keys overhear on a shared link, not between addresses.
     if helper && scenario.pairs[0].keys.is_some() {
         scenario.addresses = None;
     }
-    // One of them moves, if any does.
+    // At most one of them moves.
     let stations = if helper { 3 } else { 2 };
     scenario.mtus.retain(|change| change.station < stations);
     if let Some(addresses) = &mut scenario.addresses {
@@ -56,7 +56,7 @@ fn one_pair(scenario: &mut Scenario, helper: bool) {
         addresses.moves.retain(|it| Some(it.station) == mover && it.station < stations);
     }
     for end in &mut scenario.pairs[0].ends {
-        // As long as the frame has room for beside the vector of a helper.
+        // As much as the frame has room for beside a helper's vector.
         end.coding.symbol_size = 0;
         end.coding.block_size = end.coding.block_size.min(256);
         if helper {
@@ -68,11 +68,11 @@ fn one_pair(scenario: &mut Scenario, helper: bool) {
 #[test]
 fn seeds_as_they_are_drawn() {
     let coverage = torture(1_000, |_| {});
-    // One alone, as the environment may say, cannot touch everything.
+    // A single seed, selected by the environment, cannot exercise everything.
     if std::env::var_os("CORRIDOR_SEED").is_none() {
         for &feature in Feature::ALL {
-            // Once in hundreds or thousands of seeds: `ends_may_want_another_order` has the first,
-            // `a_frame_that_was_held_up_brings_no_copy` the second, and
+            // These occur once in hundreds or thousands of seeds: `ends_may_want_another_order`
+            // covers the first, `a_frame_that_was_held_up_brings_no_copy` the second, and
             // `segments_that_have_overtaken_others_wait_for_them` the last.
             let rare = [
                 Feature::WindowOverdue,
@@ -86,9 +86,9 @@ fn seeds_as_they_are_drawn() {
     }
 }
 
-/// Seeds of which a peer has moved and has nothing to send, and whose HELLO came from there before:
-/// the one that answered it took what a second challenge was to have. It was never followed, and
-/// asked where it had been 66 times after each HELLO.
+/// Seeds in which a peer has moved, has nothing to send, and sent a HELLO from its new address
+/// before: the frame that answered it used up what a second challenge needed. The peer was never
+/// followed, and its old address was challenged 66 times after each HELLO.
 #[test]
 fn a_peer_that_has_moved_at_rest_is_followed_and_no_more_is_asked() {
     for seed in [23_198, 40_676, 40_992] {
@@ -97,15 +97,15 @@ fn a_peer_that_has_moved_at_rest_is_followed_and_no_more_is_asked() {
     }
 }
 
-/// A seed of which the two ends look for a helper by HELLOs of 468 bytes, at 500 kbit/s: a greeting
-/// was under way each time that it was asked whether all is at rest.
+/// A seed in which the two ends look for a helper by HELLOs of 468 bytes, at 500 kbit/s: a greeting
+/// was in flight at every check for rest.
 #[test]
 fn greetings_on_their_way_are_nothing_that_waits() {
     assert_eq!(run(&Scenario::draw(24_171)).violation, None);
 }
 
-/// Seeds of which an interface takes 256 to 420 bytes, and its station calls a peer that has to
-/// answer with no more bytes, or names several sessions: its HELLO was longer.
+/// Seeds in which an interface accepts 256 to 420 bytes, and its station calls a peer that must not
+/// answer with more bytes, or lists several sessions: its HELLO was too long.
 #[test]
 fn hellos_are_no_longer_than_the_interface_takes() {
     for seed in [39, 67, 596, 1_516, 2_216] {
@@ -113,8 +113,8 @@ fn hellos_are_no_longer_than_the_interface_takes() {
     }
 }
 
-/// Seeds of which acknowledgements overtake each other while a helper restarts, or is not heard: an
-/// older one, which told a lower rank, was taken for the newest.
+/// Seeds in which acknowledgments overtake each other while a helper restarts, or is not heard: an
+/// older one with a lower rank was taken for the newest.
 #[test]
 fn a_rank_falls_only_by_what_was_told_last() {
     for seed in [67_251, 71_816] {
@@ -122,7 +122,7 @@ fn a_rank_falls_only_by_what_was_told_last() {
     }
 }
 
-/// Seeds of which a decoder had a block beyond its window, and one more to use again than fit.
+/// Seeds in which a decoder had a block beyond its window, and one more spare block than fits.
 #[test]
 fn a_block_beyond_the_window_is_no_spare_one() {
     for seed in [1_725, 2_563, 16_175] {
@@ -139,7 +139,7 @@ fn a_restart_costs_at_most_what_the_station_held() {
     });
 }
 
-/// Both ends in window mode; each seed's own window, or a small one.
+/// Both ends in window mode, with each seed's own window or a small one.
 fn windows(scenario: &mut Scenario) {
     one_pair(scenario, false);
     let [a, b] = &mut scenario.pairs[0].ends;
@@ -168,8 +168,8 @@ fn windows_survive_restarts_of_either_end_and_their_numbers_wrap() {
     }
 }
 
-/// Datagrams go on waiting only where both ends want that: the sender says which go in order, the
-/// receiver how long they wait.
+/// Datagrams only wait if both ends want that: the sender says which are in order, the receiver how
+/// long they wait.
 #[test]
 fn ends_may_want_another_order() {
     let coverage = torture(300, |scenario| {
@@ -189,7 +189,7 @@ fn ends_may_want_another_order() {
     }
 }
 
-/// All that the ingress queue does not drop to tell of congestion.
+/// Everything that the ingress queue does not drop to signal congestion is delivered.
 #[test]
 fn on_a_perfect_network_windows_give_nothing_up() {
     let coverage = torture(200, |scenario| {
@@ -204,7 +204,7 @@ fn on_a_perfect_network_windows_give_nothing_up() {
     assert!(coverage.total(Feature::PacketsDelivered) + lost >= accepted);
 }
 
-/// Nothing is promised of packets then, but bounds hold and nothing panics or spins.
+/// Delivery is not guaranteed then, but bounds hold, and nothing panics or spins.
 #[test]
 fn an_insider_who_speaks_of_windows_breaks_no_bounds() {
     let coverage = torture(400, |scenario| {
@@ -235,8 +235,8 @@ fn a_perfect_network_delivers_everything_and_gives_nothing_up() {
     assert_eq!(coverage.total(Feature::PacketsAccepted), coverage.total(Feature::PacketsDelivered));
 }
 
-/// Blocks behind the oldest one get done before it: the encoder must not run so far ahead that the
-/// decoder takes the oldest for given up.
+/// Blocks after the oldest one are finished before it: the encoder must not run so far ahead that
+/// the decoder takes the oldest for given up.
 #[test]
 fn a_block_that_takes_long_is_not_left_behind() {
     torture(100, |scenario| {
@@ -258,7 +258,7 @@ fn a_block_that_takes_long_is_not_left_behind() {
     });
 }
 
-/// A path so short that no packet fits behind the vector of a block: its host has none to send.
+/// A path so short that no packet fits behind a block's vector: its host has none to send.
 #[test]
 fn frames_too_short_for_any_packet() {
     let outcome = run(&Scenario::draw(101_329));

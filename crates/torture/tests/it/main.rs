@@ -1,4 +1,4 @@
-//! Torture from outside: that it runs clean, and that it bites.
+//! The torture tests from outside: they pass, and they catch faults.
 
 mod delivery;
 mod mesh;

@@ -16,7 +16,7 @@ fn torture(kind: MeshKind, count: usize) -> Coverage {
                 mesh.keys = None;
             }
         });
-        // Of a row one node moves, and of relays none.
+        // In a row one node moves at most, and relays never do.
         let moves = scenario.addresses.iter().flat_map(|addresses| &addresses.moves);
         let movers: std::collections::BTreeSet<u8> = moves.map(|it| it.station).collect();
         if kind == MeshKind::RelayRow || kind == MeshKind::HubRow && movers.len() > 1 {
@@ -67,8 +67,8 @@ fn relays_in_a_row_combine() {
     }
 }
 
-/// A seed of which somebody keeps back a frame that was lost to its relay, and brings it when the
-/// relay does not know any more that the packet has come: it came out twice.
+/// A seed in which an adversary holds back a frame that was lost on its way to a relay, and
+/// delivers it when the relay has forgotten that the packet has come: it was delivered twice.
 #[test]
 fn a_frame_that_was_held_up_brings_no_copy() {
     let outcome = run(&Scenario::draw(158_646));
@@ -77,7 +77,7 @@ fn a_frame_that_was_held_up_brings_no_copy() {
     assert_eq!(outcome.coverage.total(Feature::MeshHeldUpTwice), 0);
 }
 
-/// Seeds of which TCP's segments come late to their end, and others wait for them there.
+/// Seeds in which TCP segments arrive late at their end, and others wait for them there.
 #[test]
 fn segments_that_have_overtaken_others_wait_for_them() {
     let mut held = 0;
@@ -89,7 +89,7 @@ fn segments_that_have_overtaken_others_wait_for_them() {
     assert!(held > 0);
 }
 
-/// Seeds of which relays with a queue of 2 or 5 packets send something again while it is full.
+/// Seeds in which relays with a queue of 2 or 5 packets retransmit something while it is full.
 #[test]
 fn what_relays_send_again_waits_beside_a_full_queue() {
     for seed in [18_298, 49_041, 62_359] {
@@ -98,8 +98,8 @@ fn what_relays_send_again_waits_beside_a_full_queue() {
     }
 }
 
-/// Seeds of which a relay's clock jumps by more than a second and a half, for which it knows what
-/// has come: it took what its neighbours sent again for new.
+/// Seeds in which a relay's clock jumps by more than a second and a half, for which it remembers
+/// what has come: it took its neighbours' retransmissions for new packets.
 #[test]
 fn relays_know_copies_across_a_sleep() {
     for seed in [2_290, 4_715, 10_233, 14_964, 25_170, 28_944, 30_355, 33_158, 34_098] {

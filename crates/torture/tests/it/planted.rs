@@ -1,16 +1,16 @@
-//! That the torture bites: a fault is planted in a station, and each has to be caught, by the
-//! invariant that is there for it. And what it finds is made small.
+//! The torture tests catch faults: each fault is planted in a station, and has to be caught by the
+//! invariant meant for it. The failing scenarios are then shrunk.
 
-use corridor_torture::{Fault, Invariant, Plant, Scenario, run, shrink};
+use corridor_torture::{Fault, Invariant, Mesh, MeshKind, Plant, Scenario, run, shrink};
 
-/// Seeds in which a fault may hide before it counts as not caught.
+/// Seeds in which a fault may stay undetected before it counts as not caught.
 const SEEDS: u64 = 60;
 
 /// Which invariants may catch which fault.
-const CAUGHT_BY: [(Fault, &[Invariant]); 20] = [
+const CAUGHT_BY: [(Fault, &[Invariant]); 22] = [
     (Fault::RepeatsPacket, &[Invariant::Delivery]),
     (Fault::SwapsPackets, &[Invariant::Delivery]),
-    // A whole symbol that was not counted, or a symbol that is torn.
+    // A whole symbol that was not counted, or an incomplete symbol.
     (Fault::LosesPacket, &[Invariant::Accounting, Invariant::Delivery]),
     (Fault::BendsPacket, &[Invariant::Delivery]),
     (Fault::CountsTooMuch, &[Invariant::Accounting]),
@@ -28,10 +28,12 @@ const CAUGHT_BY: [(Fault, &[Invariant]); 20] = [
     (Fault::Hoards, &[Invariant::Bounds]),
     (Fault::Squanders, &[Invariant::Bounds]),
     (Fault::Overdraws, &[Invariant::Bounds]),
+    (Fault::KeepsParts, &[Invariant::Bounds]),
+    (Fault::TakesLonger, &[Invariant::Bounds]),
     (Fault::RepeatsNonce, &[Invariant::Nonces]),
 ];
 
-/// Keeps planted panics out of what the tests print.
+/// Keeps planted panics out of the tests' output.
 fn hush() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -66,13 +68,13 @@ fn every_planted_fault_is_caught_by_its_invariant() {
         let right = found.iter().filter(|(invariant, ..)| expected.contains(invariant)).count();
         eprintln!("{fault:?}: {right} of {SEEDS}, others {}", found.len() - right);
         assert!(right > 0, "{fault:?} was not caught: {found:?}");
-        // What one fault breaks may show elsewhere too, but as a rule it shows where it belongs.
+        // A fault may also show elsewhere, but mostly it has to show in the right invariant.
         assert!(2 * right > found.len(), "{fault:?} was caught elsewhere: {found:?}");
     }
 }
 
-/// How many of the scenarios break this invariant with a fault planted in a station; none breaks
-/// another one, and none any without the fault.
+/// Counts the scenarios that violate this invariant with a fault planted in a station; none
+/// violates another one, and none violates any without the fault.
 fn caught(
     scenarios: impl Iterator<Item = (Scenario, u8)>,
     fault: Fault,
@@ -91,7 +93,7 @@ fn caught(
 
 #[test]
 fn who_sends_where_nothing_has_answered_is_caught() {
-    // Whom the first that moves speaks with.
+    // The station that the first moving station talks to.
     let moving = || {
         let scenarios = (0..2_000).map(Scenario::draw);
         let one = scenarios.filter(|scenario| scenario.mesh.is_none() && scenario.pairs.len() == 1);
@@ -118,8 +120,25 @@ fn a_hub_whose_members_notice_that_one_goes_is_caught() {
         Fault::StartsMembersAnew,
         Invariant::Members,
     );
-    // Where the hub is down when one goes, nobody is there to notice.
+    // If the hub is down when a member is removed, there is nothing to notice.
     assert!(count > 15, "{count} of 20");
+}
+
+/// What is kept of parts is looked at in hubs and their members as well.
+#[test]
+fn parts_that_no_neighbour_has_sent_are_caught_in_meshes() {
+    let meshes = || {
+        let drawn = (0..2_000).map(Scenario::draw);
+        let hubs = drawn.filter(|scenario| {
+            let of_hubs = |mesh: &Mesh| mesh.kind != MeshKind::RelayRow;
+            scenario.insider_ppm == 0 && scenario.mesh.as_ref().is_some_and(of_hubs)
+        });
+        hubs.take(20).enumerate().map(|(at, scenario)| (scenario, (at % 2) as u8))
+    };
+    for fault in [Fault::KeepsParts, Fault::TakesLonger] {
+        let count = caught(meshes(), fault, Invariant::Bounds);
+        assert!(count > 15, "{fault:?}: {count} of 20");
+    }
 }
 
 #[test]
@@ -137,7 +156,7 @@ fn a_failing_scenario_shrinks_to_what_it_takes() {
         let fails = |scenario: &Scenario| {
             run(scenario).violation.is_some_and(|found| found.invariant == invariant)
         };
-        // One with much in it that has nothing to do with the fault.
+        // A scenario with many ingredients that have nothing to do with the fault.
         let mut rich = planted(fault).filter(|scenario| {
             let parts = [
                 scenario.restarts.len(),
@@ -158,7 +177,7 @@ fn a_failing_scenario_shrinks_to_what_it_takes() {
         let packets: u32 = small.pairs.iter().flat_map(|p| &p.ends).map(|end| end.packets).sum();
         assert!(packets <= 8, "{packets} packets: {small:?}");
         assert_eq!(small.pairs.len(), 1);
-        // What is printed replays it.
+        // The printed line replays it.
         let line = serde_json::to_string(&small).expect("plain numbers and names");
         let read: Scenario = serde_json::from_str(&line).expect("as it was written");
         assert_eq!(read, small);

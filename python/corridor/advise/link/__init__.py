@@ -1,4 +1,4 @@
-"""Advice on the coding of a tunnel across a measured link, by simulation."""
+"""Advice, from simulation, on the coding of a tunnel across a measured link."""
 
 from corridor.advise.link.coding import CODINGS_MAX, Coding, codings
 from corridor.advise.link.file import GivenLink, is_link, read_link

@@ -1,4 +1,4 @@
-"""The codings that are tried: keys of ``[coding]`` in Corridor's own file, and the helper."""
+"""The candidate codings: keys of ``[coding]`` in Corridor's own file, and the helper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any, Self
 
-#: Keys that have an effect under one preset and not under the other (docs/configuration.md).
+#: Keys that only have an effect under one of the presets (docs/configuration.md).
 _OF_WINDOW = ("goal", "max_overhead", "delivery")
 _OF_BLOCK = ("block_size", "blocks_in_flight", "policy", "overshoot")
 _KEYS_OF = {
@@ -17,7 +17,7 @@ _KEYS_OF = {
     "paper": {*_OF_BLOCK, "ack_interval_ms"},
     "tcp-nc": set[str](),
 }
-#: Keys that are not searched, of those that not every preset has.
+#: Preset-specific keys that are not searched.
 _KEPT_OF = {
     "window": {"window_size", "delivery_udp", "half_duplex", "clamp_windows"},
     "block": {"order", "encoder_timeout_ms", "helper_overshoot", "repair_margin", "bundle"},
@@ -28,21 +28,22 @@ _KEPT_OF["paper"] = _KEPT_OF["block"]
 
 @dataclass(frozen=True)
 class Coding:
-    """What of a tunnel's coding is searched; none = left out, which is the preset's own.
+    """The searched parameters of a tunnel's coding; ``None`` leaves the preset's value.
 
     Parameters
     ----------
     preset
         ``window``, ``block``, ``paper`` or ``tcp-nc``.
     helper
-        Whether a third station recodes what it overhears; under ``block`` and ``paper`` alone.
+        Whether a third station recodes what it overhears; only with ``block`` and ``paper``.
     goal, max_overhead, delivery
-        Window mode: what matters more; bytes of repair to a byte of packets at most; which packets
-        wait for those before them.
+        Window mode: what to optimise for; maximum bytes of repair symbols per byte of packets;
+        which packets wait for earlier ones.
     block_size, blocks_in_flight, policy, overshoot
-        Blocks: source symbols in one; how many are under way; which budgets; a factor on them.
+        Blocks: source symbols per block; blocks in flight; how to compute budgets; a factor on
+        them.
     ack_interval_ms
-        Both: least time between acknowledgements that complete nothing, ms.
+        Both: minimum time between acknowledgements that complete nothing, ms.
     """
 
     preset: str = "window"
@@ -57,16 +58,16 @@ class Coding:
     ack_interval_ms: float | None = None
 
     def changes(self, other: Self) -> dict[str, Any]:
-        """Return what the other has otherwise, by the names of fields; none = left out there."""
+        """Return the fields in which the other differs, with its values; ``None``: left out."""
         mine, others = asdict(self), asdict(other)
         return {name: others[name] for name in mine if mine[name] != others[name]}
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """Return it with other values of some fields, without what then has no effect."""
+        """Return a copy with other values of some fields, less those that then have no effect."""
         return replace(self, **values).effective()
 
     def effective(self) -> Self:
-        """Return it without what has no effect under its preset.
+        """Return a copy without the fields that have no effect under its preset.
 
         Examples
         --------
@@ -84,14 +85,14 @@ block_size=None, blocks_in_flight=None, policy=None, overshoot=None, ack_interva
         return asdict(self)
 
     def table(self, kept: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keys of ``[coding]``, with those that are kept and have an effect."""
+        """Return the table ``[coding]``, including the kept keys that have an effect."""
         own = {key: value for key, value in asdict(self).items() if value is not None}
         del own["helper"]
         idle = set[str]().union(*_KEPT_OF.values()) - _KEPT_OF[self.preset]
         return {**own, **{key: value for key, value in kept.items() if key not in idle}}
 
 
-#: What is tried of each key under its preset, besides what is set now.
+#: Candidate values of each key under its preset, besides the current one.
 _CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
     "window": {
         "goal": (None, "low-delay", "bulk"),
@@ -108,12 +109,12 @@ _CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 
 
-#: What of these keys is where it is left out: `CodingParams` in crates/proto/src/config.rs.
+#: Defaults of these keys: `CodingParams` in crates/proto/src/config.rs.
 _LEFT_OUT: dict[str, dict[str, Any]] = {
     "window": {"goal": "throughput", "delivery": "auto", "ack_interval_ms": 10.0},
     "block": {"block_size": 32, "blocks_in_flight": 8, "policy": "credit", "overshoot": 1.0},
 }
-#: Most codings that are tried: blocks with and without a helper, and what is set now.
+#: Maximum number of candidates: blocks with and without a helper, and the current coding.
 CODINGS_MAX = 1 + sum(
     prod(map(len, choices.values())) * (2 if preset == "block" else 1)
     for preset, choices in _CHOICES.items()
@@ -121,16 +122,16 @@ CODINGS_MAX = 1 + sum(
 
 
 def codings(own: Coding, *, has_helper: bool, keep: Collection[str] = ()) -> list[Coding]:
-    """Return all codings that are tried: the tunnel's own first, at most `CODINGS_MAX`.
+    """Return all candidate codings, the tunnel's own first: at most `CODINGS_MAX`.
 
     Parameters
     ----------
     own
-        What is set now.
+        The current coding.
     has_helper
-        Whether there is a station that could help.
+        Whether a station is available as a helper.
     keep
-        Fields that stay as they are.
+        Fields that keep their current value.
 
     Examples
     --------
@@ -161,9 +162,9 @@ def codings(own: Coding, *, has_helper: bool, keep: Collection[str] = ()) -> lis
 
 
 def _values(own: Any, tried: tuple[Any, ...], left_out: Any) -> tuple[Any, ...]:
-    """Return the values of a key: as many as are tried at most, its own first.
+    """Return the candidate values of a key, its own first, at most as many as are tried.
 
-    Where its own is what the key is when it is left out, leaving it out is no other value.
+    If its own value equals the default, leaving the key out is not a further candidate.
     """
     others = [each for each in tried if each is not None or own is None or own != left_out]
     return tuple(dict.fromkeys((own, *others)))[: len(tried)]

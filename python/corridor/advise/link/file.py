@@ -1,4 +1,4 @@
-"""A tunnel's link as a file describes it: TOML with ``[link]``, ``[traffic]`` and ``[coding]``."""
+"""Reads the description of a tunnel's link: TOML with ``[link]``, ``[traffic]``, ``[coding]``."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from corridor import _native
 from corridor.advise.link.coding import Coding
 from corridor.advise.network import FILE_BYTES_MAX, Lines, NetworkError
 
-#: So many packets cross in a run, about, and how long a run is at least and at most, seconds.
+#: Approximate number of packets per run, their size, and the bounds of a run's duration, seconds.
 PACKETS, PACKET_BYTES, DURATION_S = 3_000, 1_400, (4.0, 60.0)
-#: A run has so many round trips at least, but for its longest duration.
+#: Minimum number of round trips in a run, subject to the maximum duration.
 ROUND_TRIPS = 40
-#: From so many packets on the least duration falls with the rate, and what is before it likewise:
-#: the fewest runs of all codings are within the default budget. It falls no further than to some
-#: ten times the tunnel's timers, in which next to nothing comes.
+#: Above this many packets, the minimum duration and the warm-up shrink with the rate, so that the
+#: minimum number of runs of all codings fits the default budget; but not below ``LEAST_S``, some
+#: ten times the tunnel's timers, since shorter runs deliver next to nothing.
 PACKETS_MAX, LEAST_S = 14_500, 0.4
-#: Most packets of a run, and of what is before it, where round trips are long: beyond it the fewest
-#: runs of all codings take hours.
+#: Maximum packets of a run including its warm-up, where round trips are long: beyond it, the
+#: minimum number of runs of all codings would take hours.
 ROUND_TRIPS_PACKETS_MAX = 1_000_000
-#: Load before what is measured, seconds and round trips: TCP finds the rate meanwhile.
+#: Warm-up before the measured interval, seconds and round trips, in which TCP finds the rate.
 WARM_UP_S, WARM_UP_ROUND_TRIPS = 1.0, 20
-#: Greatest loss of a link: beyond it a run delivers next to nothing.
+#: Maximum loss ratio of a link: beyond it, a run delivers next to nothing.
 LOSS_MAX = 0.9
-#: Frames that an interface holds where the file does not say.
+#: Queue limit of an interface, frames, unless the file gives it.
 QUEUE_FRAMES = 4
-#: Greatest round trip, ms, and rate, bit/s.
+#: Maximum round-trip time, ms, and rate, bit/s.
 RTT_MS_MAX, RATE_BPS_MAX = 10_000.0, 10_000_000_000
-#: Greatest time of a frame beyond its bits, us.
+#: Maximum fixed overhead of a frame, us.
 OVERHEAD_US_MAX = 100_000.0
-#: Longest bursts, and queues, frames.
+#: Maximum mean burst length, and queue limit, frames.
 BURST_MAX, QUEUE_MAX = 1_000.0, 65_536
 
 _RATE = re.compile(r"([0-9._]+)\s*([kMG]?)")
 _UNITS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _PLACE = re.compile(r"^plan:(\d+):\d+: |^point \d+ = the plan's: expected ")
 _UNKNOWN = re.compile(r"`(\w+)` is not known in \[(?:run\.)?(coding(?:\.\w+)*)\]")
-#: Where the plan has what the file calls otherwise.
+#: Keys of the plan, mapped to those of the user's file.
 _NAMES = {
     "medium": "link", "run[0].coding": "coding", "run[0].e3": "link.loss_there",
     "run[0].e3_back": "link.loss_back", "run[0].e1": "link.helper.loss_from_here",
@@ -57,34 +57,35 @@ _NAMES = {
 class GivenLink:
     """A tunnel's link to give advice on."""
 
-    #: What it is called.
+    #: Name.
     name: str
-    #: The plan's table, with all but what is tried: ``[medium]`` and the run.
+    #: The plan's table, except for the candidates: ``[medium]`` and the run.
     table: dict[str, Any]
-    #: Erasure ratios from here to the helper and from it to the peer; none = there is no helper.
+    #: Erasure ratios from this end to the helper and from the helper to the peer; None without a
+    #: helper.
     helper: tuple[float, float] | None
-    #: What is set now.
+    #: The current coding.
     own: Coding
-    #: Keys of ``[coding]`` that are not searched, and stay.
+    #: Keys of ``[coding]`` that are not searched and keep their values.
     kept: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rate_bps(self) -> float:
-        """Bits per second of the link."""
+        """Rate of the link, bits per second."""
         return float(self.table["medium"]["rate_bps"])
 
     @property
     def duration_s(self) -> float:
-        """Measured seconds of a run."""
+        """Measured time of a run, seconds."""
         return float(self.table["duration_s"])
 
     @property
     def is_tcp(self) -> bool:
-        """Whether TCP crosses the link, and not UDP."""
+        """Whether the load is TCP rather than UDP."""
         return bool(self.table["run"][0]["transport"] == "tcp")
 
     def plan(self, coding: Coding) -> str:
-        """Return the plan that runs a coding."""
+        """Return the plan that simulates a coding."""
         (run,) = self.table["run"]
         run = {**run, "path": "coded", "coding": coding.table(self.kept)}
         if coding.helper and self.helper is not None:
@@ -94,7 +95,7 @@ class GivenLink:
 
 
 def is_link(path: Path) -> bool:
-    """Tell whether a file describes a link: TOML with a table ``[link]``."""
+    """Return whether a file describes a link: TOML with a table ``[link]``."""
     if path.suffix != ".toml":
         return False
     try:
@@ -102,7 +103,7 @@ def is_link(path: Path) -> bool:
             return False
         return "link" in tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # Who reads it as a network says what is wrong.
+        # Reading it as a network will report what is wrong.
         return False
 
 
@@ -112,7 +113,7 @@ def read_link(path: Path) -> GivenLink:
     Raises
     ------
     NetworkError
-        For what cannot be, with file, line, value, and what was expected.
+        For an invalid value, with file, line, value, and what was expected.
     """
     try:
         if (size := path.stat().st_size) > FILE_BYTES_MAX:
@@ -135,7 +136,7 @@ def read_link(path: Path) -> GivenLink:
     run = {**_run(reader, traffic), **losses}
     rtt_s = medium["rtt_ms"] / 1e3
     packet_s = 8 * PACKET_BYTES / medium["rate_bps"]
-    # What is simulated is what is offered, where that is less.
+    # The duration follows the offered rate where that is below the link's.
     load_s = 8 * PACKET_BYTES / min(medium["rate_bps"], run.get("offered_bps", math.inf))
     least_s = min(DURATION_S[0], max(PACKETS_MAX * load_s, LEAST_S))
     duration_s = min(max(PACKETS * packet_s, ROUND_TRIPS * rtt_s, least_s), DURATION_S[1])
@@ -159,7 +160,7 @@ def read_link(path: Path) -> GivenLink:
 
 
 def _medium(reader: _Reader, link: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the plan's ``[medium]``, and what of the link its run says."""
+    """Return the plan's ``[medium]``, and the run's keys that describe the link."""
     known = {
         "duplex", "rate_bps", "overhead_us", "rtt_ms", "queue_frames", "drops_when_full",
         "loss_there", "loss_back", "burst_frames", "underlay", "helper",
@@ -184,7 +185,7 @@ def _medium(reader: _Reader, link: Mapping[str, Any]) -> tuple[dict[str, Any], d
 
 
 def _helper(reader: _Reader, link: Mapping[str, Any]) -> tuple[tuple[float, float] | None, bool]:
-    """Return the losses of a helper's links, and whether it is used now."""
+    """Return the losses of the helper's links, and whether it is currently used."""
     if "helper" not in link:
         return None, False
     helper = reader.table(link, "helper", at="link.helper")
@@ -199,7 +200,7 @@ def _helper(reader: _Reader, link: Mapping[str, Any]) -> tuple[tuple[float, floa
 def _own(
     reader: _Reader, coding: dict[str, Any], *, has_helper: bool
 ) -> tuple[Coding, dict[str, Any]]:
-    """Return what is set now, and what is set and not searched."""
+    """Return the current coding, and the keys that are set but not searched."""
     preset = coding.get("preset", "block" if has_helper else "window")
     presets = ("window", "block", "paper", "tcp-nc")
     if preset not in presets:
@@ -230,8 +231,8 @@ def _run(reader: _Reader, traffic: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(reader: _Reader, given: GivenLink, coding: Mapping[str, Any]) -> None:
-    """Let the simulator read the plan, and say what it refuses by the line of the user's file."""
-    # As it is in the file, with what has no effect.
+    """Let the simulator check the plan, and report errors at the line of the user's file."""
+    # As in the file, including keys that have no effect.
     own = tomllib.loads(given.plan(given.own))
     own["run"][0]["coding"] |= coding
     plans = [tomli_w.dumps(own)]
@@ -255,17 +256,17 @@ def _check(reader: _Reader, given: GivenLink, coding: Mapping[str, Any]) -> None
 
 
 class _Reader:
-    """Takes values out of tables, and says where one is that cannot be."""
+    """Reads values from tables, and reports where an invalid one stands."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
 
     def wrong(self, key: str, given: object, expected: str) -> NetworkError:
-        """Return what is wrong with a value."""
+        """Return the error for a value."""
         return NetworkError(f"{self.lines.of(key)}: {key} = {given}: expected {expected}")
 
     def known(self, at: str, table: Mapping[str, Any], names: set[str]) -> None:
-        """Refuse keys that there are not."""
+        """Raise an error for unknown keys."""
         for key in table:
             if key not in names:
                 name = f"{at}.{key}".lstrip(".")
@@ -274,7 +275,7 @@ class _Reader:
     def table(
         self, table: Mapping[str, Any], key: str, left_out: Any = None, *, at: str = ""
     ) -> dict[str, Any]:
-        """Return a table of a table."""
+        """Return a subtable."""
         found = table.get(key, left_out)
         if not isinstance(found, dict):
             raise self.wrong(at or key, "nothing" if found is None else found, f"a table [{key}]")
@@ -291,7 +292,7 @@ class _Reader:
         """Return a number within its range."""
         found = table.get(key.rpartition(".")[2], left_out)
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-        # NaN is in no range; whole numbers of TOML may be too long for a float.
+        # NaN is in no range; TOML integers may be too large for a float.
         if not is_number or not least <= found <= most:
             given = "nothing" if found is None else found
             raise self.wrong(key, given, f"a number {least:g} to {most:g}")
@@ -305,14 +306,14 @@ class _Reader:
         most: int,
         left_out: int | None = None,
     ) -> int:
-        """Return a whole number within its range."""
+        """Return an integer within its range."""
         found = self.number(table, key, least, most, left_out)
         if found != round(found):
             raise self.wrong(key, found, f"a whole number {least} to {most}")
         return round(found)
 
     def flag(self, table: Mapping[str, Any], key: str, *, left_out: bool) -> bool:
-        """Return true or false."""
+        """Return a boolean."""
         found = table.get(key.rpartition(".")[2], left_out)
         if not isinstance(found, bool):
             raise self.wrong(key, found, "true or false")
@@ -321,14 +322,14 @@ class _Reader:
     def word(
         self, table: Mapping[str, Any], key: str, words: tuple[str, ...], left_out: str
     ) -> str:
-        """Return one of some words."""
+        """Return one of several words."""
         found = table.get(key.rpartition(".")[2], left_out)
         if found not in words:
             raise self.wrong(key, found, "one of " + ", ".join(words))
         return str(found)
 
     def rate(self, table: Mapping[str, Any], key: str) -> int:
-        """Return bits per second, from a number or a text as ``"12M"``."""
+        """Return a rate in bits per second, from a number or a string such as ``"12M"``."""
         found = table.get(key.rpartition(".")[2])
         expected = f'bits per second, as 12_000_000 or "12M", at most {RATE_BPS_MAX}'
         words = _RATE.fullmatch(found.strip()) if isinstance(found, str) else None

@@ -1,4 +1,4 @@
-"""Codings over the same histories of a link, searched as settings of a network are."""
+"""Searches codings over shared loss histories of a link, like settings of a network."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from corridor.advise.network import HISTORIES
 from corridor.advise.sample import HISTORIES_OF_SEED, JUDGE_FROM, Estimate, Transfers
 from corridor.advise.search import BUDGET, PILOT, Found, search
 
-#: So many runs are made of each coding at least, in the mean and whatever the budget, and at most
-#: of all: two in the first round, as many again later and to judge.
+#: Minimum mean number of runs per coding, whatever the budget (two in the first round, as many
+#: again later and for judging), and maximum number of runs in total.
 RUNS_EACH_MIN, RUNS_MAX = 5, 2_000
-#: Simulator's events that a packet is worth, for a budget: it has its frames, their repair and
-#: feedback, and TCP at both ends.
+#: Simulator events per packet, for the budget: its frames, their repair and feedback, and TCP at
+#: both ends.
 EVENTS_PER_PACKET = 12
-#: What may be sought, by what it is called; air is frames per packet, or TCP's bytes per byte.
+#: Objectives, by name; air is frames per packet, or with TCP bytes on the air per byte delivered.
 SOUGHT = ("goodput", "delay", "air")
-#: Where something else than goodput is sought, so much of it may be lost at most, as a share.
+#: Maximum fraction of goodput that may be lost when the objective is not goodput.
 GOODPUT_LOST_MAX = 0.02
 
 Values = NDArray[np.float64]
@@ -34,21 +34,21 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Runs:
-    """What runs under a coding came to: an entry for each history.
+    """Results of a coding's runs: one entry per history.
 
     Parameters
     ----------
     goodput_bps
-        Data received per second.
+        Received data rate, bit/s.
     delay_p50_s, delay_p95_s
-        Quantiles of the delay of data in order, NaN where nothing came.
+        Quantiles of the in-order delivery delay; NaN where nothing arrived.
     lost
-        Share of datagrams that never came; NaN under TCP, which repeats them.
+        Fraction of datagrams that never arrived; NaN with TCP, which retransmits.
     frames
-        Frames on the air for each packet that was delivered; NaN under TCP, which has no packets
-        of its own to count.
+        Frames on the air per delivered packet; NaN with TCP, which has no packets of its own to
+        count.
     air_bytes
-        Bytes on the air for each byte that was delivered.
+        Bytes on the air per delivered byte.
     """
 
     goodput_bps: Values
@@ -59,7 +59,7 @@ class Runs:
     air_bytes: Values
 
 
-#: Columns of a plan's results that these are.
+#: Corresponding columns of a plan's results.
 _COLUMNS = (
     "goodput_bps", "delay_p50_s", "delay_p95_s", "packet_loss_ratio", "air_frames_per_packet",
     "air_bytes_per_byte",
@@ -68,11 +68,11 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class LinkAdvice(Found[Coding]):
-    """What came of a search for a link."""
+    """Result of a search for a link."""
 
     given: GivenLink
     sought: str
-    #: What the advised coding and the present one came to where they were judged.
+    #: Results of the advised and of the current coding over the judging histories.
     runs_of: Runs
     runs_of_own: Runs
 
@@ -87,25 +87,25 @@ def advise_link(
     jobs: int | None = None,
     told: Callable[[int, int], object] = lambda _done, _total: None,
 ) -> LinkAdvice:
-    """Search the codings of a tunnel, and judge the best of them beside what is set.
+    """Search the codings of a tunnel, and compare the best with the current one.
 
     Parameters
     ----------
     given
         The link.
     sought
-        ``goodput``, ``delay`` (its 95th percentile) or ``air`` (frames per packet, for TCP bytes on
-        the air per byte); the latter two without losing more than 2 % of the goodput.
+        Objective: ``goodput``, ``delay`` (its 95th percentile) or ``air`` (frames per packet, with
+        TCP bytes on the air per byte); the latter two without losing more than 2 % of the goodput.
     keep
-        Fields of codings that stay as they are.
+        Fields that keep their current value.
     budget
-        What may be spent, millions of events in the simulator, about.
+        Approximate budget, millions of simulator events.
     seed
-        Which histories of the link are drawn, 0 to 4: others give other numbers.
+        Seed that selects the link's histories, 0 to 4.
     jobs
-        Threads; none = as many as there are processors.
+        Number of threads; None: the number of processors.
     told
-        Called with the number of runs made, and that of all.
+        Called with the number of runs made and the total.
     """
     if sought not in SOUGHT:
         raise ValueError(f"for = {sought}: expected one of {', '.join(SOUGHT)}")
@@ -116,7 +116,7 @@ def advise_link(
     tried = codings(given.own, has_helper=given.helper is not None, keep=keep)
     sampler = LinkSampler(given, tried, sought, seed, jobs)
     sampler.run([given.own], PILOT)
-    # Of the link's rate, not of what crosses now: the next coding may fill it.
+    # By the link's rate, not the current throughput: the next coding may fill the link.
     packets = given.duration_s * given.rate_bps / 8 / 1_400
     affordable = round(1e6 * budget / (EVENTS_PER_PACKET * packets))
     runs = min(max(affordable, RUNS_EACH_MIN * len(tried)), RUNS_MAX)
@@ -131,22 +131,22 @@ def advise_link(
 
 
 class LinkSampler:
-    """Runs codings over a link, and remembers what came of them.
+    """Runs codings over a link, and keeps their results.
 
-    Histories are the losses of the frames that are sent, the same for all codings.
+    A history is the loss pattern of the frames sent, the same for all codings.
 
     Parameters
     ----------
     given
         The link.
     settings
-        Codings that are tried.
+        Candidate codings.
     sought
-        What is to be as great, or as little, as can be: see `advise_link`.
+        Objective: see `advise_link`.
     seed
-        Which histories are drawn.
+        Seed that selects the histories.
     jobs
-        Threads; none = as many as there are processors.
+        Number of threads; None: the number of processors.
     """
 
     def __init__(
@@ -171,11 +171,11 @@ class LinkSampler:
 
     @property
     def defaults(self) -> Coding:
-        """What is set now."""
+        """The current coding."""
         return self.given.own
 
     def run(self, settings: Iterable[Coding], count: int, first: int = 0) -> None:
-        """Run histories `first` to `first` + `count` - 1 of each coding, as far as it was not."""
+        """Run histories `first` to `first` + `count` - 1 of each coding, unless already run."""
         settings = list(settings)
         ahead = [
             (each, number)
@@ -200,19 +200,19 @@ class LinkSampler:
         return [float(values[places[name]]) for name in _COLUMNS]
 
     def runs(self, setting: Coding, count: int, first: int = 0) -> Runs:
-        """Return what histories came to, which are run if they were not."""
+        """Return the results of histories, running those not run yet."""
         self.run([setting], count, first)
         rows = [self._done[setting, number] for number in range(first, first + count)]
         return Runs(*np.array(rows).T)
 
     def transfers(self, setting: Coding, count: int, first: int = 0) -> Transfers:
-        """Return what histories came to, as the search compares it: so much for so much."""
+        """Return the results of histories as the search compares them: amounts and their cost."""
         of = self.runs(setting, count, first)
         ones = np.ones(count)
         if self._sought == "goodput":
             gained, spent = of.goodput_bps * self.given.duration_s / 8, ones * self.given.duration_s
         elif self._sought == "delay":
-            # Where nothing came all of the time was waited.
+            # Where nothing arrived, the whole time counts as delay.
             gained = ones
             spent = np.where(np.isnan(of.delay_p95_s), self.given.duration_s, of.delay_p95_s)
         else:
@@ -225,32 +225,35 @@ class LinkSampler:
 
     @property
     def halves_allowed_first(self) -> bool:
-        """Whether what loses goodput is last from the start: yes, it is often what is cheapest."""
+        """Whether codings that lose goodput rank last from the start: yes.
+
+        They are often the cheapest.
+        """
         return True
 
     def lets_more_fail(self, ours: Transfers, others: Transfers) -> bool:
-        """Tell whether too much of the goodput is lost for what else is sought."""
+        """Return whether a coding loses too much goodput for the sake of the objective."""
         if self._sought == "goodput":
             return False
         least = (1 - GOODPUT_LOST_MAX) * float(others.completed.mean())
         return float(ours.completed.mean()) < least
 
     def count(self, setting: Coding) -> int:
-        """Return how many histories the search has seen of a coding."""
+        """Return the number of histories the search has seen of a coding."""
         count = 0
         while (setting, count) in self._done:
             count += 1
         return count
 
     def seen(self, setting: Coding) -> Transfers:
-        """Return what the search has seen of a coding."""
+        """Return the results the search has seen of a coding."""
         return self.transfers(setting, self.count(setting))
 
 
 def gain(advice: LinkAdvice) -> Estimate:
-    """Return how much more is delivered, or how much shorter or cheaper it is, as a share.
+    """Return the relative gain: in goodput, or as a reduction.
 
-    For delays and what is on the air it is the reduction: what they fall by.
+    For delay and air, the gain is the relative reduction.
     """
     found = advice.gain
     if advice.sought == "goodput":

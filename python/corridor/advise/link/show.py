@@ -1,4 +1,4 @@
-"""Advice on a tunnel's coding as people read it, as JSON, and as a picture."""
+"""Advice on a tunnel's coding as text, as JSON, and as a plot."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from corridor.advise.link.search import LinkAdvice, Runs, gain
 from corridor.advise.sample import Estimate
 from corridor.advise.search import BETTER, FAILS, NOTHING_BETTER
 
-#: Words for what is sought.
+#: Descriptions of the objectives.
 _SOUGHT = {
     "goodput": "delivered per second",
     "delay": "of the delay, 95th percentile",
     "air": "of the frames per packet",
     "air of TCP": "of the bytes on the air per byte",
 }
-#: Why a coding is what it is.
+#: Reasons for a choice of coding.
 _REASONS = {
     NOTHING_BETTER: "nothing that was tried is better",
     BETTER: "it is better",
     FAILS: "what is better loses more than 2 % of the goodput",
 }
-#: What is shown: words, unit, and by how much it is multiplied.
+#: Quantities shown: description, unit, and factor.
 _SHOWN = {
     "goodput_bps": ("goodput", "Mbit/s", 1e-6),
     "delay_p50_s": ("delay, median", "ms", 1e3),
@@ -43,15 +43,15 @@ _SHOWN = {
 
 
 def estimates(of: Runs) -> dict[str, Estimate]:
-    """Return what runs came to, with intervals; what there is none of is left out."""
+    """Return the results of runs, with intervals; missing quantities are left out."""
     found = {name: sample.mean(getattr(of, name)) for name in _SHOWN}
     return {name: each for name, each in found.items() if not np.isnan(each.value)}
 
 
 def lines(advice: LinkAdvice) -> list[str]:
-    """Return what to put into Corridor's own file: ``[coding]`` whole, and the helper's part.
+    """Return the lines for Corridor's own file: all of ``[coding]``, and the helper's part.
 
-    Keys that are left out have the preset's own value.
+    Omitted keys have the preset's value.
     """
     table = advice.setting.table(advice.given.kept)
     found = tomli_w.dumps({"coding": table}).splitlines()
@@ -156,7 +156,7 @@ def _cell(of: Estimate | None, scale: float) -> str:
 
 
 def picture(advice: LinkAdvice) -> Figure:
-    """Draw what was tried: goodput over the delay, with what is set now marked."""
+    """Plot the candidates: goodput over delay, with the current coding marked."""
     figure, (axes,) = plot.panels(1)
     scale = advice.given.rate_bps / 1e6
     for each in advice.tried:

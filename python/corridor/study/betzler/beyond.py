@@ -1,4 +1,4 @@
-"""Beyond the paper: flows at once, small buffers, windows by length of route, coding."""
+"""Beyond the paper: concurrent flows, small buffers, windows per route length, coding."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,9 +19,10 @@ FLOWS = (1, 2, 4)
 
 
 def _row(what: str, links: str, results: xr.Dataset) -> dict[str, Any]:
-    """Say what the transfers of some points came to, all together."""
+    """Return a row that summarises the transfers of some points."""
     seconds, completed = results["flow.spent_s"], results["flow.completed"]
-    # Alike in all runs of a plan that completed one; none were, nothing is delivered.
+    # The transfer size is the same in all completed runs of a plan; if none completed, nothing was
+    # delivered.
     own = results["flow.transfer_goodput_bps"] * results["flow.transfer_s"] / 8
     kb = float(own.fillna(0).sum()) / 1e3
     on_air = float((results["sending_s"] + results["receiving_s"]).sum())
@@ -35,7 +36,7 @@ def _row(what: str, links: str, results: xr.Dataset) -> dict[str, Any]:
 
 
 def _points(results: xr.Dataset, **wanted: Any) -> xr.Dataset:
-    """Return the points where swept paths have these values; dots are written as `__`."""
+    """Return the points where swept keys have these values; `__` stands for a dot."""
     keep = np.ones(results.sizes["point"], bool)
     for name, value in wanted.items():
         keep &= results[name.replace("__", ".")].to_numpy() == value
@@ -43,7 +44,7 @@ def _points(results: xr.Dataset, **wanted: Any) -> xr.Dataset:
 
 
 def _lengths(results: xr.Dataset) -> dict[int, xr.Dataset]:
-    """Return the points by the length of their route."""
+    """Return the points by route length."""
     links = np.rint(results["flow.route_links_mean"].mean(["replication", "flow"]).to_numpy())
     return {
         int(length): results.isel(point=np.flatnonzero(links == length))
@@ -72,7 +73,7 @@ def _flows(context: Context) -> list[dict[str, Any]]:
         for window in sorted(set(results[WINDOW].to_numpy().tolist())):
             here = results.isel(point=np.flatnonzero(results[WINDOW].to_numpy() == window))
             row = _row(f"{count} at once, window {window}", "3 to 7", here)
-            # Of all together, and not of one of them.
+            # Over all of them together, not a single one.
             row["kbit/s"] *= count
             rows.append(row)
     return rows
@@ -101,12 +102,12 @@ def _coding(context: Context) -> list[dict[str, Any]]:
 
 
 def _all_together(means: Mapping[int, Mapping[int, float]], window: int) -> float:
-    """Geometric mean over the lengths of routes, as a logarithm."""
+    """Geometric mean over route lengths, as a logarithm."""
     return float(np.mean([np.log(each[window]) for each in means.values()]))
 
 
 def _by_length(context: Context) -> str:
-    """A window for each length of route beside the best for all, over runs that chose neither."""
+    """Compare a window per route length with the best for all, over runs used to choose neither."""
     found = windows_of(Runs.of(context, "static"), {BACKOFF: TINYOS})
     windows = list(next(iter(found.values())))
     halves = [slice(0, None, 2), slice(1, None, 2)]
@@ -131,7 +132,7 @@ def _by_length(context: Context) -> str:
 
 
 def beyond(context: Context) -> Findings:
-    """What the paper leaves for later, and coding: rows, and a picture of each."""
+    """What the paper leaves for future work, and coding: rows, and a plot of each."""
     buffers, flows, coding = _buffers(context), _flows(context), _coding(context)
     figure, (left, middle, right) = plot.panels(3, columns=3)
     for axes, rows in ((left, buffers), (middle, flows)):

@@ -1,4 +1,4 @@
-"""Figs. 6 and 9b: transfers while nst-AODV looks for routes, between pairs drawn at random."""
+"""Figs. 6 and 9b: transfers between random pairs while nst-AODV discovers routes."""
 
 import math
 
@@ -16,7 +16,7 @@ LINKS = "flow.route_links_mean"
 
 
 def metrics(context: Context) -> Findings:
-    """Fig. 6: PATH-DR beside hop count: lengths of routes, transfers completed, goodput."""
+    """Fig. 6: PATH-DR compared with hop count: route lengths, transfers completed, goodput."""
     data = Runs.of(context, "dynamic")
     windows = [int(window) for window in data.values(WINDOW)]
     rows, gains, longer, spreads, completed = [], [], [], [], []
@@ -57,7 +57,7 @@ def metrics(context: Context) -> Findings:
 
 
 def _repairs(data: Runs, windows: list[int]) -> float:
-    """How many times as often routes are repaired at the largest window as at 1."""
+    """Ratio of route repairs at the largest window to those at a window of 1."""
 
     def lost(window: int) -> float:
         return runs.mean(data.at("links_lost", {WINDOW: window, METRIC: PATH_DR}))
@@ -67,10 +67,10 @@ def _repairs(data: Runs, windows: list[int]) -> float:
 
 
 def by_length(data: Runs) -> dict[int, dict[int, runs.Samples]]:
-    """Goodputs by length of route at window 1, and window: a sample for each replication."""
+    """Goodputs by route length at window 1, and by window: a sample per replication."""
     windows = [int(window) for window in data.values(WINDOW)]
     base = data.links({WINDOW: windows[0], METRIC: PATH_DR})
-    # A pair that never had a route is in no class.
+    # A pair that never had a route has no length class.
     classes = np.nan_to_num(np.clip(np.rint(base), 1, 6)).astype(int)
     found: dict[int, dict[int, runs.Samples]] = {}
     for window in windows:
@@ -82,11 +82,11 @@ def by_length(data: Runs) -> dict[int, dict[int, runs.Samples]]:
 
 
 def beyond_recommended(data: Runs) -> runs.Samples:
-    """What the recommended window has more than the largest one, over routes of several links.
+    """Advantage of the recommended window over the largest one, on multi-hop routes.
 
-    Logarithms of ratios of goodput, one for each replication: the window is chosen by all the
-    others, so that chance which chose it does not speak for it. Nothing is 0 where no window is
-    larger. The mean over lengths of routes.
+    Logarithms of goodput ratios, one per replication. The window is chosen by all other
+    replications, so that the choice is independent of the sample. The value is 0 where no window is
+    larger. Averaged over route lengths.
     """
     found = []
     for length, by_window in by_length(data).items():
@@ -105,7 +105,7 @@ def beyond_recommended(data: Runs) -> runs.Samples:
 
 
 def window_limits(context: Context) -> Findings:
-    """Fig. 9b: goodput over the window, normalized by that of the recommended one."""
+    """Fig. 9b: goodput over the window, normalised to that of the recommended one."""
     data = Runs.of(context, "dynamic")
     figure, (axes,) = plot.panels(1)
     rows = []
@@ -129,7 +129,7 @@ def window_limits(context: Context) -> Findings:
 
 
 def lengths(context: Context) -> Findings:
-    """How long routes are at each attenuation, and what is chosen by it."""
+    """Route lengths at each attenuation, and the choice made from them."""
     data = Runs.of(context, "lengths")
     extra, window = "network.radio.path_loss.extra_db", "least links"
     rows = []

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from corridor import _native, plot, sim
 from corridor.study.findings import Context, Findings
 
-#: The receiver's noise, dBm, and the LQI's range: linear from -5 dB above it on, 255 at 15 dB.
+#: Receiver noise, dBm, and the range of the LQI: linear in the SNR from -5 dB, 255 at 15 dB.
 NOISE_DBM, LQI_MAX, ZERO_DB, SPAN_DB = -98.0, 255.0, -5.0, 20.0
-#: Neighbours are so far from each other at most, in steps of the grid: aslant too.
+#: Maximum distance of neighbours, in steps of the grid, including diagonals.
 NEAR_STEPS = 2**0.5
-#: Width of a line at the greatest LQI, points.
+#: Line width at the maximum LQI, points.
 WIDTH = 5.0
 
 
 def lqi(power_dbm: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the LQI of frames of a power.
+    """Return the LQI of frames received at a given power.
 
     Examples
     --------
@@ -30,12 +30,12 @@ def lqi(power_dbm: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def links(context: Context) -> Findings:
-    """Draw the mesh, and say what links of each length are like."""
+    """Plot the mesh, and characterise links of each length."""
     plan = sim.PlanText.read(context.experiment.plan("mesh"))
     places, reaches = _native.PlanRuns(plan.text(), str(plan.directory), 1).sketch(0)
     heard = reaches[reaches[:, 2] == 1]
     ends = heard[:, :2].astype(int)
-    # Each once: there and back are alike.
+    # Each link once: both directions are equal.
     once = ends[:, 0] < ends[:, 1]
     ends, quality = ends[once], lqi(heard[once, 3])
     metres = np.hypot(*(places[ends[:, 0]] - places[ends[:, 1]]).T)
@@ -59,7 +59,7 @@ def links(context: Context) -> Findings:
 
 
 def _pairs(places: NDArray[np.float64], length: float) -> int:
-    """Return how many pairs of nodes are so far from each other."""
+    """Return the number of pairs of nodes at this distance."""
     apart = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
     return int((np.triu(apart, 1).round(2) == length).sum())
 

@@ -1,4 +1,4 @@
-"""All orderings of the paper together: one-sided tests, adjusted for being many."""
+"""All orderings in the paper: one-sided tests, adjusted for multiple testing."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,30 +22,30 @@ from corridor.study.betzler.static import EXPONENTIAL, GOODPUT, TINYOS, Setting
 from corridor.study.claims import Measured
 from corridor.study.findings import Context, Findings
 
-#: What is less than nothing, or more: a sample for each replication, or pair of ends.
+#: Differences whose sign is tested: a sample per replication, or per pair of ends.
 Test = Callable[[], runs.Samples]
 
 
 def _logs(
     data: Runs, name: str, ours: Setting, others: Setting, of: Runs | None = None
 ) -> runs.Samples:
-    """Logarithms of ratios, a sample for each replication."""
+    """Logarithms of ratios, one sample per replication."""
     return runs.log_ratios(data.at(name, ours), (of or data).at(name, others))
 
 
 def _less(data: Runs, name: str, ours: Setting, others: Setting, of: Runs) -> runs.Samples:
-    """The same the other way round: by how much ours is less."""
+    """The same with the sign reversed: by how much ours is less."""
     return -_logs(data, name, ours, others, of)
 
 
 def _by_retries(data: Runs, name: str, window: int, counts: tuple[int, int]) -> runs.Samples:
-    """What the first number of retries has more than the second."""
+    """Advantage of the first number of retries over the second."""
     ours, others = ({WINDOW: window, RETRIES: count} for count in counts)
     return _logs(data, name, {**ours}, {**others})
 
 
 def _pairs(data: Runs, name: str, window: int) -> runs.Samples:
-    """What PATH-DR has more than hop count: a sample for each pair of ends."""
+    """Advantage of PATH-DR over hop count: a sample per pair of ends."""
     ours, others = (
         runs.nanmean(data.at(name, {WINDOW: window, METRIC: metric}), axis=1)
         for metric in (dynamic.PATH_DR, dynamic.HOP_COUNT)
@@ -126,7 +126,7 @@ def _over_windows(data: Runs, name: str, windows: list[int]) -> runs.Samples:
 
 
 def _slopes(data: Runs) -> runs.Samples:
-    """Slope of the gain over the links of routes at window 1, in each replication."""
+    """Slope of the gain over the number of links at window 1, per replication."""
     ours = data.at(GOODPUT, {WINDOW: 1, BACKOFF: EXPONENTIAL})
     gains = ours / data.at(GOODPUT, {WINDOW: 1, BACKOFF: TINYOS}) - 1
     links = data.links({WINDOW: 1, BACKOFF: TINYOS})
@@ -140,7 +140,7 @@ def _slopes(data: Runs) -> runs.Samples:
 
 
 def _timeouts(data: Runs, rto: Runs, algorithm: str) -> runs.Samples:
-    """What RFC 6298 has more than an algorithm over routes of several links, windows above 1."""
+    """Advantage of RFC 6298 over an algorithm on multi-hop routes, with windows above 1."""
     found = []
     for window in (int(each) for each in rto.values(WINDOW) if int(each) > 1):
         base: Setting = {WINDOW: window, BACKOFF: TINYOS}
@@ -151,7 +151,7 @@ def _timeouts(data: Runs, rto: Runs, algorithm: str) -> runs.Samples:
 
 
 def orderings(context: Context) -> Findings:
-    """Test each ordering, one-sided, and adjust for being many (Holm)."""
+    """Test each ordering one-sided, and adjust for multiple testing (Holm)."""
     tests = _all_tests(context)
     p_values = [runs.greater(test()) for test in tests.values()]
     adjusted = runs.holm(p_values)

@@ -1,7 +1,7 @@
-"""What runs of transfers say: samples by setting, and what can be concluded from them.
+"""Statistics of transfers: samples by setting, and the tests on them.
 
-Settings that are compared have the same places, fading, and in static runs the same routes: samples
-are paired, replication by replication.
+Settings under comparison share positions, fading and, in static runs, routes: samples are paired,
+replication by replication.
 """
 
 import warnings
@@ -27,14 +27,14 @@ RTO = "flow.0.tcp.rto"
 PROCESSING = "flow.0.processing_ms"
 RTT = "flow.rtt_mean_s"
 COMPLETED = "flow.completed"
-#: By how much goodput may still rise beyond the recommended window (III-C3).
+#: Margin by which goodput may still rise beyond the recommended window (III-C3).
 RECOMMENDED_MARGIN = 0.01
-#: Level of tests and confidence sets.
+#: Significance level of tests and confidence sets.
 LEVEL = 0.05
 
 
 def nanmean(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
-    """Mean of what there is; NaN, without a warning, where there is nothing."""
+    """Mean of the values that are not NaN; NaN, without a warning, if there are none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(values, axis=axis)
@@ -42,27 +42,27 @@ def nanmean(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Runs:
-    """Results of a plan with one flow, by what was swept."""
+    """Results of a plan with one flow, by swept parameters."""
 
     results: xr.Dataset
 
     @classmethod
     def of(cls, context: Context, use: str) -> "Runs":
-        """Run a plan of the experiment, so often as the parameter `use`_replications says."""
+        """Run a plan of the experiment with `use`_replications replications (a parameter)."""
         own = f"{use}_replications"
         if own not in context.experiment.parameters:
             return cls(context.simulate(use))
         return cls(context.simulate(use, context.count(int(context.parameter(own)))))
 
     def values(self, path: str) -> list[float | str]:
-        """Return the values of a swept path, in order."""
+        """Return the values of a swept key, in order."""
         return sorted(set(self.results[path].to_numpy().tolist()))
 
     def at(self, name: str, wanted: dict[str, float | str]) -> Samples:
-        """Return a column where swept paths have these values: points by replications.
+        """Return a column where swept keys have these values: points by replications.
 
-        Points are in the order of the plan: those of two settings belong together, one by one.
-        Round trips are those of completed transfers, as goodput is; NaN stands for the others.
+        Points are in plan order: those of two settings correspond one to one. Round-trip times are
+        those of completed transfers, like goodput; the others are NaN.
         """
         keep = np.ones(self.results.sizes["point"], bool)
         for path, value in wanted.items():
@@ -75,19 +75,19 @@ class Runs:
         return column.isel(point=np.flatnonzero(keep)).to_numpy().astype(float)
 
     def links(self, wanted: dict[str, float | str]) -> Samples:
-        """Return how long the routes of these points are, in the mean."""
+        """Return the mean route length at these points."""
         lengths = self.at("flow.route_links_mean", wanted)
         return np.asarray(nanmean(lengths, axis=1))
 
 
 def mean(samples: Samples) -> float:
-    """Mean of what there is; NaN of nothing: transfers that were not completed have no goodput."""
+    """Mean of the values that are not NaN: transfers not completed have no goodput."""
     there = samples[~np.isnan(samples)]
     return float(there.mean()) if there.size else float("nan")
 
 
 def log_ratios(ours: Samples, others: Samples) -> Samples:
-    """Logarithm of the ratio of paired samples, one for each replication: mean over the points."""
+    """Logarithms of the ratios of paired samples, one per replication: the mean over the points."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(ours / others)
     logs[~np.isfinite(logs)] = np.nan
@@ -102,7 +102,7 @@ def ratio(ours: Samples, others: Samples) -> float:
 
 
 def greater(differences: Samples) -> float:
-    """p-value of Student's t test, one-sided: the mean is no more than 0."""
+    """p-value of a one-sided Student's t test of the hypothesis that the mean is at most 0."""
     there = differences[~np.isnan(differences)]
     if there.size < 2:
         return 1.0
@@ -112,10 +112,10 @@ def greater(differences: Samples) -> float:
 
 
 def equivalence(logs: Samples, level: float = LEVEL) -> float:
-    """How far from 1 a ratio may be: it is within any margin above this.
+    """Bound on how far a ratio is from 1: equivalence holds within any margin above it.
 
-    The greater bound of the interval with confidence 1 - 2 `level`, as two one-sided tests have it
-    (D. J. Schuirmann 1987). Infinite with fewer than two samples.
+    The larger bound, in absolute value, of the interval with confidence 1 - 2 `level`, as in two
+    one-sided tests (D. J. Schuirmann 1987). Infinite with fewer than two samples.
     """
     there = logs[~np.isnan(logs)]
     if there.size < 2:
@@ -127,7 +127,7 @@ def equivalence(logs: Samples, level: float = LEVEL) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for being many (S. Holm 1979), in the order given.
+    """p-values adjusted for multiple testing (S. Holm 1979), in the given order.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def recommended(goodputs: Sequence[Samples], margin: float = RECOMMENDED_MARGIN) -> int:
-    """Place of the least window beyond which goodput does not rise by more than the margin.
+    """Index of the smallest window beyond which goodput rises by no more than the margin.
 
-    As the paper defines it (III-C3), of the means.
+    As the paper defines it (III-C3), applied to the means.
 
     Examples
     --------
@@ -160,15 +160,16 @@ def recommended(goodputs: Sequence[Samples], margin: float = RECOMMENDED_MARGIN)
 
 
 def recommended_set(goodputs: Sequence[Samples], margin: float = RECOMMENDED_MARGIN) -> list[int]:
-    """Places of all windows that may be the recommended one, with confidence 95 %.
+    """Indices of all windows that may be the recommended one, with 95 % confidence.
 
-    A window is out if a larger one has more than the margin more goodput, or a smaller one has not
-    less by more than the margin, by paired one-sided tests, Bonferroni's correction over the pairs.
+    A window is excluded if a larger one has more than the margin more goodput, or if a smaller one
+    is not worse by more than the margin, in paired one-sided tests with Bonferroni's correction
+    over the pairs.
 
     Parameters
     ----------
     goodputs
-        For each window a sample for each replication: paired.
+        Per window, one sample per replication: paired.
     """
     pairs = max(1, len(goodputs) - 1)
     chosen = []
@@ -176,7 +177,7 @@ def recommended_set(goodputs: Sequence[Samples], margin: float = RECOMMENDED_MAR
         beyond = goodputs[place + 1 :]
         larger = [greater(np.log(other / own) - np.log1p(margin)) for other in beyond]
         beaten = any(p * pairs <= LEVEL for p in larger)
-        # The next smaller one would do as well if none beyond it has the margin more.
+        # The next smaller one would suffice if none beyond it gains more than the margin.
         spare = place > 0 and all(
             greater(np.log1p(margin) - np.log(other / goodputs[place - 1])) * pairs <= LEVEL
             for other in goodputs[place:]

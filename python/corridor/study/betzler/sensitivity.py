@@ -1,4 +1,4 @@
-"""What hangs on what the paper does not say: lengths of routes, and when a search is given up."""
+"""Sensitivity to what the paper leaves open: route lengths, and when a route discovery gives up."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from corridor.study.findings import Context, Findings
 
 EXTRA = "network.radio.path_loss.extra_db"
 LIMIT = "network.routing.discovery_limit_s"
-#: The gain that attenuations are compared by.
+#: The gain by which attenuations are compared.
 GAIN = "PATH-DR over hop count / %"
 
 
 def _row(data: Runs, what: str, wanted: Setting) -> dict[str, Any]:
-    """Say what the transfers under a setting came to, all together."""
+    """Return a row that summarises the transfers under a setting."""
     links, completed = data.at(LINKS, wanted), data.at(COMPLETED, wanted)
     goodput, spent = data.at(GOODPUT, wanted), data.at("flow.spent_s", wanted)
-    # Bits of those that were completed, over the time that all took.
+    # Bits of the completed transfers, over the time spent on all.
     bits = np.nan_to_num(goodput * data.at("flow.transfer_s", wanted))
     return {
         "what": what,
@@ -35,7 +35,7 @@ def _row(data: Runs, what: str, wanted: Setting) -> dict[str, Any]:
 
 
 def _lengths(context: Context) -> list[dict[str, Any]]:
-    """By attenuation: what changes of what Figs. 6 and 9b are about."""
+    """By attenuation: the effect on the results of Figs. 6 and 9b."""
     data = Runs.of(context, "hops")
     rows = []
     for extra in data.values(EXTRA):
@@ -50,7 +50,7 @@ def _lengths(context: Context) -> list[dict[str, Any]]:
 
 
 def _limits(context: Context) -> list[dict[str, Any]]:
-    """By how long a route is looked for: whom it fails."""
+    """By discovery time limit: which transfers fail."""
     data = Runs.of(context, "limit")
     return [
         _row(data, f"{extra:g} dB, looks for {limit:g} s", {EXTRA: extra, LIMIT: limit})
@@ -60,12 +60,12 @@ def _limits(context: Context) -> list[dict[str, Any]]:
 
 
 def _value(row: dict[str, Any], place: int) -> float:
-    """Return the number that words on a row have there."""
+    """Return the number at this place in a row's text."""
     return float(str(row["what"]).replace(",", "").split()[place])
 
 
 def sensitivity(context: Context) -> Findings:
-    """Vary what is declared: rows, and a picture of each."""
+    """Vary the declared assumptions: rows, and a plot of each."""
     lengths, limits = _lengths(context), _limits(context)
     figure, (left, right) = plot.panels(2)
     for metric in (HOP_COUNT, PATH_DR):

@@ -1,4 +1,4 @@
-"""Figs. 2 to 5, 7, 8 and 9a: transfers over routes that were found beforehand, and stay."""
+"""Figs. 2 to 5, 7, 8 and 9a: transfers over routes discovered beforehand, which stay fixed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -35,7 +35,7 @@ def _windows(data: Runs) -> list[int]:
 
 
 def _failed(data: Runs, wanted: Setting) -> runs.Samples:
-    """Share of transmissions to single nodes that were not acknowledged."""
+    """Fraction of unicast transmissions that were not acknowledged."""
     frames, given_up, blocked, attempts = (
         data.at(name, wanted)
         for name in ("frames_sent", "frames_given_up", "frames_blocked", "frame_attempts")
@@ -44,13 +44,13 @@ def _failed(data: Runs, wanted: Setting) -> runs.Samples:
 
 
 def _dropped(data: Runs, wanted: Setting) -> runs.Samples:
-    """Share of frames that were given up."""
+    """Fraction of frames that the MAC gave up."""
     dropped = data.at("frames_given_up", wanted) + data.at("frames_blocked", wanted)
     return dropped / data.at("frames_sent", wanted)
 
 
 def _by_links(data: Runs, wanted: Setting, samples: runs.Samples) -> dict[int, float]:
-    """Means by length of route."""
+    """Means by route length."""
     links = np.rint(data.links(wanted)).astype(int)
     return {
         int(length): runs.mean(samples[links == length]) for length in sorted(set(links.tolist()))
@@ -64,7 +64,7 @@ def _curves(
     of: Callable[[Setting], runs.Samples],
     scale: float = 1.0,
 ) -> None:
-    """Draw something over the windows, a curve for each length of route."""
+    """Plot a quantity over the windows, one curve per route length."""
     found = {window: _by_links(data, wanted, of(wanted)) for window, wanted in over.items()}
     for length in next(iter(found.values())):
         heights = [found[window].get(length, float("nan")) * scale for window in found]
@@ -76,7 +76,7 @@ def _slope(values: Sequence[float], at: Sequence[float]) -> float:
 
 
 def backoff(context: Context) -> Findings:
-    """Fig. 2: the gain of exponential over TinyOS backoff, over window and length."""
+    """Fig. 2: gain of exponential over TinyOS backoff, by window and route length."""
     data, work = Runs.of(context, "static"), Runs.of(context, "work")
     windows = _windows(data)
 
@@ -88,7 +88,7 @@ def backoff(context: Context) -> Findings:
     gains: dict[int, dict[int, float]] = {}
 
     def forward(links: int, ms: float = 0.0) -> float:
-        """What store and forward gives, with work at both ends of the experiment's own packets."""
+        """Gain in the store-and-forward model, with processing and the experiment's sizes."""
         sizes = (float(context.parameter(name)) for name in ("data_bytes", "ack_bytes"))
         return 100 * float(constrained.backoff_gain(links, 2e-3 * ms, *sizes))
 
@@ -146,7 +146,7 @@ def backoff(context: Context) -> Findings:
 
 
 def _gain_by_work(work: Runs) -> dict[float, dict[int, float]]:
-    """Gains of exponential backoff at window 1, by milliseconds of work at the ends, and links."""
+    """Gains of exponential backoff at window 1, by processing time at the ends, ms, and links."""
     found = {}
     for ms in work.values(PROCESSING):
         wanted: Setting = {PROCESSING: ms, BACKOFF: EXPONENTIAL}
@@ -157,7 +157,7 @@ def _gain_by_work(work: Runs) -> dict[float, dict[int, float]]:
 
 
 def failures(context: Context) -> Findings:
-    """Fig. 3: failed transmissions and frames given up, by backoff."""
+    """Fig. 3: failed transmissions and dropped frames, by backoff."""
     data = Runs.of(context, "static")
     windows = _windows(data)
     rows = []
@@ -190,7 +190,7 @@ def failures(context: Context) -> Findings:
 
 
 def retries(context: Context) -> Findings:
-    """Fig. 4: goodput and round-trip time over the most retries."""
+    """Fig. 4: goodput and round-trip time over the retry limit."""
     data = Runs.of(context, "retries")
     counts = [int(count) for count in data.values(RETRIES)]
     windows = [window for window in _windows(data) if window > 1]
@@ -232,7 +232,7 @@ def retries(context: Context) -> Findings:
 
 
 def completed(context: Context) -> Findings:
-    """Fig. 5: share of transfers that are completed, over the most retries, by three rules."""
+    """Fig. 5: fraction of transfers completed, over the retry limit, by three rules."""
     data = Runs.of(context, "rules")
     counts = [int(count) for count in data.values(RETRIES)]
     rules = [int(rule) for rule in data.values(TIMEOUTS)]
@@ -257,7 +257,7 @@ def completed(context: Context) -> Findings:
 
 
 def acknowledgements(context: Context) -> Findings:
-    """Fig. 7: cumulative over positive acknowledgements."""
+    """Fig. 7: cumulative compared with positive acknowledgments."""
     data, positive = Runs.of(context, "static"), Runs.of(context, "positive")
     windows = _windows(positive)
     rows, gains, trips = [], [], []
@@ -266,7 +266,7 @@ def acknowledgements(context: Context) -> Findings:
         ours = {name: data.at(name, wanted) for name in (GOODPUT, RTT)}
         others = {name: positive.at(name, {WINDOW: window}) for name in (GOODPUT, RTT)}
         if window == 1:
-            # To the last bit: nothing is ever updated.
+            # Exactly equal: nothing is ever updated.
             alike = np.array_equal(ours[GOODPUT], others[GOODPUT], equal_nan=True)
         gains.append(runs.ratio(ours[GOODPUT], others[GOODPUT]))
         trips.append(runs.ratio(ours[RTT], others[RTT]))
@@ -292,7 +292,7 @@ def acknowledgements(context: Context) -> Findings:
 
 
 def timeouts(context: Context) -> Findings:
-    """Fig. 8: goodput by algorithm of the retransmission timeout."""
+    """Fig. 8: goodput by retransmission timeout algorithm."""
     data, others = Runs.of(context, "static"), Runs.of(context, "rto")
     windows = _windows(others)
     algorithms = [str(name) for name in others.values(RTO)]
@@ -336,7 +336,7 @@ def timeouts(context: Context) -> Findings:
 
 
 def windows_of(data: Runs, fixed: Setting) -> dict[int, dict[int, runs.Samples]]:
-    """Goodputs by length of route, and window: a sample for each replication."""
+    """Goodputs by route length and window: a sample per replication."""
     found: dict[int, dict[int, runs.Samples]] = {}
     for window in _windows(data):
         wanted: Setting = {**fixed, WINDOW: window}
@@ -348,7 +348,7 @@ def windows_of(data: Runs, fixed: Setting) -> dict[int, dict[int, runs.Samples]]
 
 
 def window_limits(context: Context) -> Findings:
-    """Fig. 9a: goodput over the window, normalized by that of the recommended one."""
+    """Fig. 9a: goodput over the window, normalised to that of the recommended one."""
     data = Runs.of(context, "static")
     found = windows_of(data, {BACKOFF: TINYOS})
     figure, (axes,) = plot.panels(1)

@@ -1,4 +1,4 @@
-"""What the paper says of TCP/NC without a figure: reaction to congestion; and our own sender."""
+"""The paper's statements on TCP/NC without a figure: reaction to congestion; and our own sender."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ BUFFER = "flow.0.tcp_nc.buffer_segments"
 
 
 def congestion(context: Context) -> Findings:
-    """Section VI-C: shorter queues at the same links, so that congestion loses packets."""
+    """Section VI-C: shorter queues at the same links, so that congestion causes losses."""
     results = context.simulate("nc")
     queues = results[QUEUE].to_numpy()
     means = results.mean("replication")
@@ -44,7 +44,7 @@ def congestion(context: Context) -> Findings:
 
 
 def adaptive(context: Context) -> Findings:
-    """The sender that follows what is missing, beside Table I's factors for each p."""
+    """Our sender, which adapts to the deficit, compared with Table I's factors for each p."""
     results = context.simulate("nc")
     p = tcp.end_to_end_erasure(results[ERASURE].to_numpy(), context.parameter("links"))
     headers = 1 + context.parameter("header_bytes") / context.parameter("payload_bytes")
@@ -67,7 +67,7 @@ def adaptive(context: Context) -> Findings:
 
 
 def receiver(context: Context) -> Findings:
-    """Fig. 12 at R = 1.12 with receivers that hold fewer segments, to see what the bound costs."""
+    """Fig. 12 at R = 1.12 with smaller receive buffers, to see what the limit costs."""
     results = context.simulate("nc")
     bounds = 2 * results[BUFFER].to_numpy()
     goodput = stats.mean_ci(results["flow.goodput_bps"].mean("flow"))

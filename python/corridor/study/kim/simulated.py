@@ -14,16 +14,16 @@ from corridor.study.findings import Context, Findings
 
 ERASURE = "network.links.erasure_ratio"
 R = "flow.0.tcp_nc.redundancy"
-#: What the paper finds alike without erasures: Figs. 9a, 10a and 11a.
+#: Quantities the paper finds equal without erasures: Figs. 9a, 10a and 11a.
 ALIKE = ("goodput_bps", "cwnd_mean_packets", "srtt_s")
-#: How much of a run the courses of Figs. 9 to 11 are, s: ten intervals.
+#: Time span of the time series in Figs. 9 to 11, s: ten intervals.
 COURSE_S = 500.0
-#: What is drawn over time in Figs. 14 and 15.
+#: Quantities plotted over time in Figs. 14 and 15.
 COURSES = (
     ("goodput_bps", 1e6, "goodput / (Mbit/s)"),
     ("cwnd_mean_packets", 1, "window / packets"),
 )
-#: Plans by what runs in them, and their names.
+#: Plans by protocol, and their labels.
 PROTOCOLS = {"nc": "TCP/NC", "tcp": "TCP"}
 
 
@@ -39,9 +39,9 @@ def _with_headers(context: Context) -> float:
 def _over_p(
     context: Context, name: str, scale: float, what: str
 ) -> tuple[dict[str, xr.DataArray], Figure, list[dict[str, float]]]:
-    """Means of a metric over p for both protocols, and their course over time at each p.
+    """Means of a metric over p for both protocols, and its time series at each p.
 
-    The courses are for the eye: quick runs go without.
+    The time series are only for the plots: quick runs omit them.
     """
     results = {use: context.simulate(use) for use in PROTOCOLS}
     q = results["nc"][ERASURE].to_numpy()
@@ -67,12 +67,12 @@ def _over_p(
 
 
 def _first(course: xr.Dataset) -> xr.Dataset:
-    """Return the intervals of a course that are within ``COURSE_S``."""
+    """Return the intervals of a time series within ``COURSE_S``."""
     return course.isel(time=course["time"].to_numpy() < COURSE_S)
 
 
 def _course(course: xr.Dataset, name: str, scale: float, axes: Axes, label: str) -> None:
-    """Draw a metric of both flows over time."""
+    """Plot a metric of both flows over time."""
     colour = "C0" if label == PROTOCOLS["nc"] else "C1"
     times = course["time"].to_numpy()
     edges = np.append(times, 2 * times[-1] - times[-2])
@@ -106,10 +106,10 @@ def _unlike(context: Context, name: str) -> float:
 
 
 def _unsteadiness(context: Context) -> float:
-    """How much more TCP/NC's throughput varies over time at the largest p than at the one before.
+    """How much more TCP/NC's throughput varies over time at the largest p than at the next smaller.
 
-    By the standard deviation of 50 s intervals of one run, without the first, in which the window
-    grows.
+    Measured by the standard deviation over 50 s intervals of one run, without the first, in which
+    the window grows.
     """
     course = _first(context.course("nc"))
     goodput = course["flow_series.goodput_bps"].isel(time=slice(1, None))
@@ -126,7 +126,7 @@ def windows(context: Context) -> Findings:
     measured: dict[str, Measured] = {
         "KIM-045": float(nc[:-1].min()),
     }
-    # At the first lossy point the claim has its own number, at the others one more.
+    # The first lossy point has the claim's own number, each further one the next number.
     for number, share in enumerate(open_share / used_share, 1):
         measured["KIM-046" if number == 1 else f"KIM-046-{number}"] = float(share)
     return Findings(measured, rows, figure)
@@ -154,7 +154,7 @@ def round_trips(context: Context) -> Findings:
 
 
 def _over_redundancy(context: Context) -> tuple[dict[float, float], float, Figure]:
-    """Goodput of TCP/NC by R, that of TCP, and their picture."""
+    """Goodput of TCP/NC by R, that of TCP, and their plot."""
     coded, plain = context.simulate("nc"), context.simulate("tcp")
     factors = coded[R].to_numpy()
     goodput = stats.mean_ci(coded["flow.goodput_bps"].mean("flow"))
@@ -179,7 +179,7 @@ def _rows(by_factor: dict[float, float], plain: float) -> list[dict[str, float]]
 
 
 def _least_with(by_factor: dict[float, float], value: float) -> float:
-    """Least R from which on the goodput stays at least so high."""
+    """Smallest R from which on the goodput stays at or above a value."""
     enough: float = np.nan
     for factor in sorted(by_factor, reverse=True):
         if by_factor[factor] < value:
@@ -217,7 +217,7 @@ def redundancy_at_19_percent(context: Context) -> Findings:
 
 
 def _published(context: Context, *ids: str) -> list[float]:
-    """Published values of these claims; NaN for none."""
+    """Published values of these claims; NaN if there is none."""
     values = {claim.id: claim.value for claim in context.experiment.claims}
     return [float(values.get(each, np.nan)) for each in ids]
 
@@ -225,9 +225,9 @@ def _published(context: Context, *ids: str) -> list[float]:
 def _bars_and_course(
     context: Context, names: Iterable[str], ours: Iterable[float], theirs: Iterable[float]
 ) -> Figure:
-    """Draw means beside what was published, and the course of one run, 50 s at a time.
+    """Plot means beside published values, and the time series of one run, in 50 s intervals.
 
-    The course is for the eye, as in the paper: quick runs go without.
+    The time series is only for the plot, as in the paper: quick runs omit it.
     """
     figure, axes = plot.panels(1 if context.quick else 3, columns=3)
     places = np.arange(len(list(names := list(names))))
@@ -245,7 +245,7 @@ def _bars_and_course(
 
 
 def fair_shares(context: Context) -> Findings:
-    """Fig. 14: two flows of TCP/NC at a bottleneck."""
+    """Fig. 14: two TCP/NC flows at a bottleneck."""
     results = context.simulate("nc")
     p, c, r = (context.parameter(name) for name in ("p", "capacity_mbps", "redundancy"))
     goodput = results["flow.goodput_bps"].mean("replication").isel(point=0).to_numpy() / 1e6
@@ -267,14 +267,14 @@ def fair_shares(context: Context) -> Findings:
 
 
 def _part(course: xr.Dataset, name: str, span: tuple[float, float]) -> xr.DataArray:
-    """Return what a course has of a metric from one time to another, s."""
+    """Return a metric's time series from one time to another, s."""
     first, end = span
     times = course["time"].to_numpy()
     return course[f"flow_series.{name}"].isel(time=(times >= first) & (times < end))
 
 
 def _goodput_mbps(course: xr.Dataset, span: tuple[float, float]) -> xr.DataArray:
-    """Return the mean goodput of each flow, Mbit/s: intervals are of one length."""
+    """Return the mean goodput of each flow, Mbit/s: all intervals have the same length."""
     return _part(course, "goodput_bps", span).mean("time") / 1e6
 
 
@@ -284,7 +284,7 @@ def _window(course: xr.Dataset, span: tuple[float, float]) -> xr.DataArray:
 
 
 def _srtt_at_end(course: xr.Dataset, span: tuple[float, float]) -> xr.DataArray:
-    """Return the smoothed round-trip time of each flow when the span ends, s."""
+    """Return the smoothed round-trip time of each flow at the end of the span, s."""
     return _part(course, "srtt_s", span).isel(time=-1)
 
 

@@ -10,7 +10,7 @@ from corridor.models import base_stations as model
 from corridor.study.findings import Context, Findings
 
 FloatArray = NDArray[np.float64]
-#: Differences below this are of arithmetic.
+#: Differences below this are rounding errors.
 NOTHING = 1e-9
 
 
@@ -20,7 +20,7 @@ def _grid(context: Context) -> FloatArray:
 
 
 def best_case(context: Context) -> Findings:
-    """Figs. 16 and 17: base stations where the throughput is the bandwidth (Eq. 22)."""
+    """Figs. 16 and 17: base stations if the throughput equals the bandwidth (Eq. 22)."""
     parameter = context.parameter
     b, chances, users = _grid(context), np.array(parameter("q")), parameter("users")
     sizes = parameter("file_mb")
@@ -68,13 +68,13 @@ def best_case(context: Context) -> Findings:
 
 
 def _published(axes: Any, low: float, high: float, until: float, label: str) -> None:
-    """Overlay a published range, up to some bandwidth."""
+    """Overlay a published range, up to a given bandwidth."""
     axes.fill_between([0, until], low, high, color="black", alpha=0.12, label=label)
     axes.plot([0, until], [high, high], "k:", linewidth=1)
 
 
 def _users_panel(context: Context, axes: Any) -> None:
-    """Fig. 16 in numbers: as users join, base stations are added, and their power with them."""
+    """Fig. 16 in numbers: base stations, and their power, as users join."""
     users = np.arange(0, context.parameter("users") + 1)
     for bandwidth in context.parameter("users_mbps"):
         needed = model.base_stations(bandwidth, bandwidth, 0.03, 3.2, users)
@@ -179,7 +179,7 @@ def _rows(stations: _Stations, shown: list[float]) -> list[dict[str, Any]]:
 
 
 def _common(stations: _Stations, prefix: str) -> dict[str, float | bool]:
-    """Measure what the text says of both figures."""
+    """Measures for the text's statements about both figures."""
     losses, chances = stations.losses, stations.chances
     excess = [
         float(np.max(stations.nc[p, q] / stations.best[q] - 1)) for p in losses for q in chances
@@ -214,7 +214,7 @@ def _common(stations: _Stations, prefix: str) -> dict[str, float | bool]:
 
 
 def figure_20(context: Context) -> Findings:
-    """Fig. 20: base stations for files of 3.2 MB in the mean."""
+    """Fig. 20: base stations for a mean file size of 3.2 MB."""
     stations, decimal = _Stations(context), _Stations(context, 10**6)
     above = [q for q in stations.chances if q > 0.01]
     measured = {
@@ -230,7 +230,7 @@ def figure_20(context: Context) -> Findings:
 
 
 def figure_21(context: Context) -> Findings:
-    """Fig. 21: base stations for files of 5.08 MB in the mean."""
+    """Fig. 21: base stations for a mean file size of 5.08 MB."""
     stations, decimal = _Stations(context), _Stations(context, 10**6)
     above = [q for q in stations.chances if q > 0.01]
     measured = {
@@ -245,7 +245,7 @@ def figure_21(context: Context) -> Findings:
 
 
 def long_round_trips(context: Context) -> Findings:
-    """Section X with RTT = 500 ms, which the paper does not print."""
+    """Section X with RTT = 500 ms, for which the paper prints no figure."""
     stations = _Stations(context)
     parameter = context.parameter
     rtt, window = parameter("rtt_s"), parameter("window_max")

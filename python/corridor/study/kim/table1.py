@@ -13,7 +13,7 @@ from corridor.study.claims import Claim, Measured
 from corridor.study.findings import Context, Findings
 
 FloatArray = NDArray[np.float64]
-#: Other readings of the TCP columns, by plan: Section VI's To = 3 s as the least time-out; Cubic;
+#: Other readings of the TCP columns, by plan: Section VI's To = 3 s as the minimum time-out; Cubic;
 #: and the receiver of Section III that acknowledges every second packet.
 READINGS = {"tcp_to3": "TCP, To >= 3 s", "tcp_cubic": "Cubic", "tcp_beta": "TCP, beta = 2"}
 
@@ -86,7 +86,7 @@ def run(context: Context) -> Findings:
 
 
 def _acknowledging_every_other(columns: dict[str, FloatArray]) -> float:
-    """Goodput with beta = 2 over that with beta = 1, mean of the lossy points before the last."""
+    """Mean ratio of goodput at beta = 2 to beta = 1, over the lossy points before the last."""
     both = (columns["TCP0"] + columns["TCP1"]) / 2
     return float(np.mean(columns[READINGS["tcp_beta"]][1:4] / both[1:4]))
 
@@ -106,7 +106,7 @@ def _analytic(
     rtt_s: float,
     bits: float,
 ) -> None:
-    """Measure what is computed: the rows of the table are eight claims apart."""
+    """Measures of the computed columns: the table's rows are eight claims apart."""
     for row, start in enumerate(range(1, 41, 8)):
         measured[_id(start + 1)] = float(heuristic[row])
         measured[_id(start + 4)] = round(float(analysis["TCP/NC analysis, E[W1]=25"][row]), 4)
@@ -116,7 +116,7 @@ def _analytic(
     measured["KIM-041"] = bool(np.array_equal(p.round(4), published))
     measured["KIM-042"] = timeout
     measured["KIM-043"] = float(tcp.mbps(tcp.throughput(0, rtt_s, window, timeout), bits))
-    # Of the table's own factors: those that the heuristic finds meet it by how they are found.
+    # By the table's own factors: those of the heuristic meet it by construction.
     printed = [claim.value for claim in claims if claim.claim.startswith("redundancy factor")]
     measured["KIM-057"] = float(np.min(tcp_nc.mask_probability(p, np.array(printed), window)))
     small = 1e-10

@@ -48,7 +48,7 @@ def run(context: Context) -> Findings:
         plot.labelled(panel, f"mix {letter}", "B = T / (Mbit/s)", "base stations", legend=False)
     plot.legend_beside(figure, axes[0])
     near = [row for row in rows if abs(row["load"] - 1) <= parameter("load_near_one")]
-    # Where an idle start may take all there is, nothing could disagree.
+    # Where an idle start may account for the whole value, nothing could disagree.
     tight = [row for row in rows if row["idle start"] <= parameter("idle_start_max")]
     measured = {
         "KIM-F18-1": float(min(row["difference"] + row["idle start"] for row in tight)),
@@ -61,12 +61,12 @@ def run(context: Context) -> Findings:
 
 
 def _simulate(context: Context, mix: list[float], q: float, bandwidths: FloatArray) -> FloatArray:
-    """Mean number of base stations over time, for each iteration and bandwidth.
+    """Mean number of base stations over time, per iteration and bandwidth.
 
-    All bandwidths see the same users. In every slot a user starts a transaction with probability
-    q times the slot; it is served after those before it, at the full rate. Base stations are
-    rounded up in every slot. The network is empty at the start, as the paper does not say that it
-    is not.
+    All bandwidths see the same users. In every slot, a user starts a transaction with probability q
+    times the slot length; it is served after the user's earlier ones, at the full rate. The number
+    of base stations is rounded up in every slot. The network starts empty, since the paper does not
+    state otherwise.
     """
     parameter = context.parameter
     iterations, users, slot = parameter("iterations"), parameter("users"), parameter("slot_s")
@@ -74,7 +74,7 @@ def _simulate(context: Context, mix: list[float], q: float, bandwidths: FloatArr
     slots = round(parameter("duration_s") / slot)
     bits = np.array(parameter("type_mb")) * 8 * parameter("megabyte")
     result = np.empty((iterations, len(bandwidths)))
-    # One stream for each iteration, whatever q and mix: runs differ by what is varied.
+    # One random stream per iteration, whatever q and mix: runs differ only in what is varied.
     for iteration, seed in enumerate(np.random.SeedSequence(parameter("seed")).spawn(iterations)):
         rng = np.random.default_rng(seed)
         arrivals, sizes = _transactions(rng, users, slots, q * slot, bits, np.array(mix))
@@ -94,9 +94,10 @@ def _transactions(
     bits: FloatArray,
     mix: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Slots in which transactions start, and their bits: a row for each user, in order of time.
+    """Slots in which transactions start, and their bits: a row per user, in order of time.
 
-    Slots between starts are geometric. Rows are filled up with starts beyond the end.
+    The slots between starts are geometrically distributed. Rows are padded with starts beyond the
+    end.
     """
     mean = slots * chance
     most = int(mean + 8 * np.sqrt(mean) + 10)
@@ -106,17 +107,18 @@ def _transactions(
 
 
 def _active(arrivals: FloatArray, service: FloatArray, slots: int) -> FloatArray:
-    """Users who have something to download in each slot.
+    """Number of users with something to download in each slot.
 
-    Transaction k of a user ends at max(start, end of the one before) + service. With S the sums of
-    services before each, the end is S + service + max over the earlier ones of (start - S).
+    Transaction k of a user ends at max(start, end of the previous one) + service. With S the sum of
+    the service times before each, the end is S + service + max over the earlier ones of (start -
+    S).
     """
     before = np.cumsum(service, axis=1) - service
     begins = np.maximum.accumulate(arrivals - before, axis=1) + before
     ends = begins + service
-    # What is not served by its start's slot is active in it: slots count as a whole.
+    # A transaction not served within its first slot is active in it: slots count as a whole.
     first = np.floor(begins).clip(0, slots).astype(np.int64).ravel()
-    # A user whose next transaction begins at once stays active: its slot is not counted twice.
+    # A user whose next transaction begins at once stays active: its slot must not count twice.
     last = np.ceil(ends).clip(0, slots).astype(np.int64)
     last[:, :-1] = np.minimum(last[:, :-1], np.floor(begins[:, 1:]).clip(0, slots))
     changes = np.bincount(first, minlength=slots + 1) - np.bincount(

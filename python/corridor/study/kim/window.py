@@ -56,7 +56,7 @@ def chain(context: Context) -> Findings:
     plot.labelled(left, "T_p(W): packets until the window is W", "W / packets", "packets sent")
     plot.labelled(right, "chain with S(W + 1/W) over Eq. 18", "W / packets", "ratio")
     ends = [row for row in rows if row["W"] == last]
-    # The fundamental matrix itself, for a chain that is small enough to look at.
+    # The fundamental matrix itself, for a chain small enough to inspect.
     matrix = tcp_nc.chain_matrix(losses[-1], 30).toarray()[:-1, :-1]
     first_row = np.linalg.inv(np.eye(29) - matrix)[0]
     measured = {

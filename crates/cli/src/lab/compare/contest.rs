@@ -1,4 +1,4 @@
-//! Who takes part in a comparison, and the runs that it takes.
+//! The contenders of a comparison, and the runs that it needs.
 
 use corridor_lab::Tunnel;
 use corridor_proto::{CodingTable, Preset};
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     pub(super) run: Run,
 }
 
-/// What is compared, and the runs that it takes.
+/// What is compared, and the runs that this needs.
 #[derive(Debug)]
 pub(super) struct Contest {
     pub(super) scenarios: Vec<Scenario>,
@@ -36,7 +36,7 @@ pub(super) struct Contest {
     pub(super) entries: Vec<Entry>,
 }
 
-/// Reads the scenarios; runs take turns, repeat by repeat.
+/// Reads the scenarios; contenders take turns, repeat by repeat.
 pub(super) fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
     let (mut scenarios, mut contenders, mut points) = (Vec::new(), Vec::new(), Vec::new());
     for path in &args.scenarios {
@@ -46,7 +46,7 @@ pub(super) fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
         if let Some(repeats) = args.repeats {
             scenario.repeats = repeats;
         }
-        // Refuses what cannot be as it is written, before anything is replaced in it.
+        // Rejects an invalid scenario as it is written, before anything is replaced in it.
         expand(&scenario).map_err(refused)?;
         let first = points.len();
         for table in &scenario.run {
@@ -72,8 +72,8 @@ pub(super) fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
     Ok(Contest { scenarios, contenders, entries })
 }
 
-/// The points of one table, condition by condition; new contenders are added to the list. The place
-/// of the scenario is the caller's to fill in.
+/// The points of one table, condition by condition; new contenders are added to the list. The
+/// caller fills in the index of the scenario.
 fn add_points(
     scenario: &Scenario,
     table: &RunTable,
@@ -85,7 +85,7 @@ fn add_points(
     let is_chosen = |name: &str| {
         args.only.is_empty() || args.only.iter().any(|pattern| name.contains(pattern.as_str()))
     };
-    // Runs of each contender, the same conditions at the same places.
+    // Runs of each contender, with the same conditions at the same indices.
     let mut runs = Vec::new();
     for contender in all.iter().filter(|contender| is_chosen(&contender.name)) {
         runs.push((contender, runs_of(scenario, table, contender)?));
@@ -98,7 +98,7 @@ fn add_points(
         })
     };
     let count = runs.first().map_or(0, |(_, runs)| runs.len());
-    // Shares are counted from the kernel's cubic without losses.
+    // Shares are relative to the kernel's cubic without losses.
     if table.transport == Transport::Tcp && count > 0 {
         let lossless = RunTable { e3: OneOrMany::One(0.0), burst_frames: None, ..table.clone() };
         let reference = &all[0];
@@ -118,7 +118,7 @@ fn add_points(
     Ok(())
 }
 
-/// The kernel's cubic first: it is what shares are counted from.
+/// The kernel's cubic first: shares are relative to it.
 fn contenders_of(table: &RunTable, tunnels: &[Tunnel]) -> Vec<Contender> {
     let is_tcp = table.transport == Transport::Tcp;
     let cubic = is_tcp.then_some(Congestion::Cubic);

@@ -1,4 +1,4 @@
-//! The picture of a comparison: goodput and delay over losses, a curve for each contender.
+//! The plot of a comparison: goodput and delay over losses, a curve for each contender.
 
 use super::table::Line;
 use crate::demo::{delay, rate};
@@ -9,24 +9,24 @@ const WIDTH: f64 = 1320.0;
 const MARGIN: f64 = 48.0;
 const HEADER: f64 = 84.0;
 const FOOTER: f64 = 40.0;
-/// Above and below the data of a pair of panels: titles, axis.
+/// Margins above and below the data of a pair of panels, for titles and axis.
 const ABOVE: f64 = 136.0;
 const BELOW: f64 = 92.0;
-/// Height of the data, and what a label of a curve needs of it.
+/// Height of the data, and the part of it that a curve's label needs.
 const DATA: f64 = 290.0;
 const LABEL: f64 = 39.0;
 
-/// Colours after Okabe and Ito, which people with any colour vision tell apart, darkened for text.
+/// Colours after Okabe and Ito, which can be told apart with any colour vision, darkened for text.
 const COLOURS: [&str; 10] = [
     "#7b8794", "#b86e00", "#3d9bd1", "#005a9c", "#00805c", "#c2479b", "#a23b00", "#6f55b5",
     "#5f6b00", "#8c1d40",
 ];
 const DASHES: [&str; 3] = ["none", "9 6", "2 6"];
 
-/// Where less than this share of C (1 - p) arrives, its delay says nothing.
+/// If less than this share of C (1 - p) arrives, its delay says nothing.
 const SHARE_MIN: f64 = 0.01;
 
-/// Draws the picture as SVG.
+/// Draws the plot as SVG.
 pub(super) fn draw(lines: &[Line]) -> String {
     let mut groups: Vec<(&str, String)> = Vec::new();
     let mut ways: Vec<&str> = Vec::new();
@@ -67,7 +67,8 @@ pub(super) fn draw(lines: &[Line]) -> String {
     picture.finish()
 }
 
-/// What lines have in common in a pair of panels: load and bursts; lossless ones are in all.
+/// What the curves in a pair of panels have in common: traffic and bursts; lossless ones are in
+/// all.
 fn group(line: &Line) -> String {
     let bursts = line.conditions.split_once(" in bursts").map_or("", |(_, bursts)| bursts);
     if bursts.is_empty() { line.load.clone() } else { format!("{}, bursts{bursts}", line.load) }
@@ -94,7 +95,7 @@ fn draw_load(picture: &mut Picture, (top, bottom): (f64, f64), ways: &[&str], li
     panel::draw_delay(picture, &place, "Delay, one way and in order", &losses, &delays);
 }
 
-/// What the link lets through, C (1 - p).
+/// What the link delivers, C (1 - p).
 fn limit(losses: &[f64], lines: &[&Line]) -> Curve {
     let spot = |&loss: &f64| {
         let mine = lines.iter().filter(|line| line.loss_ratio == loss);

@@ -8,38 +8,38 @@ use serde::Serialize;
 use super::super::median;
 use super::Compared;
 
-/// What one way made of one condition; medians over the repeats that can be trusted, or over all
-/// where none can.
+/// One contender's result under one condition: medians over the valid repeats, or over all if none
+/// is valid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Line {
-    /// Name of the way.
+    /// Name of the contender.
     pub(super) way: String,
     /// The radio, in one line.
     pub(super) medium: String,
-    /// Load and losses, for people; the same for all ways.
+    /// Traffic and losses, for people; the same for all contenders.
     pub(super) conditions: String,
     /// The same without the losses.
     pub(super) load: String,
     /// Erasure ratio.
     pub(super) loss_ratio: f64,
-    /// Runs made.
+    /// Number of runs.
     pub(super) runs: usize,
-    /// Runs that can be trusted.
+    /// Number of valid runs.
     pub(super) valid: usize,
-    /// Runs that came to nothing: the tunnel did not come up, or ended by itself.
+    /// Number of failed runs: the tunnel did not come up, or ended by itself.
     pub(super) failed: usize,
-    /// `None` where all failed.
+    /// `None` if all failed.
     pub(super) goodput_bps: Option<f64>,
-    /// Goodput over C (1 - p): C is the kernel's cubic without losses under the same load; for
-    /// datagrams over what was offered, times 1 - p.
+    /// Goodput over C (1 - p), where C is the goodput of the kernel's cubic without losses and with
+    /// the same traffic; for datagrams over the offered rate times 1 - p.
     pub(super) share: Option<f64>,
     pub(super) delay_p50_s: Option<f64>,
     pub(super) delay_p95_s: Option<f64>,
-    /// Datagrams that did not come in time, over those sent.
+    /// Datagrams that did not arrive in time, over those sent.
     pub(super) missed_ratio: Option<f64>,
-    /// 95th percentile of the echo beside the load.
+    /// 95th percentile of the concurrent echo's delay.
     pub(super) ping_p95_s: Option<f64>,
-    /// Goodput of the flow beside.
+    /// Goodput of the concurrent flow.
     pub(super) beside_bps: Option<f64>,
     pub(super) air_bytes_per_byte: Option<f64>,
 }
@@ -83,7 +83,7 @@ fn first_rows(rows: &[Compared]) -> impl Iterator<Item = &Row> {
     points.into_iter().filter_map(first)
 }
 
-/// Whether shares are counted from it.
+/// Whether shares are relative to it.
 fn is_reference(row: &Row) -> bool {
     row.path == Path::Kernel
         && row.tunnel.is_none()
@@ -119,7 +119,7 @@ fn line(mine: &[&Compared]) -> Line {
     }
 }
 
-/// What loads the path, as it is the same for all ways.
+/// The traffic on the path, the same for all contenders.
 fn load(row: &Row) -> String {
     let mut words = vec![match row.transport {
         Transport::Tcp => "TCP".to_owned(),
@@ -167,10 +167,10 @@ pub(super) fn setting(scenario: &Scenario) -> String {
     )
 }
 
-/// A column: its head, and what a line has in it.
+/// A column: its head, and its value in a line.
 type Column = (&'static str, fn(&Line) -> Option<String>);
 
-/// The columns; those that no line has anything in are left out.
+/// The columns, except those that are empty in all lines.
 const COLUMNS: [Column; 9] = [
     ("Mbit/s", |line| line.goodput_bps.map(|bps| format!("{:.3}", bps / 1e6))),
     ("of C(1-p)", |line| line.share.map(|share| format!("{share:.3}"))),
@@ -228,7 +228,7 @@ pub(super) fn write(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
     writeln!(out, "p50, p95: delay, one way and in order. Medians over the runs that are valid.")
 }
 
-/// What there is to say about a line.
+/// Remarks about a line.
 fn trust(line: &Line) -> String {
     match (line.failed, line.valid) {
         (0, 0) => "  not valid".to_owned(),

@@ -27,7 +27,7 @@ fn contest_of(scenario: &str, only: &[&str], tunnels: &[&str]) -> Contest {
     contest(&args).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Rows as if every run had given its place in Mbit/s.
+/// Rows in which every run has its index as goodput in Mbit/s.
 fn rows(contest: &Contest) -> Vec<Compared> {
     let row = |(index, entry): (usize, &Entry)| {
         let scenario = &contest.scenarios[entry.scenario];
@@ -59,7 +59,7 @@ fn every_way_meets_every_condition_in_turns() {
         let again = Run { replication: 0, ..second.run.clone() };
         assert_eq!((first.contender, &first.run), (second.contender, &again));
     }
-    // All of one condition meet the same losses.
+    // All runs under one condition have the same losses.
     for entry in &first[2..7] {
         assert_eq!((entry.run.erasures.e3, entry.run.lab.ecn), (0.1, false));
     }
@@ -187,6 +187,6 @@ fn the_scenarios_that_are_here_make_a_comparison() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     args.scenarios = ["tunnel.toml", "tunnel-far.toml"].map(|name| here.join(name)).to_vec();
     let contest = contest(&args).unwrap();
-    // Four ways, four losses, two distances, three times.
+    // Four contenders, four loss ratios, two round-trip times, three times.
     assert_eq!(contest.entries.len(), 4 * 4 * 2 * 3);
 }

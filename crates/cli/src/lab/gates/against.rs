@@ -1,9 +1,9 @@
-//! `lab gates --against OLD`: both programs as nodes in the same lab, in turns, and by how much the
+//! `lab gates --against OLD`: nodes of both programs in the same lab, in turn, and by how much the
 //! new one is worse.
 //!
-//! Every gate is measured with nodes of both, next to each other in each repeat, under the same
-//! random numbers. What is judged is the difference within each repeat: what changes on the machine
-//! meets both alike. Runs without nodes are made once for both. Lines of the frontier need no lab:
+//! Every gate is measured with nodes of both programs, next to each other in each repeat, under the
+//! same random numbers. The difference within each repeat is judged, since changes on the machine
+//! affect both alike. Runs without nodes are made once for both. Lines of the frontier need no lab:
 //! the old program measures its own, with its `lab gates`.
 
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ use super::{Failure, Rows, report};
 use crate::engine::EngineError;
 use corridor_results::checks::Sense;
 
-/// Begins the names of cases whose nodes are the old program.
+/// Prefix of the names of cases whose nodes are the old program.
 const OLD: &str = "old/";
 /// How much worse a gate may be, in percent.
 const WORSE_MAX: f64 = 2.0;
 
-/// Those of the gates that the old program has too: what it does not promise, it need not be able
-/// to do. The others are said.
+/// The gates that the old program has too: it need not be able to do what it does not guarantee.
+/// The other gates are reported.
 pub(super) fn known_to(old: &Path, gates: Vec<Gate>) -> Result<Vec<Gate>, Failure> {
     let failed = |source| Failure::Old { path: old.to_owned(), source };
     let output = Command::new(old).args(["lab", "gates", "--list"]).output().map_err(failed)?;
@@ -39,12 +39,12 @@ pub(super) fn known_to(old: &Path, gates: Vec<Gate>) -> Result<Vec<Gate>, Failur
         gates.into_iter().partition(|gate| is_listed(&list, &gate.name));
     if !new.is_empty() {
         let names: Vec<&str> = new.iter().map(|gate| gate.name.as_str()).collect();
-        eprintln!("not measured, since {} has no such gates: {}", old.display(), names.join(", "));
+        eprintln!("skipping gates that {} does not have: {}", old.display(), names.join(", "));
     }
     Ok(known)
 }
 
-/// Whether `lab gates --list` has a gate of this name.
+/// Whether `lab gates --list` has a gate with this name.
 fn is_listed(list: &str, name: &str) -> bool {
     list.lines().any(|line| line.split_once(": ").is_some_and(|(first, _)| first == name))
 }
@@ -66,7 +66,7 @@ pub(super) fn paired(gates: Vec<Gate>, cases: Vec<Case>) -> (Vec<Gate>, Vec<Case
     (gates, cases.collect())
 }
 
-/// A gate for by how much the new program is worse than the old one.
+/// A gate for how much worse the new program is than the old one.
 fn difference(gate: Gate, olds: Vec<String>) -> Gate {
     let Gate { name, conditions, unit, sense, limit, scale, mut needs, measure } = gate;
     let count = needs.len();
@@ -99,12 +99,12 @@ fn difference(gate: Gate, olds: Vec<String>) -> Gate {
 /// The other program, and what it measured by itself.
 pub(super) struct Old {
     pub(super) binary: PathBuf,
-    /// Its lines of the frontier, by repeat and by the names that it has for its cases.
+    /// Its lines of the frontier, by repeat and by its own case names.
     frontier: Vec<Rows>,
 }
 
 impl Old {
-    /// Lets the old program measure its lines of the frontier, if any of the cases needs them.
+    /// Makes the old program measure its lines of the frontier, if any of the cases needs them.
     pub(super) fn new(
         binary: &Path,
         cases: &[Case],
@@ -131,16 +131,16 @@ impl Old {
         }
         let out = tempfile::tempdir()?;
         let mut command = Command::new(&self.binary);
-        // Their gates are named after them.
+        // Their gates have the same names.
         let chosen = lines.iter().flat_map(|line| ["--only", line]);
         command.args(["lab", "gates", "--all-repeats"]).args(chosen);
         command.arg("--repeats").arg(repeats.to_string()).arg("--out").arg(out.path());
         command.args(quick.then_some("--quick"));
-        // What it says of its gates is not asked for: it may fail them, and leaves its rows.
+        // Its exit status is ignored: it may fail its gates, and still writes its rows.
         let output = command.output()?;
         let text = fs::read_to_string(out.path().join(report::NAME)).map_err(|_| {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            io::Error::other(format!("its `lab gates` left no results: {said}"))
+            io::Error::other(format!("its `lab gates` wrote no results: {said}"))
         })?;
         Ok(serde_json::from_str::<Report>(&text)?.rows)
     }
@@ -148,7 +148,7 @@ impl Old {
     /// The line of the frontier of one of its cases.
     ///
     /// # Errors
-    /// The old program did not measure it: it has no such line.
+    /// The old program did not measure it, because it has no such line.
     pub(super) fn frontier_row(&self, case: &Case, replication: u64) -> Result<Row, EngineError> {
         let name = case.name.strip_prefix(OLD).unwrap_or(&case.name);
         let rows = usize::try_from(replication).ok().and_then(|place| self.frontier.get(place));
@@ -183,7 +183,7 @@ mod tests {
         paired(gates, cases)
     }
 
-    /// Repeats in which the new program has these goodputs and the old one those, Mbit/s.
+    /// Repeats with these goodputs of the new program and those of the old one, Mbit/s.
     fn repeats(cases: &[Case], goodputs: &[(f64, f64)]) -> Vec<Rows> {
         let rows = |&(new, old): &(f64, f64)| {
             let row = |case: &Case| {
@@ -225,16 +225,16 @@ mod tests {
         let judged = judge(&gates, &repeats(&cases, &both), rule);
         assert!((judged[0].value.unwrap() - 1.0).abs() < 1e-9, "{judged:?}");
         assert_eq!((judged[0].pass, judged[0].limit), (Some(true), WORSE_MAX));
-        // 5 % worse, and surely so.
+        // 5 % worse, significantly.
         let worse =
             [8.0, 9.0, 8.5, 7.5, 9.5, 8.2].map(|old| (0.95 * old + 0.001 * (old - 8.0), old));
         assert_eq!(judge(&gates, &repeats(&cases, &worse), rule)[0].pass, Some(false));
-        // As much worse on average, but not surely: one repeat makes all of it.
+        // As much worse on average, but not significantly: one repeat accounts for all of it.
         let unsure = [(8.0, 8.0), (9.0, 9.0), (6.0, 8.5), (7.5, 7.5), (9.5, 9.5), (8.2, 8.2)];
         let judged = judge(&gates, &repeats(&cases, &unsure), rule);
         assert!(judged[0].value.unwrap() > WORSE_MAX, "{judged:?}");
         assert_eq!(judged[0].pass, Some(true));
-        // Nothing is known of one repeat, and of none.
+        // One repeat, or none, is not evidence.
         assert_eq!(judge(&gates, &repeats(&cases, &both[..1]), rule)[0].pass, None);
         assert_eq!(judge(&gates, &[], rule)[0].pass, None);
     }

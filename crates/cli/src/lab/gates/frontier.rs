@@ -1,4 +1,4 @@
-//! The gates that need no lab: delays of coding itself, beside the frontier, in virtual time.
+//! Gates that need no lab: delays of coding itself, compared with the frontier, in virtual time.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ use corridor_results::checks::Sense;
 const DURATION_S: f64 = 200.0;
 /// The same with `--quick`.
 const DURATION_QUICK_S: f64 = 20.0;
-/// About how long either takes.
+/// Approximate duration of either.
 pub(super) const TIME_NEEDED: Duration = Duration::from_millis(500);
 /// How far above the frontier delays may be.
 const RATIO_MAX: f64 = 1.15;
@@ -37,7 +37,7 @@ pub(super) fn add_cases(all: &mut Cases, quick: bool) {
             Goal::LowDelay => LOW_DELAY,
             Goal::Bulk => BULK,
         };
-        // What the row says of it: the source offers whatever is taken.
+        // For the row: the source offers as much as is accepted.
         let load = "transport = 'udp'\noffered_bps = 12_000_000";
         let medium = full_duplex(best.rtt_ms, 1);
         let run = [path, load, &loss(best.loss_percent), &duration];
@@ -112,7 +112,7 @@ mod tests {
             (gate.measure)(&[&row]).unwrap()
         };
         assert_eq!(value("frontier-rtt100-p20-p95"), 1e3 * p95_s / 193.0);
-        // 20 s of a thousand frames each, of which four fifths come.
+        // 20 s of a thousand frames each, of which four fifths arrive.
         let share = row.packets_received.unwrap() as f64 / 16_000.0;
         assert!((value("frontier-rtt100-p20-share") - share).abs() < 1e-12 && share > 0.5);
     }

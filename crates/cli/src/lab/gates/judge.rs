@@ -1,4 +1,4 @@
-//! From rows to verdicts.
+//! Derives verdicts from rows.
 
 use std::io::{self, Write};
 
@@ -10,46 +10,46 @@ use super::Rows;
 use super::list::Gate;
 use corridor_results::checks::{Check, Sense};
 
-/// Probability that an interval holds the true mean.
+/// Confidence level of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Bounds of O'Brien and Fleming: by how many standard errors a mean may differ from its limit
-/// after all of so many repeats, if it is looked at after each, for all looks together to be wrong
-/// in 5 % of all measurements (Jennison and Turnbull, Group Sequential Methods, 2000, Table 2.3).
+/// O'Brien-Fleming bounds: by how many standard errors a mean may differ from its limit after all
+/// of this many repeats, if it is tested after each, so that all tests together are wrong in 5 % of
+/// all measurements (Jennison and Turnbull, Group Sequential Methods, 2000, Table 2.3).
 const BOUNDS: [f64; 10] = [1.960, 1.977, 2.004, 2.024, 2.040, 2.053, 2.063, 2.072, 2.080, 2.087];
-/// The same for more repeats: however often one looks, by the reflection principle.
+/// The same for more repeats: for any number of tests, by the reflection principle.
 const BOUND_MOST: f64 = 2.2414;
-/// Repeats before anything is decided early: fewer do not tell how much they vary.
+/// Repeats before an early decision: fewer do not show how much they vary.
 const REPEATS_EARLY_MIN: usize = 4;
 
-/// Spread over the value that is not due to rounding.
+/// Relative spread that is not due to rounding.
 const SPREAD_MIN: f64 = 1e-9;
 
 /// How gates are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
-    /// By the mean, whatever it is worth.
+    /// By the mean, whatever its uncertainty.
     Mean,
     /// By the end of the interval that is nearer to the limit.
     Interval,
-    /// The same after each repeat where the interval is wholly on one side of the limit, which is
-    /// the wider the fewer there are (`confidence_after`).
+    /// The same after each repeat if the whole interval is on one side of the limit; the interval
+    /// is the wider the fewer repeats there are (`confidence_after`).
     Early {
-        /// All repeats.
+        /// Number of all repeats.
         repeats: usize,
     },
-    /// Values are differences between two programs. One fails where its interval lies wholly beyond
-    /// the limit, with the confidence that all gates together have 95 % (Bonferroni's correction).
-    /// That it holds is decided early as in `Early`.
+    /// Values are differences between two programs. A gate fails if its whole interval is beyond
+    /// the limit, with a confidence of 95 % for all gates together (Bonferroni correction). That it
+    /// holds is decided early as in `Early`.
     Paired {
-        /// All repeats.
+        /// Number of all repeats.
         repeats: usize,
-        /// Gates that are judged.
+        /// Number of gates that are judged.
         family: usize,
     },
 }
 
 impl Rule {
-    /// All repeats, if fewer may be enough.
+    /// Number of all repeats, if fewer may suffice.
     fn repeats_at_most(self) -> Option<usize> {
         match self {
             Rule::Early { repeats } | Rule::Paired { repeats, .. } => Some(repeats),
@@ -58,7 +58,7 @@ impl Rule {
     }
 }
 
-/// A gate, judged.
+/// A judged gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Judged {
     pub(super) gate: String,
@@ -68,16 +68,17 @@ pub(super) struct Judged {
     pub(super) value: Option<f64>,
     /// Its confidence interval; `None`: fewer than two repeats.
     pub(super) interval: Option<[f64; 2]>,
-    /// Probability that the interval holds the true mean.
+    /// Confidence level of the interval.
     pub(super) confidence: f64,
     /// `at least` or `at most`.
     pub(super) sense: Sense,
     pub(super) limit: f64,
-    /// Repeats that it was judged by.
+    /// Repeats by which it was judged.
     pub(super) repeats: usize,
-    /// These were enough, and later ones do not count.
+    /// These sufficed, and later ones do not count.
     pub(super) decided_early: bool,
-    /// The end of the interval that is nearer to the limit keeps to it; with `--quick`, the mean.
+    /// The end of the interval that is nearer to the limit satisfies it; with `--quick`, the mean
+    /// does.
     pub(super) pass: Option<bool>,
 }
 
@@ -89,7 +90,7 @@ fn judge_one(gate: &Gate, rows: &[Rows], rule: Rule) -> Judged {
     judge_values(gate, &values_of(gate, rows), rule)
 }
 
-/// The same by a gate's values.
+/// The same from a gate's values.
 fn judge_values(gate: &Gate, values: &[f64], rule: Rule) -> Judged {
     let early = decided_after(gate, values, rule);
     let confidence = match (rule, early) {
@@ -97,7 +98,7 @@ fn judge_values(gate: &Gate, values: &[f64], rule: Rule) -> Judged {
         (Rule::Early { repeats } | Rule::Paired { repeats, .. }, Some(count)) => {
             confidence_after(count, repeats)
         }
-        // Both ends leave out as much: one of them is what fails a gate.
+        // Both tails have the same probability, and one of them fails a gate.
         (Rule::Paired { family, .. }, None) => {
             1.0 - 2.0 * (1.0 - CONFIDENCE) / family.max(1) as f64
         }
@@ -108,8 +109,8 @@ fn judge_values(gate: &Gate, values: &[f64], rule: Rule) -> Judged {
     let interval = estimate.and_then(|estimate| interval(&estimate, confidence));
     let mean = estimate.map(|estimate| estimate.mean);
     let judged = match (gate.sense, interval) {
-        // How much worse a program is: the end that is farther from the limit. Of a single repeat
-        // nothing is known.
+        // How much worse a program is: the end that is farther from the limit. A single repeat
+        // shows nothing.
         (Sense::AtMost, ends) if matches!(rule, Rule::Paired { .. }) => ends.map(|[low, _]| low),
         (Sense::AtLeast, Some([low, _])) if rule != Rule::Mean => Some(low),
         (Sense::AtMost, Some([_, high])) if rule != Rule::Mean => Some(high),
@@ -130,7 +131,7 @@ fn judge_values(gate: &Gate, values: &[f64], rule: Rule) -> Judged {
     }
 }
 
-/// A gate's value in each repeat. A repeat counts when all runs that the gate needs are valid:
+/// A gate's value in each repeat. A repeat counts if all runs that the gate needs are valid, since
 /// gates are paired.
 fn values_of(gate: &Gate, rows: &[Rows]) -> Vec<f64> {
     let value = |rows: &Rows| {
@@ -142,9 +143,10 @@ fn values_of(gate: &Gate, rows: &[Rows]) -> Vec<f64> {
     rows.iter().filter_map(value).filter(|value| value.is_finite()).collect()
 }
 
-/// Confidence of the interval that judges after `count` of so many repeats: looking often finds
-/// more that is due to chance, so less is left to each look, and least to the first ones. The
-/// bounds are for a spread that is known; where it is not, Student's t has one that is as likely.
+/// Confidence level of the interval that judges after `count` repeats: frequent tests find more
+/// that is due to chance, so each has a smaller error probability, and the first ones the smallest.
+/// The bounds are for a known spread; for an unknown one, Student's t has a bound of the same
+/// probability.
 fn confidence_after(count: usize, repeats: usize) -> f64 {
     let place = repeats.saturating_sub(1);
     let last = BOUNDS.get(place).copied().unwrap_or(BOUND_MOST);
@@ -156,11 +158,11 @@ fn interval(estimate: &Estimate, confidence: f64) -> Option<[f64; 2]> {
     Some([estimate.mean - half_width, estimate.mean + half_width])
 }
 
-/// After how many of the values the rest cannot be expected to change the verdict, if that is
-/// before all are there. Values that are all alike, but for rounding, say nothing of how much
-/// others will vary.
+/// The number of values after which the rest cannot be expected to change the verdict, if that is
+/// fewer than all. Values that are all equal, apart from rounding, do not show how much others will
+/// vary.
 fn decided_after(gate: &Gate, values: &[f64], rule: Rule) -> Option<usize> {
-    // That one program is worse than another takes the confidence of all gates together.
+    // To be worse than another program takes the confidence of all gates together.
     let may_fail = !matches!(rule, Rule::Paired { .. });
     let repeats = rule.repeats_at_most()?;
     (REPEATS_EARLY_MIN..repeats.min(values.len() + 1)).find(|&count| {
@@ -175,12 +177,12 @@ fn decided_after(gate: &Gate, values: &[f64], rule: Rule) -> Option<usize> {
     })
 }
 
-/// Whether further repeats are of no use to a gate.
+/// Whether further repeats cannot change a gate's verdict.
 pub(super) fn is_decided(gate: &Gate, rows: &[Rows], rule: Rule) -> bool {
     decided_after(gate, &values_of(gate, rows), rule).is_some()
 }
 
-/// The same for machines.
+/// The same for programs.
 pub(super) fn checks(judged: &[Judged]) -> Vec<Check> {
     let check = |judged: &Judged| Check {
         holds: judged.pass == Some(true),
@@ -221,7 +223,7 @@ pub(super) fn write_table(out: &mut impl Write, judged: &[Judged]) -> io::Result
     writeln!(out, "{passed} of {} gates pass", judged.len())
 }
 
-/// Four digits that count.
+/// Four significant digits.
 pub(super) fn number(value: f64) -> String {
     let decimals = match value.abs() {
         0.0 => 0,
@@ -289,7 +291,7 @@ mod tests {
         assert!(is_decided(&gate, &all, rule) && !is_decided(&gate, &all, Rule::Interval));
         let judged = judge_one(&gate, &all, rule);
         assert_eq!((judged.decided_early, judged.repeats, judged.pass), (true, 4, Some(false)));
-        // Its own cases may be measured further for the sake of others.
+        // Its own cases may be measured further because other gates need them.
         all.extend(repeats(&[0.99, 0.99, 0.99]));
         assert_eq!(judge_one(&gate, &all, rule), judged);
         assert_eq!(judge_one(&gate, &all, Rule::Interval).repeats, 7);
@@ -304,18 +306,18 @@ mod tests {
         let all = repeats(&[0.94, 0.945, 0.945, 0.945]);
         assert_eq!(judge_one(&gate, &all, Rule::Interval).pass, Some(true));
         assert!(!is_decided(&gate, &all, rule));
-        // Where nothing varies, nothing is known of what varies.
+        // Values without variation do not show how much others vary.
         assert!(!is_decided(&gate, &repeats(&[1.0; 9]), rule));
         assert!(!is_decided(&gate, &repeats(&[1.0, 1.0 + 1e-15, 1.0, 1.0]), rule));
-        // After all repeats a little more than the ordinary interval judges.
+        // After all repeats the judging interval is a little wider than the ordinary one.
         let all = repeats(&[0.94, 0.945, 0.945, 0.945]);
         let judged = judge_one(&gate, &all, Rule::Early { repeats: 4 });
         assert_eq!((judged.decided_early, judged.pass), (false, Some(true)));
         assert!(judged.confidence > CONFIDENCE && judged.confidence < 0.96, "{judged:?}");
     }
 
-    /// Gates right on their limits, whose values are normally distributed: how many pass, and how
-    /// many are decided early; and how soon gates are that have a margin of two deviations.
+    /// Gates exactly at their limits, with normally distributed values: how many pass, and how many
+    /// are decided early; and how soon gates with a margin of two deviations are decided.
     #[test]
     fn looking_after_each_repeat_passes_no_more_by_chance() {
         const MEASUREMENTS: u32 = 4000;
@@ -324,7 +326,7 @@ mod tests {
         let mut measure = |margin: f64| {
             let (mut passed, mut early, mut repeats_sum) = (0, 0, 0);
             for _ in 0..MEASUREMENTS {
-                // Twelve uniform ones in sum are normal enough up to the third deviation.
+                // The sum of twelve uniform ones is normal enough up to the third deviation.
                 let mut uniform = || f64::from(random.next_u32()) / 2f64.powi(32);
                 let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
                 let values: [f64; 10] =

@@ -14,34 +14,34 @@ use corridor_results::checks::Sense;
 pub(super) enum Side {
     /// This program's, or those of `CORRIDOR_BIN`.
     New,
-    /// Those of the program that it is held against.
+    /// Those of the program with which it is compared.
     Old,
 }
 
-/// What a difference between two programs is a share of.
+/// The reference of a relative difference between two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     /// The older value.
     Value,
-    /// The limit, where values are near nothing: differences, and shares of what is rare.
+    /// The limit, for values near zero: differences, and shares of rare events.
     Limit,
 }
 
-/// Units of values that may be next to nothing.
+/// Units of values that may be near zero.
 const NEAR_NOTHING: [&str; 3] = ["ms above base", "ms above plain", "missed"];
 
-/// What else may be under way while a case is measured.
+/// What else may run while a case is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Company {
     /// Other cases of the lab: the medium leaves the processors idle most of the time.
     Shared,
-    /// Nothing: what is judged is the processors themselves.
+    /// Nothing: processor time itself is judged.
     Alone,
     /// It is a line of the frontier, measured in virtual time.
     Simulated(Best),
 }
 
-/// A run that gates look at.
+/// A run that gates use.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -57,7 +57,7 @@ impl Case {
         Case { name, side: Side::Old, ..self.clone() }
     }
 
-    /// About how long it takes.
+    /// Approximate duration.
     pub(super) fn time_needed(&self) -> Duration {
         match self.company {
             Company::Simulated(_) => frontier::TIME_NEEDED,
@@ -66,7 +66,7 @@ impl Case {
     }
 }
 
-/// What is promised.
+/// A guarantee.
 pub(super) struct Gate {
     pub(super) name: String,
     pub(super) conditions: String,
@@ -74,19 +74,19 @@ pub(super) struct Gate {
     pub(super) sense: Sense,
     pub(super) limit: f64,
     pub(super) scale: Scale,
-    /// Names of cases.
+    /// Names of its cases.
     pub(super) needs: Vec<String>,
-    /// From their rows, in that order.
+    /// The value from their rows, in that order.
     pub(super) measure: Measure,
 }
 
-/// From the rows that a gate needs to its value; `None` where there is none.
+/// Computes a gate's value from the rows that it needs; `None` if there is none.
 pub(super) type Measure = Box<dyn Fn(&[&Row]) -> Option<f64> + Sync>;
 
-/// Frames that the links of 12 Mbit/s hold.
+/// Capacity of the queues of the 12 Mbit/s links, frames.
 const QUEUE_FRAMES: usize = 50;
 
-/// A link of 12 Mbit/s without overhead, both directions at once.
+/// A link of 12 Mbit/s without overhead, full duplex.
 pub(super) fn full_duplex(rtt_ms: u64, queue_frames: usize) -> String {
     format!(
         "duplex = 'full'\nrate_bps = 12_000_000\nrtt_ms = {rtt_ms}\nqueue_frames = {queue_frames}"
@@ -109,7 +109,7 @@ pub(super) const BULK: &str = "path = 'coded'\ncoding = { preset = 'window', goa
 const KERNEL: &str = "path = 'kernel'";
 const TCP: &str = "transport = 'tcp'\ncongestion = 'cubic'";
 
-/// Round trips, and losses in percent, that goodput is promised for; and losses of the chain.
+/// Round trips, and losses in percent, for which goodput is guaranteed; and losses of the chain.
 const RTTS_MS: [u32; 2] = [4, 100];
 const HOPS_LOSSES: [u32; 2] = [6, 10];
 const LOSSES: [u32; 6] = [0, 5, 10, 20, 30, 40];
@@ -138,8 +138,9 @@ impl Cases {
     }
 }
 
-/// Where bytes are paid for: round trip, ms; the least goodput over raw Ethernet and over UDP, of
-/// C(1-p) less headers; losses, percent, and the longest in-order delay, 95th percentile, ms.
+/// With the goal of few bytes: round trip, ms; the lowest goodput over raw Ethernet and over UDP,
+/// relative to C (1-p) less headers; losses, percent, and the highest in-order delay, 95th
+/// percentile, ms.
 type BulkPaths = (u64, [f64; 2], &'static [(u32, Option<f64>)]);
 const BULK_PATHS: [BulkPaths; 2] = [
     (4, [0.98, 0.97], &[(10, Some(31.0)), (20, Some(45.0))]),
@@ -158,7 +159,7 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
             for percent in LOSSES {
                 let name = format!("window-rtt{rtt_ms}-p{percent}{suffix}");
                 let loss = loss(percent);
-                // The echo is a fiftieth of the load, and measured where it is promised.
+                // The echo is a fiftieth of the load, and measured where it has a guarantee.
                 let ping = if percent == 0 { "ping_interval_ms = 50" } else { "" };
                 all.add(&name, Shared, &medium, &[WINDOW, TCP, ecn, &loss, ping]);
             }
@@ -260,7 +261,7 @@ impl Gates {
     }
 }
 
-/// Most in-order one-way delay, median and 95th percentile, where it is promised.
+/// Maximum in-order one-way delay, median and 95th percentile, where there is a guarantee.
 fn delay_limits_ms(rtt_ms: u32, percent: u32) -> Option<[f64; 2]> {
     match (rtt_ms, percent) {
         (4, ..=20) => Some([14.0, 28.0]),
@@ -335,7 +336,7 @@ pub(super) fn gates() -> Vec<Gate> {
     all.0
 }
 
-/// What is promised for TCP cubic at one distance.
+/// The guarantees for TCP cubic at one round-trip time.
 fn add_distance(all: &mut Gates, rtt_ms: u32, suffix: &str, ecn: &str) {
     let kernel = format!("kernel-rtt{rtt_ms}{suffix}");
     for percent in LOSSES {
@@ -357,7 +358,7 @@ fn add_distance(all: &mut Gates, rtt_ms: u32, suffix: &str, ecn: &str) {
     all.add(format!("goodput-{place}"), &conditions, limit, &[&kernel, &case], share(0.7));
     let limits_ms = if rtt_ms == 4 { [14.0, 30.0] } else { [85.0, 170.0] };
     all.add_delays(&place, &conditions, &case, limits_ms);
-    // The base is the propagation alone: a tunnel that is slow when it is idle gains nothing by it.
+    // Relative to the propagation delay alone: a tunnel that is slow when idle gains nothing by it.
     let base_ms = f64::from(rtt_ms);
     let ping = move |rows: &[&Row]| Some(1e3 * rows[0].pings.as_ref()?.p95_s? - base_ms);
     let conditions = format!("RTT {rtt_ms} ms, beside TCP cubic, {ecn}, nothing lost");
@@ -366,8 +367,8 @@ fn add_distance(all: &mut Gates, rtt_ms: u32, suffix: &str, ecn: &str) {
     all.add(format!("ping-rtt{rtt_ms}{suffix}"), &conditions, limit, &[&window], Box::new(ping));
 }
 
-/// Where bytes are paid for, hardly any is spent on spurious repair. Headers are no repair: what
-/// the same tunnel carries where nothing is lost, which `lossless-goodput` judges, stands for C.
+/// With the goal of few bytes, hardly any are spent on spurious repair. Headers are not repair: C
+/// is what the same tunnel carries without losses, which `lossless-goodput` judges.
 fn add_bulk(all: &mut Gates) {
     for (rtt_ms, least, percents) in BULK_PATHS {
         for &(percent, most_ms) in percents {
@@ -391,7 +392,7 @@ fn add_bulk(all: &mut Gates) {
     }
 }
 
-/// Where nothing is lost, next to nothing is paid.
+/// Without losses, the overhead is almost zero.
 fn add_lossless(all: &mut Gates) {
     for (suffix, underlay, least, most) in
         [("", "raw Ethernet", 0.97, 1.04), ("-udp", "UDP underlay", 0.95, 1.075)]
@@ -406,7 +407,7 @@ fn add_lossless(all: &mut Gates) {
     }
 }
 
-/// Where the MAC retransmits, coding has nothing to do.
+/// Where the MAC retransmits, there is nothing for coding to do.
 fn add_retries(all: &mut Gates) {
     for (suffix, underlay, least) in [("", "raw Ethernet", 0.96), ("-udp", "UDP underlay", 0.945)] {
         let conditions =

@@ -1,10 +1,10 @@
 //! The order in which cases are measured, several of the lab at once.
 //!
-//! All cases once, then all again: what changes on the machine meets all alike. In each repeat
+//! All cases once, then all again, so that changes on the machine affect all alike. In each repeat
 //!
-//! 1. what needs no lab is simulated, on all processors;
-//! 2. cases that bear company are measured, so many at once, the longest first;
-//! 3. the others are, one by one, and with them what was late in company.
+//! 1. cases that need no lab are simulated, on all processors;
+//! 2. cases that can run in parallel are measured, several at once, the longest first;
+//! 3. the others are measured one by one, and with them those that were late in parallel.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::crew::{Crew, Jobs, processors};
 use crate::engine::EngineError;
 use crate::progress::Progress;
 
-/// Times a run is made until the machine left it alone.
+/// Maximum number of attempts of a run that the machine disturbs.
 const ATTEMPTS: u32 = 3;
 
-/// Makes one run of a case: which repeat.
+/// Makes a run of a case in a repeat.
 pub(super) type Make<'a> = dyn Fn(&Case, u64) -> Result<Row, EngineError> + Sync + 'a;
 
 /// What is to be measured.
@@ -32,11 +32,11 @@ pub(super) struct Plan<'a> {
     pub(super) cases: &'a [Case],
     pub(super) repeats: u64,
     pub(super) rule: Rule,
-    /// Cases of the lab at once.
+    /// Number of lab cases at once.
     pub(super) jobs: Jobs,
 }
 
-/// Runs that failed.
+/// Number of failed runs.
 #[derive(Default)]
 struct Failures {
     count: usize,
@@ -50,7 +50,7 @@ impl Failures {
 }
 
 impl Plan<'_> {
-    /// At most so long all of it takes.
+    /// Maximum duration of the whole measurement.
     pub(super) fn time_needed(&self) -> Duration {
         let mut workers = vec![Duration::ZERO; self.jobs.at_first()];
         for case in self.queue(|company| *company == Company::Shared) {
@@ -64,7 +64,7 @@ impl Plan<'_> {
         (shared + rest).saturating_mul(u32::try_from(self.repeats).unwrap_or(u32::MAX))
     }
 
-    /// By how much a case makes a repeat longer.
+    /// By how much a case lengthens a repeat.
     fn share_of_time(&self, case: &Case) -> Duration {
         let at_once = match case.company {
             Company::Shared => self.jobs.at_first(),
@@ -74,8 +74,8 @@ impl Plan<'_> {
         case.time_needed() / u32::try_from(at_once).unwrap_or(u32::MAX)
     }
 
-    /// Cases of some company; with several at once the longest first, so that none is waited for
-    /// at the end.
+    /// Cases with this kind of company; if several run at once the longest first, so that none has
+    /// to be waited for at the end.
     fn queue(&self, is_wanted: impl Fn(&Company) -> bool) -> Vec<usize> {
         let wanted = |&index: &usize| is_wanted(&self.cases[index].company);
         let mut queue: Vec<usize> = (0..self.cases.len()).filter(wanted).collect();
@@ -85,7 +85,7 @@ impl Plan<'_> {
         queue
     }
 
-    /// Whether a case is of use to a gate that is not decided by these rows.
+    /// Whether a case is needed by a gate that these rows do not decide.
     fn needed_after(&self, rows: &[Rows]) -> Vec<bool> {
         let open: Vec<&Gate> =
             self.gates.iter().filter(|gate| !is_decided(gate, rows, self.rule)).collect();
@@ -98,7 +98,7 @@ impl Plan<'_> {
 /// every repeat.
 ///
 /// # Errors
-/// What writing says, what making runs says when it is no use to go on, or that runs failed.
+/// An error of writing, an error of runs that makes it useless to go on, or that runs failed.
 pub(super) fn measure(
     plan: &Plan<'_>,
     make: &Make<'_>,
@@ -151,29 +151,29 @@ pub(super) fn measure(
     }
 }
 
-/// One repeat, being made.
+/// One repeat, while it is made.
 struct Repeat<'a> {
     plan: &'a Plan<'a>,
     make: &'a Make<'a>,
     progress: &'a Progress,
-    /// Makes the cases that bear company.
+    /// Measures the cases that can run in parallel.
     shared: &'a Crew,
     replication: u64,
     state: Mutex<State<'a>>,
 }
 
-/// What the workers have in common.
+/// State shared by the workers.
 struct State<'a> {
     rows: &'a mut Rows,
-    /// Those that did not get their processors in time in company.
+    /// Cases that did not get their processors in time in parallel.
     again: Vec<usize>,
     failures: &'a mut Failures,
-    /// Why it is no use to go on.
+    /// Why it is useless to go on.
     error: Option<EngineError>,
 }
 
 impl<'a> Repeat<'a> {
-    /// Measures the cases that are open.
+    /// Measures the cases that remain.
     fn make_all(self, open: &[bool]) -> Result<(), EngineError> {
         let queue = |is_wanted: &dyn Fn(&Company) -> bool| {
             let mut queue = self.plan.queue(is_wanted);
@@ -191,7 +191,7 @@ impl<'a> Repeat<'a> {
         state.error.map_or(Ok(()), Err)
     }
 
-    /// Measures a case, unless it is no use to go on. Returns the processors that it needed.
+    /// Measures a case, unless it is useless to go on. Returns the processors that it needed.
     fn step(&self, index: usize, is_alone: bool) -> Option<f64> {
         if self.state().error.is_some() {
             return None;
@@ -205,7 +205,7 @@ impl<'a> Repeat<'a> {
         match made {
             Ok(row) if is_spoilt(&row) && !is_alone => {
                 self.progress.put_off(place);
-                self.progress.say(&format!("{}: late, to be made again alone", case.name));
+                self.progress.say(&format!("{}: late, will be repeated alone", case.name));
                 state.again.push(index);
             }
             Ok(row) => {
@@ -225,8 +225,8 @@ impl<'a> Repeat<'a> {
         needed
     }
 
-    /// A run, made again when it did not get its processors in time: that is the machine's fault,
-    /// not the run's.
+    /// A run, repeated if it did not get its processors in time: that is due to the machine, not to
+    /// the run.
     fn make(&self, case: &Case, attempts: u32) -> Result<Row, EngineError> {
         let mut row = (self.make)(case, self.replication)?;
         for _ in 1..attempts {

@@ -1,4 +1,4 @@
-//! The picture of the gates: how far each value is from its limit.
+//! The plot of the gates: how far each value is from its limit.
 
 use super::judge::{Judged, number};
 use crate::panel::{INK, NOTE, TITLE};
@@ -10,7 +10,7 @@ const MARGIN: f64 = 48.0;
 const HEADER: f64 = 110.0;
 /// Height of a gate's line.
 const LINE: f64 = 24.0;
-/// Where values are drawn: from a quarter of the limit to four times of it.
+/// Range of values: from a quarter of the limit to four times the limit.
 const TRACK: (f64, f64) = (360.0, 760.0);
 const RANGE: f64 = 4.0;
 
@@ -20,7 +20,7 @@ const UNKNOWN: &str = "#7b8794";
 const FIELD: &str = "#e6f2ee";
 const GRID: &str = "#e4e7eb";
 
-/// Draws the picture as SVG.
+/// Draws the plot as SVG.
 pub(super) fn draw(judged: &[Judged]) -> String {
     let passed = judged.iter().filter(|row| row.pass == Some(true)).count();
     let title = format!("Promises: {passed} of {} gates pass", judged.len());
@@ -49,7 +49,7 @@ fn draw_line(picture: &mut Picture, top: f64, row: &Judged) {
         Some(false) => ("FAIL", BAD),
         None => ("not measured", UNKNOWN),
     };
-    // Values at or below nothing lie at the left end.
+    // Values at or below zero are at the left end.
     let place = |value: f64| x.at(value / row.limit);
     if let Some([low, high]) = row.interval {
         picture.line((place(low), middle), (place(high), middle), 3.0, colour);

@@ -1,4 +1,4 @@
-//! tunnel.json: written after every repeat, and read to go on from it.
+//! tunnel.json: written after every repeat, and read to resume.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,12 +11,12 @@ use super::judge::{Judged, checks};
 use super::{Failure, Rows, picture};
 use corridor_results::checks::Check;
 
-/// Name of the file with all that was measured.
+/// Name of the file with all measurements.
 pub(super) const NAME: &str = "tunnel.json";
-/// Name of the picture.
+/// Name of the plot.
 const PICTURE_NAME: &str = "tunnel.svg";
 
-/// What results depend on; rows that were measured with other settings are not mixed.
+/// What results depend on; rows measured with other settings are not mixed in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Settings {
     /// Fingerprint of the programs that measured.
@@ -24,15 +24,15 @@ pub(super) struct Settings {
     pub(super) quick: bool,
     pub(super) repeats: u64,
     pub(super) all_repeats: bool,
-    /// Which gates were chosen; none: all.
+    /// Which gates were chosen; empty: all.
     pub(super) only: Vec<String>,
-    /// Cases at once; `None`: by what they need.
+    /// Number of cases at once; `None`: as many as fit.
     pub(super) jobs: Option<u16>,
-    /// Fingerprint of the program that it is held against.
+    /// Fingerprint of the program with which it is compared.
     pub(super) against: Option<String>,
 }
 
-/// What tunnel.json holds.
+/// The contents of tunnel.json.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
@@ -42,7 +42,7 @@ struct Report<'a> {
     rows: &'a [Rows],
 }
 
-/// What is read of it.
+/// The parts of it that are read.
 #[derive(Deserialize)]
 struct Found {
     rows: Vec<Rows>,
@@ -50,7 +50,7 @@ struct Found {
     rest: Map<String, Value>,
 }
 
-/// A fingerprint of programs: other code, other build options, or another compiler have another.
+/// A fingerprint of programs: it changes with the code, build options and compiler.
 ///
 /// # Errors
 /// A program cannot be read.
@@ -62,7 +62,7 @@ pub(super) fn fingerprint(programs: &[&Path]) -> io::Result<String> {
     Ok(hasher.finalize().to_hex()[..16].to_owned())
 }
 
-/// Writes the file and its picture; both are always complete.
+/// Writes the file and its plot; both are always complete.
 pub(super) fn write(
     out: &Path,
     settings: &Settings,
@@ -70,7 +70,7 @@ pub(super) fn write(
     rows: &[Rows],
 ) -> Result<(), Failure> {
     let report = Report { settings, checks: checks(gates), gates, rows };
-    // It is a structure of numbers, strings and lists: it always has a JSON text.
+    // A structure of numbers, strings and lists can always be written as JSON.
     let json = serde_json::to_string_pretty(&report).unwrap_or_default();
     for (name, text) in [(NAME, json), (PICTURE_NAME, picture::draw(gates))] {
         let path = out.join(name);
@@ -79,11 +79,11 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Reads the rows to go on from; `None` if there is no file.
+/// Reads the rows from which to resume; `None` if there is no file.
 ///
 /// # Errors
-/// [`Failure::Settings`] if the rows were measured with other settings, [`Failure::Report`] if it
-/// is no such file, [`Failure::Read`] if it cannot be read.
+/// [`Failure::Settings`] if the rows were measured with other settings, [`Failure::Report`] if the
+/// file is invalid, [`Failure::Read`] if it cannot be read.
 pub(super) fn read(path: &Path, settings: &Settings) -> Result<Option<Vec<Rows>>, Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -147,7 +147,10 @@ mod tests {
         let refusal = |settings: &Settings| read(&path, settings).unwrap_err().to_string();
         let other = Settings { build: "b2".to_owned(), ..settings() };
         let said = refusal(&other);
-        assert!(said.contains("tunnel.json: build = \"b1\": expected \"b2\""), "{said}");
+        assert!(
+            said.contains("tunnel.json: cannot resume: build = \"b1\": expected \"b2\""),
+            "{said}"
+        );
         let said = refusal(&Settings { repeats: 4, ..settings() });
         assert!(said.contains("repeats = 3: expected 4"), "{said}");
         let said = refusal(&Settings { only: Vec::new(), ..settings() });

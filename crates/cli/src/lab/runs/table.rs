@@ -8,7 +8,7 @@ use corridor_scenario::{Engine, Row, Transport};
 
 use crate::lab::median;
 
-/// A line for each point, of each engine that ran; with repeats, medians over the valid ones.
+/// A line for each point and engine; with repeats, medians over the valid ones.
 pub(super) fn write_table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let mut points: BTreeMap<(usize, bool), Vec<&Row>> = BTreeMap::new();
     for row in rows {
@@ -89,7 +89,7 @@ fn table_line(rows: &[&Row]) -> Vec<String> {
     ]
 }
 
-/// What is swept, in words.
+/// The swept parameters, in words.
 fn swept(row: &Row) -> String {
     row.swept.iter().map(|(path, value)| format!("{path} = {value}")).collect::<Vec<_>>().join(", ")
 }
@@ -97,7 +97,7 @@ fn swept(row: &Row) -> String {
 /// `-/-/20` without helper.
 fn erasures(row: &Row) -> String {
     let percent = |ratio: Option<f64>| {
-        // Tenths of a percent are told where there are any.
+        // Tenths of a percent are shown if there are any.
         ratio.map_or("-".to_owned(), |ratio| format!("{}", (1e3 * ratio).round() / 10.0))
     };
     [row.e1, row.e2, Some(row.e3)].map(percent).join("/")

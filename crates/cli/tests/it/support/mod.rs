@@ -1,5 +1,5 @@
-//! Network namespaces and daemons for tests, which leave nothing behind: a namespace lives as
-//! long as its value and the processes in it, and a daemon is killed when its value goes.
+//! Network namespaces and daemons for tests, which leave nothing behind: a namespace lives as long
+//! as its value and the processes in it, and a daemon is killed when its value is dropped.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use std::fs::{self, File};
@@ -15,15 +15,16 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
-/// When set, a test that cannot have a network fails instead of being skipped.
+/// If set, a test that cannot have a network fails instead of being skipped.
 const REQUIRE_NET: &str = "CORRIDOR_REQUIRE_NET";
 /// Set in a test that runs itself again as root of a user namespace.
 const INSIDE: &str = "CORRIDOR_TEST_INSIDE";
-/// Longest a test waits for anything: seconds elsewhere, but other work may have the processors.
+/// Longest time that a test waits for anything: in isolation seconds suffice, but other work may
+/// occupy the processors.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs a test that needs the rights of root over a network: at once if we are root, else in a
-/// user namespace of its own.
+/// Runs a test that needs root rights over a network: directly if we are root, else in a user
+/// namespace of its own.
 pub fn with_net(test: &str, body: impl FnOnce()) {
     if let Err(why) = Command::new("ip").arg("-V").output() {
         return skip(test, &format!("no ip command: {why}"));
@@ -53,7 +54,7 @@ pub fn with_net(test: &str, body: impl FnOnce()) {
     assert!(status.success(), "{test} failed in its user namespace");
 }
 
-/// A test's name with the modules it is in.
+/// A test's name with its modules.
 fn full_name(program: &Path, test: &str) -> String {
     let listed = Command::new(program).args(["--list", "--format", "terse"]).output();
     let listed = String::from_utf8(listed.expect("this program runs").stdout).expect("names");
@@ -63,13 +64,13 @@ fn full_name(program: &Path, test: &str) -> String {
     name.to_owned()
 }
 
-/// Runs in real time disturb each other on few processors.
+/// Real-time runs disturb each other on few processors.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes without a test, unless that is forbidden.
+/// Passes without running the test, unless that is forbidden.
 pub fn skip(test: &str, why: &str) {
     let required = std::env::var_os(REQUIRE_NET).is_some_and(|value| value == "1");
     assert!(!required, "{test} cannot run ({why}), and {REQUIRE_NET} forbids to skip it");
@@ -100,7 +101,7 @@ impl Namespace {
         done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Runs `ip` with these words; it must succeed.
+    /// Runs `ip` with these arguments; it must succeed.
     pub fn ip(&self, words: &str) -> String {
         let output = self.try_ip(words);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -108,22 +109,22 @@ impl Namespace {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Runs `ip` with these words.
+    /// Runs `ip` with these arguments.
     pub fn try_ip(&self, words: &str) -> Output {
         self.run(|| Command::new("ip").args(words.split_whitespace()).output().expect("ip"))
     }
 
-    /// What `ip -j` with these words says.
+    /// The output of `ip -j` with these arguments.
     pub fn ip_json(&self, words: &str) -> serde_json::Value {
         serde_json::from_str(&self.ip(&format!("-j {words}"))).expect("JSON")
     }
 
-    /// Whether there is an interface of this name.
+    /// Whether an interface with this name exists.
     pub fn has(&self, interface: &str) -> bool {
         self.try_ip(&format!("link show {interface}")).status.success()
     }
 
-    /// A cable from here to another namespace; both ends are up.
+    /// A cable to another namespace; both ends are up.
     pub fn cable(&self, here: &str, other: &Namespace, there: &str) {
         let pid = std::process::id();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&other.0);
@@ -133,7 +134,7 @@ impl Namespace {
     }
 }
 
-/// A place for files, removed with its value.
+/// A directory for files, removed with its value.
 pub struct Place(tempfile::TempDir);
 
 impl Place {
@@ -146,7 +147,7 @@ impl Place {
         self.0.path()
     }
 
-    /// Writes a file that only its owner reads.
+    /// Writes a file that only its owner may read.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
         let path = self.path().join(name);
@@ -156,23 +157,24 @@ impl Place {
     }
 }
 
-/// A `corridor` with these arguments, which looks for control sockets in this place.
+/// A `corridor` with these arguments, which looks for control sockets in this directory.
 pub fn corridor_command(place: &Place, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
     command.args(arguments).env("RUNTIME_DIRECTORY", place.path()).stdin(Stdio::null());
     command
 }
 
-/// Runs it. Its exit code, its standard output and its errors.
+/// Runs it. Returns exit code, standard output and standard error.
 pub fn corridor(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = corridor_command(place, arguments).output().expect("corridor starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A running `corridor`.
+/// A running `corridor`. If its test fails, its log and its counters are printed.
 pub struct Daemon {
     child: Child,
+    config: Option<PathBuf>,
     log: Arc<Mutex<String>>,
     reader: Option<thread::JoinHandle<()>>,
 }
@@ -187,10 +189,11 @@ impl Daemon {
 
     /// Starts a command whose process is, or becomes, a `corridor`.
     pub fn start(namespace: &Namespace, mut command: Command) -> Self {
-        // The control socket is beside the configuration, and goes with it.
+        // The control socket is in the configuration's directory, and is removed with it.
         let arguments = || command.get_args().map(Path::new);
         let config = arguments().find(|file| file.extension().is_some_and(|end| end == "toml"));
-        if let Some(place) = config.and_then(Path::parent).map(Path::to_owned) {
+        let config = config.map(Path::to_owned);
+        if let Some(place) = config.as_deref().and_then(Path::parent) {
             command.env("RUNTIME_DIRECTORY", place);
         }
         command.env_remove("CORRIDOR_LOG").stdin(Stdio::null()).stderr(Stdio::piped());
@@ -204,15 +207,24 @@ impl Daemon {
                 sink.push('\n');
             }
         });
-        Daemon { child, log, reader: Some(reader) }
+        Daemon { child, config, log, reader: Some(reader) }
     }
 
-    /// What it said so far.
+    /// Its status.
+    fn status(&self) -> Option<String> {
+        let (place, name) = (self.config.as_ref()?.parent()?, self.config.as_ref()?.file_stem()?);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+        command.env("RUNTIME_DIRECTORY", place).arg("status").arg(name).arg("--counters");
+        let said = command.output().ok()?;
+        Some(String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
+    }
+
+    /// Its output so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("no panic").clone()
     }
 
-    /// Waits until it says this.
+    /// Waits until it prints this.
     pub fn wait_for(&mut self, words: &str) -> &mut Self {
         let said = until(|| self.log().contains(words).then_some(()));
         assert!(said.is_some(), "not said: {words}\n{}", self.log());
@@ -224,7 +236,7 @@ impl Daemon {
         kill(pid, signal).expect("a living process");
     }
 
-    /// Waits for its end. Its exit code, and what it said.
+    /// Waits for its end. Returns exit code and output.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = until(|| self.child.try_wait().expect("own child"));
         let Some(status) = status else { panic!("does not end\n{}", self.log()) };
@@ -234,7 +246,7 @@ impl Daemon {
         (ExitStatus::code(&status), self.log())
     }
 
-    /// Stops it. Its exit code, and what it said.
+    /// Stops it. Returns exit code and output.
     pub fn stop(self) -> (Option<i32>, String) {
         self.signal(Signal::SIGTERM);
         self.end()
@@ -243,12 +255,16 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("---- a daemon said:\n{}", self.log());
+            eprintln!("---- and is:\n{}", self.status().unwrap_or_default());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Asks again until there is an answer, or patience ends.
+/// Repeats a query until there is an answer, or a timeout.
 pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
@@ -259,7 +275,8 @@ pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// A configuration up to its peers: an endpoint with a TUN device `cor0`, of which `tun` says more.
+/// A configuration up to its peers: an endpoint with a TUN device `cor0`, with further keys in
+/// `tun`.
 pub fn node(id: u8, underlay: &str, tun: &str) -> String {
     format!(
         r#"
@@ -278,7 +295,7 @@ pub fn node(id: u8, underlay: &str, tun: &str) -> String {
     )
 }
 
-/// A configuration without coding: one of two ends, of which `rest` says where the other is.
+/// A configuration without coding: one of two ends; `rest` has the other's address.
 pub fn endpoint(id: u8, underlay: &str, rest: &str) -> String {
     let routed = 20 + id;
     let routes = format!(r#"routes = ["10.{routed}.0.0/16", "fd00:{routed}::/64"]"#);
@@ -286,7 +303,7 @@ pub fn endpoint(id: u8, underlay: &str, rest: &str) -> String {
     node(id, underlay, &routes) + &peer
 }
 
-/// A stream to an address of another host arrives whole.
+/// A stream to an address of another host arrives completely.
 pub fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
     let listener = to.run(|| TcpListener::bind((address, 0)).unwrap());
     let there = listener.local_addr().unwrap();
@@ -296,11 +313,14 @@ pub fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
             let (mut stream, _) = listener.accept().unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
+            if let Err(error) = stream.read_to_end(&mut received) {
+                panic!("{} of {len} bytes came to {address}, then: {error}", received.len());
+            }
             received
         });
         from.run(|| {
-            let mut stream = TcpStream::connect_timeout(&there, PATIENCE).unwrap();
+            let stream = TcpStream::connect_timeout(&there, PATIENCE);
+            let mut stream = stream.unwrap_or_else(|error| panic!("connect to {there}: {error}"));
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
             stream.write_all(&sent).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();

@@ -1,4 +1,4 @@
-//! Daemon files, scenarios and plans: errors look alike, and end with the same exit codes.
+//! Daemon files, scenarios and plans: errors look alike, and have the same exit codes.
 
 use std::fs;
 use std::io::Write;
@@ -51,7 +51,7 @@ to = 2
 source = { kind = \"ftp\" }
 ";
 
-/// A kind of file, and the verbs that read it.
+/// A kind of file, and the commands that read it.
 struct Kind {
     text: &'static str,
     verbs: &'static [&'static [&'static str]],
@@ -63,7 +63,7 @@ const KINDS: [Kind; 3] = [
     Kind { text: PLAN, verbs: &[&["sim", "run"], &["sim", "trace"]] },
 ];
 
-/// What every verb says of this file, which must be the same of all.
+/// The error that every command prints for this file; it must be the same for all.
 fn said(kind: &Kind, text: &str, place: &Path) -> String {
     let file = place.join("file.toml");
     fs::write(&file, text).expect("a file");
@@ -85,7 +85,7 @@ fn said(kind: &Kind, text: &str, place: &Path) -> String {
 fn mistakes_are_told_alike_in_all_files() {
     let place = tempfile::tempdir().expect("a place");
     let [node, scenario, plan] = &KINDS;
-    let rate = "expected bits per second, as 10000000, \"10M\", \"1.5G\" or \"500k\"";
+    let rate = "expected bits per second, such as 10000000, \"10M\", \"1.5G\" or \"500k\"";
     let cases: [(&Kind, &str, &str, &str); 15] = [
         (
             node,
@@ -214,7 +214,7 @@ fn keys_without_effect_are_warned_of_in_all_files() {
     assert!(said.contains(expected), "{said}");
 }
 
-/// What `lab run` says of a text that comes by a pipe, or by a device.
+/// The error of `lab run` for a text from a pipe, or from a device.
 fn said_of_standard_input(text: &[u8]) -> String {
     let mut child = Command::new(env!("CARGO_BIN_EXE_corridor"))
         .args(["lab", "run", "/dev/stdin"])
@@ -223,7 +223,7 @@ fn said_of_standard_input(text: &[u8]) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .expect("corridor starts");
-    // Who reads no more than it may leaves the pipe early.
+    // A reader that reads only up to its limit may close the pipe early.
     let _ = child.stdin.take().expect("a pipe").write_all(text);
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
@@ -274,7 +274,7 @@ fn what_the_lab_would_ignore_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
         stderr(&output)
     };
-    // Nobody echoes in the simulator.
+    // The simulator has no echo.
     let echo = format!("{SCENARIO}ping_interval_ms = 20\n");
     for (text, more, expected) in [
         (RADIOS, &["--checks", "c.json"][..], "--checks c.json: expected runs on a radio"),
@@ -285,4 +285,50 @@ fn what_the_lab_would_ignore_is_refused() {
         assert!(said.contains(expected), "{said}");
     }
     assert!(!place.path().join("c.json").exists());
+}
+
+/// Plots used to be written under any name: a file that ended in .png was not PNG.
+#[test]
+fn a_picture_goes_under_a_name_that_says_what_it_is() {
+    let place = tempfile::tempdir().expect("a place");
+    let plan = PLAN.replace("count = 2", "count = 1").replace("to = 2", "to = 1");
+    fs::write(place.path().join("plan.toml"), plan).expect("a file");
+    for name in ["x.png", "x"] {
+        let output = corridor(place.path(), &["sim", "draw", "plan.toml", "--out", name]);
+        let expected = "expected a file name ending in .svg";
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert_eq!(stderr(&output), format!("error: --out {name}: {expected}\n"));
+        assert!(!place.path().join(name).exists());
+    }
+    let output = corridor(place.path(), &["sim", "draw", "plan.toml", "--out", "x.svg"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = super::stdout(&output);
+    assert_eq!(said, "x.svg: 2 nodes, 1 pair joined by a pipe\n");
+    let svg = fs::read_to_string(place.path().join("x.svg")).expect("a picture");
+    assert!(svg.starts_with("<svg"), "{svg}");
+}
+
+/// Whether a file is valid does not depend on the processor. (With GFNI, which keeps payloads over
+/// GF(2) twice, peers were said to need more memory than without it.)
+#[test]
+fn a_file_is_sound_on_any_machine_or_on_none() {
+    let place = tempfile::tempdir().expect("a place");
+    let file = place.path().join("file.toml");
+    let said = |memory: u32, backend: &str| {
+        let peers = "allowed = []\n[[peer]]\nid = 3\nrole = \"endpoint\"\nallowed = []\n";
+        let node = NODE.replace("rate_bps", "mtu = 1600\nrate_bps");
+        let limits = format!("[coding]\npreset = \"paper\"\n[limits]\nmemory = {memory}\n");
+        fs::write(&file, format!("{node}{peers}{limits}")).expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("permissions");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corridor"));
+        command.env_remove("CORRIDOR_LOG").env("CORRIDOR_CODEC_BACKEND", backend);
+        stderr(&command.arg("check-config").arg(&file).output().expect("corridor starts"))
+    };
+    // A missing file counts as if none was given.
+    for backend in ["gfni512", "gfni256", "avx2", "neon", "portable"] {
+        let refused = said(7_608_871, backend);
+        let expected = "limits.memory = 7608871: expected 7608872 bytes or more, for 2 peers";
+        assert!(refused.contains(expected), "{backend}: {refused}");
+        assert_eq!(said(7_608_872, backend), "", "{backend}");
+    }
 }

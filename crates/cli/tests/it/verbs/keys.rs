@@ -1,4 +1,4 @@
-//! The references of all keys are those of this binary. `UPDATE=1 cargo test` rewrites them.
+//! The references of all keys match this binary. `UPDATE=1 cargo test` rewrites them.
 
 use std::fs;
 

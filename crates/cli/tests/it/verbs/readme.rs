@@ -1,10 +1,10 @@
-//! README's commands, as they stand there.
+//! README's commands, as they are written.
 //!
-//! The quick start runs line by line between two network namespaces that have the addresses of the
-//! examples. What is different: `cargo build` and the installation are those that made this test,
+//! The quick start runs line by line between two network namespaces with the examples' addresses.
+//! Differences: `cargo build` and the installation are replaced by those that built this test,
 //! `sudo` is left out, `$EDITOR` has nothing to change, a daemon runs until the end, an ICMP echo
-//! of this test stands for `ping` where it is not installed, and `iperf3` is skipped there. Of the
-//! other sections every verb, option, target of make and file must exist.
+//! of this test replaces `ping` if that is not installed, and `iperf3` is then skipped. In the
+//! other sections every command, option, make target and file must exist.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ fn readme() -> String {
     fs::read_to_string(top().join("README.md")).expect("README.md")
 }
 
-/// The commands of a section, with the paragraph before them: where they are to be run.
+/// The commands of a section, with the paragraph before them, which says where to run them.
 fn commands(section: &str) -> Vec<(String, String)> {
     let text = readme();
     let (_, section) = text.split_once(&format!("## {section}\n")).expect(section);
@@ -85,7 +85,7 @@ impl Machine {
         Machine { namespace: Namespace::new().expect("a namespace"), place, daemons: Vec::new() }
     }
 
-    /// Runs a command as a shell would, with the binary of this test first in the path.
+    /// Runs a command as a shell would, with this test's binary first in the path.
     fn run(&mut self, command: &str) {
         let mut shell = Command::new("sh");
         let binary = Path::new(env!("CARGO_BIN_EXE_corridor")).parent().expect("a directory");
@@ -115,7 +115,7 @@ fn the_quick_start_works_as_it_stands() {
         let mut ran = Vec::new();
         for (place, command) in commands("Quick start: two machines") {
             let command = command.replace("sudo ", "");
-            // This test has a binary already; where it is, installs it.
+            // This test has a binary already; its path replaces the installation.
             if command.starts_with("cargo build") || command.starts_with("install target/") {
                 continue;
             }
@@ -141,7 +141,7 @@ fn the_quick_start_works_as_it_stands() {
             }
             machines.get_mut(name).expect("a machine").run(&command);
             if command.starts_with("corridor genpsk") {
-                // What the comment behind it says.
+                // What the comment after it says.
                 let key = "corridor.key";
                 let [from, to] = ["A", "B"].map(|name| machines[name].place.path().join(key));
                 fs::copy(from, to).expect("the key");
@@ -160,7 +160,7 @@ fn the_quick_start_works_as_it_stands() {
     });
 }
 
-/// Verbs and options that README names.
+/// Commands and options that README names.
 #[test]
 fn every_verb_and_option_of_readme_exists() {
     let text = readme();

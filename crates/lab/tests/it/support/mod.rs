@@ -1,4 +1,4 @@
-//! What the tests in real time have in common.
+//! Support for the tests in real time.
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
 use std::any::Any;
@@ -10,7 +10,7 @@ use corridor_lab::{LabError, Options};
 use corridor_scenario::{Row, Scenario, expand};
 use corridor_testing::realtime::{Measured, until_it_holds};
 
-/// Whether the tests can run; says so when they cannot.
+/// Whether the tests can run; prints a note if not.
 pub fn can_run() -> bool {
     static REFUSED: OnceLock<Option<String>> = OnceLock::new();
     let refused = REFUSED.get_or_init(|| corridor_lab::prepare().err().map(|e| e.to_string()));
@@ -24,21 +24,21 @@ pub fn can_run() -> bool {
     refused.is_none()
 }
 
-/// What spoilt a run of the measurement that is being made.
+/// What disturbed a run of the current measurement.
 static SPOILT: Mutex<Option<String>> = Mutex::new(None);
 
 fn spoilt() -> MutexGuard<'static, Option<String>> {
     SPOILT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers of a run whether the machine was quiet enough for it, and what is said of that.
+/// Records whether the machine was quiet enough for a run, and the remarks about it.
 pub fn note(is_sound: bool, notes: &[String]) {
     if !is_sound {
         *spoilt() = Some(notes.join("; "));
     }
 }
 
-/// Measures in real time, alone among these tests, again where a busy machine spoilt it.
+/// Measures in real time, one test at a time, and repeats if a busy machine disturbed it.
 pub fn measure(test: &str, check: impl Fn()) {
     if !can_run() {
         return;
@@ -56,13 +56,13 @@ pub fn measure(test: &str, check: impl Fn()) {
     });
 }
 
-/// What a check that panicked said.
+/// The message of a check that panicked.
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref().copied()).unwrap_or("no message").to_owned()
 }
 
-/// Runs in real time disturb each other on few processors.
+/// Real-time runs disturb each other on few processors.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

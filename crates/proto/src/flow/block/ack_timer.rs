@@ -1,4 +1,4 @@
-//! When the decoder's acknowledgements are due.
+//! When the decoder's acknowledgments are due.
 
 use core::time::Duration;
 
@@ -6,47 +6,47 @@ use corridor_base::Time;
 
 use crate::bounds::ACK_INTERVAL_MIN;
 
-/// Times an urgent acknowledgement is told again when nothing follows: it may have been lost.
+/// How often an urgent acknowledgment is repeated if nothing follows: it may have been lost.
 const URGENT_ACK_REPEATS: u8 = 2;
-/// How much more often than others an acknowledgement is sent that the encoder stands still for.
+/// Factor by which acknowledgments are more frequent while the encoder is stalled waiting for one.
 const URGENT_ACK_FACTOR: u32 = 10;
 
-/// What an acknowledgement is worth to the encoder now.
+/// How urgently the encoder needs an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     /// It has other things to send.
     None,
-    /// It stands still until it hears what its block lacks.
+    /// It is stalled until it hears what its block lacks.
     High,
-    /// It stands still, and could go on.
+    /// It is stalled, and could go on.
     Highest,
 }
 
-/// The timer of acknowledgements.
+/// The timer of acknowledgments.
 #[derive(Debug)]
 pub(crate) struct AckTimer {
     interval: Duration,
     due: Option<Time>,
-    /// When news that the encoder stands still for is told again, unless a symbol comes before.
+    /// When to repeat news that the encoder is stalled for, unless a symbol comes first.
     repeat_due: Option<Time>,
     repeats_left: u8,
     sent_at: Option<Time>,
 }
 
 impl AckTimer {
-    /// A timer with so much between two acknowledgements that are not urgent.
+    /// A timer with this interval between acknowledgments that are not urgent.
     pub(crate) fn new(interval: Duration) -> Self {
         AckTimer { interval, due: None, repeat_due: None, repeats_left: 0, sent_at: None }
     }
 
-    /// A symbol came, and an acknowledgement is so urgent now.
+    /// Records a symbol, and how urgent an acknowledgment is now.
     pub(crate) fn note_symbol(&mut self, now: Time, urgency: Urgency) {
         self.repeat_due = None;
         self.repeats_left = if urgency == Urgency::None { 0 } else { URGENT_ACK_REPEATS };
         self.schedule(now, urgency);
     }
 
-    /// There is something new to tell.
+    /// There is something new to report.
     pub(crate) fn schedule(&mut self, now: Time, urgency: Urgency) {
         let interval = match urgency {
             Urgency::None => self.interval,
@@ -57,7 +57,7 @@ impl AckTimer {
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// An acknowledgement goes now.
+    /// An acknowledgment is sent now.
     pub(crate) fn note_sent(&mut self, now: Time) {
         self.due = None;
         self.sent_at = Some(now);
@@ -65,7 +65,7 @@ impl AckTimer {
         self.repeats_left = self.repeats_left.saturating_sub(1);
     }
 
-    /// When an acknowledgement is due; `None` when there is nothing new to tell.
+    /// When an acknowledgment is due; `None`: there is nothing new to report.
     pub(crate) fn due(&self) -> Option<Time> {
         self.due.into_iter().chain(self.repeat_due).min()
     }

@@ -1,27 +1,27 @@
-//! How many symbols the encoder and the helper send: the PlayNCool budgets that FRANC uses
-//! (its Section II-A), the transmission optimum, and the credits that follow from it.
+//! How many symbols the encoder and the helper send: the PlayNCool budgets that FRANC uses (its
+//! Section II-A), the transmission optimum, and the credits derived from it.
 //!
-//! Stations: encoder S, helper H, decoder D. Erasure ratios e1 = S to H, e2 = H to D, e3 = S to D.
-//! Every formula of the daemon about transmissions lives here and nowhere else.
+//! Stations: encoder S, helper H, decoder D. Erasure ratios: e1 = S to H, e2 = H to D, e3 = S to D.
+//! All of the daemon's formulas about transmissions are in this module.
 
 use corridor_codec::Field;
 
 use crate::config::{ErasureRatios, Policy};
 
-/// Estimates above this are not believed: a link that loses more than 19 frames of 20 is down, and
-/// its budget would be without bound.
+/// Upper bound of estimates: a link that loses more than 19 of 20 frames counts as down, and its
+/// budget would be unbounded.
 pub const ERASURE_RATIO_MAX: f64 = 0.95;
 
-/// Symbols beyond the expected ones that make dependence over GF(2) an exception.
+/// Symbols beyond the expected number that make dependence over GF(2) an exception.
 const DEPENDENT_MARGIN_GF2: f64 = 2.0;
-/// Dimensions a helper lets pass before its credits count, so that the encoder's own symbols may
-/// fill them first (`credit` policy): over GF(2).
+/// Dimensions by which a helper stays behind before it spends credits (`credit` policy), so that
+/// the encoder's own symbols can fill them first: over GF(2).
 const HELPER_LAG_GF2: f64 = 6.0;
 /// The same over larger fields.
 const HELPER_LAG: f64 = 3.0;
 
 impl ErasureRatios {
-    /// The ratios with each at most [`ERASURE_RATIO_MAX`].
+    /// The ratios, each limited to [`ERASURE_RATIO_MAX`].
     pub fn bounded(self) -> Self {
         let bound = |ratio: f64| ratio.clamp(0.0, ERASURE_RATIO_MAX);
         ErasureRatios { e1: bound(self.e1), e2: bound(self.e2), e3: bound(self.e3) }
@@ -33,7 +33,7 @@ impl ErasureRatios {
         (1.0 - self.e1) * self.e3
     }
 
-    /// Share of the encoder's transmissions that reach helper or decoder: 1 - e1 e3.
+    /// Share of the encoder's transmissions that reach the helper or the decoder: 1 - e1 e3.
     fn reach_someone(self) -> f64 {
         1.0 - self.e1 * self.e3
     }
@@ -44,7 +44,7 @@ impl ErasureRatios {
 pub struct PlayNCool {
     /// Encoder transmissions before the helper starts (r).
     pub encoder_head_start: f64,
-    /// Symbols the helper has overheard when it starts (p = r (1-e1)).
+    /// Symbols that the helper has overheard when it starts (p = r (1-e1)).
     pub helper_threshold: f64,
     /// Transmissions of the helper (k).
     pub helper_budget: f64,
@@ -52,7 +52,7 @@ pub struct PlayNCool {
     pub encoder_budget: f64,
 }
 
-/// PlayNCool for a block of `block_size` symbols, as the authors' code computes it.
+/// PlayNCool's budgets for a block of `block_size` symbols, as the authors' code computes them.
 ///
 /// With A = (1-e1) e3 and B = 1-e2: r = 1/A when B < A, else
 /// r = g (1-e2-e3+e1e3) / (1+e1e2e3-e2-e1e3); k = (g - r(1-e3)) / (2-e2-e3).
@@ -75,8 +75,8 @@ pub fn playncool(block_size: f64, ratios: ErasureRatios) -> PlayNCool {
     }
 }
 
-/// Fewest expected transmissions (encoder's, helper's) that bring `block_size` dimensions to the
-/// decoder: minimise Ns + Nh with Ns (1-e1e3) >= g and Ns (1-e3) + Nh (1-e2) >= g.
+/// Minimum expected transmissions (encoder's, helper's) that bring `block_size` dimensions to the
+/// decoder: minimises Ns + Nh with Ns (1-e1e3) >= g and Ns (1-e3) + Nh (1-e2) >= g.
 pub fn optimum(block_size: f64, ratios: ErasureRatios) -> (f64, f64) {
     let ratios = ratios.bounded();
     if helper_is_worth_it(ratios) {
@@ -87,14 +87,16 @@ pub fn optimum(block_size: f64, ratios: ErasureRatios) -> (f64, f64) {
     }
 }
 
-/// A helper saves transmissions only when it is nearer to the decoder than the encoder is.
+/// Whether a helper saves transmissions: only if it is nearer to the decoder than the encoder is.
 pub fn helper_is_worth_it(ratios: ErasureRatios) -> bool {
     ratios.e2 < ratios.e3
 }
 
-/// Transmissions the encoder earns with each source symbol it adds, by policy.
+/// Transmissions that the encoder earns with each source symbol added, by policy.
 ///
-/// `helper` tells whether there is one that can be heard from. In PlayNCool's case 1 the authors'
+/// `helper`: whether there is a helper within earshot. In PlayNCool's case 1, the authors' credits
+/// add up to less than the r + k transmissions that the block needs, so the credit there is (r + k)
+/// / g.
 /// credits total less than the r + k transmissions the block needs, so there the credit is
 /// (r + k) / g.
 pub fn encoder_credit(
@@ -116,8 +118,9 @@ pub fn encoder_credit(
     overshoot * credit
 }
 
-/// Transmissions a helper earns with a symbol it overhears: PlayNCool's 1/(1-e1) per symbol above
-/// the threshold; the optimum's e3/(1-e2) per innovative symbol where it is worth it at all.
+/// Transmissions that a helper earns with each symbol it overhears: PlayNCool's 1/(1-e1) per symbol
+/// above the threshold; the optimum's e3/(1-e2) per innovative symbol where a helper is worth it at
+/// all.
 pub fn helper_credit(policy: Policy, ratios: ErasureRatios) -> f64 {
     let ratios = ratios.bounded();
     match policy {
@@ -127,20 +130,20 @@ pub fn helper_credit(policy: Policy, ratios: ErasureRatios) -> f64 {
     }
 }
 
-/// Dimensions a helper of the `credit` policy stays behind.
+/// Dimensions by which a helper with the `credit` policy stays behind.
 pub fn helper_lag(field: Field) -> f64 {
     if field == Field::Gf2 { HELPER_LAG_GF2 } else { HELPER_LAG }
 }
 
-/// Coded symbols a decoder needs beyond the dimensions it lacks, on average: the sum over j of
-/// 1/(q^j - 1), for many missing dimensions.
+/// Coded symbols that a decoder needs on average beyond the dimensions it lacks, when it lacks
+/// many: the sum over j of 1/(q^j - 1).
 pub fn expected_extra(field: Field) -> f64 {
     let q = f64::from(field.order());
     (1..40).map(|j| 1.0 / (q.powi(j) - 1.0)).sum()
 }
 
-/// Transmissions of random combinations that bring `dimensions` missing dimensions across a link of
-/// erasure ratio `ratio`, on average; none for none.
+/// Expected number of random combinations that have to be sent over a link with erasure ratio
+/// `ratio` to supply `dimensions` missing dimensions; 0 for none.
 pub fn repair(dimensions: f64, ratio: f64, field: Field) -> f64 {
     if dimensions <= 0.0 {
         return 0.0;
@@ -148,9 +151,9 @@ pub fn repair(dimensions: f64, ratio: f64, field: Field) -> f64 {
     (dimensions + expected_extra(field)) / (1.0 - ratio.clamp(0.0, ERASURE_RATIO_MAX))
 }
 
-/// As [`repair`], with a margin of one standard deviation of the losses and, over GF(2), two more
-/// symbols: worth it where a second round would cost a whole timeout of silence, 20 ms or 14 frames
-/// in the paper's tests.
+/// As [`repair`], plus one standard deviation of the losses and, over GF(2), two more symbols. This
+/// is worth it where a second round would cost a whole timeout of silence: 20 ms or 14 frames in
+/// the paper's tests.
 pub fn repair_at_once(dimensions: f64, ratio: f64, field: Field) -> f64 {
     if dimensions <= 0.0 {
         return 0.0;
@@ -208,7 +211,8 @@ mod tests {
 
     #[test]
     fn the_helper_brings_what_the_encoder_leaves() {
-        // Expected innovative arrivals at the decoder equal the block when both spend the optimum.
+        // The expected innovative arrivals at the decoder equal the block size when both spend the
+        // optimum.
         for (e1, e2, e3) in [(0.1, 0.1, 0.5), (0.3, 0.2, 0.4), (0.5, 0.1, 0.9)] {
             let (encoder, helper) = optimum(G, ratios(e1, e2, e3));
             assert!(near(encoder * (1.0 - e3) + helper * (1.0 - e2), G));

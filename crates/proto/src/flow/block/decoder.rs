@@ -1,12 +1,12 @@
 //! The way of a packet, step 5: from ENC frames to source symbols to packets, in order.
 //!
-//! The decoder eliminates as symbols arrive and delivers each source symbol once all before it are
+//! The decoder eliminates as symbols arrive, and delivers each source symbol once all before it are
 //! decoded, block after block. It acknowledges whenever a block is partially or fully decoded
 //! (Section II-D of the FRANC paper), at a bounded rate, and while symbols are missing. A block
-//! that holds delivery up for longer than the deadline is given up: what it has is delivered, what
-//! it lacks is counted, and the next block follows. Where symbols have tags, `proof.rs` says what
-//! may be delivered, and nothing moves the window but what is proven: a coded row in the encoder's
-//! name may be anybody's who has its secret, and of any block.
+//! that delays delivery beyond the deadline is given up: what it has is delivered, what it lacks is
+//! counted, and the next block follows. Where symbols have tags, `proof.rs` decides what may be
+//! delivered, and only proven symbols move the window: a coded row in the encoder's name may come
+//! from anybody who has the secret, and may claim any block.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -26,9 +26,9 @@ use crate::memory::{BlockShape, DECODER_BLOCKS_MAX};
 use crate::stats::Stats;
 use crate::wire::{Ack, BlockAck, Enc, Form, block_distance};
 
-/// Blocks after the first unfinished one that the decoder takes symbols for.
+/// Blocks, from the first unfinished one on, that the decoder accepts symbols for.
 const WINDOW: usize = BLOCKS_IN_FLIGHT_MAX as usize;
-/// Acknowledgements that mention a block that was given up, unless a late frame asks again.
+/// How many acknowledgments report a block as given up, unless a late frame asks again.
 const GIVEN_UP_TELLS: u8 = 4;
 
 /// Decodes one flow: the peer's packets to this station.
@@ -39,15 +39,15 @@ pub(crate) struct Decoder {
     symbol_size_max: usize,
     deadline: Duration,
     ack_timer: AckTimer,
-    /// Symbols are delivered only with the tags that only their encoder makes.
+    /// If set, symbols are delivered only with tags that only their encoder can make.
     tags: Option<SymbolTags>,
     /// Whose rows made tags fail.
     blame: Blame,
-    /// First block not finished. Frames have the lower half of it.
+    /// First unfinished block. Frames carry the low 16 bits.
     base: u32,
-    /// Blocks from `base` on; empty where nothing was heard.
+    /// Blocks from `base` on; empty where nothing was received.
     slots: VecDeque<Option<Slot>>,
-    /// Where symbols have tags: a block beyond the window that coded rows came of, the newest.
+    /// With tags: the newest block beyond the window that coded rows were received for.
     beyond: Option<(u32, Slot)>,
     finished: VecDeque<Finished>,
     coders: Coders,
@@ -56,25 +56,25 @@ pub(crate) struct Decoder {
     vector: Vec<u8>,
 }
 
-/// What blocks are decoded with.
+/// The coders of blocks.
 struct Coders {
-    /// Those that no block needs now.
+    /// Unused coders, for reuse.
     spare: Vec<BlockDecoder>,
-    /// How many there is memory for, of these and those in use.
+    /// Upper bound of all coders, in use and spare, set by memory.
     most: usize,
 }
 
 struct Slot {
     coder: BlockDecoder,
-    /// Where symbols have tags.
+    /// Set if symbols have tags.
     proof: Option<Proof>,
-    /// Source symbols delivered or passed over.
+    /// Source symbols delivered or skipped.
     next: usize,
-    /// When the first symbol of the block came.
+    /// When the block's first symbol was received.
     first_heard_at: Time,
 }
 
-/// A block that was given up, kept to tell the encoder what became of it.
+/// A block that was given up, kept to report this to the encoder.
 struct Finished {
     ack: BlockAck,
     tells: u8,
@@ -111,13 +111,13 @@ impl Decoder {
         }
     }
 
-    /// Takes nothing but symbols with these tags, if there is a key for that.
+    /// Accepts only symbols with these tags, if there is a key for them.
     pub(crate) fn with_tags(self, tags: Option<SymbolTags>) -> Self {
         Decoder { tags, ..self }
     }
 
-    /// Holds no more blocks than so many, which are
-    /// [`MEMORY_DECODER_BLOCKS_MIN`](crate::bounds::MEMORY_DECODER_BLOCKS_MIN) at least.
+    /// Limits the number of blocks held, to at least
+    /// [`MEMORY_DECODER_BLOCKS_MIN`](crate::bounds::MEMORY_DECODER_BLOCKS_MIN).
     pub(crate) fn holding(mut self, blocks_max: usize) -> Self {
         self.coders.most = blocks_max;
         self
@@ -127,7 +127,7 @@ impl Decoder {
         self.field
     }
 
-    /// Bytes of all blocks that it holds.
+    /// Bytes of all blocks held.
     pub(crate) fn bytes(&self) -> usize {
         let is_tagged = self.tags.is_some();
         let (block_size, symbol_size) = (self.block_size.into(), self.symbol_size_max);
@@ -135,7 +135,7 @@ impl Decoder {
         (self.open_count() + self.coders.spare.len()) * shape.received_bytes()
     }
 
-    /// Blocks of which rows are held.
+    /// Number of blocks with rows.
     fn open_count(&self) -> usize {
         self.slots.iter().flatten().count() + usize::from(self.beyond.is_some())
     }
@@ -167,7 +167,7 @@ impl Decoder {
     ) {
         if matches!(enc.form, Form::Explicit { run, .. } if run != self.run) {
             stats.symbols_late += 1;
-            return; // A helper has not noticed that the encoder restarted.
+            return; // From a helper that has not noticed that the encoder restarted.
         }
         let mut ahead = block_distance(self.base as u16, enc.block);
         if ahead < 0 {
@@ -177,7 +177,7 @@ impl Decoder {
         }
         if ahead >= WINDOW as i32 && matches!(enc.form, Form::Explicit { .. }) {
             stats.symbols_late += 1;
-            return; // Only the encoder says where it is; a helper may have slept a round.
+            return; // Only the encoder moves the window; a helper may be 65,536 blocks behind.
         }
         if !self.admits(ahead as u32, enc, origin, stats) {
             return;
@@ -210,20 +210,20 @@ impl Decoder {
         self.ack_timer.note_symbol(now, self.urgency(self.base != base_before));
     }
 
-    /// The encoder has moved on further than our window, to this block: it has given up what we
-    /// wait for.
+    /// The encoder has moved beyond our window, to this block: it has given up what we wait for.
     fn move_to(&mut self, block: u16, egress: &mut EgressQueue, stats: &mut Stats) {
         while block_distance(self.base as u16, block) >= WINDOW as i32 {
             self.give_up_base(egress, stats);
         }
     }
 
-    /// Whether others wait for what a block has: where symbols have tags, for what is proven.
+    /// Whether anything waits for this block's missing symbols: with tags, whether anything proven
+    /// does.
     fn counts(&self, slot: &Slot) -> bool {
         self.tags.is_none() || slot.proof.as_ref().is_some_and(Proof::has_proven)
     }
 
-    /// Whether a symbol may be added at all: its tag is looked at where it has one of its own.
+    /// Whether a symbol may be added at all; checks its tag if it has one of its own.
     fn admits(&self, ahead: u32, enc: &Enc<'_>, origin: Origin, stats: &mut Stats) -> bool {
         let Some(tags) = &self.tags else {
             let is_tagged = matches!(enc.form, Form::Tagged { .. });
@@ -241,7 +241,7 @@ impl Decoder {
         admits
     }
 
-    /// Holds what a row has decoded against its tags. Where one fails, rows go until none does.
+    /// Checks decoded symbols against their tags. If one fails, drops rows until none does.
     fn prove(
         &mut self,
         now: Time,
@@ -261,22 +261,22 @@ impl Decoder {
             stats.tags_failed += failed + more;
             stats.rows_dropped += (rank - slot.coder.rank()) as u64;
             self.blame.note(verdict);
-            // The encoder has perhaps heard of a higher rank, and waits for nothing.
+            // The encoder may know of a higher rank, and not that it has to send more.
             self.ack_timer.schedule(now, Urgency::Highest);
         }
         self.blame.settle(proof, &slot.coder);
     }
 
-    /// Whose rows made tags fail since this was asked last.
+    /// Whose rows made tags fail since the last call.
     pub(crate) fn take_verdict(&mut self) -> Option<Verdict> {
         self.blame.take()
     }
 
-    /// The helper is left out: what it has sent is dropped, of all blocks.
+    /// The helper is left out from now on: drops its rows from all blocks.
     pub(crate) fn drop_helper_rows(&mut self, now: Time, stats: &mut Stats) {
         for slot in self.slots.iter_mut().flatten() {
             let Some(proof) = &mut slot.proof else { continue };
-            // It is blamed for what it has sent, not once for each block of that.
+            // It is blamed once, not once for each block.
             proof.end_dispute();
             if !proof.has_helper_rows() {
                 continue;
@@ -288,8 +288,8 @@ impl Decoder {
         self.ack_timer.schedule(now, Urgency::Highest);
     }
 
-    /// Adds a symbol to its block; `None` for an index or a length that cannot be, or where
-    /// there is no place for the block.
+    /// Adds a symbol to its block; `None` if its index or length is impossible, or there is no
+    /// place for the block.
     fn add(&mut self, now: Time, ahead: usize, enc: &Enc<'_>) -> Option<Outcome> {
         let is_genuine = matches!(enc.form, Form::Tagged { .. });
         self.open_slot(now, ahead, is_genuine)?;
@@ -313,16 +313,16 @@ impl Decoder {
         }
     }
 
-    /// Whether there is memory for another block: one place is kept for that which is delivered
-    /// next, as all others wait for it.
+    /// Whether there is memory for another block. One place is reserved for the block to be
+    /// delivered next, which all others wait for.
     fn has_place(&self, ahead: usize) -> bool {
         let is_base_open = self.slots.front().is_some_and(Option::is_some);
         self.open_count() + usize::from(ahead > 0 && !is_base_open) < self.coders.most
     }
 
-    /// Makes a place for rows of a block, if there is none. One beyond the window, which
-    /// may be none that there is, has it until one of another block comes. `is_genuine`: the row
-    /// has a tag, and that holds.
+    /// Makes a place for a block's rows, if it has none. A block beyond the window, whose number
+    /// may be forged, keeps its place until a row of another such block comes. `is_genuine`: the
+    /// row's tag is valid.
     fn open_slot(&mut self, now: Time, ahead: usize, is_genuine: bool) -> Option<()> {
         let block = self.base.wrapping_add(ahead as u32);
         let is_open = if ahead < WINDOW {
@@ -359,10 +359,10 @@ impl Decoder {
         self.coders.spare.pop().or_else(new)
     }
 
-    /// Ends a block so that another one has its place: one that nothing is proven of, for no
-    /// deadline ever ends that. The one beyond the window goes first, then the farthest: at once
-    /// for a row that is the encoder's, which others may not be, and for a row of a later block
-    /// when it has had a deadline's time.
+    /// Drops a block to make a place for another: one without proven symbols, which no deadline
+    /// would ever end. The one beyond the window goes first, then the farthest one: at once for a
+    /// genuine row of the encoder, since the rows dropped may not be; for an unproven row of a
+    /// later block only if the dropped block has had a deadline's time.
     fn make_place(&mut self, now: Time, ahead: usize, is_genuine: bool) -> Option<Slot> {
         if let Some((_, slot)) = self.beyond.take() {
             return Some(slot);
@@ -383,7 +383,7 @@ impl Decoder {
         self.slots[ahead] = Some(slot);
     }
 
-    /// Takes a block that was beyond the window to its place, where the window has come to it.
+    /// Moves the block beyond the window to its place once the window has reached it.
     fn take_beyond(&mut self, block: u32) {
         let ahead = block.wrapping_sub(self.base) as usize;
         let is_vacant = ahead < WINDOW && self.slots.get(ahead).is_none_or(Option::is_none);
@@ -392,7 +392,7 @@ impl Decoder {
         }
     }
 
-    /// Delivers in order what is decoded; whether that was anything.
+    /// Delivers in order what is decoded; returns whether there was anything.
     fn deliver(&mut self, egress: &mut EgressQueue, stats: &mut Stats) -> bool {
         let mut delivered = false;
         let tag_len = SymbolTags::len_of(self.tags.as_ref());
@@ -415,7 +415,7 @@ impl Decoder {
             if slot.proof.as_ref().is_some_and(Proof::is_disputed) {
                 self.blame.suspect();
             }
-            // With the one beyond the window there may be one more than fits into it.
+            // Including the one beyond the window there may be one coder too many.
             if self.coders.spare.len() < WINDOW {
                 slot.coder.reset();
                 self.coders.spare.push(slot.coder);
@@ -458,7 +458,7 @@ impl Decoder {
         self.finish_base();
     }
 
-    /// Passes over the symbols that hold back others of the same, newest block.
+    /// In the newest block, skips missing symbols that hold back others of the same block.
     fn skip_gap(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
         let has_tags = self.tags.is_some();
         if let Some(Some(slot)) = self.slots.front_mut() {
@@ -471,7 +471,7 @@ impl Decoder {
         self.deliver(egress, stats);
     }
 
-    /// Fires the delivery deadline.
+    /// Applies the delivery deadline.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
@@ -482,7 +482,7 @@ impl Decoder {
             return;
         }
         if self.slots.iter().skip(1).flatten().any(|slot| self.counts(slot)) {
-            // Blocks that nothing was heard of, as after an outage, are one stall, not many.
+            // A series of blocks of which nothing was received, as after an outage, is one stall.
             loop {
                 self.give_up_base(egress, stats);
                 self.deliver(egress, stats);
@@ -515,9 +515,9 @@ impl Decoder {
         }
     }
 
-    // ---- acknowledgements ---------------------------------------------------------------------
+    // ---- acknowledgments ----------------------------------------------------------------------
 
-    /// A frame of a finished block: the encoder does not know yet, so tell it (again).
+    /// A frame of a finished block came: the encoder does not know, so report it (again).
     fn note_late(&mut self, now: Time, block: u16) {
         if let Some(finished) =
             self.finished.iter_mut().find(|finished| finished.ack.block == block)
@@ -527,8 +527,8 @@ impl Decoder {
         self.ack_timer.schedule(now, Urgency::None);
     }
 
-    /// How urgent an acknowledgement is. An encoder with nothing else in flight stands still until
-    /// it hears that its block is done, or what the block still lacks once all of it was sent.
+    /// How urgent an acknowledgment is. An encoder with nothing else in flight is stalled until it
+    /// hears that its block is done, or, once it has sent the whole block, what it still lacks.
     fn urgency(&self, completed: bool) -> Urgency {
         let mut open = self.slots.iter().flatten();
         match (open.next(), open.next()) {
@@ -540,20 +540,20 @@ impl Decoder {
         }
     }
 
-    /// When an acknowledgement is due; `None` when there is nothing new to tell.
+    /// When an acknowledgment is due; `None`: there is nothing new to report.
     pub(crate) fn ack_due(&self) -> Option<Time> {
         self.ack_timer.due()
     }
 
-    /// How many blocks an acknowledgement would list, and their size.
+    /// How many blocks an acknowledgment would list, and their size.
     pub(crate) fn blocks_to_tell(&self) -> (usize, u16) {
         let given_up = self.finished.iter().filter(|finished| finished.tells > 0).count();
         (given_up + self.slots.len(), self.block_size)
     }
 
-    /// The state of all blocks, for an acknowledgement that is sent now: base, and block by block.
+    /// The state of all blocks for an acknowledgment sent now: base, and the blocks.
     ///
-    /// As many as fit `room` bytes, those the encoder waits for first.
+    /// Lists as many as fit into `room` bytes, those that the encoder waits for first.
     pub(crate) fn take_ack(&mut self, now: Time, room: usize) -> (u16, Vec<BlockAck>) {
         self.ack_timer.note_sent(now);
         let most = (room.saturating_sub(Ack::len_bytes_max((0, 0)))
@@ -580,7 +580,7 @@ impl Decoder {
     }
 }
 
-/// Where the rows of a block are, as far ahead of the base.
+/// The slot of the block that is `ahead` blocks ahead of the base.
 fn slot_of<'a>(
     slots: &'a mut VecDeque<Option<Slot>>,
     beyond: &'a mut Option<(u32, Slot)>,
@@ -594,8 +594,8 @@ fn slot_of<'a>(
 }
 
 impl Slot {
-    /// What is known of the block and not delivered; where symbols have tags, what of that one
-    /// that is proven waits for.
+    /// Symbols known and not delivered; with tags only up to the last proven one, as nothing
+    /// unproven counts as waiting.
     fn held_up(&self, has_tags: bool) -> core::ops::Range<usize> {
         let known = self.next..self.coder.known_count();
         let end = |known: core::ops::Range<usize>| {
@@ -613,7 +613,7 @@ impl Slot {
     }
 }
 
-/// Delivers the packets of a symbol, which begins with a tag of so many bytes.
+/// Delivers the packets of a symbol, which begins with a tag of `tag_len` bytes.
 fn deliver_packets(symbol: &[u8], tag_len: usize, egress: &mut EgressQueue, stats: &mut Stats) {
     for packet in symbol::verbatim_packets(symbol.get(tag_len..).unwrap_or_default()) {
         egress.push(PacketRef::read(packet.bytes));
@@ -636,8 +636,8 @@ mod tests {
         Enc::parse(body, |_| None).expect("an ENC")
     }
 
-    /// Numbers of blocks in frames come round, and those in tags do not: what was sent 65,536
-    /// blocks before, under the same number, is not delivered again.
+    /// Block numbers wrap in frames but not in tags: what was sent 65,536 blocks ago under the same
+    /// number is not delivered again.
     #[test]
     fn blocks_are_told_apart_when_their_numbers_in_frames_have_come_round() {
         let params = CodingParams { block_size: 1, symbol_size: 64, ..CodingParams::default() };

@@ -1,7 +1,8 @@
 //! The way of a packet, step 2: from packets to source symbols to ENC frames.
 //!
 //! Symbols are coded and sent as they are added, not when the block is full (Section II-D of the
-//! FRANC paper). The paper has one block in flight; here a bounded number are, oldest first.
+//! FRANC paper). The paper has one block in flight; this encoder has a bounded number, and sends
+//! the oldest first.
 
 mod block;
 mod links;
@@ -30,15 +31,16 @@ use block::{Block, Cause, State};
 use links::Links;
 use liveness::Liveness;
 
-/// Missing dimensions, less what is in flight, from which on an acknowledgement triggers repair.
+/// Missing dimensions, less those in flight, from which an acknowledgment triggers repair.
 const DEFICIT_TO_REPAIR: f64 = 0.5;
-/// An encoder that hears nothing for long stretches its timeouts up to this factor.
+/// Upper bound of the factor by which timeouts grow while the decoder is silent.
 const SILENCE_STRETCH_MAX: u32 = 4;
-/// Timeouts without any acknowledgement after which the decoder counts as gone.
+/// Timeouts without any acknowledgment after which the decoder counts as gone.
 const SILENT_TIMEOUTS: f64 = 16.0;
-/// Timeouts that the oldest block stands still, until the length of its symbols is looked into.
+/// Timeouts for which the oldest block is stalled before long symbols come under suspicion.
 const STALLED_TIMEOUTS: u32 = 2;
-/// The encoder gives a block up after so many of the decoder's deadlines: the decoder goes first.
+/// The encoder gives up a block after this many of the decoder's deadlines, so the decoder does so
+/// first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
 
 /// Encodes one flow: this station's packets to its peer.
@@ -46,26 +48,26 @@ pub(crate) struct Encoder {
     params: CodingParams,
     flow: StationId,
     symbol_size_max: usize,
-    /// Longest symbol that the path carries at present.
+    /// Longest symbol that the path carries now.
     symbol_len_max: usize,
     rng: Stream,
     blocks: VecDeque<Block>,
     spare: Vec<Block>,
-    /// Of the next block. Frames have the lower half of it.
+    /// Number of the next block. Frames carry the low 16 bits.
     next_number: u32,
-    /// Source symbols begin with tags, where there is a key for them.
+    /// Makes the tags of source symbols, if there is a key for them.
     tags: Option<SymbolTags>,
     links: Links,
     /// No packets wait.
     idle: bool,
     rtt: RttEstimator,
     decoder: Liveness,
-    /// The block of which something was written last.
+    /// The block that something was last written for.
     in_parts: Option<u16>,
     scratch: Scratch,
 }
 
-/// Where a source symbol, and a coding vector, are made.
+/// Buffers for a source symbol and a coding vector.
 #[derive(Default)]
 struct Scratch {
     symbol: Vec<u8>,
@@ -80,7 +82,8 @@ impl Encoder {
         mut rng: Stream,
         now: Time,
     ) -> Self {
-        // A helper may still recode blocks of this station's last run: ours are numbered apart.
+        // A helper may still recode blocks from before this station restarted, so numbers start at
+        // random.
         let next_number = u32::from(rng.next_u32() as u16);
         Encoder {
             params,
@@ -101,7 +104,7 @@ impl Encoder {
         }
     }
 
-    /// Tags its source symbols, if there is a key for that.
+    /// Tags source symbols, if there is a key for that.
     pub(crate) fn with_tags(self, tags: Option<SymbolTags>) -> Self {
         Encoder { tags, ..self }
     }
@@ -110,12 +113,12 @@ impl Encoder {
         self.tags.is_some()
     }
 
-    /// Number of the oldest block still held; of the next one to be opened if none is.
+    /// Number of the oldest block held; if none is held, of the next one.
     pub(crate) fn base(&self) -> u32 {
         self.blocks.front().map_or(self.next_number, |block| self.number(block.id))
     }
 
-    /// Number of a block that is held.
+    /// Full number of a block that is held.
     fn number(&self, id: u16) -> u32 {
         let behind = block_distance(id, self.next_id());
         self.next_number.wrapping_sub(behind as u32)
@@ -125,17 +128,17 @@ impl Encoder {
         self.next_number as u16
     }
 
-    /// The newest estimate of the links, and whether there is a helper.
+    /// Sets the latest link estimates, and whether there is a helper.
     pub(crate) fn set_links(&mut self, ratios: ErasureRatios, helper: bool) {
         self.links = Links { ratios: ratios.bounded(), helper };
     }
 
-    /// The round trip, as acknowledgements of blocks tell it.
+    /// The round-trip time measured with acknowledgments.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
-    /// Bytes of all blocks that it holds.
+    /// Bytes of all blocks held.
     pub(crate) fn bytes(&self) -> usize {
         let (field, block_size) = (self.params.field, self.params.block_size.into());
         let symbol_size = self.symbol_size_max;
@@ -156,7 +159,7 @@ impl Encoder {
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Writes the next ENC body, if there is something to send now, for the frame of `counter`.
+    /// Writes the next ENC body, if one is to be sent now, for the frame with this counter.
     pub(crate) fn poll(
         &mut self,
         now: Time,
@@ -180,8 +183,8 @@ impl Encoder {
         }
     }
 
-    /// Source symbols are no longer than this from here on, bytes, but for packets that were taken
-    /// before.
+    /// Limits the length of source symbols from now on, in bytes; packets accepted before are
+    /// exempt.
     pub(crate) fn limit_symbols(&mut self, len: usize) {
         self.symbol_len_max = len.min(self.symbol_size_max);
     }
@@ -191,9 +194,9 @@ impl Encoder {
         block.state == State::Enc && block.budget >= 1.0 && self.may_go(now, block, more)
     }
 
-    /// What a block has to wait with. A dense code says nothing before the block is full, or the
-    /// source has paused. A systematic one sends its source symbols first where redundancy over
-    /// the first few of them would be wasted: over GF(2), or where a helper fills the same gaps.
+    /// Whether a block need not wait. A dense code sends nothing until the block is full or the
+    /// source has paused. A systematic code sends the source symbols first where redundancy over
+    /// only the first of them would be wasted: over GF(2), or where a helper fills the same gaps.
     fn may_go(&self, now: Time, block: &Block, more: bool) -> bool {
         let full = block.coder.is_full();
         match self.params.order {
@@ -201,7 +204,7 @@ impl Encoder {
             Order::Dense => full || now >= block.last_added_at + self.params.encoder_timeout,
             Order::Systematic => {
                 let spread = self.params.field != Field::Gf2 && !self.links.helper;
-                // For a decoder that is gone no symbols are added: nothing to wait for.
+                // No symbols are added for a decoder that is gone, so there is nothing to wait for.
                 full || !more
                     || spread
                     || block.next_source < block.coder.count()
@@ -210,7 +213,7 @@ impl Encoder {
         }
     }
 
-    /// Makes a source symbol of the packets that wait, as many as fit, and adds it to a block.
+    /// Makes a source symbol of as many waiting packets as fit, and adds it to a block.
     fn add_symbol(&mut self, now: Time, ingress: &mut IngressQueue, stats: &mut Stats) {
         while !ingress.is_empty() {
             if self.blocks.iter().any(|block| block.deficit() > 0) {
@@ -227,11 +230,11 @@ impl Encoder {
             let packets_max = if self.params.bundle { u16::MAX } else { 1 };
             let (len_max, alone_max) = (self.symbol_len_max, self.symbol_size_max);
             let room = symbol::Room { len_max, alone_max, packets_max };
-            // A block is delivered in order, all of it.
+            // All of a block is delivered in order.
             let (packets, _) =
                 symbol::fill(now, ingress, room, Delivery::InOrder, None, symbol, stats);
             if packets == 0 {
-                return; // All that waited was dropped.
+                return; // All waiting packets were dropped.
             }
             self.tag_symbol(at);
             let credit = budget::encoder_credit(
@@ -250,7 +253,7 @@ impl Encoder {
         }
     }
 
-    /// Tags the symbol that is to be added to the block at `at`.
+    /// Tags the symbol that is to be added to the block at index `at`.
     fn tag_symbol(&mut self, at: usize) {
         let block = &self.blocks[at];
         let place = (self.number(block.id), block.coder.count() as u16);
@@ -259,11 +262,11 @@ impl Encoder {
         }
     }
 
-    /// The block that takes symbols; `None` when as many as may be are in flight.
+    /// The block that takes new symbols; `None` if as many blocks as allowed are in flight.
     fn open_block(&mut self, now: Time, stats: &mut Stats) -> Option<usize> {
         if self.blocks.back().is_none_or(|block| block.coder.is_full()) {
-            // Later blocks may be done before the oldest one: it must not fall behind the decoder's
-            // window, or the decoder takes it for given up.
+            // Later blocks may be done before the oldest one, which must not fall out of the
+            // decoder's window, or the decoder would give it up.
             let span = self.next_number.wrapping_sub(self.base());
             if self.blocks.len() >= usize::from(self.params.blocks_in_flight)
                 || span >= u32::from(BLOCKS_IN_FLIGHT_MAX)
@@ -303,15 +306,15 @@ impl Encoder {
         self.in_parts = Some(block.id);
     }
 
-    /// What was written last went in parts, the last one now, in the frame of `counter`.
+    /// What was last written was sent in parts; its last part is in the frame with this counter.
     pub(crate) fn note_last_part(&mut self, now: Time, counter: u32) {
         let timeout = self.timeout(now);
         let block = self.in_parts.take().and_then(|id| self.blocks.iter_mut().find(|b| b.id == id));
         block.into_iter().for_each(|block| block.note_last_part(now, counter, timeout));
     }
 
-    /// Whether long symbols may not get through any more: the oldest block has not come on for
-    /// [`STALLED_TIMEOUTS`], though there is something to ask with. Losses and outages look alike.
+    /// Whether long symbols may no longer get through: the oldest block has made no progress for
+    /// [`STALLED_TIMEOUTS`], although symbols were sent. Losses and outages look the same.
     pub(crate) fn suspects_length(&self, now: Time) -> bool {
         let stalled = |block: &Block| {
             let waits = block.deficit() > 0 && block.sent_count > 0;
@@ -323,13 +326,13 @@ impl Encoder {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// Takes an acknowledgement of this flow.
+    /// Takes an acknowledgment of this flow.
     pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack, told_in: u32, stats: &mut Stats) {
         if self.decoder.is_overtaken(ack.encoder_counter) {
-            return; // It was overtaken; what it tells is old.
+            return; // Overtaken by a newer one.
         }
         if block_distance(self.next_id(), ack.base) > 0 {
-            return; // About blocks that were never opened: of this station's last run.
+            return; // About blocks never opened: from before this station restarted.
         }
         self.decoder.note_ack(now, ack.encoder_counter);
         let front_before = self.blocks.front().map(|block| block.id);
@@ -356,7 +359,7 @@ impl Encoder {
         for id in done {
             self.remove(id, |_, stats| stats.blocks_acknowledged += 1, stats);
         }
-        // The decoder may have had no place for it before, and its rank could not rise.
+        // The decoder may have had no place for it before, so its rank could not rise.
         if let Some(front) = self.blocks.front_mut().filter(|it| Some(it.id) != front_before) {
             front.progress_at = front.progress_at.max(now);
         }
@@ -380,11 +383,11 @@ impl Encoder {
         }
     }
 
-    /// The wait for an acknowledgement is over when one comes that says what is missing. (The paper
-    /// has two minds: the timeout is for "waiting for an acknowledgement", yet one that shows a
-    /// lower rank changes nothing. Waiting on costs 13 ms of silence a block in its own tests.)
+    /// Ends the wait for an acknowledgment when one shows what is missing. (The paper is ambiguous:
+    /// the timeout is for "waiting for an acknowledgement", yet one that shows a lower rank changes
+    /// nothing. Waiting on costs 13 ms of silence per block in its own tests.)
     ///
-    /// What the helper can bring is left to it, unless the decoder has lacked something for long
+    /// What the helper can supply is left to it, unless the decoder has lacked something for long
     /// and there is nothing else to send: then the air is free, and time is what counts.
     fn repair_after_ack(&mut self, now: Time, at: usize) {
         let patience = self.params.encoder_timeout;
@@ -405,7 +408,8 @@ impl Encoder {
         }
     }
 
-    /// Transmissions that repair so many dimensions over a link of some erasure ratio.
+    /// Function for the transmissions that repair some dimensions over a link with some erasure
+    /// ratio.
     fn repair(&self) -> fn(f64, f64, Field) -> f64 {
         match self.params.policy {
             Policy::PlayNCool if self.params.repair_margin => budget::repair_at_once,
@@ -421,12 +425,12 @@ impl Encoder {
         }
     }
 
-    /// How long acknowledgements wait at the other end, as it says; else as they would here.
+    /// Sets how long the peer delays acknowledgments, as it announces; `None`: as long as we do.
     pub(crate) fn expect_feedback(&mut self, interval: Option<Duration>) {
         self.decoder.expect_feedback(interval.unwrap_or(self.params.ack_interval));
     }
 
-    /// The decoder restarted: what it had not acknowledged in full is sent again.
+    /// The decoder restarted: everything not fully acknowledged is sent again.
     pub(crate) fn restart_peer(&mut self, now: Time) {
         let credit = 1.0 / (1.0 - self.links.ratios.e3);
         for block in self.blocks.iter_mut().filter(|block| block.coder.count() > 0) {
@@ -439,21 +443,21 @@ impl Encoder {
         self.decoder.restart(now);
     }
 
-    /// Our own frame counters start anew.
+    /// Our frame counters restart.
     pub(crate) fn restart_session(&mut self) {
         self.decoder.restart_counters();
         self.blocks.iter_mut().for_each(Block::forget_in_flight);
     }
 
-    /// The decoder's station counts its frames anew.
+    /// The frame counters of the decoder's station restart.
     pub(crate) fn forget_order(&mut self) {
         self.blocks.iter_mut().for_each(|block| block.told_in = None);
     }
 
     // ---- time ---------------------------------------------------------------------------------
 
-    /// How long to wait for an acknowledgement: as configured (the paper's encoder timeout), or by
-    /// the measured round trip if that is longer, stretched while the decoder is silent.
+    /// How long to wait for an acknowledgment: the configured time (the paper's encoder timeout),
+    /// or the measured round trip if that is longer; stretched while the decoder is silent.
     fn timeout(&self, now: Time) -> Duration {
         let configured = self.params.encoder_timeout;
         let timeout = match self.params.policy {
@@ -464,13 +468,13 @@ impl Encoder {
         timeout * (silence as u32).clamp(1, SILENCE_STRETCH_MAX)
     }
 
-    /// Seconds without an acknowledgement, made comparable between links: where one in ten comes
-    /// through, ten times the silence means the same.
+    /// Seconds without an acknowledgment, scaled to make links comparable: where one frame in ten
+    /// arrives, ten times the silence means the same.
     fn silence(&self, now: Time) -> f64 {
         self.decoder.silence(now).as_secs_f64() * (1.0 - self.links.ratios.e3)
     }
 
-    /// Nothing has come back for long, neither to what was sent nor to asking again.
+    /// Whether nothing has come back for long, neither for what was sent nor for repeated attempts.
     fn is_decoder_gone(&self, now: Time) -> bool {
         let asked =
             self.decoder.gave_up() || self.blocks.iter().any(|block| block.timeouts_in_row > 0);
@@ -488,10 +492,10 @@ impl Encoder {
         }
     }
 
-    /// No acknowledgement came: the budget is increased, and will be spent.
+    /// No acknowledgment came: increases the budget.
     fn time_out(&mut self, now: Time, at: usize, stats: &mut Stats) {
         stats.encoder_timeouts += 1;
-        // Count on the helper once; if that brought nothing, do without.
+        // Count on the helper once; if that did not help, do without it.
         let first = self.blocks[at].timeouts_in_row == 0;
         let count_on_helper = self.links.helper && first;
         let (policy, field) = (self.params.policy, self.params.field);
@@ -501,7 +505,7 @@ impl Encoder {
         let least = if count_on_helper && policy == Policy::Credit { 0.0 } else { 1.0 };
         let repair = self.repair();
         self.blocks[at].timeouts_in_row += 1;
-        // A decoder that has gone is asked after with one symbol at a time, of the oldest block.
+        // A decoder that is gone is probed with one symbol at a time, of the oldest block.
         let granted = match (self.is_decoder_gone(now), at) {
             (false, _) => repair(missing, ratio, field).max(least),
             (true, 0) => 1.0,
@@ -550,7 +554,8 @@ impl Encoder {
     }
 }
 
-/// Writes a coded symbol over all that was added to the block, its vector expanded from `seed`.
+/// Writes a coded symbol over everything added to the block, with a coding vector expanded from
+/// `seed`.
 fn write_coded(
     block: &Block,
     flow: StationId,
@@ -611,8 +616,8 @@ mod tests {
         }
     }
 
-    /// A row that claims to combine symbols that there are not yet is innovative to the decoder,
-    /// and kept the encoder from repairing what that lacks.
+    /// A row that claims to combine symbols that do not exist yet is innovative to the decoder, and
+    /// kept the encoder from repairing what the decoder lacks.
     #[test]
     fn rows_of_symbols_that_there_are_not_count_for_no_rank() {
         let params = CodingParams { symbol_size: 64, bundle: false, ..CodingParams::default() };
@@ -644,7 +649,7 @@ mod tests {
         }
     }
 
-    /// A decoder with few places takes nothing of later blocks before the oldest one is done.
+    /// A decoder with few places accepts no later blocks until the oldest one is done.
     #[test]
     fn a_block_has_its_time_from_when_it_is_the_oldest() {
         let params = CodingParams { block_size: 2, symbol_size: 64, ..CodingParams::default() };
@@ -676,7 +681,7 @@ mod tests {
     }
 
     /// With a helper, coded symbols wait while packets do, and packets wait while the decoder is
-    /// gone: it was never asked after again, once it had been silent with a block half full.
+    /// gone: once the decoder had been silent with a half-full block, it was never probed again.
     #[test]
     fn a_silent_decoder_is_asked_after_while_packets_wait() {
         let delivery_deadline = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What somebody who has the encoder's secret, but not its key of tags, can do to a decoder.
+//! What an attacker who has the encoder's secret, but not its tag key, can do to a decoder.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -17,20 +17,20 @@ use crate::wire::{END_TAG_LEN, Enc, Form};
 
 const BLOCK_SIZE: u16 = 4;
 const DEADLINE: Duration = Duration::from_millis(100);
-/// Number of the first block: in frames it is soon round.
+/// Number of the first block; in frames it wraps soon.
 const BASE: u32 = 65_530;
 
-/// A decoder, and who sends to it.
+/// A decoder, and the senders to it.
 struct Flow {
     now: Time,
     decoder: Decoder,
     egress: EgressQueue,
     stats: Stats,
-    /// The run of the encoder, as it tags.
+    /// The encoder's run, as in its tags.
     instance: u64,
 }
 
-/// Whether a row is one, or has another last byte.
+/// Whether a row is genuine, or has a changed last byte.
 #[derive(Clone, Copy, PartialEq)]
 enum Row {
     Right,
@@ -54,7 +54,7 @@ impl Flow {
         }
     }
 
-    /// One with memory for so many blocks.
+    /// A flow whose decoder has memory for `blocks` blocks.
     fn holding(blocks: usize) -> Self {
         let flow = Flow::new();
         Flow { decoder: flow.decoder.holding(blocks), ..flow }
@@ -72,7 +72,7 @@ impl Flow {
         self.decoder.handle_enc(self.now, &enc, origin, &mut self.egress, &mut self.stats);
     }
 
-    /// A source symbol of the encoder's.
+    /// A source symbol from the encoder.
     fn source(&mut self, block: u32, index: u16) {
         let symbol = self.symbol(block, index);
         self.hear(block, Form::Tagged { index }, &symbol, Origin::Encoder);
@@ -101,7 +101,7 @@ impl Flow {
         self.hear(block, form, &payload, origin);
     }
 
-    /// Time goes by, timers are fired; how often.
+    /// Lets time pass and timers fire; returns how often they fired.
     fn wait(&mut self, time: Duration) -> usize {
         let (until, mut fired) = (self.now + time, 0);
         while let Some(due) = self.decoder.poll_timeout().filter(|&due| due <= until) {
@@ -113,7 +113,7 @@ impl Flow {
         fired
     }
 
-    /// What has come out, in order: block and place in it.
+    /// What was delivered, in order: block, and place within it.
     fn delivered(&mut self) -> Vec<(u32, u16)> {
         let mut all = Vec::new();
         while self.egress.pop().is_some() {
@@ -141,7 +141,8 @@ fn a_row_of_a_block_far_ahead_moves_nothing_until_one_of_its_symbols_is_proven()
         (0..BLOCK_SIZE).for_each(|index| flow.source(block, index));
         assert_eq!(flow.delivered(), all_of(block));
     }
-    // Where the encoder is after an outage: by what it has tagged, or by what tags hold for.
+    // After an outage, the encoder's position follows from a tagged source symbol, or from valid
+    // tags.
     flow.source(BASE + 1_000, 0);
     flow.wait(2 * DEADLINE);
     assert_eq!(flow.delivered(), [(BASE + 1_000, 0)]);
@@ -155,7 +156,7 @@ fn a_row_of_a_block_far_ahead_moves_nothing_until_one_of_its_symbols_is_proven()
     assert_eq!((flow.stats.tags_failed, flow.decoder.take_verdict()), (0, None));
 }
 
-/// One forged row gave up the 63 blocks before it, and 22 of 32 symbols that were to come.
+/// One forged row made the decoder give up the 63 blocks before it, and 22 of 32 symbols to come.
 #[test]
 fn nothing_is_given_up_for_what_is_not_proven() {
     let mut flow = Flow::new();
@@ -166,7 +167,7 @@ fn nothing_is_given_up_for_what_is_not_proven() {
     assert_eq!(flow.wait(10 * DEADLINE), 0, "nobody waits");
     (1..BLOCK_SIZE).for_each(|index| flow.source(BASE, index));
     assert_eq!(flow.delivered(), all_of(BASE)[1..]);
-    // What is proven and waits is let out after a deadline, as ever, and so is what comes behind.
+    // Proven symbols that wait are delivered after a deadline, as ever, and so is what follows.
     flow.source(BASE + 1, 1);
     assert_eq!(flow.wait(2 * DEADLINE), 1);
     assert_eq!(flow.delivered(), [(BASE + 1, 1)]);
@@ -190,7 +191,7 @@ fn no_helper_is_named_where_no_tag_of_the_encoder_ever_held() {
     }
 }
 
-/// The encoder's first symbol, a coded row of it, and more of the helper's than are left.
+/// The encoder's first symbol, a coded row from it, and more rows from the helper than are missing.
 fn dispute(flow: &mut Flow, block: u32) {
     flow.source(block, 0);
     flow.coded(block, BLOCK_SIZE, 1, Row::Right, Origin::Encoder);
@@ -216,8 +217,8 @@ fn what_a_helper_has_sent_of_several_blocks_is_blamed_once() {
     assert_eq!(flow.delivered(), blocks.map(all_of).concat());
 }
 
-/// Where the encoder repairs more slowly than blocks are given up, a helper that lies would spoil
-/// one after the other.
+/// Where the encoder repairs more slowly than blocks are given up, a lying helper would spoil one
+/// after the other.
 #[test]
 fn a_helper_is_suspected_when_a_block_is_given_up_in_dispute() {
     let mut flow = Flow::new();
@@ -229,8 +230,8 @@ fn a_helper_is_suspected_when_a_block_is_given_up_in_dispute() {
     assert_eq!(flow.delivered(), [(BASE, 0), (BASE + 1, 0)]);
 }
 
-/// Coded rows prove nothing before a block is full: two blocks that were heard in part before an
-/// outage kept both places for good.
+/// Coded rows prove nothing before a block is full: two blocks partly received before an outage
+/// kept both places for good.
 #[test]
 fn blocks_that_nothing_is_proven_of_give_way_to_later_ones() {
     let mut flow = Flow::holding(2);
@@ -252,7 +253,8 @@ fn blocks_that_nothing_is_proven_of_give_way_to_later_ones() {
     }
 }
 
-/// A row in the encoder's name of any other block kept all of the encoder's from the second place.
+/// A row in the encoder's name of any other block kept the encoder's own rows from the second
+/// place.
 #[test]
 fn a_row_that_is_not_proven_keeps_no_place_from_one_that_is() {
     for ahead in [2, 63, 64, 32_767] {

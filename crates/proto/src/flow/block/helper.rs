@@ -1,9 +1,9 @@
-//! The way of a packet, side road: a helper overhears, recodes, sends (Section II-D of the FRANC
-//! paper, Fig. 5).
+//! The way of a packet, alternative path: a helper overhears, recodes, and sends (Section II-D of
+//! the FRANC paper, Fig. 5).
 //!
-//! One machine serves one direction. In state IDLE the helper collects; once it has overheard what
-//! PlayNCool's threshold asks for, it is in ENC: every further symbol adds to its budget, and the
-//! budget is spent on recoded symbols. An acknowledgement of the full block ends it.
+//! One state machine serves one direction. In state IDLE the helper collects. Once it has overheard
+//! PlayNCool's threshold of symbols, it is in state ENC: every further symbol adds to its budget,
+//! which it spends on recoded symbols. An acknowledgment of the full block ends this.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -31,7 +31,7 @@ enum State {
     Enc,
 }
 
-/// What moves a helper's block between states.
+/// What changes the state of a helper's block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     /// The threshold of overheard symbols is reached.
@@ -54,10 +54,10 @@ impl State {
     }
 }
 
-/// Missing dimensions, less what is on its way, from which on feedback triggers repair.
+/// Missing dimensions, less those in flight, from which feedback triggers repair.
 const DEFICIT_TO_REPAIR: f64 = 0.5;
 
-/// Helps one flow, the packets of `flow` to its peer.
+/// Helps one flow, that of `flow` to its peer.
 pub(crate) struct Helper {
     params: CodingParams,
     flow: StationId,
@@ -67,18 +67,18 @@ pub(crate) struct Helper {
     rng: Stream,
     ratios: ErasureRatios,
     arrivals: Interarrival,
-    /// First block the decoder has not finished.
+    /// First block that the decoder has not finished.
     base: Option<u16>,
     blocks: VecDeque<Block>,
     spare: Vec<Recoder>,
-    /// Bytes that there are for all of these, and how many there are room for.
+    /// Memory for all blocks in bytes, and the number of blocks that fit.
     bytes_max: usize,
     blocks_max: usize,
     vector: Vec<u8>,
     payload: Vec<u8>,
 }
 
-/// How the encoder codes, in the run of it that the blocks are of.
+/// How the encoder codes in its present run.
 #[derive(Clone, Copy)]
 struct Coding {
     field: Field,
@@ -88,8 +88,8 @@ struct Coding {
 }
 
 impl Coding {
-    /// What an encoder says of itself. Longer symbols than a frame of ours with so much `room` can
-    /// carry beside their vector are refused.
+    /// What an encoder announces about itself. Symbols too long for one of our frames, where coding
+    /// vector and symbol share `room` bytes, are refused.
     fn of(joined: &Joined, room: usize) -> Self {
         let vector_len = joined.field.vector_len_bytes(usize::from(joined.block_size));
         let room = room.saturating_sub(RUN_LEN + vector_len);
@@ -106,7 +106,7 @@ impl Coding {
         BlockShape { field, block_size, symbol_size: self.symbol_size_max, is_tagged: false }
     }
 
-    /// Bytes of the vector of a whole block.
+    /// Bytes of the coding vector of a whole block.
     fn vector_len(self) -> usize {
         self.field.vector_len_bytes(usize::from(self.block_size))
     }
@@ -116,7 +116,7 @@ impl Coding {
     }
 }
 
-/// The usual interval between two symbols that are overheard.
+/// The usual interval between two overheard symbols.
 #[derive(Default)]
 struct Interarrival {
     heard_at: Option<Time>,
@@ -124,8 +124,8 @@ struct Interarrival {
 }
 
 impl Interarrival {
-    /// Takes the time since the last symbol as an interval, unless it was a pause; returns how long
-    /// nothing is to be heard until the encoder counts as having nothing more to say.
+    /// Averages the time since the last symbol, unless it was a pause. Returns the silence after
+    /// which the encoder counts as having nothing more to send.
     fn note(&mut self, now: Time, pause: Duration) -> Duration {
         let since = self.heard_at.replace(now).map(|heard_at| now - heard_at);
         if let Some(interval) = since.filter(|&interval| interval <= pause) {
@@ -140,23 +140,23 @@ struct Block {
     id: u16,
     recoder: Recoder,
     state: State,
-    /// Symbols overheard that raised the rank.
+    /// Overheard symbols that raised the rank.
     innovative: u32,
     /// Transmissions earned by overhearing.
     earned: f64,
-    /// Transmissions granted beyond those, to repair what the decoder still lacked.
+    /// Transmissions granted in addition, to repair what the decoder still lacked.
     repairs: f64,
     sent: u32,
-    /// The encoder has sent all there is of it, as far as can be heard.
+    /// As far as can be heard, the encoder has sent everything.
     ended: bool,
-    /// The decoder's rank as last told.
+    /// The decoder's rank as last reported.
     decoder_rank: usize,
-    /// Frames of the encoder that the decoder may hear yet.
+    /// Frames of the encoder that may still reach the decoder.
     heard: VecDeque<u32>,
-    /// Frames of ours that the decoder may hear yet.
+    /// Our frames that may still reach the decoder.
     in_flight: VecDeque<u32>,
     repair_at: Time,
-    /// When credits are held back no longer, since nothing follows.
+    /// When credits are no longer held back, because nothing follows.
     flush_at: Time,
 }
 
@@ -187,19 +187,19 @@ impl Helper {
         }
     }
 
-    /// Holds no more blocks than there are room for in so many bytes; none where not one is.
+    /// Limits the blocks held to those that fit into `bytes`; none if not even one fits.
     pub(crate) fn holding(mut self, bytes: usize) -> Self {
         self.bytes_max = bytes;
         self.blocks_max = self.coding.shape().helped_in(bytes);
         self
     }
 
-    /// Bytes of a block, where that is more than there is room for.
+    /// Bytes of a block, if a block is too large for the memory.
     pub(crate) fn block_too_long(&self) -> Option<usize> {
         (self.blocks_max == 0).then(|| self.coding.shape().helped_bytes())
     }
 
-    /// Bytes of all blocks that it holds.
+    /// Bytes of all blocks held.
     pub(crate) fn bytes(&self) -> usize {
         (self.blocks.len() + self.spare.len()) * self.coding.shape().helped_bytes()
     }
@@ -228,7 +228,7 @@ impl Helper {
         self.ratios = ratios.bounded();
     }
 
-    /// The encoder restarted, with what it says of itself.
+    /// The encoder restarted; `joined`: what it announces about itself.
     pub(crate) fn restart(&mut self, joined: &Joined) {
         self.coding = Coding::of(joined, self.room);
         self.blocks_max = self.coding.shape().helped_in(self.bytes_max);
@@ -237,7 +237,7 @@ impl Helper {
         self.spare.clear();
     }
 
-    /// The encoder's frames are counted anew.
+    /// The encoder's frame counters restart.
     pub(crate) fn restart_counters(&mut self) {
         self.blocks.iter_mut().for_each(|block| block.heard.clear());
     }
@@ -250,7 +250,7 @@ impl Helper {
 
     // ---- overhearing --------------------------------------------------------------------------
 
-    /// Overhears a symbol of the encoder, in the frame of `counter`.
+    /// Overhears a symbol of the encoder, in the frame with this counter.
     pub(crate) fn handle_enc(&mut self, now: Time, counter: u32, enc: &Enc<'_>, stats: &mut Stats) {
         if self.base.is_some_and(|base| block_distance(base, enc.block) < 0) {
             return;
@@ -268,7 +268,8 @@ impl Helper {
             None => return,
         }
         push_bounded(&mut block.heard, counter);
-        // A dense code speaks of the whole block from its first symbol on: only a pause ends it.
+        // A dense code combines the whole block from its first symbol on: only a pause shows its
+        // end.
         let all_known = block.recoder.known_count() == usize::from(block_size);
         block.ended = all_known && self.params.order != Order::Dense;
         block.repair_at = now + self.params.encoder_timeout;
@@ -282,7 +283,7 @@ impl Helper {
         }
         let newest = self.blocks.back().is_none_or(|last| block_distance(last.id, id) > 0);
         if !newest {
-            return None; // An older block that was dropped, or never heard while it was new.
+            return None; // An older block that was dropped, or not heard while it was new.
         }
         for block in &mut self.blocks {
             block.ended = true;
@@ -311,7 +312,7 @@ impl Helper {
         }
     }
 
-    /// Adds to the budget of a block after a symbol was overheard.
+    /// Adds to a block's budget after a symbol was overheard.
     fn earn(&mut self, at: usize) {
         let credit = budget::helper_credit(self.params.policy, self.ratios);
         let block = &mut self.blocks[at];
@@ -321,8 +322,8 @@ impl Helper {
                 if block.recoder.rank() as f64 >= budgets.helper_threshold {
                     block.state = block.state.after(Cause::ThresholdReached);
                     let most = self.params.helper_overshoot * budgets.helper_budget;
-                    // The first symbol stands for its own transmission, each later one also for
-                    // those before it that were not heard.
+                    // The first symbol counts for its own transmission only, each later one also
+                    // for those before it that were not heard.
                     let credit = if block.earned == 0.0 { 1.0 } else { credit };
                     block.earned = (block.earned + credit).min(most.max(1.0));
                 }
@@ -336,13 +337,13 @@ impl Helper {
         }
     }
 
-    /// Overhears the decoder's acknowledgement.
+    /// Overhears the decoder's acknowledgment.
     pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack) {
         self.base = Some(ack.base);
         for at in (0..self.blocks.len()).rev() {
             let id = self.blocks[at].id;
             let told = ack.blocks.iter().find(|told| told.block == id);
-            // Finished, or so old that its number has come round.
+            // Finished, or so old that its number has wrapped.
             let open = (0..i32::from(BLOCKS_IN_FLIGHT_MAX)).contains(&block_distance(ack.base, id));
             if !open
                 || told.is_some_and(|told| told.given_up || told.rank == self.coding.block_size)
@@ -359,7 +360,7 @@ impl Helper {
             block.decoder_rank = block.decoder_rank.max(rank);
             block.repair_at = now + self.params.encoder_timeout;
             block.note_heard_by_decoder(ack);
-            // While the encoder goes on, its next symbols may bring what is missing now.
+            // While the encoder goes on, its next symbols may supply what is missing now.
             if repair_on_ack && block.ended && block.budget(lag) < 1.0 {
                 self.repair(at);
             }
@@ -378,7 +379,7 @@ impl Helper {
         }
     }
 
-    /// Writes the next recoded ENC body, for the frame of `counter`, if there is budget.
+    /// Writes the next recoded ENC body, for the frame with this counter, if there is budget.
     pub(crate) fn poll(&mut self, counter: u32, body: &mut Vec<u8>, stats: &mut Stats) -> bool {
         let lag = self.lag();
         let ready = |block: &Block| {
@@ -404,7 +405,7 @@ impl Helper {
         true
     }
 
-    /// What was written last went in parts, the last one in the frame of `counter`.
+    /// What was last written was sent in parts; its last part is in the frame with this counter.
     pub(crate) fn note_last_part(&mut self, before: u32, counter: u32) {
         let newest = self.blocks.iter_mut().filter_map(|block| block.in_flight.back_mut());
         newest.filter(|sent| **sent == before).for_each(|sent| *sent = counter);
@@ -412,8 +413,8 @@ impl Helper {
 
     // ---- repair -------------------------------------------------------------------------------
 
-    /// The helper's share of what the decoder lacks: the dimensions it holds and the decoder does
-    /// not, less those that are on their way, over its own link.
+    /// Repairs the helper's share of what the decoder lacks: the dimensions that the helper has and
+    /// the decoder lacks, less those in flight, over the helper's own link.
     fn repair(&mut self, at: usize) {
         let (ratios, field, lag) = (self.ratios, self.coding.field, self.lag());
         let worth = self.params.policy == Policy::PlayNCool || budget::helper_is_worth_it(ratios);
@@ -438,7 +439,7 @@ impl Helper {
                 self.blocks[at].ended = true;
             }
             if self.blocks[at].repair_at <= now {
-                // Once for each sign of life: a decoder that is gone is not sent to for ever.
+                // Only once per sign of life, so as not to send forever to a decoder that is gone.
                 self.blocks[at].repair_at = Time::MAX;
                 self.blocks[at].heard.clear();
                 self.blocks[at].in_flight.clear();
@@ -483,7 +484,7 @@ impl Block {
         }
     }
 
-    /// What the decoder had heard when it sent this is not on its way any more.
+    /// Frames up to those that the decoder had heard when it sent this are no longer in flight.
     fn note_heard_by_decoder(&mut self, ack: &Ack) {
         self.heard.retain(|&counter| counter > ack.encoder_counter);
         if ack.helper_counter != u32::MAX {
@@ -491,14 +492,14 @@ impl Block {
         }
     }
 
-    /// Transmissions allowed and not made; `lag` of them are held back until the block ends.
+    /// Transmissions allowed and not yet made; `lag` of them are held back until the block ends.
     fn budget(&self, lag: f64) -> f64 {
         let held_back = if self.ended { 0.0 } else { lag };
         self.earned + self.repairs - f64::from(self.sent) - held_back
     }
 }
 
-/// Appends a frame counter, and forgets the oldest where there are too many.
+/// Appends a frame counter, and drops the oldest if there are too many.
 fn push_bounded(counters: &mut VecDeque<u32>, counter: u32) {
     if counters.len() == HELPER_IN_FLIGHT_MAX {
         counters.pop_front();
@@ -546,7 +547,7 @@ mod tests {
         helper
     }
 
-    /// Overhears source symbol `index` of block 0; returns how many frames the helper sends then.
+    /// Overhears source symbol `index` of block 0; returns how many frames the helper then sends.
     fn hear(helper: &mut Helper, now: Time, index: u16) -> usize {
         let form = Form::Source { index };
         let enc = Enc { flow: ENCODER, block: 0, form, symbol: &[1; 64] };
@@ -560,7 +561,7 @@ mod tests {
     }
 
     /// At e1 = 50 % every other transmission of the encoder is heard: the first symbol at the
-    /// threshold answers one of them, each later one two.
+    /// threshold counts for one of them, each later one for two.
     #[test]
     fn the_first_symbol_at_the_threshold_stands_for_one_transmission() {
         let params = CodingParams { overshoot: 1.0, ..CodingParams::paper() };
@@ -575,9 +576,9 @@ mod tests {
         assert_eq!(after, [1, 2, 2]);
     }
 
-    /// Half of the symbols of a slow encoder are not heard: a gap of 9 ms says nothing when 6 ms
-    /// are usual. What is held back for the next symbols was sent after 5 ms all the same, and over
-    /// GF(2) up to a tenth of the helper's symbols were dependent for it.
+    /// Half of the symbols of a slow encoder are not heard: a gap of 9 ms means nothing when 6 ms
+    /// are usual. Credits held back for the next symbols were nevertheless spent after 5 ms, and
+    /// over GF(2) up to a tenth of the helper's symbols were dependent for this reason.
     #[test]
     fn what_is_held_back_waits_for_unusual_silence() {
         let params = CodingParams {

@@ -1,12 +1,12 @@
-//! The way of a packet, in step 5: whether what a block is decoded to is what its encoder made.
+//! The way of a packet, in step 5: whether what a block decodes to is what its encoder made.
 //!
-//! A row that is not what it claims to be spoils what is decoded with it, and shows only then. So
-//! each symbol is held against its tag as soon as it is decoded, before anybody hears of it; a
-//! source symbol before it is taken at all. Where one fails, rows of the helper go first: what the
-//! encoder itself has sent is kept for that. The helper is to blame when all that is left is
-//! proven, which may take more of the encoder's rows. If a tag fails without the helper's, rows in
-//! the encoder's name are not the encoder's, and all go but the symbols that are proven. Before any
-//! tag of a run has held nobody is to blame.
+//! A forged row spoils what is decoded with it, and shows only then. So each decoded symbol is
+//! checked against its tag before anything else learns of it, and a source symbol even before it is
+//! accepted. If a check fails, the helper's rows are dropped first; the encoder's rows are kept for
+//! this purpose. The helper is to blame once everything that is left is proven, which may take more
+//! rows of the encoder. If a tag fails even without the helper's rows, rows in the encoder's name
+//! are forged, and all are dropped except for proven symbols. Before any tag of a run has been
+//! valid, nobody is to blame.
 
 use std::num::NonZeroU16;
 
@@ -15,7 +15,7 @@ use corridor_codec::{BlockDecoder, Field, Outcome};
 use crate::flow::block::tags::SymbolTags;
 use crate::wire::{Enc, Form};
 
-/// Whose a row is, as the key says that it came under.
+/// Who sent a row, according to the key that sealed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The encoder of the flow.
@@ -24,23 +24,23 @@ pub(crate) enum Origin {
     Helper,
 }
 
-/// What was found out about rows, when a tag had failed.
+/// What was found out about rows after a tag has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Rows in the encoder's name are not its own.
+    /// Rows in the encoder's name are forged.
     Unknown,
-    /// It was without the helper's that none failed, and the block was given up before it was known
-    /// that all others are proven.
+    /// Without the helper's rows no tag failed, but the block was given up before all others were
+    /// proven.
     Suspected,
-    /// Without the helper's all are proven.
+    /// Without the helper's rows all are proven.
     Helper,
 }
 
-/// Who is to blame, if that has not been asked for.
+/// The verdict that has not been asked for yet.
 #[derive(Debug, Default)]
 pub(crate) struct Blame {
     verdict: Option<Verdict>,
-    /// Whether a tag of this run of the encoder was found to hold.
+    /// Whether any tag of this run of the encoder has been valid.
     has_proven: bool,
 }
 
@@ -49,15 +49,15 @@ impl Blame {
         self.verdict = self.verdict.max(verdict);
     }
 
-    /// A block was given up in dispute: the next one would be, too.
+    /// A block was given up in dispute: so would be the next.
     pub(crate) fn suspect(&mut self) {
         if self.has_proven {
             self.note(Some(Verdict::Suspected));
         }
     }
 
-    /// Ends the dispute about a block, if it can be. Where no tag ever holds, it need not be the
-    /// helper.
+    /// Ends the dispute about a block, if possible. Where no tag is ever valid, the helper need not
+    /// be the reason.
     pub(crate) fn settle(&mut self, proof: &mut Proof, coder: &BlockDecoder) {
         self.has_proven |= proof.has_proven();
         if self.has_proven {
@@ -70,17 +70,17 @@ impl Blame {
     }
 }
 
-/// What of a block is proven, and what it was made of.
+/// What is proven of a block, and the rows that it was made of.
 pub(crate) struct Proof {
-    /// A bit for each symbol that is decoded, and as its encoder made it.
+    /// One bit per symbol: decoded, and as its encoder made it.
     proven: Vec<u64>,
     proven_count: usize,
-    /// Innovative rows of the helper among those held.
+    /// Number of innovative rows of the helper.
     helper_rows: usize,
-    /// Coded rows of the encoder among those held: no more than the block has symbols.
+    /// Coded rows of the encoder: at most as many as the block has symbols.
     own_rows: Vec<Row>,
-    /// A tag has failed with rows of the helper and of the encoder. Until it is known whose were
-    /// bad, none of the helper's is taken.
+    /// A tag failed with rows of both the helper and the encoder. Until it is known whose were
+    /// forged, the helper's are not accepted.
     is_disputed: bool,
 }
 
@@ -91,7 +91,7 @@ struct Row {
 }
 
 impl Proof {
-    /// Bytes of a row that is kept, beside its payload's.
+    /// Bytes of a stored row, without its payload.
     pub(crate) const ROW_BYTES: usize = size_of::<Row>();
 
     pub(crate) fn new(block_size: u16) -> Self {
@@ -104,7 +104,7 @@ impl Proof {
         }
     }
 
-    /// Whether it is to be found out yet whose rows made a tag fail.
+    /// Whether it is still unknown whose rows made a tag fail.
     pub(crate) fn is_disputed(&self) -> bool {
         self.is_disputed
     }
@@ -114,12 +114,12 @@ impl Proof {
         self.proven_count > 0
     }
 
-    /// Whether rows of the helper are among those held.
+    /// Whether any rows come from the helper.
     pub(crate) fn has_helper_rows(&self) -> bool {
         self.helper_rows > 0
     }
 
-    /// Whether such a row may be taken: a source symbol is one of the encoder's, and proven.
+    /// Whether a row may be accepted: a source symbol has to come from the encoder, and be proven.
     pub(crate) fn admits(tags: &SymbolTags, block: u32, enc: &Enc<'_>, origin: Origin) -> bool {
         match (enc.form, origin) {
             (Form::Tagged { index }, Origin::Encoder) => {
@@ -132,7 +132,7 @@ impl Proof {
         }
     }
 
-    /// A row was taken that was innovative.
+    /// Records an innovative row that was accepted.
     pub(crate) fn note(&mut self, enc: &Enc<'_>, origin: Origin) {
         match (enc.form, origin) {
             (_, Origin::Helper) => self.helper_rows += 1,
@@ -157,7 +157,7 @@ impl Proof {
         self.proven.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// Holds what was decoded against its tags; how many of them fail.
+    /// Checks decoded symbols against their tags; returns how many fail.
     pub(crate) fn check(&mut self, tags: &SymbolTags, block: u32, coder: &BlockDecoder) -> u64 {
         let mut failed = 0;
         if coder.decoded_count() == self.proven_count {
@@ -176,8 +176,8 @@ impl Proof {
         failed
     }
 
-    /// Takes rows out until no tag fails any more; whether they are nobody's, and how many tags
-    /// failed on the way.
+    /// Drops rows until no tag fails. Returns a verdict if the encoder's rows were dropped too, and
+    /// how many tags failed on the way.
     pub(crate) fn mend(
         &mut self,
         tags: &SymbolTags,
@@ -199,26 +199,26 @@ impl Proof {
         (Some(Verdict::Unknown), failed)
     }
 
-    /// Ends a dispute: where every row that is left belongs to symbols that are proven, those that
-    /// were dropped were bad.
+    /// Ends a dispute: once every remaining row belongs to proven symbols, the dropped rows were
+    /// bad.
     fn settle(&mut self, coder: &BlockDecoder) -> Option<Verdict> {
         let is_settled = self.is_disputed && coder.rank() == self.proven_count;
         self.is_disputed &= !is_settled;
         is_settled.then_some(Verdict::Helper)
     }
 
-    /// Whose rows were bad is known of another block.
+    /// Ends a dispute because another block has shown whose rows were bad.
     pub(crate) fn end_dispute(&mut self) {
         self.is_disputed = false;
     }
 
-    /// Takes the helper's rows out of a block.
+    /// Drops the helper's rows of a block.
     pub(crate) fn drop_helper_rows(&mut self, coder: &mut BlockDecoder) {
         self.helper_rows = 0;
         self.rebuild(coder);
     }
 
-    /// Decodes anew, from what is proven and the encoder's coded rows.
+    /// Decodes again from what is proven and the encoder's coded rows.
     fn rebuild(&self, coder: &mut BlockDecoder) {
         let proven = (0..coder.known_count()).filter(|&index| self.is_proven(index));
         let proven: Vec<(usize, Vec<u8>)> =

@@ -1,22 +1,22 @@
 //! Tags of source symbols, which only the two ends of a flow can make and check.
 //!
-//! A tag stands in front of the packets of its symbol, so that it is combined as they are: helpers
-//! need not know of it. What it vouches for are the packets, in that place of that block, of that
-//! run of the encoder; zeros behind them are padding.
+//! A tag precedes the packets of its symbol, and is coded together with them, so helpers need not
+//! know of it. It authenticates the packets at that place in that block of that run of the encoder;
+//! trailing zeros are padding.
 
 use crate::end_keys::MacKey;
 use crate::flow::symbol;
 use crate::wire::END_TAG_LEN;
 
-/// Makes, or checks, the tags of one run of a flow.
+/// Makes or checks the tags of one run of a flow.
 pub(crate) struct SymbolTags {
     key: MacKey,
     /// Random per start of the encoder.
     instance: u64,
 }
 
-/// Which symbol of a run: number of the block, counted on where those in frames come round, and
-/// place in it.
+/// Position of a symbol in a run: full block number, which does not wrap like that in frames, and
+/// place in the block.
 pub(crate) type Place = (u32, u16);
 
 impl SymbolTags {
@@ -24,18 +24,18 @@ impl SymbolTags {
         SymbolTags { key, instance }
     }
 
-    /// Bytes that a tag takes of each symbol.
+    /// Bytes that a tag takes in each symbol.
     pub(crate) fn len_of(tags: Option<&Self>) -> usize {
         if tags.is_some() { END_TAG_LEN } else { 0 }
     }
 
-    /// Writes the tag into its room at the beginning of a symbol.
+    /// Writes the tag into the space reserved at the beginning of a symbol.
     pub(crate) fn write(&self, place: Place, symbol: &mut [u8]) {
         let Some((tag, packets)) = symbol.split_first_chunk_mut() else { return };
         *tag = self.key.tag(&self.context(place), packets);
     }
 
-    /// Whether a symbol is as the encoder made it, but for zeros behind it.
+    /// Whether a symbol is as the encoder made it, except for trailing zeros.
     pub(crate) fn is_genuine(&self, place: Place, symbol: &[u8]) -> bool {
         let Some((tag, packets)) = symbol.split_first_chunk() else { return false };
         let len: usize =

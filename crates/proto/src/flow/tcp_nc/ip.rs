@@ -1,11 +1,11 @@
-//! IP packets that carry what the layers say to each other.
+//! IP packets between the layers.
 
 use corridor_packet::{End, IPV6_LEN, PacketRef, write_ip};
 
-/// Protocol number of coded packets and of feedback: for experiments (RFC 3692).
+/// Protocol number of coded packets and feedback: the one for experiments (RFC 3692).
 pub const IP_PROTOCOL: u8 = 253;
 
-/// Puts what the layers say to each other behind an IP header and the connection's ports.
+/// Prepends an IP header and the connection's ports to a message of the layers.
 pub fn wrap(from: End, to: End, payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::with_capacity(IPV6_LEN + 4 + payload.len());
     write_ip(from.0, to.0, IP_PROTOCOL, 4 + payload.len(), &mut packet);
@@ -15,7 +15,7 @@ pub fn wrap(from: End, to: End, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What the layers say to each other: from whom to whom, and what.
+/// The ends and the message in a packet between layers; `None` if it is not one.
 pub fn unwrap(packet: PacketRef<'_>) -> Option<(End, End, &[u8])> {
     let view = packet.view();
     if view.protocol() != IP_PROTOCOL || !view.is_whole() {

@@ -1,4 +1,4 @@
-//! The layers of all connections of a host, between its TCP and IP.
+//! The TCP/NC layers of all connections of a host, between its TCP and IP.
 //!
 //! ```text
 //!   kernel --> data ---------> NcSender ----> coded packet --> path
@@ -9,8 +9,8 @@
 //!   kernel <-- ACK, window clamped <-- NcSender <------- ACK -- path
 //! ```
 //!
-//! What is no TCP passes. So does a connection for which there is no room. TCP stays as it is: it
-//! is not told what the layers do, and sees packets that TCP could have sent.
+//! What is not TCP passes through, and so does a connection that there is no room for. TCP stays
+//! unmodified: it does not know of the layers, and sees only packets that TCP could have sent.
 
 use std::collections::VecDeque;
 
@@ -27,38 +27,39 @@ use super::{
     Segment, SegmentOutcome,
 };
 
-/// A connection that was silent for so long makes room for another one.
+/// A connection that was silent for this long may be replaced.
 pub const CONNECTION_IDLE: Duration = Duration::from_secs(120);
-/// A connection that both ends have closed does so sooner.
+/// A connection that both ends have closed may be replaced after this long.
 pub const CONNECTION_CLOSED: Duration = Duration::from_secs(2);
-/// Bytes that a coded IP packet has at most more than the one that it carries.
+/// By how many bytes a coded IP packet may exceed the one that it carries.
 pub const LAYER_OVERHEAD_MAX: usize = IPV6_LEN + 4 + OVERHEAD_MAX;
-/// Segments that TCP may have under way however long the queue: three duplicates have to fit.
+/// Segments that TCP may have in flight however long the queue, so that three duplicate
+/// acknowledgments are possible.
 const SEGMENTS_MIN: usize = 4;
-/// Bytes of the headers of IPv6 and TCP, which the longest segment does not count.
+/// Bytes of IPv6 and TCP headers, which do not count towards the longest segment.
 const HEADERS_LEN_MAX: usize = IPV6_LEN + 20;
 
 /// Counts of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NcLayerStats {
-    /// Packets of TCP's data that were coded.
+    /// TCP data packets that were coded.
     pub segments_coded: u64,
     /// Coded packets sent.
     pub coded_sent: u64,
     /// Coded packets received.
     pub coded_received: u64,
-    /// Packets of TCP's data that were decoded.
+    /// TCP data packets that were decoded.
     pub segments_decoded: u64,
-    /// Acknowledgements made.
+    /// Acknowledgments made by the layer.
     pub acks_made: u64,
-    /// Acknowledgements of the kernel's held back, because they were behind.
+    /// Acknowledgments of the kernel that were held back because they were outdated.
     pub acks_suppressed: u64,
-    /// Packets of TCP's data that were lost before the code: no room, or a gap.
+    /// TCP data packets lost before coding: no room, or a gap.
     pub segments_dropped: u64,
 }
 
-/// All connections of a host. Packets in, packets out; after each input drain
-/// [`poll_path`](Self::poll_path) and [`poll_host`](Self::poll_host).
+/// All connections of a host. After each input, drain [`poll_path`](Self::poll_path) and
+/// [`poll_host`](Self::poll_host).
 #[derive(Debug)]
 pub struct NcLayer {
     params: NcParams,
@@ -74,31 +75,31 @@ pub struct NcLayer {
 
 #[derive(Debug)]
 struct Connection {
-    /// Our end, and the other.
+    /// Our end, and the other end.
     ends: (End, End),
-    /// Bytes that the other end's TCP may have under way: its buffer may be longer than what ours
-    /// can decode.
+    /// Bytes that the other end's TCP may have in flight: its coding buffer may be larger than what
+    /// our end can decode.
     window_max: usize,
     sender: Option<Box<NcSender>>,
     receiver: Option<Box<NcReceiver>>,
     template: Option<Template>,
-    /// What the host's SYN, and the peer's, said of the window's scale; `None` before it.
+    /// Window scale in the host's SYN, and in the peer's: outer `None` before the SYN.
     scales: [Option<Option<u8>>; 2],
-    /// The window told last, as it was sent.
+    /// The window last sent, as in the header.
     told: u16,
-    /// The window that the host was offered last.
+    /// The window last offered to the host.
     offered: Option<u16>,
-    /// Whether the host, and the peer, have sent their FIN.
+    /// Whether the host, and the peer, have sent their FINs.
     finished: [bool; 2],
     active: Time,
 }
 
-/// What the kernel would say in an acknowledgement.
+/// What the kernel would put into an acknowledgment.
 #[derive(Clone, Copy, Debug)]
 struct Template {
     /// Its next sequence number.
     next: u32,
-    /// What it last acknowledged, and the window that it offered with that, as sent.
+    /// Its last acknowledgment, and the window offered with it, as sent.
     ack: u32,
     window: u16,
     /// The window in a SYN is not scaled.
@@ -107,8 +108,9 @@ struct Template {
 }
 
 impl NcLayer {
-    /// A layer without connections. Packets of the host are at most `packet_len_max` bytes, those
-    /// of the path up to [`LAYER_OVERHEAD_MAX`] more. `params.segment_len_max` is set by that.
+    /// A layer without connections. Packets from the host have at most `packet_len_max` bytes,
+    /// those from the path up to [`LAYER_OVERHEAD_MAX`] more; this determines
+    /// `params.segment_len_max`.
     ///
     /// # Errors
     /// As [`NcParams::check`].
@@ -127,9 +129,9 @@ impl NcLayer {
         })
     }
 
-    /// How many packets there is room for on the way to the path. Combinations wait to be made
-    /// until there is; and TCP is offered a window of what it has under way and as much as fits. So
-    /// nothing is lost here, where coding would hide the loss, and take it for one of the path.
+    /// Sets how many packets there is room for on the way to the path. Combinations are made only
+    /// when there is room, and TCP is offered a window of what it has in flight plus what fits. So
+    /// nothing is lost here, where coding would hide the loss and take it for one on the path.
     pub fn set_room(&mut self, packets: usize) {
         self.room = packets;
     }
@@ -189,7 +191,7 @@ impl NcLayer {
         self.take_plain(now, packet, None);
     }
 
-    /// The clock has reached `now`.
+    /// Advances the clock to `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         for index in 0..self.connections.len() {
             if let Some(sender) = &mut self.connections[index].sender {
@@ -220,12 +222,12 @@ impl NcLayer {
         &self.stats
     }
 
-    /// Connections known.
+    /// Number of known connections.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// How many coding buffers there are of those, and how many windows of receivers.
+    /// How many of them have a coding buffer, and how many a receiver's window.
     pub(crate) fn buffers(&self) -> (usize, usize) {
         let (mut senders, mut receivers) = (0, 0);
         for connection in &self.connections {
@@ -235,7 +237,7 @@ impl NcLayer {
         (senders, receivers)
     }
 
-    /// The place of a connection; a new one if there is room. A SYN begins anew.
+    /// The index of a connection, created if there is room; a SYN (`begins`) restarts it.
     fn connection(&mut self, now: Time, ends: (End, End), begins: bool) -> Option<usize> {
         let found = self.connections.iter().position(|connection| connection.ends == ends);
         if let Some(index) = found {
@@ -255,7 +257,7 @@ impl NcLayer {
         Some(self.connections.len() - 1)
     }
 
-    /// Gives a packet of the host's with data to the connection's sender.
+    /// Passes a data packet of the host to its connection's sender.
     fn code(&mut self, now: Time, index: usize, view: &TcpView, packet: PacketRef<'_>) {
         let connection = &mut self.connections[index];
         if connection.sender.is_none() {
@@ -290,8 +292,8 @@ impl NcLayer {
         }
     }
 
-    /// Gives a coded packet to the connection's receiver, what it decodes to the host, and its
-    /// acknowledgement to the path.
+    /// Passes a coded packet to its connection's receiver, what it decodes to the host, and an
+    /// acknowledgment to the path.
     fn decode(&mut self, index: usize, payload: &[u8]) {
         let connection = &mut self.connections[index];
         if connection.receiver.is_none() {
@@ -309,7 +311,7 @@ impl NcLayer {
         self.acknowledge(index);
     }
 
-    /// Acknowledges what is seen, whatever the kernel has.
+    /// Acknowledges what is seen, whatever the kernel has received.
     fn acknowledge(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         let Some(ack) = connection.make_ack() else { return };
@@ -324,7 +326,7 @@ impl NcLayer {
         }));
     }
 
-    /// Takes a packet as TCP sent it, or as the peer's layer did in its name.
+    /// Handles a packet as sent by TCP, or by the peer's layer on TCP's behalf.
     fn take_plain(&mut self, now: Time, packet: PacketRef<'_>, feedback: Option<&Feedback>) {
         let Some(view) = packet.tcp() else {
             self.to_host.push_back(packet.to_buf());
@@ -358,21 +360,21 @@ impl NcLayer {
         }
     }
 
-    /// Bytes of TCP's that a coding buffer holds.
+    /// Bytes of TCP data that a coding buffer holds.
     fn buffered_max(&self) -> usize {
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
         usize::from(self.params.buffer_segments) * segment_len
     }
 
-    /// Lets TCP have no more under way than the coding buffer holds, and no more at once than there
-    /// is [room](Self::set_room) for; but a few segments always, so that acknowledgements go on.
-    /// Returns the window that TCP is offered.
+    /// Limits what TCP has in flight to what the coding buffer holds, and what it sends at once to
+    /// what there is [room](Self::set_room) for; but always allows a few segments, so that
+    /// acknowledgments keep flowing. Returns the window offered to TCP.
     fn clamp_window(&self, index: usize, view: &TcpView, packet: &mut PacketBuf) -> u16 {
         let connection = &self.connections[index];
         let Some(scale) = connection.scale(1) else { return view.window };
         let segment_len = self.packet_len_max.saturating_sub(HEADERS_LEN_MAX);
         let buffered = connection.sender.as_ref().map_or(0, |sender| sender.buffered_bytes());
-        // A segment may take two packets.
+        // A segment may need two packets.
         let room = (self.room / 2).saturating_mul(segment_len);
         let most = self.buffered_max();
         let least = SEGMENTS_MIN.min(usize::from(self.params.buffer_segments)) * segment_len;
@@ -404,7 +406,7 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is lost if the connection is forgotten.
+    /// Whether the connection can be dropped without loss.
     fn is_over(&self, now: Time) -> bool {
         let buffered = self.sender.as_ref().map_or(0, |sender| sender.buffered());
         let undelivered = self.receiver.as_ref().map_or(0, |receiver| receiver.undelivered());
@@ -412,8 +414,8 @@ impl Connection {
         now.since(self.active) >= if closed { CONNECTION_CLOSED } else { CONNECTION_IDLE }
     }
 
-    /// By how much windows are shifted: of the host's SYN with 0, of the peer's with 1. `None`
-    /// where the beginning was not seen.
+    /// Window scale (shift count) in the SYN of the host (0) or the peer (1); `None` if the SYN was
+    /// not seen.
     fn scale(&self, whose: usize) -> Option<u8> {
         match self.scales {
             [Some(Some(own)), Some(Some(peer))] => Some([own, peer][whose]),
@@ -422,7 +424,7 @@ impl Connection {
         }
     }
 
-    /// Keeps what the kernel says of itself.
+    /// Records the state that a packet of the kernel shows.
     fn note_own(&mut self, view: &TcpView) {
         self.finished[0] |= view.is_fin();
         if view.is_syn() {
@@ -449,8 +451,8 @@ impl Connection {
         }
     }
 
-    /// Whether a packet of the kernel's is the acknowledgement of what it was given, which the
-    /// layer has acknowledged already. What it says again with nothing left to be acknowledged
+    /// Whether a packet of the kernel only acknowledges what was delivered to it, which the layer
+    /// has already acknowledged. A repetition with nothing left to acknowledge is different: it
     /// answers a probe, or opens the window.
     fn echo_of_delivery(&self, view: &TcpView) -> bool {
         let is_pure = view.is_ack() && !view.is_fin() && view.data_len() == 0;
@@ -462,7 +464,7 @@ impl Connection {
         is_pure && (behind > 0 || (behind == 0 && is_news))
     }
 
-    /// Whether the kernel's window has opened so far that TCP should know without waiting.
+    /// Whether the kernel's window has opened so far that TCP should be told at once.
     fn has_opened(&self) -> bool {
         let (Some(template), Some(receiver)) = (&self.template, &self.receiver) else {
             return false;
@@ -471,7 +473,7 @@ impl Connection {
         self.told < self.window_at(template, ahead) / 2
     }
 
-    /// The acknowledgement of what is seen. Its window ends where the kernel's does.
+    /// The acknowledgment of what is seen. Its window ends where the kernel's does.
     fn make_ack(&mut self) -> Option<Vec<u8>> {
         let (receiver, template) = (self.receiver.as_ref()?, self.template?);
         let seen = receiver.ack()?;
@@ -486,8 +488,8 @@ impl Connection {
         Some(PureAck { from, to, sequence, ack, window, timestamps }.to_packet())
     }
 
-    /// The kernel's window, for an acknowledgement that is so many bytes ahead of its own; no more
-    /// than can be decoded.
+    /// The kernel's window for an acknowledgment that is `ahead` bytes ahead of the kernel's; at
+    /// most what can be decoded.
     fn window_at(&self, template: &Template, ahead: u32) -> u16 {
         let Some(scale) = self.scale(0) else { return template.window };
         let shift = if template.is_syn { 0 } else { scale };
@@ -497,7 +499,7 @@ impl Connection {
     }
 }
 
-/// The longest packet that the host may send where the path carries so many bytes.
+/// The longest packet that the host may send if the path carries `path_packet_len_max` bytes.
 pub fn packet_len_max(path_packet_len_max: usize) -> usize {
     path_packet_len_max
         .saturating_sub(LAYER_OVERHEAD_MAX)

@@ -19,7 +19,7 @@ const SERVER_DATA: u32 = u32::MAX - 1000;
 /// Bytes of data in a segment.
 const DATA: u32 = 100;
 
-/// A packet of one of the hosts, not yet written.
+/// A packet of one of the hosts, not yet serialised.
 #[derive(Clone, Default)]
 struct Tcp {
     from_server: bool,
@@ -72,7 +72,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// After the handshake: windows of the client are shifted by 7, of the server by 3.
+    /// After the handshake: the client's windows are shifted by 7, the server's by 3.
     fn connected(redundancy: Redundancy, v6: bool) -> Self {
         let mut hosts = Hosts { client: layer(redundancy, 1), server: layer(redundancy, 2), v6 };
         let syn = Tcp { flags: "S", sequence: CLIENT_DATA - 1, ..hosts.tcp(false, 7, 5) };
@@ -109,7 +109,7 @@ impl Hosts {
         }
     }
 
-    /// A pure acknowledgement of the server's kernel.
+    /// A pure acknowledgment of the server's kernel.
     fn ack(&self, ack: u32, window: u16) -> Tcp {
         Tcp {
             from_server: true,
@@ -152,7 +152,7 @@ impl Hosts {
 const FIXED: Redundancy = Redundancy::Fixed { factor: 1.0 };
 const ADAPTIVE: Redundancy = Redundancy::Adaptive { loss_ratio: 0.0, factor_max: 2.0 };
 
-/// TCP's header of a packet whose checksum is right.
+/// The TCP header of a packet with a valid checksum.
 fn header(packet: &[u8]) -> etherparse::TcpHeader {
     let sliced = SlicedPacket::from_ip(packet).expect("an IP packet");
     let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("no TCP") };
@@ -212,7 +212,7 @@ fn data_comes_back_byte_for_byte_and_is_acknowledged_as_the_kernel_would() {
             assert_eq!(header.acknowledgment_number, CLIENT_DATA + (number + 1) * DATA);
             assert_eq!(header.sequence_number, SERVER_DATA);
             assert_eq!(stamps(&header), Some((6, 100 + number)), "its own, and what came");
-            // The SYN's window of 64,000 is not shifted, others are by 3.
+            // The SYN's window of 64,000 is not scaled, others are by 3.
             let window = 64_000 - (number + 1) * DATA;
             assert_eq!(u32::from(header.window_size), window / 8);
             hosts.client.handle_path_packet(NOW, PacketRef::read(&ack));
@@ -236,8 +236,8 @@ fn a_loss_is_hidden_and_repaired() {
             assert_eq!(header(&told[0]).acknowledgment_number, seen);
         }
         assert_eq!(hosts.at_server().len(), 0, "nothing is decoded");
-        // The adaptive layer knows that one is missing and none is under way; the other waits for
-        // TCP to send again.
+        // The adaptive layer knows that one is missing and none is in flight; the other layer waits
+        // for TCP to retransmit.
         if redundancy == FIXED {
             let again = hosts.data(2).packet();
             hosts.client.handle_host_packet(NOW, PacketRef::read(&again));
@@ -264,7 +264,7 @@ fn the_kernels_own_acknowledgements_are_held_back_while_they_are_behind() {
         Some(ack),
         "an answer to a probe"
     );
-    // The next acknowledgement has the kernel's newest stamp and window.
+    // The next acknowledgment has the kernel's newest stamp and window.
     let coded = hosts.send(1);
     hosts.server.handle_path_packet(NOW, PacketRef::read(&coded[0]));
     let header = header(&hosts.server.poll_path().map(PacketBuf::into_bytes).unwrap());
@@ -279,7 +279,7 @@ fn a_window_that_opens_is_told_at_once() {
     let packets: Vec<_> = (0..3).flat_map(|number| hosts.send(number)).collect();
     hosts.server.handle_host_packet(NOW, PacketRef::read(&hosts.ack(CLIENT_DATA, 25).packet()));
     while hosts.server.poll_path().map(PacketBuf::into_bytes).is_some() {}
-    // The first is lost: what the kernel has stays, what is seen is ahead.
+    // The first is lost: the kernel's acknowledgment stays, what is seen is ahead.
     hosts.server.handle_path_packet(NOW, PacketRef::read(&packets[1]));
     hosts.server.handle_path_packet(NOW, PacketRef::read(&packets[2]));
     let told: Vec<_> =
@@ -383,7 +383,7 @@ fn what_is_no_tcp_passes_and_so_do_connections_beyond_the_last() {
     }
     client.handle_host_packet(NOW, PacketRef::read(&packet(5_000)));
     assert_eq!(client.poll_path().map(PacketBuf::into_bytes).unwrap(), packet(5_000));
-    // Somebody has been silent for long.
+    // The connection has been silent for long.
     let later = Time::ZERO + CONNECTION_IDLE;
     client.handle_host_packet(later, PacketRef::read(&packet(5_001)));
     assert_ne!(client.poll_path().map(PacketBuf::into_bytes).unwrap(), packet(5_001));
@@ -393,8 +393,8 @@ fn what_is_no_tcp_passes_and_so_do_connections_beyond_the_last() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 
-    /// Coded packets and acknowledgements are lost at random, the other way too. TCP is somebody
-    /// with eight segments under way who sends the oldest again now and then.
+    /// Coded packets and acknowledgments are lost at random, in both directions. TCP is modelled as
+    /// a sender with eight segments in flight that retransmits the oldest from time to time.
     #[test]
     fn a_transfer_over_a_bad_path_is_the_same_byte_for_byte(
         adaptive in any::<bool>(),

@@ -1,5 +1,5 @@
-//! Above IP at TCP's receiver: combinations in, acknowledgements of what is seen, segments out in
-//! order.
+//! The layer between IP and TCP's receiver: takes combinations, acknowledges what is seen, and
+//! delivers segments in order.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,8 @@ use corridor_codec::{MAX_WINDOW_SIZE, WindowDecoder, WindowOutcome, widen_id};
 use super::wire::{Feedback, Header};
 use super::{NcError, NcParams, SEGMENT_PREFIX_LEN, coefficients};
 
-/// Where TCP's sequence numbers begin, widened: far from zero, so that none is below.
+/// Where TCP's sequence numbers begin once widened to 64 bits: far from zero, so that none is
+/// negative.
 const POSITION_ORIGIN: u64 = 1 << 32;
 
 /// Counts of a receiver.
@@ -16,46 +17,46 @@ const POSITION_ORIGIN: u64 = 1 << 32;
 pub struct NcReceiverStats {
     /// Coded packets received.
     pub packets_received: u64,
-    /// Of these, those that showed a segment.
+    /// Of these, innovative ones: they made a segment seen.
     pub innovative: u64,
-    /// Of these, those that told nothing new.
+    /// Of these, dependent ones.
     pub dependent: u64,
-    /// Of these, those about segments long delivered.
+    /// Of these, those that cover only segments delivered long ago.
     pub stale: u64,
-    /// Of these, those that reached beyond the window.
+    /// Of these, those that reach beyond the window.
     pub ahead: u64,
-    /// Packets that were none, or contradicted earlier ones.
+    /// Packets that could not be parsed, or contradicted earlier ones.
     pub malformed: u64,
     /// Segments delivered.
     pub delivered: u64,
-    /// Streams that took the place of another.
+    /// Streams that replaced another.
     pub restarts: u64,
 }
 
-/// The receiver-side layer of one connection. See the module's overview.
+/// The receiver-side layer of one connection; see the overview in the module.
 ///
-/// After each [`handle_packet`](Self::handle_packet) drain [`poll_delivery`](Self::poll_delivery),
-/// and send one acknowledgement of [`ack`](Self::ack).
+/// After each [`handle_packet`](Self::handle_packet), drain [`poll_delivery`](Self::poll_delivery)
+/// and send one acknowledgment of [`ack`](Self::ack).
 #[derive(Clone, Debug)]
 pub struct NcReceiver {
     decoder: WindowDecoder,
     stream: Option<Stream>,
-    /// The stream before this one: what is still under way of it is not taken for a third.
+    /// The stream before this one; its packets still in flight must not look like a third one's.
     former: Option<u16>,
     stats: NcReceiverStats,
 }
 
-/// What is known of the sender.
+/// What is known about the sender.
 #[derive(Clone, Debug)]
 struct Stream {
     id: u16,
-    /// Where segments begin, from the decoder's base on: sequence numbers, widened.
+    /// Widened sequence numbers at which segments begin, from the decoder's base on.
     starts: VecDeque<u64>,
-    /// Where the last segment known of ends.
+    /// Where the last known segment ends.
     end: u64,
-    /// Id of the first segment that has not been delivered.
+    /// Id of the first segment not delivered.
     delivered: u64,
-    /// Segments before this id are in no combination any more.
+    /// No further combination contains a segment before this id.
     sender_base: u64,
     serial: u32,
     received: u32,
@@ -63,7 +64,7 @@ struct Stream {
 }
 
 impl NcReceiver {
-    /// A receiver that has heard nothing.
+    /// A receiver that has not heard from any sender.
     ///
     /// # Errors
     /// As [`NcParams::check`].
@@ -79,8 +80,8 @@ impl NcReceiver {
         Ok(NcReceiver { decoder, stream: None, former: None, stats: NcReceiverStats::default() })
     }
 
-    /// Takes a coded packet. `None` if it is none, or contradicts what is known: nothing has
-    /// changed then, and nothing is to be acknowledged.
+    /// Takes a coded packet. `None` if it cannot be parsed or contradicts what is known; then
+    /// nothing has changed, and nothing is to be acknowledged.
     pub fn handle_packet(&mut self, packet: &[u8]) -> Option<WindowOutcome> {
         let outcome = self.take(packet);
         let stats = &mut self.stats;
@@ -102,26 +103,26 @@ impl NcReceiver {
         let symbol = self.decoder.symbol(stream.delivered)?;
         stream.delivered += 1;
         self.stats.delivered += 1;
-        // A sender that contradicts itself gets what it asked for, but never more than is there.
+        // Clamped: a sender that contradicts itself may state more than there is.
         let (prefix, rest) = symbol.split_at_checked(SEGMENT_PREFIX_LEN).unwrap_or((&[0, 0], &[]));
         let len = usize::from(u16::from_be_bytes([prefix[0], prefix[1]]));
         Some(&rest[..len.min(rest.len())])
     }
 
-    /// The sequence number of the oldest segment that is not seen: what TCP is told to expect
-    /// next. `None` before the first packet.
+    /// The sequence number of the oldest unseen segment, which the acknowledgment tells TCP. `None`
+    /// before the first packet.
     pub fn ack(&self) -> Option<u32> {
         let stream = self.stream.as_ref()?;
         let unseen = (self.decoder.seen_end() - self.decoder.base()) as usize;
         Some(stream.starts.get(unseen).map_or(stream.end, |&start| start) as u32)
     }
 
-    /// The stamp of the packet that came last, for the acknowledgement to echo.
+    /// The stamp of the latest packet, for the acknowledgment to echo.
     pub fn stamp(&self) -> u32 {
         self.stream.as_ref().map_or(0, |stream| stream.stamp)
     }
 
-    /// What an adaptive sender is told beside the acknowledgement.
+    /// The feedback to an adaptive sender, sent with the acknowledgment.
     pub fn feedback(&self) -> Option<Feedback> {
         let stream = self.stream.as_ref()?;
         let seen = self.decoder.rank() as u64;
@@ -134,12 +135,12 @@ impl NcReceiver {
         })
     }
 
-    /// Segments that are held: not decoded, not delivered, or still in combinations.
+    /// Segments held: not decoded, not delivered, or still in combinations.
     pub fn held(&self) -> usize {
         self.decoder.rank()
     }
 
-    /// Segments that are known of and not delivered.
+    /// Segments that are known and not delivered.
     pub fn undelivered(&self) -> usize {
         let delivered = self.stream.as_ref().map_or(0, |stream| stream.delivered);
         self.decoder.end().saturating_sub(delivered) as usize
@@ -161,8 +162,8 @@ impl NcReceiver {
         self.release(first);
         let stream = self.stream.as_mut()?;
         let base = self.decoder.base();
-        // The sender's buffer may be longer than all of the window. TCP hears of it, and sends the
-        // oldest segment again: combinations are shorter then.
+        // The sender's buffer may be longer than the window. TCP notices the loss and retransmits
+        // the oldest segment, and combinations then are shorter.
         let outcome = if first + count as u64 > base + self.decoder.window_size() as u64 {
             WindowOutcome::Ahead
         } else {
@@ -175,9 +176,9 @@ impl NcReceiver {
         Some(outcome)
     }
 
-    /// Lets go of segments, given that the sender's window begins with `first`. What is in
-    /// combinations is kept, delivered or not; what is not delivered is kept, in combinations or
-    /// not: it was acknowledged as soon as it was seen.
+    /// Drops segments, given that the sender's window begins with `first`. Segments that
+    /// combinations still contain are kept, even if delivered; segments not delivered are kept too,
+    /// because they were acknowledged as soon as they were seen.
     fn release(&mut self, first: u64) {
         let Some(stream) = &mut self.stream else { return };
         stream.sender_base = stream.sender_base.max(first);
@@ -188,8 +189,8 @@ impl NcReceiver {
         }
     }
 
-    /// Begins anew with the first packet of a sender. It begins where its window does: what is
-    /// before has been acknowledged, to this receiver's predecessor if not to itself.
+    /// Starts with a sender's first packet, at the beginning of its window: what is before has been
+    /// acknowledged, perhaps by this receiver's predecessor.
     fn meet(&mut self, header: &Header) -> Option<()> {
         match &self.stream {
             Some(stream) if stream.id == header.stream => return Some(()),
@@ -200,7 +201,7 @@ impl NcReceiver {
             }
             None => {}
         }
-        // Ids begin at zero and the low bits tell all: nobody sends 2^32 segments unheard.
+        // Ids begin at zero, and the low bits suffice: no sender sends 2^32 segments unheard.
         let first = u64::from(header.first);
         self.decoder.reset(first);
         self.stream = Some(Stream {
@@ -218,7 +219,7 @@ impl NcReceiver {
 }
 
 impl Stream {
-    /// Compares the ranges of a header with those known, and then takes those that are new.
+    /// Compares the ranges in a header with the known ones, and then adds the new ones.
     fn note_ranges(&mut self, base: u64, first: u64, header: &Header) -> Option<()> {
         let known_end = base + self.starts.len() as u64;
         if first > known_end {
@@ -230,7 +231,7 @@ impl Stream {
             .runs()
             .iter()
             .flat_map(|run| std::iter::repeat_n(u64::from(run.len), usize::from(run.segments)));
-        // Compared first, so that nothing has changed if something contradicts.
+        // Compare first, so that nothing changes if there is a contradiction.
         for len in lens.clone() {
             let known = match id.checked_sub(base).map(|place| self.starts.get(place as usize)) {
                 Some(Some(&start)) => start == position,

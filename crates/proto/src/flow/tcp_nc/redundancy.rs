@@ -9,20 +9,20 @@ use super::IN_FLIGHT_MAX;
 use super::wire::Feedback;
 use crate::config::Redundancy;
 
-/// Credit is counted in millionths of a packet, so that the fraction carried is exact.
+/// Unit of credit: a millionth of a packet, so that the carried fraction is exact.
 const PACKET: u64 = 1_000_000;
-/// Credit that may be saved, in packets: a burst beyond what is earned.
+/// Most credit that can be saved, in packets; bounds the burst beyond what is earned.
 const SAVED_PACKETS_MAX: u64 = 64;
-/// Weight of a packet in the estimate of the loss ratio.
+/// Weight of one packet in the loss estimate.
 const LOSS_GAIN: f64 = 1.0 / 128.0;
-/// Largest loss ratio that is believed: a burst must not turn into a flood.
+/// Upper bound of the loss estimate: a burst must not cause a flood.
 const LOSS_RATIO_MAX: f64 = 0.9;
-/// How long a packet counts as under way before the first round-trip time is known.
+/// How long a packet counts as in flight before the first round-trip time is known.
 const LOST_AFTER_INITIAL: Duration = Duration::from_secs(1);
-/// Least time that a packet counts as under way beyond the smoothed round-trip time.
+/// How long at least, beyond the smoothed round-trip time, a packet counts as in flight.
 const LOST_AFTER_MARGIN_MIN: Duration = Duration::from_millis(20);
 
-/// The state of a [`Redundancy`].
+/// State of a [`Redundancy`].
 #[derive(Clone, Debug)]
 pub(super) enum Budget {
     Fixed { factor: u64, credit: u64 },
@@ -39,19 +39,20 @@ impl Budget {
         }
     }
 
-    /// A segment of TCP's is in the coding window: for the first time, or `again`.
+    /// A TCP segment is in the coding window: for the first time, or `again`.
     pub(super) fn earn(&mut self, again: bool) {
         match self {
             Budget::Fixed { factor, credit } => *credit += *factor,
             Budget::Adaptive(adaptive) => {
                 adaptive.credit += adaptive.factor_max;
-                // TCP's own timer or duplicates ask for it: one goes whatever is expected.
+                // TCP's retransmission timer or duplicate acknowledgments call for it: send one in
+                // any case.
                 adaptive.urgent |= again;
             }
         }
     }
 
-    /// Whether a combination may leave now, with so many degrees of freedom missing.
+    /// Whether a combination may be sent now, with `missing` degrees of freedom missing.
     pub(super) fn allows(&self, missing: u64) -> bool {
         match self {
             Budget::Fixed { credit, .. } => *credit >= PACKET,
@@ -63,7 +64,7 @@ impl Budget {
         }
     }
 
-    /// A combination leaves.
+    /// A combination is sent.
     pub(super) fn spend(&mut self, now: Time) {
         match self {
             Budget::Fixed { credit, .. } => *credit -= PACKET,
@@ -71,7 +72,7 @@ impl Budget {
         }
     }
 
-    /// Nothing is left to be sent: what was earned for it is void, but for the carried fraction.
+    /// Nothing is left to send: drops the credit earned for it, except for the carried fraction.
     pub(super) fn settle(&mut self) {
         match self {
             Budget::Fixed { credit, .. } => *credit %= PACKET,
@@ -101,7 +102,7 @@ impl Budget {
         }
     }
 
-    /// The estimate of the loss ratio, where there is one.
+    /// The estimated loss ratio, if there is one.
     pub(super) fn loss_ratio(&self) -> Option<f64> {
         match self {
             Budget::Fixed { .. } => None,
@@ -114,26 +115,26 @@ fn millionths(factor: f64) -> u64 {
     (factor * PACKET as f64).round() as u64
 }
 
-/// Sends while what will arrive of the packets in flight is less than what is missing, n of them
-/// being those that were sent after the last one known to have arrived: coded TCP's rule,
-/// n(1-p) < missing, with a margin.
+/// Sends as long as the packets in flight will supply fewer degrees of freedom than are missing. In
+/// flight are the n packets sent after the last one known to have arrived. This is coded TCP's
+/// rule, n(1-p) < missing, with a margin.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     factor_max: u64,
     credit: u64,
     urgent: bool,
     loss_ratio: f64,
-    /// When the packets were sent that nobody has reported, the oldest first; the last has serial
-    /// `serial - 1`.
+    /// Send times of packets not yet reported, oldest first; the last has serial number `serial -
+    /// 1`.
     sent: VecDeque<Time>,
-    /// The first of these are taken for lost, because it is so long ago. Their times are kept: if
-    /// they arrive all the same, the path is slower than was thought.
+    /// How many of the first of these are taken for lost because they are too old. Their times are
+    /// kept: if they do arrive, the path is slower than assumed.
     expired: usize,
     /// Serial number of the next packet.
     serial: u32,
-    /// Of the latest feedback: highest serial received, and packets received.
+    /// From the latest feedback: highest serial number received, and number of packets received.
     heard: (u32, u32),
-    /// When that came.
+    /// When that feedback came.
     heard_at: Time,
     /// Smoothed round-trip time and its variation.
     rtt: Option<(Duration, Duration)>,
@@ -155,8 +156,8 @@ impl Adaptive {
         }
     }
 
-    /// What will arrive of the packets in flight, but for one chance in six: their mean less a
-    /// standard deviation. So the losses of a round trip are masked five times out of six, as
+    /// How many of the packets in flight will arrive with five chances in six: their mean less one
+    /// standard deviation. So the losses of a round trip are masked five times out of six;
     /// network-coded-tcp-2012, Section VI-B, asks for a factor that masks them four times out of
     /// five.
     fn assured(&self) -> f64 {
@@ -188,7 +189,7 @@ impl Adaptive {
         let lost = 1.0 - f64::from(received) / f64::from(sent);
         self.loss_ratio += gain * (lost - self.loss_ratio);
         self.loss_ratio = self.loss_ratio.clamp(0.0, LOSS_RATIO_MAX);
-        // What was sent before the packet that arrived has arrived or is lost.
+        // Whatever was sent before the packet that arrived has arrived too, or is lost.
         let remaining = never_sent as usize;
         while self.sent.len() > remaining {
             let sent_at = self.take_oldest();
@@ -213,7 +214,7 @@ impl Adaptive {
         });
     }
 
-    /// How long a packet counts as under way.
+    /// How long a packet counts as in flight.
     fn lost_after(&self) -> Duration {
         self.rtt.map_or(LOST_AFTER_INITIAL, |(smoothed, variation)| {
             smoothed + (variation * 4).max(LOST_AFTER_MARGIN_MIN)
@@ -225,9 +226,9 @@ impl Adaptive {
         Some(sent_at.max(self.heard_at) + self.lost_after())
     }
 
-    /// What nobody has confirmed for so long is lost, though nothing later has arrived. As long as
-    /// anything arrives, the path is only slower than it was: a queue builds up, and what is sent
-    /// beyond need would make it longer.
+    /// Takes packets for lost that have been unconfirmed for too long, although nothing later has
+    /// arrived. As long as anything arrives, the path has only become slower: a queue builds up,
+    /// and needless packets would lengthen it.
     fn expire(&mut self, now: Time) {
         while self.poll_timeout().is_some_and(|at| at <= now) {
             self.expired += 1;
@@ -239,7 +240,7 @@ impl Adaptive {
 mod tests {
     use super::*;
 
-    /// Combinations that leave for each of so many segments.
+    /// Combinations sent for each of `segments` segments.
     fn fixed(factor: f64, segments: usize) -> Vec<u32> {
         let mut budget = Budget::new(Redundancy::Fixed { factor }, 0);
         let sent = (0..segments).map(|_| {
@@ -282,13 +283,13 @@ mod tests {
         let mut budget = adaptive(0.5);
         (0..5).for_each(|_| budget.earn(false));
         assert_eq!(drain(&mut budget, Time::ZERO, 5), 14, "7 of them, but for 1.9");
-        // Of the 14, the eighth arrived, as the fourth to do so: six are under way, four of the
+        // Of the 14, the eighth arrived, as the fourth to do so: six are in flight, four of the
         // five were seen, and the fifth will be.
         let feedback = Feedback { serial: 17, received: 4, ..Feedback::default() };
         let now = Time::from_millis(100);
         budget.handle_feedback(now, &feedback);
         assert_eq!(drain(&mut budget, now, 1), 0);
-        // The last arrived and was of no use: nothing is under way, one is missing.
+        // The last arrived but was not innovative: none is in flight, one is missing.
         let feedback = Feedback { serial: 23, received: 7, ..Feedback::default() };
         budget.handle_feedback(now, &feedback);
         assert_eq!(drain(&mut budget, now, 1), 4, "2 of them, but for 1");
@@ -314,7 +315,7 @@ mod tests {
         for (serial, ms) in [(10, 100), (11, 390)] {
             let feedback = Feedback { serial, received: serial - 9, ..Feedback::default() };
             budget.handle_feedback(Time::from_millis(ms), &feedback);
-            // By its own time the next would be lost by now; but the path goes on delivering.
+            // After this time the next one would count as lost; but the path still delivers.
             budget.handle_timeout(Time::from_millis(ms + 250));
             assert_eq!(drain(&mut budget, Time::from_millis(ms + 250), 1), 0);
         }

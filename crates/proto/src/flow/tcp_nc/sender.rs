@@ -1,4 +1,4 @@
-//! Below TCP's sender: segments in, combinations out, until acknowledged.
+//! The layer below TCP's sender: takes segments, and sends combinations of them until acknowledged.
 
 use std::collections::VecDeque;
 
@@ -9,53 +9,54 @@ use super::redundancy::Budget;
 use super::wire::{Feedback, Header};
 use super::{NcError, NcParams, coefficients};
 
-/// Where TCP's sequence numbers begin, widened: far from zero, so that none is below.
+/// Where TCP's sequence numbers begin once widened to 64 bits: far from zero, so that none is
+/// negative.
 const POSITION_ORIGIN: u64 = 1 << 32;
 
-/// A segment of TCP's, as far as the layer looks at it.
+/// A TCP segment, as far as the layer needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// TCP's sequence number of its first byte.
     pub sequence: u32,
-    /// Bytes of data, from 1.
+    /// Bytes of data, at least 1.
     pub len: u16,
-    /// TCP's timestamp, for the acknowledgement to echo; 0 where TCP has none.
+    /// TCP's timestamp, for the acknowledgment to echo; 0 if TCP uses none.
     pub stamp: u32,
 }
 
-/// What became of a segment.
+/// What happened to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentOutcome {
-    /// It is in the coding buffer now.
+    /// Added to the coding buffer.
     Added,
-    /// It was there already: TCP retransmits, which gives fresh combinations.
+    /// Already in the buffer: TCP retransmits, which produces fresh combinations.
     Repeated,
-    /// It has been acknowledged and is gone from the buffer: let it pass uncoded.
+    /// Already acknowledged, and gone from the buffer: pass it on uncoded.
     Acknowledged,
-    /// Segments before it never came here: it is left to TCP to send them all again.
+    /// Segments before it never came here: TCP has to send them all again.
     Gap,
-    /// The coding buffer has no room for it; lost, as in a queue.
+    /// No room in the coding buffer: dropped, as by a full queue.
     Full,
-    /// It is empty, or longer than the parameters allow.
+    /// Empty, or longer than the parameters allow.
     NotCodable,
 }
 
 /// Counts of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NcSenderStats {
-    /// Segments taken into the coding buffer.
+    /// Segments added to the coding buffer.
     pub segments_added: u64,
-    /// Segments that were there already.
+    /// Segments that were already in it.
     pub segments_repeated: u64,
-    /// Segments refused because the coding buffer was full.
+    /// Segments dropped because the coding buffer was full.
     pub segments_dropped: u64,
     /// Coded packets sent.
     pub packets_sent: u64,
 }
 
-/// The sender-side layer of one connection. See the module's overview.
+/// The sender-side layer of one connection; see the overview in the module.
 ///
-/// After each [`handle_segment`](Self::handle_segment), [`handle_ack`](Self::handle_ack) and
+/// After each call of [`handle_segment`](Self::handle_segment), [`handle_ack`](Self::handle_ack) or
 /// [`handle_timeout`](Self::handle_timeout), drain [`poll_transmit`](Self::poll_transmit).
 #[derive(Clone, Debug)]
 pub struct NcSender {
@@ -63,16 +64,17 @@ pub struct NcSender {
     encoder: WindowEncoder,
     /// Bytes of sequence space of each segment in the buffer.
     lens: VecDeque<u16>,
-    /// Sequence numbers, widened, where the buffer begins and ends; none before the first segment.
+    /// Widened sequence numbers at which the buffer begins and ends; `None` before the first
+    /// segment.
     range: Option<(u64, u64)>,
-    /// Segments before this id have been in the coding window, and have earned their packets.
+    /// Segments before this id have entered the coding window, and have earned their packets.
     coded_end: u64,
-    /// A segment that TCP has sent again: the next combination ends with it.
+    /// A segment that TCP has retransmitted: the next combination ends with it.
     repeated: Option<u64>,
     budget: Budget,
-    /// Segments known to be seen beyond the oldest that is not.
+    /// Number of segments known to be seen after the oldest unseen one.
     seen_beyond: u64,
-    /// Coded packets received, as feedback last told.
+    /// Coded packets received, as last reported by feedback.
     received: Option<u32>,
     stream: u16,
     serial: u32,
@@ -83,8 +85,8 @@ pub struct NcSender {
 }
 
 impl NcSender {
-    /// A sender with an empty buffer. `randomness` tells it from the connection's earlier senders,
-    /// and is where the seeds of its coefficients begin.
+    /// A sender with an empty buffer. `randomness` distinguishes it from earlier senders of the
+    /// connection, and seeds its coefficients.
     ///
     /// # Errors
     /// As [`NcParams::check`].
@@ -117,7 +119,7 @@ impl NcSender {
         })
     }
 
-    /// Takes a segment that TCP sends; `bytes` is what the receiver's side is to deliver.
+    /// Takes a segment that TCP sends; `bytes` is what the receiver's layer is to deliver.
     pub fn handle_segment(&mut self, segment: Segment, bytes: &[u8]) -> SegmentOutcome {
         if segment.len == 0 || bytes.is_empty() || bytes.len() > self.params.segment_len_max {
             return SegmentOutcome::NotCodable;
@@ -149,7 +151,7 @@ impl NcSender {
             return SegmentOutcome::Full;
         }
         self.stamp = segment.stamp;
-        // What it has in common with the segment before it belongs to that.
+        // The part it shares with the segment before belongs to that one.
         self.lens.push_back((stop - end) as u16);
         self.range = Some((begin, stop));
         self.stats.segments_added += 1;
@@ -157,10 +159,10 @@ impl NcSender {
         SegmentOutcome::Added
     }
 
-    /// Takes an acknowledgement on its way to TCP: all before sequence number `ack` has been seen.
-    /// What was never sent is not believed. Returns whether TCP should hear of it: not of a packet
-    /// that arrived and was of no use. TCP would count it as a duplicate, the sign of a loss, and
-    /// it is the sign of the contrary: nothing was missing.
+    /// Takes an acknowledgment on its way to TCP: everything before sequence number `ack` has been
+    /// seen. Acknowledgments of data never sent are ignored. Returns whether to pass it on to TCP:
+    /// not if it reports a packet that arrived and was not innovative. TCP would count it as a
+    /// duplicate, a sign of loss, although it shows that nothing was missing.
     #[must_use]
     pub fn handle_ack(&mut self, now: Time, ack: u32, feedback: Option<&Feedback>) -> bool {
         let Some((mut begin, end)) = self.range else { return true };
@@ -188,12 +190,12 @@ impl NcSender {
         !arrived || self.encoder.base() + self.seen_beyond != seen_before
     }
 
-    /// The clock has reached `now`.
+    /// Advances the clock to `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.budget.handle_timeout(now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next: never for a fixed factor.
+    /// When to call [`handle_timeout`](Self::handle_timeout) next; never with a fixed factor.
     pub fn poll_timeout(&self) -> Option<Time> {
         let is_waiting = self.missing() > 0;
         self.budget.poll_timeout().filter(|_| is_waiting)
@@ -228,7 +230,7 @@ impl NcSender {
         self.lens.len()
     }
 
-    /// Bytes of data in the coding buffer: what TCP has sent and nobody has acknowledged.
+    /// Bytes of data in the coding buffer: sent by TCP and not acknowledged.
     pub fn buffered_bytes(&self) -> u64 {
         self.range.map_or(0, |(begin, end)| end - begin)
     }
@@ -238,7 +240,7 @@ impl NcSender {
         &self.stats
     }
 
-    /// The adaptive variant's estimate of the loss ratio.
+    /// Estimated loss ratio, if redundancy is adaptive.
     pub fn loss_ratio(&self) -> Option<f64> {
         self.budget.loss_ratio()
     }
@@ -248,13 +250,13 @@ impl NcSender {
         (self.coded_end - self.encoder.base().min(self.coded_end)).saturating_sub(self.seen_beyond)
     }
 
-    /// Lets segments earn that are in the coding window for the first time: when they come, or,
-    /// where the header has no room for their lengths, when earlier ones are gone.
+    /// Lets segments earn packets when they first enter the coding window: when they come, or, if
+    /// the header has no room for their lengths, when earlier ones are gone.
     fn earn(&mut self) {
         let mut header = Header::new(0, 0, 0, 0, 0);
         let window = self.lens.iter().take_while(|&&len| header.push(len)).count();
         let end = self.encoder.base() + window as u64;
-        // Segments that were acknowledged unasked have nothing to earn any more.
+        // Segments that were acknowledged before they were coded no longer earn anything.
         self.coded_end = self.coded_end.max(self.encoder.base());
         while self.coded_end < end {
             self.coded_end += 1;
@@ -262,7 +264,7 @@ impl NcSender {
         }
     }
 
-    /// The segment in which the byte before `stop` is.
+    /// The segment that contains the byte before `stop`.
     fn id_of(&self, stop: u64) -> u64 {
         let mut position = self.range.map_or(stop, |(begin, _)| begin);
         let before = self.lens.iter().take_while(|&&len| {
@@ -272,10 +274,10 @@ impl NcSender {
         self.encoder.base() + before.count() as u64
     }
 
-    /// The header of the next packet: over the coding window; but of those for a segment sent
-    /// again, the first goes no further than it. A receiver that is full takes nothing that
-    /// reaches beyond its window, and TCP begins to send again with the oldest segment, which the
-    /// receiver has room for.
+    /// The header of the next packet, which covers the coding window; but the first packet for a
+    /// retransmitted segment ends with that segment. A full receiver rejects whatever reaches
+    /// beyond its window. TCP then retransmits the oldest segment, for which the receiver does have
+    /// room.
     fn header(&mut self) -> Header {
         let base = self.encoder.base();
         let sequence = self.range.map_or(0, |(begin, _)| begin) as u32;

@@ -1,4 +1,4 @@
-//! Scripts of exchanges between the two layers, and what holds for all of them.
+//! Scripts of exchanges between the two layers, and properties that hold for all of them.
 
 use corridor_base::Time;
 use corridor_codec::WindowOutcome::{Ahead, Dependent, Innovative};
@@ -19,7 +19,7 @@ fn params(factor: f64) -> NcParams {
     }
 }
 
-/// The two ends, and TCP's idea of its own segments: number `n` begins at `origin + n * LEN`.
+/// The two ends, and TCP's view of its segments: number `n` begins at `origin + n * LEN`.
 struct Script {
     sender: NcSender,
     receiver: NcReceiver,
@@ -38,7 +38,7 @@ impl Script {
         Script { sender, receiver, origin, delivered: Vec::new() }
     }
 
-    /// TCP sends segment `number`; what leaves for it.
+    /// TCP sends segment `number`; returns the packets sent for it.
     fn send(&mut self, number: u32) -> Vec<Vec<u8>> {
         let (_, packets) = self.try_send(number);
         packets
@@ -55,7 +55,7 @@ impl Script {
         core::iter::from_fn(|| self.sender.poll_transmit(NOW).map(<[u8]>::to_vec)).collect()
     }
 
-    /// A packet arrives; what it was worth, and the number of the segment acknowledged.
+    /// A packet arrives; returns its outcome, and the number of the segment acknowledged.
     fn arrive(&mut self, packet: &[u8]) -> (WindowOutcome, u32) {
         let outcome = self.receiver.handle_packet(packet).expect("is a packet");
         while let Some(segment) = self.receiver.poll_delivery() {
@@ -69,7 +69,7 @@ impl Script {
         ack.wrapping_sub(self.origin) / u32::from(LEN)
     }
 
-    /// The acknowledgement reaches the sender; what leaves for it.
+    /// The acknowledgment reaches the sender; returns the packets sent for it.
     fn acknowledge(&mut self) -> Vec<Vec<u8>> {
         let (ack, feedback) = (self.receiver.ack().unwrap(), self.receiver.feedback());
         let _is_news = self.sender.handle_ack(NOW, ack, feedback.as_ref());
@@ -86,7 +86,7 @@ impl Script {
 
 use corridor_codec::WindowOutcome;
 
-/// What is to be delivered for a segment; it ends with zeros, and lengths differ.
+/// What has to be delivered for a segment; it ends with zeros, and lengths differ.
 fn bytes(number: u32) -> Vec<u8> {
     let mut bytes = number.to_be_bytes().to_vec();
     bytes.resize(4 + number as usize % 9, 0);
@@ -108,19 +108,19 @@ fn without_losses_each_segment_is_seen_and_delivered_at_once() {
 
 #[test]
 fn a_loss_is_masked_by_the_next_arrival_and_repaired_by_redundancy() {
-    // Figure 1 of the paper, with R = 4/3: three segments give 1, 1 and 2 packets.
+    // Figure 1 of the paper, with R = 4/3: three segments cause 1, 1 and 2 packets.
     let mut script = Script::new(params(4.0 / 3.0));
     let [first, second, third] = [0, 1, 2].map(|number| script.send(number));
     assert_eq!([first.len(), second.len(), third.len()], [1, 1, 1]);
     let fourth = script.send(3);
     assert_eq!(fourth.len(), 2, "1 1/3, 2/3, 0 (in millionths .999999), then 1 1/3 and it");
     assert_eq!(script.arrive(&first[0]), (Innovative, 1));
-    // The second is lost. The third shows the second segment, but decodes nothing.
+    // The second is lost. The third makes the second segment seen, but decodes nothing.
     assert_eq!(script.arrive(&third[0]), (Innovative, 2));
     assert_eq!(script.delivered_in_order(), 1);
     assert_eq!(script.arrive(&fourth[0]), (Innovative, 3));
     assert_eq!(script.delivered_in_order(), 1);
-    // The redundant packet brings the last degree of freedom.
+    // The redundant packet supplies the last degree of freedom.
     assert_eq!(script.arrive(&fourth[1]), (Innovative, 4));
     assert_eq!(script.delivered_in_order(), 4);
 }
@@ -135,7 +135,7 @@ fn redundancy_that_was_not_needed_is_a_duplicate_acknowledgement() {
 
 #[test]
 fn tcp_does_not_hear_of_arrivals_that_were_of_no_use() {
-    // Half of the packets are thought to be lost, and none is: each segment arrives again.
+    // Half of the packets are assumed lost, and none is: each segment arrives twice.
     let redundancy = Redundancy::Adaptive { loss_ratio: 0.5, factor_max: 4.0 };
     let mut script = Script::new(NcParams { redundancy, ..params(1.0) });
     let packets = script.send(0);
@@ -146,11 +146,11 @@ fn tcp_does_not_hear_of_arrivals_that_were_of_no_use() {
         script.sender.handle_ack(NOW, ack, feedback.as_ref())
     });
     assert_eq!(heard, [true, false]);
-    // An acknowledgement that nothing caused, as the answer to a probe, is TCP's own affair.
+    // An acknowledgment that no packet caused, such as the answer to a probe, is passed on to TCP.
     let (ack, feedback) = (script.receiver.ack().unwrap(), script.receiver.feedback());
     assert!(script.sender.handle_ack(NOW, ack, feedback.as_ref()));
     assert!(script.sender.handle_ack(NOW, ack, None));
-    // What got lost on the way back is made up for by the next: that is news.
+    // The next acknowledgment makes up for one lost on the way back: that is news.
     let packets = script.send(1);
     script.arrive(&packets[0]);
     script.arrive(&packets[1]);
@@ -168,7 +168,7 @@ fn seen_segments_leave_the_buffer_and_are_delivered_later_all_the_same() {
     assert_eq!(script.delivered_in_order(), 0);
     script.acknowledge();
     assert_eq!(script.sender.buffered(), 1, "three were seen");
-    // TCP's timer: the fourth is sent again. It alone is in the window.
+    // TCP's timer: the fourth is retransmitted. It alone is in the window.
     let (outcome, again) = script.try_send(3);
     assert_eq!((outcome, again.len()), (SegmentOutcome::Repeated, 1));
     assert_eq!(script.arrive(&again[0]), (Innovative, 4));
@@ -221,7 +221,7 @@ fn a_gap_is_left_to_tcp_and_a_full_buffer_is_a_queue() {
 fn a_segment_cut_anew_keeps_what_is_new_of_it() {
     let mut script = Script::new(params(1.0));
     let first = script.send(0);
-    // TCP sends the first segment again, with the next one in the same packet.
+    // TCP retransmits the first segment, merged with the next one.
     let merged = Segment { sequence: script.origin, len: 2 * LEN, stamp: 0 };
     assert_eq!(script.sender.handle_segment(merged, b"both"), SegmentOutcome::Added);
     let second = script.drain();
@@ -236,8 +236,8 @@ fn a_segment_cut_anew_keeps_what_is_new_of_it() {
 
 #[test]
 fn a_receiver_that_is_full_is_helped_by_retransmissions() {
-    // Its window has 32 segments. None of the first is ever decoded, because one packet in three
-    // is lost; the sender goes on, as all that arrives is acknowledged.
+    // The window has 32 segments. None of the first is ever decoded, because one packet in three is
+    // lost; the sender goes on, because everything that arrives is acknowledged.
     let mut script = Script::new(params(1.0));
     let (mut number, mut ahead) = (0, false);
     while !ahead {
@@ -252,7 +252,7 @@ fn a_receiver_that_is_full_is_helped_by_retransmissions() {
     }
     assert_eq!(script.delivered_in_order(), 0);
     assert!(script.receiver.held() <= 32);
-    // TCP's timer expires; it sends again from the oldest on, one by one.
+    // TCP's timer expires; it retransmits one by one from the oldest.
     for again in script.acked()..number {
         for packet in script.send(again) {
             assert_eq!(script.arrive(&packet).0, Innovative);
@@ -342,7 +342,7 @@ fn parameters_are_checked() {
     assert_eq!(told(long), "segment_len_max is 65534: expected 1 to 65533 bytes");
 }
 
-/// Redundancies that the properties are tried with.
+/// The redundancies with which the properties are tested.
 fn redundancies() -> impl Strategy<Value = Redundancy> {
     let adaptive = Redundancy::Adaptive { loss_ratio: 0.1, factor_max: 3.0 };
     prop_oneof![(1.0..2.0).prop_map(|factor| Redundancy::Fixed { factor }), Just(adaptive),]
@@ -351,9 +351,9 @@ fn redundancies() -> impl Strategy<Value = Redundancy> {
 proptest! {
     #![proptest_config(corridor_testing::cases!(64))]
 
-    /// Packets are lost, repeated and reordered, acknowledgements are lost, and TCP is no more
-    /// than somebody who sends the oldest segment again now and then: everything comes, once, in
-    /// order; nothing is acknowledged that was not seen; and what is held is bounded.
+    /// Packets are lost, duplicated and reordered, acknowledgments are lost, and TCP only
+    /// retransmits the oldest segment from time to time: everything is delivered once and in order,
+    /// nothing is acknowledged that was not seen, and memory is bounded.
     #[test]
     fn everything_comes_once_and_in_order(
         redundancy in redundancies(),
@@ -394,7 +394,7 @@ proptest! {
             }
             prop_assert!(script.sender.buffered() <= 16 && script.receiver.held() <= 32);
         }
-        // The path is good from here on, and TCP sends what is not acknowledged again.
+        // From now on nothing is lost, and TCP retransmits what is not acknowledged.
         for _ in 0..600 {
             if acked == number {
                 break;
@@ -418,7 +418,7 @@ proptest! {
         let mut script = Script::new(params(1.0));
         let good = script.send(0);
         for packet in packets {
-            // Near the packets of the sender, and anywhere.
+            // Near the sender's packets, and anywhere.
             let mut near = good[0].clone();
             near.iter_mut().skip(2).zip(&packet).for_each(|(place, byte)| *place ^= byte & 3);
             let mut forged = [&[0xC1, runs], &packet[..]].concat();
@@ -435,14 +435,14 @@ proptest! {
     }
 }
 
-/// Nothing was acknowledged then, and TCP waited for its timeout, over and over.
+/// Nothing was acknowledged in this case, and TCP ran into its timeout over and over.
 #[test]
 fn combinations_longer_than_the_window_are_acknowledged_and_what_is_repeated_is_decoded() {
     let short = NcParams { buffer_segments: 4, ..params(1.0) };
     let mut script = Script::new(params(1.0));
     script.receiver = NcReceiver::new(short).unwrap();
     let sent: Vec<_> = (0..12).flat_map(|number| script.send(number)).collect();
-    // Of the first nothing comes; the others combine up to twelve.
+    // The first are lost; the others combine up to twelve.
     for packet in &sent[8..] {
         assert_eq!(script.arrive(packet), (Ahead, 0));
     }

@@ -1,16 +1,17 @@
-//! The header of a coded packet, and the feedback of the adaptive variant.
+//! The header of a coded packet, and the feedback for adaptive redundancy.
 //!
 //! After Sundararajan et al. (2011, Fig. 6): window base, count, and for each segment its range of
-//! sequence numbers and its coefficient, so that the receiver can acknowledge a segment that it has
-//! not decoded. Here coefficients are a seed and ranges are runs of equal lengths: 25 bytes for a
-//! window of segments of one size, where the original spends five bytes on each segment.
+//! sequence numbers and its coefficient, so that the receiver can acknowledge a segment before
+//! decoding it. Here a seed stands for the coefficients, and ranges are encoded as runs of equal
+//! lengths. This takes 25 bytes for a window of segments of one size; the original spends five
+//! bytes per segment.
 //!
 //! ```text
 //!  0  kind and version (1)   runs (1)   stream (2)
 //!  4  window base: id of the first segment, low bits (4)
 //!  8  serial number, also the seed of the coefficients (4)
 //! 12  TCP's sequence number where the first segment begins (4)
-//! 16  stamp: for the acknowledgement to echo, TCP's timestamp (4)
+//! 16  stamp: for the acknowledgment to echo, TCP's timestamp (4)
 //! 20  runs of: segments (1), bytes of each (2)
 //!     payload
 //! ```
@@ -27,43 +28,43 @@ pub const FEEDBACK_LEN: usize = 12;
 
 /// First byte of a coded packet of this version.
 const CODED: u8 = 0xC1;
-/// First byte of a feedback of this version.
+/// First byte of feedback of this version.
 const FEEDBACK: u8 = 0xF1;
 
-/// So many segments of the same length, one after the other.
+/// A run of consecutive segments of the same length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// How many, from 1.
+    /// Number of segments, at least 1.
     pub segments: u8,
-    /// Bytes of sequence space that each takes, from 1.
+    /// Bytes of sequence space of each segment, at least 1.
     pub len: u16,
 }
 
 /// What precedes the combination in a coded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Which sender this is of those that the connection has had: it changes when one restarts.
+    /// Identifies the sender among those the connection has had: changes when one restarts.
     pub stream: u16,
-    /// Id of the first segment of the coding window, its low bits.
+    /// Low bits of the id of the first segment in the coding window.
     pub first: u32,
     /// Number of the coded packet, and seed of its coefficients.
     pub serial: u32,
-    /// TCP's sequence number where the first segment begins.
+    /// TCP sequence number at which the first segment begins.
     pub sequence: u32,
-    /// For the acknowledgement to echo.
+    /// For the acknowledgment to echo.
     pub stamp: u32,
     runs: [Run; RUNS_MAX],
     runs_count: usize,
 }
 
 impl Header {
-    /// A header that covers nothing yet.
+    /// A header that covers no segment yet.
     pub(super) fn new(stream: u16, first: u32, serial: u32, sequence: u32, stamp: u32) -> Self {
         let runs = [Run::default(); RUNS_MAX];
         Header { stream, first, serial, sequence, stamp, runs, runs_count: 0 }
     }
 
-    /// Covers one more segment, if there is room for it.
+    /// Covers one more segment; returns false if there is no room for it.
     pub(super) fn push(&mut self, len: u16) -> bool {
         if let Some(run) = self.runs[..self.runs_count].last_mut()
             && run.len == len
@@ -83,7 +84,7 @@ impl Header {
         &self.runs[..self.runs_count]
     }
 
-    /// Segments covered.
+    /// Number of segments covered.
     pub fn count(&self) -> usize {
         self.runs().iter().map(|run| usize::from(run.segments)).sum()
     }
@@ -101,7 +102,7 @@ impl Header {
         }
     }
 
-    /// The header and the payload of a coded packet; `None` if it is none.
+    /// Parses a coded packet into header and payload; `None` if it is not one.
     pub fn read(packet: &[u8]) -> Option<(Header, &[u8])> {
         let mut read = Reader(packet);
         let (kind, runs_count) = (read.u8()?, usize::from(read.u8()?));
@@ -123,10 +124,10 @@ impl Header {
     }
 }
 
-/// What a receiver tells an adaptive sender beside TCP's acknowledgement.
+/// What a receiver reports to an adaptive sender in addition to TCP's acknowledgment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// Which sender is meant.
+    /// The stream that it is about.
     pub stream: u16,
     /// Segments seen beyond the oldest unseen one, at most 255.
     pub seen_beyond: u8,
@@ -147,7 +148,7 @@ impl Feedback {
         bytes
     }
 
-    /// The feedback, and what follows it; `None` if it is none.
+    /// Parses feedback, and returns what follows it; `None` if it is not feedback.
     pub fn read(bytes: &[u8]) -> Option<(Feedback, &[u8])> {
         let mut read = Reader(bytes);
         if read.u8()? != FEEDBACK {

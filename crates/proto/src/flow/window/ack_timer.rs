@@ -1,4 +1,4 @@
-//! When the receiver's feedback is due in window mode.
+//! When feedback is due in window mode.
 
 use core::time::Duration;
 
@@ -7,21 +7,21 @@ use corridor_base::Time;
 use crate::bounds::WINDOW_ACK_INTERVAL_MIN;
 use crate::link::shared_channel::ack_interval;
 
-/// Feedback comes so many times as often while something is missing, and where something useless
-/// came: the sender may not know what is here.
+/// Factor by which feedback is more frequent while something is missing, or when a useless symbol
+/// came, since the sender may not know what has arrived.
 const URGENT_ACK_FACTOR: u32 = 20;
-/// The same for something useless where both directions share the channel.
+/// The same for a useless symbol on a shared channel.
 const SHARED_USELESS_ACK_FACTOR: u32 = 5;
-/// Feedback is due when this part of a window has come since the last one, or a fast path would
-/// wait with a full window for the next interval.
+/// Feedback is due once this fraction of a window has arrived since the last; otherwise a fast path
+/// would wait for the next interval with a full window.
 const WINDOWS_PER_ACK: u32 = 4;
-/// Share of the frames lost from which on feedback comes more often even where nothing is known to
-/// be missing: what was lost last is only known to those who miss the feedback.
+/// Loss ratio from which feedback is more frequent even if nothing is known to be missing: a loss
+/// at the end shows only in the absence of feedback.
 const LOSSY: f64 = 0.01;
-/// By what factor where both directions share the channel; else it comes as often as if something
-/// were.
+/// The factor for that on a shared channel; elsewhere feedback is as frequent as if something were
+/// missing.
 const LOSSY_ACK_FACTOR: u32 = 2;
-/// Feedback that tells of nothing missing is piggybacked this often in an interval at most.
+/// Feedback that reports nothing missing is piggybacked at most this often per interval.
 const PIGGYBACKED_PER_INTERVAL: u32 = 2;
 
 /// The timer of feedback.
@@ -29,17 +29,17 @@ const PIGGYBACKED_PER_INTERVAL: u32 = 2;
 pub(crate) struct AckTimer {
     interval: Duration,
     half_duplex: bool,
-    /// Symbols that have come since feedback went last, and how many are reported at once.
+    /// Symbols received since the last feedback, and the number that makes feedback due.
     symbols: u32,
     symbols_per_ack: u32,
     due: Option<Time>,
     sent_at: Option<Time>,
-    /// Share of the frames lost, as told last.
+    /// Loss ratio, as last reported.
     loss_ratio: f64,
 }
 
 impl AckTimer {
-    /// A timer of so long an interval, for windows of so many symbols.
+    /// A timer with this interval, for windows of `window_size` symbols.
     pub(crate) fn new(interval: Duration, window_size: u16) -> Self {
         AckTimer {
             interval,
@@ -52,19 +52,19 @@ impl AckTimer {
         }
     }
 
-    /// Both directions share the channel, or not.
+    /// Sets whether the channel is shared.
     pub(crate) fn set_half_duplex(&mut self, half_duplex: bool) {
         self.half_duplex = half_duplex;
     }
 
-    /// A symbol came.
+    /// Records a received symbol.
     pub(crate) fn note_symbol(&mut self) {
         self.symbols = self.symbols.saturating_add(1);
     }
 
-    /// There is something to tell. `missing`: a symbol has to come once more. `useless`: what came
-    /// brought nothing, so that the sender may not have heard what is here. Where frames get lost,
-    /// it repairs on suspicion as long as it has not heard that nothing is missing.
+    /// Schedules feedback. `missing`: some symbol has to be repaired. `useless`: a symbol brought
+    /// nothing, so the sender may not know what has arrived. With losses, the sender repairs on
+    /// suspicion until it hears that nothing is missing.
     pub(crate) fn schedule(&mut self, now: Time, missing: bool, useless: bool) {
         let sent = self.sent_at.unwrap_or(Time::ZERO);
         let due = if missing || ((useless || self.loss_ratio > LOSSY) && !self.half_duplex) {
@@ -80,24 +80,24 @@ impl AckTimer {
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// Feedback is due now, whatever was scheduled.
+    /// Makes feedback due now.
     pub(crate) fn expire(&mut self, now: Time) {
         self.due = Some(now);
     }
 
-    /// There is something to tell that the sender waits for.
+    /// Hastens feedback, because the sender waits for it.
     pub(crate) fn hurry(&mut self, now: Time) {
         let sent = self.sent_at.unwrap_or(Time::ZERO);
         let due = (sent + WINDOW_ACK_INTERVAL_MIN).max(now);
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// Nothing is to be told any more.
+    /// Cancels feedback.
     pub(crate) fn stop(&mut self) {
         self.due = None;
     }
 
-    /// Feedback goes now, with this share of the frames lost.
+    /// Feedback is sent now; `loss_ratio`: of frames, as it reports it.
     pub(crate) fn note_sent(&mut self, now: Time, loss_ratio: f64) {
         self.due = None;
         self.loss_ratio = loss_ratio;
@@ -105,13 +105,12 @@ impl AckTimer {
         self.symbols = 0;
     }
 
-    /// When feedback is due; `None` when there is nothing new to tell.
+    /// When feedback is due; `None`: there is nothing new to report.
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// Whether there is something to tell that is worth the bytes on a symbol of the other
-    /// direction.
+    /// Whether feedback is worth the bytes that it would add to a symbol of the other direction.
     pub(crate) fn may_piggyback(&self, now: Time, missing: bool) -> bool {
         let least = self.interval() / PIGGYBACKED_PER_INTERVAL;
         let rested = self.sent_at.is_none_or(|at| now - at >= least);

@@ -1,9 +1,10 @@
-//! Repair ahead of need: short symbols of real-time and sparse flows go twice, from a budget.
+//! Repair ahead of need: short symbols of real-time and sparse flows are sent twice, within a
+//! budget.
 //!
-//! What is lost of such a flow is known after a round trip, and that is too late for it; coded
-//! symbols ahead of need repair whatever waits longest, which beside bulk is the bulk's. A second
-//! copy costs little where symbols are short and seldom. It goes a little later than the first, so
-//! that a short burst of losses does not take both.
+//! A loss is known after a round trip, which is too late for such a flow; and coded symbols sent
+//! ahead of need repair what has waited longest, which next to a bulk transfer is bulk data. A
+//! second copy costs little where symbols are short and rare. It follows a little later, so that a
+//! short burst of losses does not take both.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -12,24 +13,24 @@ use corridor_base::Time;
 
 use crate::bounds::{AHEAD_BURST, AHEAD_RATE_SHARE, AHEAD_SYMBOLS_MAX};
 
-/// How much later the second copy goes.
+/// How long after the first the second copy is sent.
 const AFTER: Duration = Duration::from_millis(3);
-/// By how much later still it is worth nothing.
+/// How much later than that it becomes worthless.
 const STALE: Duration = Duration::from_millis(10);
-/// Share of the frames lost from which on copies go.
+/// Loss ratio from which copies are sent.
 const LOSSY: f64 = 0.01;
 
-/// Which symbols go once more, and what is left for it.
+/// Which symbols get a second copy, and the budget left for that.
 #[derive(Debug)]
 pub(super) struct Ahead {
-    /// Bytes that may go, as of then.
+    /// Budget in bytes, as of `at`.
     budget: f64,
     at: Time,
-    /// Symbols of which a copy is to go, and from when on.
+    /// Symbols to be copied, and when.
     due: VecDeque<(u64, Time)>,
-    /// When the sender is to be asked for one; `None`: it is asked anyway, or there is none.
+    /// When to ask the sender for a copy; `None`: it will be asked anyway, or none is due.
     wake: Option<Time>,
-    /// Copies since this was asked last.
+    /// Copies since the last `take_sent`.
     sent: u32,
 }
 
@@ -38,8 +39,8 @@ impl Ahead {
         Ahead { budget: 0.0, at: now, due: VecDeque::new(), wake: None, sent: 0 }
     }
 
-    /// A symbol of such flows goes, in a frame of so many bytes, over a path that takes so many a
-    /// second.
+    /// A symbol of such a flow is sent, in a frame of `len` bytes, over a path of `bytes_per_s`:
+    /// plans its copy.
     pub(super) fn plan(
         &mut self,
         now: Time,
@@ -58,20 +59,20 @@ impl Ahead {
         }
     }
 
-    /// The symbol of which a copy is to go now.
+    /// The symbol to copy now.
     pub(super) fn take(&mut self, now: Time) -> Option<u64> {
         let taken = self.take_due(now);
         self.wake = self.due.front().map(|&(_, due)| due).filter(|&due| due > now);
         taken
     }
 
-    /// When the first copy is due that nobody was woken for.
+    /// When the first copy is due for which the sender was not woken.
     pub(super) fn wake(&self) -> Option<Time> {
         self.wake
     }
 
-    /// The sender has been woken. A copy that cannot go now, as the path is full, goes with
-    /// what comes next, or not at all.
+    /// The sender was woken. A copy that cannot be sent now, because the path is full, goes with
+    /// the next frame, or not at all.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         self.wake = self.wake.filter(|&wake| wake > now);
     }
@@ -86,12 +87,12 @@ impl Ahead {
         None
     }
 
-    /// A copy goes.
+    /// Records a copy sent.
     pub(super) fn note_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// Copies that went since this was asked last.
+    /// Copies sent since the last call.
     pub(super) fn take_sent(&mut self) -> u32 {
         core::mem::take(&mut self.sent)
     }
@@ -104,7 +105,8 @@ mod tests {
     #[test]
     fn copies_go_later_and_from_their_share_of_the_rate() {
         let mut ahead = Ahead::new(Time::ZERO);
-        // A million bytes a second; 250 bytes each 20 ms are 12,500 of the 20,000 a second.
+        // The path carries a million bytes/s; 250 bytes every 20 ms use 12,500 of the 20,000
+        // bytes/s allowed.
         for (gap_ms, most, least) in [(20, 50, 48), (5, 101, 70), (1, 101, 70)] {
             let mut sent = 0;
             let from = ahead.at.as_nanos() / 1_000_000;

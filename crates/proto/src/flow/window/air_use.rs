@@ -1,4 +1,4 @@
-//! Air that this sender leaves empty, and whether it was somebody's.
+//! Airtime that this sender leaves idle, and whether the ingress queue running dry was the reason.
 
 use core::time::Duration;
 
@@ -8,30 +8,30 @@ use crate::bounds::PACE_BURST;
 use crate::config::Goal;
 use crate::host::bulk::Bulk;
 
-/// Time without anything to send.
+/// Time with nothing to send.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Idle {
     pub(super) all: Duration,
-    /// That of it in the midst of a bulk transfer.
+    /// The part of it during a bulk transfer.
     pub(super) starved: Duration,
 }
 
 impl Idle {
-    /// Where repair goes for free: in all of it, or, where bytes are paid for, only where it makes
-    /// a transfer faster.
+    /// The part in which repair costs nothing: all of it, or, where bytes cost money, only where
+    /// repair speeds up a transfer.
     pub(super) fn free(self, goal: Goal) -> Duration {
         if goal == Goal::Bulk { self.starved } else { self.all }
     }
 }
 
-/// When nothing was to be sent.
+/// Measures the time with nothing to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AirUse {
-    /// Nothing was to be sent since then.
+    /// Since when there has been nothing to send.
     idle_since: Option<Time>,
-    /// That since feedback was taken last.
+    /// Idle time since the last feedback.
     idle: Idle,
-    /// Until when a pause is no air that could have been used.
+    /// Until then a pause loses no airtime.
     made_up_until: Time,
     pub(super) bulk: Bulk,
 }
@@ -42,13 +42,13 @@ impl AirUse {
         AirUse { idle_since, idle, made_up_until: now, bulk }
     }
 
-    /// Whether what is sent now comes after a gap.
+    /// Whether what is sent now follows a gap.
     pub(super) fn is_gap(&self, now: Time) -> bool {
         self.idle_since.is_some() && now > self.made_up_until
     }
 
-    /// There is nothing to be sent. The frame before has its own time, and pauses that are short
-    /// are made up for.
+    /// The sender runs out of data. The last frame still takes its time, and the pacer makes up for
+    /// short pauses, so idle time counts only after these.
     pub(super) fn begin_idle(&mut self, now: Time, frame_time: impl FnOnce() -> Duration) {
         if self.idle_since.is_none() {
             self.idle_since = Some(now);
@@ -56,8 +56,8 @@ impl AirUse {
         }
     }
 
-    /// There is something to be sent again, or it is counted until now. Returns for how long air
-    /// was lost that could have been used, if there was nothing to be sent.
+    /// Ends the idle period, or counts it until now. Returns the airtime that was lost, or `None`
+    /// if the sender was not idle.
     pub(super) fn end_idle(&mut self, now: Time, rtt: Duration) -> Option<Idle> {
         let since = self.idle_since.take()?;
         let is_starved = self.bulk.note_empty(since, now - since, rtt);
@@ -68,12 +68,12 @@ impl AirUse {
         Some(starved(now - since.max(self.made_up_until.min(now))))
     }
 
-    /// Nothing is to be sent still.
+    /// The sender is still idle.
     pub(super) fn go_on_idle(&mut self, now: Time) {
         self.idle_since = Some(now);
     }
 
-    /// How long there was nothing to send since this was asked last.
+    /// Idle time since the last call.
     pub(super) fn take_idle(&mut self) -> Idle {
         core::mem::take(&mut self.idle)
     }
@@ -85,7 +85,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(50);
 
-    /// Free air of a gap of 20 ms, of which the first is made up for, behind so many packets.
+    /// Airtime lost in a gap of 20 ms, the first part of which the pacer makes up for, behind
+    /// `waited` packets.
     fn free(waited: usize, goal: Goal) -> Duration {
         let mut air = AirUse::new(Time::ZERO);
         air.bulk.note_queue(Time::ZERO, waited);

@@ -1,8 +1,8 @@
-//! How many new symbols the receiver has room for, as it says.
+//! Credit: how many new symbols the receiver has room for, as it tells the sender.
 //!
-//! A hub that forwards what comes takes no more of it than what leaves: so it drops nothing that
-//! was decoded, and what cannot go on waits at its sender's, in a queue that shows to flows. What
-//! is sent again is not held back: its room was given before.
+//! A forwarding hub accepts no more than it can send on, so it drops nothing that was decoded. What
+//! cannot be forwarded waits in its sender's ingress queue, where flows notice it. Repair is not
+//! held back, because its symbols had credit when they were first sent.
 
 use core::time::Duration;
 
@@ -10,35 +10,35 @@ use corridor_base::Time;
 
 use crate::bounds::{WINDOW_TIMEOUT_MAX, WINDOW_TIMEOUT_MIN};
 
-/// Doublings of the time after which one symbol asks for more.
+/// How often the interval between credit probes doubles at most.
 const DOUBLINGS_MAX: u32 = 7;
 
-/// Room at the receiver, and what is done where none is left: its word of more may have been lost,
-/// and nothing else may be on its way that it would answer. So a symbol goes all the same after a
-/// while, and then less and less often, as with windows of TCP that are closed (RFC 9293, Section
-/// 3.8.6.1).
+/// Credit from the receiver, and what to do without any: the message with more credit may have been
+/// lost, and nothing else may be in flight that the receiver would answer. So one new symbol is
+/// sent after a while nevertheless, and then less and less often, like TCP's probes of a zero
+/// window (RFC 9293, Section 3.8.6.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Credit {
-    /// The first symbol that there is no room for; `None`: there is for all.
+    /// The first symbol without credit; `None`: no limit.
     limit: Option<u64>,
     asking: Asking,
-    /// How often it was asked for more since there was room.
+    /// Probes for more credit since there was last any.
     asked: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 enum Asking {
-    /// There was room when it was looked last.
+    /// There was credit at the last check.
     #[default]
     No,
-    /// One symbol goes then.
+    /// One symbol may be sent then.
     At(Time),
-    /// It goes now.
+    /// One symbol may be sent now.
     Now,
 }
 
 impl Credit {
-    /// Feedback has granted so many symbols from `next` on.
+    /// Feedback has granted `symbols` symbols from `next` on.
     pub(super) fn tell(&mut self, next: u64, symbols: Option<u16>) {
         let limit = symbols.map(|symbols| next + u64::from(symbols));
         if limit.is_none_or(|limit| self.limit.is_some_and(|before| limit > before)) {
@@ -47,8 +47,8 @@ impl Credit {
         self.limit = limit;
     }
 
-    /// Whether the next new symbol, which has this number, has to wait. `timeout`: when feedback
-    /// about what is sent now is late.
+    /// Whether the next new symbol, numbered `id`, has to wait. `timeout`: time after which
+    /// feedback about a frame sent now is late.
     pub(super) fn holds_back(&mut self, now: Time, id: u64, timeout: Duration) -> bool {
         if self.limit.is_none_or(|limit| id < limit) {
             self.asking = Asking::No;
@@ -62,12 +62,12 @@ impl Credit {
         !matches!(self.asking, Asking::Now)
     }
 
-    /// Whether the next new symbol had to wait when it was looked last.
+    /// Whether the next new symbol had to wait at the last check.
     pub(super) fn is_used_up(&self) -> bool {
         !matches!(self.asking, Asking::No)
     }
 
-    /// A new symbol goes.
+    /// A new symbol is sent.
     pub(super) fn note_source(&mut self) {
         if let Asking::Now = self.asking {
             self.asking = Asking::No;
@@ -81,7 +81,7 @@ impl Credit {
         }
     }
 
-    /// When it is asked for more.
+    /// When the next credit probe may be sent.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         match self.asking {
             Asking::At(at) => Some(at),

@@ -1,8 +1,8 @@
-//! Datagrams of UDP that go in order wait for those before them no longer than a bound: their flows
-//! take what comes later than that for lost, whatever the order.
+//! Bounds how long UDP datagrams that are delivered in order wait for earlier ones: to their flows,
+//! a datagram later than the bound counts as lost anyway.
 //!
-//! TCP's segments behind the same gap go on waiting, up to the deadline of delivery: what is sent
-//! of their headers follows from segments before them.
+//! TCP segments behind the same gap wait on, up to the delivery deadline: their compressed headers
+//! depend on the segments before them.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,17 +13,17 @@ use corridor_packet::is_datagram;
 use crate::flow::symbol;
 use crate::stats::Stats;
 
-/// Ends of the symbols that were first heard of at each time, both rising.
+/// End of the symbols first heard of at each time; both ascending.
 pub(super) type Noted = VecDeque<(u64, Time)>;
 
-/// Which datagrams wait, and for how long at most.
+/// Which datagrams wait, and how long at most.
 #[derive(Debug, Default)]
 pub(super) struct Hold {
     /// `None`: as long as everything else.
     limit: Option<Duration>,
     /// Datagrams that wait.
     waiting: usize,
-    /// Those of symbols before this one do not wait any more.
+    /// Datagrams of symbols before this one no longer wait.
     released: u64,
     now: Time,
 }
@@ -33,35 +33,35 @@ impl Hold {
         self.limit = limit;
     }
 
-    /// What comes next comes at this time.
+    /// Sets the time of the event that follows.
     pub(super) fn set_now(&mut self, now: Time) {
         self.now = now;
     }
 
-    /// Whether datagrams of this symbol do not wait for those before it.
+    /// Whether this symbol's datagrams no longer wait for earlier ones.
     pub(super) fn is_released(&self, id: u64) -> bool {
         id < self.released
     }
 
-    /// A symbol has to wait for those before it.
+    /// Records that a symbol has to wait for those before it.
     pub(super) fn note_waits(&mut self, symbol: &[u8]) {
         self.waiting += datagrams(symbol);
     }
 
-    /// All that is known of was delivered, or let go of.
+    /// Nothing waits: all known symbols were delivered or dropped.
     pub(super) fn note_none_waits(&mut self) {
         self.waiting = 0;
     }
 
-    /// It is the turn of a symbol that waited for it.
+    /// Records that a symbol that waited is delivered in its turn.
     pub(super) fn note_turn(&mut self, id: u64, symbol: &[u8], noted: &Noted, stats: &mut Stats) {
         if self.waiting > 0 && !self.is_released(id) {
             self.note_delivered(id, datagrams(symbol), noted, stats);
         }
     }
 
-    /// Datagrams of a symbol are delivered, and are late by what has passed since it was first
-    /// heard of: from then on they wait for those before them, or for their own repair.
+    /// Records the delivery of a symbol's datagrams. Their delay counts from when the symbol was
+    /// first heard of: since then they have waited for earlier ones, or for their own repair.
     fn note_delivered(&mut self, id: u64, count: usize, noted: &Noted, stats: &mut Stats) {
         let since = noted.get(place(id, noted)).map_or(self.now, |&(_, since)| since);
         let held = self.now - since;
@@ -73,15 +73,14 @@ impl Hold {
         }
     }
 
-    /// When datagrams have waited for too long; `next`: the symbol that is waited for.
+    /// When datagrams will have waited too long; `next`: the symbol that is waited for.
     pub(super) fn due(&self, next: u64, noted: &Noted) -> Option<Time> {
         let limit = self.limit.filter(|_| self.waiting > 0)?;
         let &(_, since) = noted.get(place(next.max(self.released), noted))?;
         Some(since + limit)
     }
 
-    /// Takes those symbols whose datagrams have waited for too long: from the first one on, up to
-    /// an end.
+    /// Takes the range of symbols whose datagrams have waited too long.
     pub(super) fn take_due(&mut self, next: u64, noted: &Noted) -> Option<core::ops::Range<u64>> {
         self.due(next, noted).filter(|&due| due <= self.now)?;
         let first = next.max(self.released);
@@ -90,7 +89,7 @@ impl Hold {
         Some(first..end)
     }
 
-    /// Datagrams of a symbol are delivered before their turn.
+    /// Records that a symbol's datagrams are delivered before their turn.
     pub(super) fn note_overdue(
         &mut self,
         id: u64,
@@ -104,17 +103,17 @@ impl Hold {
     }
 }
 
-/// Where it is noted when a symbol was first heard of.
+/// Where `noted` has the time at which a symbol was first heard of.
 fn place(id: u64, noted: &Noted) -> usize {
     noted.partition_point(|&(end, _)| end <= id)
 }
 
-/// Datagrams of UDP in a symbol that go in order.
+/// UDP datagrams in a symbol that are delivered in order.
 fn datagrams(symbol: &[u8]) -> usize {
     symbol::packets(symbol).filter(is_ordered_datagram).count()
 }
 
-/// Whether a packet is a datagram of UDP that goes in order.
+/// Whether a packet is a UDP datagram that is delivered in order.
 pub(super) fn is_ordered_datagram(packet: &symbol::Packet<'_>) -> bool {
     packet.in_order && !packet.is_difference && is_datagram(packet.bytes)
 }

@@ -23,9 +23,9 @@ struct Scene {
     egress: EgressQueue,
     stats: Stats,
     counter: u32,
-    /// When something came last, milliseconds.
+    /// When something last arrived, in milliseconds.
     came_ms: u64,
-    /// What came out and was not asked for, with the time.
+    /// Packets delivered and not yet fetched by the test, with the time.
     out: Vec<((u8, u8), u64)>,
 }
 
@@ -46,12 +46,12 @@ impl Scene {
         Scene { receiver, arrivals, egress, stats, counter: 0, came_ms: 0, out: Vec::new() }
     }
 
-    /// A symbol comes with two packets in order: a datagram, and a segment of TCP.
+    /// A symbol arrives with two packets in order: a datagram and a TCP segment.
     fn receive(&mut self, ms: u64, id: u32) {
         self.receive_of(ms, id, Lanes::ONE, &[UDP, TCP]);
     }
 
-    /// A symbol of a lane comes with packets of these protocols.
+    /// A symbol of a lane arrives with packets of these protocols.
     fn receive_of(&mut self, ms: u64, id: u32, lanes: Lanes, protocols: &[u8]) {
         let mut symbol = Vec::new();
         for &protocol in protocols {
@@ -75,23 +75,23 @@ impl Scene {
         }
     }
 
-    /// Symbols come at these times, milliseconds.
+    /// Symbols arrive at these times, in milliseconds.
     fn receive_all(&mut self, symbols: &[(u64, u32)]) {
         symbols.iter().for_each(|&(ms, id)| self.receive(ms, id));
     }
 
-    /// Time goes on, and nothing comes.
+    /// Time passes without arrivals.
     fn wait(&mut self, ms: u64) {
         let now = Time::from_millis(ms);
         while self.receiver.poll_timeout().is_some_and(|at| at <= now) {
-            // A deadline becomes shorter, and may be over, where frames come closer together.
+            // Deadlines become shorter, and may have passed, when frames come closer together.
             let at = self.receiver.poll_timeout().unwrap().max(Time::from_millis(self.came_ms));
             self.receiver.handle_timeout(at, &mut self.egress, &mut self.stats);
             self.note_out(at.as_nanos() / 1_000_000);
         }
     }
 
-    /// What came out since this was asked last: protocol and number.
+    /// Packets delivered since the last call: protocol and number.
     fn delivered(&mut self) -> Vec<(u8, u8)> {
         self.out.drain(..).map(|(packet, _)| packet).collect()
     }
@@ -117,13 +117,13 @@ fn datagrams_wait_for_what_is_repaired_in_time() {
     scene.receive(59, 1);
     assert_eq!(scene.delivered(), both(1..4));
     let Stats { datagrams_held, datagrams_held_us, datagrams_overdue, .. } = scene.stats;
-    // Number 2 for 49 ms, number 3 for 39 ms; number 1 came in its turn.
+    // Number 2 waited for 49 ms, number 3 for 39 ms; number 1 came in its turn.
     assert_eq!((datagrams_held, datagrams_held_us, datagrams_overdue), (2, 88_000, 0));
     assert_eq!(scene.stats.datagram_hold_s_max, 0.049);
 }
 
-/// In lanes as in one; and what a sender that lies makes the receiver let go of undelivered does
-/// not count as waiting for ever.
+/// In several lanes as in one; and what a lying sender makes the receiver drop undelivered does not
+/// count as waiting forever.
 #[test]
 fn datagrams_wait_in_lanes_too() {
     let [two, four] = [2, 4].map(|count| Lanes::holding(count, 1));
@@ -143,9 +143,9 @@ fn datagrams_wait_in_lanes_too() {
     assert_eq!(scene.receiver.decoders(), 2, "there are two stretches at most");
     scene.wait(2_000);
     assert_eq!(scene.receiver.inspect().1, 0, "all is delivered or passed over");
-    // Of what comes now no datagram waits.
+    // From now on no datagram waits.
     scene.receive_of(2_001, 22, four, &[TCP]);
-    // Frames came far apart, and as a burst of them lasts they are waited for.
+    // Frames came far apart, so missing ones are waited for as long as a burst of them lasts.
     assert!(scene.receiver.poll_timeout() >= Some(Time::from_millis(2_001) + DEADLINE));
 }
 
@@ -158,7 +158,7 @@ fn datagrams_wait_no_longer_than_the_hold_and_segments_do() {
     assert_eq!(scene.delivered(), []);
     scene.wait(60);
     assert_eq!(scene.delivered(), [(UDP, 2)]);
-    // The one that was missing is late now, and segments go on waiting for the next one.
+    // The missing one is late now, and segments wait on for the next one.
     scene.receive(65, 5);
     scene.receive(66, 1);
     assert_eq!(scene.delivered(), [(UDP, 1), (TCP, 1), (TCP, 2), (UDP, 3), (TCP, 3)]);
@@ -184,8 +184,8 @@ fn without_a_hold_datagrams_wait_as_segments_do() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 
-    /// Whatever is lost and comes in whatever order: all that came comes out once, segments in
-    /// order, datagrams no later than the hold after they came.
+    /// Whatever is lost or reordered: everything that arrived is delivered once, segments in order,
+    /// and datagrams at most the hold after they arrived.
     #[test]
     fn all_that_comes_comes_out_once(
         order in proptest::collection::vec((0u32..48, 0u64..30), 1..120),
@@ -204,7 +204,7 @@ proptest! {
         scene.wait(ms + 10_000);
         let out = &scene.out;
         for ((protocol, id), at) in out {
-            // As long as bursts last of frames that come each 30 ms.
+            // As long as bursts of frames last that come every 30 ms.
             let segments = DEADLINE.max(crate::bounds::burst_time(Duration::from_millis(30)));
             let longest = if *protocol == UDP { HOLD } else { segments };
             let waited = Duration::from_millis(at - came[id]);
@@ -221,8 +221,9 @@ proptest! {
     }
 }
 
-/// Frames come at these times, milliseconds, over a path of so long a round trip; then one is
-/// missing, another comes, and nothing after it. How long that waits for the missing one.
+/// Frames arrive at these times, in milliseconds, on a path with this round-trip time; then one is
+/// missing, another arrives, and nothing after it. Returns how long that one waits for the missing
+/// one.
 fn waits_behind_a_dead_sender(came_ms: &[u64], round_trip_ms: u64) -> u64 {
     let mut scene = Scene::new(None);
     scene.receiver.set_round_trip(Duration::from_millis(round_trip_ms));
@@ -243,11 +244,11 @@ fn waits_behind_a_dead_sender(came_ms: &[u64], round_trip_ms: u64) -> u64 {
 #[test]
 fn a_sparse_flow_does_not_wait_as_a_slow_path_would() {
     let apart = |count: u64, ms: u64| (0..count).map(|at| at * ms).collect::<Vec<_>>();
-    // A frame takes 75 ms: a burst of losses is waited for.
+    // A frame takes 75 ms, so a burst of losses is waited for.
     assert!(waits_behind_a_dead_sender(&apart(40, 75), 200) > 10_000);
-    // Five packets a second over a path of 20 ms: a frame takes no longer than that.
+    // Five packets per second on a path of 20 ms: a frame takes no longer than that.
     assert!(waits_behind_a_dead_sender(&apart(40, 200), 20) <= 3_000);
-    // They came close together a moment ago, as an answer to a request does.
+    // They came close together just before, like an answer to a request.
     let mut came_ms = apart(20, 2);
     came_ms.extend(apart(20, 200).iter().map(|ms| ms + 200));
     assert!(waits_behind_a_dead_sender(&came_ms, 400) <= 3_500);

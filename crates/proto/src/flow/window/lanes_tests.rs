@@ -1,5 +1,5 @@
-//! Windows that are longer than a lane: sender and receiver on a path that loses and reorders, held
-//! against what a window promises to whoever only sees packets go in and come out.
+//! Windows longer than a lane: sender and receiver on a path that loses and reorders, tested
+//! against what a window guarantees to an observer of packets going in and coming out.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -22,15 +22,15 @@ use crate::stats::Stats;
 use crate::wire::{CodedSeed, Lanes, LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
 
 const SYMBOL_SIZE_MAX: usize = 120;
-/// A frame goes each so often.
+/// Interval of frames.
 const STEP: Duration = Duration::from_millis(1);
 
-/// A path, and what is told at its ends.
+/// A path, and the configuration of its ends.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     lane_size: u16,
     window_size: u16,
-    /// Most lanes that the receiver takes.
+    /// Most lanes that the receiver accepts.
     taken: Lanes,
     way: Duration,
     jitter: Duration,
@@ -48,7 +48,7 @@ const PATH: Path = Path {
     deadline: Duration::from_secs(30),
 };
 
-/// The link that all crosses, at its sender and at its receiver.
+/// The link, at its sender and at its receiver.
 struct Link {
     usage: LinkUsage,
     arrivals: Arrivals,
@@ -65,7 +65,7 @@ struct Tunnel {
     now: Time,
     counter: u32,
     draws: Stream,
-    /// By the time of arrival, and the order of departure.
+    /// Keyed by time of arrival and order of sending.
     frames: BTreeMap<(Time, u32), Vec<u8>>,
     feedback: BTreeMap<(Time, u32), (LinkFeedback, WindowFeedback)>,
     offered: u32,
@@ -182,7 +182,7 @@ impl Tunnel {
         assert!(held <= usize::from(self.path.window_size), "{held} symbols held");
     }
 
-    /// Keeps so much waiting for so long. The share of the frames that brought a packet.
+    /// Keeps packets waiting for `span`; returns the share of frames that brought a packet.
     fn fill(&mut self, span: Duration) -> f64 {
         let (end, before) = (self.now + span, self.delivered.len());
         while self.now < end {
@@ -194,7 +194,7 @@ impl Tunnel {
         (self.delivered.len() - before) as f64 / span.div_duration_f64(STEP)
     }
 
-    /// Until everything is delivered.
+    /// Runs until everything is delivered.
     fn settle(&mut self) {
         let end = self.now + Duration::from_secs(60);
         while self.now < end && (self.sender.held() > 0 || !self.ingress.is_empty()) {
@@ -203,7 +203,7 @@ impl Tunnel {
     }
 }
 
-/// In a path as long as six lanes, a window of one lane is full most of the time.
+/// On a path that holds six lanes, a window of one lane would be full most of the time.
 #[test]
 fn a_window_is_as_long_as_the_path_needs() {
     let path = Path { way: Duration::from_millis(50), ..PATH };
@@ -236,9 +236,9 @@ fn no_more_lanes_are_used_than_the_receiver_takes() {
     assert_eq!(tunnel.lanes, Lanes::ONE);
 }
 
-/// After the path has become short again, and the window longer than it needs for long, there are
-/// fewer lanes, and more when it becomes long once more; whatever is lost while symbols are dealt
-/// anew, packets come out once and in order.
+/// After the path has become short again, and the window has been longer than needed for a while,
+/// there are fewer lanes, and more when the path becomes long once more. Whatever is lost while
+/// symbols are dealt to other lanes, packets are delivered once and in order.
 #[test]
 fn lanes_go_and_come_with_the_path() {
     let mut tunnel = Tunnel::new(PATH, 4);
@@ -253,8 +253,8 @@ fn lanes_go_and_come_with_the_path() {
     assert!(tunnel.delivered == all, "{} of {}", tunnel.delivered.len(), tunnel.offered);
 }
 
-/// A receiver that starts anew gets all that the sender still holds, whatever lanes that is in;
-/// where the new one takes fewer lanes, the sender begins anew.
+/// A receiver that restarts is sent everything that the sender still holds, whatever lanes that is
+/// in; if the new one accepts fewer lanes, the sender starts afresh.
 #[test]
 fn a_receiver_that_restarts_gets_what_is_held() {
     for taken in [Lanes::MOST, Lanes::ONE] {
@@ -270,7 +270,7 @@ fn a_receiver_that_restarts_gets_what_is_held() {
             Duration::from_millis(10),
         )
         .unwrap();
-        // What is on its way is of the session before.
+        // What is in flight belongs to the session before.
         tunnel.frames.clear();
         tunnel.feedback.clear();
         let held = tunnel.sender.held();
@@ -293,8 +293,8 @@ fn a_receiver_that_restarts_gets_what_is_held() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(40))]
 
-    /// Packets come out in order and at most once; all of them, if no deadline runs out; and what
-    /// does not come out is counted.
+    /// Packets are delivered in order and at most once; all of them, unless a deadline passes; and
+    /// what is not delivered is counted.
     #[test]
     fn packets_come_out_in_order_and_once(
         seed: u8,
@@ -329,8 +329,8 @@ proptest! {
         }
     }
 
-    /// A sender that lies of lanes and numbers makes the receiver hold no more than one that does
-    /// not, and go on.
+    /// A sender that lies about lanes and numbers makes the receiver hold no more than an honest
+    /// one does, and the receiver goes on.
     #[test]
     fn lies_of_lanes_are_bounded(
         seed: u8,
@@ -363,8 +363,8 @@ proptest! {
     }
 }
 
-/// A coded symbol about the last places of the longest window there can be, of a lane that nothing
-/// was heard of: a seed of the test above found it.
+/// A coded symbol over the last places of the longest possible window, in a lane of which nothing
+/// was heard: found by the test above.
 #[test]
 fn a_coded_run_of_a_new_lane_bounds_what_is_waited_for() {
     for ahead in [16_384, 16_400, 20_000] {
@@ -381,8 +381,8 @@ fn a_coded_run_of_a_new_lane_bounds_what_is_waited_for() {
     }
 }
 
-/// At the end of a burst nothing more comes: each lane is told of within a few round trips of
-/// feedback all the same, that of the first missing symbol before all others.
+/// After the end of a burst nothing more comes: nevertheless each lane is reported on within a few
+/// round trips, that of the first missing symbol before all others.
 #[test]
 fn each_lane_is_told_of_after_the_end_of_a_burst() {
     let path = Path { way: Duration::from_millis(60), loss_ratio: 0.0, ..PATH };
@@ -392,7 +392,7 @@ fn each_lane_is_told_of_after_the_end_of_a_burst() {
     while !tunnel.ingress.is_empty() {
         tunnel.step();
     }
-    // Of what is on its way most is lost.
+    // Most of what is in flight is lost.
     let mut at = 0;
     tunnel.frames.retain(|_, _| {
         at += 1;
@@ -420,7 +420,7 @@ fn each_lane_is_told_of_after_the_end_of_a_burst() {
     assert_eq!(tunnel.receiver.ack_due(), None, "it ends");
 }
 
-/// So many lanes, each as long as a coder takes.
+/// This many lanes, each as long as a coder can handle.
 fn whole(lanes: Lanes) -> WindowShape {
     WindowShape { lanes, lane_size: corridor_codec::MAX_WINDOW_SIZE as u16 }
 }

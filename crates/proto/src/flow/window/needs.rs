@@ -1,16 +1,17 @@
-//! Which missing symbols have to come once more, so that all that are missing can be decoded.
+//! Which missing symbols have to be repaired so that all missing ones can be decoded.
 //!
-//! A coded symbol that is held, and not used up, will yield one of the missing symbols that it is
-//! about, once the others are known. Taken for the newest of them that no other yields, it leaves
-//! as many missing symbols as the deficit: those that are *needed*. With the first one in hand
-//! everything before the second can be decoded, with two of them everything before the third: no
-//! other choice lets so much be delivered so early. It is the mirror image of the symbols *seen*
-//! (Sundararajan et al., Network Coding Meets TCP, 2011): there it stands for the oldest.
+//! A coded symbol that the receiver holds, and that is not used up, will yield one of the missing
+//! symbols that it combines once the others are known. Let each of them stand for the newest
+//! missing symbol that it combines and no other stands for. This leaves as many missing symbols as
+//! the deficit: those that are *needed*. With the first of these in hand everything before the
+//! second can be decoded, with two of them everything before the third; no other choice allows so
+//! much to be delivered so early. It is the mirror image of *seen* symbols (Sundararajan et al.,
+//! Network Coding Meets TCP, 2011), where a coded symbol stands for the oldest.
 
 use std::collections::VecDeque;
 
-/// The coded symbols held that are not used up, each by the end of the run that it is about. All
-/// runs begin at, or before, the first symbol that is missing.
+/// The coded symbols held that are not used up, each by the end of the run that it combines. All
+/// runs begin at or before the first missing symbol.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// Ascending.
@@ -18,24 +19,24 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Bytes that they take.
+    /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         self.ends.capacity() * size_of::<u64>()
     }
 
-    /// An innovative coded symbol came, about all symbols before `end`.
+    /// Records an innovative coded symbol that combines all symbols before `end`.
     pub(crate) fn add(&mut self, end: u64) {
         let at = self.ends.partition_point(|&other| other <= end);
         self.ends.insert(at, end);
     }
 
-    /// So many are left that are not used up; those that are about the oldest go first.
+    /// Keeps the newest `count` coded symbols: those over the oldest symbols are used up first.
     pub(crate) fn retain_newest(&mut self, count: usize) {
         let used_up = self.ends.len().saturating_sub(count);
         self.ends.drain(..used_up);
     }
 
-    /// Of the missing symbols, ascending, those that are needed.
+    /// Picks from the missing symbols, ascending, those that are needed.
     pub(crate) fn needed(&self, missing: impl Iterator<Item = u64>, needed: &mut Vec<u64>) {
         needed.clear();
         let mut ends = self.ends.iter().peekable();
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!(needed(&[], &[3, 5]), [3, 5]);
         assert_eq!(needed(&[8], &[3, 5, 8]), [3, 8]);
         assert_eq!(needed(&[9], &[3, 5, 8]), [3, 5]);
-        // In whatever order they come.
+        // The order of arrival does not matter.
         assert_eq!(needed(&[6, 5], &[3, 4, 5, 9]), [3, 9]);
         assert_eq!(needed(&[20, 6], &[3, 4, 5, 9, 12]), [3, 4, 9]);
         assert_eq!(needed(&[20, 20, 20], &[3, 5]), [] as [u64; 0]);
@@ -86,9 +87,9 @@ mod tests {
         assert_eq!(needed, [7, 8, 10]);
     }
 
-    /// A decoder that has got most of what was sent lets everything before the second needed symbol
-    /// be delivered once it gets the first, and so on to the last: whatever was lost, and whenever
-    /// there was repair.
+    /// A decoder that has received most of what was sent can deliver everything before the second
+    /// needed symbol once it gets the first, and so on up to the last: whatever was lost, and
+    /// whenever repair arrived.
     #[test]
     fn each_needed_symbol_lets_everything_before_the_next_be_delivered() {
         let mut draws = Stream::from_seed([9; 32]);
@@ -102,7 +103,7 @@ mod tests {
                 let repair = encoder.count() > 0 && draw(4);
                 let id = if repair { 0 } else { encoder.push(&[seed as u8 + 1; 8]).unwrap() };
                 if draw(3) {
-                    continue; // It is lost.
+                    continue; // Lost.
                 }
                 if !repair {
                     decoder.add_source(id, encoder.symbol(id).unwrap()).unwrap();
@@ -129,7 +130,7 @@ mod tests {
                 exact += usize::from(decoder.in_order_end() == next);
             }
         }
-        // Vectors that are drawn at random depend on each other now and then.
+        // Random coding vectors are dependent now and then.
         assert!(told > 1_000 && exact * 50 > told * 49, "{exact} of {told}");
     }
 }

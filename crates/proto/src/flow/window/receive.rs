@@ -1,10 +1,10 @@
 //! The way of a packet, step 5 in window mode: from symbols to packets.
 //!
-//! 1. A symbol goes to the decoder, and with it whatever it determines.
-//! 2. Packets that need no order leave as soon as their symbol is decoded; the others once all
-//!    symbols before theirs are decoded, or given up because the deadline ran out. Datagrams among
-//!    those do not wait for that long ([`Hold`]).
-//! 3. Feedback is due soon where something is missing, and at a lower rate otherwise.
+//! 1. A symbol goes to the decoder, which returns every symbol that it determines.
+//! 2. Packets that need no order are delivered as soon as their symbol is decoded; the others once
+//!    all symbols before theirs are decoded, or skipped because the deadline has passed. Datagrams
+//!    among them do not wait that long ([`Hold`]).
+//! 3. Feedback is due soon if something is missing, and less often otherwise.
 
 use core::time::Duration;
 
@@ -32,33 +32,33 @@ use crate::wire::{
 pub(crate) struct WindowReceiver {
     lanes: ReceiveLanes,
     deadline: Duration,
-    /// As far as this station knows it from what it sends itself, and what a frame takes at most.
+    /// Round-trip time as measured by this station's own sender, and the longest time of a frame.
     round_trip: Duration,
     frame_time: Duration,
     ack_timer: AckTimer,
-    /// First symbol not delivered or passed over, and the one after the last that is known of.
+    /// First symbol not delivered or skipped, and the one after the last known one.
     next: u64,
     end: u64,
     turns: Turns,
     in_order: InOrder,
-    /// When the ids up to each of these ends were first heard of.
+    /// When the symbols up to each of these ends were first heard of.
     noted: Noted,
     hold: Hold,
-    /// The symbol that came when it was its turn: it did not wait.
+    /// The symbol that arrived in its turn, and so did not wait.
     in_turn: Option<u64>,
-    /// Places of its lane that have to come once more, as told last.
+    /// Needed symbols, as places of their lane, as last reported.
     needed: Vec<u64>,
-    /// Symbols that brought nothing.
+    /// Symbols that were not innovative.
     useless: u16,
     credit: Credit,
 }
 
-/// How many new symbols there is room for behind this station.
+/// How many new symbols the sender may send, as the next hop has room for them.
 #[derive(Debug, Default)]
 struct Credit {
-    /// From the first symbol on that is not delivered; `None`: for all.
+    /// Counted from the first symbol not delivered; `None`: no limit.
     symbols: Option<u16>,
-    /// The symbol that the sender was told to stop before.
+    /// The limit that the sender was last told.
     told: Option<u64>,
 }
 
@@ -68,8 +68,8 @@ impl Credit {
         self.symbols.map(|symbols| next + u64::from(symbols))
     }
 
-    /// Whether the sender, which has sent all symbols before `end`, should hear soon of how much
-    /// more there is room for: it has used up, or soon will have, what it was granted.
+    /// Whether the sender, which has sent all symbols before `end`, should soon hear of more
+    /// credit: it has used up its credit, or soon will have.
     fn is_news(&self, next: u64, end: u64) -> bool {
         let Some(told) = self.told else { return false };
         let room = self.limit(next).map_or(u64::MAX, |limit| limit.saturating_sub(end));
@@ -77,20 +77,21 @@ impl Credit {
     }
 }
 
-/// Which lanes feedback tells of: one after the other, and in between the one that is waited for.
+/// Which lane feedback reports on: each in turn, and every other time the lane of the first missing
+/// symbol.
 #[derive(Debug, Default)]
 struct Turns {
-    /// The next one of them all.
+    /// The next lane in turn.
     lane: usize,
-    /// Feedback is about the one of the first missing symbol now.
+    /// The next feedback is about the lane of the first missing symbol.
     is_of_next: bool,
-    /// How many feedback has not reported on since a symbol came. Of what is missing at the end of
-    /// a burst nothing else reminds.
+    /// Lanes that feedback has not reported on since the last symbol came: nothing else would show
+    /// what is missing at the end of a burst.
     untold: usize,
 }
 
 impl Turns {
-    /// Feedback has reported on one of so many lanes.
+    /// Feedback has reported on one of `count` lanes.
     fn advance(&mut self, count: usize) {
         if !self.is_of_next {
             self.lane = (self.lane + 1) % count;
@@ -101,7 +102,7 @@ impl Turns {
 }
 
 impl WindowReceiver {
-    /// For symbols of a field, which are no longer than so many bytes, in lanes of so many.
+    /// For symbols over `field` of at most `symbol_size_max` bytes, in lanes of this size.
     pub(crate) fn new(
         (field, symbol_size_max): (Field, usize),
         (lane_size, lanes_max): (u16, Lanes),
@@ -172,7 +173,7 @@ impl WindowReceiver {
         self.ack_timer.schedule(now, self.is_missing(), self.useless != useless_before);
     }
 
-    /// Where a symbol belongs.
+    /// The lane and place of a symbol.
     fn place(&self, form: WindowForm) -> Place {
         match form {
             WindowForm::Source { id, distance, lanes } => {
@@ -189,7 +190,7 @@ impl WindowReceiver {
         }
     }
 
-    /// Takes in a symbol, and hands out what needs no order of what it determines.
+    /// Adds a symbol, and delivers from what it determines the packets that need no order.
     fn add(
         &mut self,
         place: &Place,
@@ -219,10 +220,10 @@ impl WindowReceiver {
         outcome
     }
 
-    /// The sender holds nothing of the lane before the place that it names, and nothing of others
-    /// that is older by as much as there are lanes: what is missing there, it has given up. Where
-    /// lanes have just begun that is not known of the symbols before, but that it cannot hold more
-    /// than the longest window.
+    /// Skips what the sender has given up. It holds nothing of the symbol's lane before the place
+    /// that the symbol states, and nothing of the other lanes that is older by the number of lanes.
+    /// Where lanes have just begun, this is not known for earlier symbols; there it cannot hold
+    /// more than the longest window.
     fn follow_sender(&mut self, place: &Place, egress: &mut EgressQueue, stats: &mut Stats) {
         let Place { lanes, lane, .. } = *place;
         let is_known = self.lanes.lane(place, self.next).map(|lane| place.base > lane.first_base);
@@ -244,13 +245,13 @@ impl WindowReceiver {
         self.noted.push_back((self.end, now));
     }
 
-    /// Hands out in order what is decoded.
+    /// Delivers in order what is decoded.
     fn deliver_in_order(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
         while self.deliver_next(egress, stats) {}
         self.in_turn = None;
         self.lanes.forget_done(self.next);
         if !self.is_missing() {
-            // What a sender that lies made the receiver let go of does not wait any more.
+            // A lying sender may have made the decoder drop symbols; these no longer wait.
             self.hold.note_none_waits();
         }
         while self.noted.front().is_some_and(|&(end, _)| end <= self.next) {
@@ -258,7 +259,7 @@ impl WindowReceiver {
         }
     }
 
-    /// Hands out the symbol whose turn it is, if it is there.
+    /// Delivers the next symbol, if it is decoded.
     fn deliver_next(&mut self, egress: &mut EgressQueue, stats: &mut Stats) -> bool {
         let Some(symbol) = self.lanes.symbol(self.next) else { return false };
         if self.in_turn != Some(self.next) {
@@ -270,7 +271,7 @@ impl WindowReceiver {
         true
     }
 
-    /// Delivers in order what there is before `until`, and counts what there is not.
+    /// Delivers in order what is decoded before `until`, and counts the rest as skipped.
     fn pass_over(&mut self, until: u64, egress: &mut EgressQueue, stats: &mut Stats) {
         self.deliver_in_order(egress, stats);
         while self.next < until {
@@ -288,23 +289,23 @@ impl WindowReceiver {
         self.deliver_in_order(egress, stats);
     }
 
-    // ---- giving up ----------------------------------------------------------------------------
+    // ---- skipping -----------------------------------------------------------------------------
 
-    /// When the first missing symbol has kept others waiting for too long.
+    /// When the first missing symbol will have kept others waiting too long.
     fn deadline_at(&self) -> Option<Time> {
         let (_, since) = self.noted.front().filter(|_| self.is_missing())?;
-        // A frame's own time is a part of a round trip, as far as one is known.
+        // If a round trip is known, a frame's time is part of it.
         let most = if self.round_trip.is_zero() { Duration::MAX } else { self.round_trip };
         let takes = (self.round_trip, self.frame_time.min(most));
         Some(*since + CodingParams::deadline(self.deadline, self.lanes.count(), takes))
     }
 
-    /// How long datagrams wait at most for those before them; `None`: as long as everything else.
+    /// Limits how long datagrams wait for earlier ones; `None`: as long as everything else.
     pub(crate) fn set_hold(&mut self, limit: Option<Duration>) {
         self.hold.set_limit(limit.map(|limit| limit.min(self.deadline)));
     }
 
-    /// Delivers datagrams that have waited for too long.
+    /// Delivers datagrams that have waited too long.
     fn release(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
         while let Some(due) = self.hold.take_due(self.next, &self.noted) {
             for id in due {
@@ -315,7 +316,7 @@ impl WindowReceiver {
         }
     }
 
-    /// Fires the delivery deadline: what is missing is passed over, up to what is not yet due.
+    /// Applies the delivery deadline: skips missing symbols, up to those not yet due.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
@@ -333,23 +334,23 @@ impl WindowReceiver {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// Whether a symbol is missing among those that are known.
+    /// Whether a known symbol is missing.
     fn is_missing(&self) -> bool {
         self.next < self.end
     }
 
-    /// How long a round trip takes.
+    /// Sets the round-trip time.
     pub(crate) fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
     }
 
-    /// What a frame takes at most on the link that the symbols come over; zero: it is not known.
+    /// Sets the longest time of a frame on the link that the symbols arrive on; zero: unknown.
     pub(crate) fn set_frame_time(&mut self, frame_time: Duration) {
         self.frame_time = frame_time;
     }
 
-    /// How many new symbols there is room for behind this station, from the first on that is not
-    /// delivered; `None`: for all. Whether that is news that the sender waits for.
+    /// Limits how many new symbols the sender may send, counted from the first one not delivered;
+    /// `None`: no limit. Returns whether the sender should hear of this soon.
     pub(crate) fn set_credit(&mut self, now: Time, symbols: Option<u16>) -> bool {
         self.credit.symbols = symbols;
         let is_news = self.credit.is_news(self.next, self.end);
@@ -359,27 +360,27 @@ impl WindowReceiver {
         is_news
     }
 
-    /// Both directions share the channel, or not.
+    /// Sets whether the channel is shared.
     pub(crate) fn set_shares_air(&mut self, shares_air: bool) {
         self.ack_timer.set_half_duplex(shares_air);
     }
 
-    /// When feedback is due; `None` when there is nothing new to tell.
+    /// When feedback is due; `None`: there is nothing new to report.
     pub(crate) fn ack_due(&self) -> Option<Time> {
         self.ack_timer.due()
     }
 
-    /// Whether there is something to tell that is worth the bytes on a symbol of the other way.
+    /// Whether feedback is worth the bytes that it would add to a symbol of the other direction.
     pub(crate) fn has_news(&self, now: Time) -> bool {
         self.ack_timer.may_piggyback(now, self.is_missing())
     }
 
-    /// What was to be told is not, until there is something new.
+    /// Cancels feedback until there is something new.
     pub(crate) fn drop_feedback(&mut self) {
         self.ack_timer.stop();
     }
 
-    /// Feedback to be sent now, where this share of the frames gets lost.
+    /// The feedback to send now; `loss_ratio`: of frames.
     pub(crate) fn take_feedback(&mut self, now: Time, loss_ratio: f64) -> WindowFeedback {
         self.ack_timer.note_sent(now, loss_ratio);
         let len = self.bitmap_len();
@@ -414,13 +415,13 @@ impl WindowReceiver {
         feedback
     }
 
-    /// The lane that feedback tells of now.
+    /// The lane that feedback reports on now.
     fn turn(&self) -> usize {
         let of_next = self.turns.is_of_next && self.is_missing();
         if of_next { self.lanes.turn_of(self.next) } else { self.turns.lane }
     }
 
-    /// How many places from this one on are known.
+    /// How many places from `first` on are known.
     fn span_of(lane: Option<&ReceiveLane>, first: u64) -> u16 {
         let span = lane.map_or(0, |lane| lane.end().saturating_sub(first));
         span.min(WindowFeedback::SPAN_MAX.into()) as u16
@@ -438,18 +439,18 @@ impl WindowReceiver {
         span.div_ceil(8).min(WINDOW_BITMAP_LEN_MAX)
     }
 
-    /// First symbol not passed, how many are known from there on, and arrivals remembered.
+    /// First symbol not delivered or skipped, number known from there on, and arrival times kept.
     pub(crate) fn inspect(&self) -> (u64, usize, usize) {
         (self.next, self.end.saturating_sub(self.next) as usize, self.noted.len())
     }
 
-    /// Bytes that decoders take, and what is known of symbols.
+    /// Bytes of decoders and of what is known about symbols.
     pub(crate) fn bytes(&self) -> usize {
         let noted = self.noted.capacity() * size_of::<(u64, Time)>();
         self.lanes.bytes() + noted + self.needed.capacity() * size_of::<u64>()
     }
 
-    /// Decoders there are.
+    /// Number of decoders.
     #[cfg(test)]
     pub(crate) fn decoders(&self) -> usize {
         self.lanes.decoders()
@@ -461,7 +462,7 @@ impl WindowReceiver {
     }
 }
 
-/// A symbol is decoded: delivers what of it does not wait for those before it.
+/// Delivers from a newly decoded symbol what does not have to wait for earlier ones.
 fn deliver_fresh(
     (id, symbol): (u64, &[u8]),
     next: u64,
@@ -479,8 +480,8 @@ fn deliver_fresh(
     }
 }
 
-/// Delivers the packets of a symbol that need no order. Those do not go as differences: what they
-/// would differ from is not known before its turn.
+/// Delivers a symbol's packets that need no order. These are never sent as differences, because the
+/// context would not be known before their turn.
 fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
     for packet in symbol::packets(symbol).filter(|packet| !packet.in_order) {
         if packet.is_difference {
@@ -491,7 +492,7 @@ fn deliver_overtaking(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats
     }
 }
 
-/// Delivers the datagrams of a symbol that would go in order.
+/// Delivers a symbol's datagrams that would be delivered in order.
 fn deliver_datagrams(symbol: &[u8], egress: &mut EgressQueue, stats: &mut Stats) {
     for packet in symbol::packets(symbol).filter(is_ordered_datagram) {
         deliver_packet(PacketRef::read(packet.bytes), egress, stats);
@@ -504,10 +505,10 @@ fn deliver_packet(packet: PacketRef<'_>, egress: &mut EgressQueue, stats: &mut S
     stats.bytes_delivered += packet.len() as u64;
 }
 
-/// Delivers the packets that need the order, symbol by symbol, and makes their headers whole.
+/// Delivers the packets that need order, symbol by symbol, and restores their headers.
 struct InOrder {
     contexts: Contexts,
-    /// Longest packet that the sender can have been given: it has to fit a symbol as it is.
+    /// Longest packet that the sender can have accepted: it has to fit a symbol uncompressed.
     packet_len_max: usize,
     packet: Vec<u8>,
 }
@@ -518,7 +519,7 @@ impl InOrder {
         InOrder { contexts: Contexts::new(), packet_len_max, packet: Vec::new() }
     }
 
-    /// `is_released`: datagrams were delivered before.
+    /// `is_released`: the datagrams were delivered before.
     fn deliver(
         &mut self,
         symbol: &[u8],
@@ -544,7 +545,8 @@ impl InOrder {
         }
     }
 
-    /// Symbols are passed over: whatever was in them, what follows cannot be relative to it.
+    /// Symbols are skipped. They may have changed the contexts, so later differences cannot be
+    /// expanded.
     fn give_up(&mut self, symbols: u64, stats: &mut Stats) {
         stats.symbols_given_up += symbols;
         if symbols > 0 {

@@ -1,10 +1,10 @@
-//! The decoders of a window: one, or, where it is longer than a decoder takes, one for each lane
-//! that symbols are dealt to.
+//! The decoders of a window: one, or, where the window is longer than a decoder can handle, one per
+//! lane.
 //!
-//! A sender deals symbols to more or fewer lanes from some symbol on, a *stretch*, while those
-//! before drain. So there are decoders of two stretches at most, made when something of a lane is
-//! heard. What a symbol says of lanes is believed within what this station takes: a sender that
-//! lies has as many decoders as one that does not.
+//! From some symbol on a sender may deal symbols to more or fewer lanes, a new *stretch*, while the
+//! old lanes drain. So there are decoders for at most two stretches, each created when its lane is
+//! first heard of. What a symbol claims about lanes is accepted only within this station's limits:
+//! a lying sender gets no more decoders than an honest one.
 
 use corridor_codec::{CodecError, Coefficients, Field, WindowDecoder, WindowOutcome};
 
@@ -13,67 +13,67 @@ use crate::bounds::WINDOW_STRETCHES_MAX;
 use crate::memory::WindowShape;
 use crate::wire::Lanes;
 
-/// What decoders are made with.
+/// What all decoders have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecoderShape {
     pub(super) field: Field,
-    /// Symbols of a lane, and bytes of the longest one.
+    /// Symbols per lane, and bytes of the longest symbol.
     pub(super) lane_size: usize,
     pub(super) symbol_size_max: usize,
-    /// Most lanes of the peer's that this station takes.
+    /// Most lanes that this station accepts from the peer.
     pub(super) lanes_max: Lanes,
 }
 
-/// Where a symbol belongs: lane, and places of it.
+/// Where a symbol belongs: its lane, and places within the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) lanes: Lanes,
     pub(super) lane: usize,
-    /// The oldest one that the sender holds.
+    /// The oldest place that the sender holds.
     pub(super) base: u64,
-    /// The first that the symbol is about, and how many it is about.
+    /// The first place that the symbol combines, and how many it combines.
     pub(super) first: u64,
     pub(super) count: u64,
 }
 
 impl Place {
-    /// The last symbol that it is about.
+    /// The number of the last symbol that it combines.
     pub(super) fn last_id(&self) -> u64 {
         self.lanes.id(self.lane, self.first.saturating_add(self.count.saturating_sub(1)))
     }
 }
 
-/// A lane: places are its own.
+/// One lane; places are numbered within the lane.
 pub(super) struct ReceiveLane {
     decoder: WindowDecoder,
     /// The oldest place that the sender held when the lane was first heard of.
     pub(super) first_base: u64,
-    /// Coded symbols that are not used up: at most as many as the lane has symbols.
+    /// Coded symbols that are not used up: at most as many as a lane has symbols.
     held: Held,
 }
 
 struct Stretch {
     lanes: Lanes,
-    /// No symbol before this one was dealt so.
+    /// The first symbol that was dealt so, as far as known.
     from: u64,
     each: Vec<Option<ReceiveLane>>,
 }
 
-/// See the module. Stretches are ascending.
+/// The decoders of up to two stretches, in ascending order.
 pub(super) struct ReceiveLanes {
     shape: DecoderShape,
     stretches: Vec<Stretch>,
 }
 
 impl ReceiveLanes {
-    /// One lane, whose first symbol is this one.
+    /// One lane whose first symbol is `base`.
     pub(super) fn new(shape: DecoderShape, base: u64) -> Result<Self, CodecError> {
         let lane = ReceiveLane::new(&shape, base)?;
         let first = Stretch { lanes: Lanes::ONE, from: base, each: vec![Some(lane)] };
         Ok(ReceiveLanes { shape, stretches: vec![first] })
     }
 
-    /// Symbols of the longest window that is taken.
+    /// Symbols of the longest window that is accepted.
     pub(super) fn symbols_max(&self) -> usize {
         self.shape.lanes_max.count() * self.shape.lane_size
     }
@@ -95,20 +95,21 @@ impl ReceiveLanes {
 
     // ---- finding lanes ------------------------------------------------------------------------
 
-    /// The lane of a symbol, made if it was not heard of; `None` if it is about symbols before
-    /// `next` only, or of more lanes than this station takes.
+    /// The lane of a symbol, created if necessary; `None` if the symbol only combines symbols
+    /// before `next`, or claims more lanes than this station accepts.
     pub(super) fn lane(&mut self, place: &Place, next: u64) -> Option<&mut ReceiveLane> {
         let at = self.stretch_of(place, next)?;
         let stretch = &mut self.stretches[at];
         let lane = &mut stretch.each[place.lane];
         if lane.is_none() {
-            // Late: there is nothing to make a lane for, nor to learn of where the stretch begins.
+            // Too late: nothing to create a lane for, and nothing to learn about where the stretch
+            // begins.
             if place.last_id() < next {
                 return None;
             }
             stretch.from = stretch.from.min(place.lanes.id(place.lane, place.base));
             *lane = ReceiveLane::new(&self.shape, place.base).ok();
-            // What was passed over, or is done, does not come back.
+            // What was skipped or is done does not come back.
             let next = place.lanes.first_place(place.lane, next);
             lane.iter_mut().for_each(|lane| lane.advance_to(next));
         }
@@ -123,7 +124,7 @@ impl ReceiveLanes {
         if place.last_id() < next || place.lanes > self.shape.lanes_max {
             return None;
         }
-        // What is before the newest stretch is of the one before, and nothing else is.
+        // Everything before the newest stretch belongs to the one before, and nothing else does.
         let from = self.stretches[newest].from;
         let is_before = place.last_id() < from;
         if let Some(at) = self.stretches[..newest].iter().position(|it| it.lanes == place.lanes)
@@ -144,8 +145,8 @@ impl ReceiveLanes {
         Some(at)
     }
 
-    /// All before `next` is delivered or passed over: stretches before the one that it has reached
-    /// are done.
+    /// All symbols before `next` are delivered or skipped: drops the stretches before the one it
+    /// belongs to.
     pub(super) fn forget_done(&mut self, next: u64) {
         while self.stretches.len() > 1 && self.stretches[self.stretches.len() - 1].from < next {
             self.stretches.remove(0);
@@ -154,14 +155,14 @@ impl ReceiveLanes {
 
     // ---- symbols ------------------------------------------------------------------------------
 
-    /// A symbol that is decoded.
+    /// A decoded symbol.
     pub(super) fn symbol(&self, id: u64) -> Option<&[u8]> {
         self.stretches.iter().rev().find_map(|Stretch { lanes, each, .. }| {
             each[lanes.lane(id)].as_ref()?.decoder.symbol(lanes.place(id))
         })
     }
 
-    /// The first symbol decoded that is not before `id`.
+    /// The first decoded symbol not before `id`.
     pub(super) fn next_decoded(&self, id: u64) -> Option<u64> {
         let next = |(lanes, at, lane): (Lanes, usize, &ReceiveLane)| {
             Some(lanes.id(at, lane.decoder.next_decoded(lanes.first_place(at, id))?))
@@ -169,28 +170,28 @@ impl ReceiveLanes {
         self.lanes().filter_map(next).min()
     }
 
-    /// Lets go of all symbols before `id`.
+    /// Drops all symbols before `id`.
     pub(super) fn advance_to(&mut self, id: u64) {
         for (lanes, at, lane) in self.lanes_mut() {
             lane.advance_to(lanes.first_place(at, id));
         }
     }
 
-    /// Shows to `see` each symbol that was decoded since it was shown such, with its number.
+    /// Calls `see` with the number and content of each symbol decoded since the last call.
     pub(super) fn each_fresh(&mut self, mut see: impl FnMut(u64, &[u8])) {
         self.lanes_mut().for_each(|(lanes, at, lane)| {
             lane.each_fresh(&mut |place, symbol| see(lanes.id(at, place), symbol));
         });
     }
 
-    /// Bytes that all of them take.
+    /// Bytes of all decoders.
     pub(super) fn bytes(&self) -> usize {
         let DecoderShape { field, lane_size, symbol_size_max, .. } = self.shape;
         let of_lane = WindowShape::decoder_bytes(field, lane_size, symbol_size_max);
         self.lanes().map(|(.., lane)| of_lane + lane.held.bytes()).sum()
     }
 
-    /// Decoders there are.
+    /// Number of decoders.
     #[cfg(test)]
     pub(super) fn decoders(&self) -> usize {
         self.lanes().count()
@@ -198,20 +199,20 @@ impl ReceiveLanes {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// Lanes to report on, heard of or not.
+    /// Number of lanes to report on, whether heard of or not.
     pub(super) fn count(&self) -> usize {
         self.stretches.iter().map(|stretch| stretch.each.len()).sum()
     }
 
-    /// The turn of the lane of a symbol.
+    /// The turn of a symbol's lane.
     pub(super) fn turn_of(&self, id: u64) -> usize {
         let at = self.stretches.partition_point(|stretch| stretch.from <= id).saturating_sub(1);
         let before: usize = self.stretches[..at].iter().map(|stretch| stretch.each.len()).sum();
         before + self.stretches[at].lanes.lane(id)
     }
 
-    /// How many lanes there are where this one is, which it is, and what is known of it: nothing,
-    /// if nothing was heard of it.
+    /// For a turn: how many lanes its stretch has, which one it is, and its state, `None` if
+    /// nothing was heard of it.
     pub(super) fn told(&self, turn: usize) -> (Lanes, usize, Option<&ReceiveLane>) {
         let mut at = turn % self.count();
         for Stretch { lanes, each, .. } in &self.stretches {
@@ -231,12 +232,12 @@ impl ReceiveLane {
         Ok(ReceiveLane { decoder, first_base: base, held: Held::default() })
     }
 
-    /// The place after the last one that anything was about.
+    /// The place after the last one that any symbol combined.
     pub(super) fn end(&self) -> u64 {
         self.decoder.end()
     }
 
-    /// Takes in a symbol. What is delivered is kept as long as coded symbols may be about it.
+    /// Adds a symbol. Delivered symbols are kept as long as coded symbols may combine them.
     pub(super) fn add(
         &mut self,
         place: &Place,
@@ -253,35 +254,35 @@ impl ReceiveLane {
         Ok(outcome)
     }
 
-    /// Lets go of all places before this one.
+    /// Drops all places before this one.
     fn advance_to(&mut self, place: u64) {
         self.decoder.advance_to(place);
         self.forget_used_up();
     }
 
-    /// Coded symbols are used up where all that they are about is decoded, or let go of.
+    /// Drops coded symbols that are used up: all that they combine is decoded or dropped.
     pub(super) fn forget_used_up(&mut self) {
         self.held.retain_newest(self.decoder.missing_count() - self.decoder.deficit());
     }
 
-    /// Shows to `see` each symbol that was decoded since it was shown such, with its place.
+    /// Calls `see` with the place and content of each symbol decoded since the last call.
     pub(super) fn each_fresh(&mut self, see: &mut impl FnMut(u64, &[u8])) {
         while let Some(place) = self.decoder.poll_decoded() {
             see(place, self.decoder.symbol(place).unwrap_or_default());
         }
     }
 
-    /// Whether anything is known of a symbol that was not let go of.
+    /// Whether anything is known of a symbol that was not dropped.
     fn knows_any(&self) -> bool {
         self.decoder.end() > self.decoder.base()
     }
 
-    /// Innovative symbols that it takes to decode all.
+    /// Innovative symbols that it takes to decode everything.
     pub(super) fn deficit(&self) -> usize {
         self.decoder.deficit()
     }
 
-    /// The places from this one on that have to come once more, ascending.
+    /// The needed places from `first` on, ascending.
     pub(super) fn needed(&self, first: u64, needed: &mut Vec<u64>) {
         let places = first.max(self.decoder.base())..self.decoder.end();
         let missing = places.filter(|&place| !self.decoder.is_decoded(place));

@@ -1,4 +1,4 @@
-//! What goes next: a source symbol, a copy, a coded symbol, or nothing.
+//! What to send next: a source symbol, a copy, a coded symbol, or nothing.
 
 use corridor_base::Time;
 
@@ -10,37 +10,38 @@ use crate::bounds::WINDOW_ACK_INTERVAL_MIN;
 use crate::config::{CodingParams, Goal};
 use crate::link::usage::LinkUsage;
 
-/// What is known when the next frame is to be made.
+/// The state when the next frame is to be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     /// Symbols are held, and may be repaired.
     pub(super) has_held: bool,
-    /// Packets wait that may go as a source symbol.
+    /// Packets wait that may become a source symbol.
     pub(super) has_new: bool,
     /// A repair symbol is worth the risk of being spurious.
     pub(super) wants_repair: bool,
-    /// The air will be spare after what waits: what will be needed then may as well go now.
+    /// The air will be idle after the waiting packets, so repair that will be needed then may as
+    /// well be sent now.
     pub(super) may_go_ahead: bool,
-    /// A repair symbol is worth its airtime where nothing else is to be sent.
+    /// A repair symbol is worth its airtime when there is nothing else to send.
     pub(super) welcomes_repair: bool,
 }
 
-/// What goes next.
+/// What to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nothing, before something changes.
+    /// Nothing until something changes.
     Wait,
     /// A source symbol, uncoded.
     Source,
-    /// Repair that is needed.
+    /// Needed repair.
     Needed,
-    /// Repair ahead of what waits, in place of what would be spare after it.
+    /// Repair ahead of the waiting packets, instead of the spare repair that would follow them.
     Ahead,
-    /// Repair for want of anything better.
+    /// Repair for lack of anything better.
     Spare,
 }
 
-/// What goes next, as these facts have it.
+/// Decides what to send next.
 pub(super) fn decide(facts: Facts) -> Next {
     match facts {
         Facts { has_held: true, wants_repair: true, .. } => Next::Needed,
@@ -51,7 +52,7 @@ pub(super) fn decide(facts: Facts) -> Next {
     }
 }
 
-/// Weighs repair: what it is worth, and what air there is for it.
+/// Weighs repair: its value, and the airtime available for it.
 pub(super) struct RepairScheduler {
     pub(super) reserve: Reserve,
     pub(super) spare: SpareAir,
@@ -70,7 +71,7 @@ impl RepairScheduler {
         }
     }
 
-    /// What is at stake with a repair symbol for a lane that is sent now.
+    /// The stakes of a repair symbol sent for a lane now.
     pub(super) fn stakes(
         &self,
         now: Time,
@@ -82,8 +83,8 @@ impl RepairScheduler {
         window.stakes(now, lane, link, (rtt, self.reserve.weigh()))
     }
 
-    /// Whether repair goes ahead of so many packets that wait, since the air will be spare after
-    /// them. Where both directions are known to share it, it never is.
+    /// Whether repair is sent ahead of `waiting` packets because the air will be idle after them.
+    /// Never on a channel known to be shared.
     pub(super) fn may_go_ahead(
         &mut self,
         now: Time,
@@ -95,7 +96,7 @@ impl RepairScheduler {
         !link.shares_air() && self.spare.welcomes_repair(now, round_trip, waiting, stakes)
     }
 
-    /// Whether a repair symbol is worth its airtime where nothing else is to be sent.
+    /// Whether a repair symbol is worth its airtime when there is nothing else to send.
     pub(super) fn welcomes_repair(
         &mut self,
         now: Time,
@@ -109,7 +110,7 @@ impl RepairScheduler {
     }
 }
 
-/// What is known and what is expected of the receiver, of a lane.
+/// What is known, and what is expected, about the receiver and a lane.
 fn outlook(window: &SendWindow, lane: usize, link: &LinkUsage) -> Outlook {
     let log = window.log(lane, link);
     Outlook {
@@ -124,7 +125,7 @@ fn outlook(window: &SendWindow, lane: usize, link: &LinkUsage) -> Outlook {
 mod tests {
     use super::*;
 
-    /// All that can be known, and what goes next.
+    /// Every combination of facts, and the resulting decision.
     #[test]
     fn each_state_of_things_has_its_next_frame() {
         let mut table = String::new();

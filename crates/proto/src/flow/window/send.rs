@@ -1,19 +1,19 @@
 //! The way of a packet, step 2 in window mode: from packets to source symbols to frames.
 //!
-//! 1. A repair symbol goes first where the receiver's waiting is worth the risk that it is
+//! 1. A repair symbol is sent first where the receiver's waiting is worth the risk that it is
 //!    spurious ([`Reserve`](super::repair::Reserve)): a copy of the oldest symbol known to be
-//!    needed, or a coded symbol over all that is unacknowledged.
+//!    needed, or a coded symbol over everything unacknowledged.
 //! 2. Otherwise the next packets from the ingress queue become a source symbol, sent uncoded.
-//! 3. With no packets waiting, the free air takes repair symbols that may be needed.
-//! 4. Feedback tells what arrived; what it does not tell of for long counts as lost.
+//! 3. With no packets waiting, repair symbols that may be needed use the idle air.
+//! 4. Feedback reports what arrived; what it does not report for too long counts as lost.
 //!
-//! Where the path needs a longer window than can be coded over, its symbols are dealt to several
+//! Where the path needs a longer window than one coder can handle, symbols are dealt to several
 //! lanes, each with its own repair: [`Lanes`].
 //!
-//! Each part knows one thing: [`SendWindow`] symbols and their fates, [`Silence`] feedback,
-//! [`RepairScheduler`] what repair is worth, [`AirUse`] what air was left. What goes next is one
-//! decision: [`decide`]. What is known of frames has the link that they cross, [`LinkUsage`]; of
-//! its counters, and of the sessions that those are of, nothing here knows.
+//! Each part has one job: [`SendWindow`] knows symbols and their fates, [`Silence`] missing
+//! feedback, [`RepairScheduler`] the value of repair, [`AirUse`] the idle airtime. [`decide`] makes
+//! the decision what to send next. The state of frames belongs to the link, [`LinkUsage`]; this
+//! module knows nothing of its counters, nor of sessions.
 
 use core::time::Duration;
 
@@ -37,42 +37,42 @@ use crate::memory::WindowShape;
 use crate::stats::Stats;
 use crate::wire::WindowFeedback;
 
-/// How long acknowledgements of TCP inside wait for more where both directions share the channel:
-/// one frame for several leaves more of it to the data.
+/// How long TCP acknowledgments inside the tunnel wait for more of them on a shared channel:
+/// sending several in one frame leaves more of the channel to data.
 const ACKS_HELD: Duration = Duration::from_millis(10);
-/// The sender gives a symbol up after so many of the receiver's deadlines: the receiver goes first.
+/// The sender gives up a symbol after this many of the receiver's deadlines, so that the receiver
+/// skips it first.
 const DEADLINES_TO_GIVE_UP: u32 = 2;
 
-/// Round trips of symbols that a window is to hold: what is lost is reported after one, comes once
-/// more and is acknowledged after two, and some of it is lost again.
+/// Round trips of symbols that a window should hold: a loss is reported after one, its repair is
+/// acknowledged after two, and some of the repair is lost again.
 const ROUND_TRIPS_HELD: f64 = 3.0;
-/// How long the least round trip is remembered. What stands in queues needs no longer window.
+/// How long the minimum round-trip time is remembered. Queueing delay needs no longer window.
 const LEAST_KEPT: Duration = Duration::from_secs(10);
 
 /// Sends one flow: this station's packets to its peer.
 pub(crate) struct WindowSender {
     params: CodingParams,
     window: SendWindow,
-    /// Useless symbols, as the receiver counted them last.
+    /// Useless symbols, as the receiver last counted them.
     useless: Option<u16>,
     credit: Credit,
     silence: Silence,
     repair: RepairScheduler,
-    /// The lane that is weighed next, where there are several.
+    /// The lane to weigh next, if there are several.
     turn: usize,
-    /// The least round trip of late, smoothed, and when it was that.
+    /// Recent minimum of the smoothed round-trip time, and when it was measured.
     least: (Duration, Time),
     air: AirUse,
     ahead: Ahead,
-    /// When acknowledgements that wait for each other are to go.
+    /// Until when acknowledgments are held back.
     held_until: Option<Time>,
-    /// The symbol that goes in parts, until the last one has gone.
+    /// The symbol that is being sent in parts.
     in_parts: Option<InParts>,
     symbol: Vec<u8>,
 }
 
-/// A symbol that goes in so many parts: what it is, and of which lane, and which one it is a copy
-/// of, if it is one.
+/// A symbol sent in parts: its kind, its lane, and if it is no coded symbol its number.
 struct InParts {
     lane: usize,
     what: What,
@@ -105,15 +105,15 @@ impl WindowSender {
         })
     }
 
-    /// Oldest symbol held, as HELLO tells it.
+    /// Oldest symbol held, as HELLO announces it.
     pub(crate) fn base(&self) -> u32 {
         self.window.base() as u32
     }
 
     // ---- sending ------------------------------------------------------------------------------
 
-    /// Writes the next symbol's body, if there is one to send now, for the frame that the link has
-    /// begun. `ack_due`: feedback has to go in any case.
+    /// Writes the body of the next symbol, if one is to be sent now, for the frame that the link
+    /// has begun. `ack_due`: feedback will be sent in any case.
     pub(crate) fn poll(
         &mut self,
         now: Time,
@@ -128,7 +128,7 @@ impl WindowSender {
         }
         let sent = self.poll_symbol(now, link, ingress, body, stats);
         if sent || (!ingress.is_empty() && self.credit.is_used_up()) {
-            // What waits for the peer is not air that is left for want of a queue.
+            // While packets wait for credit, the air is not idle for want of a queue.
             self.end_idle(now, link);
         } else {
             self.air.begin_idle(now, || link.frame_time());
@@ -136,14 +136,14 @@ impl WindowSender {
         sent
     }
 
-    /// Where both directions share the channel, acknowledgements of TCP inside wait for more of
-    /// them, or for feedback that has to go.
+    /// On a shared channel, holds back TCP acknowledgments inside the tunnel until there are more,
+    /// or feedback has to be sent.
     fn hold_acknowledgements(&mut self, now: Time, waits: bool, ingress: &mut IngressQueue) {
         let hold = if waits { ACKS_HELD } else { Duration::ZERO };
         self.held_until = ingress.held_until(now, hold);
     }
 
-    /// There is something to be sent again. Whether there was nothing before.
+    /// Ends an idle period; returns whether there was one.
     fn end_idle(&mut self, now: Time, link: &LinkUsage) -> bool {
         let Some(lost) = self.air.end_idle(now, link.rtt().timeout()) else { return false };
         let round_trip = link.smoothed_round_trip();
@@ -166,7 +166,7 @@ impl WindowSender {
             self.ask(now, link, ingress, body, stats);
             return true;
         }
-        // When all that could be asked with was given up, a new symbol asks.
+        // Once everything usable as a probe was given up, a new symbol probes.
         if has_held && self.silence.is_unexplained(link.loss_ratio()) {
             return false;
         }
@@ -201,8 +201,9 @@ impl WindowSender {
         true
     }
 
-    /// Asks a receiver that is silent. Any symbol does; so where repair would rather be spurious, a
-    /// new one that waits goes: nothing but feedback may be lost, and it is of use if it comes.
+    /// Probes a silent receiver. Any symbol will do; where repair would rather be spurious, a
+    /// waiting new symbol is sent: perhaps only feedback was lost, and then the new symbol is of
+    /// use.
     fn ask(
         &mut self,
         now: Time,
@@ -226,7 +227,7 @@ impl WindowSender {
         }
     }
 
-    /// Whether the receiver has room for another new symbol.
+    /// Whether the receiver has granted credit for another new symbol.
     fn has_credit(&mut self, now: Time, link: &mut LinkUsage, stats: &mut Stats) -> bool {
         let (id, before) = (self.window.end(), self.credit.is_used_up());
         let waits = self.credit.holds_back(now, id, link.rtt().timeout());
@@ -237,7 +238,7 @@ impl WindowSender {
         !waits
     }
 
-    /// Lets the window have as many lanes as the path needs.
+    /// Adjusts the number of lanes to the path.
     fn fit_window(&mut self, now: Time, link: &mut LinkUsage, stats: &mut Stats) {
         let Some(round_trip) = link.rtt().measured() else { return };
         if round_trip < self.least.0 || now - self.least.1 > LEAST_KEPT {
@@ -249,7 +250,7 @@ impl WindowSender {
         link.set_lanes(self.window.lane_count());
     }
 
-    /// The lane that a probe is of, the next one that holds something.
+    /// The lane for a loss probe: the next one that holds something.
     fn lane_to_ask_with(&mut self) -> usize {
         let count = self.window.lane_count();
         let mut lanes = (1..=count).map(|step| (self.turn + step) % count);
@@ -257,9 +258,9 @@ impl WindowSender {
         self.turn
     }
 
-    /// What goes next, of which lane, and what is at stake with it. Before a new symbol its lane is
-    /// weighed, and one more in turn: those that drain get no new ones. Where there is no new
-    /// symbol, all are.
+    /// Decides what to send next and for which lane, and returns the stakes. Before a new symbol,
+    /// its lane is weighed and one more in turn, because draining lanes get no new symbols. Without
+    /// a new symbol, all lanes are weighed.
     fn weigh(
         &mut self,
         now: Time,
@@ -301,16 +302,17 @@ impl WindowSender {
         (decide(facts), lane, stakes)
     }
 
-    /// A frame goes for want of anything better.
+    /// Records a frame that is sent only because there is nothing better.
     fn note_spare(&mut self, now: Time, link: &LinkUsage) {
         let is_starved = self.note_empty(now, link);
-        // Else each frame of a sparse flow's repair would pay for the next.
+        // Otherwise each repair frame of a sparse flow would pay for the next.
         if is_starved || self.params.goal != Goal::Bulk {
             self.repair.spare.note(now, link.smoothed_round_trip(), 1.0);
         }
     }
 
-    /// The air is as good as empty for the time of a frame. Whether that is for want of a queue.
+    /// Records the air as idle for the time of a frame; returns whether it is so for want of a
+    /// queue.
     fn note_empty(&mut self, now: Time, link: &LinkUsage) -> bool {
         self.air.bulk.note_empty(now, link.frame_time(), link.rtt().timeout())
     }
@@ -334,7 +336,7 @@ impl WindowSender {
         self.window.write_source(id, body);
         self.repair.ceiling.earn(body.len());
         self.note_sent(now, link, (lane, What::Source(id), Some(id)), body.len());
-        // Where both directions share the channel, a short frame is not much shorter than others.
+        // On a shared channel a short frame hardly takes less airtime than others.
         let may_repair = self.params.goal != Goal::Bulk && self.repair.ceiling.allows_repair();
         if soon && may_repair && !link.shares_air() {
             let (len, loss_ratio) = (body.len() as f64 + FRAME_OVERHEAD, link.loss_ratio());
@@ -343,7 +345,7 @@ impl WindowSender {
         true
     }
 
-    /// A copy of a symbol of which nothing is known, ahead of need.
+    /// Sends a copy, ahead of need, of a symbol about which nothing is known.
     fn emit_ahead(
         &mut self,
         now: Time,
@@ -361,7 +363,7 @@ impl WindowSender {
         self.note_sent(now, link, (lane, What::Ahead, Some(id)), body.len());
     }
 
-    /// A copy of this symbol, or a coded symbol over all of the lane that is unacknowledged.
+    /// Sends a copy of this symbol, or a coded symbol over everything unacknowledged in the lane.
     fn emit_repair(
         &mut self,
         now: Time,
@@ -386,8 +388,8 @@ impl WindowSender {
         self.note_sent(now, link, (lane, what, copy), body.len());
     }
 
-    /// A symbol goes, which is this one, if it is no coded one. What goes in parts counts with the
-    /// last one.
+    /// Records a symbol sent; `id` is `None` for a coded symbol. A symbol in parts counts with its
+    /// last part.
     fn note_sent(
         &mut self,
         now: Time,
@@ -404,9 +406,9 @@ impl WindowSender {
         }
     }
 
-    /// The next part goes, of so many bytes, of what goes in parts.
+    /// Records that the next part of a symbol, of `len` bytes, is sent.
     pub(crate) fn note_part(&mut self, now: Time, link: &mut LinkUsage, len: usize, is_last: bool) {
-        // Lanes before it may have drained since the first part went.
+        // Earlier lanes may have drained since the first part was sent.
         let of_id = |symbol: &InParts| symbol.id.map(|id| self.window.lane_of(id));
         let lane = self.in_parts.as_ref().map(|it| of_id(it).unwrap_or(it.lane));
         let lane = lane.unwrap_or(0).min(self.window.lane_count() - 1);
@@ -430,11 +432,11 @@ impl WindowSender {
         self.window.note_sent(lane, sent, forgotten, link.loss_ratio());
     }
 
-    /// Source symbols are no longer than this from here on, bytes, but for packets that were taken
-    /// before.
+    /// Limits the length of source symbols from now on, in bytes; packets accepted before are
+    /// exempt.
     pub(crate) fn limit_symbols(&mut self, now: Time, len: usize) {
         if self.window.limit(len) {
-            // What is silent may have been too long: that is no sign of a path that is gone.
+            // The silent frames may have been too long: that does not mean that the path is gone.
             self.silence.restart(now);
         }
     }
@@ -444,7 +446,7 @@ impl WindowSender {
         self.window.dealt_to().count()
     }
 
-    /// How the air was used since this was asked last.
+    /// How the air was used since the last call.
     pub(crate) fn take_air(&mut self, now: Time, link: &LinkUsage) -> Air {
         let (loss_ratio, shares_air) = (link.loss_ratio(), link.shares_air());
         let packets_per_s = (1.0 - loss_ratio) * link.through_per_s();
@@ -454,7 +456,7 @@ impl WindowSender {
 
     // ---- feedback -----------------------------------------------------------------------------
 
-    /// Takes feedback of this flow, and what came with it of the link's frames.
+    /// Handles feedback about this flow, and what it reports on the link's frames.
     pub(crate) fn handle_feedback(
         &mut self,
         now: Time,
@@ -464,7 +466,7 @@ impl WindowSender {
     ) {
         let next = widen_id(feedback.next, self.window.base());
         if next > self.window.end() || link.is_overtaken(heard) {
-            return; // Of this station's last run, or overtaken by newer feedback.
+            return; // From before this station restarted, or overtaken by newer feedback.
         }
         link.note_wait(now, heard);
         let passed = self.silence.note_ack(now);
@@ -473,8 +475,8 @@ impl WindowSender {
         link.follow_losses(heard, all, stats);
         self.window.advance(next);
         self.credit.tell(next, feedback.credit);
-        // Either silence was the work of losses, and what was lost is weighed with what is told
-        // now; or what asked is answered.
+        // Either losses caused the silence, and the repair of what was lost is weighed anew with
+        // this feedback; or the probes are answered.
         if link.loss_ratio() > 0.0 || self.window.is_empty() {
             self.silence.stop_asking();
         }
@@ -483,7 +485,7 @@ impl WindowSender {
         if let Some(lane) = lane {
             window.note_told(lane, next, feedback, link.number(heard));
         }
-        // Of other lanes their own feedback tells.
+        // The other lanes have their own feedback.
         let only = lane.filter(|_| window.lane_count() == 1);
         let told = link.settle(heard, |sent| {
             if let Some(lane) = only {
@@ -497,8 +499,8 @@ impl WindowSender {
         }
     }
 
-    /// Lets the reserve follow what spurious repair there was since the feedback before, which is
-    /// so long and so many frames ago. Returns how long there was nothing to send since then.
+    /// Reports spurious repair since the feedback before to the reserve, with the time and frames
+    /// since then. Returns how long there was nothing to send.
     fn note_waste(
         &mut self,
         now: Time,
@@ -513,7 +515,7 @@ impl WindowSender {
         let idle = self.air.take_idle();
         if let Some(told) = self.useless.replace(counted) {
             let came = 1.0 - link.loss_ratio();
-            // Where both directions share the channel, what is idle here is the other's.
+            // On a shared channel, air that idles here is the other direction's.
             let shared = if link.shares_air() { 0.0 } else { 1.0 };
             let free = idle.free(self.params.goal);
             let spare = shared * free.as_secs_f64() * link.through_per_s();
@@ -521,20 +523,20 @@ impl WindowSender {
             stats.repairs_spurious += u64::from(useless);
             let round_trips = passed.div_duration_f64(link.smoothed_round_trip());
             let received = came * f64::from(frames);
-            // Copies ahead of need are spurious by intent, and have a budget of their own.
+            // Copies ahead of need are deliberately spurious, and have their own budget.
             let spare = spare + f64::from(self.ahead.take_sent());
             self.repair.reserve.note(round_trips, received, came * spare, useless);
         }
         idle.all
     }
 
-    /// Something came from the peer: it is there, whatever became of our frames and its feedback.
+    /// The peer is alive, whatever became of our frames and its feedback.
     pub(crate) fn note_heard(&mut self, link: &LinkUsage) {
         self.silence.note_heard(link.loss_ratio());
     }
 
-    /// The receiver restarted: it has nothing, and takes no longer window than this. Its link has
-    /// begun anew.
+    /// The receiver restarted: it has nothing, and accepts no longer window than this. Its link has
+    /// restarted too.
     pub(crate) fn restart_peer(
         &mut self,
         now: Time,
@@ -554,17 +556,17 @@ impl WindowSender {
         self.silence.restart(now);
     }
 
-    /// Nothing will be told any more of the frames on their way: their link has begun anew.
+    /// Nothing more will be reported about frames in flight: their link has restarted.
     pub(crate) fn forget_frames(&mut self, link: &LinkUsage) {
         self.window.forget_frames(link.next());
     }
 
-    /// Source symbols held.
+    /// Number of source symbols held.
     pub(crate) fn held(&self) -> usize {
         self.window.len()
     }
 
-    /// Bytes that they take, and frames that the lane keeps in mind which has most.
+    /// Bytes that they take, and frames in the longest log of any lane.
     pub(crate) fn bytes_and_log(&self) -> (usize, usize) {
         (self.window.bytes(), self.window.longest_log())
     }
@@ -584,7 +586,7 @@ impl WindowSender {
         }
     }
 
-    /// When feedback has not come for too long.
+    /// When the next timeout for missing feedback fires.
     fn silence_due(&self, link: &LinkUsage) -> Option<Time> {
         (!self.window.is_empty()).then(|| self.silence.due(link))
     }

@@ -11,16 +11,16 @@ use crate::bounds::sent_log_max;
 use crate::link::sent::{FrameNumber, Sent, SentLog};
 use crate::wire::Lanes;
 
-/// What lanes are made with.
+/// What all lanes have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneShape {
     pub(super) field: Field,
-    /// Symbols of a lane, and bytes of the longest one.
+    /// Symbols per lane, and bytes of the longest symbol.
     pub(super) lane_size: usize,
     pub(super) symbol_size_max: usize,
 }
 
-/// Which lane it is, and since when symbols have been dealt to as many.
+/// Which lane it is, and the first symbol dealt to that many lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deal {
     pub(super) lanes: Lanes,
@@ -29,22 +29,22 @@ pub(super) struct Deal {
     pub(super) from: u64,
 }
 
-/// See the module. Places are the lane's own.
+/// One lane. Places are numbered within the lane.
 pub(super) struct SendLane {
     pub(super) deal: Deal,
     coder: WindowEncoder,
-    /// The receiver knew of all places before.
+    /// The receiver has reported on all places before this one,
     pub(super) told_end: u64,
-    /// What it lacked of those.
+    /// and lacked this many of them.
     pub(super) told_deficit: usize,
-    /// Symbols beyond `told_end` that are taken for lost; `None`: to be counted.
+    /// Symbols from `told_end` on that are taken for lost; `None`: to be counted again.
     pub(super) lost_beyond: Cell<Option<usize>>,
-    /// What is known has changed since this was asked last.
+    /// What is known has changed since the belief was last restarted.
     pub(super) has_news: bool,
     belief: Belief,
-    /// Frames on their way with what is of this lane, where there are others.
+    /// Frames in flight that carry symbols of this lane, if there are other lanes.
     pub(super) log: SentLog,
-    /// Feedback about this lane has reported all frames before this one.
+    /// Feedback about this lane has reported on all frames before this one.
     pub(super) told_before: FrameNumber,
 }
 
@@ -89,7 +89,7 @@ impl SendLane {
         self.coder.symbol(place)
     }
 
-    /// The id of the symbol at a place.
+    /// The number of the symbol at a place.
     pub(super) fn id(&self, place: u64) -> u64 {
         self.deal.lanes.id(self.deal.lane, place)
     }
@@ -104,14 +104,14 @@ impl SendLane {
         self.coder.push(symbol)
     }
 
-    /// Appends a coded symbol over all that is held to `body`.
+    /// Appends a coded symbol over everything held to `body`.
     pub(super) fn encode(&self, seed: u32, body: &mut Vec<u8>) {
         let (first, count) = (self.coder.base(), self.coder.count());
         let start = body.len();
         body.resize(start + self.coder.symbol_size_max(), 0);
         let len = self.coder.encode(first, count, Coefficients::Seed(seed), &mut body[start..]);
         debug_assert!(len.is_ok(), "run and buffer were made to fit: {len:?}");
-        // One that is all zero still has to have a byte.
+        // An all-zero symbol still needs one byte.
         body.truncate(start + len.unwrap_or(0).max(1));
     }
 
@@ -128,8 +128,8 @@ impl SendLane {
         self.has_news = true;
     }
 
-    /// Where several lanes are told of in turn: what this one lacked when it was told of last is
-    /// done, if all of that is.
+    /// With several lanes, reported on in turn, a lane's last reported deficit ends once all
+    /// symbols reported on are done.
     pub(super) fn forget_done(&mut self) {
         if self.told_end <= self.coder.base() && self.told_deficit > 0 {
             self.told_deficit = 0;
@@ -137,7 +137,7 @@ impl SendLane {
         }
     }
 
-    /// The receiver knew of all places before `end`, and lacked so many of them.
+    /// The receiver knew of all places before `end`, and lacked `deficit` of them.
     pub(super) fn note_told(&mut self, end: u64, deficit: usize) {
         self.told_end = end.min(self.coder.end()).max(self.told_end);
         self.told_deficit = deficit;
@@ -148,14 +148,13 @@ impl SendLane {
         &self.belief
     }
 
-    /// A frame goes with what is of this lane.
+    /// Records a frame sent for this lane.
     pub(super) fn note_sent(&mut self, sent: &Sent, loss_ratio: f64) {
         self.belief.add(sent, loss_ratio);
     }
 
-    /// Begins the belief anew where there are news and it can be afforded: with what the receiver
-    /// lacked and since when, and the frames on their way, which are the link's where this is the
-    /// only lane.
+    /// Restarts the belief from the latest news: what the receiver lacked and since when, and the
+    /// frames in flight. These are the link's if this is the only lane.
     pub(super) fn take_news(
         &mut self,
         link: Option<&SentLog>,
@@ -168,7 +167,7 @@ impl SendLane {
         self.belief.restart(known, log.frames(), loss_ratio, now);
     }
 
-    /// Whether to go through so many frames on their way again.
+    /// Whether the cost of replaying `frames` frames in flight is affordable now.
     pub(super) fn affords(&mut self, frames: usize) -> bool {
         self.belief.affords(frames)
     }

@@ -1,5 +1,5 @@
-//! What a sender makes of air that was spare: bursts of packets with pauses between them, a frame
-//! each millisecond, a round trip of 40 ms.
+//! What a sender does with spare air: bursts of packets with pauses in between, a frame per
+//! millisecond, a round trip of 40 ms.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -35,9 +35,9 @@ struct Link {
     draws: Stream,
     frames: VecDeque<(Time, u32, Vec<u8>)>,
     feedback: VecDeque<(Time, LinkFeedback, WindowFeedback)>,
-    /// The next source symbol that was not sent yet.
+    /// The next source symbol not yet sent.
     next: Option<u32>,
-    /// Feedback overtakes some that tells of the same newest frame, and of fewer others.
+    /// Feedback overtakes feedback that reports the same newest frame, but fewer of the others.
     overtakes: bool,
 }
 
@@ -75,7 +75,7 @@ impl Link {
         }
     }
 
-    /// Whether a frame went in the next millisecond, and if so, whether it was repair.
+    /// Whether a frame was sent in the next millisecond, and if so, whether it was repair.
     fn step(&mut self) -> Option<bool> {
         self.now += Duration::from_millis(1);
         while let Some((_, counter, body)) = self.frames.pop_front_if(|(at, ..)| *at <= self.now) {
@@ -128,7 +128,7 @@ impl Link {
         self.sender.handle_feedback(self.now, symbols, (link, &heard), &mut self.stats);
     }
 
-    /// Fills the air for so long; source and repair symbols sent.
+    /// Fills the air for this long; returns source and repair symbols sent.
     fn saturate(&mut self, seconds: u32) -> (f64, f64) {
         let (mut sources, mut repairs) = (0.0, 0.0);
         for _ in 0..1_000 * seconds {
@@ -144,7 +144,7 @@ impl Link {
         (sources, repairs)
     }
 
-    /// Repair that goes while packets of a burst wait, in its first four frames, per burst.
+    /// Repair sent while packets of a burst wait, within its first four frames, per burst.
     fn ahead(mut self, packets: usize) -> f64 {
         let mut ahead = 0;
         for _ in 0..BURSTS {
@@ -175,7 +175,7 @@ fn feedback_that_was_overtaken_does_no_harm() {
     assert_eq!(link.ahead(8), Link::new(0.3, false).ahead(8));
 }
 
-/// Feedback that comes while probes are still to be sent, and tells that everything came.
+/// Feedback that comes while probes are still to be sent, and reports that everything arrived.
 #[test]
 fn probes_that_were_answered_are_not_sent() {
     let mut link = Link::new(0.0, false);
@@ -196,11 +196,11 @@ fn probes_that_were_answered_are_not_sent() {
     assert_eq!(link.step(), None);
 }
 
-/// Feedback was lost for a second, and nothing else: all that asked meanwhile was repair, most of
-/// which brought nothing, although packets waited.
+/// Only feedback was lost, for a second: all probes were repair, most of it useless, although
+/// packets waited.
 #[test]
 fn silence_is_asked_into_with_packets_that_wait_where_repair_would_bring_nothing() {
-    // Where frames get lost, repair that rather brings something brings nothing at times: 0.13.
+    // With losses, repair that is more likely useful than not is sometimes useless: 0.13.
     for (loss_ratio, most) in [(0.0, 0.1), (0.2, 0.2)] {
         let mut link = Link::new(loss_ratio, false);
         link.saturate(10);
@@ -226,8 +226,8 @@ fn silence_is_asked_into_with_packets_that_wait_where_repair_would_bring_nothing
     }
 }
 
-/// The sender has changed keys and is gone before it sent a symbol under the new ones: what is
-/// missing is passed over, there is nothing to tell, and nobody wakes up again and again.
+/// The sender has changed keys, and died before it sent a symbol under the new ones: missing
+/// symbols are skipped, there is nothing to report, and no timer fires again and again.
 #[test]
 fn nothing_is_due_about_a_session_that_nothing_was_heard_of() {
     let mut link = Link::new(0.0, false);
@@ -262,7 +262,7 @@ fn repair_keeps_to_its_ceiling_and_to_what_is_lost_below_it() {
         let (sources, repairs) = link.saturate(60);
         let ratio = repairs / sources;
         assert!(ratio <= 1.02 * ceiling + 0.02, "{ratio} of {ceiling}");
-        // What 30 % of losses take: .3 of .7.
+        // What 30 % of losses need: .3 of .7.
         assert_eq!(ratio > 0.42, enough, "{ratio} of {ceiling}");
         assert_eq!(link.stats.symbols_given_up == 0, enough, "at {ceiling}");
     }
@@ -301,8 +301,8 @@ fn a_long_burst_takes_the_air_itself() {
     assert!(long < 0.7 * short, "{long} and {short} per burst");
 }
 
-/// The first feedback about a burst may tell of many frames, most of which the rate held back, and
-/// of the pause before them.
+/// The first feedback about a burst may report many frames, most of which the rate held back, and
+/// the pause before them.
 #[test]
 fn a_burst_after_a_pause_does_not_make_the_path_look_slow() {
     let mut link = Link::new(0.0, false);

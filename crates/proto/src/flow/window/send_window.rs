@@ -1,11 +1,11 @@
-//! Source symbols that are not acknowledged, and what is known of each.
+//! Source symbols that are not acknowledged, and what is known about each.
 //!
-//! What feedback and silence tell changes their fates, and with them what the receiver is believed
-//! to lack: both change here only, so that nothing that was derived from fates outlives them.
+//! Feedback and silence change the fates of symbols, and with them what the receiver is believed to
+//! lack. Both change in this module only, so that nothing derived from fates can become stale.
 //!
-//! The symbols are those of one lane as long as that is long enough. When it is full, and more
-//! wait, those to come are dealt to several lanes, as many as the path needs, and those before
-//! drain; and to fewer, when the window has been longer than needed for long.
+//! As long as one lane is long enough, it holds all symbols. When it is full and more packets wait,
+//! new symbols are dealt to as many lanes as the path needs, and the old lane drains. When the
+//! window has been longer than needed for a while, symbols are dealt to fewer lanes.
 
 use std::collections::VecDeque;
 
@@ -30,55 +30,57 @@ use crate::memory::WindowShape;
 use crate::stats::Stats;
 use crate::wire::{CodedSeed, Lanes, WindowFeedback, WindowForm, WindowSymbol};
 
-/// How many times what was held at most a window has room for where it gets fewer lanes.
+/// When a window gets fewer lanes, it keeps room for this many times what it held at most.
 const ROOM_NARROWED: usize = 2;
 
-/// A window that was full is not so any more when less than this part of it is taken.
+/// A full window stops counting as full when less than this fraction of it is used.
 const ROOM_AFTER_FULL: usize = 2;
 
 /// A source symbol that is not acknowledged.
 struct Source {
     added_at: Time,
-    /// Frame that carried it last.
+    /// The frame that last carried it.
     carried: FrameNumber,
     packets: u16,
     fate: Fate,
 }
 
-/// What is known of a source symbol.
+/// What is known about a source symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// On its way, or reported too vaguely.
+    /// In flight, or not clearly reported.
     Unknown,
-    /// The receiver said that it needs it, or silence does.
+    /// The receiver reported that it needs it, or its silence indicates so.
     Needed,
-    /// The receiver said that it does not need it: it has it, or a coded symbol that stands for it.
+    /// The receiver does not need it: it has the symbol, or a coded symbol that stands for it.
     Received,
-    /// It said so, but what stands for it may be about a symbol that was given up since.
+    /// It was reported as received, but the coded symbol that stands for it may combine a symbol
+    /// that was given up since.
     Doubtful,
 }
 
 /// The symbols from `base` on.
 pub(super) struct SendWindow {
-    /// Longest symbol that the path carries at present.
+    /// Longest symbol that the path carries now.
     symbol_len_max: usize,
     sources: VecDeque<Source>,
     base: u64,
-    /// First those that only drain, as symbols have been dealt to others since.
+    /// The lanes; the first `draining` of them only drain, because new symbols are dealt to the
+    /// others.
     lanes: Vec<SendLane>,
     draining: usize,
     shape: LaneShape,
-    /// Coded symbols so far, modulo 2^16: of what is coded the number.
+    /// Number of coded symbols so far, modulo 2^16; identifies a coded symbol.
     coded: u16,
-    /// Symbols that may be held, and lanes that the receiver takes of as many.
+    /// Symbols that may be held, and lanes of that size that the receiver accepts.
     size_max: usize,
     lanes_max: Lanes,
-    /// Most symbols held since then.
+    /// Most symbols held since `most_since`.
     most: usize,
     most_since: Time,
-    /// Since when there was no room, and not much after that.
+    /// Since when the window has been full, or nearly so.
     full_since: Option<Time>,
-    /// Headers of TCP as the receiver knows them.
+    /// TCP headers as the receiver knows them.
     contexts: Contexts,
 }
 
@@ -91,7 +93,7 @@ impl SendWindow {
     ) -> Result<Self, CodecError> {
         let (field, lane_size) = (params.field, usize::from(params.lane_size()));
         let shape = LaneShape { field, lane_size, symbol_size_max };
-        // Numbers of a run before this one mean nothing now.
+        // Numbers from an earlier run of this station mean nothing now.
         let base = u64::from(rng.next_u32());
         let deal = Deal { lanes: Lanes::ONE, lane: 0, from: base };
         Ok(SendWindow {
@@ -138,12 +140,12 @@ impl SendWindow {
         self.sources.front().map(|oldest| oldest.added_at)
     }
 
-    /// Longest symbol that there can be, bytes.
+    /// Longest possible symbol in bytes.
     pub(super) fn symbol_size_max(&self) -> usize {
         self.shape.symbol_size_max
     }
 
-    /// Bytes that it takes.
+    /// Bytes in use.
     pub(super) fn bytes(&self) -> usize {
         let LaneShape { field, lane_size, symbol_size_max } = self.shape;
         let of_symbols = WindowShape::payload_bytes(field, lane_size, symbol_size_max);
@@ -151,14 +153,14 @@ impl SendWindow {
         lanes + self.sources.capacity() * size_of::<Source>()
     }
 
-    /// Frames that the lane keeps in mind which has most.
+    /// Frames in the longest log of any lane.
     pub(super) fn longest_log(&self) -> usize {
         self.lanes.iter().map(|lane| lane.log.len()).max().unwrap_or_default()
     }
 
     // ---- lanes --------------------------------------------------------------------------------
 
-    /// Lanes held, of which there is one where paths are short.
+    /// Number of lanes; one on short paths.
     pub(super) fn lane_count(&self) -> usize {
         self.lanes.len()
     }
@@ -191,7 +193,7 @@ impl SendWindow {
         self.lanes[0].deal.lanes.lane(id)
     }
 
-    /// The lane that feedback is about, if there is such a one still.
+    /// The lane that feedback reports on, if it still exists.
     pub(super) fn lane_told(&self, feedback: &WindowFeedback) -> Option<usize> {
         let is_it = |lane: &SendLane| {
             (lane.deal.lanes, lane.deal.lane) == (feedback.lanes, usize::from(feedback.lane))
@@ -199,8 +201,9 @@ impl SendWindow {
         self.lanes.iter().position(is_it)
     }
 
-    /// The longest window that the receiver takes, if it is a new one. Where it takes fewer lanes
-    /// than there are, or lanes of another size, all is given up, for want of a way to tell it.
+    /// Adopts the longest window that the receiver accepts, if it has changed. If it accepts fewer
+    /// lanes than there are, or lanes of another size, all symbols are given up, as they cannot be
+    /// described to it.
     fn limit_shape(&mut self, now: Time, takes: WindowShape, stats: &mut Stats) {
         self.lanes_max = takes.lanes;
         let lane_size = usize::from(takes.lane_size);
@@ -214,10 +217,9 @@ impl SendWindow {
         }
     }
 
-    /// Gives the window as many lanes as it needs, on a path that holds so many symbols, before
-    /// another symbol is added: more where there is no room and the path holds more, fewer after it
-    /// has had too much for long. `log` has the frames on their way. Those that drain have to be
-    /// done before.
+    /// Adjusts the number of lanes before another symbol is added: more if the window is full and
+    /// the path holds more, fewer if it has been too long for a while. `needed`: symbols that the
+    /// path holds; `log`: frames in flight. Lanes that drain have to be done first.
     pub(super) fn fit(
         &mut self,
         (now, round_trip): (Time, Duration),
@@ -231,7 +233,8 @@ impl SendWindow {
         let is_full_for_long = self.is_full_for(now, round_trip);
         if newest.lanes < self.lanes_max && is_settled && is_full_for_long {
             let needed = needed();
-            // A window that is full for other reasons than its length gains nothing by more lanes.
+            // A window that is full for another reason than its length gains nothing from more
+            // lanes.
             if needed > count * lane_size {
                 let lanes = Lanes::holding(needed.max(2 * count * lane_size), lane_size);
                 self.deal(now, lanes.min(self.lanes_max), Some(log));
@@ -249,8 +252,8 @@ impl SendWindow {
         (self.most, self.most_since) = (self.sources.len(), now);
     }
 
-    /// Whether the window has no room, and for so long has not had much: one that a burst of losses
-    /// fills has some again once that is repaired.
+    /// Whether the window has been full, or nearly so, for `span`. A window filled by a burst of
+    /// losses has room again once that is repaired.
     fn is_full_for(&mut self, now: Time, span: Duration) -> bool {
         let room = self.lanes[self.draining].deal.lanes.count() * self.shape.lane_size;
         if ROOM_AFTER_FULL * self.sources.len() < room.min(self.size_max) {
@@ -259,7 +262,7 @@ impl SendWindow {
         self.is_full() && now - *self.full_since.get_or_insert(now) >= span
     }
 
-    /// Symbols are dealt to so many lanes from the next one on.
+    /// Deals symbols to `lanes` from the next one on.
     fn deal(&mut self, now: Time, lanes: Lanes, log: Option<&SentLog>) {
         debug_assert!(self.draining == 0 || log.is_none());
         let from = self.end();
@@ -282,9 +285,9 @@ impl SendWindow {
 
     // ---- symbols ------------------------------------------------------------------------------
 
-    /// Makes a source symbol of packets that wait, for this frame. `buffer` is made
-    /// use of. Its number, and whether it is to come soon; unless all that waited was dropped
-    /// to tell of congestion.
+    /// Makes a source symbol of waiting packets, for this frame. `buffer` is scratch space. Returns
+    /// its number and whether it is needed soon; `None` if the queue dropped all waiting packets as
+    /// congestion signals.
     pub(super) fn add(
         &mut self,
         (now, carried): (Time, FrameNumber),
@@ -313,20 +316,20 @@ impl SendWindow {
         Some((id, soon))
     }
 
-    /// The sources of a lane from a place on that it has, or is about to have.
+    /// The source symbols of a lane from a place on that it has, or is about to have.
     fn sources_of(&self, lane: &SendLane, place: u64) -> impl Iterator<Item = &Source> {
         let (skipped, count) = self.places_of(lane, place);
         self.sources.iter().skip(skipped).step_by(lane.deal.lanes.count()).take(count)
     }
 
-    /// How many symbols are before the one at a place of a lane, and how many of the lane are
-    /// there from it on.
+    /// How many symbols precede the one at a place of a lane, and how many symbols of the lane
+    /// there are from it on.
     fn places_of(&self, lane: &SendLane, place: u64) -> (usize, usize) {
         let skipped = lane.id(place).saturating_sub(self.base) as usize;
         (skipped, lane.end().saturating_sub(place) as usize)
     }
 
-    /// The oldest symbol of a lane that is known to be needed and has no copy on its way.
+    /// The oldest symbol of a lane that is known to be needed and has no copy in flight.
     pub(super) fn lying_still(&self, lane: usize) -> Option<u64> {
         let lane = &self.lanes[lane];
         let lies_still =
@@ -335,13 +338,13 @@ impl SendWindow {
         Some(lane.id(lane.base() + at as u64))
     }
 
-    /// Writes a symbol once more, for this frame.
+    /// Writes a copy of a symbol, for this frame.
     pub(super) fn write_copy(&mut self, id: u64, frame: FrameNumber, body: &mut Vec<u8>) {
         self.sources[(id - self.base) as usize].carried = frame;
         self.write_source(id, body);
     }
 
-    /// The last part of a symbol goes in this frame.
+    /// Records that this frame carries a symbol, or its last part.
     pub(super) fn note_carried(&mut self, id: u64, frame: FrameNumber) {
         let at = id.checked_sub(self.base).map(|at| at as usize);
         if let Some(source) = at.and_then(|at| self.sources.get_mut(at)) {
@@ -349,7 +352,7 @@ impl SendWindow {
         }
     }
 
-    /// Whether nothing is known yet of a symbol that is held.
+    /// Whether nothing is known yet about a symbol held.
     pub(super) fn is_untold(&self, id: u64) -> bool {
         let at = id.checked_sub(self.base).map(|at| at as usize);
         let source = at.and_then(|at| self.sources.get(at));
@@ -365,7 +368,7 @@ impl SendWindow {
         body.extend_from_slice(lane.symbol(lanes.place(id)).unwrap_or_default());
     }
 
-    /// Writes a coded symbol over all that a lane holds.
+    /// Writes a coded symbol over everything that a lane holds.
     pub(super) fn write_coded(&mut self, lane: usize, body: &mut Vec<u8>) {
         let lane = &self.lanes[lane];
         let (seed, lanes) = (CodedSeed::new(lane.id(lane.base()), self.coded), lane.deal.lanes);
@@ -378,12 +381,14 @@ impl SendWindow {
 
     // ---- frames -------------------------------------------------------------------------------
 
-    /// The frames on their way with what is of a lane: all those of the link, where there is one.
+    /// The frames in flight that carry symbols of a lane; with only one lane, all frames of the
+    /// link.
     pub(super) fn log<'a>(&'a self, lane: usize, link: &'a LinkUsage) -> &'a SentLog {
         if self.is_single() { link.log() } else { &self.lanes[lane].log }
     }
 
-    /// A frame goes with what is of this lane; the link has no room for `forgotten` any more.
+    /// Records a frame sent for this lane; `forgotten`: the frame that the link's log dropped for
+    /// it.
     pub(super) fn note_sent(
         &mut self,
         lane: usize,
@@ -400,7 +405,7 @@ impl SendWindow {
         }
     }
 
-    /// What is at stake with repair for a lane that is sent now. News are taken into account.
+    /// The stakes of a repair symbol sent for a lane now, with all news taken into account.
     pub(super) fn stakes(
         &mut self,
         now: Time,
@@ -422,8 +427,8 @@ impl SendWindow {
 
     // ---- fates --------------------------------------------------------------------------------
 
-    /// What the receiver lacks of a lane as far as is known, of what it knows of and of what it
-    /// does not.
+    /// What the receiver is known to lack of a lane: what it reported, plus later symbols taken for
+    /// lost.
     pub(super) fn deficit(&self, lane: usize) -> usize {
         let lane = &self.lanes[lane];
         let count = || {
@@ -441,7 +446,7 @@ impl SendWindow {
         let done = (next.saturating_sub(self.base) as usize).min(self.sources.len());
         self.sources.drain(..done);
         self.base += done as u64;
-        // The receiver has something that was dealt anew, and asks for nothing of before.
+        // The receiver has a symbol of the new lanes, and needs none of the old ones.
         if self.draining > 0 && self.base > self.lanes[self.draining].deal.from {
             self.lanes.drain(..self.draining);
             self.draining = 0;
@@ -457,8 +462,8 @@ impl SendWindow {
         }
     }
 
-    /// Feedback tells of a lane: what the receiver knew of it, and what became of the frames up to
-    /// the newest that it tells of. Those of the link were `settled`, where this is the only lane.
+    /// Applies feedback about a lane: what the receiver knew of it, and the fates of the frames up
+    /// to the newest that it reports. `settled`: those of the link, used if this is the only lane.
     pub(super) fn note_told(
         &mut self,
         lane: usize,
@@ -475,7 +480,7 @@ impl SendWindow {
         }
     }
 
-    /// Feedback tells of a frame with what is of this lane.
+    /// Applies feedback about a frame that carried something of this lane.
     pub(super) fn note_settled(
         &mut self,
         lane: usize,
@@ -486,16 +491,16 @@ impl SendWindow {
         let held = &self.lanes[lane];
         let told_end = held.first_place(next) + u64::from(feedback.span);
         match sent.what {
-            // Feedback should know of it, and does not.
+            // Feedback should report it, and does not.
             What::Source(id) if held.deal.lanes.place(id) >= told_end => self.take_for_lost(id),
             _ => {}
         }
     }
 
-    /// Takes what feedback says of each symbol of a lane from `next` on.
+    /// Applies what feedback says about each symbol of a lane from `next` on.
     pub(super) fn read_bitmap(&mut self, lane: usize, next: u64, feedback: &WindowFeedback) {
         let held = &self.lanes[lane];
-        // Feedback that was overtaken may speak of symbols that are gone.
+        // Feedback that was overtaken may report on symbols that are gone.
         let skip = held.base().saturating_sub(held.first_place(next)) as usize;
         let (skipped, count) = self.places_of(held, held.base());
         let step = held.deal.lanes.count();
@@ -504,7 +509,7 @@ impl SendWindow {
         for (at, source) in sources.enumerate() {
             match feedback.is_needed(at + skip) {
                 Some(true) => source.fate = Fate::Needed,
-                // What stands for it may be about symbols that were given up here.
+                // What stands for it may combine symbols that were given up here.
                 Some(false) if was_overtaken => source.fate = Fate::Doubtful,
                 Some(false) => source.fate = Fate::Received,
                 None => break,
@@ -513,7 +518,7 @@ impl SendWindow {
         self.lanes[lane].note_change();
     }
 
-    /// A symbol that feedback should know of, and does not, is taken for lost.
+    /// Takes a symbol for lost that feedback should report and does not.
     fn take_for_lost(&mut self, id: u64) {
         let at = id.checked_sub(self.base);
         if let Some(source) = at.and_then(|at| self.sources.get_mut(at as usize))
@@ -525,8 +530,8 @@ impl SendWindow {
         }
     }
 
-    /// Gives the oldest symbol up. The receiver passes over it, if it has not, and forgets all
-    /// headers. Coded symbols that it holds may be about it, and stand for nothing any more.
+    /// Gives up the oldest symbol. The receiver skips it, if it does not have it, and clears all
+    /// contexts. Coded symbols that it holds may combine it, and then no longer stand for another.
     pub(super) fn give_up_oldest(&mut self, stats: &mut Stats) {
         let Some(source) = self.sources.front() else { return };
         let next = self.base + 1;
@@ -547,15 +552,15 @@ impl SendWindow {
         self.advance(next);
     }
 
-    /// Symbols are no longer than this from here on, bytes. Longer ones that are held go in parts.
-    /// Whether there may be any.
+    /// Limits the length of new symbols, in bytes. Longer ones that are held are sent in parts.
+    /// Returns whether there may be any.
     pub(super) fn limit(&mut self, len: usize) -> bool {
         let before = self.symbol_len_max;
         self.symbol_len_max = len.min(self.shape.symbol_size_max);
         self.symbol_len_max < before && !self.is_empty()
     }
 
-    /// The receiver restarted: it has nothing, and takes so many lanes.
+    /// The receiver restarted: it has nothing, and accepts windows of this shape.
     pub(super) fn restart_peer(&mut self, now: Time, takes: WindowShape, stats: &mut Stats) {
         self.contexts.clear();
         for source in &mut self.sources {
@@ -569,7 +574,7 @@ impl SendWindow {
         self.limit_shape(now, takes, stats);
     }
 
-    /// Of the frames before this one, which are on their way, nothing will be told any more.
+    /// Nothing more will be reported about frames in flight before this one.
     pub(super) fn forget_frames(&mut self, before: FrameNumber) {
         for source in &mut self.sources {
             if source.fate == Fate::Unknown {

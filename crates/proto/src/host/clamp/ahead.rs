@@ -1,4 +1,5 @@
-//! How far ahead of what leaves the queue a sender is let: what it takes to answer, and a little.
+//! How far a sender may be ahead of the packets that leave the queue: enough to bridge the time
+//! that it takes to answer, and a small margin.
 
 use core::time::Duration;
 
@@ -7,36 +8,37 @@ use corridor_base::Time;
 
 use corridor_packet::sequence::is_after;
 
-/// Packets that a sender may always be ahead: its answer to a longer window takes a moment, and
-/// what TCP sends at once is two segments.
+/// Packets that a sender may always be ahead: it takes a moment to answer a longer window, and TCP
+/// sends two segments at once.
 pub(crate) const AHEAD_MIN: u32 = 2;
-/// How far ahead it may be in time, besides the time that its answer takes: it is not always the
-/// same.
+/// Margin in time on top of the answer time, which varies.
 const AHEAD: Duration = Duration::from_millis(1);
-/// Packets of that that each of many flows may be ahead: TCP makes segments many at once.
+/// This margin is shared by flows, but not cut below this many packets for each: TCP makes many
+/// segments at once.
 const AHEAD_EACH: f64 = 44.0;
-/// The most packets, so that no sum wraps.
+/// Upper bound in packets, so that no sum wraps.
 const AHEAD_MAX: f64 = 8_192.0;
-/// An answer may take so much longer.
+/// Factor on the measured answer time, as margin.
 const ANSWER_FACTOR: f64 = 1.1;
-/// Answers of which the soonest counts: those that were later had something else to wait for.
+/// Number of recent answers of which the fastest counts: the slower ones had to wait for something
+/// else.
 const ANSWERS: usize = 16;
-/// Longest answer that is one: a sender that takes longer had nothing to say.
+/// An answer slower than this does not count: the sender had nothing to send.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_millis(250);
-/// Longest that packets may stand which were let in.
+/// Longest queueing time that a clamped window may account for.
 const GRACE_MAX: Duration = Duration::from_millis(250);
 
-/// How fast packets leave the queue, and whose.
+/// How fast packets leave the queue, and how many flows share this rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// Packets a second, of all flows.
+    /// Packets per second, of all flows.
     pub(crate) packets_per_s: f64,
-    /// Flows with clamped windows that have something to send.
+    /// Flows with clamped windows that have data to send.
     pub(crate) flows: usize,
 }
 
 impl Pace {
-    /// Packets that one of them may be ahead of what has left, if it answers after so long.
+    /// Packets that one flow may be ahead of what has left, if it answers after `answer`.
     pub(crate) fn ahead(self, answer: Duration) -> u32 {
         let is_pace = self.packets_per_s.is_finite();
         let per_s = if is_pace { self.packets_per_s.max(0.0) } else { 0.0 };
@@ -47,7 +49,7 @@ impl Pace {
         ahead.min(AHEAD_MAX).ceil() as u32
     }
 
-    /// How long packets stand, of all flows together, if each is so far ahead.
+    /// How long packets of all flows together wait if each flow is `ahead` packets ahead.
     pub(crate) fn grace(self, ahead: u32) -> Duration {
         let packets = f64::from(2 * ahead) * self.flows.max(1) as f64;
         let seconds = packets / self.packets_per_s.max(1.0);
@@ -55,26 +57,27 @@ impl Pace {
     }
 }
 
-/// How long a sender takes to go on once it may.
+/// Measures how long a sender takes to go on once it may.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
-    /// Since when it knows that it may go on beyond this number.
+    /// Since when the sender knows that it may go beyond this sequence number.
     asked: Option<(Time, u32)>,
-    /// How long it took until it did, of late: nanoseconds, of [`ANSWER_MAX`] at most.
+    /// Recent answer times in nanoseconds, at most [`ANSWER_MAX`].
     took: ArrayVec<u32, ANSWERS>,
     soonest: Duration,
     seen: usize,
 }
 
 impl Answers {
-    /// The sender is told that it may go beyond a number, farther than ever.
+    /// Records that the sender is allowed beyond `edge`, further than ever before.
     pub(crate) fn ask(&mut self, now: Time, edge: u32) {
         if self.asked.is_none_or(|(at, _)| now - at > ANSWER_MAX) {
             self.asked = Some((now, edge));
         }
     }
 
-    /// It has sent all up to a number. Whether that is an answer.
+    /// Records that the sender has sent everything up to `sent_end`; returns whether this is an
+    /// answer.
     pub(crate) fn note(&mut self, now: Time, sent_end: u32) -> bool {
         let Some((at, _)) = self.asked.take_if(|(_, edge)| is_after(sent_end, *edge)) else {
             return false;
@@ -93,7 +96,7 @@ impl Answers {
         true
     }
 
-    /// Only the last answer was one.
+    /// Keeps the last answer only.
     pub(crate) fn forget_others(&mut self) {
         let last = self.took.get(self.seen.saturating_sub(1) % ANSWERS).copied();
         self.took = last.into_iter().collect();
@@ -101,12 +104,12 @@ impl Answers {
         self.find_soonest();
     }
 
-    /// Nothing is asked any more.
+    /// Stops waiting for an answer.
     pub(crate) fn end(&mut self) {
         self.asked = None;
     }
 
-    /// The soonest of late; none at all before the first.
+    /// The fastest recent answer; zero before the first.
     pub(crate) fn soonest(&self) -> Duration {
         self.soonest
     }

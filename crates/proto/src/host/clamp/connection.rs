@@ -1,16 +1,17 @@
-//! Advertised windows of TCP, clamped: a sender of bulk data is let so far ahead of what has left
-//! the ingress queue that the queue does not run dry, and no farther.
+//! Clamps the advertised windows of a TCP connection: a bulk sender may be ahead of what has left
+//! the ingress queue by just enough that the queue does not run dry.
 //!
-//! Signs of congestion tell a flow once a round trip that it is too fast; what it sent until then
-//! stands in the queue, and a window that covers what waits for repair at times stands there at all
-//! others. TCP has a means without these delays: the receiver's window, as far as which data may be
-//! sent. Acknowledgements pass this station on their way to the sender, and so the end of the
-//! window is moved here as packets leave the queue, whatever the round trip beyond. Where no
-//! acknowledgement comes, one is made, with nothing new but its window (RFC 9293, Section 3.8.6).
+//! A congestion signal tells a flow once per round trip that it is too fast, and all that it sent
+//! until then stands in the queue. A congestion window large enough to cover the wait for repair
+//! stands in the queue at all other times. TCP's receive window acts without such delays: it ends
+//! at the last byte that the sender may send. Acknowledgments pass this station on their way to the
+//! sender, so this station moves the end of the window as packets leave, independent of the
+//! round-trip time beyond. Where no acknowledgment comes, it makes one that changes nothing but the
+//! window (RFC 9293, Section 3.8.6).
 //!
-//! Nothing is promised that the receiver has not promised. What was promised is taken back once,
-//! when clamping begins, and never what has come to the queue. What a segment says is believed as
-//! far as the host would believe it.
+//! The clamped window never exceeds what the receiver has advertised. It shrinks once, when
+//! clamping begins, and never below what has already come to the queue. A segment is believed only
+//! as far as the host would believe it.
 
 use core::time::Duration;
 
@@ -24,34 +25,34 @@ use corridor_packet::{End, PacketBuf, PureAck, TcpView};
 
 /// A queue that is gone by then was a burst.
 const BURST: Duration = Duration::from_millis(5);
-/// A sender that does not take what it may for so long, and as long as it takes to answer, is told
-/// of more, if no more wait than that.
-/// TCP puts off a piece of what it would like to send at once, in the hope of an acknowledgement
-/// that lets it send more, and has no timer for it: where the other end waits for repair, none
-/// comes. Linux does not put off what comes a millisecond after its last segment.
+/// A sender that does not use its window for this long plus its answer time is granted more, unless
+/// more than `PUT_OFF_QUEUED` of its packets wait. TCP defers a partial segment in the hope of an
+/// acknowledgment that lets it send more (TSO deferral), and has no timer for it: where the other
+/// end waits for repair, no acknowledgment comes. Linux does not defer what comes a millisecond
+/// after its last segment.
 const PUT_OFF: Duration = Duration::from_micros(1_200);
 const PUT_OFF_QUEUED: u32 = 1;
-/// Part of what a sender may be ahead that is left when it is offered more.
+/// A sender is granted more once it has used this fraction of what it may be ahead.
 const TELL_DIVISOR: u32 = 2;
-/// The longest window of a SYN: it is not scaled.
+/// The longest window in a SYN, which is never scaled.
 const WINDOW_FIRST: u32 = 0xffff;
 
 /// What the sender was told last.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// The receiver's own place in its sequence.
+    /// The receiver's own sequence number.
     sequence: u32,
     ack: u32,
-    /// As the header had it.
+    /// As in the header.
     window: u16,
     timestamps: Option<(u32, u32)>,
-    /// The end of the window as the sender knows it, and as the receiver meant it.
+    /// The right edge of the window as the sender knows it, and as the receiver advertised it.
     edge: u32,
     own_edge: u32,
     at: Time,
 }
 
-/// A connection of TCP whose sender is behind the ingress queue.
+/// A TCP connection whose sender is behind the ingress queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Clamp {
     /// Sender and receiver of the data.
@@ -59,18 +60,18 @@ pub(crate) struct Clamp {
     handshake: Handshake,
     sender: Sender,
     told: Option<Told>,
-    /// As far as which the sender has ever been told that it may go.
+    /// The furthest right edge that the sender was ever told.
     edge_max: u32,
-    /// As far as which the receiver has ever let it go: data beyond that is somebody else's.
+    /// The furthest right edge that the receiver ever advertised: data beyond it is forged.
     promised: u32,
     engaged: bool,
-    /// Since when the queue is longer than it has to be; then, since when windows are written anew.
+    /// Since when the queue has been too long; once clamping has begun, since when it is active.
     long_since: Option<Time>,
     answers: Answers,
 }
 
 impl Clamp {
-    /// A connection of which nothing is known but who talks to whom.
+    /// A connection of which only the addresses and ports are known.
     pub(crate) fn new(flow: (End, End), now: Time) -> Self {
         Clamp {
             flow,
@@ -85,29 +86,30 @@ impl Clamp {
         }
     }
 
-    /// Whether data from the first to the second is what this is about.
+    /// Whether `flow` is the direction of the data that this connection clamps.
     pub(crate) fn is_of(&self, flow: (End, End)) -> bool {
         self.flow == flow
     }
 
-    /// Whether windows are written anew.
+    /// Whether windows are being rewritten.
     pub(crate) fn is_engaged(&self) -> bool {
         self.engaged
     }
 
-    /// Whether windows are written anew, and data waits.
+    /// Whether windows are being rewritten and data waits.
     pub(crate) fn is_busy(&self) -> bool {
         self.engaged && self.sender.queued > 0
     }
 
-    /// When the sender sent last.
+    /// When the sender last sent.
     pub(crate) fn sent_at(&self) -> Time {
         self.sender.sent_at
     }
 
-    // ---- what is seen -------------------------------------------------------------------------
+    // ---- observing packets --------------------------------------------------------------------
 
-    /// The sender's packet has come to the queue. Whether it has data, and counts as queued.
+    /// Records a packet of the sender that has come to the queue. Returns whether it has data, and
+    /// so counts as queued.
     pub(crate) fn note_sent(&mut self, now: Time, view: &TcpView, pace: Pace) -> bool {
         self.sender.note_ack(view, self.handshake.near_shift());
         if view.is_syn() {
@@ -115,7 +117,7 @@ impl Clamp {
             return false;
         }
         self.sender.is_closed |= view.is_fin();
-        // Those that probe a window that is shut may go a byte beyond it.
+        // A probe of a zero window may go one byte beyond it.
         let is_beyond = is_after(view.sequence_end(), self.promised.wrapping_add(1));
         if view.data_len() == 0 || !self.handshake.is_open() || is_beyond {
             return false;
@@ -124,7 +126,7 @@ impl Clamp {
             self.disengage();
         }
         self.sender.note_data(now, view);
-        // What was under way when the window was taken back looks like an answer.
+        // Data already under way when the window was taken back would look like an answer.
         if self.answers.note(now, self.sender.sent_end)
             && self.long_since.is_some_and(|since| now - since > ANSWER_MAX)
         {
@@ -137,11 +139,11 @@ impl Clamp {
         true
     }
 
-    /// The sender opens the connection, or answers who does.
+    /// The sender opens the connection, or answers the peer that does.
     fn note_opened(&mut self, now: Time, view: &TcpView) {
         let syn = Syn::from(view);
         if self.handshake.has_opened(&syn) {
-            return; // Once more.
+            return; // A retransmission.
         }
         let answered = view.is_ack().then_some(view.ack);
         *self = Clamp {
@@ -153,14 +155,14 @@ impl Clamp {
         };
     }
 
-    /// One of its packets has left the queue, or was dropped.
+    /// Records that one of its packets has left the queue or was dropped.
     pub(crate) fn note_left(&mut self) {
         self.sender.note_left();
     }
 
-    /// Begins to write windows anew once the queue has been long for a while. What was promised
-    /// then and not used is taken back, this once (RFC 9293, Section 3.8.6, asks senders to bear
-    /// it).
+    /// Begins to rewrite windows once the queue has been too long for a while. This once, it takes
+    /// back what was advertised and not yet used (RFC 9293, Section 3.8.6, requires senders to cope
+    /// with that).
     fn note_queue(&mut self, now: Time, is_long: bool) {
         let since = *self.long_since.get_or_insert(now);
         if !is_long {
@@ -182,8 +184,8 @@ impl Clamp {
         self.answers.end();
     }
 
-    /// A packet for the sender is about to be delivered; its window is written anew, if it has to
-    /// be. Whether it was.
+    /// Rewrites the window in a packet that is about to be delivered to the sender, if necessary;
+    /// returns whether it did.
     pub(crate) fn rewrite(
         &mut self,
         now: Time,
@@ -193,7 +195,7 @@ impl Clamp {
     ) -> bool {
         if view.is_syn() {
             if self.handshake.note_far(view) {
-                // The sender will say so.
+                // The sender will acknowledge this data.
                 self.sender.ack = view.sequence_end();
             }
             return false;
@@ -203,18 +205,18 @@ impl Clamp {
         let before = self.told.map_or(ends, |told| (told.ack, told.sequence));
         let is_new = !is_after(before.0, view.ack) && !is_after(view.ack, self.sender.sent_end);
         if !is_new || !self.is_due(view) {
-            return false; // It was overtaken, or is none of this connection's.
+            return false; // Overtaken, or not of this connection.
         }
         let own_edge = view.ack.wrapping_add(u32::from(view.window) << shift);
         let (mut window, mut edge_before) = (view.window, None);
         if let Some(told) = self.told.filter(|_| self.engaged) {
-            // One that says nothing new may be there to be counted: with the same window (RFC
-            // 5681, Section 2). One of ours tells of more.
+            // A duplicate acknowledgment counts only with the same window (RFC 5681, Section 2). An
+            // update of ours would have had a longer one.
             let repeats = view.ack == told.ack && own_edge == told.own_edge && view.data_len() == 0;
             let wanted =
                 if repeats { told.window } else { self.window(view.ack, told.edge, pace, shift) };
             window = wanted.min(view.window);
-            // Nor does it promise anew what was taken back since.
+            // Nor does it grant again what was taken back since.
             edge_before = repeats.then_some(told.edge);
         }
         if window < view.window {
@@ -235,14 +237,16 @@ impl Clamp {
         window < view.window
     }
 
-    /// Whether a segment of the receiver's is near where the sender would take one.
+    /// Whether a segment of the receiver is close to the sequence number that the sender would
+    /// accept.
     pub(crate) fn is_due(&self, view: &TcpView) -> bool {
         self.sender.takes(view)
     }
 
-    // ---- what is told -------------------------------------------------------------------------
+    // ---- window updates -----------------------------------------------------------------------
 
-    /// Writes an acknowledgement with a longer window, if the sender should hear of one.
+    /// Writes an acknowledgment with a longer window if the sender needs one; returns whether it
+    /// did.
     pub(crate) fn update(&mut self, now: Time, pace: Pace, out: &mut Vec<u8>) -> bool {
         let (Some(shift), Some(told)) = (self.handshake.shift(), self.told) else { return false };
         if !self.engaged || self.sender.is_closed {
@@ -259,16 +263,17 @@ impl Clamp {
         let edge = told.ack.wrapping_add(u32::from(window) << shift);
         let left = distance(self.sender.sent_end, told.edge);
         let enough = self.sender.queued + left / self.mss() > self.ahead(pace) / TELL_DIVISOR;
-        // A segment is worth telling; so is less to a sender that waits for nothing else.
+        // A whole segment is worth an update; less is worth one only if the sender has nothing else
+        // to wait for.
         let is_at_rest = self.sender.queued == 0 && left < AHEAD_MIN * self.mss();
         let worth = if is_at_rest { 1 } else { self.mss() };
-        // Once, even if it cannot be done.
+        // Remind only once, even if it fails.
         self.sender.is_reminded |= reminds;
         if distance(told.edge, edge) < worth || (enough && !reminds) {
             return false;
         }
         if !reminds {
-            // Who has room left answers with that first.
+            // A sender with room left first answers by using that.
             self.answers.ask(now, later(self.edge_max, self.sender.sent_end));
         }
         self.edge_max = later(self.edge_max, edge);
@@ -280,12 +285,12 @@ impl Clamp {
         true
     }
 
-    /// When a sender that does not take what it may is to be offered more, once.
+    /// When to grant more, once, to a sender that does not use its window.
     pub(crate) fn reminder_due(&self, pace: Pace) -> Option<Time> {
         let is_asked = !self.sender.is_closed && !self.sender.is_reminded;
         let told = self.told.filter(|_| self.engaged && is_asked)?;
         let left = distance(self.sender.sent_end, told.edge);
-        // Windows end at units of the scale, which may be longer than a segment.
+        // Windows are multiples of the scale's unit, which may be longer than a segment.
         let most = self.ahead(pace) * self.mss() + (2 << self.handshake.shift()?);
         let is_short = self.sender.queued <= PUT_OFF_QUEUED && left <= most;
         let may_go_on = left >= self.mss() && is_after(told.own_edge, told.edge);
@@ -293,31 +298,31 @@ impl Clamp {
             .then(|| self.sender.sent_at.max(told.at) + PUT_OFF + self.answers.soonest())
     }
 
-    /// The window in a header that acknowledges up to `ack`, where the sender may go up to `known`
-    /// already: so far, or as far as the queue can take more. The former is rounded down to a unit
-    /// of the scale, else the end would creep away.
+    /// The window for a header that acknowledges up to `ack` when the sender already knows that it
+    /// may go to `known`: that far, or as far as the queue can take more, whichever is further.
+    /// `known` is rounded down to a unit of the scale, or the edge would creep away.
     fn window(&self, ack: u32, known: u32, pace: Pace, shift: u32) -> u16 {
         let free = self.ahead(pace).saturating_sub(self.sender.queued);
         let units = (distance(ack, known) >> shift).max(self.units(ack, free, shift));
         units.min(0xffff) as u16
     }
 
-    /// So many units of the scale beyond `ack` let the sender go on by about so many segments. TCP
-    /// fills what is left over with a short segment (Minshall's variant of Nagle's rule in RFC
-    /// 9293, Section 3.7.4), which is repaired like a long one: of the units around, those that
-    /// leave nothing, or most.
+    /// The number of scale units beyond `ack` that lets the sender go on by about `free` segments.
+    /// TCP fills a remainder with a short segment (Minshall's variant of Nagle's rule in RFC 9293,
+    /// Section 3.7.4), whose repair costs as much as a full one's. So of the nearest numbers of
+    /// units, this takes the one that leaves no remainder, or the largest.
     fn units(&self, ack: u32, free: u32, shift: u32) -> u32 {
         let sent = distance(ack, self.sender.sent_end);
-        // Rounded up, so that all that was sent is within.
+        // Rounded up, so that it covers all that was sent.
         let wanted = (sent + free * self.mss()).div_ceil(1 << shift);
         let segment_len = self.sender.segment_len.max(1);
         if free == 0 || 1 << shift > segment_len {
             return wanted;
         }
-        // The least that a sender may be ahead is always whole segments.
+        // The minimum a sender may be ahead is always in whole segments.
         let least = if free > AHEAD_MIN { wanted - 1 } else { wanted };
         let left_over = |units: &u32| ((units << shift) - sent - 1) % segment_len;
-        // Of equals the last, which is the nearest.
+        // Among equals `max_by_key` returns the last, which is the nearest.
         [wanted + 1, least, wanted].into_iter().max_by_key(left_over).unwrap_or(wanted)
     }
 
@@ -326,19 +331,20 @@ impl Clamp {
         pace.ahead(self.answers.soonest())
     }
 
-    /// How long packets stand that were let in, of all flows together: no sign of congestion.
+    /// How long packets wait because of the clamped windows of all flows: no sign of congestion.
     pub(crate) fn grace(&self, pace: Pace) -> Duration {
         pace.grace(self.ahead(pace))
     }
 
-    /// The longest segment that the sender makes, or longer: a shorter one would not let it send.
+    /// An upper bound of the segments that the sender makes; with a smaller value it might not send
+    /// at all.
     fn mss(&self) -> u32 {
         let agreed = self.handshake.segment_len().unwrap_or(0);
         agreed.max(self.sender.segment_len).max(1)
     }
 }
 
-/// The later of two pairs of timestamps, by the receiver's own.
+/// The later of two pairs of timestamps, by the receiver's own clock.
 fn latest(before: Option<(u32, u32)>, now: Option<(u32, u32)>) -> Option<(u32, u32)> {
     match (before, now) {
         (Some(before), Some(now)) if is_after(before.0, now.0) => Some(before),

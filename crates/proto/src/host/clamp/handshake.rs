@@ -1,16 +1,16 @@
-//! What both ends of a connection have said in their SYNs.
+//! What the two ends of a connection declare in their SYNs.
 
 use corridor_packet::TcpView;
 
-/// Bytes that timestamps take from each segment.
+/// Bytes that timestamps take in each segment.
 const TIMESTAMPS_LEN: u32 = 12;
-/// The longest segment of a connection that says nothing of it (RFC 9293, Section 3.7.1).
+/// MSS of a connection that does not declare one (RFC 9293, Section 3.7.1).
 const MSS_DEFAULT: u16 = 536;
 
-/// What a SYN said.
+/// The content of a SYN.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Syn {
-    /// Its number, and the one after it.
+    /// Its sequence number, and the one after it.
     first: u32,
     pub(crate) end: u32,
     scale: Option<u8>,
@@ -33,36 +33,36 @@ impl From<&TcpView> for Syn {
     }
 }
 
-/// What is agreed on.
+/// What both ends have agreed on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handshake {
-    /// What sender and receiver of the data have said.
+    /// The SYNs of the data's sender and receiver.
     near: Option<Syn>,
     far: Option<Syn>,
-    /// What the receiver said that has not been answered yet.
+    /// A SYN of the receiver that is not answered yet.
     far_asks: Option<Syn>,
 }
 
 impl Handshake {
-    /// Whether the sender has spoken.
+    /// Whether the sender's SYN was seen.
     pub(crate) fn is_open(&self) -> bool {
         self.near.is_some()
     }
 
-    /// Whether this is what the sender has said already.
+    /// Whether the sender has sent this SYN before.
     pub(crate) fn has_opened(&self, syn: &Syn) -> bool {
         self.near.is_some_and(|near| near.first == syn.first)
     }
 
-    /// The same once the sender has opened the connection anew; `answered` as far as which its SYN
-    /// acknowledges what the receiver has asked.
+    /// The handshake after the sender reopens the connection; `answered`: the acknowledgment in its
+    /// SYN, if it answers the receiver's.
     pub(crate) fn reopened(&self, near: Syn, answered: Option<u32>) -> Self {
         let far = self.far_asks.filter(|far| answered == Some(far.end));
         Handshake { near: Some(near), far, far_asks: None }
     }
 
-    /// A SYN of the receiver. Whether it is an answer, which counts once, and only to what was
-    /// asked.
+    /// Records a SYN of the receiver; returns whether it is an answer. An answer counts once, and
+    /// only if it acknowledges what was asked.
     pub(crate) fn note_far(&mut self, view: &TcpView) -> bool {
         if !view.is_ack() {
             self.far_asks = Some(view.into());
@@ -75,28 +75,28 @@ impl Handshake {
         is_answer
     }
 
-    /// The numbers after the SYNs of sender and receiver.
+    /// The sequence numbers after the SYNs of sender and receiver.
     pub(crate) fn ends(&self) -> Option<(u32, u32)> {
         Some((self.near?.end, self.far?.end))
     }
 
-    /// Bits that windows of the sender are shifted by, as far as it has said so.
+    /// Window scale (shift count) of the sender, as far as it has declared one.
     pub(crate) fn near_shift(&self) -> u8 {
         self.near.and_then(|near| near.scale).unwrap_or(0)
     }
 
-    /// Bits that windows of the receiver are shifted by; `None` as long as it is not known, or if
-    /// windows are not to be touched.
+    /// Window scale (shift count) of the receiver; `None` if it is not known yet, or windows must
+    /// not be rewritten.
     pub(crate) fn shift(&self) -> Option<u32> {
         let (near, far) = (self.near?, self.far?);
         if near.is_protected || far.is_protected {
             return None;
         }
-        // RFC 7323, Section 2.2: scaled if both have said so.
+        // RFC 7323, Section 2.2: windows are scaled if both ends have declared it.
         Some(near.scale.and(far.scale).map_or(0, u32::from))
     }
 
-    /// Data in the longest segment that both take, bytes.
+    /// Bytes of data in the longest segment that both accept.
     pub(crate) fn segment_len(&self) -> Option<u32> {
         let (near, far) = (self.near?, self.far?);
         let stamps = if near.has_timestamps && far.has_timestamps { TIMESTAMPS_LEN } else { 0 };

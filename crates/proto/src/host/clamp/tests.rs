@@ -1,4 +1,4 @@
-//! What clamped windows promise: to both hosts, to others, and to the air.
+//! Guarantees of clamped windows: to both hosts, to other flows, and to the use of the air.
 
 mod closed_loop;
 mod forged;
@@ -16,14 +16,14 @@ use crate::host::codel_target::CodelTarget;
 use crate::host::fair::FairQueue;
 use crate::host::queue::IngressQueue;
 
-/// Packets that the queue under test holds at most.
+/// Most packets in the queue under test.
 const PACKETS_MAX: usize = 1_000;
-/// Spreads flows over queues.
+/// Randomises which queue a flow hashes to.
 const SEED: u64 = 1;
-/// Longest segment of both hosts, unless they say otherwise.
+/// MSS of both hosts, unless stated otherwise.
 const MSS: u16 = 1_400;
 
-/// A queue that clamps, of which so many packets leave in a second.
+/// A queue that clamps windows, with this many packets leaving per second.
 fn queue(packets_per_s: f64) -> IngressQueue {
     let mut queue = IngressQueue::fair(PACKETS_MAX, &CodingParams::window(), SEED);
     set_pace(&mut queue, packets_per_s);
@@ -36,7 +36,7 @@ fn set_pace(queue: &mut IngressQueue, packets_per_s: f64) {
     queue.set_pace(packets_per_s);
 }
 
-/// What both hosts say in their first segments.
+/// What both hosts declare in their SYNs.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     v6: bool,
@@ -44,18 +44,18 @@ struct Setup {
     /// Window scales of the near and the far host.
     scales: [Option<u8>; 2],
     firsts: [u32; 2],
-    /// Longest segments that they take.
+    /// MSS of the near and the far host.
     mss: [u16; 2],
     timestamps: bool,
-    /// Who asks for the connection asks for AccECN.
+    /// The host that opens the connection requests AccECN.
     accurate_ecn: bool,
-    /// The far host asks for the connection.
+    /// The far host opens the connection.
     far_asks: bool,
-    /// An option that forbids changes, and whose first segment has it.
+    /// An option that forbids changes, and which host's SYN has it.
     protected: Option<(u8, usize)>,
-    /// Which of the first segments is seen here.
+    /// Which of the SYNs is seen here.
     seen: [bool; 2],
-    /// TCP's checksums are left to the network card, and wrong.
+    /// TCP checksums are left to the network card, and are wrong.
     unsealed: bool,
 }
 
@@ -80,7 +80,7 @@ impl Setup {
         self.protected.is_none() && self.seen == [true; 2]
     }
 
-    /// Bits that the far host's windows are shifted by.
+    /// Window scale (shift count) of the far host.
     fn shift(&self) -> u32 {
         self.scales[0].and(self.scales[1]).map_or(0, u32::from)
     }
@@ -132,7 +132,7 @@ impl Setup {
 
 fn setup() -> impl Strategy<Value = Setup> {
     let scale = || prop_oneof![6 => (0..=14u8).prop_map(Some), 1 => Just(None)];
-    // Many numbers go through zero soon.
+    // Many sequence numbers wrap soon.
     let first =
         || prop_oneof![any::<u32>(), (0..30_000u32).prop_map(|back| 0u32.wrapping_sub(back))];
     let first = move || first().boxed();

@@ -1,30 +1,30 @@
-//! What can be seen of the protocol that a flow of UDP speaks, without trusting a length.
+//! Guesses the protocol of a UDP flow from its packets, which are untrusted.
 
-/// Connection IDs of QUIC's versions known here are no longer than this (RFC 9000, Section 17.2).
+/// QUIC's connection IDs are no longer than this in the versions below (RFC 9000, Section 17.2).
 const CONNECTION_ID_MAX: u8 = 20;
-/// Versions of QUIC: 1 (RFC 9000) and 2 (RFC 9369); and its drafts.
+/// QUIC versions 1 (RFC 9000) and 2 (RFC 9369); then the drafts.
 const VERSIONS: [u32; 2] = [1, 0x6b33_43cf];
 /// See [`VERSIONS`].
 const DRAFTS: u32 = 0xff00_0000;
-/// Packets in a row that could be QUIC's with short headers, from which on they are. What counts
-/// up in its first byte is within their range for 64 packets at most.
+/// From this many packets in a row that could be QUIC with short headers, the flow counts as QUIC.
+/// A counter in the first byte looks like this for at most 64 packets.
 const SHORT_FROM: u8 = 96;
-/// Values of the five bits that QUIC encrypts in the first byte of short headers, at least, among
-/// so many packets.
+/// And the five bits that QUIC encrypts in the first byte must have taken at least this many
+/// values.
 const FORMS_FROM: u32 = 12;
-/// Packets that followed each other as RTP's do, from which on a flow speaks it; and most that it
-/// is counted to.
+/// From this many packets that follow each other as RTP's do, the flow counts as RTP; the second is
+/// the counter's maximum.
 const RTP_FROM: u8 = 4;
 const RTP_MAX: u8 = 16;
-/// RTP numbers its packets; so many may be missing between two.
+/// Largest gap in RTP's sequence numbers that still counts as consecutive.
 const RTP_STEP_MAX: u16 = 16;
-/// A header of RTP without extensions, bytes (RFC 3550).
+/// Bytes of an RTP header without extensions (RFC 3550).
 const RTP_LEN: usize = 12;
 
-/// What a flow speaks.
+/// The protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaks {
-    /// RTP, or something else that is real-time.
+    /// RTP, or another real-time protocol.
     Rtp,
     /// QUIC.
     Quic,
@@ -32,24 +32,25 @@ pub(super) enum Speaks {
     Unknown,
 }
 
-/// What was seen of a flow's packets. The first two bits of each tell protocols apart that share
-/// ports (RFC 9443): 11 a long header of QUIC's, 01 a short one, 10 RTP.
+/// What was seen in a flow's packets. Their first two bits distinguish protocols that share a port
+/// (RFC 9443): 11 is a QUIC long header, 01 a QUIC short header, 10 RTP.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Signs {
-    /// There was a long header of QUIC's.
+    /// A QUIC long header was seen.
     quic: bool,
-    /// Packets in a row that could be QUIC's with short headers, and the forms they had.
+    /// Packets in a row that could be QUIC with short headers, and the values of their encrypted
+    /// bits.
     shorts: u8,
     forms: u32,
     /// Packets that followed each other as RTP's do, less others since.
     rtp: u8,
-    /// Number and source of the last one.
+    /// Sequence number and source of the last one.
     sequence: u16,
     source: u32,
 }
 
 impl Signs {
-    /// Looks at the data of a datagram.
+    /// Records the payload of a datagram.
     pub(super) fn note(&mut self, data: &[u8]) {
         let Some(&first) = data.first() else { return };
         match first >> 6 {
@@ -86,7 +87,7 @@ impl Signs {
     }
 }
 
-/// Whether data begin with a long header of a known version of QUIC (RFC 8999, Section 5.1).
+/// Whether a payload begins with a QUIC long header of a known version (RFC 8999, Section 5.1).
 fn is_long_header(data: &[u8]) -> bool {
     let [_, a, b, c, d, destination_len, rest @ ..] = data else { return false };
     let version = u32::from_be_bytes([*a, *b, *c, *d]);

@@ -5,19 +5,19 @@ use proptest::prelude::*;
 use super::traffic::{Kind, Link, Source, run};
 use super::*;
 
-/// How long a flow is known when it is looked at, and how long it lasts, seconds.
+/// How long a flow is known before it is judged, and how long it lasts, in seconds.
 const KNOWN_S: f64 = 3.0;
 const LASTS_S: f64 = 8.0;
 /// Flows of each kind.
 const FLOWS: u64 = 200;
-/// Share of the flows of a kind that may be taken for something else.
+/// Share of a kind's flows that may be misclassified.
 const ERRORS_MAX: f64 = 0.02;
 
 fn stream(seed: u64) -> Stream {
     StreamKey { seed, replication: 0, entity: 0, purpose: "order" }.stream()
 }
 
-/// Share of a kind's flows that more than so much of goes the other way than is right.
+/// Share of a kind's flows of which the share of packets in order is not right.
 fn errors(kind: Kind, seed: u64, is_right: impl Fn(f64) -> bool) -> f64 {
     let mut wrong = 0;
     for flow in 0..FLOWS {
@@ -32,7 +32,7 @@ fn errors(kind: Kind, seed: u64, is_right: impl Fn(f64) -> bool) -> f64 {
     wrong as f64 / FLOWS as f64
 }
 
-/// The seed, or that of `ORDER_SEED`, which is printed.
+/// The seed, or the one in `ORDER_SEED`; it is printed.
 fn seed() -> u64 {
     let told = std::env::var("ORDER_SEED").ok().and_then(|text| text.parse().ok());
     let seed = told.unwrap_or(corridor_testing::SEED);
@@ -60,7 +60,7 @@ fn bulk_that_takes_lateness_for_loss_goes_in_order() {
     }
 }
 
-/// A flow whose packets are handed over one by one.
+/// A flow whose packets are passed one by one.
 struct Flow {
     order: OrderByNeed,
     source: Source,
@@ -75,7 +75,7 @@ impl Flow {
         Flow { order: OrderByNeed::new(delivery), source, rng, stats: Stats::default() }
     }
 
-    /// A packet comes to a queue in which others of its flow stand, or not.
+    /// A packet comes to a queue; `waits`: other packets of its flow are queued.
     fn send(&mut self, at_s: f64, len: usize, waits: bool) -> bool {
         let packet = self.source.packet(len, at_s, &mut self.rng);
         let now = Time::from_nanos((1e9 * at_s) as u64);
@@ -103,10 +103,11 @@ fn a_flow_leaves_order_at_a_pause_after_calm_and_without_one_later() {
         (0..100).for_each(|n| {
             flow.send(0.01 * f64::from(n), 1_200, false);
         });
-        // From here on 50 small packets a second.
+        // From now on 50 small packets per second.
         let small = |n: u32| 1.0 + 0.02 * f64::from(n);
         let left = (0..1_000).find(|&n| !flow.send(small(n), 100, false)).map(small).unwrap();
-        // It is calm once fewer full packets than three are remembered, a second and a half later.
+        // It is calm once its count of full packets has decayed below three, a second and a half
+        // later.
         assert!((until_s + 1.0..until_s + 6.0).contains(&left), "left after {left} s");
         assert!(!flow.send(left + 0.02, 100, false));
     }
@@ -170,8 +171,8 @@ fn what_is_bulk_is_so_before_it_is_anything_else() {
     assert_eq!(of(auto, never, true, false), 0);
 }
 
-/// A flow that was in order as all else is leaves it when it turns out to be bulk that is to come
-/// at once, as soon as that reorders nothing.
+/// A flow that was in order because everything else is leaves order when it turns out to be bulk
+/// that is configured to be delivered at once, as soon as that reorders nothing.
 #[test]
 fn bulk_that_is_to_come_at_once_does_where_all_else_goes_in_order() {
     let delivery = UdpDelivery { bulk: Delivery::Immediate, other: Delivery::InOrder, ..AUTO };
@@ -236,7 +237,7 @@ fn what_is_known_is_bounded_and_the_silent_make_room() {
     (0..100).for_each(|n| {
         note(&mut order, 10 * n, 0);
     });
-    // Others of its set come between, and fewer than its set has places for.
+    // Packets of others in its set come in between, but of fewer flows than the set has places for.
     for n in 0..100 {
         let other = ORDER_SETS as u64 * (1 + n % (ORDER_FLOWS_PER_SET as u64 - 1));
         note(&mut order, 1_000 + 10 * n, other);
@@ -252,8 +253,8 @@ fn what_is_known_is_bounded_and_the_silent_make_room() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 
-    /// Whatever comes, nothing panics, TCP and short packets are not told to go in order, and
-    /// what is kept is bounded.
+    /// Whatever comes, nothing panics, TCP and short packets are not classified as needing order,
+    /// and memory is bounded.
     #[test]
     fn anything_may_come(
         packets in proptest::collection::vec(
@@ -278,8 +279,8 @@ proptest! {
         prop_assert!(order.sets[1..].iter().all(Vec::is_empty));
     }
 
-    /// Any bytes, full packets: those that begin as QUIC's version 1 does, whose lengths can be,
-    /// go in order, and no others.
+    /// Of full packets with arbitrary content, only those are delivered in order that begin like
+    /// QUIC version 1 with possible lengths.
     #[test]
     fn full_packets_of_anything(
         head in proptest::collection::vec(any::<u8>(), 0..40),

@@ -1,8 +1,8 @@
-//! Flows for tests, drawn from declared distributions, through the queue and over a link.
+//! Test flows drawn from declared distributions, sent through the queue and over a link.
 //!
-//! Sources that send whatever comes back are lists of packets; bulk has a window, as TCP's cubic
-//! (RFC 9438), which fills a share of what it was when a packet is dropped. The link serves the
-//! queue at a rate, 1 to 50 Mbit/s; its round trip is 4 to 200 ms; all drawn log-uniform.
+//! Sources that ignore feedback are lists of packets. Bulk sources have a window like TCP CUBIC's
+//! (RFC 9438), which shrinks to a fraction when a packet is dropped. The link serves the queue at 1
+//! to 50 Mbit/s, and its round-trip time is 4 to 200 ms; both are drawn log-uniform.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -17,40 +17,41 @@ use crate::host::queue::IngressQueue;
 use crate::link::rtt::RttEstimator;
 use crate::stats::Stats;
 
-/// Length of IPv4's header and UDP's.
+/// Length of the IPv4 and UDP headers.
 const HEADERS_LEN: usize = 28;
 
-/// What a flow is.
+/// Kinds of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// RTP: 20 to 160 bytes each 10 to 60 ms.
+    /// RTP: 20 to 160 bytes every 10 to 60 ms.
     Voice,
-    /// RTP: frames of 1,100 to 1,200 bytes a packet, 24 to 60 a second, 0.3 to 0.9 of the link; a
-    /// frame's length varies by half, each 2 s one is up to four times as long.
+    /// RTP: frames in packets of 1,100 to 1,200 bytes, 24 to 60 frames a second, 0.3 to 0.9 of the
+    /// link's rate; the length of frames varies by half, and every 2 s one is up to four times as
+    /// long.
     Video,
-    /// The same under a protocol that nobody knows, 0.3 to 0.7 of the link.
+    /// The same with an unknown protocol, at 0.3 to 0.7 of the link's rate.
     UnknownVideo,
-    /// 40 to 400 bytes, 10 to 128 a second, a burst of up to 6 now and then.
+    /// 40 to 400 bytes, 10 to 128 packets a second, with an occasional burst of up to 6.
     Game,
     /// Requests and answers: 40 to 1,232 bytes, 1 to 20 a second.
     Dns,
-    /// QUIC's handshake, then requests of 60 to 1,200 bytes or answers of 200 to 2,400 each 0.7
-    /// to 5 s.
+    /// QUIC's handshake, then requests of 60 to 1,200 bytes or answers of 200 to 2,400 bytes every
+    /// 0.7 to 5 s.
     QuicRequests,
-    /// QUIC's acknowledgements of a transfer the other way, 26 to 60 bytes, as many as 500 a
+    /// QUIC's acknowledgments of a transfer in the other direction: 26 to 60 bytes, up to 500 a
     /// second.
     QuicAcks,
-    /// QUIC from its handshake on, 1,200 to 1,400 bytes, a window that random losses of 0.01 to
-    /// 3 % cut.
+    /// QUIC from its handshake on, 1,200 to 1,400 bytes, with a window that random losses of 0.01
+    /// to 3 % reduce.
     QuicBulk,
-    /// The same, first seen amid the connection: short headers alone.
+    /// The same, first seen in the middle of the connection: short headers only.
     QuicBulkAmid,
-    /// A tunnel of WireGuard's with cubic in it, 1,312 to 1,400 bytes.
+    /// A WireGuard tunnel that carries CUBIC, 1,312 to 1,400 bytes.
     Tunnel,
 }
 
 impl Kind {
-    /// Those that are to come at once, and those that are to go in order.
+    /// Kinds to be delivered at once, and kinds to be delivered in order.
     pub(super) const AT_ONCE: [Kind; 7] = [
         Kind::Voice,
         Kind::Video,
@@ -68,7 +69,7 @@ pub(super) fn log_uniform(rng: &mut Stream, low: f64, high: f64) -> f64 {
     low * (high / low).powf(rng.random::<f64>())
 }
 
-/// A link, and what it takes.
+/// A link and its queue's limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) rate_bps: f64,
@@ -82,7 +83,7 @@ impl Link {
     }
 }
 
-/// How much of a flow went in order, from when it was known for long enough.
+/// How much of a flow was sent in order, counted after a time to get to know it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     pub(super) packets: u64,
@@ -90,7 +91,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Share of its packets.
+    /// Share of its packets that was sent in order.
     pub(super) fn share(&self) -> f64 {
         self.in_order as f64 / self.packets.max(1) as f64
     }
@@ -100,7 +101,7 @@ impl Sent {
 pub(super) struct Source {
     kind: Kind,
     port: u16,
-    /// Bytes that stay the same in its packets: identifiers and keys.
+    /// Bytes that are the same in all of its packets: identifiers and keys.
     id: [u8; 8],
     /// Packets made so far.
     count: u64,
@@ -111,7 +112,7 @@ impl Source {
         Source { kind, port: rng.random(), id: rng.random(), count: 0 }
     }
 
-    /// The next packet, with so many bytes of data, at a time.
+    /// The next packet, with `len` bytes of data, at `at_s` seconds.
     pub(super) fn packet(&mut self, len: usize, at_s: f64, rng: &mut Stream) -> Vec<u8> {
         let mut packet = vec![0; HEADERS_LEN + len];
         let total = (packet.len() as u16).to_be_bytes();
@@ -128,7 +129,7 @@ impl Source {
         packet
     }
 
-    /// Writes what tells its protocol; the rest is noise, as what is encrypted.
+    /// Writes what reveals the protocol; the rest is noise, like encrypted data.
     fn write_head(&self, data: &mut [u8], at_s: f64) {
         let Some(head) = data.first_chunk_mut::<20>() else { return };
         match self.kind {
@@ -163,7 +164,7 @@ impl Source {
     }
 }
 
-/// When packets come, seconds, and their data's lengths.
+/// Arrival times of packets in seconds, and the lengths of their data.
 pub(super) fn schedule(
     kind: Kind,
     link: Link,
@@ -216,7 +217,7 @@ pub(super) fn schedule(
     list
 }
 
-/// Does something at random times, independent of each other.
+/// Calls `does` at random, independent times.
 fn each(mean: f64, seconds: f64, rng: &mut Stream, mut does: impl FnMut(f64, &mut Stream)) {
     let mut at = 0.0;
     loop {
@@ -228,7 +229,7 @@ fn each(mean: f64, seconds: f64, rng: &mut Stream, mut does: impl FnMut(f64, &mu
     }
 }
 
-/// Frames of video, from 0.3 to `most` of the link, sent as they are made.
+/// Video frames, from 0.3 to `most` of the link's rate, sent as they are made.
 fn frames(link: Link, most: f64, seconds: f64, rng: &mut Stream, list: &mut Vec<(f64, usize)>) {
     let (per_s, share) = (rng.random_range(24.0..60.0), rng.random_range(0.3..most));
     let (len, mean) = (rng.random_range(1_100..=1_200), share * link.rate_bps / 8.0 / per_s);
@@ -246,7 +247,7 @@ fn frames(link: Link, most: f64, seconds: f64, rng: &mut Stream, list: &mut Vec<
     }
 }
 
-/// A window of packets, as cubic's.
+/// A window of packets, like CUBIC's.
 struct Window {
     size: f64,
     before: f64,
@@ -268,7 +269,7 @@ impl Window {
         }
     }
 
-    /// A packet was acknowledged, or reported as lost.
+    /// Records that a packet was acknowledged, or reported lost.
     fn note(&mut self, now_s: f64, link: Link, is_lost: bool) {
         self.in_flight -= 1.0;
         if is_lost {
@@ -288,12 +289,12 @@ impl Window {
     }
 }
 
-/// When a sender hears what became of a packet, nanoseconds.
+/// When the sender learns of a packet's fate, in nanoseconds.
 fn told_at(now_s: f64, link: Link) -> u64 {
     (1e9 * (now_s + link.rtt_s)) as u64
 }
 
-/// A queue in front of a link, whose target is what CoDel begins with.
+/// A queue in front of a link, with CoDel's initial target.
 fn queue_of(link: Link, seed: u64) -> IngressQueue {
     let mut queue = IngressQueue::fair(1_000, &CodingParams::window(), seed);
     let mut rtt = RttEstimator::new();
@@ -304,8 +305,8 @@ fn queue_of(link: Link, seed: u64) -> IngressQueue {
     queue
 }
 
-/// Sends a flow over a link for so long; what of it went in order in packets that left after
-/// `from_s`.
+/// Sends a flow over a link for `seconds`; returns how much was sent in order of the packets that
+/// left after `from_s`.
 pub(super) fn run(kind: Kind, link: Link, seconds: f64, from_s: f64, rng: &mut Stream) -> Sent {
     let mut queue = queue_of(link, rng.next_u64());
     let (mut stats, mut sent) = (Stats::default(), Sent::default());

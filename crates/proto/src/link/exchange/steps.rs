@@ -1,36 +1,36 @@
-//! How far two key exchanges are, the own and the peer's, and what a message comes to: one table
-//! for either, which all messages that were looked into go by.
+//! The states of the two key exchanges, our own and the peer's, and the result of each message: one
+//! transition table for each, applied to every message that was examined.
 
-/// How far the peer's exchange is.
+/// State of the peer's exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Theirs {
-    /// It has not begun one.
+    /// It has not initiated.
     Nothing,
-    /// Its initiation was answered, and the response may have got lost.
+    /// Its initiation was answered; the response may have been lost.
     Responded,
     /// It has used the secret.
     Done,
 }
 
-/// An initiation that only the peer can have made.
+/// An authentic initiation of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Initiated {
-    /// The one that was answered, once more.
+    /// The one that was answered, repeated.
     Again,
     /// One that is newer than all before.
     Newer,
-    /// One from before the newest.
+    /// One that is older than the newest.
     Older,
 }
 
-/// What is done with an initiation.
+/// What to do with an initiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// A secret is offered by a response.
+    /// Offer a secret in a response.
     Respond,
-    /// The same response goes again.
+    /// Send the same response again.
     Repeat,
-    /// It is a recording.
+    /// Ignore it: it is a replay.
     Ignore,
 }
 
@@ -40,7 +40,7 @@ impl Theirs {
         match (self, heard) {
             (_, Initiated::Newer) => (Theirs::Responded, Reply::Respond),
             (Theirs::Responded, Initiated::Again) => (Theirs::Responded, Reply::Repeat),
-            // Who has the secret has no reason to begin again as before.
+            // A peer that has the secret has no reason to repeat its initiation.
             (Theirs::Nothing | Theirs::Done, Initiated::Again) | (_, Initiated::Older) => {
                 (self, Reply::Ignore)
             }
@@ -48,32 +48,32 @@ impl Theirs {
     }
 }
 
-/// How far the own exchange is.
+/// State of our own exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ours {
-    /// None is under way.
+    /// None is in progress.
     Idle,
     /// An initiation waits for its response.
     Waiting,
 }
 
-/// A response that only the peer can have made.
+/// An authentic response of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Responded {
     /// To the initiation that waits.
     This,
-    /// To the last one that came to its end.
+    /// To the last one that was completed.
     Settled,
-    /// To none of these.
+    /// To neither of these.
     Neither,
 }
 
-/// What a response comes to.
+/// The result of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Both have a secret, if the response is one.
+    /// Both have a secret, if the response is valid.
     Agree,
-    /// The peer has heard nothing under the secret.
+    /// The peer has received nothing under the secret.
     Unheard,
     /// It is refused.
     Refuse,

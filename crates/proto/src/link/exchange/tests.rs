@@ -1,4 +1,4 @@
-//! Two ends of key exchanges that hear each other, or do not.
+//! Key exchanges between two ends that hear each other, or do not.
 
 use super::*;
 use crate::bounds::HELLO_INTERVAL_SEARCH_MAX;
@@ -153,7 +153,7 @@ fn an_initiation_from_before_the_newest_is_a_recording() {
     offered(hear(&mut b, ms(7_000), &second));
     assert_eq!(hear(&mut b, ms(7_001), &first), Taken::Replayed);
 
-    // A station that starts anew knows of none, and what it agrees on with nobody is nothing yet.
+    // A restarted station knows of none of them, and its own exchange is not yet complete.
     let mut restarted = exchange(B, &keys(B, A, None), 9);
     offered(hear(&mut restarted, ms(0), &first));
     assert_eq!(hear(&mut a, ms(7_002), &say(&mut restarted, ms(0)).unwrap()), Taken::Refused);
@@ -172,7 +172,7 @@ fn a_key_that_is_not_configured_gets_no_answer() {
     let public = private(StationId(7)).public();
     assert_eq!(b.examine(&message), Sight::OtherPublicKey(public));
 
-    // And who does not know this station's key is not even looked into.
+    // A message from a station that does not know this station's key is not even examined.
     let other = say(&mut exchange(B, &keys(B, StationId(7), None), 4), ms(0)).unwrap();
     assert_eq!(hear(&mut a, ms(0), &other), Taken::Refused);
     assert_eq!(a.examine(&KeyExchange::parse(&other).unwrap()), Sight::NotForUs);
@@ -289,7 +289,7 @@ fn secrets(bytes: [u8; 2]) -> [Psk; 2] {
     bytes.map(|byte| [byte; 32].into())
 }
 
-/// Two ends that give each other what they seal under.
+/// Two ends that give each other their secrets.
 fn givers() -> [Exchange; 2] {
     let mut ends = ends();
     ends.iter_mut().zip([[1, 2], [11, 12]]).for_each(|(it, bytes)| it.hand_out(secrets(bytes)));
@@ -309,7 +309,7 @@ fn an_initiation_that_is_repeated_is_given_what_is_sealed_under_then() {
     assert_eq!(say(&mut b, ms(40)).as_ref(), Some(&lost), "it is the same");
     b.hand_out(secrets([12, 13]));
     assert_eq!(b.asked(), None);
-    // It may be a recording: it is answered, and does not count as asked.
+    // It may be a replay: it is answered, and does not count as a request.
     assert_eq!(hear(&mut b, ms(60), &initiation), Taken::Replayed);
     assert_eq!(b.asked(), None);
     let handout = say(&mut b, ms(60)).unwrap();
@@ -337,8 +337,8 @@ fn an_initiation_that_is_said_again_and_again_is_answered_now_and_then() {
     assert_eq!(answers, 50, "every 20 ms");
 }
 
-/// It is worth nothing to who says it again, and takes nothing from the peer: what that asks for
-/// afterwards it is given, and counts.
+/// A replayer cannot use the handout, and takes nothing from the peer: what that requests
+/// afterwards is given, and counts.
 #[test]
 fn a_recorded_initiation_is_given_what_nobody_can_open() {
     let [mut a, mut b] = givers();
@@ -359,7 +359,7 @@ fn a_recorded_initiation_is_given_what_nobody_can_open() {
     assert_eq!(given(hear(&mut a, ms(1_021), &handout)), secrets([11, 12]));
 }
 
-/// The peer has heard of a run before by a clock that was right.
+/// The peer knows an earlier run of this station, whose clock was right.
 #[test]
 fn an_initiation_from_before_the_clock_was_set_gives_way_to_a_newer_one() {
     const HOUR: u64 = 3_600_000_000_000;
@@ -371,13 +371,13 @@ fn an_initiation_from_before_the_clock_was_set_gives_way_to_a_newer_one() {
     let mut a = exchange(A, &of_a, 3);
     let late = say(&mut a, ms(10)).unwrap();
     assert_eq!(hear(&mut b, ms(11), &late), Taken::Replayed);
-    // Slewed, it is the same again.
+    // After a slew the initiation stays the same.
     a.set_clock(read(20, 20_000_000 + 900_000_000));
     assert_eq!(say(&mut a, ms(300)).unwrap(), late);
     a.set_clock(read(301, 2 * HOUR));
     let newer = say(&mut a, ms(301)).expect("at once");
     offered(hear(&mut b, ms(302), &newer));
-    // Set back, it goes on from there: nothing is older than what was said before.
+    // Set back, it goes on from there: no timestamp is lower than one before.
     a.set_clock(read(400, 5));
     assert_eq!(say(&mut a, ms(700)).unwrap(), newer);
     let next = (1..20).find_map(|at| say(&mut a, ms(10_000 + at)).filter(|it| *it != newer));

@@ -1,5 +1,5 @@
-//! Secrets of a pair: when two stations with keys of their own agree on the next one, and what
-//! changes with it. What they say for that is in `link/exchange.rs`.
+//! Secrets of a pair: when two stations with key pairs agree on the next one, and what changes
+//! then. The messages for that are in `link/exchange.rs`.
 
 use super::*;
 use crate::bounds::{REKEY_AFTER_FRAMES, REKEY_SILENCE_HELLOS, REKEY_WAIT};
@@ -9,12 +9,12 @@ use crate::wire::KeyExchange;
 use crate::wire::cookie::CookieReply;
 
 impl Group {
-    /// Whether stations have keys of their own here, and agree on secrets.
+    /// Whether stations have key pairs here, and agree on secrets.
     pub(crate) fn has_keys(&self) -> bool {
         !matches!(self.keyring, Keyring::Shared(_))
     }
 
-    /// What frames are sealed under now.
+    /// The secret that frames are sealed under now.
     pub(crate) fn secret(&self) -> Option<&Psk> {
         self.keyring.secret()
     }
@@ -24,7 +24,7 @@ impl Group {
         self.keyring.exchanges_mut().for_each(|exchange| exchange.set_clock(clocks));
     }
 
-    /// Another secret is wanted after so long.
+    /// Sets how old a secret may become before another is agreed on.
     pub(crate) fn set_rekey_interval(&mut self, interval: Duration) {
         match &mut self.keyring {
             Keyring::Shared(_) => {}
@@ -33,7 +33,7 @@ impl Group {
         }
     }
 
-    /// Takes what is no frame of a session: perhaps one of a key exchange.
+    /// Handles what is not a frame of a session: perhaps a key exchange message.
     pub(super) fn open_exchange(&mut self, now: Time, frame: &[u8]) -> Opening {
         if let Some(reply) = CookieReply::parse(frame) {
             let is_ours = self.take_cookie(now, &reply);
@@ -64,14 +64,15 @@ impl Group {
             }
             Taken::Repeated => Opening::Initiation { from },
             Taken::Unheard => {
-                // Only a frame under the secret ends that.
+                // Only a frame under the secret proves it.
                 if secrets.agreed().is_some() && !secrets.is_proven() {
                     self.hurry_hello(now);
                 }
                 Opening::Replayed
             }
             Taken::Replayed => {
-                // Or a peer whose clock went back: it is answered by an initiation of our own.
+                // Or it is a peer whose clock went back, which is answered by an initiation of our
+                // own.
                 let is_new = |(at, _)| now - at < REKEY_WAIT;
                 if !secrets.agreed().is_some_and(is_new) {
                     exchange.begin(now);
@@ -82,7 +83,7 @@ impl Group {
         }
     }
 
-    /// A frame of a session of a peer's was opened, under a key of this secret.
+    /// A frame of a peer's session was opened, under a key derived from this secret.
     pub(super) fn note_opened(
         &mut self,
         now: Time,
@@ -106,7 +107,7 @@ impl Group {
         }
     }
 
-    /// Derives the keys of all sessions anew, from the secrets that there are now.
+    /// Derives the keys of all sessions from the present secrets.
     pub(super) fn follow_secrets(&mut self, now: Time) {
         let Group { keyring, own, peers, me, .. } = self;
         let is_another = own.generation != keyring.own_generation();
@@ -122,13 +123,14 @@ impl Group {
             peer.session.iter_mut().for_each(|session| follow(&mut session.keys, &session.id));
             peer.pending.iter_mut().for_each(|pending| follow(&mut pending.keys, &pending.id));
         }
-        // So that the peer hears soon of it.
+        // So that the peer soon hears of it.
         if is_another && self.can_seal() {
             self.hurry_hello(now);
         }
     }
 
-    /// Writes the next message of a key exchange into `frame` (replaced), if one is due; to whom.
+    /// Writes the next key exchange message into `frame` (replaced), if one is due; returns its
+    /// receiver.
     pub(crate) fn poll_exchange(&mut self, now: Time, frame: &mut Vec<u8>) -> Option<StationId> {
         let longest = self.outreach_interval(now).unwrap_or(HELLO_INTERVAL_SEARCH_MAX);
         let mut exchanges = self.keyring.exchanges_mut();
@@ -141,7 +143,7 @@ impl Group {
         Some(to)
     }
 
-    /// Begins a key exchange if it is time, and forgets secrets that are too old.
+    /// Begins a key exchange if it is time, and forgets old secrets.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if let Keyring::Members(_) = self.keyring {
             return self.handle_members_timeout(now);
@@ -159,7 +161,7 @@ impl Group {
         }
     }
 
-    /// When the next secret is to be agreed on, if no key exchange has begun.
+    /// When to agree on the next secret, if no key exchange has begun.
     fn begin_at(&self) -> Option<Time> {
         let Keyring::Pair(secrets, exchange) = &self.keyring else { return None };
         if exchange.has_begun() {
@@ -217,7 +219,7 @@ mod tests {
         })
     }
 
-    /// What both have to say arrives at once, for a second.
+    /// Exchanges what both have to send, without delay, for a second.
     fn converse(groups: &mut [Group; 2], now: &mut Time) {
         let (mut frame, mut body) = (Vec::new(), Vec::new());
         for _ in 0..1_000 {
@@ -256,7 +258,7 @@ mod tests {
         assert_ne!(groups[0].own.generation, generation);
         assert!(groups[0].own.sealed < 100 && groups[0].next_counter() >= counter);
         assert!(groups[0].is_up(IDS[1]), "the session goes on");
-        // What was overtaken by all of that is opened still.
+        // A frame that was overtaken by all of this can still be opened.
         let mut body = Vec::new();
         let late = data(&mut groups[0]);
         assert!(matches!(groups[1].open(now, &before, &mut body), Opening::Frame(_)));

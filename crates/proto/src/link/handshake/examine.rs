@@ -1,6 +1,5 @@
-//! What a frame shows before it is opened, or all the same when it was rejected: its version and
-//! form are in clear, and so is the tag of its session; a HELLO names its sender, and so does a
-//! message of a key exchange.
+//! What a frame shows before it is opened, or after it was rejected: its version, its form and the
+//! tag of its session are in clear; HELLOs and key exchange messages also name their sender.
 
 use super::*;
 use crate::diagnosis::Unopened;
@@ -8,13 +7,13 @@ use crate::link::exchange::Sight;
 use crate::wire::{KeyExchange, VERSION, hello_clear, version};
 
 impl Group {
-    /// Whether a peer has an accepted session of this tag.
+    /// Whether a peer has an accepted session with this tag.
     pub(crate) fn has_session_tag(&self, tag: u16) -> bool {
         let mut sessions = self.peers.iter().filter_map(|peer| peer.session.as_ref());
         sessions.any(|session| session_tag(&session.id) == tag)
     }
 
-    /// In whose name a frame comes, as far as it says so in clear. Nothing vouches for it.
+    /// The sender that a frame claims in clear, without authentication.
     pub(crate) fn claimed(&self, frame: &[u8]) -> Option<StationId> {
         let Some(header) = Header::parse(frame) else {
             return KeyExchange::parse(frame).map(|message| message.sender);
@@ -29,7 +28,7 @@ impl Group {
         self.peers.iter().find(has_tag).map(|peer| peer.id)
     }
 
-    /// Whether a frame is of an accepted session of a peer. Nothing is noted of it.
+    /// Whether a frame belongs to an accepted session of a peer. Records nothing.
     pub(crate) fn is_authentic(&self, header: &Header, frame: &[u8]) -> bool {
         let mut body = Vec::new();
         let mut sessions = self.peers.iter().filter_map(|peer| peer.session.as_ref());
@@ -39,7 +38,7 @@ impl Group {
         })
     }
 
-    /// Looks at a frame that [`Group::open`] has rejected. For a HELLO a key is derived.
+    /// Examines a frame that [`Group::open`] has rejected. For a HELLO this derives a key.
     pub(crate) fn examine(&self, frame: &[u8]) -> Unopened {
         let Some(header) = Header::parse(frame) else {
             if let Some(message) = KeyExchange::parse(frame) {

@@ -1,5 +1,5 @@
-//! Where several stations open what one of them seals: what of their keys changes, and when they
-//! are asked for more. What they say for that is in `link/member_keys.rs`.
+//! Where several stations open what one of them seals: when keys change, and when to ask for new
+//! secrets. The messages for that are in `link/member_keys.rs`.
 
 use super::*;
 use crate::bounds::{REKEY_SILENCE_HELLOS, REKEY_WAIT};
@@ -23,8 +23,8 @@ impl Group {
             }
             Some(Taken::Unheard) => Opening::Replayed,
             Some(Taken::Replayed) => {
-                // Or a peer whose clock went back: it is given what it asks for all the same, and
-                // is asked itself, for it has perhaps started anew.
+                // Or it is a peer whose clock went back: it is given what it asks for nevertheless,
+                // and is asked in turn, since it may have restarted.
                 let is_new = |at: Time| now - at < REKEY_WAIT;
                 if !self.keyring.agreed_at(from).is_some_and(is_new) {
                     self.ask_for_secrets(now, from);
@@ -35,13 +35,13 @@ impl Group {
         }
     }
 
-    /// Keys that this station has with a peer alone, where others open what they send each other.
+    /// Keys that this station shares with one peer alone, where others open what the two send.
     pub(crate) fn end_keys(&self, station: StationId) -> Option<&EndKeys> {
         self.keyring.end_keys(station)
     }
 
-    /// Answers challenges so that only this station can: any station that opens its frames could
-    /// seal the same answer in its name, and with it make it look as if it had started anew.
+    /// Answers challenges in a way that only this station can. Every station that opens its frames
+    /// could otherwise seal the same answer in its name, and feign that it has restarted.
     pub(super) fn vouch(&self, hello: &mut Hello) {
         if hello.to.iter().all(|to| self.end_keys(to.station).is_none()) {
             return;
@@ -54,8 +54,8 @@ impl Group {
         }
     }
 
-    /// What the peer at `at` has to answer to a challenge to its `session`, when it says of itself
-    /// what it does in this HELLO.
+    /// The answer that the peer at index `at` owes to a challenge to its `session`, given what this
+    /// HELLO says about it.
     pub(super) fn expected_answer(
         &self,
         at: usize,
@@ -99,7 +99,7 @@ impl Group {
         due.into_iter().for_each(|station| self.ask_for_secrets(now, station));
     }
 
-    /// When a member is to be asked for what it seals under, if it has not been.
+    /// When to ask a member for its secrets, if this has not been done.
     fn ask_at(&self, member: &Member) -> Option<Time> {
         if member.exchange.has_begun() {
             return None;
@@ -144,7 +144,7 @@ mod tests {
         Group::new(me, &Security::Keys(Box::new(keys)), &others, setting, rng, Time::ZERO)
     }
 
-    /// Of a session in a station's name, with the answer to whatever challenge it was set.
+    /// A HELLO of a session in a station's name, with the answer to whatever challenge was set.
     fn hello(challenge: Random128, to: &Group) -> Hello {
         let to = HelloTo {
             station: to.me,
@@ -164,8 +164,8 @@ mod tests {
         Hello { instance, field, block_size, symbol_size: 1_400, mode, base, to, intervals }
     }
 
-    /// The helper has all that an end seals under: whatever it seals in its name opens, but it does
-    /// not know what the end would answer.
+    /// The helper has all secrets that an end seals under: what it seals in the end's name opens,
+    /// but it does not know what the end would answer.
     #[test]
     fn who_seals_under_a_neighbours_secret_cannot_answer_for_it() {
         let [mut encoder, mut decoder, helper] = IDS.map(group);

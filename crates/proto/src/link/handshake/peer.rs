@@ -1,4 +1,4 @@
-//! What a station knows of one configured neighbour.
+//! What a station knows about one configured neighbour.
 
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -25,20 +25,21 @@ pub(crate) struct Peer {
     pub(crate) link: LossEstimator,
     pub(super) standing: Standing,
     pub(super) session: Option<PeerSession>,
-    /// How packets cross there, as it last said under an accepted session.
+    /// How it carries packets, as it last announced under an accepted session.
     pub(super) crossing: Option<Crossing>,
-    /// Sessions of it accepted so far. What answered then does not answer the challenges of now.
+    /// Number of its sessions accepted so far. An answer from before does not match later
+    /// challenges.
     pub(super) promotions: u32,
     pub(super) pending: Vec<PendingSession>,
     pub(super) last_heard: Time,
-    /// When it last said an authentic HELLO, under whatever session.
+    /// When its last authentic HELLO came, under any session.
     pub(super) hello_at: Option<Time>,
-    /// How many it said so far.
+    /// Number of its HELLOs so far.
     pub(super) hellos: u64,
-    /// When one last said something to this station, which it had to hear first.
+    /// When a HELLO last had an entry for this station, which the peer has to have heard first.
     pub(super) answered_at: Option<Time>,
     pub(super) silent: bool,
-    /// When it asked last whether it is accepted, unless it has shown since that it knows.
+    /// When it last asked whether it is accepted, unless it has shown since that it knows.
     pub(super) asked_at: Option<Time>,
 }
 
@@ -47,9 +48,9 @@ pub(super) struct PeerSession {
     pub(super) keys: SessionKeys,
     pub(super) instance: u64,
     pub(super) replay: ReplayWindow,
-    /// What we owe it: the answer to the challenge it set our current session.
+    /// The answer that we owe: to its challenge to our current session.
     pub(super) challenge_to_answer: Random128,
-    /// What this station takes of its window.
+    /// How much of its window this station accepts.
     pub(super) taken: WindowShape,
     pub(super) intervals: Intervals,
 }
@@ -61,7 +62,7 @@ pub(super) struct PendingSession {
     pub(super) challenge_to_answer: Random128,
     pub(super) newest_counter: Option<u32>,
     pub(super) heard_at: Time,
-    /// What this station would take of its window.
+    /// How much of its window this station would accept.
     pub(super) taken: WindowShape,
 }
 
@@ -84,26 +85,26 @@ impl Peer {
         }
     }
 
-    /// When it was last heard, under whatever session.
+    /// When it was last heard, under any session.
     pub(super) fn heard_at(&self) -> Option<Time> {
         self.hello_at.max(Some(self.last_heard))
     }
 
-    /// Something has happened that may change how the two stand to each other. Whether it may.
+    /// Applies an event that may change its standing; returns whether the event is allowed.
     pub(super) fn follow(&mut self, event: Event) -> bool {
         let after = self.standing.after(event);
         self.standing = after.unwrap_or(self.standing);
         after.is_some()
     }
 
-    /// Something was heard, just behind so many probes of the path's MTU.
+    /// A frame was received, sent just after `probes` path MTU probes.
     pub(super) fn note(&mut self, now: Time, counter: u32, probes: u8) {
         self.link.note_behind(counter, probes);
         self.last_heard = now;
         self.silent = false;
     }
 
-    /// An authentic HELLO of it was heard; `answers`: it has something to say to this station.
+    /// Its authentic HELLO was received; `answers`: it has an entry for this station.
     pub(super) fn note_hello(&mut self, now: Time, answers: bool) {
         self.hello_at = Some(now);
         self.hellos = self.hellos.saturating_add(1);
@@ -112,7 +113,7 @@ impl Peer {
         }
     }
 
-    /// The erasure ratio of the link from it; 1 when it has not been heard for `stale`.
+    /// The erasure ratio of the link from it; 1 if it has not been heard for `stale`.
     pub(crate) fn erasure_ratio(&self, now: Time, stale: Duration) -> f64 {
         if !self.standing.is_accepted() || now - self.last_heard > stale {
             return 1.0;
@@ -120,23 +121,23 @@ impl Peer {
         self.link.ratio()
     }
 
-    /// Time between two HELLOs of it when it has nothing else to say: as it says, or as here.
+    /// Its interval between HELLOs when it has nothing else to send: as announced, or as here.
     pub(crate) fn hello_interval(&self) -> Duration {
         let told = self.session.as_ref().and_then(|session| session.intervals.hello);
         told.unwrap_or(HELLO_INTERVAL_SLOW)
     }
 
-    /// How long it may not be heard before it counts as gone.
+    /// How long it may be silent before it counts as gone.
     pub(super) fn silent_after(&self) -> Duration {
         PEER_SILENT_HELLOS * self.hello_interval()
     }
 
-    /// How long an encoder may not be heard before the link from it counts as broken.
+    /// How long an encoder may be silent before the link from it counts as broken.
     pub(crate) fn encoder_stale_after(&self) -> Duration {
         E1_STALE_HELLOS * self.hello_interval() + HELLO_TALKING
     }
 
-    /// How long a helper may not report before it is not counted on.
+    /// How long a helper may send no report before it is not counted on.
     pub(crate) fn report_stale_after(&self) -> Duration {
         let told = self.session.as_ref().and_then(|session| session.intervals.feedback);
         REPORT_STALE_INTERVALS * told.unwrap_or(REPORT_INTERVAL)
@@ -147,7 +148,7 @@ impl Peer {
         self.standing == Standing::Joined
     }
 
-    /// Both sides have accepted each other, and no newer session is knocking.
+    /// Both sides have accepted each other, and no newer session is pending.
     pub(super) fn settled(&self) -> bool {
         self.is_joined() && self.pending.is_empty()
     }
@@ -158,8 +159,8 @@ impl Peer {
         accepted.chain(pending).find(|(other, _)| *other == id).map(|(_, keys)| keys)
     }
 
-    /// What the next HELLO says to this peer, by rank: to its accepted session, and then to the
-    /// pending ones, the one that was heard last before others.
+    /// The entries for this peer in the next HELLO, by rank: first for its accepted session, then
+    /// for the pending ones, most recently heard first.
     pub(super) fn hello_entries(&self) -> impl Iterator<Item = (usize, HelloTo)> {
         let station = self.id;
         let standing = self.standing;
@@ -192,11 +193,11 @@ impl Peer {
     }
 }
 
-/// Whom a HELLO speaks to that has room for so many, of all entries of its peers: accepted sessions
-/// before knocking ones, and of each peer the one that was heard last before others, so that nobody
-/// can crowd them out. Where not all have room, those of a rank take turns, HELLO by HELLO, and a
-/// knocking session has the last place: a peer that has restarted is not kept waiting by those that
-/// are there.
+/// Selects the entries of a HELLO with this much room from those of all peers: accepted sessions
+/// before pending ones, and for each peer the most recently heard first, so that nobody can crowd
+/// others out. If not all fit, those of a rank take turns from HELLO to HELLO, and the last place
+/// is reserved for a pending session, so that peers that are up cannot delay one that has
+/// restarted.
 pub(super) fn named(mut ranked: Vec<(usize, HelloTo)>, room: usize, turn: usize) -> Vec<HelloTo> {
     ranked.sort_by_key(|&(rank, _)| rank);
     if ranked.len() > room {

@@ -1,45 +1,46 @@
-//! How a peer and this station stand to each other: one table, which all that comes of the peer,
-//! and every change of the own session, goes by.
+//! The standing of a peer with this station: one transition table, applied to everything that comes
+//! from the peer, and to every change of this station's own session.
 
-/// What there is between the two.
+/// The relation between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// No session of the peer's has answered its challenge.
+    /// No session of the peer has answered its challenge.
     Stranger,
-    /// One has, and its frames are taken; the peer does not accept the own session yet.
+    /// One has, and its frames are accepted; the peer has not accepted our session yet.
     Accepted,
     /// Both have accepted each other.
     Joined,
-    /// The peer has said goodbye: its session is kept only to hear that again.
+    /// The peer has said goodbye: its session is kept only to recognise further goodbyes.
     Gone,
 }
 
-/// What may change that.
+/// What may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A fresh HELLO of the accepted session, which accepts the own one or says nothing of it.
+    /// A fresh HELLO of the accepted session, which accepts our session or does not mention it.
     Hello { accepts_us: bool },
-    /// Another session of the peer's has answered its challenge.
+    /// Another session of the peer has answered its challenge.
     Answered { accepts_us: bool },
-    /// A fresh frame of the accepted session that is no goodbye.
+    /// A fresh frame of the accepted session, other than a goodbye.
     Frame,
-    /// A fresh goodbye of it.
+    /// A fresh goodbye of the accepted session.
     Goodbye,
-    /// The own session is another one from here on.
+    /// Our own session is replaced.
     OwnSession,
 }
 
 impl Standing {
-    /// The transition table; `None`: what came is refused.
+    /// The transition table; `None`: the event is refused.
     pub(super) fn after(self, event: Event) -> Option<Standing> {
         use Event::{Answered, Frame, Goodbye, Hello, OwnSession};
         use Standing::{Accepted, Gone, Joined, Stranger};
         Some(match (self, event) {
-            // Whatever there was before, a session that has answered takes its place.
+            // Whatever there was before, a session that has answered replaces it.
             (_, Answered { accepts_us: true }) => Joined,
             (_, Answered { accepts_us: false }) => Accepted,
             (Accepted, Hello { accepts_us: true }) => Joined,
-            // Between these two sessions it is for good: an overtaken HELLO does not undo it.
+            // Acceptance between these two sessions is final: a HELLO that was overtaken does not
+            // undo it.
             (Accepted | Joined, Hello { .. } | Frame) => self,
             (Accepted | Joined | Gone, Goodbye) => Gone,
             (Joined, OwnSession) => Accepted,
@@ -50,7 +51,7 @@ impl Standing {
         })
     }
 
-    /// Whether frames of the peer are taken.
+    /// Whether the peer's frames are accepted.
     pub(super) fn is_accepted(self) -> bool {
         matches!(self, Standing::Accepted | Standing::Joined)
     }

@@ -70,8 +70,8 @@ fn three_stations_find_each_other_and_then_hold_their_peace() {
     }
 }
 
-/// A HELLO has no room for all that knocks where somebody plays back what neighbours said in
-/// sessions before: a neighbour that has restarted gets its challenge all the same.
+/// A HELLO has no room for all pending sessions when somebody replays what neighbours sent in
+/// earlier sessions: a neighbour that has restarted gets its challenge nevertheless.
 #[test]
 fn recordings_of_one_neighbour_do_not_keep_another_out() {
     let ids: Vec<u8> = (2..2 + RELAY_NEIGHBOURS_MAX as u8).collect();
@@ -130,7 +130,7 @@ fn recordings_do_not_bring_a_session_back() {
     assert!(groups[1].is_up(StationId(1)));
     recorded.push(data(&mut groups[0]));
 
-    // Station 2 restarts, station 1 is gone; somebody plays back all it ever said.
+    // Station 2 restarts, station 1 is gone; somebody replays everything that it ever sent.
     let mut restarted = group(2, &[1], 9);
     for frame in recorded {
         let opening = restarted.open(now, &frame, &mut Vec::new());
@@ -189,7 +189,7 @@ fn a_session_near_its_last_counter_is_replaced_under_way() {
 
 #[test]
 fn a_crowd_of_replayed_sessions_does_not_keep_a_peer_out() {
-    // Recordings of many former sessions of station 1, played back between any two frames.
+    // Replays of many earlier sessions of station 1, between any two frames.
     let recordings: Vec<Vec<u8>> =
         (10..30).map(|seed| hello(&mut group(1, &[2], seed), Time::ZERO)).collect();
     let mut groups = [group(1, &[2], 1), group(2, &[1], 2)];
@@ -218,8 +218,8 @@ fn another_secret_is_a_stranger() {
     assert_eq!(ours.open(Time::ZERO, &frame, &mut Vec::new()), Opening::NotAuthentic);
 }
 
-/// Who had seen one HELLO could have another said at once by each forged cookie, and put it in the
-/// place of a good one.
+/// An attacker that had seen one HELLO could trigger another with each forged cookie, and replace a
+/// good cookie with it.
 #[test]
 fn forged_cookies_do_not_hurry_a_station_and_answer_what_was_said_once() {
     let said = |are_forged: bool| {
@@ -252,7 +252,7 @@ fn forged_cookies_do_not_hurry_a_station_and_answer_what_was_said_once() {
     assert!(under_attack <= 3 * in_peace, "{under_attack} HELLOs, {in_peace} in peace");
 }
 
-/// A HELLO of 60 bytes let nobody answer by 118.
+/// A HELLO of 60 bytes allowed no answer, which takes 118.
 #[test]
 fn a_hello_that_seeks_may_be_answered_however_long_it_has_sought() {
     let mut here = group(1, &[2], 1);
@@ -266,7 +266,7 @@ fn a_hello_that_seeks_may_be_answered_however_long_it_has_sought() {
     }
 }
 
-/// It was longer than the interface took: of several stations, or while one was looked for.
+/// It was longer than the interface accepts: with several stations, or while one was looked for.
 #[test]
 fn a_hello_is_no_longer_than_frames_may_be() {
     let peers = [2, 3, 4, 5, 6];
@@ -283,8 +283,8 @@ fn a_hello_is_no_longer_than_frames_may_be() {
     assert_eq!(hello(&mut here, now).len(), FRAME_LEN_MIN - COOKIE_MAC_HEAD_LEN);
 }
 
-/// In frames of 256 bytes a HELLO names three: the fourth was never named, and of four that are
-/// there none that has started anew was ever set its challenge.
+/// In frames of 256 bytes a HELLO has room for three entries: the fourth never had one, and with
+/// four peers up, none that restarted ever got its challenge.
 #[test]
 fn where_a_hello_has_no_room_for_all_peers_they_take_turns() {
     let peers = [2, 3, 4, 5];
@@ -329,14 +329,14 @@ fn a_peer_that_goes_or_falls_silent_is_looked_for_as_at_first() {
         assert!(groups[0].hello_due() <= now + HELLO_INTERVAL_FAST);
         assert_eq!(hello(&mut groups[0], now).len(), HELLO_OUTREACH_LEN);
         assert_eq!(groups[0].outreach_interval(now), Some(HELLO_INTERVAL_OUTREACH));
-        // And from then on as if it was looked for from the first.
+        // And from then on as if it had been looked for from the beginning.
         let later = now + 2 * HELLO_OUTREACH;
         assert_eq!(hello(&mut groups[0], later).len(), HELLO_SEEKING_LEN);
         assert!(groups[0].hello_due() <= later + HELLO_INTERVAL_SEARCH_MAX);
     }
 }
 
-/// A HELLO of a group that says such intervals of itself.
+/// A HELLO of a group that announces these intervals.
 fn hello_with(group: &mut Group, now: Time, intervals: Intervals) -> Vec<u8> {
     let mut frame = hello(group, now);
     let key = SessionKey::derive(&[1; 32].into(), group.me, &group.own.id);
@@ -355,7 +355,7 @@ fn hello_with(group: &mut Group, now: Time, intervals: Intervals) -> Vec<u8> {
 #[test]
 fn a_peer_is_waited_for_as_long_as_it_says() {
     let seconds = Duration::from_secs;
-    // What the peer says; after how long it counts as silent, and a helper's reports as stale.
+    // What the peer announces; after how long it counts as silent, and a helper's reports as stale.
     let table = [
         (Intervals::default(), seconds(20), seconds(2), None),
         (
@@ -370,7 +370,7 @@ fn a_peer_is_waited_for_as_long_as_it_says() {
             seconds(10),
             Some(seconds(1)),
         ),
-        // Nothing that a peer says makes a station wait for ever, or not at all.
+        // Nothing that a peer announces makes a station wait forever, or not at all.
         (
             Intervals { feedback: Some(seconds(3_600)), hello: Some(seconds(3_600)) },
             seconds(240),
@@ -405,7 +405,7 @@ fn a_peer_is_waited_for_as_long_as_it_says() {
         assert_eq!(a.newly_silent(last + silent_after), None, "{intervals:?}");
         let just_after = last + silent_after + Duration::from_nanos(1);
         assert_eq!(a.newly_silent(just_after), Some(StationId(2)), "{intervals:?}");
-        // What this station says of itself is its own, whatever the peer says.
+        // What this station announces about itself does not depend on the peer.
         let joined = b.peers[0].session.as_ref().expect("it has joined");
         assert_eq!(joined.intervals.feedback, Some(Duration::from_millis(17)));
         assert_eq!(joined.intervals.hello, Some(HELLO_INTERVAL_SLOW));

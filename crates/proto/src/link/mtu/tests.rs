@@ -1,5 +1,5 @@
-//! The search over paths in virtual time: one delay, losses, and a length beyond which nothing
-//! passes.
+//! The search on paths in virtual time, with a delay, losses, and a length beyond which frames are
+//! dropped.
 
 use corridor_base::StreamKey;
 use corridor_base::rand::Rng;
@@ -9,8 +9,7 @@ use super::*;
 
 const LENS: FrameLens = FrameLens { min: 528, base: 1_232, max: 1_452 };
 
-/// A path: what it carries, how long it takes there and back, and which share of frames it loses
-/// in either direction.
+/// A path: its MTU, its round-trip delay, and its loss ratio in either direction.
 struct Path {
     mtu: usize,
     rtt: Duration,
@@ -21,7 +20,7 @@ struct Path {
 struct Run {
     search: PathMtu,
     now: Time,
-    /// Echoes on their way.
+    /// Echoes in flight.
     echoes: BTreeMap<(Time, u64), (u16, usize)>,
     number: u64,
     probes: usize,
@@ -45,7 +44,7 @@ impl Run {
         Run { search, now: Time::ZERO, echoes: BTreeMap::new(), number: 0, probes: 0, bytes: 0 }
     }
 
-    /// Sends what is due. Echoes of one round go in one frame, as they do on the wire.
+    /// Sends what is due. Echoes of one round share a frame, as on the wire.
     fn send(&mut self, path: &mut Path) {
         let mut arrived = Vec::new();
         while let Some(probe) = self.search.poll(self.now) {
@@ -64,7 +63,7 @@ impl Run {
         }
     }
 
-    /// Lets the next thing happen, no later than at this time.
+    /// Lets the next event happen, but none after `until`.
     fn step(&mut self, path: &mut Path, until: Time) {
         self.send(path);
         let due = self.search.poll_timeout();
@@ -86,7 +85,7 @@ impl Run {
         }
     }
 
-    /// Until the search ends, or this time has come.
+    /// Runs until the search ends, or until this time.
     fn settle(&mut self, path: &mut Path, until: Time) -> Option<usize> {
         while self.now < until {
             self.send(path);
@@ -180,8 +179,55 @@ fn a_path_that_becomes_shorter_is_noticed_and_one_that_becomes_longer_too() {
     let found = run.search.frame_len();
     assert!((1_349..=1_352).contains(&found), "{found}");
     path.mtu = 1_452;
-    run.pass(&mut path, MTU_RAISE_INTERVAL + Duration::from_secs(60));
+    run.pass(&mut path, 2 * MTU_RAISE_FIRST + Duration::from_secs(10));
     assert_eq!(run.search.frame_len(), 1_452);
+}
+
+/// After the path's MTU had been smaller for a moment, it took 600 s until the full MTU was used
+/// again.
+#[test]
+fn a_longer_length_is_looked_for_soon_after_a_fall_and_then_more_and_more_rarely() {
+    for told in [false, true] {
+        let mut path = Path::new(1_452, 20, 0.0, 7);
+        let mut run = Run::new(LENS);
+        run.settle(&mut path, Time::from_millis(5_000)).unwrap();
+        path.mtu = 1_300;
+        if told {
+            run.search.limit(run.now, 1_300);
+        }
+        run.pass(&mut path, MTU_CONFIRM_INTERVAL + Duration::from_secs(2));
+        assert!((1_297..=1_300).contains(&run.search.frame_len()), "told: {told}");
+        // While the MTU stays small, this costs little: seven searches in half an hour.
+        let (probes, bytes) = (run.probes, run.bytes);
+        run.pass(&mut path, Duration::from_secs(1_800));
+        println!("told: {told}: {} probes, {} bytes", run.probes - probes, run.bytes - bytes);
+        assert!(run.bytes - bytes < 1_500_000, "{} bytes", run.bytes - bytes);
+        let looks = |run: &Run| run.search.raise.after;
+        assert_eq!(looks(&run), MTU_RAISE_INTERVAL);
+        // After another decrease, the search starts again soon.
+        path.mtu = 1_200;
+        run.pass(&mut path, MTU_CONFIRM_INTERVAL + Duration::from_secs(2));
+        assert!(run.search.frame_len() <= 1_200);
+        path.mtu = 1_452;
+        run.pass(&mut path, 2 * MTU_RAISE_FIRST);
+        assert_eq!(run.search.frame_len(), 1_452, "told: {told}");
+    }
+}
+
+/// A full queue accepts short frames and no long ones. In three rounds of 30 ms the path appeared
+/// to have an MTU of 1232 bytes, in six one of 528, and kept that for ten minutes.
+#[test]
+fn a_queue_that_is_full_for_a_moment_is_no_short_path() {
+    let mut path = Path::new(1_452, 1, 0.0, 8);
+    let mut run = Run::new(LENS);
+    run.settle(&mut path, Time::from_millis(5_000)).unwrap();
+    path.mtu = 600;
+    run.search.hint(run.now);
+    run.pass(&mut path, MTU_DOUBT_SPAN * 3 / 4);
+    assert_eq!(run.search.safe_len(), LENS.min, "what must arrive does not wait for the verdict");
+    path.mtu = 1_452;
+    run.pass(&mut path, Duration::from_secs(2));
+    assert_eq!((run.search.frame_len(), run.search.safe_len()), (1_452, 1_452));
 }
 
 #[test]
@@ -203,6 +249,24 @@ fn a_hint_is_looked_into_and_not_believed() {
     assert!((1_397..=1_400).contains(&run.search.frame_len()), "{}", run.search.frame_len());
 }
 
+/// Each hint delayed the search for a longer length until the next rest, which never came.
+#[test]
+fn hints_do_not_put_a_longer_length_off() {
+    let mut path = Path::new(1_452, 20, 0.0, 9);
+    let mut run = Run::new(LENS);
+    run.settle(&mut path, Time::from_millis(5_000)).unwrap();
+    path.mtu = 1_300;
+    run.search.hint(run.now);
+    run.pass(&mut path, Duration::from_secs(2));
+    assert!(run.search.frame_len() <= 1_300);
+    path.mtu = 1_452;
+    for _ in 0..3 {
+        run.search.hint(run.now);
+        run.pass(&mut path, Duration::from_secs(10));
+    }
+    assert_eq!(run.search.frame_len(), 1_452);
+}
+
 #[test]
 fn what_the_interface_refuses_is_never_sent_again() {
     let mut path = Path::new(1_452, 20, 0.0, 6);
@@ -212,7 +276,7 @@ fn what_the_interface_refuses_is_never_sent_again() {
     assert_eq!(run.search.frame_len(), 1_300);
     let until = run.now + Duration::from_secs(5);
     assert_eq!(run.settle(&mut path, until), Some(1_300));
-    // Less than every path carries is no length to go by.
+    // A length less than every path carries is ignored.
     run.search.limit(run.now, 12);
     assert_eq!(run.search.frame_len(), LENS.min);
 }

@@ -1,5 +1,5 @@
-//! A path with a queue for tests of the rate controller: one flow under control, alone or beside a
-//! flow that fills the queue.
+//! A path with a queue, to test the rate control: one controlled flow, alone or beside flows that
+//! fill the queue.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -12,75 +12,76 @@ use crate::link::path_control::{PathControl, Sample, follow_delay};
 use crate::link::rtt::RttEstimator;
 use crate::stats::Stats;
 
-/// Feedback at most so often, and for every other frame.
+/// Shortest interval of feedback, which is sent for every other frame.
 pub(crate) const FEEDBACK_INTERVAL: Duration = Duration::from_micros(500);
 const FRAMES_PER_FEEDBACK: u32 = 2;
-/// Without feedback so many frames go so often, each of which is to be reported.
+/// Without feedback, a few frames that request it are sent at this interval.
 const ASKS_AFTER: Duration = Duration::from_millis(20);
 const ASKS: u32 = 4;
-/// Feedback is waited for so many of its intervals beyond a round trip, as of a link.
+/// Feedback is waited for this many of its intervals beyond a round trip, as on a link.
 const WAIT_MAX: u32 = 8;
-/// Frames that may be on their way when TCP begins (RFC 6928).
+/// Frames that may be in flight when TCP begins (RFC 6928).
 const WINDOW_FIRST: f64 = 10.0;
 
-/// Who sent a frame.
+/// The sender of a frame.
 #[derive(Clone, Copy, PartialEq)]
 enum Flow {
-    /// The one under control.
+    /// The controlled flow.
     Ours,
-    /// A window that grows until the queue is full, as TCP cubic's (RFC 9438): which of them.
+    /// A window that grows until the queue is full, like TCP CUBIC's (RFC 9438); its index.
     Filler(usize),
 }
 
 enum Event {
     Send,
-    /// No feedback has come for long.
+    /// No feedback has come for a while.
     Ask,
-    /// A frame comes to the receiver, or is lost behind the queue.
+    /// A frame reaches the receiver, or is lost behind the queue.
     Arrival {
         flow: Flow,
         counter: u32,
         sent_at: Time,
         lost: bool,
     },
-    /// Feedback of ours: newest counter, when it was sent and came, and frames that came so far.
+    /// Our flow's feedback: newest counter, when it was sent and when it arrived, and frames
+    /// received so far.
     Feedback {
         counter: u32,
         sent_at: Time,
         came_at: Time,
         frames: u32,
     },
-    /// An acknowledgement of the filler's, or news of a loss.
+    /// An acknowledgment to the filler, or a report of a loss.
     FillerAck {
         filler: usize,
         lost: bool,
     },
 }
 
-/// How fast the slowest part of a path is.
+/// Service rate of the bottleneck.
 #[derive(Clone, Debug)]
 pub(crate) enum Service {
-    /// As [`Path::frames_per_s`] says.
+    /// As in [`Path::frames_per_s`].
     Constant,
-    /// So many frames a second from each of these times on; all of it repeats.
+    /// This many frames/s from each of these times on; repeats periodically.
     Steps { steps: Vec<(Duration, f64)>, period: Duration },
-    /// A frame may leave at each of these times, ascending; all of it repeats. What is not used is
-    /// lost.
+    /// A frame may leave at each of these times, ascending; repeats periodically. Unused
+    /// opportunities are lost.
     Opportunities { at: Vec<Duration>, period: Duration },
 }
 
-/// The way back of feedback.
+/// The return path of feedback.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FeedbackPath {
-    /// It is sent so often at most.
+    /// Shortest interval of feedback.
     pub(crate) interval: Duration,
-    /// As of [`Path`].
+    /// As in [`Path`].
     pub(crate) loss_ratio: f64,
     pub(crate) loss_burst: f64,
 }
 
 impl FeedbackPath {
-    /// One that loses nothing.
+    /// Without losses.
     pub(crate) fn each(interval: Duration) -> Self {
         FeedbackPath { interval, loss_ratio: 0.0, loss_burst: 1.0 }
     }
@@ -92,13 +93,13 @@ pub(crate) struct Fillers {
     pub(crate) count: usize,
     pub(crate) from: Time,
     pub(crate) until: Time,
-    /// How many acknowledgements each waits for before it sends what they allow at once, as a
-    /// kernel does that hears of many frames in one.
+    /// How many acknowledgments each waits for before it sends what they allow in one burst, like a
+    /// kernel that receives many joined frames.
     pub(crate) burst: f64,
 }
 
 impl Fillers {
-    /// One from then on.
+    /// One flow from then on.
     pub(crate) fn one(from_ms: u64) -> Self {
         let from = Time::from_millis(from_ms);
         Fillers { count: 1, from, until: Time::MAX, burst: 1.0 }
@@ -109,40 +110,40 @@ impl Fillers {
     }
 }
 
-/// A path with one queue in front of its slowest part.
+/// A path with one queue in front of its bottleneck.
 #[derive(Clone)]
 pub(crate) struct Path {
     pub(crate) frames_per_s: f64,
     pub(crate) service: Service,
-    /// One way.
+    /// One-way delay.
     pub(crate) delay: Duration,
     pub(crate) queue_frames: f64,
     pub(crate) loss_ratio: f64,
-    /// Mean length of a burst of losses, frames; 1 and less: losses are independent.
+    /// Mean length of a burst of losses in frames; up to 1: losses are independent.
     pub(crate) loss_burst: f64,
-    /// Drops what exceeds so many frames a second by so many frames.
+    /// A policer: drops frames beyond this rate in frames/s and this burst.
     pub(crate) policer: Option<(f64, f64)>,
-    /// Frames sent in this span are lost.
+    /// Frames sent in this period are lost.
     pub(crate) outage: Range<Time>,
     pub(crate) fillers: Fillers,
-    /// The receiver's clock is so many microseconds ahead.
+    /// The receiver's clock is ahead by this many microseconds.
     pub(crate) clock_us: i64,
-    /// It jumps then, by so many nanoseconds.
+    /// The clock jumps at this time, by this many nanoseconds.
     pub(crate) jump: (Time, i64),
-    /// Both directions share the channel, as the sender knows.
+    /// The channel is shared, which the sender knows.
     pub(crate) shares_air: bool,
-    /// No more frames a second than that are there to be sent.
+    /// Limit of the application, in frames/s.
     pub(crate) wanted_per_s: f64,
-    /// Nor more on their way than TCP's slow start lets go, where no loss is seen inside.
+    /// Frames in flight are also limited by a TCP slow start inside, which sees no losses.
     pub(crate) starts_slowly: bool,
     pub(crate) feedback: FeedbackPath,
-    /// Each receiver sees a frame late, by up to so much.
+    /// Each receiver sees a frame late by up to this much, uniformly distributed.
     pub(crate) late_by: Duration,
-    /// The same by exponentially distributed times with this mean.
+    /// The same with exponentially distributed times with this mean.
     pub(crate) jitter: Duration,
-    /// Frames that are seen late do not hold up those behind them.
+    /// A late frame does not hold up those behind it.
     pub(crate) reorders: bool,
-    /// The medium sends a frame again that was lost, as often as it takes: this share of them.
+    /// The medium retransmits this share of frames, as often as needed.
     pub(crate) retry_ratio: f64,
 }
 
@@ -171,7 +172,7 @@ impl Path {
         }
     }
 
-    /// Frames that it can carry in a span, in front of what is lost behind the queue.
+    /// Frames that the bottleneck can carry in a span, including those lost behind the queue.
     pub(crate) fn capacity(&self, span: Range<Time>) -> f64 {
         let seconds = (span.end - span.start).as_secs_f64();
         let served = match &self.service {
@@ -199,7 +200,7 @@ impl Path {
         self.policer.map_or(served, |(per_s, _)| served.min(per_s * seconds))
     }
 
-    /// Frames a second at a time, and until when.
+    /// The rate in frames/s at a time, and until when it holds.
     fn rate_at(&self, now: Time) -> (f64, Time) {
         let Service::Steps { steps, period } = &self.service else {
             return (self.frames_per_s, Time::MAX);
@@ -212,21 +213,21 @@ impl Path {
     }
 }
 
-/// What was seen of a span of a run.
+/// Observations of a span of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Frames of ours, and of the filler's, that left the queue.
+    /// Frames of our flow, and of the fillers, that left the queue.
     pub(crate) ours: f64,
     pub(crate) filler: f64,
-    /// Frames that ours found in the queue, summed.
+    /// Frames that our frames found in the queue, summed.
     pub(crate) found: f64,
     /// Frames of ours that found it full.
     pub(crate) dropped: f64,
-    /// How long each waited for others, milliseconds.
+    /// How long each waited behind others, in milliseconds.
     waited_ms: Waits,
 }
 
-/// Many of them.
+/// A list of waiting times.
 #[derive(Default)]
 struct Waits(Vec<f64>);
 
@@ -237,12 +238,12 @@ impl core::fmt::Debug for Waits {
 }
 
 impl Seen {
-    /// Frames that a frame finds in the queue.
+    /// Mean number of frames that a frame finds in the queue.
     pub(crate) fn queue(&self) -> f64 {
         self.found / self.ours
     }
 
-    /// The longest wait behind others but for a share of the frames.
+    /// A quantile of the waiting times in milliseconds.
     pub(crate) fn waited_ms(&self, quantile: f64) -> f64 {
         let mut sorted = self.waited_ms.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -257,20 +258,20 @@ pub(crate) struct Run<'a> {
     sequence: u64,
     draws: Stream,
     free_at: Time,
-    /// When frames begin to be served that wait, of all but those that began before the last came.
+    /// When service of waiting frames begins, except for those that began before the last arrival.
     waiting: VecDeque<Time>,
     /// The next opportunity to leave, counted over all periods.
     opportunity: usize,
-    /// What the policer lets pass at once, and as of when.
+    /// The policer's tokens, and as of when.
     tokens: (f64, Time),
-    /// On the way there, and back.
+    /// In the forward, and in the return direction.
     in_burst: [bool; 2],
     /// When the receiver, and the sender, saw the last frame.
     looked_at: [Time; 2],
-    /// Nothing is to be sent for so long behind the next frame; how many went before.
+    /// How long to send nothing after the next frame, and the counter of the frame after that gap.
     pause: Duration,
     paused_at: u32,
-    /// There are enough frames on their way; when one goes all the same.
+    /// Enough frames are in flight; when to send one nevertheless.
     waits: bool,
     asks_at: Time,
     inside: Inside,
@@ -286,14 +287,14 @@ pub(crate) struct Run<'a> {
     fillers: Vec<Cubic>,
 }
 
-/// What is there to be sent.
+/// The traffic to be sent.
 struct Inside {
-    /// Frames that may be on their way, and whether it was these that held back the next one.
+    /// Frames that may be in flight, and whether this limit held back the next one.
     window: f64,
     wants_none: bool,
-    /// Of each frame, whether the rate held it back.
+    /// For each frame, whether the rate held it back.
     held: Vec<bool>,
-    /// Frames that ask for feedback.
+    /// Frames that request feedback.
     asked: BTreeSet<u32>,
 }
 
@@ -304,16 +305,16 @@ impl Inside {
     }
 }
 
-/// A flow that fills the queue. Its fast convergence is left out: it has one other flow to share
-/// with.
+/// A flow that fills the queue. CUBIC's fast convergence is omitted: it shares with one other flow
+/// only.
 struct Cubic {
     window: f64,
     in_flight: f64,
-    /// Acknowledgements that wait for more.
+    /// Acknowledgments that wait for more.
     waiting: f64,
     /// Window and time of the last decrease; `None`: slow start.
     decreased: Option<(f64, Time)>,
-    /// What Reno would have.
+    /// Reno's window.
     reno: f64,
 }
 
@@ -385,7 +386,7 @@ impl<'a> Run<'a> {
                 decreased: None,
                 reno: 0.0,
             });
-            // Not in step.
+            // Not in phase.
             let from = path.fillers.from + filler as u32 * path.delay / path.fillers.count as u32;
             run.at(from, Event::FillerAck { filler, lost: false });
         }
@@ -402,7 +403,7 @@ impl<'a> Run<'a> {
         f64::from(self.draws.next_u32()) / 2f64.powi(32)
     }
 
-    /// Runs until then; returns what was seen since the last call.
+    /// Runs until then; returns observations since the last call.
     pub(crate) fn until(&mut self, seconds: u64) -> Seen {
         let end = Time::from_millis(1_000 * seconds);
         while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 < end) {
@@ -488,7 +489,7 @@ impl<'a> Run<'a> {
         self.at(at, Event::Arrival { flow, counter, sent_at: self.now, lost });
     }
 
-    /// When a frame has been sent whose turn comes at `begin`.
+    /// When service of a frame ends that begins at `begin`.
     fn serve(&mut self, begin: Time) -> Time {
         let mut end = begin;
         let mut frames = 1.0;
@@ -533,7 +534,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether a frame is lost behind the queue, or feedback (`end` 1): independently, or in bursts
-    /// in which all are.
+    /// that lose every frame.
     fn is_erased(&mut self, end: usize, draw: f64) -> bool {
         let (path, feedback) = (self.path, &self.path.feedback);
         let losses =
@@ -550,7 +551,7 @@ impl<'a> Run<'a> {
         self.in_burst[end]
     }
 
-    /// When a frame is seen that came then: one that is seen late holds up those behind it.
+    /// When a frame is seen that arrived at `came_at`: a late one holds up those behind it.
     fn look(&mut self, end: usize, came_at: Time) -> Time {
         let draw = self.draw();
         let late_by =
@@ -566,8 +567,8 @@ impl<'a> Run<'a> {
     fn arrive(&mut self, flow: Flow, counter: u32, sent_at: Time, lost: bool) {
         let back = self.look(1, self.now + self.path.delay);
         if let Flow::Filler(filler) = flow {
-            // Or its frames would come just as room is made for them, and no other's (S. Floyd, V.
-            // Jacobson: "On traffic phase effects in packet-switched gateways").
+            // Otherwise its frames would arrive just when there is room, and no other's (S. Floyd,
+            // V. Jacobson: "On traffic phase effects in packet-switched gateways").
             let overhead = Duration::from_secs_f64(self.draw() / self.path.frames_per_s);
             return self.at(back + overhead, Event::FillerAck { filler, lost });
         } else if lost {
@@ -587,7 +588,7 @@ impl<'a> Run<'a> {
         (*since, *last) = (0, self.now);
         let frames = *frames;
         let (counter, sent_at, came_at) = self.newest;
-        // Nothing is drawn where none is lost.
+        // Draws no random number if nothing can be lost.
         if self.path.feedback.loss_ratio > 0.0 {
             let draw = self.draw();
             if self.is_erased(1, draw) {
@@ -648,7 +649,7 @@ impl<'a> Run<'a> {
             false => filler.acknowledge(self.now, round_trip),
             true => filler.lose(self.now, round_trip),
         }
-        // What is on its way ends a burst that is longer.
+        // A longer burst ends with what is in flight.
         if filler.waiting < self.path.fillers.burst.min(filler.in_flight) {
             return;
         }

@@ -1,5 +1,5 @@
-//! Beside flows that fill the queue: a window of frames that grows and shrinks as cubic's (RFC
-//! 9438).
+//! Competing with flows that fill the queue: a window of frames that grows and shrinks as CUBIC's
+//! (RFC 9438).
 
 use core::time::Duration;
 
@@ -8,48 +8,52 @@ use corridor_base::Time;
 use super::Sample;
 use super::model::{EXCESS_ERRORS, EXCESS_MIN};
 
-/// Beside flows that fill the queue: frames by which the window grows in a round trip, and what
-/// stays of it after a loss, as cubic's in its Reno-friendly region (RFC 9438, Section 4.3).
+/// Frames by which the window grows in a round trip, and the share of it that remains after a loss,
+/// as in CUBIC's Reno-friendly region (RFC 9438, Section 4.3).
 const COMPETE_GROWTH: f64 = 3.0 * (1.0 - COMPETE_DECREASE) / (1.0 + COMPETE_DECREASE);
 const COMPETE_DECREASE: f64 = 0.7;
-/// Cubic's constant, frames a second cubed.
+/// CUBIC's constant C, in frames/s^3.
 const CUBIC_C: f64 = 0.4;
-/// A loss is one of congestion where more than this share of the longest queue stood.
+/// A loss indicates congestion if the queue was longer than this share of the longest.
 const CONGESTED_RATIO: f64 = 0.7;
-/// And where more were lost then than by chance: by so many standard deviations.
+/// And if losses at that time exceed random losses by this many standard deviations.
 const CONGESTED_DEVIATIONS: f64 = 2.0;
-/// Bounds of the window beside such flows, frames.
+/// Bounds of the window in frames.
 const COMPETE_WINDOW_MIN: f64 = 4.0;
 const COMPETE_WINDOW_MAX: f64 = 100_000.0;
-/// A queue that stands again so soon after it was drained may be another's, and after the flow
-/// competed it is; less by this factor comes through than at the time before, so often in a row.
+/// A queue that stands again within this time after it was drained may be somebody else's, and is
+/// so if the flow competed just before; or if the rate that comes through decreases by this factor
+/// each time, this often in a row.
 const DRAIN_MEMORY: Duration = Duration::from_secs(10);
 const DECLINE_RATIO: f64 = 0.9;
 const DECLINES: u32 = 2;
-/// Part of a round trip, with its queue, by which the queue becomes shorter at once if others have
-/// given way: cubic's decrease of a flow that has a tenth of the path. What is less may be chance.
+/// A sudden shortening of the queue by this share of a round trip (queue included) means that
+/// others have reduced their windows: CUBIC's decrease of a flow with a tenth of the path. Less
+/// than this may be chance.
 const GIVEN_WAY_MIN: f64 = 0.1 * (1.0 - COMPETE_DECREASE);
-/// How long it takes, in round trips.
+/// How long such a shortening takes, in round trips.
 const GIVEN_WAY_ROUND_TRIPS: u32 = 2;
 
-/// Whether others have given way: the queue was at its longest, and is shorter all at once.
+/// Detects that others have reduced their windows: the queue was at its longest, and is suddenly
+/// shorter.
 #[derive(Clone, Copy, Debug, Default)]
 struct GivenWay {
-    /// The longest queue since anybody has, and the round trip through it.
+    /// The longest queue since the last reduction, and the round trip through it.
     most: Duration,
     round_trip: Duration,
-    /// Since when it is shorter by what tells, and the least since.
+    /// Since when the queue has been significantly shorter, and its minimum since.
     since: Option<(Time, Duration)>,
 }
 
 impl GivenWay {
-    /// Begins anew with a queue that is so long.
+    /// Starts again from a queue of this length.
     fn begin(queueing: Duration, round_trip: Duration) -> Self {
         GivenWay { most: queueing, round_trip, since: None }
     }
 
-    /// The queue is so long, and the round trip through it; shorter by less than `noticed` is by
-    /// chance. Returns the share of the path that somebody had who has given way by 0.3 of it.
+    /// Takes the length of the queue and the round trip through it; changes below `noticed` are
+    /// chance. Returns the share of the path that a flow must have if its reduction by 0.3 explains
+    /// the change.
     fn note(
         &mut self,
         now: Time,
@@ -78,31 +82,31 @@ impl GivenWay {
     }
 }
 
-/// Beside flows that fill the queue.
+/// State of competing with flows that fill the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Competition {
-    /// Frames that may be on their way.
+    /// Frames that may be in flight.
     pub(super) window: f64,
     /// The longest queue.
     pub(super) longest: Duration,
-    /// When there was one last.
+    /// When the flow last competed.
     pub(super) at: Option<Time>,
-    /// Frames that feedback of the round trip reported while little was queued, and those of them
-    /// that came; the same while much was; and the longest queue when some were lost.
+    /// Frames that feedback of this round trip reported while the queue was short, and how many of
+    /// them arrived; the same while it was long; and the longest queue when some were lost.
     sent_while_short: (f64, f64),
     sent_while_long: (f64, f64),
     pub(super) queued_at_loss: Duration,
-    /// The window before and after it became smaller last, and when; what it is without cubic's
-    /// part.
+    /// The window before and after its last decrease, and when that was; the window without CUBIC's
+    /// cubic part.
     peak: Option<(f64, f64, Time)>,
     linear: f64,
     given_way: GivenWay,
-    /// The last time that a queue was to be drained, and what came through then, frames a second.
+    /// When the queue was last drained, and the rate that then came through in frames/s.
     drain: Option<(Time, f64)>,
-    /// How often in a row less came through when the next one stood soon after.
+    /// How often in a row that rate was lower when the next queue stood soon after.
     declines: u32,
-    /// Since the flow began to compete, somebody else has been there for certain: the queue stayed
-    /// although little was sent, or was so long that frames were dropped.
+    /// Since the flow began to compete, others were certainly present: the queue stayed although
+    /// little was sent, or was so long that frames were dropped.
     pub(super) is_certain: bool,
 }
 
@@ -124,19 +128,19 @@ impl Competition {
         }
     }
 
-    /// Whether the flow competes, or did a moment ago.
+    /// Whether the flow competes, or did so recently.
     pub(super) fn is_recent(&self, now: Time, competes: bool) -> bool {
         competes || self.at.is_some_and(|at| now - at < DRAIN_MEMORY)
     }
 
-    /// Goes on with so many frames.
+    /// Goes on with this window, in frames.
     pub(super) fn begin(&mut self, window: f64) {
         self.set_window(window);
         (self.linear, self.peak) = (self.window, None);
         self.given_way = GivenWay::default();
     }
 
-    /// Takes feedback of frames that came while so much was queued, if that is known.
+    /// Takes feedback about frames that arrived at this queue length, if it is known.
     pub(super) fn note(&mut self, sample: &Sample, queueing: Option<Duration>) {
         let queueing = queueing.unwrap_or(Duration::ZERO);
         self.longest = self.longest.max(queueing);
@@ -149,23 +153,23 @@ impl Competition {
         counted.1 += sample.came as f64;
     }
 
-    /// Whether frames of the round trip that has passed were dropped, where the path loses this
-    /// share of them besides, with this factor of a count's variance.
+    /// Whether frames were dropped in the past round trip, given the random loss ratio, and the
+    /// factor by which bursts raise the variance of a count.
     pub(super) fn was_congested(&mut self, radio: f64, bursts: f64) -> bool {
         let (short, short_came) = core::mem::take(&mut self.sent_while_short);
         let (long, long_came) = core::mem::take(&mut self.sent_while_long);
         let by_chance = |sent: f64, deviations: f64| {
             radio * sent + deviations * (radio * (1.0 - radio) * bursts * sent).sqrt()
         };
-        // Where the least delay is not known any more, losses tell alone.
+        // If the minimum delay is no longer known, only losses show congestion.
         let sent = short + long;
         let lost = sent - short_came - long_came;
         long - long_came > by_chance(long, CONGESTED_DEVIATIONS)
             || lost > EXCESS_MIN * sent + by_chance(sent, EXCESS_ERRORS)
     }
 
-    /// A round trip without congestion has passed, in which as much was sent as the window allows:
-    /// cubic's growth (RFC 9438, Sections 4.2 and 4.3).
+    /// A round trip without congestion has passed, in which the window was used: CUBIC's growth
+    /// (RFC 9438, Sections 4.2 and 4.3).
     pub(super) fn grow(&mut self, now: Time, round_trip: Duration) {
         self.linear += COMPETE_GROWTH;
         let cubic = self.peak.map_or(0.0, |(most, least, at)| {
@@ -182,11 +186,12 @@ impl Competition {
         (self.longest, self.is_certain) = (self.queued_at_loss, true);
     }
 
-    /// Takes how long the queue is, and the round trip through it. Others that have
-    /// given way have met with loss at a full queue. Frames that are paced hardly meet one, where
-    /// others send in bursts: so what the loss would have cost on average, had it met each frame
-    /// in the queue as likely as the next, is paid for each. Where all losses are others', 0.62 of
-    /// the path is had beside one of them, 0.39 beside two; where everybody has his part, 0.45.
+    /// Takes the length of the queue and the round trip through it, and shrinks the window when
+    /// others have reduced theirs, that is, when they met with loss at a full queue. Paced frames
+    /// hardly meet such a loss, where others send in bursts. So each such loss costs this flow what
+    /// it would have cost on average if it had hit each frame in the queue with the same
+    /// probability. If all losses hit others, the flow gets 0.62 of the path beside one of them and
+    /// 0.39 beside two; if they hit everybody in proportion, 0.45.
     pub(super) fn heed_others(
         &mut self,
         now: Time,
@@ -208,8 +213,8 @@ impl Competition {
         self.linear = self.window;
     }
 
-    /// Whether the window became smaller so shortly before that feedback still reports frames sent
-    /// before: those of that round trip, in the next one.
+    /// Whether the window was decreased so recently that feedback still reports frames sent before:
+    /// within the next round trip, feedback covers that one.
     pub(super) fn was_smaller(&self, now: Time, round_trip: Duration) -> bool {
         self.peak.is_some_and(|(_, _, at)| now - at <= 5 * round_trip / 2)
     }
@@ -218,9 +223,9 @@ impl Competition {
         self.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
     }
 
-    /// A queue stands although it was drained a moment ago, if it was, and so much comes through.
-    /// Whether that tells of somebody who fills it: a path that becomes slower does so once, and
-    /// is followed; who yields to a filler gets less each time.
+    /// Records that a queue stands, at this delivery rate, perhaps soon after one was drained.
+    /// Returns whether that indicates a flow that fills it: a path that slows down does so once,
+    /// and the rate follows; a flow that yields to a filler gets less each time.
     pub(super) fn is_beside_filler(&mut self, now: Time, per_s: f64) -> bool {
         if self.is_recent(now, false) && core::mem::take(&mut self.is_certain) {
             return true;

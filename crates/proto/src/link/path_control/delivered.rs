@@ -1,12 +1,12 @@
-//! What is delivered of what is sent: a bound on the rate that no queue has to show.
+//! The delivery rate, and a bound on the sending rate for paths where no queue shows.
 //!
-//! Behind a buffer of a few packets no queue tells that more is sent than the path takes; frames
-//! are dropped instead. Random losses are a share of what is sent, whatever that is; drops rise
-//! with it, and what is delivered does not. So where more is lost than the radio was known to lose,
-//! less is sent for a moment than what was delivered: if fewer are lost then, the rest were drops,
-//! and for a while the rate is what was delivered over 1 minus the radio's losses, and then at most
-//! a quarter more. If not, that is what the radio loses now, and bounds nothing. Only such a look
-//! makes that more: drops may grow as slowly as the rate does.
+//! Behind a buffer of a few packets, no queue shows that more is sent than the path carries; frames
+//! are dropped instead. Random losses are a constant share of what is sent. Drops rise with the
+//! sending rate, and the delivery rate does not. So when losses exceed the known random losses, the
+//! sender has a *look*: for a short time it sends less than was delivered. If losses fall, the rest
+//! were drops, and for a while the rate is bounded by the delivery rate over 1 - random loss, and
+//! later by 1.25 times that. If they do not, they are random now, and there is no bound. Only a
+//! look raises the estimate of random losses, because drops may grow as slowly as the rate does.
 
 mod radio;
 mod span;
@@ -21,74 +21,74 @@ use crate::link::path_control::delivered::radio::Radio;
 use crate::link::path_control::delivered::span::{Bursts, Span};
 use crate::link::path_control::filter::MinFilter;
 
-/// How long the most that was delivered is remembered.
+/// How long the highest delivery rate is remembered.
 const MEMORY: Duration = Duration::from_secs(10);
-/// The rate may exceed what is delivered by this factor (BBR's pacing gain of a probe), to find out
-/// whether the path takes more.
+/// The rate may exceed the delivery rate by this factor (BBR's pacing gain of a probe), to find out
+/// whether the path carries more.
 const PROBE_GAIN: f64 = 1.25;
-/// Frames over which what is delivered is counted at least: at 10 % of losses it has a standard
-/// error of 3 %.
+/// Frames over which the delivery rate is counted: at 10 % loss this gives a standard error of 3 %.
 const DELIVERED_FRAMES: f64 = 128.0;
-/// And the fewest, where the standard error is as small by itself as this.
+/// Fewest frames, if the standard error is no larger than `RATE_ERROR` with fewer.
 const DELIVERED_FRAMES_MIN: f64 = 32.0;
 const RATE_ERROR: f64 = 0.03;
-/// The same of losses, so that the drops of a rate that is a quarter too high stand out of random
-/// losses of up to 40 %.
+/// The same for losses, so that the drops of a rate that is a quarter too high stand out from
+/// random losses of up to 40 %.
 const LOST_FRAMES: f64 = 512.0;
 const LOST_FRAMES_MIN: f64 = 32.0;
 const LOST_ERROR: f64 = 0.013;
-/// The same while less is sent on purpose: it costs what it takes.
+/// The same during a look, in which sending less costs throughput.
 const LOOK_FRAMES: f64 = 256.0;
-/// And the longest that a look takes.
+/// Longest duration of a look.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
-/// Least time of a span of losses, also in round trips: the least of many spans is far below the
-/// mean by chance, and what is told in the first round trip after a change was sent before it.
+/// Shortest span of losses, also in round trips: the minimum of many short spans would be far below
+/// the mean by chance, and feedback in the first round trip after a change is about frames sent
+/// before it.
 const LOST_TIME: Duration = MEMORY.checked_div(20).expect("the divisor is not zero");
 const LOST_ROUND_TRIPS: u32 = 4;
-/// Losses are above the least where they are so by more than this, and by so many standard errors:
-/// the least of the spans that are remembered is some below the mean by chance.
+/// Losses are excessive if they exceed the minimum by more than this and by this many standard
+/// errors: the minimum of the remembered spans is below the mean by chance.
 const EXCESS_MIN: f64 = 0.02;
 const EXCESS_DEVIATIONS: f64 = 2.5;
-/// The same where it is looked at again and again.
+/// The same for a span that is checked repeatedly before it ends.
 const SUDDEN_DEVIATIONS: f64 = 4.0;
-/// Losses at first that are drops for the most part: they are looked into where the rate held
-/// nothing back too, and with no more than what was delivered. Radios lose fewer.
+/// Initial losses beyond this are mostly drops: they cause a look even if the rate held nothing
+/// back, at no more than what was delivered. Radios lose less.
 const MOSTLY_LOST: f64 = 0.6;
-/// What is known of the radio's losses may be below them by so many standard errors.
+/// The true random loss may be above its estimate by this many standard errors.
 const LEAST_DEVIATIONS: f64 = 2.0;
-/// After that, what is sent of what is delivered, span of losses by span: less, so that nothing is
-/// dropped, then all of it. A quarter more comes after that, as before.
+/// Factor on the delivery rate in the look, and in each span of losses after it: less, so that
+/// nothing is dropped, then all of it. After that 1.25 times it, as before.
 const AFTER_EXCESS: [f64; 9] = [0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// At the start the rate doubles in a round trip: by BBR's gain of 2 / ln 2 it is ahead of what is
-/// delivered.
+/// At the start the rate doubles in a round trip: with BBR's gain of 2 / ln 2 it stays ahead of the
+/// delivery rate.
 const START_GAIN: f64 = 2.0 / core::f64::consts::LN_2;
-/// Spans without growth by a quarter after which a path is full (BBR: as many round trips).
+/// Spans without growth by a quarter after which the path is full (BBR: as many round trips).
 const FULL_SPANS: u32 = 3;
-/// They double with each time that losses were by chance, so often at most.
+/// This number of spans doubles with each false alarm, at most so often.
 const FALSE_ALARMS_MAX: u32 = 5;
-/// Half of the drops that come to an end, of what comes through, when so much less is sent.
+/// Half of the drops that end, as a share of what comes through, when that much less is sent.
 const FEWER: f64 = (1.0 - AFTER_EXCESS[0]) / 2.0;
 
-/// A queue on the path: its length, and the least that tells of one.
+/// The queue on the path: its length, and the shortest that can be noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) length: Duration,
     pub(crate) noticed: Duration,
 }
 
-/// What a look found the path to carry.
+/// The capacity that a look found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    /// Frames a second, with those that the radio loses.
+    /// Frames/s, including random losses.
     pub(crate) per_s: f64,
-    /// It was the first, so that what was taken for the capacity before was a guess.
+    /// It was the first look, so the capacity before was a guess.
     pub(crate) is_first: bool,
 }
 
-/// What is delivered, and the bound on the rate that follows from it.
+/// The delivery rate, and the bound on the rate that follows from it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
-    /// Spans that are being counted: of what is delivered, and of losses.
+    /// Current spans, of the delivery rate and of losses.
     rate_span: Span,
     loss_span: Span,
     bursts: Bursts,
@@ -96,71 +96,70 @@ pub(crate) struct Delivered {
     radio: Radio,
     growth: Growth,
     look: Look,
-    /// When the span of losses began, and the one before.
+    /// When the previous span of losses began, and the current one.
     loss_span_began: [Option<Time>; 2],
-    /// Spans of losses since they were above the least; the first is a look.
+    /// Spans of losses since losses were excessive; the first is a look.
     after_excess: Option<usize>,
-    /// When that was last, and whether it is not long ago.
+    /// When losses were last excessive, and whether that was recently.
     excess_at: Option<Time>,
     is_wary: bool,
-    /// What was taken for the capacity where it was counted, frames a second.
+    /// The capacity if it was counted, in frames/s.
     capacity_per_s: f64,
-    /// What the path was found to carry.
+    /// What a look found.
     found: Option<Found>,
     round_trip: Duration,
-    /// When feedback was taken last.
+    /// When feedback was last taken.
     noted_at: Option<Time>,
 }
 
-/// What was delivered at most of late.
+/// The recent maximum of the delivery rate.
 #[derive(Debug, Default)]
 struct Most {
-    /// Frames a second, negative.
+    /// Frames/s, negated for the filter.
     per_s: MinFilter,
-    /// Whether the rate had held back what was delivered last.
+    /// Whether the rate had held back what was last delivered.
     is_held: bool,
 }
 
-/// How what is delivered grows, as BBR tells the end of its start.
+/// Growth of the delivery rate, as BBR detects the end of its startup.
 #[derive(Debug, Default)]
 struct Growth {
-    /// The most that was delivered when it last grew by a quarter, spans since in which frames were
-    /// lost for want of room or by chance, and the share of them in the last of these.
+    /// The delivery rate when it last grew by a quarter; spans since then with losses, whether
+    /// drops or random; and the loss ratio in the last of these.
     per_s: f64,
     spans_since: u32,
     loss_when_full: f64,
-    /// Share of the frames that came, in the span of these with the fewest losses.
+    /// Share of frames that arrived, in the one of these spans with the fewest losses.
     best_share: f64,
-    /// How often losses were by chance after all.
+    /// How often such losses turned out to be random.
     false_alarms: u32,
-    /// A look has shown that the start ended, or was held, too early.
+    /// A look has shown that the start ended, or was held back, too early.
     goes_on: bool,
 }
 
-/// A moment in which less is sent, to see what is lost then.
+/// A short phase in which less is sent, to see how many frames are lost then.
 #[derive(Debug, Default)]
 struct Look {
-    /// From when on feedback tells of what it sends.
+    /// From when on feedback reports on frames sent in it.
     counts_from: Time,
-    /// Losses of the span before, and whether there have been fewer since.
+    /// Losses of the span before, and whether they have fallen since.
     loss_before: f64,
     was_fewer: bool,
-    /// Nothing is known of losses without drops.
+    /// Losses without drops are not known.
     is_doubtful: bool,
-    /// Nothing is known yet: it goes on as long as there are fewer losses, and what it finds is the
-    /// least that the path carries.
+    /// Nothing was known before: the look goes on as long as losses fall, and what it finds is a
+    /// lower bound of the capacity.
     is_first: bool,
-    /// It is the start's.
+    /// It was triggered by the start.
     is_at_start: bool,
-    /// What losses left of what was taken for the capacity, and what was delivered at most before,
-    /// frames a second.
+    /// The capacity estimate less the losses, and the highest delivery rate before, in frames/s.
     kept_per_s: f64,
     delivered_per_s: f64,
 }
 
 impl Growth {
-    /// A span has ended in which that was delivered; `is_bound`: no more was sent than what was
-    /// delivered before, so that it says nothing that there was no growth.
+    /// Counts a span. `is_bound`: no more was sent than was delivered before, so a lack of growth
+    /// says nothing.
     fn note(&mut self, span: &Span, bursts: &Bursts, is_bound: bool) {
         let per_s = span.delivered_per_s();
         self.best_share = self.best_share.max(1.0 - span.loss_ratio());
@@ -168,8 +167,8 @@ impl Growth {
             (self.per_s, self.spans_since) = (per_s, 0);
             return;
         }
-        // What the rate held back says more than what came as it liked: of the latter, as many
-        // more have to be lost as if a quarter more than the path takes had been sent.
+        // Frames that the rate held back are stronger evidence than application-limited ones. Of
+        // the latter, as many have to be lost as if a quarter more than the capacity had been sent.
         let too_much = 1.0 - self.best_share / PROBE_GAIN + span.deviations(bursts);
         let least = if span.is_held() { EXCESS_MIN } else { too_much };
         if span.loss_ratio() > least && !is_bound {
@@ -178,7 +177,7 @@ impl Growth {
         }
     }
 
-    /// As long as nothing is known of losses, they are not the radio's.
+    /// While nothing is known of losses, none are assumed to be random.
     fn best_share(&self) -> f64 {
         if self.best_share > 0.0 { self.best_share } else { 1.0 }
     }
@@ -198,13 +197,14 @@ impl Growth {
 }
 
 impl Look {
-    /// One begins, as so much was lost; so much is carried if the rest was drops.
+    /// Begins a look because of `loss_before`; `kept_per_s`: what the path carries if the rest was
+    /// drops.
     fn begin(&mut self, counts_from: Time, loss_before: f64, is_doubtful: bool, kept_per_s: f64) {
         *self = Look { counts_from, loss_before, is_doubtful, kept_per_s, ..Look::default() };
     }
 
-    /// So much was lost in it, give or take so much by chance. Whether there were fewer losses, and
-    /// whether nothing had been known of these.
+    /// Ends a span of the look with these losses, accurate to within `chance`. Returns whether
+    /// losses fell, and whether losses without drops had been unknown.
     fn end(&mut self, loss_ratio: f64, chance: f64) -> (bool, bool) {
         let margin = (FEWER * (1.0 - self.loss_before)).max(chance);
         let is_fewer = loss_ratio < self.loss_before - margin;
@@ -214,12 +214,12 @@ impl Look {
     }
 }
 
-/// Fixed point of what the filters hold.
+/// Fixed-point unit of the values in filters.
 const UNITS: f64 = 1e6;
 
 impl Delivered {
-    /// Takes what feedback tells; `capacity_per_s`: what is taken for the capacity where it was
-    /// counted, or 0; `queue`: on the path, where that is known.
+    /// Takes feedback; `capacity_per_s`: the capacity if it was counted, or 0; `queue`: the queue
+    /// on the path, if it is known.
     pub(crate) fn note(
         &mut self,
         now: Time,
@@ -229,7 +229,8 @@ impl Delivered {
         queue: Option<Queue>,
     ) {
         (self.round_trip, self.capacity_per_s) = (round_trip, capacity_per_s);
-        // Of the first feedback nothing is known; later, frames that one was late for come at once.
+        // The first feedback has no span. Later such feedback reports frames that arrived late, all
+        // at once.
         if sample.span.is_zero() && sample.sent_span.is_zero() {
             return;
         }
@@ -251,7 +252,7 @@ impl Delivered {
         }
         self.is_wary = self.excess_at.is_some_and(|at| now - at <= MEMORY);
         if now < self.look.counts_from + sample.sent_span {
-            return; // The oldest of these frames were sent before less was.
+            return; // The oldest of these frames were sent before the rate was lowered.
         }
         self.loss_span.add(sample);
         let time = (LOST_ROUND_TRIPS * round_trip).max(LOST_TIME);
@@ -261,19 +262,19 @@ impl Delivered {
         }
     }
 
-    /// The rate does not obey the bound: what is lost says nothing of it.
+    /// The rate ignores the bound from now on, so losses say nothing about it.
     pub(crate) fn stop_looking(&mut self) {
         (self.after_excess, self.excess_at, self.is_wary) = (None, None, false);
         (self.loss_span, self.loss_span_began) = (Span::default(), [None; 2]);
         self.look.counts_from = Time::ZERO;
     }
 
-    /// What was queued was measured against another path.
+    /// Queues were measured against a path that has changed.
     pub(crate) fn forget_queues(&mut self) {
         self.radio.forget_queues();
     }
 
-    /// There was a pause, of which nothing is known: after a long one, what is counted begins anew.
+    /// There was a pause, about which nothing is known: after a long one, counting restarts.
     pub(crate) fn note_pause(&mut self, now: Time) {
         if self.noted_at.is_some_and(|at| now - at > MEMORY) {
             self.restart();
@@ -286,15 +287,15 @@ impl Delivered {
         self.loss_span_began[1] = None;
     }
 
-    /// Frames over which what is delivered is counted: the fewer are lost, the fewer it takes.
+    /// Frames over which the delivery rate is counted: fewer losses need fewer frames.
     fn rate_frames(&self) -> f64 {
         let loss_ratio = self.loss_ratio();
         let frames = loss_ratio * self.bursts.factor() / (1.0 - loss_ratio) / RATE_ERROR.powi(2);
         frames.clamp(DELIVERED_FRAMES_MIN, DELIVERED_FRAMES)
     }
 
-    /// The same of losses. A look ends as soon as what it has seen cannot be chance, or after a
-    /// while; after it, time counts.
+    /// The same for losses. A look ends as soon as its result cannot be chance, or after a while;
+    /// after it, only time counts.
     fn loss_frames(&self) -> f64 {
         if self.after_excess == Some(0) {
             let (lost, error) = self.loss_span.likely(&self.bursts);
@@ -311,10 +312,10 @@ impl Delivered {
         (variance / LOST_ERROR.powi(2)).clamp(LOST_FRAMES_MIN, LOST_FRAMES)
     }
 
-    /// Whether so many more than the least are lost in the span so far that it cannot be chance;
-    /// before the least is known, as many as of a rate that is by far too high.
+    /// Whether losses in the span so far exceed the minimum by more than chance allows; before the
+    /// minimum is known, whether they are those of a rate that is far too high.
     fn is_sudden(&self) -> bool {
-        // A look needs to know what is delivered.
+        // A look needs to know the delivery rate.
         let is_known = self.most.per_s.least().is_some();
         if self.after_excess == Some(0) || self.loss_span.sent < LOST_FRAMES_MIN || !is_known {
             return false;
@@ -328,16 +329,17 @@ impl Delivered {
     fn end_loss_span(&mut self, now: Time) {
         let span = core::mem::take(&mut self.loss_span);
         let loss_ratio = span.loss_ratio();
-        // All of the first span may be of drops.
+        // In the first span, all losses may be drops.
         let least = if span.is_held() { EXCESS_MIN } else { MOSTLY_LOST };
         let known = self.radio.most_ratio(&self.bursts);
         let is_doubtful = known.is_none() && loss_ratio > least;
         let least = known.unwrap_or(loss_ratio);
-        // What an application sends as it likes is not too much for the path, unless by far.
+        // What an application-limited sender sends is not too much for the path, unless losses are
+        // far higher.
         let margin = if span.is_held() { EXCESS_MIN } else { 1.0 - 1.0 / PROBE_GAIN };
         let is_excessive = loss_ratio - least > margin + span.deviations(&self.bursts);
-        // Soon after a look, what is held to what was delivered may still be too much, and its
-        // drops are not to become the radio's losses.
+        // Soon after a look, even a rate bounded by the delivery rate may be too high, and its
+        // drops must not count as random losses.
         if self.after_excess.is_none() && !self.is_wary && !is_excessive && !is_doubtful {
             self.radio.add_calm(&span, &self.bursts);
         }
@@ -355,10 +357,11 @@ impl Delivered {
         self.loss_span_began = [self.loss_span_began[1], Some(now)];
     }
 
-    /// So much was lost, more than the least, and less is sent for a span.
+    /// Begins a look: losses exceed the minimum, so less is sent for a span.
     fn begin_look(&mut self, now: Time, span: &Span, least: f64) -> Option<usize> {
         let loss_ratio = span.loss_ratio();
-        // What was delivered before the span before may have been of a path that took more.
+        // What was delivered earlier than in the previous span may be from a time when the path
+        // carried more.
         if let Some(began) = self.loss_span_began[0] {
             self.most.per_s.forget_before(began);
         }
@@ -367,14 +370,14 @@ impl Delivered {
         let sent_per_s = self.capacity_per_s.min(self.limit_per_s());
         let delivered_per_s = self.most_per_s().unwrap_or(0.0).max(span.delivered_per_s());
         let is_doubtful = least == 0.0;
-        // Nothing is to be dropped then: the capacity may be a guess that was never sent.
+        // Nothing must be dropped in this look: the capacity may be a guess that was never tried.
         let most = if is_doubtful { delivered_per_s } else { f64::INFINITY };
         self.look.begin(counts_from, loss_ratio, is_doubtful, (kept * sent_per_s).min(most));
         self.look.delivered_per_s = delivered_per_s;
         Some(0)
     }
 
-    /// The same once more, of the kind that it is.
+    /// Restarts the look, with the same kind.
     fn begin_look_anew(&mut self, now: Time, span: &Span, before: f64) -> Option<usize> {
         let Look { is_doubtful, is_first, is_at_start, .. } = self.look;
         let known = self.radio.most_ratio(&self.bursts).unwrap_or(before);
@@ -383,9 +386,9 @@ impl Delivered {
         look
     }
 
-    /// Less was sent for a span, in which losses were above the least or not. Where there were
-    /// fewer, too much had been sent; where not, losses are above the least by chance. More of
-    /// fewer frames are lost by no chance: the path takes less than it did when the look began.
+    /// Ends a span of a look. If losses have fallen, too much had been sent; if not, they exceeded
+    /// the minimum by chance. If losses have risen although less is sent, that is no chance: the
+    /// path carries less than when the look began.
     fn end_look(&mut self, now: Time, span: &Span, is_excessive: bool) -> Option<usize> {
         let chance = LEAST_DEVIATIONS * span.likely(&self.bursts).1;
         let before = self.look.loss_before;
@@ -401,10 +404,11 @@ impl Delivered {
             self.look.counts_from = now + self.round_trip;
             return Some(0);
         }
-        self.radio.replace(span); // What it was before may have had drops among it.
+        self.radio.replace(span); // The estimate before may include drops.
         let was_at_start = core::mem::take(&mut self.look.is_at_start);
         if self.look.was_fewer {
-            // What came while more was dropped is what the path takes, but for the radio's losses.
+            // What arrived while more was dropped is what the path carries, apart from random
+            // losses.
             let radio = self.radio.likely_ratio(&self.bursts).unwrap_or(0.0).min(LOSS_RATIO_MAX);
             self.look.kept_per_s = self.look.delivered_per_s / (1.0 - radio);
             let is_first = self.look.is_first && !was_at_start;
@@ -412,8 +416,8 @@ impl Delivered {
             if !is_first {
                 return Some(1);
             }
-            // What was delivered before is what applications had begun to send: the path takes at
-            // least that, and the start goes on from there, as now the radio's losses are known.
+            // Applications had limited what was delivered before: the path carries at least that,
+            // and the start goes on from there, now that random losses are known.
             self.growth.go_on();
         } else if was_at_start {
             self.growth.note_false_alarm();
@@ -422,26 +426,26 @@ impl Delivered {
         None
     }
 
-    /// The least loss of late, 0 to 1; before it was counted over a whole span, of shorter ones.
+    /// The minimum loss ratio, 0 to 1; until it was counted over a whole span, of shorter ones.
     pub(crate) fn least_loss(&self) -> f64 {
         self.radio.most_ratio(&self.bursts).unwrap_or(1.0 - self.growth.best_share())
     }
 
-    /// Share of the frames that the radio loses, as far as it is known, and the factor by which
-    /// bursts raise the variance of their count.
+    /// Random loss ratio, as far as it is known, and the factor by which bursts raise the variance
+    /// of its count.
     pub(crate) fn radio(&self) -> (f64, f64) {
         let ratio = self.radio.likely_ratio(&self.bursts).unwrap_or(1.0 - self.growth.best_share());
         (ratio.clamp(0.0, LOSS_RATIO_MAX), self.bursts.factor())
     }
 
-    /// Whether what is delivered grows no more although more is sent, and frames are lost: where no
-    /// queue has shown, a short buffer drops what is too much.
+    /// Whether the delivery rate has stopped growing although the sending rate grows and frames are
+    /// lost: where no queue has shown, a short buffer drops the excess.
     pub(crate) fn is_full(&self) -> bool {
         self.growth.is_full()
     }
 
-    /// Lets less be sent for a span of losses: nobody knows yet which of those of the start were by
-    /// chance, and which for want of room.
+    /// Begins the start's look, because nobody knows yet which of its losses are random and which
+    /// are drops.
     pub(crate) fn look(&mut self, now: Time) {
         self.restart();
         self.after_excess = Some(0);
@@ -455,18 +459,17 @@ impl Delivered {
         (self.look.is_first, self.look.is_at_start) = (true, true);
     }
 
-    /// Whether a look has shown that the start goes on; told once.
+    /// Whether a look has shown that the start should go on; returned once.
     pub(crate) fn take_goes_on(&mut self) -> bool {
         core::mem::take(&mut self.growth.goes_on)
     }
 
-    /// Share of the frames lost of late, and the standard error of what is counted of it over so
-    /// many frames.
+    /// Recent loss ratio, and `loss_error`: its standard error over this many frames.
     pub(crate) fn loss_ratio(&self) -> f64 {
         self.bursts.loss_ratio.min(LOSS_RATIO_MAX)
     }
 
-    /// Share of the frames that were dropped of late, beyond what may be chance.
+    /// Share of frames recently dropped, beyond what may be chance.
     pub(crate) fn dropped_ratio(&self) -> f64 {
         let least = self.least_loss();
         ((self.loss_ratio() - least) / (1.0 - least).max(1.0 / UNITS)).max(0.0)
@@ -478,13 +481,12 @@ impl Delivered {
         (loss_ratio * (1.0 - loss_ratio) * self.bursts.factor() / frames.max(1.0)).sqrt()
     }
 
-    /// Whether losses have been above the least a moment ago.
+    /// Whether losses were excessive just now.
     pub(crate) fn is_excessive(&self) -> bool {
         self.after_excess.is_some()
     }
 
-    /// Frames a second that may be sent at most; infinite where losses were not above the least
-    /// of late.
+    /// Upper bound of the rate in frames/s; infinite if losses were not excessive recently.
     pub(crate) fn limit_per_s(&self) -> f64 {
         match self.after_excess {
             Some(spans) => self.carried_per_s() * AFTER_EXCESS[spans],
@@ -493,28 +495,28 @@ impl Delivered {
         }
     }
 
-    /// The same at the start: what grows has no bound.
+    /// The same for the start, where growth is not bounded.
     pub(crate) fn start_limit_per_s(&self) -> f64 {
         let grows = self.growth.spans_since == 0;
         if grows { f64::INFINITY } else { START_GAIN * self.carried_per_s() }
     }
 
-    /// What the path was found to carry where losses were above the least by its doing; told once.
+    /// The capacity that a look found after excessive losses; returned once.
     pub(crate) fn take_found(&mut self) -> Option<Found> {
         self.found.take()
     }
 
-    /// What was delivered at most of late, frames a second.
+    /// The recent maximum of the delivery rate in frames/s.
     pub(crate) fn most_per_s(&self) -> Option<f64> {
         self.most.per_s.least().map(|most| -most as f64 / UNITS)
     }
 
-    /// The same where the rate had held back what was delivered, and no application.
+    /// The same, only if the rate and not an application had limited what was delivered.
     pub(crate) fn held_per_s(&self) -> Option<f64> {
         self.most_per_s().filter(|_| self.most.is_held)
     }
 
-    /// What is delivered at most, and what random losses take of it, as far as these are known.
+    /// The maximum of the delivery rate over 1 - random loss, as far as that is known.
     fn carried_per_s(&self) -> f64 {
         let lost = self.radio.likely_ratio(&self.bursts).unwrap_or(self.look.loss_before);
         let lost = if self.look.is_doubtful { 0.0 } else { lost };
@@ -529,9 +531,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(40);
 
-    /// Samples of ten frames each for a round trip, sent at a rate through a path that
-    /// carries so many frames a second, and loses this share of them besides. Returns the time
-    /// after it.
+    /// Samples of ten frames each for a round trip, sent at a rate through a path with this
+    /// capacity in frames/s and this share of random losses. Returns the time after it.
     fn pass(
         delivered: &mut Delivered,
         start: Time,
@@ -577,12 +578,12 @@ mod tests {
                 now = pass(&mut delivered, now, (rate, 1_000.0), loss);
             }
             assert_eq!(delivered.limit_per_s(), f64::INFINITY, "{loss} lost");
-            // A look at the start at most: nobody knows yet what these losses are.
+            // At most a look at the start: the nature of these losses is not known yet.
             assert!(bounded <= 30, "{bounded} times at {loss} lost");
         }
     }
 
-    /// What came before was a burst of an application's, most of which found no room.
+    /// What came before was a burst from an application, most of which was dropped.
     #[test]
     fn what_a_first_look_finds_bounds_nothing() {
         let mut delivered = Delivered::default();
@@ -599,7 +600,7 @@ mod tests {
         let found = delivered.take_found().expect("a look has found something");
         assert!(found.is_first && (49.0..60.0).contains(&found.per_s), "{found:?}");
         assert!(delivered.take_goes_on());
-        // What the next one finds is held.
+        // What the next look finds does bound the rate.
         while delivered.limit_per_s() == f64::INFINITY {
             now = pass(&mut delivered, now, (400.0, 200.0), 0.0);
         }

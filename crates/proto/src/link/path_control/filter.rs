@@ -1,19 +1,20 @@
-//! The least of what was of late.
+//! A sliding-window minimum.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
 
-/// The least of what was pushed of late.
+/// The minimum of recent values.
 #[derive(Debug, Default)]
 pub(crate) struct MinFilter {
-    /// Rising in both: whatever is larger and older can never be the least again.
+    /// Ascending in both: a value that is larger and older than another can never be the minimum
+    /// again.
     values: VecDeque<(Time, i64)>,
 }
 
 impl MinFilter {
-    /// Bytes of the longest.
+    /// Bytes at the maximum length.
     pub(super) const BYTES_MAX: usize = crate::bounds::WINDOW_DELAYS_MAX * size_of::<(Time, i64)>();
 
     pub(crate) fn push(&mut self, now: Time, value: i64, memory: Duration) {
@@ -21,7 +22,7 @@ impl MinFilter {
             self.values.pop_back();
         }
         if self.values.len() == crate::bounds::WINDOW_DELAYS_MAX {
-            self.values.pop_back(); // The least is at the front.
+            self.values.pop_back(); // The minimum is at the front.
         }
         self.values.push_back((now, value));
         while self.values.len() > 1 && self.values.front().is_some_and(|&(at, _)| at + memory < now)
@@ -30,7 +31,7 @@ impl MinFilter {
         }
     }
 
-    /// What was pushed before then does not count any more; the newest always does.
+    /// Drops values pushed before `then`, but never the newest.
     pub(crate) fn forget_before(&mut self, then: Time) {
         while self.values.len() > 1 && self.values.front().is_some_and(|&(at, _)| at < then) {
             self.values.pop_front();

@@ -1,5 +1,5 @@
-//! What feedback shows of a path: delays above the least, what of them is noise, and what comes
-//! through.
+//! What feedback shows about a path: delays above the minimum, how much of them is noise, and the
+//! rate that comes through.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -11,77 +11,77 @@ use super::delivered::{Delivered, Found};
 use super::filter::MinFilter;
 use super::spread::Spread;
 
-/// Frames a second before anything was measured.
+/// Initial guess of the rate in frames/s.
 pub(super) const FRAMES_PER_S_FIRST: f64 = 500.0;
-/// Bounds of the rate.
+/// Bounds of the rate in frames/s.
 pub(super) const FRAMES_PER_S_MIN: f64 = 2.0;
 /// See [`FRAMES_PER_S_MIN`].
 pub(super) const FRAMES_PER_S_MAX: f64 = 2e6;
-/// Queueing delay that is not told from noise: so many times the jitter, within these bounds.
+/// Queueing delay up to this multiple of the jitter counts as noise, within these bounds.
 const JITTER_FACTOR: f64 = 4.0;
 const NOISE_MIN: Duration = Duration::from_micros(400);
-/// What is noise in any case, in round trips: a rate that is too low costs more than a frame that
-/// stands in a queue.
+/// Share of the round-trip time that always counts as noise: a rate that is too low costs more than
+/// a frame in a queue.
 const NOISE_PER_RTT: f64 = 0.05;
 /// See [`JITTER_FACTOR`].
 pub(super) const NOISE_MAX: Duration = Duration::from_millis(1);
-/// Where delays differ more than noise allows for, as of a medium that sends again what was lost,
-/// the queue varies by itself, and runs empty unless it is aimed at as much more, up to this.
+/// Where delays vary more than noise allows for, as on a medium that retransmits, the queue varies
+/// by itself, and runs empty unless a longer one is aimed at: by as much, up to this.
 const VARIES_MAX: Duration = Duration::from_millis(2);
-/// Weight of the newest difference in the jitter, one part in so many.
+/// The newest difference has this fraction of weight in the jitter.
 const JITTER_PARTS: f64 = 32.0;
-/// How long after a long frame short ones say nothing of delay.
+/// For this long after a long frame, short ones are not used for delay.
 const SHORT_AFTER: Duration = Duration::from_secs(1);
-/// How long the least delay is remembered: clocks drift. Beside a flow that fills the queue it may
-/// not be seen for long, and they drift less than that queues.
+/// How long the minimum delay is remembered: clocks drift. Beside a flow that fills the queue the
+/// minimum may not be seen for long, and clocks drift by less than such a queue.
 const BASE_MEMORY: Duration = Duration::from_secs(20);
 const BASE_MEMORY_BESIDE: Duration = Duration::from_secs(120);
-/// How long the most that came through is remembered: half of what is above is forgotten.
+/// Half-life of the remembered peak of the capacity.
 pub(super) const PEAK_MEMORY: Duration = Duration::from_secs(20);
-/// Over how long that is averaged, and over how many round trips at least.
+/// Over how long the usual capacity is averaged, and over how many round trips at least.
 const USUAL_TIME: Duration = Duration::from_millis(250);
 const USUAL_ROUND_TRIPS: u32 = 8;
-/// Frames over which a rate is counted at least.
+/// Fewest frames over which a rate is counted.
 const RATE_FRAMES: f64 = 8.0;
-/// The longer of the spans over which it is counted, in shorter ones: where losses come in bursts.
+/// Length of the longer span over which a rate is counted, in shorter spans: for losses in bursts.
 const SPANS: u32 = 8;
-/// Standard errors by which a rate that was counted has to be above what was known, and by which
-/// losses have to be above the least of late.
+/// Standard errors by which a counted rate has to exceed what was known, and by which losses have
+/// to exceed their recent minimum.
 const ERRORS: f64 = 1.0;
 pub(super) const EXCESS_ERRORS: f64 = 3.0;
 pub(super) const EXCESS_MIN: f64 = 0.02;
-/// A gap in what comes counts as at most so many times what its frames take, or as one span.
+/// A gap in arrivals counts as at most this many times the time of its frames, or one span.
 const GAP_FACTOR: f64 = 4.0;
-/// Points in the span over which it is counted, and most of them that are kept.
+/// Points per span over which a rate is counted, and most points kept.
 const POINTS_PER_SPAN: u32 = 128;
 const ARRIVAL_POINTS_MAX: usize = 256;
-/// Most of a round trip's worth of change of the capacity that is aimed at as a queue, and the
-/// weight of the newest change, one part in so many.
+/// Upper bound of the wander, as a queue to aim at, in round trips; and the fraction of weight that
+/// the newest change has in it.
 const WANDER_MAX: f64 = 0.25;
 const WANDER_PARTS: f64 = 16.0;
-/// Least span that counts as a round trip.
+/// Lower bound of round-trip times.
 pub(super) const ROUND_TRIP_MIN: Duration = Duration::from_millis(2);
 
-/// Delays on the way to the other end.
+/// Delays of frames on the way to the other end.
 #[derive(Debug)]
 pub(super) struct DelayModel {
-    /// The newest one-way delay as it was told, and by how much it is above the first.
+    /// The newest one-way delay as reported, and its difference to the first.
     one_way: Option<(u32, i64)>,
-    /// Least one-way delay in the long run, of short and of long frames.
+    /// Long-term minimum of the one-way delay, of short and of long frames.
     base: [MinFilter; 2],
-    /// What the one-way delay was above that, the least of late: without the noise on top.
+    /// Recent minimum of the one-way delay above that, which excludes the noise on top.
     standing: MinFilter,
-    /// How much delays differ from one sample to the next, on average, nanoseconds.
+    /// Mean difference of delays from sample to sample, in nanoseconds.
     jitter_ns: f64,
-    /// How much delays differ that are half a round trip apart, and how long that is.
+    /// Spread of delays half a round trip apart, and the length of that span.
     spread: Spread,
     span: Duration,
     round_trip: Duration,
-    /// The least of it in the long run.
+    /// Long-term minimum of the round-trip time.
     round_trip_least: MinFilter,
-    /// Less is never told from noise: of a long way it is not worth the risk.
+    /// Lower bound of noise: smaller delays are not worth the risk on a long path.
     noise_min: Duration,
-    /// When a long frame was reported last.
+    /// When a long frame was last reported.
     long_at: Option<Time>,
     last_one_way: [Option<i64>; 2],
 }
@@ -105,51 +105,51 @@ impl Default for DelayModel {
 }
 
 impl DelayModel {
-    /// Queueing delay of late.
+    /// Recent queueing delay.
     pub(super) fn queueing(&self) -> Duration {
         let standing = self.standing.least().unwrap_or(0);
         Duration::from_nanos(u64::try_from(standing).unwrap_or(0))
     }
 
-    /// Queueing delay that is not told from noise.
+    /// Queueing delay that cannot be distinguished from noise.
     pub(super) fn noise(&self) -> Duration {
         let noise = Duration::from_nanos((JITTER_FACTOR * self.jitter_ns) as u64);
         noise.clamp(self.noise_min, NOISE_MAX)
     }
 
-    /// By how much delays differ beyond what noise allows for.
+    /// How much delays vary beyond noise.
     pub(super) fn varies(&self, peak_per_s: f64) -> Duration {
         let above = self.jitter_ns - NOISE_MAX.as_nanos() as f64 / JITTER_FACTOR;
         let above = Duration::from_nanos(above.max(0.0) as u64).min(VARIES_MAX);
         above.max(self.jitter(peak_per_s))
     }
 
-    /// By how much the least delays of half a round trip are above the least of all without a
-    /// queue, beyond what noise allows for and another frame that is on the air.
+    /// How far the minimum delay of half a round trip is above the overall minimum without any
+    /// queue, beyond noise and one frame being sent.
     pub(super) fn jitter(&self, peak_per_s: f64) -> Duration {
         let frame = Duration::from_secs_f64(1.0 / peak_per_s.max(FRAMES_PER_S_MIN));
         let spread = self.spread.above_least(self.span, BASE_MEMORY, peak_per_s);
         spread.saturating_sub(self.noise() + frame).min(self.round_trip / 2)
     }
 
-    /// Standard deviation of delays that are half a round trip apart.
+    /// Standard deviation of delays half a round trip apart.
     pub(super) fn deviation(&self) -> Duration {
         self.spread.deviation()
     }
 
-    /// The round trip of late, smoothed.
+    /// Recent smoothed round-trip time.
     pub(super) fn round_trip(&self) -> Duration {
         self.round_trip.max(ROUND_TRIP_MIN)
     }
 
-    /// The least round trip of late.
+    /// Recent minimum of the round-trip time.
     pub(super) fn round_trip_least(&self) -> Duration {
         Duration::from_nanos(self.round_trip_least.least().unwrap_or(0) as u64)
     }
 
-    /// Takes feedback. `is_steady`: the rate is not changed on purpose, so that it is the path's
-    /// doing by what delays differ. `is_beside`: somebody else fills the queue. Returns whether it
-    /// tells of the queue.
+    /// Takes feedback. `is_steady`: the rate is not changed on purpose, so the path causes the
+    /// differences of delays. `is_beside`: somebody else fills the queue. Returns whether the
+    /// feedback says something about the queue.
     pub(super) fn note(
         &mut self,
         now: Time,
@@ -165,7 +165,8 @@ impl DelayModel {
         if sample.is_long {
             self.long_at = Some(now);
         } else if self.long_at.is_some_and(|at| now - at < SHORT_AFTER) {
-            // Few of these are reported by themselves: their least delay is not known well.
+            // Few short frames are reported by themselves, so their minimum delay is not known
+            // well.
             return false;
         }
         let base = &mut self.base[class];
@@ -188,7 +189,7 @@ impl DelayModel {
         }
         if let Some(last) = self.last_one_way[class].replace(one_way_ns) {
             let differs = Duration::from_nanos(one_way_ns.abs_diff(last));
-            // By more than that only clocks jump.
+            // Only clocks jump by more than that.
             if differs <= round_trip {
                 self.jitter_ns += (differs.as_nanos() as f64 - self.jitter_ns) / JITTER_PARTS;
             }
@@ -196,8 +197,8 @@ impl DelayModel {
         true
     }
 
-    /// One-way delay above the first: as long as it does not change by more than 35 minutes at a
-    /// time, it does not matter that clocks wrap.
+    /// Difference of the one-way delay to the first. That clocks wrap does not matter unless it
+    /// changes by more than 35 minutes at a time.
     fn one_way_ns(&mut self, one_way_us: u32) -> i64 {
         let (before_us, above_us) = self.one_way.unwrap_or((one_way_us, 0));
         let above_us = above_us + i64::from(one_way_us.wrapping_sub(before_us) as i32);
@@ -205,7 +206,7 @@ impl DelayModel {
         1_000 * above_us
     }
 
-    /// By how much delays differ by themselves is to be found anew.
+    /// Restarts measuring the spread of delays.
     pub(super) fn forget_spread(&mut self) {
         self.spread = Spread::default();
     }
@@ -215,7 +216,7 @@ impl DelayModel {
         self.last_one_way = [None; 2];
     }
 
-    /// The least delay is so much longer from now on.
+    /// Raises the minimum delay by `by` from now on.
     pub(super) fn lengthen(&mut self, now: Time, by: Duration) {
         for base in &mut self.base {
             if let Some(least) = base.least() {
@@ -227,48 +228,48 @@ impl DelayModel {
     }
 }
 
-/// Frames counted up to a feedback.
+/// Counts up to one feedback.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
-    /// When they came, and when they were sent, since the first.
+    /// When these frames arrived, and when they were sent, since the first.
     came: Duration,
     sent: Duration,
-    /// Frames sent, as parts of a long one, and those of them that came.
+    /// Frames sent, as fractions of a long one, and how many of them arrived.
     frames: f64,
     arrived: f64,
-    /// Frames of these that nothing had held back.
+    /// Frames of these that the rate did not hold back.
     free: f64,
 }
 
-/// What feedback reported of late, as points between which rates can be taken.
+/// Recent feedback, as points between which rates can be computed.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     points: VecDeque<Point>,
     newest: Point,
 }
 
-/// Frames a second over a span.
+/// Frames/s over a span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
-    /// At least so many the path has carried: over the longer of the spans in which they were sent
-    /// and came.
+    /// Lower bound of what the path carried: counted over the longer of the spans of sending and of
+    /// arriving.
     pub(super) least_per_s: f64,
-    /// Sent, and those of them that came, over the span in which they came: what the path carries
-    /// if it was busy all the time.
+    /// Frames sent, and frames that arrived, per second of the span of arriving: what the path
+    /// carries if it was busy all the time.
     pub(super) sent_per_s: f64,
     pub(super) came_per_s: f64,
-    /// How many were sent.
+    /// Number of frames sent.
     pub(super) frames: f64,
-    /// All of them were held back by the rate, and none came behind a gap.
+    /// The rate held back all of them, and none followed a gap.
     pub(super) held: bool,
 }
 
 impl Arrivals {
-    /// Bytes of the most points.
+    /// Bytes at the maximum number of points.
     pub(super) const BYTES_MAX: usize = ARRIVAL_POINTS_MAX * size_of::<Point>();
 
-    /// Takes feedback; rates will be asked for over spans of at most `span`. A gap that is longer
-    /// than `longest` counts as if it were so long: an outage is no rate.
+    /// Takes feedback; rates will be asked for over spans of at most `span`. A gap counts as at
+    /// most `longest`: an outage is not a rate.
     fn note(&mut self, sample: &Sample, span: Duration, longest: Duration) {
         let sent = sample.frames as f64;
         let newest = &mut self.newest;
@@ -285,20 +286,20 @@ impl Arrivals {
             }
             self.points.push_back(newest);
         }
-        // One point is kept that is older than the span.
+        // Keep one point older than the span.
         while self.points.get(1).is_some_and(|second| second.came + span <= newest.came) {
             self.points.pop_front();
         }
     }
 
-    /// Nothing is known of a pause.
+    /// Forgets all points: a pause says nothing.
     pub(super) fn restart(&mut self) {
         self.points.clear();
         self.newest = Point::default();
         self.points.push_back(self.newest);
     }
 
-    /// The rate over the last `span` and a little more, once so much is known.
+    /// The rate over the last `span` and a little more, once that much is known.
     fn rate(&self, span: Duration) -> Option<Rate> {
         let at = self.points.partition_point(|point| point.came + span <= self.newest.came);
         let first = self.points.get(at.checked_sub(1)?)?;
@@ -318,16 +319,16 @@ impl Arrivals {
     }
 }
 
-/// By what share the capacity changes in a round trip, on average.
+/// Mean relative change of the capacity per round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wander {
     share: f64,
-    /// Frames a second when the round trip began.
+    /// Frames/s when the round trip began.
     from_per_s: f64,
 }
 
 impl Wander {
-    /// A round trip has passed; `counts`: what has changed is the path's doing.
+    /// A round trip has passed; `counts`: the path caused the change.
     pub(super) fn end_round_trip(&mut self, per_s: f64, counts: bool) {
         let before = core::mem::replace(&mut self.from_per_s, per_s);
         if counts {
@@ -336,25 +337,25 @@ impl Wander {
         }
     }
 
-    /// What the capacity changes by in a round trip, as a queue.
+    /// The change in a round trip, as a queueing time.
     pub(super) fn time(&self, round_trip: Duration) -> Duration {
         round_trip.mul_f64(self.share.min(WANDER_MAX))
     }
 }
 
-/// Frames a second that the path carries, with those that it loses at random.
+/// The capacity: frames/s that the path carries, including those lost at random.
 #[derive(Debug)]
 pub(super) struct Capacity {
     arrivals: Arrivals,
     /// For how long a queue has stood.
     busy: Duration,
-    /// A rate was counted.
+    /// A rate has been counted.
     is_known: bool,
-    /// Of late.
+    /// The present estimate.
     pub(super) per_s: f64,
-    /// The most of it in the long run.
+    /// Its long-term maximum.
     pub(super) peak_per_s: f64,
-    /// What it is as a rule, and the most of that in the long run.
+    /// The average, and the long-term maximum of that.
     pub(super) usual_per_s: f64,
     pub(super) best_per_s: f64,
     usual_at: Time,
@@ -374,21 +375,21 @@ impl Capacity {
         }
     }
 
-    /// The capacity as counted; none as long as it is a guess.
+    /// The capacity if it was counted; 0 while it is a guess.
     pub(super) fn known_per_s(&self) -> f64 {
         if self.is_known { self.per_s } else { 0.0 }
     }
 
-    /// So much was carried while more was dropped: what it was before was a guess, if it was not
-    /// counted, or nobody knew yet what is dropped.
+    /// A look found this capacity. It replaces the estimate if that was a guess: not counted, or
+    /// counted before random losses were known.
     pub(super) fn note_found(&mut self, found: Found) {
         if !core::mem::replace(&mut self.is_known, true) || found.is_first {
             self.per_s = found.per_s;
         }
     }
 
-    /// Takes feedback. Where a queue stands, what came of it is what the path carries; where none
-    /// does, the path carries at least that.
+    /// Takes feedback. Where a queue stands, what came through is what the path carries; elsewhere
+    /// the path carries at least that.
     pub(super) fn note(&mut self, sample: &Sample, span: Duration, busy: bool, losses: &Delivered) {
         let enough = Duration::from_secs_f64(RATE_FRAMES / self.per_s);
         let span = span.max(enough);
@@ -400,8 +401,8 @@ impl Capacity {
             let error = losses.loss_error(rate.frames);
             let came_per_s = rate.least_per_s * rate.came_per_s / rate.sent_per_s;
             if rate.held && !core::mem::replace(&mut self.is_known, true) {
-                // What it was before was a guess. Nobody knows yet what of so few frames is lost by
-                // chance, and applications may have wanted all that was sent.
+                // The estimate was a guess until now. Of so few frames nobody knows how many were
+                // lost by chance, and an application may have sent all it wanted.
                 self.per_s = rate.least_per_s;
             }
             if self.busy >= spans * span && rate.held {
@@ -415,16 +416,16 @@ impl Capacity {
         self.per_s = self.per_s.max(1.0);
     }
 
-    /// Nothing is known of a pause.
+    /// Forgets arrivals: a pause says nothing.
     pub(super) fn restart(&mut self) {
         self.arrivals.restart();
     }
 
-    /// What the path has taken at most says how long a frame takes, whatever is sent now.
+    /// Lets the peaks decay. The peak rate shows how long a frame takes, whatever is sent now.
     pub(super) fn fade(&mut self, passed: Duration, is_guess: bool) {
         let kept = 0.5f64.powf(passed.as_secs_f64() / PEAK_MEMORY.as_secs_f64());
         let above = (self.peak_per_s - self.per_s).max(0.0);
-        // What it begins with is a guess, of which nothing is to be remembered.
+        // The initial guess must not be remembered.
         let kept = if is_guess { 0.0 } else { kept };
         self.peak_per_s = self.per_s + kept * above;
         self.best_per_s = self.usual_per_s + kept * (self.best_per_s - self.usual_per_s).max(0.0);

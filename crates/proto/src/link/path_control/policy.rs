@@ -1,17 +1,17 @@
-//! The rate of a window's frames: what the path takes, and hardly a queue.
+//! The rate control of window mode: it uses the capacity of the path, with hardly any queue.
 //!
-//! Random loss says nothing about congestion, delay does. As in Copa (Arun and Balakrishnan, NSDI
-//! 2018), a flow aims at a few frames queued: the rate is what the path carries ([`Capacity`]),
-//! more while less than that is queued, less while more is. Where the queue never drains, somebody
-//! fills it who takes no notice of delay; then a window of frames grows and shrinks as TCP's does,
-//! at losses that come while much is queued, and the flow holds its share. A queue that came at
-//! once, and stays as it is whatever is sent, is none: the path has become longer.
+//! Random loss says nothing about congestion; delay does. As in Copa (Arun and Balakrishnan, NSDI
+//! 2018), a flow aims at a few frames queued: the rate is the path's capacity ([`Capacity`]), and
+//! more while fewer frames are queued, less while more are. If the queue never drains, another flow
+//! fills it that ignores delay; then a window of frames grows and shrinks as TCP's does, at losses
+//! that occur while the queue is long, and the flow holds its share. A queue that appeared
+//! suddenly, and stays the same whatever is sent, is no queue: the path has become longer.
 //!
-//! Different from Copa: the rate is controlled, not a window of frames, which only bounds what goes
-//! into an outage; delay is that of one direction, so that feedback may wait for data to be sent
-//! with; delays that cannot be told from jitter count as none, however much that is
-//! ([`Spread`](super::spread::Spread)); a path whose capacity changes is aimed to hold as much
-//! more; and what is delivered bounds the rate where no queue can show ([`Delivered`]).
+//! Differences from Copa: the rate is controlled, not a window of frames, which only limits what is
+//! sent into an outage. Delay is one-way, so that feedback can wait to be piggybacked on data.
+//! Delays that cannot be distinguished from jitter count as zero, however large the jitter is
+//! ([`Spread`](super::spread::Spread)). If the capacity varies, a correspondingly longer queue is
+//! aimed at. And the delivery rate bounds the rate where no queue can show ([`Delivered`]).
 
 use core::time::Duration;
 
@@ -30,117 +30,117 @@ use crate::stats::Stats;
 const RATE_SPAN_MIN: Duration = Duration::from_millis(5);
 const RATE_SPAN_MAX: Duration = Duration::from_millis(100);
 /// The same in standard deviations of the jitter, which moves both ends of a span: a rate counted
-/// over so many has an error of about a sixth.
+/// over that many has an error of about a sixth.
 const JITTER_DEVIATIONS: u32 = 8;
-/// Frames that may be on their way: so many times what the path holds, and some more (BBR's gain of
-/// its window).
+/// Frames that may be in flight, as a multiple of what the path holds (BBR's window gain), plus a
+/// constant.
 const IN_FLIGHT_FACTOR: f64 = 2.0;
 const IN_FLIGHT_MIN: f64 = 32.0;
-/// As many as are sent in this time where that is less, but no fewer than a burst of feedback asks
-/// for: slow paths are to send no more into an outage than fast ones.
+/// This constant is limited to the frames sent in this time, but not below what a burst of feedback
+/// needs: slow paths must not send more into an outage than fast ones.
 const IN_FLIGHT_TIME: Duration = Duration::from_millis(500);
 const IN_FLIGHT_FEWEST: f64 = 4.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
-/// How long the queue may stand as it is aimed at before it is emptied for a moment: else the least
-/// delay would come to be with that much of a queue, and the queue would creep up for ever.
+/// How long the queue may stand at its target before it is emptied for a moment. Otherwise the
+/// minimum delay would come to include that queue, and the queue would grow forever.
 const STANDING_MAX: Duration = Duration::from_secs(9);
-/// Round trips in which a queue of ours alone has drained at least once.
+/// Round trips in which a queue of our own has drained at least once,
 const DRAIN_ROUND_TRIPS: u32 = 5;
-/// And at least this long.
+/// but at least this long.
 const DRAIN_PATIENCE_MIN: Duration = Duration::from_millis(200);
-/// A queue that stays drained for so many times as long is nobody's: behind a short buffer, one
-/// that is somebody's stays drained for a while after each loss.
+/// If the queue stays drained for this many times as long, nobody else fills it. Behind a short
+/// buffer, even a filled queue stays drained for a while after each loss.
 const LEAVE_FACTOR: u32 = 6;
-/// A queue is drained when less stays than this, or than so many frames.
+/// The queue counts as drained if it is shorter than this, or than this many frames.
 const DRAINED: Duration = Duration::from_millis(3);
 const DRAINED_FRAMES: f64 = 4.0;
-/// Feedback that has to tell what came of it before a queue that stays counts as none.
+/// Feedback needed after a drain before a queue that stays counts as a longer path.
 const DRAIN_TOLD_MIN: u32 = 3;
-/// Share of the rate that goes on while a queue is drained.
+/// Share of the rate at which to send during a drain.
 const DRAIN_RATIO: f64 = 0.25;
-/// Round trips beside a filler of queues before it is looked for again.
+/// Round trips of competing after which a drain checks whether others still fill the queue.
 const COMPETE_ROUND_TRIPS: u32 = 150;
-/// What is judged by what feedback tells takes so many of its usual intervals, averaged over so
-/// many; and nothing is known of a pause that is longer.
+/// A judgment needs this many of the mean intervals of feedback, in which the newest has this
+/// fraction of weight. A longer pause says nothing.
 const FEEDBACK_INTERVALS: u32 = 4;
 const INTERVAL_PARTS: u32 = 8;
-/// Least gain above what comes through while nothing is queued; it doubles each round trip.
+/// Smallest gain above the capacity while there is no queue; it doubles each round trip.
 const GAIN_FIRST: f64 = 0.02;
-/// Most of it: a queue of ours would be no longer than this share of a round trip.
+/// Largest gain: it limits a queue of our own to this share of a round trip.
 const GAIN_MAX: f64 = 0.5;
-/// The gain of the start.
+/// The gain at the start.
 const GAIN_START: f64 = 1.0;
-/// The least: some feedback must go on.
+/// Smallest gain: some feedback must go on.
 const GAIN_MIN: f64 = -0.75;
-/// Round trips in which an excess or a want of queue is to be gone.
+/// Round trips in which the difference to the target queue should vanish.
 const SETTLE_ROUND_TRIPS: f64 = 2.0;
-/// Round trips that a short queue stands for before it is looked whether it is one, and the least
-/// time from one look to the next.
+/// Round trips for which a short queue stands before a rate probe, and the least time between rate
+/// probes.
 const EXCESS_ROUND_TRIPS: u32 = 6;
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// The same in round trips.
 const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
-/// It doubles with each look that finds a queue, so often at most.
+/// This interval doubles with each rate probe that finds a queue, at most this often.
 const VAIN_PROBES_MAX: u32 = 5;
-/// Share of the most that usually came through below which it is worth a look.
+/// A rate probe is worth it only if the capacity is below this share of its usual maximum.
 const PROBE_BELOW: f64 = 0.9;
-/// Round trips that a look takes, besides the one after which it is reported.
+/// Round trips that a rate probe takes, plus one until it is reported.
 const PROBE_ROUND_TRIPS: u32 = 2;
 
-/// What the controller is about.
+/// The phases of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// Doubles each round trip until a queue shows.
+    /// Doubles the rate each round trip until a queue shows.
     Start,
     /// Follows delay.
     Follow,
-    /// Sends little, to see whether the queue is its own.
+    /// Sends little, to find out whose the queue is.
     Drain {
-        /// It was, if the queue is gone by then.
+        /// The queue was our own if it is gone by then.
         until: Time,
-        /// Feedback from then on tells what came of it.
+        /// Feedback from then on shows the result.
         told_from: Time,
-        /// How often it has.
+        /// How often it has done so.
         told: u32,
     },
-    /// Sends little, to see whether a short queue that stands is one.
+    /// A rate probe: sends little, to find out whether a short standing delay is a queue.
     Probe {
         until: Time,
-        /// Its length, and by how much it will have become shorter by then if it is one.
+        /// Its length, and by how much it will have shrunk by then if it is a queue.
         queueing: Duration,
         shorter: Duration,
     },
     /// Holds its share beside flows that fill the queue.
     Compete {
-        /// Then it looks again whether they are still there.
+        /// When to check again whether they are still there.
         until: Time,
     },
 }
 
-/// A queue on the path, as the policy remembers it.
+/// The history of the queue on the path.
 #[derive(Clone, Copy, Debug)]
 struct QueueWatch {
-    /// When it was drained last, and when it was not.
+    /// When it was last drained, and when it was last not.
     drained_at: Time,
     filled_at: Time,
-    /// When nothing of it was ours last.
+    /// When it last contained nothing of ours.
     emptied_at: Time,
-    /// The shortest and the longest since it has been long for a while.
+    /// The shortest and the longest since it became long.
     stood_least: Duration,
     stood_most: Duration,
-    /// What is sent while it is drained follows from what was counted.
+    /// The rate during the drain is based on a counted capacity, not on a guess.
     is_drain_known: bool,
 }
 
-/// Looks whether a short queue that stands is one.
+/// State of rate probes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looks {
-    /// Round trips since which one stands.
+    /// Round trips for which a short queue has stood.
     excess_round_trips: u32,
-    /// Looks in a row that found one.
+    /// Successive rate probes that found a queue.
     vain: u32,
-    /// When it was looked at last.
+    /// When the last rate probe began.
     at: Option<Time>,
 }
 
@@ -152,16 +152,16 @@ pub(crate) struct RateControl {
     delay: DelayModel,
     capacity: Capacity,
     delivered: Delivered,
-    /// Gain while nothing is queued.
+    /// The gain while there is no queue.
     gain: f64,
     round_trip_ends: Time,
     adjusted_at: Time,
-    /// Time from one feedback to the next, on average.
+    /// Mean time between feedbacks.
     interval: Duration,
-    /// Until when feedback tells of frames that were few on purpose.
+    /// Until when feedback reports on frames that were few on purpose.
     lowered_told_until: Time,
     queue: QueueWatch,
-    /// For how long nothing is to be sent so that nothing of the queue is ours.
+    /// How long to send nothing so that the queue contains nothing of ours.
     pause: Option<Duration>,
     looks: Looks,
     compete: Competition,
@@ -181,7 +181,7 @@ impl QueueWatch {
         }
     }
 
-    /// It is so long now.
+    /// Records the present length of the queue.
     fn note(&mut self, now: Time, queueing: Duration, drained_below: Duration, patience: Duration) {
         if queueing < drained_below {
             self.drained_at = now;
@@ -196,7 +196,7 @@ impl QueueWatch {
         }
     }
 
-    /// Nothing is known of a pause.
+    /// A pause says nothing about the queue.
     fn note_pause(&mut self, now: Time) {
         (self.drained_at, self.filled_at, self.emptied_at) = (now, now, now);
     }
@@ -249,7 +249,7 @@ impl PathControl for RateControl {
             self.queue.emptied_at = now;
         }
         let queueing = self.delay.queueing();
-        // What was few on purpose says nothing of what the path takes.
+        // Frames that were few on purpose do not show what the path carries.
         if now > self.lowered_told_until {
             let busy = queueing > self.noticed();
             let span = sample.round_trip_smoothed.clamp(RATE_SPAN_MIN, RATE_SPAN_MAX);
@@ -272,7 +272,7 @@ impl PathControl for RateControl {
             self.end_round_trip(now, queueing, sample.limited, round_trip);
             let counts = matches!(self.phase, Phase::Start | Phase::Follow);
             self.capacity.note_usual(now, round_trip, counts);
-            // On shared air, delay comes and goes with what the other way sends.
+            // On a shared channel, delay varies with what the other direction sends.
             if !sample.shares_air {
                 self.note_excess(now, queueing, round_trip);
             }
@@ -285,7 +285,7 @@ impl PathControl for RateControl {
         self.note_drain(before);
         self.count_phase(before, stats);
         if before == Phase::Start && self.phase != Phase::Start {
-            // What differed while the rate grew is not all jitter.
+            // Differences while the rate grew were not all jitter.
             self.delay.forget_spread();
         }
         self.adjust(self.delay.queueing(), sample);
@@ -293,9 +293,9 @@ impl PathControl for RateControl {
 
     fn frames_per_s(&self) -> f64 {
         if self.is_lowered() {
-            // What came through is no more than the path takes, however wrong the capacity is; but
-            // before it was kept busy it may be as little as somebody typed. One frame on its way
-            // queues nowhere, and without any nobody hears what became of the queue.
+            // The path carries no more than came through, however wrong the capacity is; but until
+            // the path was kept busy, that may be as little as somebody typed. A single frame in
+            // flight never queues, and without any there would be no feedback about the queue.
             let came_per_s = self.counted_per_s().unwrap_or(f64::INFINITY);
             let one_per_s = self.delay.round_trip().as_secs_f64().recip();
             let most_per_s = self.frames_per_s.min(came_per_s.max(one_per_s / DRAIN_RATIO));
@@ -337,7 +337,7 @@ impl RateControl {
     }
 
     fn note_delivered(&mut self, now: Time, sample: &Sample, round_trip: Duration, is_told: bool) {
-        // Others drop too where the flow competes, and its bound is not obeyed.
+        // While the flow competes, others cause drops too, and the bound is ignored.
         let is_bound = !matches!(self.phase, Phase::Compete { .. });
         let queue = Queue { length: self.delay.queueing(), noticed: self.noticed() };
         let known_per_s = self.capacity.known_per_s();
@@ -351,18 +351,18 @@ impl RateControl {
         }
     }
 
-    /// How long a queue of ours alone may take to drain, and feedback that tells so.
+    /// How long a queue of our own may take to drain, including feedback about it.
     fn patience(&self, round_trip: Duration) -> Duration {
         let told = FEEDBACK_INTERVALS * self.interval;
         (DRAIN_ROUND_TRIPS * round_trip).max(DRAIN_PATIENCE_MIN).max(told)
     }
 
-    /// Whether little is sent, to see what becomes of a queue.
+    /// Whether little is sent, to see what happens to a queue.
     fn is_lowered(&self) -> bool {
         matches!(self.phase, Phase::Drain { .. } | Phase::Probe { .. })
     }
 
-    /// Whether frames came so far apart that nothing of ours was queued between.
+    /// Whether frames were sent so far apart that nothing of ours was queued in between.
     fn leaves_gap(&self, sample: &Sample) -> bool {
         let takes = Duration::from_secs_f64(sample.told / self.capacity.per_s);
         sample.span > takes + self.delay.queueing() + self.delay.noise()
@@ -383,8 +383,8 @@ impl RateControl {
             told_from: now + round_trip,
             told: 0,
         };
-        // In another phase than that which follows, the start goes on anyway, or has been ended by
-        // what came since.
+        // In any phase other than those below, the start goes on anyway, or was ended by something
+        // that happened since.
         let goes_on = self.delivered.take_goes_on();
         self.phase = match self.phase {
             Phase::Probe { until, queueing, shorter } if now > until => {
@@ -395,7 +395,7 @@ impl RateControl {
                 self.prepare_to_compete(now, queueing, sample);
                 drain
             }
-            // No queue has shown so far, and a short buffer may drop what is too much.
+            // No queue has shown so far, and a short buffer may drop the excess.
             Phase::Start if self.delivered.is_full() => {
                 self.delivered.look(now);
                 Phase::Follow
@@ -411,14 +411,14 @@ impl RateControl {
                 }
             }
             Phase::Drain { .. } if drained => Phase::Follow,
-            // It takes a while to tell whether a queue stays as it is.
+            // It takes a while to see whether a queue stays as it is.
             Phase::Drain { until, told, .. }
                 if now > until
                     && told >= DRAIN_TOLD_MIN
                     && now - self.queue.drained_at > patience =>
             {
                 if self.queue.stood_most - self.queue.stood_least <= self.delay.noise() {
-                    // It came at once, and has stayed as it was whatever was sent.
+                    // It appeared suddenly, and has stayed the same whatever was sent.
                     self.lengthen_path(now, queueing);
                     Phase::Follow
                 } else if !self.queue.is_drain_known {
@@ -443,15 +443,15 @@ impl RateControl {
         };
     }
 
-    /// What was delivered where the rate held it back; as long as the capacity is a guess, whatever
-    /// did.
+    /// The delivery rate where the rate limited it; while the capacity is a guess, any delivery
+    /// rate.
     fn counted_per_s(&self) -> Option<f64> {
         let is_known = self.capacity.known_per_s() > 0.0;
         if is_known { self.delivered.held_per_s() } else { self.delivered.most_per_s() }
     }
 
-    /// Whether a drain that begins sends less than the path is known to take: a queue that stays
-    /// while a quarter of a guess is sent is not for certain another's.
+    /// Records whether the drain that begins sends less than the path is known to carry: a queue
+    /// that stays while a quarter of a guess is sent is not certainly somebody else's.
     fn note_drain(&mut self, before: Phase) {
         let Phase::Drain { until, .. } = self.phase else { return };
         let goes_on = matches!(before, Phase::Drain { until: other, .. } if other == until);
@@ -472,8 +472,8 @@ impl RateControl {
         }
     }
 
-    /// A tunnel that competed until recently goes on with what it had then: a queue that was empty
-    /// for a moment was so because all have met with loss. Others begin with half of the path.
+    /// A flow that competed until recently resumes with its last window: the queue was empty for a
+    /// moment because all flows met with loss. Otherwise it begins with half of the path.
     fn prepare_to_compete(&mut self, now: Time, queueing: Duration, sample: Sample) {
         if self.compete.at.is_none_or(|at| now - at > PEAK_MEMORY) {
             let on_their_way = self.capacity.peak_per_s * sample.round_trip_smoothed.as_secs_f64();
@@ -482,7 +482,7 @@ impl RateControl {
         }
     }
 
-    /// Queueing delay from which on there is a queue.
+    /// Queueing delay from which there is a queue.
     fn noticed(&self) -> Duration {
         self.delay.noise() + self.delay.jitter(self.capacity.peak_per_s)
     }
@@ -490,7 +490,7 @@ impl RateControl {
     /// Queueing delay that is aimed at.
     fn aim(&self) -> Duration {
         let noise = self.delay.noise();
-        // Where delays can be told well, less than a frame will do.
+        // Where delays can be measured well, less than a frame is enough.
         let queued = QUEUED * noise.div_duration_f64(NOISE_MAX);
         noise
             + self.delay.varies(self.capacity.peak_per_s)
@@ -505,14 +505,14 @@ impl RateControl {
         limited: bool,
         round_trip: Duration,
     ) {
-        // Beside others, what changes is their doing.
+        // While competing, others cause the changes.
         self.wander.end_round_trip(self.capacity.per_s, self.phase == Phase::Follow);
         let (radio, bursts) = self.delivered.radio();
         let congested = self.compete.was_congested(radio, bursts);
         if let Phase::Compete { .. } = self.phase {
             let was_smaller = self.compete.was_smaller(now, round_trip);
             match (congested, limited) {
-                // Of what was sent before the window became smaller.
+                // About frames sent before the window was decreased.
                 (true, _) if was_smaller => {}
                 (true, _) => self.compete.shrink(now),
                 (false, true) => self.compete.grow(now, round_trip),
@@ -528,15 +528,16 @@ impl RateControl {
         };
     }
 
-    /// A way that becomes longer, by another route or slower radios, looks like a queue, and the
-    /// rate would fall until the least delay is forgotten. But a queue becomes shorter where less
-    /// is sent at once; beside one that a filler holds constant too, as it grows slowly.
+    /// Starts a rate probe if a short queue stands. A path that becomes longer, by another route or
+    /// slower radios, looks like a queue, and the rate would fall until the minimum delay is
+    /// forgotten. But a queue shrinks at once when less is sent, even beside a filler that holds it
+    /// constant, because that grows slowly.
     fn note_excess(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
         if let Phase::Probe { .. } = self.phase {
             return;
         }
-        // One that is about as long as what counts as drained is neither long enough to be drained
-        // nor always short enough, so there is more room above than there is below.
+        // A delay near the drain threshold is neither long enough to be drained nor always short
+        // enough, so the range extends further above than below.
         let most = self.drained_below() + self.delay.noise();
         let stands = (self.delay.noise() + self.delay.varies(self.capacity.peak_per_s)..most)
             .contains(&queueing);
@@ -568,26 +569,26 @@ impl RateControl {
         }
     }
 
-    /// Less was sent for a while: a queue that is no shorter is none.
+    /// Less was sent for a while: a queue that has not shrunk is no queue.
     fn end_probe(&mut self, now: Time, before: Duration, shorter: Duration) {
         let queueing = self.delay.queueing();
-        let is_longer = queueing > before + self.delay.noise(); // By others, meanwhile.
+        let is_longer = queueing > before + self.delay.noise(); // Because of others, meanwhile.
         if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
             self.lengthen_path(now, queueing);
-            // What came through before will again.
+            // What came through before will do so again.
             self.capacity.per_s = self.capacity.best_per_s.max(self.capacity.per_s);
             self.looks.vain = 0;
         } else {
-            // The path takes less than it did, or others take more of it.
+            // The path carries less than it did, or others use more of it.
             self.capacity.best_per_s = self.capacity.usual_per_s;
             self.looks.vain = (self.looks.vain + 1).min(VAIN_PROBES_MAX);
         }
     }
 
-    /// The least delay is so much longer from now on.
+    /// Raises the minimum delay by `by` from now on.
     fn lengthen_path(&mut self, now: Time, by: Duration) {
         self.capacity.usual_per_s = self.capacity.best_per_s;
-        // What was queued then was measured against the shorter path.
+        // Queues before were measured against the shorter path.
         (self.compete.at, self.compete.is_certain) = (None, false);
         self.delivered.forget_queues();
         self.delay.lengthen(now, by);
@@ -609,7 +610,7 @@ impl RateControl {
         let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
         let gain = if queueing < self.noticed() { gain.max(self.gain) } else { gain };
         if gain > 0.0 && !limited {
-            // More could go, and nobody wants it.
+            // The sender is application-limited, so the gain does not matter.
             if self.delivered.is_excessive() {
                 self.set_rate(self.frames_per_s);
             }
@@ -623,7 +624,7 @@ impl RateControl {
     fn set_rate(&mut self, frames_per_s: f64) {
         let most = match self.phase {
             Phase::Start => self.delivered.start_limit_per_s().min(self.delivered.limit_per_s()),
-            // Others drop too, and the window heeds that.
+            // Others cause drops too, which the window reacts to.
             Phase::Compete { .. } => f64::INFINITY,
             _ => self.delivered.limit_per_s(),
         };

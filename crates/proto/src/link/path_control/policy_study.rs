@@ -1,4 +1,4 @@
-//! The rate controller on paths drawn at random, and on those that once were too much for it.
+//! The rate control on randomly drawn paths, and on paths on which it once failed.
 
 use core::time::Duration;
 
@@ -7,20 +7,20 @@ use corridor_base::{Stream, StreamKey, Time};
 
 use crate::link::path_control::closed_loop::{FeedbackPath, Fillers, Path, Run, Service};
 
-/// Of the paths; printed where a test fails.
+/// Seed of the paths; printed if a test fails.
 const SEED: u64 = 2026;
 
-/// Of a study's paths the environment may name another.
+/// The seed of a study's paths, which the environment may override.
 fn seed() -> u64 {
     std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED)
 }
 
-/// Seconds before what is measured, and of that.
+/// Seconds before the measurement, and of the measurement.
 const SETTLES_S: u64 = 10;
 const MEASURED_S: u64 = 20;
 
-/// What was measured on a path: the share of it that was used, the mean queue, how long frames
-/// waited there, and the share of them that found the buffer full.
+/// Measurements on a path: the share used, the mean queue, the waiting times of frames in it, and
+/// the share of them that found the buffer full.
 #[derive(Debug)]
 struct Measured {
     share: f64,
@@ -44,9 +44,10 @@ fn measure(path: &Path) -> Measured {
     }
 }
 
-/// A path: 1 to 100 Mbit/s, 2 to 300 ms there and back, a buffer of 2 frames to 2 bandwidth-delay
-/// products, all log-uniform; jitter in order both ways, a third of the paths none, exponential
-/// with a mean of up to 15 ms, or uniform up to that; losses uniform up to 40 %, a quarter none.
+/// A path: 1 to 100 Mbit/s, 2 to 300 ms round trip, a buffer of 2 frames to 2 bandwidth-delay
+/// products, all log-uniform; jitter without reordering in both directions, none for a third of the
+/// paths, exponential with a mean of up to 15 ms, or uniform up to that; losses uniform up to 40 %,
+/// none for a quarter.
 fn draw(index: u64) -> Path {
     let mut stream =
         StreamKey { seed: seed(), replication: 0, entity: index, purpose: "path" }.stream();
@@ -64,7 +65,7 @@ fn draw(index: u64) -> Path {
         _ => (Duration::ZERO, span),
     };
     let loss_ratio = (uniform() - 0.25).max(0.0) * 0.4 / 0.75;
-    // More than the path takes by far, and still an end to what an overrun costs.
+    // Far more than the path carries, but bounded, so that an overrun has a limited cost.
     let wanted_per_s = 4.0 * path.frames_per_s;
     Path { delay, queue_frames, jitter, late_by, loss_ratio, wanted_per_s, ..path }
 }
@@ -103,7 +104,7 @@ fn jitter_in_order_is_no_queue() {
     }
 }
 
-/// Behind a buffer of two packets 3.8 times what passes was sent, since no queue showed.
+/// Behind a buffer of two packets, 3.8 times the capacity was sent, because no queue showed.
 #[test]
 fn a_short_buffer_is_not_overrun() {
     for (mbit_per_s, round_trip_ms) in [(12.0, 4), (12.0, 40), (12.0, 100), (50.0, 40)] {
@@ -113,7 +114,7 @@ fn a_short_buffer_is_not_overrun() {
             let path = Path { queue_frames: 2.0, loss_ratio, wanted_per_s, ..path };
             let measured = measure(&path);
             let name = format!("{measured:?} on {}", describe(&path));
-            // Drops are told from three in ten lost at random less well.
+            // With three in ten lost at random, drops are harder to recognise.
             let most = if loss_ratio < 0.3 { 0.15 } else { 0.2 };
             assert!(measured.dropped <= most, "{name}");
             assert!(measured.share > 0.88, "{name}");
@@ -121,11 +122,11 @@ fn a_short_buffer_is_not_overrun() {
     }
 }
 
-/// A path as varied as the network has them: rate 0.2 to 100 Mbit/s and round trip 1 to 400 ms,
-/// log-uniform; a buffer of 1 ms to 4 bandwidth-delay products and at least two frames; losses a
-/// third none, a third independent up to 40 %, a third in bursts of 2 to 50; half with exponential
-/// jitter of 0.3 to 30 ms in the mean, in order or not; a tenth behind a policer. Where it varies,
-/// it is at one of 2 to 6 rates for 0.05 to 5 s in the mean.
+/// A path as varied as real ones: rate 0.2 to 100 Mbit/s and round trip 1 to 400 ms, log-uniform; a
+/// buffer of 1 ms to 4 bandwidth-delay products, at least two frames; losses: a third none, a third
+/// independent up to 40 %, a third in bursts of 2 to 50; half with exponential jitter with a mean
+/// of 0.3 to 30 ms, with or without reordering; a tenth behind a policer. If the rate varies, it
+/// takes one of 2 to 6 values for 0.05 to 5 s on average.
 fn draw_any(index: u64, varies: bool) -> Path {
     let key = StreamKey { seed: seed(), replication: 1, entity: index, purpose: "path" };
     let mut stream = key.stream();
@@ -156,7 +157,7 @@ fn draw_any(index: u64, varies: bool) -> Path {
     }
 }
 
-/// Losses, and the mean length of a burst of them: a third none, a third independent up to 40 %, a
+/// Losses, and the mean length of their bursts: a third none, a third independent up to 40 %, a
 /// third in bursts of 2 to 50.
 fn losses(stream: &mut Stream) -> (f64, f64) {
     match stream.next_u32() % 3 {
@@ -166,8 +167,8 @@ fn losses(stream: &mut Stream) -> (f64, f64) {
     }
 }
 
-/// Exponential jitter, half of the time none, else of 0.3 to 30 ms in the mean; and whether later
-/// frames overtake.
+/// Exponential jitter: half of the time none, otherwise with a mean of 0.3 to 30 ms; and whether it
+/// reorders.
 fn jitter(stream: &mut Stream) -> (Duration, bool) {
     let jittery = stream.next_u32().is_multiple_of(2);
     let jitter_ms = log_uniform(stream, 0.3, 30.0);
@@ -183,7 +184,7 @@ fn log_uniform(stream: &mut Stream, least: f64, most: f64) -> f64 {
     least * (most / least).powf(uniform(stream))
 }
 
-/// A rate that stays for a while, and is another then: between a tenth of the most and that.
+/// A rate that stays for a while and then changes, between a tenth of the maximum and the maximum.
 fn markov(stream: &mut Stream, most_per_s: f64) -> Service {
     let rates: Vec<f64> = (0..2 + stream.next_u32() % 5)
         .map(|_| most_per_s * log_uniform(stream, 0.1, 1.0))
@@ -198,8 +199,8 @@ fn markov(stream: &mut Stream, most_per_s: f64) -> Service {
     Service::Steps { steps, period }
 }
 
-/// A recording in the format of Mahimahi (Netravali et al., USENIX ATC 2015): at each of these
-/// milliseconds a packet may leave.
+/// A trace in the format of Mahimahi (Netravali et al., USENIX ATC 2015): a packet may leave at
+/// each of these milliseconds.
 fn recording(text: &str, from_s: u64) -> Service {
     let span = Duration::from_secs(SETTLES_S + MEASURED_S);
     let from = Duration::from_secs(from_s);
@@ -220,7 +221,7 @@ fn print(family: &str, index: u64, path: &Path) {
     );
 }
 
-/// A frame takes long here, and what is counted over many frames takes for ever.
+/// A frame takes long here, and anything counted over many frames takes forever.
 #[test]
 fn a_slow_path_behind_two_frames_is_not_overrun() {
     for (mbit_per_s, round_trip_ms) in [(0.1, 5), (0.1, 50), (0.3, 20), (0.8, 40), (0.8, 90)] {
@@ -236,8 +237,9 @@ fn a_slow_path_behind_two_frames_is_not_overrun() {
     }
 }
 
-/// A path beside so many of cubic, which begin with the flow or later: rates and round trips of a
-/// decade, buffers of half to four bandwidth-delay products. They send in bursts of 1 to 8 frames.
+/// A path beside `count` CUBIC flows, which begin with the flow or later: rates and round-trip
+/// times over a decade, buffers of half to four bandwidth-delay products. They send in bursts of 1
+/// to 8 frames.
 fn draw_beside(index: u64, count: usize) -> Path {
     let key = StreamKey { seed: SEED, replication: 2, entity: index, purpose: "path" };
     let mut stream = key.stream();
@@ -251,7 +253,7 @@ fn draw_beside(index: u64, count: usize) -> Path {
     Path { queue_frames, fillers: Fillers { count, burst, ..Fillers::one(from_ms) }, ..path }
 }
 
-/// What is had of it, of what both have, and what both have of the path.
+/// Our share of what all flows got, and the share of the path that all got.
 fn measure_beside(path: &Path) -> (f64, f64) {
     let mut run = Run::new(path);
     run.until(15);
@@ -260,15 +262,15 @@ fn measure_beside(path: &Path) -> (f64, f64) {
     (seen.ours / both, both / (60.0 * path.frames_per_s))
 }
 
-/// A path as `bench-paths` draws them, but for those that vary: rate 0.06 to 1,000 Mbit/s, round
-/// trip 1 to 800 ms, buffers, losses both ways, jitter and policers; TCP inside begins slowly.
+/// A path as drawn by `bench-paths`, without varying rates: 0.06 to 1,000 Mbit/s, round trip 1 to
+/// 800 ms, buffers, losses in both directions, jitter and policers; TCP inside begins slowly.
 fn draw_as_bench(index: u64) -> Path {
     let key = StreamKey { seed: seed(), replication: 3, entity: index, purpose: "path" };
     let mut stream = key.stream();
     let (mbit_per_s, round_trip_ms) = loop {
         let mbit_per_s = log_uniform(&mut stream, 0.06, 1_000.0);
         let round_trip_ms = log_uniform(&mut stream, 1.0, 800.0);
-        // Three bandwidth-delay products fit into the longest window.
+        // Three bandwidth-delay products fit the longest window.
         if mbit_per_s * round_trip_ms * 1e3 / 12_000.0 < 16_384.0 / 3.0 {
             break (mbit_per_s, round_trip_ms);
         }
@@ -301,8 +303,8 @@ fn draw_as_bench(index: u64) -> Path {
     }
 }
 
-/// Prints what is had of a path as long as `bench-paths` looks at it, in a million frames at most:
-/// after the start, and in it.
+/// Prints our share of a path, observed as long as by `bench-paths` but for at most a million
+/// frames: after the start, and during it.
 fn print_as_bench(index: u64) {
     let path = draw_as_bench(index);
     let round_trip_s = 2.0 * path.delay.as_secs_f64();
@@ -325,8 +327,8 @@ fn print_as_bench(index: u64) {
     );
 }
 
-/// A first look at losses took what TCP had begun with for what the path carries, and held the rate
-/// to it for 32 round trips: 0.77 to 0.84 of these paths was had.
+/// The first look took the rate at which TCP had begun for the path's capacity, and bounded the
+/// rate by it for 32 round trips: 0.77 to 0.84 of these paths was used.
 #[test]
 fn what_an_application_begins_with_is_not_what_a_long_path_carries() {
     for (mbit_per_s, round_trip_ms, queue_frames, loss_ratio) in
@@ -344,8 +346,8 @@ fn what_an_application_begins_with_is_not_what_a_long_path_carries() {
     }
 }
 
-/// Beside one, two and four of them: 0.49, 0.36 and 0.24 of what all have on average, where equal
-/// parts would be 0.50, 0.33 and 0.20.
+/// Beside one, two and four of them: on average 0.49, 0.36 and 0.24 of what all get, where equal
+/// shares would be 0.50, 0.33 and 0.20.
 #[test]
 fn beside_cubic_on_drawn_paths_about_ones_part_is_had() {
     for (fillers, of_all, on_average) in
@@ -365,8 +367,8 @@ fn beside_cubic_on_drawn_paths_about_ones_part_is_had() {
     }
 }
 
-/// `cargo test --release -p corridor-proto --lib paths_drawn -- --ignored --nocapture`; recordings
-/// are read from the folder that the environment names as RECORDINGS, if it does.
+/// `cargo test --release -p corridor-proto --lib paths_drawn -- --ignored --nocapture`; traces are
+/// read from the directory in the environment variable RECORDINGS, if it is set.
 #[test]
 #[ignore = "a study: prints a table of paths; docs/decisions/0025-rate-that-follows.md"]
 fn paths_drawn_at_random() {

@@ -1,4 +1,4 @@
-//! The rate controller on a path with a queue, alone and beside a flow that fills it.
+//! The rate control on a path with a queue, alone and beside a flow that fills it.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -88,7 +88,7 @@ fn random_losses_do_not_lower_the_rate() {
     }
 }
 
-/// Buffers of half to four bandwidth-delay products, rates and round trips of a decade.
+/// Buffers of half to four bandwidth-delay products, rates and round-trip times over a decade.
 #[test]
 fn beside_cubic_about_half_is_had() {
     for (mbit_per_s, round_trip_ms, queue_frames) in [
@@ -115,7 +115,7 @@ fn beside_cubic_about_half_is_had() {
     }
 }
 
-/// Where the least delay was forgotten, losses tell that the window is too large.
+/// Where the minimum delay was forgotten, losses show that the window is too large.
 #[test]
 fn a_filler_that_never_lets_the_queue_drain_is_not_overrun() {
     let fillers = Fillers::one(5_000);
@@ -129,8 +129,8 @@ fn a_filler_that_never_lets_the_queue_drain_is_not_overrun() {
     assert!(seen.dropped < 0.02 * seen.ours, "{} of {} dropped", seen.dropped, seen.ours);
 }
 
-/// On a shared channel feedback takes 250 ms where nothing goes back: neither is each a pause, of
-/// which nothing is learnt, nor one long queue a filler's.
+/// On a shared channel without reverse traffic, feedback takes 250 ms: such an interval is not a
+/// pause that says nothing, nor is one long queue a filler's.
 #[test]
 fn rare_feedback_is_enough() {
     for round_trip_ms in [4, 30, 100] {
@@ -145,7 +145,7 @@ fn rare_feedback_is_enough() {
     }
 }
 
-/// Where feedback gets lost, one by one or in bursts, each tells of more.
+/// Where feedback is lost, singly or in bursts, each later one reports more.
 #[test]
 fn feedback_that_gets_lost_tells_later() {
     for (ratio, burst) in [(0.1, 1.0), (0.4, 1.0), (0.2, 10.0)] {
@@ -167,7 +167,7 @@ fn feedback_that_gets_lost_tells_later() {
     }
 }
 
-/// Nor is its queue taken for a longer way, where it changes slowly or little is told of it.
+/// Nor is its queue taken for a longer path, if it changes slowly or little feedback comes.
 #[test]
 fn a_filler_is_none_of_the_way() {
     for (mbit_per_s, round_trip_ms, queue_frames, feedback_ms) in [
@@ -190,8 +190,8 @@ fn a_filler_is_none_of_the_way() {
     }
 }
 
-/// At the start a slow path is guessed at: a quarter of the guess, which is sent to drain the
-/// queue, is more than it takes, so that the queue stays and is nobody's but one's own. The flow
+/// At the start the rate of a slow path is a guess: a quarter of the guess, sent to drain the
+/// queue, is more than the path carries, so the queue stays although it is the flow's own. The flow
 /// competed with itself for half a minute.
 #[test]
 fn a_queue_that_a_guess_keeps_full_is_no_fillers() {
@@ -206,7 +206,7 @@ fn a_queue_that_a_guess_keeps_full_is_no_fillers() {
     }
 }
 
-/// What drains after each loss of a filler's is still the filler's.
+/// A filler's queue that drains after each of its losses is still the filler's.
 #[test]
 fn a_short_buffer_that_drains_after_losses_is_competed_for() {
     for (mbit_per_s, round_trip_ms, queue_frames) in [(12.0, 100, 30.0), (50.0, 20, 25.0)] {
@@ -222,8 +222,8 @@ fn a_short_buffer_that_drains_after_losses_is_competed_for() {
     }
 }
 
-/// Beside nobody a window that grows by a frame in three round trips takes half a minute to what a
-/// rate that follows delay takes in a few round trips.
+/// With no filler left, a window that grows by a frame in three round trips takes half a minute to
+/// reach what the rate control, following delay, reaches in a few round trips.
 #[test]
 fn the_path_is_taken_again_when_the_filler_has_gone() {
     let fillers = Fillers { until: Time::from_millis(35_000), ..Fillers::one(5_000) };
@@ -237,7 +237,7 @@ fn the_path_is_taken_again_when_the_filler_has_gone() {
     assert!(share > 0.9, "{share} of the path");
 }
 
-/// Feedback as it comes, with what is queued at each time in microseconds.
+/// Feedback over time, with the queue at each time in microseconds.
 fn feed(
     control: &mut RateControl,
     stats: &mut Stats,
@@ -262,8 +262,8 @@ fn feed(
     }
 }
 
-/// Twenty small packets a second, as a shell or an echo sends, then a burst of TCP that queues:
-/// what came before is no measure for how little drains that queue.
+/// Twenty small packets per second, as from a shell, then a TCP burst that queues: the rate before
+/// is no measure of what drains that queue.
 #[test]
 fn what_few_small_packets_were_is_not_what_a_first_queue_is_drained_at() {
     let (mut control, mut stats) = (RateControl::new(Time::ZERO), Stats::default());
@@ -300,7 +300,8 @@ fn a_queue_that_was_drained_a_moment_ago_has_not_stood_as_it_is() {
     let fills = |ms: u64| (30 * ms.saturating_sub(1_000)).min(15_000);
     feed(&mut control, &mut stats, fills, 0..4_960);
     assert_eq!(stats.rate_competitions, 1);
-    // 50 ms before it is looked whose the queue is, it is gone, and grows again, slowly.
+    // 50 ms before the drain that would find out whose the queue is, it is gone, and then grows
+    // again, slowly.
     feed(&mut control, &mut stats, |ms| 30 * (ms - 4_960), 4_960..5_000);
     let drains = stats.rate_drains;
     feed(&mut control, &mut stats, |ms| 4_000 + 30 * (ms - 5_000), 5_000..5_230);
@@ -330,7 +331,8 @@ fn the_least_of_more_than_can_be_remembered_is_not_forgotten() {
     assert_eq!(filter.least(), Some(1));
 }
 
-/// A jump ahead looked like a queue of a second, and the rate fell to its least for 20 s.
+/// A clock that jumped ahead looked like a queue of a second, and the rate fell to its minimum for
+/// 20 s.
 #[test]
 fn a_jump_of_a_clock_is_no_queue() {
     for feedback_ms in [0, 100] {
@@ -349,7 +351,7 @@ fn a_jump_of_a_clock_is_no_queue() {
             let share = seen.ours / (10.0 * path.frames_per_s);
             let name = format!("a jump by {by_ms} ms, feedback every {feedback_ms} ms");
             assert!(share > 0.9, "{share} of the path: {name}");
-            // What is queued then counts as none until a pause empties it.
+            // The queue at that time counts as zero until a pause empties it.
             assert!(seen.queue() < queue + 2.2, "{} frames, usually {queue}: {name}", seen.queue());
             let later = run.until(30).queue();
             assert!(later < queue + 1.2, "{later} frames later, usually {queue}: {name}");
@@ -357,9 +359,9 @@ fn a_jump_of_a_clock_is_no_queue() {
     }
 }
 
-/// A path that becomes longer, as when a route changes, looks like a queue that others fill. By
-/// less than what counts as drained, nobody looked for them, and the rate fell to a fifth for as
-/// long as the least delay is remembered.
+/// A path that becomes longer, as after a route change, looks like a queue that others fill. If the
+/// change was shorter than the drain threshold, no drain began, and the rate fell to a fifth for as
+/// long as the minimum delay is remembered.
 #[test]
 fn a_longer_way_is_no_queue() {
     for (mbit_per_s, round_trip_ms) in
@@ -389,9 +391,9 @@ fn a_longer_way_is_no_queue() {
     }
 }
 
-/// The same where a little less is sent than the path takes, and frames are lost. Nobody looked,
-/// since nothing had ever stood before; and behind a way that is longer by more, each loss was
-/// taken for one of congestion, which left a fifth.
+/// The same for a sender a little below the capacity, with losses. There was no rate probe, because
+/// no queue had ever stood before; and after a greater change each loss counted as congestion,
+/// which left a fifth.
 #[test]
 fn a_longer_way_is_no_queue_where_less_is_sent_and_frames_get_lost() {
     for (round_trip_ms, loss_ratio) in [(4, 0.05), (20, 0.05), (100, 0.0), (100, 0.05), (100, 0.3)]
@@ -410,8 +412,8 @@ fn a_longer_way_is_no_queue_where_less_is_sent_and_frames_get_lost() {
     }
 }
 
-/// On shared air the other way makes delay come and go, and a look whether that is a queue would
-/// cost more than it could tell.
+/// On a shared channel the other direction makes delay vary, and a rate probe would cost more than
+/// it could reveal.
 #[test]
 fn on_shared_air_nobody_looks_whether_a_short_queue_is_one() {
     for (shares_air, looked) in [(false, true), (true, false)] {

@@ -1,32 +1,32 @@
-//! How much delays differ from span to span by themselves.
+//! How much delays vary by themselves from span to span.
 //!
-//! A queue of ours changes slowly, as the rate does: from one span of half a round trip to the
-//! next it grows or shrinks about as much as it did before. Jitter has no memory, so the delay at
-//! the end of a span may be anything that it ever is. The second differences of these delays show
-//! how much: what grows or shrinks evenly has none. One delay of each span counts, not the least of
-//! it: the least of many spreads less than what the queue is judged by, and jitter between frames
-//! that are close together would pass for a queue.
+//! A queue of our own changes slowly, as the rate does: from one span of half a round trip to the
+//! next it grows or shrinks about as much as before. Jitter has no memory, so the delay at the end
+//! of a span may be any of its values. The second differences of these delays show the jitter,
+//! because steady growth has none. Each span contributes one delay, not its minimum: the minimum of
+//! many varies less than the values that the queue is judged by, and jitter between adjacent frames
+//! would look like a queue.
 
 use core::time::Duration;
 
 use arrayvec::ArrayVec;
 use corridor_base::Time;
 
-/// Second differences of which the median counts: what happens now and then does not.
+/// Number of second differences; their median counts, so that rare events do not.
 const DIFFERENCES: usize = 16;
-/// Standard deviation of values that differ by chance, over the median of the second differences
-/// |b - (a + c) / 2|, normally distributed: 1 / (0.6745 sqrt(1.5)).
+/// Standard deviation over the median of the second differences |b - (a + c) / 2| of independent,
+/// normally distributed values: 1 / (0.6745 sqrt(1.5)).
 const DEVIATION_PER_MEDIAN: f64 = 1.211;
 
-/// Standard deviation of a Gumbel distribution of scale 1, pi / sqrt(6).
+/// Standard deviation of a Gumbel distribution with scale 1: pi / sqrt(6).
 const DEVIATION_SCALES: f64 = 1.282_550;
 
 /// The spread of delays.
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
-    /// When the span under way ends, and the delay at its begin, nanoseconds.
+    /// When the current span ends, and the delay at its beginning in nanoseconds.
     span: Option<(Time, i64)>,
-    /// The same of the two spans before it.
+    /// The delays at the beginning of the two spans before it.
     before: [Option<i64>; 2],
     differences: ArrayVec<i64, DIFFERENCES>,
     next: usize,
@@ -34,14 +34,14 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Takes a delay; spans are so long.
+    /// Takes a delay; `span`: length of spans.
     pub(crate) fn note(&mut self, now: Time, delay_ns: i64, span: Duration) {
         let (ends, third) = *self.span.get_or_insert((now + span, delay_ns));
         if now < ends {
             return;
         }
         if now > ends + span {
-            self.before = [None; 2]; // Nothing is known of the time between.
+            self.before = [None; 2]; // The time in between is unknown.
         }
         if let [Some(first), Some(second)] = self.before {
             self.take((second - (first + third) / 2).abs());
@@ -50,7 +50,7 @@ impl Spread {
         self.span = Some((now + span, delay_ns));
     }
 
-    /// What is sent changes on purpose: spans from here on are not to be held against those before.
+    /// The rate changes on purpose: later spans must not be compared with earlier ones.
     pub(crate) fn restart(&mut self) {
         (self.span, self.before) = (None, [None; 2]);
     }
@@ -72,14 +72,14 @@ impl Spread {
         self.deviation_ns = DEVIATION_PER_MEDIAN * sorted[sorted.len() / 2] as f64;
     }
 
-    /// By how much the least delay of a span is above the least of all spans in `memory`, as a
-    /// rule, if spans are so long. Delays in order are the latest of many, and so about
-    /// Gumbel-distributed: the least of n is ln ln n scales below the mode, of which a standard
-    /// deviation has pi / sqrt(6).
+    /// How far the minimum delay of a span of this length usually is above the minimum of all spans
+    /// in `memory`. The delay of frames delivered in order is the maximum of many, and so about
+    /// Gumbel-distributed: the minimum of n such values is ln ln n scales below the mode, and a
+    /// standard deviation is pi / sqrt(6) scales.
     ///
-    /// Delays of frames in order, each late by an exponentially distributed time, grow with their
-    /// rate besides: the mode of `per_s` frames a second is ln(rate x scale) scales, while the
-    /// least may be of a time when there were few.
+    /// If each frame is late by an exponentially distributed time, delays of frames in order also
+    /// grow with the rate: the mode at `per_s` frames/s is ln(rate x scale) scales, while the
+    /// minimum may be from a time with few frames.
     pub(crate) fn above_least(&self, span: Duration, memory: Duration, per_s: f64) -> Duration {
         let spans = memory.div_duration_f64(span).max(core::f64::consts::E);
         let scale_ns = self.deviation_ns / DEVIATION_SCALES;

@@ -1,42 +1,42 @@
-//! What words about paths and presence come to, and how a station takes its leave: two tables.
+//! Messages about paths and presence and their effects, and how a station says goodbye: two tables.
 
 use crate::config::StationId;
 use crate::wire::Word;
 
-/// What a peer says.
+/// What a peer's message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// It asks whether a station is where this goes.
+    /// It asks whether a station receives at this address.
     Challenge,
-    /// It repeats what it was asked.
+    /// It repeats a challenge's token.
     Answer,
-    /// It goes.
+    /// It leaves.
     Goodbye,
-    /// It has heard that a station goes.
+    /// It confirms a goodbye.
     GoodbyeHeard,
-    /// Something of the path's MTU.
+    /// It is about the path's MTU.
     Path,
 }
 
-/// What is done about it.
+/// What to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It is answered.
+    /// Answer it.
     Answer,
-    /// The driver learns what was repeated.
+    /// Pass the token to the driver.
     Tell,
-    /// The peer is gone, and told that this was heard.
+    /// The peer is gone; confirm its goodbye.
     Part,
-    /// One peer less needs to hear that this station goes.
+    /// One peer fewer has to confirm our goodbye.
     NoteHeard,
-    /// It is for the path.
+    /// Pass it on to the path.
     FollowPath,
-    /// It is for somebody else.
+    /// It is for another station.
     Refuse,
 }
 
 impl Said {
-    /// What a word says, and to whom, if it is for one station.
+    /// The meaning of a message, and its receiver if it is for one station.
     pub(super) fn of(word: &Word) -> (Self, Option<StationId>) {
         match *word {
             Word::Challenge { to, .. } => (Said::Challenge, Some(to)),
@@ -60,31 +60,31 @@ impl Said {
     }
 }
 
-/// How far a station is with its leave.
+/// The stages of leaving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It stays.
+    /// It is present.
     #[default]
     Present,
     /// It says goodbye.
     Leaving,
-    /// It has said so often enough.
+    /// It has said goodbye often enough.
     Silent,
 }
 
-/// What moves it on.
+/// What changes the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// It is to end.
+    /// The station is to be closed.
     Close,
-    /// The time for a goodbye has come.
+    /// A goodbye is due.
     Due,
-    /// The same, and all were said.
+    /// A goodbye is due, and all were sent.
     AllSaid,
 }
 
 impl Stage {
-    /// The transition table; whether a goodbye is said.
+    /// The transition table; also returns whether to send a goodbye.
     pub(super) fn after(self, cause: Cause) -> (Stage, bool) {
         match (self, cause) {
             (Stage::Present, Cause::Close) => (Stage::Leaving, false),

@@ -1,4 +1,4 @@
-//! Stations on a medium with one delay and given losses, from one event to the next.
+//! Stations on a medium with one delay and given losses, driven event by event.
 
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
@@ -31,12 +31,12 @@ pub fn helper(id: u8, between: (u8, u8)) -> StationConfig {
     )
 }
 
-/// Two endpoints; `change` is made to both.
+/// Two endpoints; `change` is applied to both.
 pub fn pair(change: impl Fn(&mut StationConfig)) -> Vec<StationConfig> {
     changed(vec![endpoint(1, 2, None), endpoint(2, 1, None)], change)
 }
 
-/// Two endpoints, and a helper as the third; `change` is made to all.
+/// Two endpoints, and a helper as the third; `change` is applied to all.
 pub fn pair_and_helper(change: impl Fn(&mut StationConfig)) -> Vec<StationConfig> {
     changed(vec![endpoint(1, 2, Some(3)), endpoint(2, 1, Some(3)), helper(3, (1, 2))], change)
 }
@@ -53,42 +53,42 @@ fn station(id: u8, role: Role) -> StationConfig {
     StationConfig { ingress_packets: 2_000, ..config(StationId(u16::from(id)), role) }
 }
 
-/// A frame on its way to one of its hearers.
+/// A frame in flight to one of its hearers.
 pub struct Flight {
     pub at: Time,
     pub from: usize,
     pub to: usize,
-    /// Of its last chunk, behind which nothing rides.
+    /// The kind of its last chunk, after which nothing is piggybacked.
     pub kind: Kind,
-    /// Uniform in [0, 1): lost where it is below the erasure ratio.
+    /// Uniform in [0, 1): the frame is lost if this is below the erasure ratio.
     pub draw: f64,
 }
 
 impl Flight {
-    /// Whether it was sent within these milliseconds.
+    /// Whether it was sent within this span, in milliseconds.
     pub fn sent_in(&self, span_ms: core::ops::Range<u64>) -> bool {
         (Time::from_millis(span_ms.start)..Time::from_millis(span_ms.end)).contains(&self.at)
     }
 }
 
-/// A packet that came out.
+/// A delivered packet.
 pub struct Delivery {
     pub at: Time,
     pub station: usize,
     pub number: u32,
 }
 
-/// What loses frames, and takes down what it hears.
+/// Loses frames, and records what it hears.
 pub struct Lossy {
     pub delay: Duration,
-    /// What a station's transmitter takes; `None`: any number of frames at once.
+    /// Rate of a station's transmitter; `None`: any number of frames at once.
     pub rate_bps: Option<u64>,
     pub deliveries: Vec<Delivery>,
     /// All HELLOs sent so far, with their senders.
     pub hellos: Vec<(usize, Vec<u8>)>,
     free_at: Vec<Time>,
     lost: Box<dyn FnMut(&Flight) -> bool>,
-    /// Who has the secret, and hears everything.
+    /// Has the secret, and hears everything.
     unsealer: Unsealer,
     draws: Stream,
 }
@@ -139,10 +139,10 @@ impl World for Lossy {
     }
 }
 
-/// Stations, and how often they have started.
+/// Stations, and how often each has started.
 pub struct Net {
     bed: Bed<Lossy>,
-    /// When each packet was put in.
+    /// When each packet was offered.
     pub offered_at: Vec<Time>,
     configs: Vec<StationConfig>,
     starts: u8,
@@ -163,8 +163,8 @@ impl DerefMut for Net {
 }
 
 impl Net {
-    /// Stations that start now; all frames arrive, after 2 ms. `run` is their entropy: stations of
-    /// different runs never say the same.
+    /// Starts stations; all frames arrive, after 2 ms. `run` is their entropy: stations of
+    /// different runs never send the same.
     pub fn new(configs: Vec<StationConfig>, run: u8) -> Self {
         let mut starts = 16 * run;
         let stations = configs.iter().map(|config| {
@@ -185,12 +185,12 @@ impl Net {
         Net { bed, offered_at: Vec::new(), configs, starts }
     }
 
-    /// Sets which frames get lost.
+    /// Sets which frames are lost.
     pub fn lose(&mut self, lost: impl FnMut(&Flight) -> bool + 'static) {
         self.world.lost = Box::new(lost);
     }
 
-    /// A station starts, or starts anew.
+    /// Starts or restarts a station.
     pub fn start(&mut self, at: usize) {
         self.starts += 1;
         let station = started(&self.configs[at], self.starts, self.now);
@@ -201,7 +201,7 @@ impl Net {
         self[at].stats().into_owned()
     }
 
-    /// Puts in a packet of `len` bytes, with the next number; whether it was accepted.
+    /// Offers a packet of `len` bytes, with the next number; returns whether it was accepted.
     pub fn offer(&mut self, at: usize, len: usize) -> bool {
         let mut packet = vec![0x45; len];
         packet[..4].copy_from_slice(&(self.offered_at.len() as u32).to_be_bytes());
@@ -213,7 +213,7 @@ impl Net {
         accepted
     }
 
-    /// Puts in a packet of `len` bytes at every `gap_ms` until then.
+    /// Offers a packet of `len` bytes every `gap_ms`, until `until`.
     pub fn offer_until(&mut self, at: usize, len: usize, gap_ms: u64, until: Time) {
         while self.now < until {
             self.offer(at, len);
@@ -221,18 +221,18 @@ impl Net {
         }
     }
 
-    /// Numbers of the packets that came out at a station, in that order.
+    /// Numbers of the packets delivered to a station, in order.
     pub fn delivered_to(&self, station: usize) -> Vec<u32> {
         let there = self.world.deliveries.iter().filter(|delivery| delivery.station == station);
         there.map(|delivery| delivery.number).collect()
     }
 
-    /// How long a packet that came out was under way.
+    /// Delay of a delivered packet.
     pub fn delay_of(&self, delivery: &Delivery) -> Duration {
         delivery.at - self.offered_at[delivery.number as usize]
     }
 
-    /// Mean delay of the packets that were put in from then on, in seconds.
+    /// Mean delay in seconds of packets offered from then on.
     pub fn delay_mean(&self, from: Time) -> f64 {
         let since = |d: &&Delivery| self.offered_at[d.number as usize] >= from;
         let delays =
@@ -241,7 +241,7 @@ impl Net {
         sum / f64::from(count)
     }
 
-    /// A frame out of nowhere.
+    /// Injects a frame.
     pub fn inject(&mut self, to: usize, frame: &[u8]) {
         self.hear(to, frame);
         self.settle(to);

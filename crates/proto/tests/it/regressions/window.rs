@@ -1,4 +1,4 @@
-//! Faults of window mode that tests and the torture of the simulator found.
+//! Faults of window mode that tests and the simulator's torture test found.
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ fn windows(change: impl Fn(&mut StationConfig)) -> Vec<StationConfig> {
     })
 }
 
-/// Frames with feedback at the front of a symbol were malformed to all who heard them.
+/// Frames with feedback in front of a symbol were malformed to all receivers.
 #[test]
 fn symbols_with_feedback_arrive() {
     let mut net = Net::new(windows(|_| ()), 1);
@@ -34,7 +34,7 @@ fn symbols_with_feedback_arrive() {
     }
 }
 
-/// Once all that was held had been given up in silence, nothing was sent any more, for good.
+/// Once everything held had been given up during a silence, nothing was ever sent again.
 #[test]
 fn a_flow_goes_on_after_a_silence_in_which_all_was_given_up() {
     for gap_ms in [10, 1_000] {
@@ -56,7 +56,7 @@ fn a_flow_goes_on_after_a_silence_in_which_all_was_given_up() {
     }
 }
 
-/// The same fault the other way round: a peer that is gone is asked after, and not sent to.
+/// The opposite fault: a peer that is gone is probed, and sent nothing else.
 #[test]
 fn a_peer_that_is_gone_is_asked_after_not_sent_to() {
     let mut net = Net::new(windows(|_| ()), 1);
@@ -75,7 +75,7 @@ fn a_peer_that_is_gone_is_asked_after_not_sent_to() {
     assert_eq!(net.delivered_to(D).last(), Some(&(net.offered_at.len() as u32 - 1)));
 }
 
-/// Feedback alone goes out at a bounded rate however fast symbols come.
+/// Feedback alone is sent at a bounded rate, however fast symbols come.
 #[test]
 fn feedback_is_bounded_in_rate() {
     let mut net = Net::new(windows(|_| ()), 1);
@@ -91,6 +91,6 @@ fn feedback_is_bounded_in_rate() {
     let after = net.stats(D);
     let frames = after.ack_frames_sent - before.ack_frames_sent;
     let heard = after.frames_accepted - before.frames_accepted;
-    // Every other symbol while something is missing, else every 5 ms.
+    // At most for every other symbol while something is missing, otherwise every 5 ms.
     assert!(heard > 5_000 && frames > 400 && frames <= heard / 2 + 400, "{frames} of {heard}");
 }

@@ -1,4 +1,4 @@
-//! Two ends of a row that know each other's keys, and relays between them, one of which means ill.
+//! Two ends of a row that know each other's keys, and relays in between, one of which is malicious.
 
 use corridor_proto::relay::wire::Frame;
 use corridor_proto::wire::{END_TRAILER_LEN, HEADER_LEN, Kind, Relayed, TAG_LEN};
@@ -14,7 +14,7 @@ fn private(at: usize) -> PrivateKey {
     testbed::private(StationId(at as u16 + 1))
 }
 
-/// The relay at a place of the row, with its own key; both ends of the row name each other.
+/// The relay at a place in the row, with its own key pair; the two ends of the row name each other.
 fn relay(at: usize, run: u64, now: Time) -> RelayStation {
     let entropy = [16 * run as u8 + at as u8; 32];
     RelayStation::new(keyed(at), entropy, clocks_of_run(run, now)).expect("a sound configuration")
@@ -48,16 +48,16 @@ fn met() -> Bed<Middle> {
     row
 }
 
-/// What is done to a packet.
+/// A modification of a packet.
 type Change = dyn FnMut(&mut Vec<u8>);
 
-/// Somebody with the keys of the relay in the middle.
+/// An attacker with the keys of the relay in the middle.
 struct Middle {
     opened: Unsealer,
     free_at: [Time; COUNT],
-    /// What it makes of the packets that it sends to the last one, each alone in its frame.
+    /// What it does to the packets that it sends to the last one, each alone in its frame.
     change: Box<Change>,
-    /// Those packets as they were.
+    /// The unmodified packets.
     seen: Vec<Vec<u8>>,
 }
 
@@ -126,7 +126,7 @@ fn packets_cross_combined_with_their_tags_and_arrive_without() {
         assert_eq!(row.put(LAST, &back), PacketOutcome::Accepted);
         row.run(ms(10));
     }
-    // As long as may be.
+    // As long as allowed.
     let longest = datagram(0, LAST, 64, &vec![9; mtus[0] - 28]);
     assert_eq!(row.put(0, &longest), PacketOutcome::Accepted);
     row.run(ms(200));
@@ -185,7 +185,7 @@ fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() 
         }
         row.delivered[LAST].clear();
         let replayed = counters_of(&row, LAST).relay_packets_replayed;
-        // Long after relays know copies by their bytes.
+        // Long after relays recognise copies by their bytes.
         row.run(ms(3_000));
         row.put(0, &packet(7));
         row.world.sends_instead(recorded[0].clone());
@@ -197,7 +197,7 @@ fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() 
         row.run(ms(200));
         assert_eq!(row.delivered[LAST], [after(&packet(8), 1)], "run {run}");
     }
-    // Nor does a tag hold in the other direction, nor without the secret that the two have.
+    // A tag is not valid in the other direction, nor without the pre-shared key of the two.
     let trailer = recorded[0].len() - END_TRAILER_LEN;
     let mut reflected = datagram(0, LAST, 64, b"x");
     reflected.extend_from_slice(&recorded[0][trailer..]);
@@ -208,7 +208,7 @@ fn what_was_recorded_comes_out_once_and_numbers_go_on_when_an_end_starts_anew() 
     assert_eq!(row.delivered[LAST], Vec::<Vec<u8>>::new());
 }
 
-/// As a radio without a battery for its clock does, until NTP has set it.
+/// As on a station without a battery-backed clock, until NTP has set it.
 #[test]
 fn an_end_that_starts_before_its_clock_is_right_is_heard_once_that_was_set() {
     let mut row = met();
@@ -234,7 +234,7 @@ fn an_end_that_starts_before_its_clock_is_right_is_heard_once_that_was_set() {
     assert_eq!(counters_of(&row, LAST).relay_packets_replayed, 3);
 }
 
-/// Numbers that followed the clock all the time would be too far apart to be overtaken.
+/// If numbers always followed the clock, they would be too far apart to tolerate reordering.
 #[test]
 fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_back() {
     let mut row = met();
@@ -259,7 +259,7 @@ fn numbers_follow_a_clock_that_was_set_forward_and_none_that_is_slewed_or_set_ba
     assert!(numbers.is_sorted());
 }
 
-/// Tags are put on by where a packet goes, and asked for by where it comes from.
+/// Tags are added according to a packet's destination, and required according to its source.
 #[test]
 fn a_tag_that_nobody_looks_at_is_counted() {
     let mut row = met();

@@ -1,4 +1,4 @@
-//! TCP for the host of a relay, that comes out of order.
+//! TCP segments for a relay's host that arrive out of order.
 
 use etherparse::{TcpHeader, TcpOptionElement};
 
@@ -6,7 +6,8 @@ use super::*;
 
 const LEN: u32 = 500;
 
-/// A segment of the connection from one end of the row to the other, sent at its number.
+/// A segment of the connection from one end of the row to the other, sent in the place of its
+/// number.
 fn segment(number: u32) -> Vec<u8> {
     let mut tcp = TcpHeader::new(7, 9, number * LEN, 1_000);
     tcp.ack = true;
@@ -18,7 +19,7 @@ fn segment(number: u32) -> Vec<u8> {
     packet
 }
 
-/// Numbers of segments, and lengths of other packets, as they came to the other end.
+/// Numbers of segments, and lengths of other packets, as delivered to the other end.
 fn came(row: &mut Bed<Air>) -> Vec<u32> {
     let number = |packet: Vec<u8>| match PacketRef::read(&packet).tcp() {
         Some(tcp) => tcp.sequence / LEN,
@@ -27,7 +28,7 @@ fn came(row: &mut Bed<Air>) -> Vec<u32> {
     row.delivered[2].drain(..).map(number).collect()
 }
 
-/// Puts them in, each so long after the one before.
+/// Sends them, each this long after the one before.
 fn put(row: &mut Bed<Air>, numbers: &[u32]) {
     for &number in numbers {
         assert_eq!(row.put(0, &segment(number)), PacketOutcome::Accepted);
@@ -48,7 +49,7 @@ fn what_overtook_others_waits_once_some_came_late() {
     assert_eq!(view(&row, 2).segments_held, 1);
     put(&mut row, &[4]);
     assert_eq!(came(&mut row), [4, 5]);
-    // What does not come is waited for no longer than what came was late.
+    // A missing segment is waited for no longer than earlier ones were late.
     put(&mut row, &[7]);
     assert_eq!(came(&mut row), [0; 0]);
     row.run(ms(60));

@@ -1,5 +1,5 @@
-//! Relays in a row with keys of their own: what crosses them, and that two packets go as one frame
-//! where both receivers have the key of who sends it.
+//! Relays in a row with key pairs: what they carry, and that two packets are sent as one frame if
+//! both receivers have the sender's key.
 
 use core::time::Duration;
 
@@ -28,7 +28,7 @@ fn met(count: usize) -> Bed<Air> {
     row
 }
 
-/// Packets both ways between the ends of the row, each of which arrives.
+/// Sends packets in both directions between the ends of the row, all of which have to arrive.
 fn cross(row: &mut Bed<Air>, count: usize) {
     let last = row.delivered.len() - 1;
     row.forget();
@@ -60,7 +60,7 @@ fn opposite_packets_of_relays_with_keys_cross_two_to_a_frame() {
         assert_eq!(counters.relay_packets_decoded, 20, "{counters:?}");
         assert_eq!(counters.relay_decode_failures, 0, "{counters:?}");
     }
-    // What is decoded is combined again.
+    // What was decoded is combined again.
     let mut row = met(5);
     cross(&mut row, 30);
     let all: Vec<_> = (0..5).map(|at| counters_of(&row, at)).collect();
@@ -74,7 +74,7 @@ fn secrets_of_relays_follow_each_other_and_nothing_is_lost_by_it() {
     row.stations_mut().for_each(|it| it.set_rekey_interval(Duration::from_secs(2)));
     assert_eq!(row.agreed(), 4);
     cross(&mut row, 2_000);
-    // Two hops, on each of which both ask after each change of the other.
+    // Two hops, on each of which both stations ask after each change of the other.
     assert!(row.agreed() >= 4 + 4 * 4, "{}", row.agreed());
     assert_eq!(counters_of(&row, 1).relay_frames_plain, 0);
     for at in [0, 2] {
@@ -94,8 +94,8 @@ fn a_relay_that_starts_anew_between_two_others_is_given_their_secrets_again() {
     }
 }
 
-/// Of a message to a neighbour's other neighbour nobody can tell whose key it was made for: as long
-/// as it calls this station as well, it knows this one's.
+/// A message to a neighbour's other neighbour does not show which key it was made for: as long as
+/// the sender also calls this station, it knows this station's key.
 #[test]
 fn what_a_neighbour_says_to_another_one_is_no_sign_of_a_wrong_key() {
     let mut row = met(3);
@@ -113,7 +113,7 @@ fn what_a_neighbour_says_to_another_one_is_no_sign_of_a_wrong_key() {
         }
     }
     assert!(others > 0);
-    // Who never calls this one has another key for it.
+    // A station that never calls this one has another key for it.
     let mut wrong = config(1, 3, RelayConfig::paper());
     let key = |id: u16| PeerKey {
         station: StationId(id),

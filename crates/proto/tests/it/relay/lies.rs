@@ -1,4 +1,4 @@
-//! Frames that a neighbour has sealed, and whose bodies lie: counted, and nothing else.
+//! Frames sealed by a neighbour with false contents: they are counted, and have no other effect.
 
 use corridor_proto::Unsealer;
 use corridor_proto::relay::wire::{Frame, NeighbourReport, PacketId, Part};
@@ -7,7 +7,7 @@ use corridor_proto::wire::{HEADER_LEN, Kind, Relayed, TAG_LEN};
 
 use super::*;
 
-/// A row whose first station may seal what it likes.
+/// A row whose first station may seal anything.
 struct Liar {
     row: Bed<Air>,
     unsealer: Unsealer,
@@ -42,14 +42,14 @@ impl Liar {
         (frame, body)
     }
 
-    /// What the second station makes of the next frame with such a body.
+    /// The outcome at the second station for the next frame with such a body.
     fn tell(&mut self, lie: impl FnOnce(Vec<u8>) -> Vec<u8>) -> FrameOutcome {
         let (frame, body) = self.next();
         let frame = self.unsealer.reseal(&frame, &lie(body)).expect("it has greeted");
         self.row.hear(1, &frame)
     }
 
-    /// The second station counts such a frame as malformed, and nothing comes of it.
+    /// The second station counts such a frame as malformed, and it has no other effect.
     fn is_refused(&mut self, what: &str, lie: impl FnOnce(Vec<u8>) -> Vec<u8>) {
         let at_rest = |row: &Bed<Air>| {
             let (stats, view) = (row[1].stats(), view(row, 1));
@@ -67,7 +67,7 @@ impl Liar {
     }
 }
 
-/// The body of a frame of relays for the second station, or for whom it says.
+/// The body of a relay frame for the second station, or for `to`.
 fn body(to: Option<u16>, frame: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     Kind::Relayed.begin_last(&mut body);
@@ -112,14 +112,14 @@ fn bodies_that_lie_are_malformed() {
         body
     };
     liar.is_refused("a longer frame than there is", longer);
-    // With its own body the same frame is taken.
+    // With its own body the same frame is accepted.
     let taken = liar.tell(|body| body);
     assert_eq!(taken, FrameOutcome::Accepted { from: StationId(1) });
     liar.row.run(ms(100));
     assert_eq!(liar.row.delivered[2].len(), 1);
 }
 
-/// What is for another next hop is overheard, whoever says it on the link.
+/// A packet for another next hop is overheard, whatever the frame's link address.
 #[test]
 fn a_packet_is_taken_by_its_next_hop_alone() {
     let mut liar = Liar::new();
@@ -132,7 +132,7 @@ fn a_packet_is_taken_by_its_next_hop_alone() {
     assert!(liar.row.delivered.iter().all(Vec::is_empty));
 }
 
-/// Nodes and stations have the same numbers, but for 0, which no station has.
+/// Nodes have the same numbers as stations, except for 0, which no station has.
 #[test]
 fn a_node_that_is_no_station_is_seen_as_none() {
     let mut liar = Liar::new();

@@ -1,26 +1,26 @@
-//! A group of stations that a script speaks to, line by line; the answer is a trace.
+//! A group of stations controlled by a script, line by line; the result is a trace.
 //!
-//! The air is kind unless told otherwise: in each millisecond every station may send one frame
-//! (S, then H, then D), and all others hear it at once. The runner holds the group's secret, so
-//! that the trace can say what is in the frames. Blocks are numbered from each encoder's first.
+//! The channel is ideal unless told otherwise: in each millisecond every station may send one frame
+//! (S, then H, then D), and all others hear it at once. The runner has the group's secret, so the
+//! trace can show the contents of frames. Blocks are numbered from each encoder's first.
 //!
 //! ```text
 //! group block=2 timeout=20 ...   starts S and D (and H, with `helper`) and lets them meet
 //! group mode=window ...          the same in window mode, or D alone (mode=mixed)
 //! send S 3                       S's host sends three packets, each as long as a symbol
-//! send S 3 udp                   the same with headers of UDP: they need no order
+//! send S 3 udp                   the same with UDP headers: they need no order
 //! send S 3 tcp                   the same as segments of a TCP connection, one after the other
 //! send S 1 tcp again             a segment with the sequence number of the one before
 //! run 5                          five milliseconds pass
 //! lose S ENC 2 [at D]            the next two ENC frames of S are not heard (by D)
-//! hold S ENC 1                   the next ENC frame of S is kept back
-//! release                        what was kept back arrives
+//! hold S ENC 1                   the next ENC frame of S is held back
+//! release                        the frames held back arrive
 //! replay S ENC at D              the last such frame arrives once more
 //! bend S ENC at D                the same, with a bit flipped
 //! noise 1a2b at D                these bytes arrive
-//! mtu S 300                      no frame of S's passes that is longer, and its interface says so
-//! restart D                      D starts anew
-//! stranger D                     D starts anew, with another secret
+//! mtu S 300                      longer frames of S are dropped, and its interface reports so
+//! restart D                      D restarts
+//! stranger D                     D restarts with another secret
 //! show HELLO                     the trace shows such frames too (at first: ENC, ACK, WIN,
 //!                                WINACK, PART)
 //! stats S name ...               counters of S that are not zero
@@ -43,57 +43,57 @@ use etherparse::PacketBuilder;
 use open::Eavesdropper;
 
 const NAMES: [&str; 3] = ["S", "D", "H"];
-/// In which order stations send within a millisecond.
+/// The order in which stations send within a millisecond.
 const TURNS: [usize; 3] = [0, 2, 1];
 const PSK: [u8; 32] = [0x55; 32];
-/// What the tunnel looks at of a datagram: IPv4, and UDP as its protocol.
+/// The fields of a datagram that the tunnel looks at: IPv4, and UDP as its protocol.
 const UDP_HEADERS: [u8; 28] = {
     let mut headers = [0; 28];
     (headers[0], headers[9]) = (0x45, 17);
     headers
 };
-/// IPv4's and TCP's, without options.
+/// Bytes of the IPv4 and TCP headers without options.
 const SEGMENT_HEADERS_LEN: usize = 40;
 
-/// Frames of a station that do not arrive as they should.
+/// Frames of a station that do not arrive normally.
 struct Rule {
     from: usize,
     kind: Kind,
     left: u32,
-    /// Only there.
+    /// Only at this station.
     at: Option<usize>,
     hold: bool,
 }
 
-/// Stations on a group's air, and what hosts have sent.
+/// Stations on a group's channel, and what their hosts have sent.
 pub struct Script {
     bed: Bed<Group>,
     configs: Vec<StationConfig>,
     starts: u8,
     packets: [u32; 2],
-    /// Sequence numbers that the hosts' connections have come to.
+    /// The hosts' next sequence numbers.
     sequences: [u32; 2],
 }
 
-/// The air, and what has been said so far.
+/// The channel, and the trace so far.
 struct Group {
     ear: Eavesdropper,
     rules: Vec<Rule>,
-    /// Frames kept back, with their hearers.
+    /// Frames held back, with their hearers.
     held: Vec<(usize, Vec<u8>)>,
     /// All frames sent so far.
     sent: Vec<(usize, Kind, Vec<u8>)>,
     shown: Vec<Kind>,
-    /// Longest frames of each that pass.
+    /// Longest frame of each station that passes.
     mtus: [usize; 3],
-    /// When each may send its next frame.
+    /// When each station may send its next frame.
     free_at: [Time; 3],
-    /// Segments the hosts have sent: they come out as they were, or not at all.
+    /// Segments sent by hosts: they have to be delivered unchanged, or not at all.
     segments: Vec<Vec<u8>>,
     trace: String,
 }
 
-/// What a packet is beyond its text.
+/// The form of a packet around its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -103,7 +103,7 @@ enum Form {
 }
 
 impl Script {
-    /// Nobody is there yet.
+    /// An empty group.
     pub fn new() -> Self {
         let group = Group {
             ear: Eavesdropper::new(PSK),
@@ -120,7 +120,7 @@ impl Script {
         Script { bed, configs: Vec::new(), starts: 0, packets: [0; 2], sequences: [1; 2] }
     }
 
-    /// Does what the lines say and returns the trace.
+    /// Executes the lines and returns the trace.
     pub fn run(&mut self, lines: &str) -> String {
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -229,7 +229,7 @@ impl Script {
                 _ => Role::Endpoint { peer: id(1 - index), helper: helper.then(|| id(2)) },
             };
             coding.mode = modes[index.min(1)];
-            // A rate that is set keeps the rate control out of these traces.
+            // A fixed rate keeps the rate control out of these traces.
             let rate_bps = (coding.mode == Mode::Window).then_some(1_000_000_000);
             self.configs.push(StationConfig {
                 coding,
@@ -303,7 +303,7 @@ impl Script {
         }
     }
 
-    /// The headers of the next segment, or of the one before once more; it is `len` bytes long.
+    /// The headers of the next segment, or of the previous one again; it is `len` bytes long.
     fn segment(&mut self, from: usize, again: bool, len: usize) -> Vec<u8> {
         let data_len = (len - SEGMENT_HEADERS_LEN) as u32;
         let sequence = &mut self.sequences[from];
@@ -323,7 +323,7 @@ impl Script {
         self.bed.run(Duration::from_millis(ms));
     }
 
-    /// A frame arrives by an unusual way: its outcome is told.
+    /// Delivers a frame out of the ordinary, and traces its outcome.
     fn arrive(&mut self, to: usize, frame: &[u8]) {
         let (_, what) = self.bed.world.ear.describe(frame);
         let now = self.bed.now;

@@ -1,5 +1,5 @@
-//! Opens frames with the group's secret, as documented on the wire format's page, to tell in words
-//! what is in them. Written apart from the code it looks at.
+//! Opens frames with the group's secret according to the wire format's documentation, and describes
+//! their contents. Written independently of the code under test.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use corridor_proto::wire::{
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 
-/// Somebody who has the secret and hears everything.
+/// An eavesdropper that has the secret and hears everything.
 pub struct Eavesdropper {
     psk: [u8; 32],
-    /// Sender and session by tag.
+    /// Sender and session by session tag.
     sessions: BTreeMap<u16, (u16, [u8; 16])>,
-    /// What the newest HELLO of each sender said: instance, field, first block.
+    /// From the newest HELLO of each sender: instance, field, first block.
     flows: BTreeMap<u16, (u64, Field, u32)>,
 }
 
@@ -33,7 +33,7 @@ impl Eavesdropper {
         Eavesdropper { psk, sessions: BTreeMap::new(), flows: BTreeMap::new() }
     }
 
-    /// What a frame's last chunk is, if it opens, and the frame in words.
+    /// The kind of a frame's last chunk, if it opens, and a description of the frame.
     pub fn describe(&mut self, frame: &[u8]) -> (Option<Kind>, String) {
         let Some(header) = Header::parse(frame) else { return (None, "noise".into()) };
         let mut clear = HEADER_LEN;
@@ -75,7 +75,7 @@ impl Eavesdropper {
         Some((sender, body))
     }
 
-    /// A chunk in words, if there are any for it; nothing for nonsense.
+    /// A description of a chunk, if there is one; `None` for a malformed chunk.
     fn chunk(&mut self, chunk: Chunk<'_>, sender: u16) -> Option<Option<String>> {
         let Chunk { kind, body, .. } = chunk;
         let said = match kind {
@@ -162,7 +162,7 @@ impl Eavesdropper {
         block.wrapping_sub(first) as i16
     }
 
-    /// Feedback of one end of two about the symbols of the other.
+    /// Feedback of one of two ends about the other's symbols.
     fn window_feedback(&self, sender: u16, ack: &WindowFeedback) -> String {
         let next = self.symbol_number(3 - sender, ack.next);
         let mut text = format!("WINACK next {next}");
@@ -181,7 +181,7 @@ impl Eavesdropper {
     }
 }
 
-/// Packets of a source symbol that are sent as what differs from others, in words.
+/// A description of the packets in a source symbol that are sent as differences.
 fn differences(mut symbol: &[u8]) -> String {
     let mut words = String::new();
     while let [high, low, rest @ ..] = symbol {

@@ -1,4 +1,4 @@
-//! How a connection comes about: both hosts say how their windows are to be read, before data.
+//! The TCP handshake, in which both hosts exchange their window scales before any data.
 
 use core::time::Duration;
 
@@ -6,16 +6,16 @@ use corridor_base::Time;
 
 use super::packet::Content;
 
-/// How long an answer is waited for. Linux waits equally long for the first four times
-/// (`tcp_syn_linear_timeouts`), and the lab no longer than that.
+/// Time to wait for an answer. Linux does not back off for the first four retries
+/// (`tcp_syn_linear_timeouts`), and the lab waits no longer than those.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The sender's end of a connection that is to be.
+/// The sender's end of a connection that is being opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
-    /// When the first segment is sent, or sent again; `None` once it was answered.
+    /// When to send, or resend, the SYN; `None` once it was answered.
     asks_at: Option<Time>,
-    /// An answer has come that is to be confirmed.
+    /// Whether a SYN-ACK has come that has to be acknowledged.
     owes_confirmation: bool,
 }
 
@@ -29,7 +29,7 @@ impl Opening {
         self.asks_at.is_none()
     }
 
-    /// Asks no more.
+    /// Stops trying.
     pub(super) fn give_up(&mut self) {
         self.asks_at = None;
     }
@@ -40,7 +40,7 @@ impl Opening {
         self.owes_confirmation = true;
     }
 
-    /// What is to be said next.
+    /// The next packet to send.
     pub(super) fn poll(&mut self, now: Time) -> Option<Content> {
         if self.asks_at.is_some_and(|at| at <= now) {
             self.asks_at = Some(now + TIMEOUT);
@@ -49,7 +49,7 @@ impl Opening {
         core::mem::take(&mut self.owes_confirmation).then_some(Content::Confirmation)
     }
 
-    /// When [`Opening::poll`] has something to say by itself.
+    /// When to call [`Opening::poll`] next.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.asks_at
     }

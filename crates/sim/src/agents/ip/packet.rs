@@ -1,9 +1,8 @@
-//! Segments as IPv4 packets, with the headers and options that a kernel gives them.
+//! Segments as IPv4 packets, with the headers and options of a Linux kernel.
 //!
-//! Data carries timestamps; acknowledgements carry timestamps and what arrived beyond a gap. The
-//! timestamps' clock ticks in microseconds (RFC 7323, Section 5.4, allows less than a millisecond).
-//! The checksum of TCP is left to the network card, as kernels do. Before data, the hosts exchange
-//! what Linux says in its first segments.
+//! Data packets carry timestamps; acknowledgments carry timestamps and SACK ranges. The timestamp
+//! clock ticks in microseconds (RFC 7323, Section 5.4, allows less than a millisecond). TCP's
+//! checksum is left to the network card, as kernels do. The SYNs carry the same options as Linux's.
 
 use std::net::Ipv4Addr;
 
@@ -15,44 +14,44 @@ use crate::agents::source::FlowEnd;
 use crate::core::agent::NodeIndex;
 use crate::tcp::{SACK_RANGES_MAX, SackRange, Segment};
 
-/// IPv4 and TCP, without options.
+/// Bytes of the IPv4 and TCP headers without options.
 const HEADERS_LEN: usize = 40;
-/// Timestamps, and two bytes that align them.
+/// Bytes of the timestamps option, with two bytes of alignment.
 pub(super) const TIMESTAMPS_LEN: usize = 12;
-/// Headers of a packet of data.
+/// Bytes of a data packet's headers.
 pub(crate) const DATA_HEADERS_LEN: usize = HEADERS_LEN + TIMESTAMPS_LEN;
-/// Sequence number of the first byte: the handshake took one.
+/// Sequence number of the first byte of data: the SYN took the one before.
 const FIRST_BYTE: u64 = 1;
 /// First bytes of the timestamps option, aligned (RFC 7323, Appendix A).
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
-/// Port of the first flow's receiver; the other direction's is the next.
+/// Port of the receiver of the first direction's flow; the other direction has the next port.
 const PORT: u16 = 7700;
-/// Port of each flow's sender.
+/// Port of both flows' senders.
 const SENDER_PORT: u16 = 40_000;
-/// Where the scale of windows stands in the options of a first segment, which are always the same.
+/// Offset of the window scale among the options of a SYN, which always have the same layout.
 const SCALE_AT: usize = 39;
-/// Most bits that windows may be shifted by (RFC 7323, Section 2.3).
+/// Largest window scale, bits (RFC 7323, Section 2.3).
 const SCALE_MAX: u8 = 14;
-/// The windows of first segments, which are not shifted.
+/// The window in SYNs, which is not scaled.
 const SYN_WINDOW: u16 = 64_240;
 const SYN_ACK_WINDOW: u16 = 65_160;
-/// The window for data that nobody sends, bytes: the initial one of Linux, of 64 KiB.
+/// The window of the direction in which no data flows, bytes: Linux's initial one, of 64 KiB.
 const IDLE_WINDOW: u32 = 64_256;
 
-/// What is in a packet.
+/// What a packet contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// The sender of data asks for a connection.
+    /// The data sender's SYN.
     Syn,
-    /// The receiver agrees.
+    /// The data receiver's SYN-ACK.
     SynAck,
-    /// The sender has nothing to say but that it knows.
+    /// The data sender's ACK, which completes the handshake.
     Confirmation,
     Segment(Segment),
 }
 
-/// Writes a packet of an end of a flow into an empty buffer; `payload_bytes` is the length of a
-/// full segment, `scale` what the end's windows are shifted by.
+/// Writes a packet of one end of a flow into an empty buffer; `payload_bytes` is the payload of a
+/// full segment, `scale` this end's window scale.
 pub(super) fn write(
     content: &Content,
     end: &FlowEnd,
@@ -90,7 +89,7 @@ pub(super) fn write(
         Content::Segment(Segment::Ack { next, echo, sack, window_end, .. }) => {
             let window = window_end.map_or(u16::MAX, |end| {
                 let bytes = end.saturating_sub(*next) * u64::from(payload_bytes);
-                // As Linux does: what is free counts in whole units.
+                // As in Linux: the free space is rounded up to whole units of the scale.
                 bytes.div_ceil(1 << scale).min(u16::MAX.into()) as u16
             });
             write_tcp(out, back, (first, number(*next)), ACK, window);
@@ -111,20 +110,20 @@ pub(super) fn write(
     write_ipv4(out, end);
 }
 
-/// Writes a header with its sequence number and the number that it acknowledges.
+/// Writes a TCP header with its sequence and acknowledgment numbers.
 fn write_tcp(out: &mut Vec<u8>, ports: (u16, u16), numbers: (u32, u32), flags: u8, window: u16) {
     out.extend(ports.0.to_be_bytes());
     out.extend(ports.1.to_be_bytes());
     out.extend(numbers.0.to_be_bytes());
     out.extend(numbers.1.to_be_bytes());
-    // Data offset, to be filled in.
+    // Data offset, filled in later.
     out.extend([0, flags]);
     out.extend(window.to_be_bytes());
     // Checksum, urgent pointer.
     out.extend([0; 4]);
 }
 
-/// Options in the order of Linux: longest segment, selective acknowledgements, timestamps, scale.
+/// Writes a SYN's options in Linux's order: MSS, SACK permitted, timestamps, window scale.
 fn write_first_options(out: &mut Vec<u8>, mss: u16, scale: u8, (value, echo): (Time, Time)) {
     out.extend([2, 4]);
     out.extend(mss.to_be_bytes());
@@ -150,7 +149,7 @@ pub(crate) fn address(node: NodeIndex) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, high, low)
 }
 
-/// From this end of a flow to the other.
+/// Writes the IPv4 header of a packet from this end of a flow to the other.
 fn write_ipv4(out: &mut [u8], end: &FlowEnd) {
     let (from, to) = (address(end.node).octets(), address(end.peer).octets());
     out[..2].copy_from_slice(&[0x45, 0]);
@@ -161,26 +160,26 @@ fn write_ipv4(out: &mut [u8], end: &FlowEnd) {
     set_ip_len(out, len);
 }
 
-/// What a packet is, before its numbers are made whole.
+/// A parsed packet, with numbers as they are on the wire.
 pub(super) struct Parsed<'a> {
-    /// Which flow it is of.
+    /// Its flow.
     pub(super) flow: usize,
     pub(super) kind: Kind,
     tcp: &'a [u8],
 }
 
-/// What is in a packet, as far as its flags and ports tell.
+/// What a packet contains, as far as its flags and ports tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Syn,
     SynAck,
-    /// From the sender, without data: a confirmation, or a window for data that nobody sends.
+    /// From the sender, without data: the handshake's last ACK, or a window update for unused data.
     Bare,
     Data,
     Ack,
 }
 
-/// Reads a packet; `None` for what is no segment of ours.
+/// Parses a packet; `None` if it is not one of our segments.
 pub(super) fn parse(packet: &[u8]) -> Option<Parsed<'_>> {
     let tcp = packet.get(IPV4_LEN..).filter(|tcp| tcp.len() >= DATA_HEADERS_LEN - IPV4_LEN)?;
     let is_syn = tcp[13] & SYN != 0;
@@ -203,15 +202,16 @@ pub(super) fn parse(packet: &[u8]) -> Option<Parsed<'_>> {
 }
 
 impl Parsed<'_> {
-    /// By how many bits its sender will shift windows, if it is a first segment; else 0.
+    /// The window scale of its sender, if it is a SYN; otherwise 0.
     pub(super) fn scale(&self) -> u8 {
         let is_first = matches!(self.kind, Kind::Syn | Kind::SynAck);
         let scale = self.tcp.get(SCALE_AT).filter(|_| is_first);
         scale.map_or(0, |&scale| scale.min(SCALE_MAX))
     }
 
-    /// The segment; numbers wrap around at 2^32 bytes, and are the ones nearest to packet `near`,
-    /// times those nearest to `now`. Windows are shifted by `scale` bits.
+    /// Converts the packet to a segment. Of the numbers, which wrap at 2^32 bytes, takes those
+    /// nearest to packet `near`, and of the times those nearest to `now`. `scale` is the window
+    /// scale in bits.
     pub(super) fn segment(
         &self,
         now: Time,
@@ -245,7 +245,7 @@ impl Parsed<'_> {
             echo_retransmission: false,
             sack,
             congestion_echo: false,
-            // Part of a packet must not go.
+            // Rounded down: a part of a packet must not be sent.
             window_end: Some(whole(byte(8) + window)),
         }
     }
@@ -256,7 +256,7 @@ impl Parsed<'_> {
     }
 }
 
-/// The number that ends in `low` and is nearest to `near`.
+/// The number whose low 32 bits are `low` and which is nearest to `near`.
 fn nearest(low: u32, near: u64) -> u64 {
     let offset = low.wrapping_sub(near as u32) as i32;
     near.saturating_add_signed(i64::from(offset))
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// The window is rounded up to units of 128 bytes, and down to packets.
+    /// The window is rounded up to units of 128 bytes, and down to whole packets.
     #[test]
     fn windows_come_out_as_they_went_in() {
         for window in [0, 1, 2, 3, 10, 2_048, 5_991] {

@@ -1,4 +1,4 @@
-//! Datagrams at a constant rate, and who counts them.
+//! Datagrams at a constant rate, and the sink that counts them.
 
 use core::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::core::agent::{Agent, Body, Packet};
 /// Datagrams of equal size at equal intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CbrConfig {
-    /// Length of each with all headers.
+    /// Length of each datagram with all headers.
     pub len_bytes: u32,
-    /// From one to the next, more than zero.
+    /// From one datagram to the next, more than zero.
     pub interval: Duration,
-    /// When they are sent.
+    /// When to send.
     pub active: Active,
 }
 
@@ -28,8 +28,8 @@ pub struct CbrSource {
 }
 
 impl CbrSource {
-    /// A source that sends the first datagram when `config.active` begins. An interval of zero is
-    /// one of a nanosecond.
+    /// A source whose first datagram goes when `config.active` begins. An interval of zero becomes
+    /// a nanosecond.
     pub fn new(end: FlowEnd, config: CbrConfig) -> Self {
         CbrSource { end, config, next_at: config.active.from, sequence: 0 }
     }
@@ -60,24 +60,24 @@ impl Agent for CbrSource {
     }
 }
 
-/// What a [`DatagramSink`] has seen.
+/// Counters of a [`DatagramSink`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramStats {
     /// Datagrams received.
     pub received: u64,
     /// Bytes in these, with headers.
     pub received_bytes: u64,
-    /// Of the datagrams, those that came after one with a higher number.
+    /// Of the datagrams, those that arrived after one with a higher number.
     pub out_of_order: u64,
-    /// Numbers up to the highest seen; those not received were lost, or are late.
+    /// Datagrams sent, judged by the highest number seen; those not received are lost or late.
     pub numbers: u64,
-    /// Sum of the delays from source to sink.
+    /// Sum of the one-way delays.
     pub delay_sum: Duration,
-    /// Longest of them.
+    /// Longest one-way delay.
     pub delay_max: Duration,
 }
 
-/// Counts the datagrams of a flow.
+/// Receives and counts the datagrams of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramSink {
     stats: DatagramStats,

@@ -1,4 +1,4 @@
-//! Datagrams at drawn times, or at those of a list.
+//! Datagrams at random times, or at listed ones.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -12,25 +12,26 @@ use crate::core::agent::{Agent, Body, Packet};
 /// When datagrams are sent.
 #[derive(Clone, Debug)]
 pub enum Pattern {
-    /// At intervals that are drawn exponentially.
+    /// At exponentially distributed intervals: a Poisson process.
     Poisson {
         /// Mean interval.
         mean: Duration,
-        /// What it is drawn from.
+        /// The random stream.
         draws: Stream,
     },
-    /// At equal intervals, in spans between which there is silence; both are drawn exponentially.
+    /// At equal intervals during on periods, with silence in between; both periods have
+    /// exponentially distributed lengths.
     OnOff {
         /// From one datagram to the next.
         interval: Duration,
-        /// Mean length of a span in which datagrams are sent.
+        /// Mean length of an on period.
         on: Duration,
         /// Mean length of a silence.
         off: Duration,
-        /// What they are drawn from.
+        /// The random stream.
         draws: Stream,
     },
-    /// So long after the source's start, and so many bytes of data each time.
+    /// At listed times after the source's start, each with its payload bytes.
     Listed(Arc<[(Duration, u32)]>),
 }
 
@@ -40,17 +41,17 @@ pub struct PatternSource {
     end: FlowEnd,
     pattern: Pattern,
     active: Active,
-    /// Of data, where the pattern does not say; of headers.
+    /// Payload bytes where the pattern does not say, and header bytes.
     lens_bytes: (u32, u32),
     next_at: Option<Time>,
-    /// Datagrams are sent until then, and a silence follows.
+    /// End of the current on period.
     on_until: Time,
     sequence: u64,
 }
 
 impl PatternSource {
-    /// A source of datagrams with so many bytes of data, where the pattern does not say, and of
-    /// headers.
+    /// A source of datagrams; `lens_bytes` are the payload bytes, used where the pattern does not
+    /// say, and the header bytes.
     pub fn new(end: FlowEnd, mut pattern: Pattern, active: Active, lens_bytes: (u32, u32)) -> Self {
         let mut on_until = Time::MAX;
         let first = match &mut pattern {
@@ -69,7 +70,7 @@ impl PatternSource {
         self.sequence
     }
 
-    /// When the datagram after the one of `at` is sent.
+    /// When to send the datagram after the one sent at `at`.
     fn after(&mut self, at: Time) -> Option<Time> {
         Some(match &mut self.pattern {
             Pattern::Poisson { mean, draws } => at + exponential(*mean, draws),
@@ -90,9 +91,9 @@ impl PatternSource {
     }
 }
 
-/// A time drawn exponentially, at least a nanosecond.
+/// An exponentially distributed time, at least a nanosecond.
 fn exponential(mean: Duration, draws: &mut Stream) -> Duration {
-    // From above 0 to 1, so that its logarithm is finite.
+    // Above 0 and up to 1, so that the logarithm is finite.
     let share = (f64::from(draws.next_u32()) + 1.0) / 4_294_967_296.0;
     let ns = -libm::log(share) * mean.as_nanos() as f64;
     Duration::from_nanos((ns.round() as u64).max(1))
@@ -157,12 +158,12 @@ mod tests {
 
     #[test]
     fn intervals_and_spans_have_their_means() {
-        // 10,000 s: 100,000 datagrams with intervals of 0.1 s, give or take 0.3 % (one sigma).
+        // 10,000 s: 100,000 datagrams with intervals of 0.1 s, within 0.3 % (one sigma).
         let poisson = Pattern::Poisson { mean: Duration::from_millis(100), draws: draws() };
         let count = sent_at(poisson, 10_000).len() as f64;
         assert!((count / 100_000.0 - 1.0).abs() < 0.015, "{count}");
-        // A quarter of the time on: of 10,000 spans in which datagrams are 10 ms apart, the mean
-        // is known to 1 %, and each span begins with a datagram: half an interval more.
+        // On for a quarter of the time: with 10,000 on periods and datagrams 10 ms apart, the mean
+        // is known to 1 %. Each on period begins with a datagram, which adds half an interval.
         let (interval, on, off) =
             (Duration::from_millis(10), Duration::from_millis(250), Duration::from_millis(750));
         let pauses = Pattern::OnOff { interval, on, off, draws: draws() };

@@ -1,4 +1,4 @@
-//! TCP on a host: a sender with an application behind it, and a receiver.
+//! TCP on a host: a sender with the application behind it, and a receiver.
 
 use core::time::Duration;
 
@@ -8,35 +8,36 @@ use super::{Active, FlowEnd};
 use crate::core::agent::{Agent, Body, Packet};
 use crate::tcp::{AnyReceiver, AnySender, ConfigError, ReceiverSettings, Segment, SenderSettings};
 
-/// What an application has to send, in packets of the sender's size.
+/// What an application sends, in packets of the sender's size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Supply {
-    /// Always more than the window, as FTP in ns-2.
+    /// Unlimited data, as FTP in ns-2.
     Endless,
-    /// So many, all at the start.
+    /// A fixed number of packets, all available at the start.
     Packets(u64),
-    /// One at a time, whether TCP keeps up or not.
+    /// One packet at a time at a rate, whether or not TCP keeps up.
     Paced {
         /// From one packet to the next, more than zero: the inverse of the rate.
         interval: Duration,
         /// How many; `u64::MAX` for no end.
         packets: u64,
     },
-    /// One at a time, as long as TCP keeps up: an application that waits where a socket does.
+    /// One packet at a time at a rate, as long as TCP keeps up: the application blocks when its
+    /// socket would.
     Written {
         /// From one packet to the next, nanoseconds: the inverse of the rate.
         interval_ns: f64,
-        /// Packets that wait unsent before the application does.
+        /// Most unsent packets before the application blocks.
         unsent_max: u64,
     },
 }
 
-/// Bytes of a flow, by what they are good for.
+/// Bytes of a flow by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowBytes {
-    /// The application's.
+    /// Payload bytes.
     pub payload_bytes: u64,
-    /// The transport's and the network's headers.
+    /// Bytes of transport and network headers.
     pub header_bytes: u64,
 }
 
@@ -47,13 +48,13 @@ impl FlowBytes {
     }
 }
 
-/// A TCP sender, and the application that has something to send.
+/// A TCP sender, and the application behind it.
 #[derive(Clone, Debug)]
 pub struct TcpSource {
     end: FlowEnd,
     active: Active,
     sender: AnySender,
-    /// When the application gives the next packets.
+    /// When the application has its next packets.
     supply_at: Option<Time>,
     supply: Supply,
     silent: bool,
@@ -61,17 +62,18 @@ pub struct TcpSource {
     finished_at: Option<Time>,
     /// Timeouts in a row after which it gives up; `None`: never.
     timeouts_max: Option<u32>,
-    /// What was acknowledged, and how many timeouts there had been then.
+    /// Packets acknowledged, and the number of timeouts when the last of them was.
     progress: (u64, u64),
     failed_at: Option<Time>,
 }
 
 impl TcpSource {
-    /// A sender that begins when `active` says; at the end of time, when it is
-    /// [begun](Self::begin).
+    /// A sender that begins when `active` says; with a beginning at the end of time, when
+    /// [`begin`](Self::begin) is called.
     ///
     /// # Errors
-    /// As [`AnySender::new`]; [`ConfigError`] with the field `interval` for a pace without one.
+    /// As [`AnySender::new`]; [`ConfigError`] with the field `interval` for a rate without
+    /// interval.
     pub fn new(
         end: FlowEnd,
         active: Active,
@@ -97,13 +99,13 @@ impl TcpSource {
         })
     }
 
-    /// Gives up after so many timeouts in a row, from 1, or if no route is found; `None`: never.
+    /// Gives up after this many timeouts in a row, from 1, or if no route is found; `None`: never.
     #[must_use]
     pub fn giving_up_after(self, timeouts_max: Option<u32>) -> Self {
         TcpSource { timeouts_max, ..self }
     }
 
-    /// Whether it has so much to send and no more, all at the start.
+    /// Whether its data is a fixed amount, all available at the start.
     pub fn is_fixed(&self) -> bool {
         matches!(self.supply, Supply::Packets(_))
     }
@@ -113,7 +115,7 @@ impl TcpSource {
         self.failed_at
     }
 
-    /// Gives up, unless all is there already.
+    /// Gives up, unless the transfer is complete.
     fn fail(&mut self, now: Time) {
         if self.finished_at.is_none() {
             self.silent = true;
@@ -121,7 +123,7 @@ impl TcpSource {
         }
     }
 
-    /// Gives up if nothing was acknowledged for too many timeouts.
+    /// Gives up after too many timeouts without an acknowledgment.
     fn fail_if_stuck(&mut self, now: Time) {
         let (acknowledged, timeouts) = (self.sender.acknowledged(), self.sender.timeouts());
         if acknowledged != self.progress.0 {
@@ -133,33 +135,34 @@ impl TcpSource {
         }
     }
 
-    /// The state machine, for its statistics.
+    /// The TCP sender, for its statistics.
     pub fn sender(&self) -> &AnySender {
         &self.sender
     }
 
-    /// Begins at `now`, whatever `active` said.
+    /// Begins at `now`, whatever `active` says.
     pub fn begin(&mut self, now: Time) {
         (self.active.from, self.supply_at) = (now, Some(now));
     }
 
-    /// When the application has a packet that it writes: `None` for those that are there anyway.
+    /// When a rate-limited application wrote a packet; `None` for data that was available at the
+    /// start.
     pub fn written_at(&self, sequence: u64) -> Option<Time> {
         let Supply::Written { interval_ns, .. } = self.supply else { return None };
         Some(self.active.from + Duration::from_nanos((sequence as f64 * interval_ns) as u64))
     }
 
-    /// Bytes sent, each transmission counted.
+    /// Bytes sent, retransmissions included.
     pub fn sent(&self) -> &FlowBytes {
         &self.sent
     }
 
-    /// When all of [`Supply::Packets`], or of a pace that ends, was acknowledged.
+    /// When all data of a finite [`Supply`] had been acknowledged.
     pub fn finished_at(&self) -> Option<Time> {
         self.finished_at
     }
 
-    /// Lets an application write what is due, as long as it does not wait.
+    /// Has a rate-limited application write what is due, unless it is blocked.
     fn write(&mut self, now: Time) {
         if matches!(self.supply, Supply::Written { .. }) && self.active.from <= now {
             while self.write_at().is_some_and(|at| at <= now) {
@@ -168,7 +171,8 @@ impl TcpSource {
         }
     }
 
-    /// When an application that writes does so next; `None` while it waits, and for others.
+    /// When a rate-limited application writes next; `None` while it is blocked, and for other
+    /// supplies.
     fn write_at(&self) -> Option<Time> {
         let Supply::Written { unsent_max, .. } = self.supply else { return None };
         if self.active.from == Time::MAX {
@@ -179,7 +183,7 @@ impl TcpSource {
         self.written_at(sender.offered()).filter(|_| unsent < unsent_max)
     }
 
-    /// Lets the application give what is due.
+    /// Has the application offer what is due.
     fn supply(&mut self, now: Time) {
         while let Some(at) = self.supply_at.filter(|&at| at <= now) {
             self.supply_at = None;
@@ -250,12 +254,12 @@ impl Agent for TcpSource {
     }
 }
 
-/// A TCP receiver, whose application takes everything at once.
+/// A TCP receiver whose application reads at once.
 #[derive(Clone, Debug)]
 pub struct TcpSink {
     end: FlowEnd,
     receiver: AnyReceiver,
-    /// Of each data packet.
+    /// Header bytes of each data packet.
     header_bytes: u32,
     received: FlowBytes,
     delivered_bytes: u64,
@@ -284,29 +288,29 @@ impl TcpSink {
         })
     }
 
-    /// Lets an acknowledgement take the place of one that waits at the node still ("the ACK packet
-    /// is updated before its transmission", constrained-defaults-2012, Section III-C1).
+    /// Whether a new acknowledgment replaces one that still waits at the node ("the ACK packet is
+    /// updated before its transmission", constrained-defaults-2012, Section III-C1).
     #[must_use]
     pub fn updating(self, updates: bool) -> Self {
         TcpSink { updates, ..self }
     }
 
-    /// The state machine, for its statistics.
+    /// The TCP receiver, for its statistics.
     pub fn receiver(&self) -> &AnyReceiver {
         &self.receiver
     }
 
-    /// Bytes received, each arrival counted.
+    /// Bytes received, duplicates included.
     pub fn received(&self) -> &FlowBytes {
         &self.received
     }
 
-    /// Bytes of payload given to the application, each once and in order: goodput without headers.
+    /// Payload bytes delivered to the application in order: goodput without headers.
     pub fn delivered_bytes(&self) -> u64 {
         self.delivered_bytes
     }
 
-    /// Bytes of acknowledgements sent, which are headers all of them.
+    /// Bytes of acknowledgments sent, all of them headers.
     pub fn ack_bytes(&self) -> u64 {
         self.ack_bytes
     }

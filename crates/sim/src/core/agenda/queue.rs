@@ -1,14 +1,15 @@
-//! A priority queue whose cost hardly grows with its length: a hierarchical timing wheel.
+//! A priority queue whose cost barely grows with its length: a hierarchical timing wheel.
 //!
-//! Times are read as numbers of eleven digits to the base 64. An entry lies in the slot of the
-//! highest digit in which its time differs from a base that follows the time, and of its value of
-//! this digit (G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987). So
-//! the slots are in the order of time, the lowest digit first. The first slot that is not empty is
-//! sorted if it is small or all of one time, and spread over the slots of lower digits otherwise.
+//! Times are numbers of eleven base-64 digits. An entry's slot is given by the highest digit in
+//! which its time differs from a base time that advances with the queue, and by its value of this
+//! digit (G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987). The slots
+//! are therefore in order of time, the lowest digit first. The first slot that is not empty is
+//! sorted if it is small or all its times are equal; otherwise its entries are spread over the
+//! slots of lower digits.
 //!
-//! An entry that comes when its slot has been sorted, and before the last of what was in it, goes
-//! to a heap. Of a slot that was small this is the rare case; at worst everything goes there, and
-//! costs what it costs in a heap. The order of entries does not depend on any of this.
+//! An entry that arrives after its slot was sorted, and that precedes the last entry of it, goes to
+//! a heap. This is rare, since sorted slots are small; at worst every entry goes to the heap, at a
+//! heap's cost. The order of entries does not depend on any of this.
 
 use super::Entry;
 
@@ -19,14 +20,14 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 /// Digits of a time.
 const DIGITS: usize = u64::BITS.div_ceil(DIGIT_BITS) as usize;
 
-/// A slot with more entries of different times is spread before it is sorted.
+/// A slot with more entries than this, of different times, is spread before it is sorted.
 const SORTED_MAX: usize = 32;
 
-/// Children of a node of the heap. Four instead of two: half the depth, and siblings are neighbours
+/// Children of a node of the heap. Four rather than two: half the depth, and siblings are adjacent
 /// in memory.
 const ARITY: usize = 4;
 
-/// Ends a list.
+/// Marks the end of a list.
 const END: u32 = u32::MAX;
 
 /// An entry in a slot's list.
@@ -39,21 +40,23 @@ struct Link {
 /// Entries by (time, sequence). See the module's overview.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// Sorted, the earliest last. All that is in the slots comes later.
+    /// Sorted, the earliest last. Every entry in the slots comes later.
     front: Vec<Entry>,
-    /// What came too late for the slots: a heap of [`ARITY`] with the lowest entry in front.
+    /// Entries that came too late for the slots: a heap of [`ARITY`] with the lowest entry in
+    /// front.
     heap: Vec<Entry>,
-    /// Times up to this one are none for the slots.
+    /// The slots only take times later than this one.
     closed_ns: u64,
-    /// What times are held against to find their slots: at most the earliest time in the slots.
+    /// Times are compared with this one to find their slots: at most the earliest time in the
+    /// slots.
     base_ns: u64,
-    /// The digits that have slots with entries, a bit each.
+    /// Bitmap of the digits that have slots with entries.
     digits: u32,
-    /// Of each digit, the slots with entries, a bit each.
+    /// By digit, a bitmap of the slots with entries.
     slots: [u64; DIGITS],
-    /// Of each slot, the first of its list: the entry that came last.
+    /// By slot, the head of its list: the entry that came last.
     heads: Box<[[u32; SLOTS]; DIGITS]>,
-    /// The entries of all slots, and free places, which make a list too.
+    /// The entries of all slots, and free places, which form a list of their own.
     links: Vec<Link>,
     free: u32,
     len: usize,
@@ -112,7 +115,7 @@ impl Queue {
         }
     }
 
-    /// Drops what [`first`](Self::first) has just returned.
+    /// Drops the entry that [`first`](Self::first) has just returned.
     #[inline]
     pub(super) fn drop_first(&mut self) {
         self.len -= 1;
@@ -123,7 +126,7 @@ impl Queue {
         }
     }
 
-    /// Puts an entry, not before the base, into its slot.
+    /// Puts an entry, which must not precede the base, into its slot.
     fn put(&mut self, entry: Entry) {
         let at_ns = entry.at_ns();
         let digit = ((at_ns ^ self.base_ns) | 1).ilog2() / DIGIT_BITS;
@@ -142,17 +145,17 @@ impl Queue {
         self.digits |= 1 << digit;
     }
 
-    /// Fills the front from the first slots. Returns whether there is anything.
+    /// Refills the front from the first slots. Returns whether there is an entry.
     fn advance(&mut self) -> bool {
         while self.digits != 0 {
             let (earliest_ns, latest_ns) = self.empty_first_slot();
             if self.front.len() <= SORTED_MAX || earliest_ns == latest_ns {
-                // Mostly it is in order: of entries with the same time the last one came first.
+                // Mostly sorted already: of entries with the same time the last one came first.
                 self.front.sort_unstable_by(|a, b| b.cmp(a));
                 (self.base_ns, self.closed_ns) = (latest_ns, latest_ns);
                 return true;
             }
-            // Later than what was closed before, and so not zero.
+            // Later than all times closed before, and so not zero.
             (self.base_ns, self.closed_ns) = (earliest_ns, earliest_ns - 1);
             while let Some(entry) = self.front.pop() {
                 self.put(entry);
@@ -161,8 +164,8 @@ impl Queue {
         false
     }
 
-    /// Moves the list of the first slot, which there is, to the front. Returns the earliest and the
-    /// latest time in it.
+    /// Moves the list of the first slot, which must exist, to the front. Returns the earliest and
+    /// the latest time in it.
     fn empty_first_slot(&mut self) -> (u64, u64) {
         let digit = self.digits.trailing_zeros() as usize;
         let slot = self.slots[digit].trailing_zeros() as usize;
@@ -188,7 +191,7 @@ impl Queue {
         }
     }
 
-    /// Moves an entry of the heap towards its front as far as it goes.
+    /// Moves an entry of the heap towards its front as far as its order allows.
     fn rise(&mut self, mut place: usize) {
         let entry = self.heap[place];
         while place > 0 {
@@ -202,10 +205,11 @@ impl Queue {
         self.heap[place] = entry;
     }
 
-    /// Puts `entry` in the place of the heap's front, or as far behind it as it goes.
+    /// Replaces the front of the heap by `entry`, and restores the heap.
     ///
-    /// Fills the gap down to the end of the heap, and lets the entry rise from there: it mostly
-    /// belongs far behind, and what the processor cannot foresee is not asked on the way.
+    /// Fills the gap from below down to the end of the heap and lets the entry rise from there: it
+    /// mostly belongs far behind, and comparing it on the way down would cost unpredictable
+    /// branches.
     fn sink(&mut self, entry: Entry) {
         let heap = &mut self.heap[..];
         let mut place = 0;
@@ -240,7 +244,8 @@ mod tests {
         Entry::new(Time::from_nanos(at_ns), sequence, 0)
     }
 
-    /// How far ahead of the latest entry taken: every digit, and the past.
+    /// How far each new entry lies ahead of the latest one taken: steps in every digit, and into
+    /// the past.
     fn steps() -> impl Strategy<Value = Vec<Option<i64>>> {
         let ahead = (0_u32..63, 0_i64..64).prop_map(|(bits, times)| times << bits >> 6);
         let push = prop_oneof![6 => ahead, 1 => -50_i64..0, 1 => Just(i64::MAX)];

@@ -1,4 +1,5 @@
-//! Radios of a network: places on a medium, nodes at them, and the steps of an instant.
+//! Radios of a network: what joins the nodes at a radio's places, and the order of steps within an
+//! instant.
 
 use std::sync::Arc;
 
@@ -16,17 +17,17 @@ use crate::core::agenda::Rank;
 use crate::core::agent::{BROADCAST, LinkOutcome, NodeIndex, Packet};
 use crate::core::watch::Crossing;
 
-/// A radio of a network: its place in [`Topology::radios`](super::Topology::radios).
+/// A radio of a network: its index in [`Topology::radios`](super::Topology::radios).
 pub type RadioIndex = usize;
 
-/// What crosses a radio. All who hear it have the same one: nothing is copied.
+/// What crosses a radio. All receivers share one copy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
-    /// What a Corridor station has made.
+    /// A frame that a Corridor station has made.
     Sealed(Arc<[u8]>),
-    /// A packet of an agent's, and the links that it may still cross, this one among them.
+    /// A packet of an agent's, and the number of links that it may still cross, including this one.
     Packet(Arc<Packet>, u16),
-    /// What a relay has made.
+    /// A frame that a relay has made.
     Relayed(Arc<[u8]>),
 }
 
@@ -39,31 +40,31 @@ impl Carried for Frame {
     }
 }
 
-/// What is between the places of a radio.
+/// What joins the places of a radio.
 pub(super) enum Air {
-    /// A lottery: nobody collides.
+    /// An ideal medium: draws the next sender at random, without collisions.
     Ideal(Box<Medium<Frame>>),
-    /// Radios with a MAC of a standard.
+    /// Radios with a standard's MAC.
     Mac(Box<RadioMedium<Frame>>),
-    /// A path between two places that nobody else uses.
+    /// A path between two places that carries no other traffic.
     Line(Box<Line<Frame>>),
 }
 
-/// What the air says.
+/// What the air reports.
 enum Told {
-    /// A frame has come to a place.
+    /// A frame has arrived at a place.
     Heard {
         at: Time,
         from: usize,
         to: usize,
         addressed: bool,
         frame: Frame,
-        /// How well, with a MAC of a standard.
+        /// Signal quality, with a standard's MAC.
         quality: Option<Quality>,
     },
-    /// A place that had no room has some.
+    /// A place whose queue was full has room again.
     Room(usize),
-    /// A place is through with a frame.
+    /// A place's MAC has finished with a frame.
     Sent { from: usize, to: Address, outcome: SendOutcome, attempts: u32, frame: Frame },
 }
 
@@ -92,7 +93,7 @@ impl Air {
         }
     }
 
-    /// Puts a frame into a place's queue; whether there was room for it.
+    /// Puts a frame into a place's queue; returns whether there was room.
     pub(super) fn offer(&mut self, now: Time, from: usize, to: Address, frame: Frame) -> bool {
         match self {
             Air::Ideal(medium) => medium.offer(now, from, to, frame).is_ok(),
@@ -133,7 +134,7 @@ impl Air {
     }
 }
 
-/// Who notices whom with the mean power of links, by (from, to).
+/// Who hears and who senses whom at the links' mean power, by (from, to).
 pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
     match (air, config) {
         (Air::Mac(medium), AirConfig::Mac(config)) => medium.reaches(config),
@@ -155,12 +156,12 @@ pub(super) fn reaches(air: &Air, config: &AirConfig) -> Vec<Reach> {
 
 pub(super) struct Radio {
     pub(super) air: Air,
-    /// Who notices whom.
+    /// Who hears and who senses whom.
     pub(super) reaches: Vec<Reach>,
-    /// Who is at each place: the node, and its station if it has one here.
+    /// By place: the node, and its station if it has one here.
     pub(super) places: Vec<(NodeIndex, Option<u32>)>,
     pub(super) entity: usize,
-    /// Stations whose timer has passed: for the next event, whatever it is.
+    /// Stations whose timer is overdue; the next event serves them, whichever it is.
     pub(super) overdue: Set,
 }
 
@@ -171,7 +172,7 @@ impl Radio {
         seed: u64,
         replication: u64,
     ) -> Result<Self, NetworkError> {
-        // Links of different radios have the same names.
+        // Links of different radios have the same keys, so each radio needs its own seed.
         let seed = match index {
             0 => seed,
             _ => StreamKey { seed, replication, entity: index as u64, purpose: "radio" }
@@ -212,15 +213,15 @@ impl Radio {
         }
     }
 
-    /// Whether a place receives another's frames when nobody else sends.
+    /// Whether a place receives another's frames when no other place sends.
     pub(super) fn hears(&self, from: usize, to: usize) -> bool {
         let place = self.reaches.binary_search_by_key(&(from, to), |reach| (reach.from, reach.to));
         place.is_ok_and(|place| self.reaches[place].hears)
     }
 
-    /// Whether a place has room for another packet of an agent that sends what there is room for,
-    /// of which the MAC has so many. A radio without one tells nobody what it is through with:
-    /// there all that wait at the place count.
+    /// Whether a place has room for another packet of a paced agent of which `under_way` packets
+    /// are at the MAC. An ideal medium does not report when it has finished with a packet, so there
+    /// all frames that wait at the place count.
     pub(super) fn has_room_for_paced(&self, place: usize, under_way: u32) -> bool {
         let has_few = match &self.air {
             Air::Mac(_) => under_way < PACED_PACKETS,
@@ -230,7 +231,7 @@ impl Radio {
         has_few && self.air.has_room(place)
     }
 
-    /// When it is to be woken next. What has passed waits for now.
+    /// When to wake the radio next; an overdue time becomes `now`.
     fn timeout(&self, now: Time) -> Option<Time> {
         self.air.poll_timeout().map(|at| at.max(now))
     }
@@ -253,19 +254,19 @@ impl Set {
         }
     }
 
-    /// Moves all of them into `list`.
+    /// Moves all elements into `list`.
     fn take(&mut self, list: &mut Vec<usize>) {
         self.list.iter().for_each(|&index| self.has[index] = false);
         list.append(&mut self.list);
     }
 }
 
-/// What waits until everybody has been asked at an instant.
+/// Work that waits until everything else at an instant has had its turn.
 #[derive(Default)]
 pub(super) struct Unsettled {
     /// Stations to be drained.
     pub(super) stations: Set,
-    /// Radios whose next time may be another.
+    /// Radios whose next timeout may have changed.
     pub(super) radios: Set,
 }
 
@@ -275,7 +276,7 @@ impl Unsettled {
     }
 }
 
-/// What radios carry from node to node: where frames are received.
+/// The links that radios make between nodes: (from, to) wherever a frame is received.
 pub(super) fn links(radios: &[Radio]) -> impl Iterator<Item = (NodeIndex, NodeIndex, OnAir)> {
     radios.iter().enumerate().flat_map(|(index, radio)| {
         radio.reaches.iter().filter(|reach| reach.hears).map(move |reach| {
@@ -287,12 +288,12 @@ pub(super) fn links(radios: &[Radio]) -> impl Iterator<Item = (NodeIndex, NodeIn
 }
 
 impl Network {
-    /// Who notices whom on a radio, by (from, to); nobody where there is none.
+    /// Who hears and who senses whom on a radio, by (from, to); empty if there is no such radio.
     pub fn reaches(&self, radio: RadioIndex) -> &[Reach] {
         self.radios.get(radio).map_or(&[], |radio| &radio.reaches)
     }
 
-    /// The radios and MACs of a radio that has them, for their statistics.
+    /// The medium of a radio with a standard's MAC, for its statistics.
     pub fn mac(&self, radio: RadioIndex) -> Option<&RadioMedium<Frame>> {
         match &self.radios.get(radio)?.air {
             Air::Mac(medium) => Some(medium),
@@ -316,8 +317,8 @@ impl Network {
         }
     }
 
-    /// Lets the rates of lines begin again now: with the load, however long it took stations to
-    /// meet.
+    /// Restarts the lines' time-varying rates now, so that they begin with the load however long
+    /// the stations took to set up sessions.
     pub fn restart_rates(&mut self) {
         for radio in &mut self.radios {
             if let Air::Line(line) = &mut radio.air {
@@ -326,7 +327,7 @@ impl Network {
         }
     }
 
-    /// From here on, lines keep how long frames wait in them.
+    /// From now on, lines record how long frames wait in them.
     pub fn keep_waits(&mut self) {
         for radio in &mut self.radios {
             if let Air::Line(line) = &mut radio.air {
@@ -335,7 +336,7 @@ impl Network {
         }
     }
 
-    /// Puts a packet into the queue of its node's place on a radio.
+    /// Sends a packet by its node's place on a radio.
     pub(super) fn send_on_air(
         &mut self,
         node: NodeIndex,
@@ -348,7 +349,7 @@ impl Network {
         self.put_on_air(node, (radio as usize, from as usize), to, packet, ttl);
     }
 
-    /// Puts a packet into the queue of a place of its node's, for an address and who is there.
+    /// Puts a packet into the queue of one of its node's places, for an address and the node there.
     pub(super) fn put_on_air(
         &mut self,
         node: NodeIndex,
@@ -366,7 +367,7 @@ impl Network {
         self.unsettled.radios.insert(radio);
         if refused {
             self.stats.refused += 1;
-            // Media without a standard's MAC are counted as a whole.
+            // Other media are counted as a whole.
             if matches!(self.radios[radio].air, Air::Mac(_)) {
                 self.note_fate((node, next), FrameEnd::Refused, 0);
             }
@@ -377,7 +378,7 @@ impl Network {
         }
     }
 
-    /// Handles all that stations and radios have to do at this instant: the stations' timers
+    /// Handles everything that stations and radios have to do at this instant: the stations' timers
     /// first, then the radios.
     pub(super) fn step_radios(&mut self, first: Entity) {
         let at = self.now;
@@ -431,7 +432,7 @@ impl Network {
         entity.checked_sub(self.pipes.len()).map(|other| self.entities[other])
     }
 
-    /// Passes on what the media deliver and takes what the stations send, until both rest.
+    /// Passes on what the media deliver and takes what the stations send, until neither is left.
     pub fn settle(&mut self) {
         let mut radios = Vec::new();
         self.unsettled.radios.take(&mut radios);
@@ -456,8 +457,8 @@ impl Network {
         self.unsettled.radios.list = radios;
     }
 
-    /// Gives everybody what they have heard, marks whose queues have room again, and tells senders
-    /// what became of their frames.
+    /// Delivers received frames, marks stations whose queues have room again, and reports outcomes
+    /// to the senders of frames.
     fn take_told(&mut self, radio: RadioIndex) {
         self.show_transmissions(radio);
         while let Some(told) = self.radios[radio].air.poll() {
@@ -486,7 +487,7 @@ impl Network {
         }
     }
 
-    /// Tells whoever sent a packet what became of it on its link, and who listens at the node.
+    /// Reports a packet's outcome on its link to its sender, and to the listener at the node.
     fn take_outcome(
         &mut self,
         radio: RadioIndex,
@@ -527,7 +528,7 @@ impl Network {
         }
     }
 
-    /// Drains the stations that something has happened to.
+    /// Drains the stations that have had input.
     fn serve_touched(&mut self) {
         let mut ready = core::mem::take(&mut self.serving);
         self.unsettled.stations.take(&mut ready);
@@ -565,12 +566,12 @@ impl Network {
             }
             (Frame::Packet(packet, _), _) => self.overhear_packet(node, &packet),
             (Frame::Sealed(bytes), None) if addressed => self.bridge((radio, to), bytes),
-            // Overheard, or for nobody here.
+            // Overheard, or for no agent here.
             _ => {}
         }
     }
 
-    /// A packet has come to a node by a radio.
+    /// Handles a packet that has come to a node by a radio.
     pub(super) fn take_from_air(&mut self, node: NodeIndex, packet: Arc<Packet>, ttl: u16) {
         if packet.to == node || packet.to == BROADCAST {
             return self.hand_over(node, Arc::unwrap_or_clone(packet));
@@ -582,7 +583,7 @@ impl Network {
         self.overhear_packet(node, &packet);
     }
 
-    /// Sends a packet on that has come to a node by a radio, and is for another.
+    /// Forwards a packet that has come to a node by a radio.
     fn pass_on_from_air(&mut self, node: NodeIndex, packet: Arc<Packet>, ttl: u16) {
         let ttl = ttl.saturating_sub(1);
         let next = self.router.next(node, packet.to);

@@ -1,5 +1,5 @@
-//! Hosts that hand stations' frames on from one place on a radio to another, as kernels between two
-//! ends forward IP.
+//! Bridges: hosts that forward stations' frames from one place on a radio to another, as kernels
+//! between two endpoints forward IP.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use corridor_air::Address;
 use super::air::{Frame, RadioIndex};
 use super::{Network, NetworkError};
 
-/// Between which places a bridge hands frames on, each a radio and a place on it.
+/// The places between which a bridge forwards frames, each a radio and a place on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BridgeEnds {
     /// Where frames come in.
@@ -26,24 +26,24 @@ impl fmt::Display for BridgeEnds {
     }
 }
 
-/// One direction of a host that hands frames on.
+/// One direction of a forwarding host.
 pub(super) struct Bridge {
     ends: BridgeEnds,
-    /// The place whom they go to there.
+    /// The place there that the frames are sent to.
     next: usize,
-    /// Frames that wait for the medium.
+    /// Frames waiting for the medium.
     queue: VecDeque<Arc<[u8]>>,
-    /// Most of them.
+    /// Longest queue, frames.
     queue_frames: usize,
-    /// Frames that came, and those of them that found the queue full.
+    /// Frames that came, and those of them dropped because the queue was full.
     offered: u64,
     dropped: u64,
 }
 
 impl Network {
-    /// Hands on what stations send to `from`, a place on a radio without a station of its own: it
-    /// goes out at `to`, to the place `next` on the same radio as that. Up to `queue_frames` wait
-    /// there for the medium; what comes then is dropped, and counts as refused.
+    /// Forwards what stations send to `from`, a place on a radio without a station: it leaves at
+    /// `to`, for the place `next` on the same radio. Up to `queue_frames` wait there for the
+    /// medium; further frames are dropped and counted as refused.
     ///
     /// # Errors
     /// [`NetworkError::StationPlace`]: there is no such place, or it has a station.
@@ -73,20 +73,19 @@ impl Network {
         Ok(())
     }
 
-    /// Share of the frames that a bridge's queue dropped, of all bridges the highest; `None` where
-    /// nothing came to any.
+    /// The highest share of frames that any bridge's queue dropped; `None` if no frame came to any.
     pub fn bridge_drop_ratio(&self) -> Option<f64> {
         let used = self.bridges.iter().filter(|bridge| bridge.offered > 0);
         used.map(|bridge| bridge.dropped as f64 / bridge.offered as f64).reduce(f64::max)
     }
 
-    /// What waits to be sent on from a place, what came for that, and what was dropped.
+    /// Frames waiting to be forwarded from a place, frames that came for it, and frames dropped.
     pub(super) fn bridge_to(&self, radio: RadioIndex, place: usize) -> Option<(usize, u64, u64)> {
         let bridge = self.bridges.iter().find(|bridge| bridge.ends.to == (radio, place))?;
         Some((bridge.queue.len(), bridge.offered, bridge.dropped))
     }
 
-    /// A frame for a place without a station.
+    /// Handles a frame for a place without a station.
     pub(super) fn bridge(&mut self, at: (RadioIndex, usize), frame: Arc<[u8]>) {
         let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.ends.from == at) else {
             return;
@@ -103,7 +102,7 @@ impl Network {
         self.unsettled.radios.insert(radio);
     }
 
-    /// Gives the medium what it has room for.
+    /// Gives the medium as many frames as it has room for.
     pub(super) fn drain_bridge(&mut self, radio: RadioIndex, place: usize) {
         let Some(bridge) = self.bridges.iter_mut().find(|bridge| bridge.ends.to == (radio, place))
         else {

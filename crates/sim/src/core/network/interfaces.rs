@@ -1,4 +1,4 @@
-//! Queues that packets leave nodes by, whatever is behind them.
+//! Interfaces: the queues by which packets leave nodes, whichever kind of link follows.
 
 use core::time::Duration;
 
@@ -9,48 +9,48 @@ use super::Network;
 use super::air::RadioIndex;
 use crate::core::agent::NodeIndex;
 
-/// A queue that packets leave a node by, and what became of them since the start.
+/// An outgoing queue of a node, and counters of its packets since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Packets or frames that wait: in front of a pipe without the one that is sent.
+    /// Packets or frames that wait; for a pipe, not counting the one being sent.
     pub waiting: usize,
-    /// Those that came, dropped ones included.
+    /// Those that came, including dropped ones.
     pub offered: u64,
-    /// Of these, those that found the queue full, or exceeded a policer.
+    /// Of these, those dropped because the queue was full, or by a policer.
     pub dropped: u64,
-    /// Of those taken, those that a pipe lost, or that a MAC gave up.
+    /// Of those accepted, those that a pipe lost or a MAC gave up.
     pub lost: u64,
 }
 
-/// What became of the frames of a place on a radio since the start.
+/// Counters of the frames of a place on a radio since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounts {
     /// Frames that came to its interface.
     pub offered: u64,
-    /// Of these, those that found its queue full.
+    /// Of these, those that found the queue full.
     pub refused: u64,
     /// Transmissions of data, retries included.
     pub attempts: u64,
-    /// Frames heard by the place that they were for; those to all are not counted.
+    /// Frames that arrived at the place they were for; broadcasts are not counted.
     pub delivered: u64,
-    /// Frames given up after the last attempt.
+    /// Frames given up after the last retry.
     pub given_up: u64,
-    /// With a standard's MAC: frames given up because the channel was not free.
+    /// With a standard's MAC: frames given up because the channel was never free.
     pub blocked: Option<u64>,
-    /// Frames heard that were for it, or for all.
+    /// Frames received that were for this place, or broadcast.
     pub received: u64,
     /// Frames heard that were for others.
     pub overheard: u64,
-    /// With a standard's MAC: receptions begun and not decoded.
+    /// With a standard's MAC: receptions that began and were not decoded.
     pub undecoded: Option<u64>,
-    /// Time that its transmissions took.
+    /// Airtime of its transmissions.
     pub sending: Duration,
-    /// With a standard's MAC: time that it listened to frames.
+    /// With a standard's MAC: time spent receiving.
     pub receiving: Option<Duration>,
 }
 
 impl FrameCounts {
-    /// Those of two places together.
+    /// The sums over two places.
     pub fn and(self, other: FrameCounts) -> FrameCounts {
         fn sum<T: core::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
             match (a, b) {
@@ -109,7 +109,7 @@ impl From<MacStats> for FrameCounts {
 }
 
 impl Network {
-    /// What became of the frames of a place on a radio.
+    /// Counters of the frames of a place on a radio.
     pub fn frame_counts(&self, radio: RadioIndex, place: usize) -> FrameCounts {
         let ideal = self.medium(radio).map(|medium| medium.stats(place).into());
         let mac = || self.mac(radio).map(|medium| medium.stats(place).into());
@@ -122,8 +122,8 @@ impl Network {
         self.router.pipe(from, to).map(|index| self.of_pipe(&self.pipes[index]))
     }
 
-    /// The queue of a place on a radio, with that of the host which forwards there; an empty one
-    /// where there is no such place.
+    /// The queue of a place on a radio, together with that of a bridge that forwards there; an
+    /// empty one if there is no such place.
     pub fn interface(&self, radio: RadioIndex, place: usize) -> Interface {
         let own = if let Some(medium) = self.medium(radio) {
             let stats = medium.stats(place);

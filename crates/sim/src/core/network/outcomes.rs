@@ -1,4 +1,4 @@
-//! What became of each frame, counted by link, end and attempts. Kept only where somebody asks.
+//! Outcomes of frames, counted by link, way of ending and number of attempts. Off by default.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use corridor_scenario::FrameEnd;
 use super::Network;
 use crate::core::agent::{BROADCAST, NodeIndex};
 
-/// Frames that ended alike.
+/// Frames with the same outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameFate {
-    /// Node that had it to send.
+    /// Node that was to send it.
     pub from: NodeIndex,
-    /// Node that it was for; none where it was for all.
+    /// Node that it was for; `None` for a broadcast.
     pub to: Option<NodeIndex>,
     /// How it ended.
     pub end: FrameEnd,
-    /// Transmissions of it.
+    /// How often it was transmitted.
     pub attempts: u32,
 }
 
-/// How often each fate was met.
+/// Number of frames with each outcome.
 pub(super) type Fates = BTreeMap<FrameFate, u64>;
 
 impl Network {
-    /// Counts what becomes of frames from here on. What happens does not change.
+    /// Counts the outcomes of frames from now on. This does not change what happens.
     pub fn keep_outcomes(&mut self) {
         self.fates = Some(Box::default());
     }
 
-    /// What has become of frames since it is counted, and how often. Media without a standard's MAC
-    /// tell nothing of single frames.
+    /// The outcomes of frames since counting began, and how often each occurred. Only media with a
+    /// standard's MAC report outcomes of single frames.
     pub fn outcomes(&self) -> impl Iterator<Item = (FrameFate, u64)> {
         self.fates.iter().flat_map(|fates| fates.iter().map(|(&fate, &frames)| (fate, frames)))
     }

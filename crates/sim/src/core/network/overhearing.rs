@@ -1,24 +1,24 @@
-//! What nodes overhear on their radios of packets that are for others, and which way those go.
+//! Which packets for others a node overhears on its radios, and which links those packets take.
 
 use super::{AgentIndex, Network, Node, RadioIndex, Seat};
 use crate::core::agent::{NodeIndex, Packet};
 
-/// A link that packets cross on their way.
+/// A link of a packet's route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Who sends them on it.
+    /// The node that sends.
     pub from: NodeIndex,
-    /// Who passes them on, or has them.
+    /// The node that forwards the packet, or is its destination.
     pub to: NodeIndex,
     /// The radio that carries them; `None` for a wire.
     pub radio: Option<RadioIndex>,
 }
 
 impl Network {
-    /// Lets an agent have the packets of its flow that its node's radios overhear, too, whomever
-    /// they are for: as programs do that put an interface into promiscuous mode. MACs of standards
-    /// tell of them where the radio is [promiscuous](corridor_air::radio::RadioStation). What a
-    /// node passes on it has overheard, if it came by radio; what it has sent itself it has not.
+    /// Gives an agent also the packets of its flow that its node's radios overhear, whomever they
+    /// are for, as a program in promiscuous mode gets them. A standard's MAC reports them only if
+    /// the radio is [promiscuous](corridor_air::radio::RadioStation). Packets that the node
+    /// forwards count as overheard if they came by radio; packets that it sends itself do not.
     pub fn overhear(&mut self, agent: AgentIndex) {
         let Some(Seat { node, .. }) = self.agents.get(agent.0) else { return };
         let Node { agents, overhearing, .. } = &mut self.nodes[*node as usize];
@@ -26,8 +26,8 @@ impl Network {
         overhearing.extend(own);
     }
 
-    /// The links that packets take from a node to another; `None` where there is no route, or one
-    /// that goes round and round.
+    /// The links that packets take from one node to another; `None` if there is no route, or if it
+    /// loops.
     pub fn hops(&mut self, from: NodeIndex, to: NodeIndex) -> Option<Vec<Hop>> {
         let mut crossed = Vec::new();
         let mut node = from;
@@ -41,8 +41,8 @@ impl Network {
         (node == to).then_some(crossed)
     }
 
-    /// Whether a node receives what is sent on a link, when nobody else sends: as the one that it
-    /// is for, or since its radio is on that channel too.
+    /// Whether a node receives what is sent on a link when nobody else sends: as the addressee, or
+    /// because it has a radio on that channel.
     pub fn hears(&self, node: NodeIndex, hop: &Hop) -> bool {
         let Some(index) = hop.radio.filter(|_| hop.from != node) else { return false };
         let place = |node: NodeIndex| {
@@ -53,7 +53,7 @@ impl Network {
         places.is_some_and(|(from, to)| self.radios[index].hears(from, to))
     }
 
-    /// A node has overheard a packet for another.
+    /// Handles a packet for another node that a node has overheard.
     pub(super) fn overhear_packet(&mut self, node: NodeIndex, packet: &Packet) {
         let overhearing = &self.nodes[node as usize].overhearing;
         let agent = overhearing.iter().find(|&&(flow, _)| flow == packet.flow);

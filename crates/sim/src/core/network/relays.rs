@@ -1,8 +1,9 @@
-//! Relays at nodes: what crosses a radio goes through them, packet by packet, and what they make of
-//! it are frames of bytes.
+//! Relays at nodes: all packets that cross a radio there pass through the relay, which turns them
+//! into frames of bytes.
 //!
-//! Packets of agents have lengths and no bytes. A relay gets as many: a number that stands for the
-//! packet, and what follows from it, so that a packet that was wrongly taken apart is noticed.
+//! Packets of agents have a length but no bytes. A relay gets bytes of that length: a number that
+//! identifies the packet, then bytes that follow from the number, so that a wrongly decoded packet
+//! is noticed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,18 +23,18 @@ use crate::core::network::air::Frame;
 use crate::core::watch::Crossing;
 use crate::tcp;
 
-/// Frames that a relay leaves to the MAC at once: one on the air, one behind it. What waits longer
-/// waits in the relay, where it may still find a partner.
+/// Frames that a relay hands to the MAC at once: one on the air, and one behind it. The others wait
+/// in the relay, where they may still find a partner to be XORed with.
 const FRAMES_AT_MAC: usize = 2;
-/// Packets that relays may have under way in the whole network; the oldest are given up.
+/// Most packets that relays may have in flight in the whole network; the oldest are given up.
 const UNDER_WAY_MAX: usize = 1 << 17;
-/// Bytes of the number that stands for a packet.
+/// Bytes of the number that identifies a packet.
 const NUMBER_BYTES: usize = 8;
 
-/// The relay of a node's place on a radio.
+/// The relay at a node's place on a radio.
 pub(super) struct Seat {
     relay: Relay,
-    /// Packets for the node's agents, of which TCP's wait for those before them.
+    /// Packets for the node's agents; TCP segments wait here for those before them.
     in_order: InOrder<u32, Packet>,
     node: NodeIndex,
     place: (RadioIndex, usize),
@@ -42,7 +43,7 @@ pub(super) struct Seat {
     at_mac: usize,
 }
 
-/// Packets that stand behind the numbers in frames.
+/// The packets that the numbers in frames identify.
 #[derive(Default)]
 pub(super) struct UnderWay {
     /// Number of the first one.
@@ -50,17 +51,17 @@ pub(super) struct UnderWay {
     packets: VecDeque<Arc<Packet>>,
 }
 
-/// Why bytes stand for no packet.
+/// Why bytes identify no packet.
 #[derive(Clone, Copy, Debug)]
 enum NotFound {
-    /// [`UNDER_WAY_MAX`] others have begun since.
+    /// More than [`UNDER_WAY_MAX`] packets have begun since.
     GivenUp,
-    /// They are not those that were sent.
+    /// They differ from what was sent.
     Corrupted,
 }
 
 impl UnderWay {
-    /// The bytes of a packet: its number, and what follows from it.
+    /// The bytes that represent a packet: its number, and what follows from it.
     fn begin(&mut self, packet: Arc<Packet>) -> Arc<[u8]> {
         let number = self.first + self.packets.len() as u64;
         let bytes = bytes_of(number, packet.len_bytes as usize);
@@ -72,7 +73,7 @@ impl UnderWay {
         bytes
     }
 
-    /// The packet with these bytes.
+    /// The packet that these bytes represent.
     fn find(&self, bytes: &[u8]) -> Result<Arc<Packet>, NotFound> {
         let head = bytes.first_chunk::<NUMBER_BYTES>().ok_or(NotFound::Corrupted)?;
         let number = u64::from_be_bytes(*head);
@@ -91,7 +92,7 @@ fn bytes_of(number: u64, len_bytes: usize) -> Arc<[u8]> {
     bytes.extend_from_slice(&number.to_be_bytes());
     let mut word = number;
     while bytes.len() < len_bytes {
-        // SplitMix64's increment and mix: any function of number and place would do.
+        // SplitMix64's increment and mixing; any function of number and position would do.
         word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bytes.extend_from_slice(&(mixed ^ (mixed >> 27)).to_be_bytes());
@@ -101,8 +102,8 @@ fn bytes_of(number: u64, len_bytes: usize) -> Arc<[u8]> {
 }
 
 impl Network {
-    /// Lets all packets that a node sends by its place on a radio go through a relay there. Its
-    /// MAC has to be promiscuous for the relay to overhear anything.
+    /// Sends all packets that leave a node by its place on a radio through a relay there. The MAC
+    /// has to be promiscuous for the relay to overhear anything.
     ///
     /// # Errors
     /// [`NetworkError::RelayPlace`], [`NetworkError::Relay`].
@@ -139,12 +140,12 @@ impl Network {
         self.relays.iter().map(|seat| seat.relay.stats())
     }
 
-    /// What all relays' nodes got in order.
+    /// Counters of in-order delivery at all relays' nodes.
     pub fn in_order_stats(&self) -> impl Iterator<Item = InOrderStats> {
         self.relays.iter().map(|seat| seat.in_order.stats())
     }
 
-    /// Gives a packet of its node's own to the relay at a place.
+    /// Gives the relay at a place a packet that its own node sends.
     pub(super) fn send_by_relay(
         &mut self,
         index: u32,
@@ -183,7 +184,7 @@ impl Network {
         }
     }
 
-    /// A frame between relays has come to a place.
+    /// Handles a frame of another relay that has arrived at a place.
     pub(super) fn take_relayed(
         &mut self,
         (radio, from, to): (RadioIndex, usize, usize),
@@ -200,7 +201,7 @@ impl Network {
         self.drain_relay(index);
     }
 
-    /// What a relay has taken out of a frame goes to its end, or on.
+    /// Passes what a relay has extracted from a frame to its destination, or on.
     fn take_from_relay(&mut self, index: u32, received: Received) {
         let Seat { node, place: (radio, _), .. } = self.relays[index as usize];
         let packet = match self.under_way.find(&received.packet) {
@@ -218,7 +219,7 @@ impl Network {
         let next = self.router.next(node, packet.to);
         let hop = next.and_then(|link| self.router.on_air(link).map(|air| (link, air)));
         let Some((link, air)) = hop.filter(|(_, air)| air.radio as usize == radio) else {
-            // By another radio or a pipe, or by no route.
+            // Forwarded by another radio or a pipe, or without any route.
             return self.take_from_air(node, packet, received.ttl.saturating_add(1));
         };
         let next = self.router.ends(link).1;
@@ -229,7 +230,7 @@ impl Network {
         self.note_taken(index, next, &packet, taken);
     }
 
-    /// Hands a node what waits for nothing any more.
+    /// Delivers the packets that no longer wait for earlier ones.
     fn hand_over_ordered(&mut self, index: u32) {
         let node = self.relays[index as usize].node;
         while let Some(packet) = self.relays[index as usize].in_order.poll() {
@@ -237,7 +238,7 @@ impl Network {
         }
     }
 
-    /// The MAC is through with a frame of a relay.
+    /// The MAC has finished with a relay's frame.
     pub(super) fn take_relay_outcome(
         &mut self,
         (radio, from): (RadioIndex, usize),
@@ -255,7 +256,7 @@ impl Network {
         self.drain_relay(index);
     }
 
-    /// A relay's time has come.
+    /// Handles a relay's timeout.
     pub(super) fn wake_relay(&mut self, index: u32) {
         let seat = &mut self.relays[index as usize];
         seat.relay.handle_timeout(self.now);
@@ -264,7 +265,7 @@ impl Network {
         self.drain_relay(index);
     }
 
-    /// Gives the MAC as many frames as it is to have.
+    /// Hands the MAC as many frames as it may have.
     fn drain_relay(&mut self, index: u32) {
         let seat = &mut self.relays[index as usize];
         let (radio, place) = seat.place;
@@ -287,7 +288,8 @@ impl Network {
     }
 }
 
-/// What a packet is of TCP, if it has to be in order. Timestamps tick in milliseconds, as Linux's.
+/// A packet's TCP sequence numbers, if it has to be delivered in order. Timestamps tick in
+/// milliseconds, as in Linux.
 fn segment(packet: &Packet) -> Option<Segment<u32>> {
     let Body::Segment(tcp::Segment::Data { sequence, sent_at, .. }) = packet.body else {
         return None;

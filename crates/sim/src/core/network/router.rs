@@ -1,25 +1,25 @@
-//! Which way a packet goes next: each node looks it up anew.
+//! Routing: each node looks up the next link of a packet.
 //!
-//! Where nothing else is said, the route is the one with the fewest links. It is looked for when
-//! the first packet takes it, and each node on it then remembers its own next link: what a network
-//! needs to know grows with the routes in use, not with the square of its nodes. Between routes of
-//! equal length, at each node the link is taken that comes first in the topology's list; pipes come
-//! before the links of radios.
+//! Unless set otherwise, the route is the one with the fewest links. It is searched when the first
+//! packet needs it, and each node on it then remembers its own next link, so memory grows with the
+//! routes in use and not with the square of the number of nodes. Among routes of equal length, each
+//! node takes the link that comes first in the topology's list; pipes come before the links of
+//! radios.
 
 use std::collections::VecDeque;
 
 use crate::core::agent::NodeIndex;
 
-/// No link leads there.
+/// No link leads to the destination.
 const NOWHERE: u32 = u32::MAX;
 
-/// Destinations that are looked through one by one.
+/// Tables with up to this many destinations are searched linearly.
 const SHORT_TABLE: usize = 8;
 
-/// A link from one node to another: its place in the list of all.
+/// A link from one node to another: its index in the list of all links.
 pub(super) type Link = u32;
 
-/// Between places on a radio.
+/// A link between two places on a radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnAir {
     pub(super) radio: u32,
@@ -29,23 +29,23 @@ pub(super) struct OnAir {
 }
 
 pub(super) struct Router {
-    /// Where each link begins and ends: pipes first, then what radios carry.
+    /// Both ends of each link: pipes first, then the links of radios.
     ends: Vec<(NodeIndex, NodeIndex)>,
-    /// How many of them are pipes.
+    /// How many of the links are pipes.
     pipes: usize,
-    /// The others.
+    /// The links of radios.
     on_air: Vec<OnAir>,
     into: Index,
     out_of: Index,
-    /// The next link from each node, by destination; [`NOWHERE`] where there is none.
+    /// By node: the next link for each destination, or [`NOWHERE`].
     tables: Vec<Vec<(NodeIndex, Link)>>,
 }
 
-/// Links by one of their ends.
+/// Links, indexed by one of their ends.
 struct Index {
-    /// Sorted by node, then by place in the list.
+    /// Sorted by node, then by index.
     links: Vec<Link>,
-    /// Where those of each node begin; one entry more than nodes.
+    /// Where the links of each node begin; one entry more than there are nodes.
     from: Vec<u32>,
 }
 
@@ -66,7 +66,7 @@ impl Index {
 }
 
 impl Router {
-    /// Routes over pipes, given by their ends, and what radios carry between nodes.
+    /// A router for pipes, given by their ends, and for the links that radios make between nodes.
     pub(super) fn new(
         nodes: usize,
         pipes: impl Iterator<Item = (NodeIndex, NodeIndex)>,
@@ -89,12 +89,12 @@ impl Router {
         }
     }
 
-    /// Where a link begins and ends.
+    /// The ends of a link.
     pub(super) fn ends(&self, link: Link) -> (NodeIndex, NodeIndex) {
         self.ends[link as usize]
     }
 
-    /// Where a link is on a radio; `None` for a pipe.
+    /// The radio and places of a link; `None` for a pipe.
     pub(super) fn on_air(&self, link: Link) -> Option<OnAir> {
         let at = (link as usize).checked_sub(self.pipes)?;
         self.on_air.get(at).copied()
@@ -124,12 +124,12 @@ impl Router {
         self.out_of.of(node)
     }
 
-    /// The link that a packet at `node` takes to get to another; `None` if there is no route.
+    /// The link that a packet at `node` takes towards `to`; `None` if there is no route.
     #[inline]
     pub(super) fn next(&mut self, node: NodeIndex, to: NodeIndex) -> Option<Link> {
         let table = self.tables.get(node as usize)?;
         if table.len() <= SHORT_TABLE {
-            // Without steps that wait for each other.
+            // A loop without dependencies between its iterations.
             for &(other, link) in table {
                 if other == to {
                     return (link != NOWHERE).then_some(link);
@@ -139,7 +139,7 @@ impl Router {
         self.next_of_many(node, to)
     }
 
-    /// The same where the table is long, or does not know.
+    /// [`next`](Self::next) where the table is long, or has no entry.
     #[inline(never)]
     fn next_of_many(&mut self, node: NodeIndex, to: NodeIndex) -> Option<Link> {
         let table = &self.tables[node as usize];
@@ -150,7 +150,7 @@ impl Router {
         (link != NOWHERE).then_some(link)
     }
 
-    /// Lets packets for `to` take this link from its beginning on, or none.
+    /// Routes packets for `to` by this link from its start on; `None`: not at all.
     pub(super) fn set(&mut self, node: NodeIndex, to: NodeIndex, link: Option<Link>) {
         self.note(node, to, link.unwrap_or(NOWHERE));
     }
@@ -167,8 +167,8 @@ impl Router {
         self.tables[node as usize].binary_search_by_key(&to, |&(to, _)| to).is_ok()
     }
 
-    /// Goes from the destination against the direction of the links, nearest nodes first, and lets
-    /// the nodes on the way remember their links. Returns the first one.
+    /// Searches from the destination backwards along the links, nearest nodes first, and has the
+    /// nodes on the way remember their links. Returns the first link.
     fn search(&mut self, from: NodeIndex, to: NodeIndex) -> Link {
         let nodes = self.tables.len();
         if from == to || to as usize >= nodes {
@@ -196,7 +196,7 @@ impl Router {
         }
         let first = onward[from as usize];
         let mut node = from;
-        // Where somebody knows a route already, it is kept.
+        // A route that a node already knows is kept.
         while node != to && !self.known(node, to) {
             let link = onward[node as usize];
             self.note(node, to, link);
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_route_with_the_fewest_links_is_taken() {
-        // A square 0-1-3-2-0 with a diagonal 0 -> 3, one way.
+        // A square 0-1-3-2-0 with a one-way diagonal 0 -> 3.
         let ends = [(0, 1), (1, 0), (1, 3), (3, 1), (0, 2), (2, 0), (2, 3), (3, 2), (0, 3)];
         let mut router = router(4, &ends);
         assert_eq!(route(&mut router, 0, 3), Some(vec![8]));
@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn the_first_link_of_the_list_wins_whatever_node_is_reached_first() {
-        // From 4 to 0 by 1, 2 or 3; node 1 is reached first, the link to 3 is the first listed.
+        // From 4 to 0 by 1, 2 or 3: the search reaches node 1 first, but the link to 3 is listed
+        // first.
         let ends = [(4, 3), (4, 2), (4, 1), (1, 0), (2, 0), (3, 0)];
         assert_eq!(route(&mut router(5, &ends), 4, 0), Some(vec![0, 5]));
     }

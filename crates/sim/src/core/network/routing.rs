@@ -1,5 +1,5 @@
-//! Nodes that look for routes themselves: an [`Aodv`] at each, its messages as packets of a flow of
-//! their own, and what the MAC says of each packet as what it knows of links.
+//! Route discovery: an [`Aodv`] at each node. Its messages are packets of a flow of their own, and
+//! the MAC's outcome of each packet tells it which links work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::aodv::{Address, Aodv, AodvConfig, AodvStats, Message, Output};
 use crate::core::agent::{BROADCAST, Body, NodeIndex, Packet};
 use crate::core::watch::Crossing;
 
-/// The flow of routers' messages: no agent has it.
+/// The flow of routing messages; no agent has it.
 pub const ROUTING_FLOW: u32 = u32::MAX;
 
-/// Most links that a packet crosses where nodes look for routes: while routes change it may come to
-/// a node twice.
+/// Most links that a packet may cross with route discovery: while routes change it may pass a node
+/// twice.
 const LINKS_MAX: u16 = 64;
 
-/// A packet, and the links that it may still cross.
+/// A packet, and the number of links that it may still cross.
 type Routed = (Arc<Packet>, u16);
 
 /// The routers, one at each node.
@@ -30,24 +30,23 @@ pub(super) struct Routing {
     routers: Vec<Aodv<Routed>>,
     /// The place of each node on the radio.
     places: Vec<usize>,
-    /// Of each router in the agenda.
+    /// Each router's number in the agenda.
     entities: Vec<usize>,
-    /// Packets that began at their nodes and went on, by flow and node, and the links of their
-    /// routes.
+    /// By flow and node: packets that their origin has sent on, and the links of their routes.
     flows: BTreeMap<(u32, NodeIndex), RouteLinks>,
 }
 
-/// How long the routes of a flow's packets were, as the node knew them where they began.
+/// Lengths of the routes of a flow's packets, as known to their origin when it sent them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteLinks {
-    /// Packets sent, those sent again counted again.
+    /// Packets sent, including those sent again.
     pub packets: u64,
-    /// Links of their routes, together.
+    /// Links of their routes, summed.
     pub links: u64,
 }
 
 impl Routing {
-    /// A packet goes on from where it began.
+    /// Counts a packet that leaves its origin.
     fn count_links(&mut self, node: NodeIndex, packet: &Packet) {
         let route = self.routers[node as usize].route(packet.to as Address);
         let sum = self.flows.entry((packet.flow, node)).or_default();
@@ -57,11 +56,11 @@ impl Routing {
 }
 
 impl Network {
-    /// From here on nodes look for routes themselves, over the only radio that there is.
+    /// Makes nodes discover routes themselves from now on, over the network's only radio.
     ///
     /// # Errors
-    /// [`NetworkError::Routing`] unless all nodes are on one radio with a MAC of a standard, and no
-    /// pipe; [`NetworkError::Aodv`].
+    /// [`NetworkError::Routing`] unless all nodes are on one radio with a standard's MAC and there
+    /// is no pipe; [`NetworkError::Aodv`].
     pub fn set_routing(
         &mut self,
         config: AodvConfig,
@@ -105,13 +104,13 @@ impl Network {
         self.routing.as_ref()?.routers.get(node as usize).map(Aodv::stats)
     }
 
-    /// The routes that packets of a flow took from a node, where nodes find routes themselves.
+    /// Lengths of the routes that a flow's packets took from a node, with route discovery.
     pub fn route_links(&self, flow: u32, node: NodeIndex) -> Option<RouteLinks> {
         Some(self.routing.as_ref()?.flows.get(&(flow, node)).copied().unwrap_or_default())
     }
 
-    /// The nodes that a packet passes from one to another, both among them; `None` where there is
-    /// no route, or routers do not know one.
+    /// The nodes on the route from one node to another, both included; `None` if there is no route,
+    /// or the routers know none.
     pub fn route(&mut self, from: NodeIndex, to: NodeIndex) -> Option<Vec<NodeIndex>> {
         let mut route = vec![from];
         let mut node = from;
@@ -134,7 +133,7 @@ impl Network {
         Some(route)
     }
 
-    /// A packet begins at a node.
+    /// Sends a packet from its origin.
     pub(super) fn send_by_routing(&mut self, node: NodeIndex, packet: Packet) {
         let now = self.now;
         let ttl = packet.ttl.min(LINKS_MAX);
@@ -148,7 +147,7 @@ impl Network {
         self.drain_routing(node);
     }
 
-    /// A packet or a message has come to a node by the radio.
+    /// Handles a packet or a routing message that has come to a node by the radio.
     pub(super) fn take_by_routing(
         &mut self,
         (from, node): (NodeIndex, NodeIndex),
@@ -180,7 +179,7 @@ impl Network {
         self.drain_routing(node);
     }
 
-    /// A MAC is through with what a router gave it.
+    /// A MAC has finished with a packet that a router gave it.
     pub(super) fn route_outcome(
         &mut self,
         node: NodeIndex,
@@ -191,7 +190,8 @@ impl Network {
         let now = self.now;
         let Some(routing) = &mut self.routing else { return };
         let Frame::Packet(packet, ttl) = frame else { return };
-        // A request that floods by collides with replies: an origin that hears none asks again.
+        // A lost request or reply says little about the link: flooded requests collide with
+        // replies, and an origin that hears no reply asks again.
         if next == BROADCAST || packet.flow == ROUTING_FLOW {
             return;
         }
@@ -210,7 +210,7 @@ impl Network {
         }
     }
 
-    /// Does what a router wants done.
+    /// Carries out what a router wants done.
     fn drain_routing(&mut self, node: NodeIndex) {
         loop {
             let Some(routing) = &mut self.routing else { return };
@@ -266,8 +266,8 @@ impl Network {
         }
     }
 
-    /// Puts a packet in the place of one of the same flow, destination and length that waits at its
-    /// node: held for want of a route, or in the MAC's queue. Whether there was one.
+    /// Replaces a packet of the same flow, destination and length that waits at its node, in the
+    /// router for want of a route or in the MAC's queue. Returns whether there was one.
     pub(super) fn update_waiting(&mut self, node: NodeIndex, packet: &Packet) -> bool {
         let is_same = |other: &Packet| {
             (other.flow, other.from, other.to, other.len_bytes)

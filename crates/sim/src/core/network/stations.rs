@@ -1,10 +1,9 @@
-//! Corridor stations of a network: between the packets of their nodes' agents and the frames of a
-//! radio, driven exactly as a daemon is driven through real time: one thing in, then everything
-//! out.
+//! Corridor stations in a network, between the packets of their nodes' agents and the frames of a
+//! radio. They are driven as the daemon drives them in real time: one input, then all outputs.
 //!
-//! Only the stations that something happens to are looked at: those whose timer is due, who hear a
-//! frame, whose queue has room again, or whom the caller has touched. So an event costs the same
-//! however many stations there are.
+//! Only stations with input are served: those with a timer due, a frame received, room in a queue
+//! that was full, or a call by the user. The cost of an event therefore does not depend on the
+//! number of stations.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,33 +18,33 @@ use crate::core::agenda::Rank;
 use crate::core::agent::{Body, Packet};
 use crate::core::watch::{Reception, SymbolCounts};
 
-/// A station of a network, as [`Network::add_station`] named it.
+/// A station of a network, as returned by [`Network::add_station`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StationIndex(usize);
 
-/// Which flow of its node a packet is of that has come out of a station, as a host's kernel tells
-/// by addresses and ports; `None` for one that nobody waits for.
+/// Maps a packet that a station delivers to the flow of its node that it belongs to, as a kernel
+/// does by addresses and ports; `None` if no flow wants it.
 pub type FlowOf = fn(&[u8]) -> Option<u32>;
 
 pub(super) struct Seat {
     station: AnyStation,
     pub(super) radio: RadioIndex,
     place: usize,
-    /// Where it is besides: radios, and its places on them.
+    /// Its other radios, and its places on them.
     ports: Vec<(RadioIndex, usize)>,
     entity: usize,
-    /// The agenda's number of its host.
+    /// The number of its host in the agenda.
     host: usize,
     flow_of: FlowOf,
     /// Packets for the host's agents.
     inbox: VecDeque<Arc<[u8]>>,
     /// A frame that the radio had no room for.
     held: Option<(Way, Arc<[u8]>)>,
-    /// The ways to the stations that it has sent to.
+    /// Where frames go for each station that it has sent to.
     known: Vec<(StationId, Way)>,
-    /// The place of the host that hands its frames on to those whom it does not reach.
+    /// The place of the bridge that forwards its frames to stations out of its reach.
     gateway: Option<usize>,
-    /// Its interface passes on only what is addressed to it.
+    /// Whether its interface passes on only frames addressed to it.
     is_deaf: bool,
 }
 
@@ -53,8 +52,8 @@ pub(super) struct Seat {
 type Way = (RadioIndex, usize, Address);
 
 impl Network {
-    /// Puts a station at a place on a radio. It carries what the agents of the node there send as
-    /// [`Body::Bytes`]; what it has for the host goes to the agent of the flow that `flow_of` says.
+    /// Adds a station at a place on a radio. It carries what the agents of that node send as
+    /// [`Body::Bytes`]; what it delivers goes to the agent of the flow that `flow_of` names.
     ///
     /// # Errors
     /// [`NetworkError::StationPlace`]: there is no such place, or it has a station.
@@ -92,8 +91,8 @@ impl Network {
         Ok(StationIndex(index))
     }
 
-    /// Puts a station that is somewhere already at a place on another radio too, as a hub is that
-    /// has several interfaces. Frames for all go to the first.
+    /// Adds a place on another radio to an existing station, like a further interface of a hub.
+    /// Broadcasts go to the first place only.
     ///
     /// # Errors
     /// [`NetworkError::StationPlace`]: there is no such place, or it has a station.
@@ -112,14 +111,14 @@ impl Network {
         Ok(())
     }
 
-    /// Lets a station's frames for those whom it does not reach go to a place on its radio, from
-    /// where a [bridge](Self::add_bridge) hands them on.
+    /// Sends a station's frames for stations out of its reach to a place on its radio, from where a
+    /// [bridge](Self::add_bridge) forwards them.
     pub fn set_gateway(&mut self, index: StationIndex, place: usize) {
         self.stations[index.0].gateway = Some(place);
     }
 
-    /// Lets a station hear only what is addressed to it, or to all, as interfaces do that are not
-    /// told otherwise. Else it overhears everything, as helpers have to.
+    /// Makes a station receive only what is addressed to it or broadcast, as interfaces do by
+    /// default. Otherwise it overhears everything, as helpers need.
     pub fn set_deaf(&mut self, index: StationIndex) {
         self.stations[index.0].is_deaf = true;
     }
@@ -128,26 +127,27 @@ impl Network {
         self.stations[index].is_deaf
     }
 
-    /// A station; of a hub, that for its first neighbour.
+    /// A station; of a hub, its station for the first neighbour.
     pub fn station(&self, index: StationIndex) -> &Station {
         let mut stations = self.stations[index.0].station.stations();
         stations.next().expect("a hub has a neighbour")
     }
 
-    /// A station with all its neighbours.
+    /// A station, or a hub with the stations for all its neighbours.
     pub fn any_station(&self, index: StationIndex) -> &AnyStation {
         &self.stations[index.0].station
     }
 
-    /// A station, to put a packet in or to replace it. What follows from it follows before the
-    /// next event; [`settle`](Self::settle) lets it follow at once.
+    /// A station, to give it a packet or to replace it. The consequences take effect before the
+    /// next event; [`settle`](Self::settle) brings them about at once.
     pub fn station_mut(&mut self, index: StationIndex) -> &mut AnyStation {
         self.unsettled.stations.insert(index.0);
         &mut self.stations[index.0].station
     }
 
-    /// Advances until every station has met all that it exchanges frames with, to `until` at most,
-    /// or until the watcher has seen enough. A load that begins before would measure handshakes.
+    /// Advances until every station has sessions with all that it exchanges frames with, but not
+    /// beyond `until`, and stops when the watcher has seen enough. A load that began earlier would
+    /// measure handshakes.
     pub fn run_until_met(&mut self, until: Time) {
         self.run_until_or(until, Network::has_everybody_met);
     }
@@ -165,8 +165,8 @@ impl Network {
         self.stations.iter().flat_map(|seat| seat.station.stations()).all(has_met)
     }
 
-    /// Offers a station a packet of its node's; returns whether it carries such packets at all. A
-    /// full ingress queue drops it, and counts.
+    /// Offers a station a packet of its node; returns whether it carries such packets at all. A
+    /// full ingress queue drops the packet and counts it.
     pub(super) fn is_taken_by(&mut self, index: usize, packet: &Packet) -> bool {
         let Body::Bytes(bytes) = &packet.body else { return false };
         self.stations[index].station.handle_packet(self.now, bytes);
@@ -174,17 +174,17 @@ impl Network {
         true
     }
 
-    /// A station's timer may be due.
+    /// Serves a station whose timer may be due.
     pub(super) fn serve_timer(&mut self, index: usize, at: Time) {
         let station = &mut self.stations[index].station;
-        // What was overdue may have been put off since.
+        // The timer may have been moved since it was overdue.
         if station.poll_timeout().is_some_and(|due| due <= at) {
             station.handle_timeout(at);
             self.drain_station(index);
         }
     }
 
-    /// A station has heard a frame.
+    /// Gives a station a frame that it has heard.
     pub(super) fn deliver_frame(
         &mut self,
         index: usize,
@@ -202,7 +202,7 @@ impl Network {
         self.drain_station(index);
     }
 
-    /// Takes packets, events and frames from a station, and its next timer.
+    /// Takes packets, events and frames from a station, and its next timeout.
     pub(super) fn drain_station(&mut self, index: usize) {
         let now = self.now;
         loop {
@@ -210,9 +210,10 @@ impl Network {
             while self.stations[index].station.poll_event().is_some() {}
             self.offer_frames(index);
             let forwarded = self.forwarded(index);
-            // As packets leave the ingress queue, the host may learn of more room.
+            // As the ingress queue drains, the station may have packets that announce more room to
+            // its host.
             self.take_packets(index);
-            // What a hub forwards to another neighbour for that leaves in the same way.
+            // Another round sends what the hub has forwarded to another neighbour meanwhile.
             if self.forwarded(index) == forwarded {
                 break;
             }
@@ -225,13 +226,13 @@ impl Network {
         }
     }
 
-    /// Packets that a hub has handed from one neighbour to another.
+    /// Packets that a hub has forwarded from one neighbour to another.
     fn forwarded(&self, index: usize) -> u64 {
         let station = &self.stations[index].station;
         station.hub_stats().map_or(0, |stats| stats.packets_forwarded)
     }
 
-    /// Makes frames as long as a station's radios have room for them.
+    /// Takes frames from a station while its radios have room for them.
     fn offer_frames(&mut self, index: usize) {
         let now = self.now;
         while self.ports(index).all(|(radio, place)| self.radios[radio].air.has_room(place)) {
@@ -258,14 +259,14 @@ impl Network {
         ports.iter().for_each(|&(radio, _)| self.unsettled.radios.insert(radio));
     }
 
-    /// The radios that a station is on, and its places there.
+    /// A station's radios, and its places on them.
     fn ports(&self, index: usize) -> impl Iterator<Item = (RadioIndex, usize)> + '_ {
         let Seat { radio, place, ports, .. } = &self.stations[index];
         [(*radio, *place)].into_iter().chain(ports.iter().copied())
     }
 
-    /// Where a station's frame goes. Numbers of stations need only differ among those that hear
-    /// each other.
+    /// Where a station's frame goes. Station numbers only need to be unique among stations that
+    /// hear each other.
     fn way(&mut self, index: usize, to: Destination) -> Way {
         let Seat { radio, place, known, gateway, .. } = &self.stations[index];
         let (radio, place, gateway) = (*radio, *place, *gateway);
@@ -292,7 +293,7 @@ impl Network {
         let gateway = gateway.map(|at| (radio, place, at));
         let found = places.iter().copied().find(hears).or(gateway).or(places.first().copied());
         let Some((radio, place, at)) = found else {
-            // Nobody has this number here: nobody hears it.
+            // No station here has this number, so none hears the frame.
             return (radio, place, Address::Station(self.radios[radio].places.len()));
         };
         let way = (radio, place, Address::Station(at));
@@ -300,7 +301,7 @@ impl Network {
         way
     }
 
-    /// Keeps for the host what there is for it.
+    /// Keeps packets that a station has for its host.
     fn take_packets(&mut self, index: usize) {
         let Seat { station, inbox, host, .. } = &mut self.stations[index];
         let was_empty = inbox.is_empty();
@@ -312,7 +313,7 @@ impl Network {
         }
     }
 
-    /// Gives the agents of a station's node what has come out of it.
+    /// Delivers to the agents of a station's node what the station has decoded.
     pub(super) fn deliver_to_host(&mut self, index: usize) {
         let (radio, place) = (self.stations[index].radio, self.stations[index].place);
         let node = self.radios[radio].places[place].0;

@@ -1,4 +1,4 @@
-//! What a network is made of: plain data, and what can be wrong with it.
+//! What a network consists of, as plain data, and what may be wrong with it.
 
 use corridor_air::radio::{RadioError, RadioMediumConfig};
 use corridor_air::{AirError, LineConfig, MediumConfig, PipeConfig, PipeError};
@@ -16,28 +16,28 @@ pub const MAX_PIPES: usize = 1 << 20;
 /// Most radios of a network.
 pub const MAX_RADIOS: usize = 65_536;
 
-/// A radio, and which nodes are on it.
+/// A radio, and the nodes on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioSite {
     /// The node at each of its places.
     pub nodes: Vec<NodeIndex>,
-    /// What is between the places.
+    /// What joins the places.
     pub air: AirConfig,
 }
 
-/// What is between the places of a radio. Seeds and replications are the network's.
+/// What joins the places of a radio. The network provides seeds and replications.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AirConfig {
-    /// A lottery: nobody collides.
+    /// An ideal medium: draws the next sender at random, without collisions.
     Ideal(MediumConfig),
-    /// Radios with a MAC of a standard.
+    /// Radios with a standard's MAC.
     Mac(Box<RadioMediumConfig>),
-    /// A path between two places that nobody else uses.
+    /// A path between two places that carries no other traffic.
     Line(Box<LineConfig>),
 }
 
 impl AirConfig {
-    /// How many places there are.
+    /// Number of places.
     pub fn places(&self) -> usize {
         match self {
             AirConfig::Ideal(medium) => medium.stations,
@@ -47,19 +47,19 @@ impl AirConfig {
     }
 }
 
-/// Nodes, and what joins them.
+/// Nodes, and the links that join them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
     /// Number of nodes, 1 to [`MAX_NODES`].
     pub nodes: usize,
-    /// The links: from, to, and what they are like. Each pair at most once; at most [`MAX_PIPES`].
+    /// The links: from, to, and their properties. Each pair at most once; at most [`MAX_PIPES`].
     pub pipes: Vec<(NodeIndex, NodeIndex, PipeConfig)>,
     /// The radios, at most [`MAX_RADIOS`].
     pub radios: Vec<RadioSite>,
 }
 
 impl Topology {
-    /// Nodes 0 to `nodes` - 1 in a row; neighbours have a link `config` in each direction.
+    /// Nodes 0 to `nodes` - 1 in a row, with a link `config` in each direction between neighbours.
     pub fn chain(nodes: usize, config: &PipeConfig) -> Self {
         let mut topology = Topology { nodes, ..Topology::default() };
         for node in 1..nodes as NodeIndex {
@@ -74,10 +74,10 @@ impl Topology {
         self.pipes.push((b, a, config.clone()));
     }
 
-    /// Checks every range named in the fields' documentation, but the links' own.
+    /// Checks the ranges that the fields' documentation names, except those of the links.
     ///
     /// # Errors
-    /// The first field found out of its range.
+    /// The first field that is out of its range.
     pub fn check(&self) -> Result<(), NetworkError> {
         let Topology { nodes, pipes, radios } = self;
         if !(1..=MAX_NODES).contains(nodes) {
@@ -122,7 +122,7 @@ impl RadioSite {
     }
 }
 
-/// A topology that cannot be: which field, what was given, what is expected.
+/// An invalid topology: which field, what was given, what is expected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// No nodes, or too many.
@@ -168,12 +168,12 @@ pub enum NetworkError {
         "bridges from {held} and from {given}: expected no two from the same place, or to the same place"
     )]
     DuplicateBridge {
-        /// The one that there is.
+        /// The existing one.
         held: BridgeEnds,
-        /// The one that was to be added.
+        /// The one to be added.
         given: BridgeEnds,
     },
-    /// A relay on no place of a radio, on one with a station, or with a number beyond two bytes.
+    /// A relay at a place that does not exist or has a station, or with a number beyond two bytes.
     #[error("place {place} of radio {radio} has no room for a relay, expected one without station")]
     RelayPlace {
         /// The radio.
@@ -181,7 +181,7 @@ pub enum NetworkError {
         /// The place on it.
         place: usize,
     },
-    /// A relay that cannot be.
+    /// An invalid relay.
     #[error("relay of node {node}: {source}")]
     Relay {
         /// Its node.
@@ -189,7 +189,7 @@ pub enum NetworkError {
         /// What is wrong with it.
         source: corridor_relay::RelayError,
     },
-    /// A link that cannot be.
+    /// An invalid link.
     #[error("pipes[{index}].{source}")]
     Pipe {
         /// Place of the link in the list.
@@ -219,7 +219,7 @@ pub enum NetworkError {
         /// Number of radios given.
         given: usize,
     },
-    /// A radio whose places are not those of its medium.
+    /// A radio with more or fewer nodes than its medium has places.
     #[error("radios[{index}].nodes has {given} nodes, expected {expected}, as its medium has")]
     RadioPlaces {
         /// Place of the radio in the list.
@@ -239,7 +239,7 @@ pub enum NetworkError {
         /// Number of nodes.
         nodes: usize,
     },
-    /// A medium that cannot be.
+    /// An invalid medium.
     #[error("radios[{index}].{source}")]
     Medium {
         /// Place of the radio in the list.
@@ -247,7 +247,7 @@ pub enum NetworkError {
         /// What is wrong with it.
         source: AirError,
     },
-    /// A line that cannot be.
+    /// An invalid line.
     #[error("radios[{index}].{source}")]
     Line {
         /// Place of the radio in the list.
@@ -255,7 +255,7 @@ pub enum NetworkError {
         /// What is wrong with it.
         source: PipeError,
     },
-    /// Radios or a MAC that cannot be.
+    /// Invalid radios, or an invalid MAC.
     #[error("radios[{index}].{source}")]
     Radio {
         /// Place of the radio in the list.
@@ -263,7 +263,7 @@ pub enum NetworkError {
         /// What is wrong with it.
         source: RadioError,
     },
-    /// A station where there is none, or a second one.
+    /// A station at a place that does not exist, or that has one already.
     #[error("radio {radio} has no free place {place}, expected one without a station")]
     StationPlace {
         /// The radio.
@@ -271,15 +271,15 @@ pub enum NetworkError {
         /// The place on it.
         place: usize,
     },
-    /// Nodes cannot discover routes.
+    /// Nodes cannot discover routes here.
     #[error("routing: {given}, expected {expected}")]
     Routing {
-        /// What there is.
+        /// What the network has.
         given: String,
-        /// What has to be.
+        /// What it needs.
         expected: &'static str,
     },
-    /// A router that cannot be.
+    /// An invalid router.
     #[error("routing.{0}")]
     Aodv(#[from] AodvError),
     /// A route over a link that does not exist.

@@ -1,5 +1,5 @@
-//! Tunnels with a helper, whatever the network: what goes in at either end comes out at the other,
-//! byte for byte, in order, once.
+//! Tunnels with a helper in any network: what enters at either end leaves at the other unchanged,
+//! in order and once.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,16 +19,16 @@ use crate::agents::tunnel_end::TunnelEnd;
 use crate::core::agent::{Agent, Body, NodeIndex, Packet};
 use crate::core::network::Network;
 
-/// Flows from the first end to the second, and back, beside those of the plan.
+/// Flows in each direction between the ends, beside those of the plan.
 const FLOWS: [u32; 2] = [7, 8];
 const PACKETS: usize = 60;
 const INTERVAL: Duration = Duration::from_millis(20);
-/// All stations have met.
+/// By then all stations have sessions with each other.
 const BEGIN: Time = Time::from_millis(2_000);
-/// Long after the last packet: what is lost is sent again, and again.
+/// Long after the last packet, so that losses have been repaired.
 const END: Time = Time::from_millis(60_000);
 
-/// Sends packets that were drawn before, or takes what comes.
+/// Sends prepared packets, or collects received ones.
 struct Host {
     end: FlowEnd,
     to_send: Vec<Arc<[u8]>>,
@@ -66,7 +66,7 @@ impl Agent for Host {
     }
 }
 
-/// Datagrams of a flow, of drawn lengths and bytes.
+/// Datagrams of a flow with random lengths and contents.
 fn drawn_packets(end: FlowEnd, seed: u64) -> Vec<Arc<[u8]>> {
     let key = StreamKey { seed, replication: 0, entity: end.flow.into(), purpose: "payload" };
     let mut stream = key.stream();
@@ -82,16 +82,16 @@ fn drawn_packets(end: FlowEnd, seed: u64) -> Vec<Arc<[u8]>> {
     (0..PACKETS).map(|_| packet()).collect()
 }
 
-/// A row of nodes with the tunnel's ends at its ends, and the node that helps.
+/// A row of nodes between the tunnel's ends, and the node that helps.
 #[derive(Clone, Debug)]
 struct Drawn {
-    /// Losses from each node to the next.
+    /// Loss ratio from each node to the next.
     hops: Vec<f64>,
-    /// Losses between a node beside the row and each node of it that it hears.
+    /// Loss ratio between a node beside the row and each node of the row that it hears.
     beside: Vec<Option<f64>>,
-    /// A node of the row helps in place of that beside it.
+    /// Whether a node of the row helps instead of the one beside it.
     on_the_way: bool,
-    /// The first hop is a wire.
+    /// Whether the first hop is a wire.
     begins_by_wire: bool,
     dcf: bool,
     seed: u64,
@@ -110,14 +110,14 @@ fn drawn() -> impl Strategy<Value = Drawn> {
         )
             .prop_map(|(hops, mut beside, (at, least), (on_the_way, wire, dcf), seed)| {
                 let begins_by_wire = wire && !on_the_way;
-                // Of the node in front of a wire nothing is heard.
+                // Nothing is overheard from a node that sends by wire.
                 beside[at.max(usize::from(begins_by_wire))] = Some(least);
                 Drawn { hops, beside, on_the_way, begins_by_wire, dcf, seed }
             })
     })
 }
 
-/// Packets, of each flow.
+/// Packets of each flow.
 type BothWays = [Vec<Arc<[u8]>>; 2];
 
 impl Drawn {
@@ -155,8 +155,8 @@ impl Drawn {
         Plan::parse(&text, directory.path()).map_err(|error| error.to_string())
     }
 
-    /// Carries packets both ways; returns what was sent and what has come, of each flow, and how
-    /// many frames the helper recoded.
+    /// Carries packets both ways; returns those sent and those received, by flow, and how many
+    /// frames the helper recoded.
     fn carry(&self) -> Result<([BothWays; 2], u64), String> {
         let plan = self.plan()?;
         let Load::Network(plan) = &plan.points[0].load else { panic!("no network: {plan:?}") };
@@ -200,7 +200,8 @@ proptest! {
     }
 }
 
-/// The same seed makes the same run, to the byte and the order; and the helper has its part in it.
+/// The same seed gives the same run to the byte and in the same order, with a helper that takes
+/// part.
 #[test]
 fn the_same_seed_recodes_the_same() {
     let drawn = Drawn {

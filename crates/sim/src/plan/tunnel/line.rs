@@ -1,5 +1,4 @@
-//! What a line saw of a run: what was dropped in front of it, how long frames waited for it, and
-//! what it could have carried.
+//! What a line counts in a run: packets dropped before it, frames' waiting times, and its capacity.
 
 use core::time::Duration;
 
@@ -10,18 +9,18 @@ use corridor_scenario::{DESTINATION, Delays, Run, SOURCE, Scenario, line_config}
 use super::{Measured, delays, line_header_len};
 use crate::core::network::Network;
 
-/// Most that the load begins later than its rates: the lab's threads look every millisecond whether
-/// they may begin.
+/// Longest time by which the load begins after the line's rates: the lab's threads check once a
+/// millisecond whether to begin.
 const LATE_MAX: Duration = Duration::from_millis(1);
 
 /// How S sends on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineSender {
-    /// At the rate that it finds. Of what the ends draw themselves, of what the line draws for each
-    /// packet, and of how much later than its rates the load begins, this is such a draw, from 0:
-    /// there it begins with them.
+    /// At the rate that its rate control finds. The number, from 0, selects one of several draws of
+    /// what the ends draw, of what the line draws for each packet, and of how much later than the
+    /// line's rates the load begins; in draw 0 it begins with them.
     Finds(u64),
-    /// Whenever the line has nothing to send.
+    /// Whenever the line is idle.
     Knows,
 }
 
@@ -33,40 +32,40 @@ impl LineSender {
         }
     }
 
-    /// How much later than its rates the load begins: no two runs in real time have a packet meet a
-    /// change of the rate at the same point. Draws are spread evenly, by the golden ratio.
+    /// How much later than the line's rates the load begins: in no two real-time runs does a packet
+    /// meet a change of the rate at the same point. The golden ratio spreads the draws evenly.
     pub(super) fn late(self) -> Duration {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         LATE_MAX.mul_f64((self.draw() as f64 * GOLDEN).fract())
     }
 }
 
-/// The direction from S to D of a line, in the measured interval.
+/// A line's direction from S to D, in the measured interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineSeen {
-    /// Bits per second that the line could have carried for somebody who knew its rates before,
-    /// losses not taken off; IP's headers are among them.
+    /// Bits per second, IP headers included, that the line could have carried for a sender that
+    /// knew its rates in advance, without deducting losses.
     pub capacity_bps: f64,
-    /// Longest packet of IP's that crosses: through a tunnel less than on the line.
+    /// Longest IP packet: shorter through a tunnel than on the line.
     pub mtu: usize,
-    /// Frames that S sent, dropped ones included.
+    /// Frames that S sent, including dropped ones.
     pub offered: u64,
-    /// Of these, frames that the queue or the policer dropped.
+    /// Of these, frames dropped by the queue or the policer.
     pub dropped: u64,
-    /// Of those that were not, frames that the line lost.
+    /// Of those accepted, frames that the line lost.
     pub erased: u64,
-    /// Mean bytes of a frame that was not dropped, IP's headers included.
+    /// Mean bytes of an accepted frame, IP headers included.
     pub frame_bytes: f64,
-    /// How long such frames waited for the transmitter.
+    /// How long accepted frames waited for the transmitter.
     pub waits: Delays,
-    /// Frames dropped before the interval, from the beginning of the load on, and since the
-    /// stations met.
+    /// Frames dropped before the interval, since the load began, and since the stations had
+    /// sessions.
     pub dropped_before: u64,
-    /// Frames that D sent, and those that were dropped.
+    /// Frames that D sent, including dropped ones.
     pub back_offered: u64,
-    /// The same, dropped.
+    /// Of these, dropped frames.
     pub back_dropped: u64,
-    /// How long the interval was.
+    /// Length of the interval.
     pub duration: Duration,
 }
 

@@ -1,9 +1,9 @@
-//! Load of TCP connections, as kernels and the lab's applications have them.
+//! Load of TCP connections, as from the kernel with the lab's applications.
 //!
-//! Records of the application fill a segment each. Without a rate there is always another, and its
-//! delay begins when it leaves for the first time; with a rate, when it is due, so that the delay
-//! includes the wait for TCP. It ends when all before it have arrived too. Connections come about
-//! before the load begins, or not at all, as in the lab.
+//! Each application record fills a segment. Without a rate there is always a next record, and its
+//! delay begins when it is first sent; with a rate, the delay begins when the record is due and so
+//! includes the wait for TCP. It ends when all earlier records have arrived too. As in the lab,
+//! connections are established before the load begins, or not at all.
 
 use core::time::Duration;
 
@@ -25,16 +25,17 @@ use crate::plan::seen::FlowSeen;
 use crate::plan::tcp::{seeded, tcp_ends};
 use crate::tcp::{ReceiverSettings, SenderSettings};
 
-/// Packets of data that wait unsent when the application has a rate and TCP cannot follow; the
-/// application then waits. About what a kernel's send buffer grows to.
+/// With a rate, most unsent packets before the application blocks, about what a kernel's send
+/// buffer grows to.
 const BACKLOG_PACKETS_MAX: u64 = 4_096;
-/// Longest time until all connections are there on a radio; others then never send, as in the lab.
+/// Longest time until all connections are established on a radio; as in the lab, later ones never
+/// send.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 type Source = IpSource<MeteredSource>;
 type Sink = IpSink<MeteredSink>;
 
-/// A connection with data in one direction.
+/// A connection that carries data in one direction.
 pub(super) struct Flow {
     from: NodeIndex,
     source: AgentIndex,
@@ -42,7 +43,7 @@ pub(super) struct Flow {
     payload_bytes: u32,
 }
 
-/// Puts a sender and a receiver on the hosts for each way.
+/// Adds a sender and a receiver to the hosts for each direction.
 pub(super) fn flows(
     (scenario, run, draw): (&Scenario, &Run, u64),
     ways: &[(NodeIndex, NodeIndex)],
@@ -58,7 +59,7 @@ pub(super) fn flows(
             unsent_max: BACKLOG_PACKETS_MAX,
         },
     };
-    // They are told when.
+    // They are told later when to begin.
     let active = Active { from: Time::MAX, until: Time::MAX };
     let mut flows = Vec::new();
     for (&(from, to), flow) in ways.iter().zip(0..) {
@@ -78,9 +79,9 @@ pub(super) fn flows(
     Ok(flows)
 }
 
-/// Lets all connections come about, as far as they do.
+/// Has all connections open, as far as they can.
 pub(super) fn connect(flows: &[Flow], network: &mut Network) {
-    // A line may be out, or lose all of a burst: what is measured is what comes after.
+    // A line may be down or lose a whole burst; what is measured comes afterwards.
     let within = if network.line(0).is_some() { MEETING_MAX } else { CONNECT_MAX };
     let now = network.now();
     for flow in flows {
@@ -93,7 +94,7 @@ pub(super) fn connect(flows: &[Flow], network: &mut Network) {
     });
 }
 
-/// Lets applications write from now on.
+/// Has the applications write from now on.
 pub(super) fn begin(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
     let span = (measured.start, measured.end);
     for flow in flows {
@@ -139,12 +140,13 @@ impl Flow {
     }
 }
 
-/// Whether there is such a TCP.
+/// Checks that the simulator has this TCP.
 pub(super) fn check(scenario: &Scenario, run: &Run) -> Result<(), SimError> {
     settings(scenario, run, (ETHERNET_MTU, 0)).map(|_| ())
 }
 
-/// Both ends, for packets of up to `mtu` bytes. A sender that draws makes draw `draw`.
+/// Settings of both ends, for packets of up to `mtu` bytes. Random choices of a sender follow
+/// `draw`.
 fn settings(
     scenario: &Scenario,
     run: &Run,
@@ -155,7 +157,7 @@ fn settings(
         TcpTable { preset: run.tcp, variant: Some(variant(congestion)), ..TcpTable::default() };
     let payload_bytes = mtu.saturating_sub(DATA_HEADERS_LEN) as u32;
     let lens_bytes = (Some(payload_bytes), Some(DATA_HEADERS_LEN as u32));
-    // Of what these say only the congestion control may not fit the preset.
+    // Of the table's values only the congestion control may not fit the preset.
     let (sender, receiver) =
         tcp_ends(&table, lens_bytes).map_err(|error| SimError::Unsupported {
             field: "congestion",
@@ -170,7 +172,7 @@ fn settings(
     Ok((seeded(sender, draws.stream().next_u64(), 0), receiver))
 }
 
-/// What the run's congestion control is called in plans.
+/// The run's congestion control as a variant of plans.
 fn variant(congestion: Congestion) -> TcpVariant {
     match congestion {
         Congestion::Cubic => TcpVariant::Cubic,

@@ -14,19 +14,19 @@ use crate::core::agent::NodeIndex;
 use crate::core::network::{AgentIndex, Network, NetworkError};
 use crate::plan::seen::FlowSeen;
 
-/// How long packets on their way are waited for after the measured interval.
+/// Time after the measured interval in which packets in flight may still arrive.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Offered payload where the run does not say.
+/// Offered payload if the run does not say.
 const OFFERED_BPS: f64 = 10e6;
 
-/// A direction.
+/// One direction of the load.
 pub(super) struct Flow {
     from: NodeIndex,
     source: AgentIndex,
     sink: AgentIndex,
 }
 
-/// Puts a source and a sink on the hosts for each way.
+/// Adds a source and a sink to the hosts for each direction.
 pub(super) fn flows(
     run: &Run,
     ways: &[(NodeIndex, NodeIndex)],
@@ -48,7 +48,7 @@ pub(super) fn flows(
     Ok(flows)
 }
 
-/// Lets sources send from `begin` to the end of the measured interval.
+/// Has the sources send from `begin` to the end of the measured interval.
 pub(super) fn begin(flows: &[Flow], network: &mut Network, begin: Time, measured: Measured) {
     let span = (measured.start, measured.end);
     for flow in flows {
@@ -57,7 +57,7 @@ pub(super) fn begin(flows: &[Flow], network: &mut Network, begin: Time, measured
     }
 }
 
-/// Waits for what is on its way.
+/// Waits for packets in flight.
 pub(super) fn drain(network: &mut Network, measured: Measured) {
     if !network.is_watched_enough() {
         network.run_until(measured.end + DRAIN);
@@ -94,7 +94,7 @@ impl Flow {
     }
 }
 
-/// Says how many frames a packet took; returns the payload that stations have delivered.
+/// Sets the number of frames for each packet; returns the payload that stations have delivered.
 pub(super) fn report_packets(row: &mut Row, tunnel: &Tunnel, seen: &[Seen]) -> f64 {
     let stations = tunnel.stations.iter().map(|&index| tunnel.network.station(index).stats());
     let (packets, bytes) = stations.fold((0, 0), |(packets, bytes), stats| {

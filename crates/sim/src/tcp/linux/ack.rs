@@ -1,11 +1,11 @@
-//! Acknowledgements: what they tell of packets, and what is done about it, in the kernel's order.
+//! Processing of acknowledgments, in the kernel's order.
 //!
-//! 1. *Ranges.* What has newly arrived beyond a gap is marked; a range that was acknowledged before
-//!    tells of a duplicate (RFC 2883).
-//! 2. *Progress.* What is acknowledged with all before it leaves the scoreboard.
-//! 3. *Round trips* are measured by packets sent once; by timestamps where there is none.
-//! 4. *Alerts.* Losses are looked for, states change (`recovery.rs`).
-//! 5. The timer, the rate, the window.
+//! 1. *SACK ranges.* Mark what has newly arrived beyond a gap; a range that was acknowledged before
+//!    reports a duplicate (D-SACK, RFC 2883).
+//! 2. *Progress.* Cumulatively acknowledged packets leave the scoreboard.
+//! 3. *Round trips* are measured from packets sent once, or from timestamps if there are none.
+//! 4. *Alerts.* Detect losses, change state (`recovery.rs`).
+//! 5. Timer, delivery rate, window.
 
 use corridor_base::Time;
 
@@ -16,32 +16,32 @@ use super::sender::LinuxSender;
 use super::state::CaState;
 use crate::tcp::segment::{SACK_RANGES_MAX, SackRange};
 
-/// An acknowledgement.
+/// An acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ack {
-    /// All before this number have arrived.
+    /// All packets before this number have arrived.
     pub(super) next: u64,
-    /// The time that it echoes.
+    /// The echoed timestamp.
     pub(super) echo: Time,
     pub(super) sack: [SackRange; SACK_RANGES_MAX],
     pub(super) congestion: bool,
     pub(super) window_end: Option<u64>,
 }
 
-/// What is gathered from an acknowledgement.
+/// What an acknowledgment says about packets, gathered over the steps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gathered {
     told: Told,
     sample: RateSample,
-    /// Send times of the first and the last packet sent once that are acknowledged, and of those
-    /// that have arrived beyond a gap.
+    /// Send times of the first and the last packet newly acknowledged that was sent only once; then
+    /// the same for packets newly SACKed.
     acked_at: Option<(u64, u64)>,
     sacked_at: Option<(u64, u64)>,
-    /// The lowest number sent once that came after a higher one.
+    /// The lowest number of a packet sent only once that arrived after a higher one.
     reordered: u64,
-    /// Packets that have arrived beyond a gap.
+    /// Packets newly SACKed.
     sacked: u64,
-    /// Packets acknowledged with all before them.
+    /// Packets newly acknowledged cumulatively.
     acked: u64,
 }
 
@@ -53,7 +53,7 @@ impl LinuxSender {
         }
         self.flow.counts.acks_received += 1;
         if ack.next < una_before && ack.sack.iter().all(|range| range.end <= range.start) {
-            return; // It was overtaken, and tells of nothing (`old_ack` in Linux's `tcp_ack`).
+            return; // Reordered and stale, so it has no news (`old_ack` in Linux's `tcp_ack`).
         }
         let (delivered, lost) = (self.flow.delivered, self.flow.lost);
         let high_before = self.flow.highest();
@@ -87,8 +87,9 @@ impl LinuxSender {
         self.adapt(&told, &sample);
     }
 
-    /// The end of the window moves on; back only with news. What was overtaken says nothing of it
-    /// (`old_ack` in Linux's `tcp_ack`; RFC 9293, Section 3.10.7.4).
+    /// Moves the end of the window forward; back only with an acknowledgment that has news. A
+    /// stale acknowledgment says nothing about the window (`old_ack` in Linux's `tcp_ack`; RFC
+    /// 9293, Section 3.10.7.4).
     fn take_window(&mut self, ack: &Ack, told: &mut Told) {
         let is_old = ack.next < self.flow.board.una();
         let Some(end) = ack.window_end.filter(|_| !is_old) else { return };
@@ -120,7 +121,7 @@ impl LinuxSender {
         }
     }
 
-    /// The receiver had these packets already.
+    /// The receiver reports a duplicate of these packets (D-SACK).
     fn take_duplicate(&mut self, range: SackRange, gathered: &mut Gathered) {
         let packets = range.end - range.start;
         if packets > self.flow.counts.retransmissions {
@@ -140,7 +141,7 @@ impl LinuxSender {
         }
     }
 
-    /// A packet has arrived beyond a gap.
+    /// A packet has been SACKed.
     fn take_sacked(&mut self, number: u64, gathered: &mut Gathered) {
         let flow = &mut self.flow;
         let high_before = flow.sacked_high;
@@ -160,7 +161,7 @@ impl LinuxSender {
         gathered.sacked += 1;
     }
 
-    /// Takes what is acknowledged off the scoreboard.
+    /// Removes cumulatively acknowledged packets from the scoreboard.
     fn take_progress(&mut self, ack: &Ack, high: u64, gathered: &mut Gathered) {
         let flow = &mut self.flow;
         let (before, next, echo_us) = (flow.board.una(), ack.next, micros(ack.echo));
@@ -178,7 +179,7 @@ impl LinuxSender {
             }
             if !sent.sacked {
                 flow.delivered += 1;
-                // An echo from before it was sent again is of the first copy.
+                // An echoed timestamp older than the retransmission belongs to the first copy.
                 if !sent.ever_again || echo_us / 1_000 >= sent.at_us / 1_000 {
                     flow.rack_advance(number, &sent);
                 }
@@ -194,7 +195,7 @@ impl LinuxSender {
         }
     }
 
-    /// Measures the round trip, if the acknowledgement allows.
+    /// Measures the round trip, if the acknowledgment allows it.
     fn take_rtt(&mut self, echo_us: u64, gathered: &mut Gathered) {
         let now_us = self.flow.now_us();
         let since = |at_us: u64| now_us - at_us;
@@ -206,13 +207,13 @@ impl LinuxSender {
             latest_us = Some(since(last));
             let is_first = smoothed_us.is_none();
             smoothed_us = smoothed_us.or(Some(since(first)));
-            // What is first in line was sent before: it is waited for from now on.
+            // The oldest packet is a retransmission: the timer runs anew from now.
             let head = self.flow.board.get(self.flow.board.una());
             let is_younger = head.is_some_and(|head| since(first) > since(head.at_us));
             gathered.told.sets_timer |= is_first && gathered.acked == 0 && is_younger;
         }
         if smoothed_us.is_none() && gathered.acked > 0 {
-            // By the receiver's echo, whose clock ticks in milliseconds (RFC 7323, Section 4).
+            // From the echoed timestamp, whose clock ticks in milliseconds (RFC 7323, Section 4).
             let echoed_us = (now_us / 1_000).saturating_sub(echo_us / 1_000).max(1) * 1_000;
             (smoothed_us, latest_us) = (Some(echoed_us), Some(echoed_us));
         }
@@ -229,7 +230,7 @@ impl LinuxSender {
         }
     }
 
-    /// Sets the timer after an acknowledgement: to a probe of the tail where that may help.
+    /// Sets the timer after an acknowledgment: for a tail loss probe where one may help.
     pub(super) fn schedule(&mut self, advances: bool) {
         if !self.schedule_probe(advances) {
             self.flow.rearm();
@@ -244,7 +245,7 @@ mod tests {
     use crate::tcp::linux::{Congestion, LinuxSender, LinuxSenderConfig};
     use crate::tcp::segment::{SACK_RANGES_MAX, SackRange, Segment};
 
-    /// A receiver has all before `next`, and lets the sender go up to `window_end`.
+    /// An acknowledgment of all before `next`, with a window that ends at `window_end`.
     fn ack(next: u64, window_end: u64) -> Segment {
         Segment::Ack {
             next,
@@ -268,7 +269,7 @@ mod tests {
         };
         assert_eq!(send(&mut sender, None), 10);
         assert_eq!(send(&mut sender, Some(ack(4, 12))), 2);
-        // It said so before, when the window was longer.
+        // A stale acknowledgment, from when the window was longer.
         assert_eq!(send(&mut sender, Some(ack(2, 40))), 0);
         assert_eq!(send(&mut sender, Some(ack(4, 13))), 1);
     }

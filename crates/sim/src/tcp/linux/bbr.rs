@@ -1,8 +1,9 @@
-//! BBR's first version (Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016), as in
-//! the kernel: a model of the path, its rate and its least round trip, sets pace and window.
+//! BBR version 1 (Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016), as in the
+//! kernel: a model of the path, made of its bottleneck rate and its minimum round-trip time, sets
+//! pacing rate and window.
 //!
-//! Beyond the paper it has what the kernel has: packet conservation in the first round of a
-//! recovery, the rate of policers, and a window for acknowledgements that come in lots.
+//! Beyond the paper it has what the kernel adds: packet conservation in the first round of a
+//! recovery, detection of policers, and extra window for aggregated acknowledgments.
 
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
@@ -13,45 +14,46 @@ use super::rate::RateSample;
 use super::state::CaState;
 use super::windowed::WindowedMax;
 
-/// Rates are packets a microsecond, in units of 2^-24.
+/// Rates are packets per microsecond, in units of 2^-24.
 const RATE_SHIFT: u32 = 24;
 const RATE_UNIT: u64 = 1 << RATE_SHIFT;
 /// Gains are in units of 1/256.
 const UNIT: u64 = 256;
-/// 2 / ln 2: the least that doubles the rate each round trip.
+/// 2 / ln 2: the smallest gain that doubles the rate each round trip.
 const GAIN_HIGH: u64 = UNIT * 2_885 / 1_000 + 1;
 const GAIN_DRAIN: u64 = UNIT * 1_000 / 2_885;
 const GAIN_WINDOW: u64 = 2 * UNIT;
-/// Probe for more, drain what that queued, cruise.
+/// Pacing gains: probe for more bandwidth, drain the queue that this made, cruise.
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// Paces are so much below the model's rate, in percent.
+/// Margin of the pacing rate below the model's rate, in percent.
 const MARGIN_PERCENT: u64 = 1;
-/// Rounds for which the largest rate counts.
+/// Length of the maximum filter of the rate, in rounds.
 const RATE_ROUNDS: u64 = 10;
-/// How long the least round trip counts, in ticks.
+/// Length of the minimum filter of the round-trip time, in ticks.
 const MIN_RTT_TICKS: u64 = 10 * HZ;
-/// How long the queue is drained to measure it.
+/// How long the queue is drained to measure the minimum, in ticks.
 const PROBE_RTT_TICKS: u64 = HZ / 5;
 const WINDOW_MIN: u64 = 4;
-/// The pipe is full when the rate has not grown by a quarter for three rounds.
+/// The pipe counts as full when the rate has not grown by a quarter for three rounds.
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
 const FULL_ROUNDS: u32 = 3;
-/// Policers: rounds of an interval, the share lost, how alike two intervals are, how long their
-/// rate is kept.
+/// Policer detection: shortest interval in rounds, loss ratio in 1/256, how closely the rates of
+/// two intervals must agree, and for how many rounds the policed rate applies.
 const POLICED_ROUNDS_MIN: u32 = 4;
 const POLICED_LOSS: u64 = 50;
 const POLICED_RATIO: u64 = UNIT / 8;
 const POLICED_BYTES_PER_S: u64 = 4_000 / 8;
 const POLICED_ROUNDS_MAX: u32 = 48;
-/// Acknowledgements in lots: rounds of half a window, the most that is provided for.
+/// Aggregated acknowledgments: rounds of each half of the filter's window, and the limits of what
+/// is compensated.
 const LOT_ROUNDS: u32 = 5;
 const LOT_US: u64 = 100_000;
 const LOT_ACKED_MAX: u64 = 1 << 20;
-/// Below this pace super-packets are of one segment.
+/// Below this pacing rate super-packets have one segment.
 const SLOW_BYTES_PER_S: u64 = 1_200_000 / 8;
 const INITIAL_WINDOW: u64 = 10;
 
-/// What BBR is about.
+/// BBR's modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Startup,
@@ -60,7 +62,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// What BBR remembers.
+/// BBR's state.
 #[derive(Clone, Debug)]
 pub(super) struct Bbr {
     mode: Mode,
@@ -68,7 +70,7 @@ pub(super) struct Bbr {
     rate: WindowedMax,
     rounds: u64,
     round_start: bool,
-    /// The round lasts until a packet arrives that was sent when so many had.
+    /// The round ends when a packet arrives that was sent after this many had been delivered.
     round_end: u64,
     min_rtt_us: Option<u64>,
     min_rtt_at: u64,
@@ -81,7 +83,7 @@ pub(super) struct Bbr {
     full_rate: u64,
     full_rounds: u32,
     is_full: bool,
-    /// The window before a recovery, or before it was drained.
+    /// The window before a recovery, or before ProbeRtt.
     saved: u64,
     conserves: bool,
     before: CaState,
@@ -91,11 +93,11 @@ pub(super) struct Bbr {
     lots: Lots,
 }
 
-/// Whether the path is policed.
+/// Policer detection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Policed {
     samples: bool,
-    /// The rate is in force.
+    /// Whether the policed rate is in force.
     applies: bool,
     rate: u64,
     rounds: u32,
@@ -104,7 +106,7 @@ struct Policed {
     lost: u64,
 }
 
-/// How many packets are acknowledged at once beyond what the rate explains.
+/// How many more packets are acknowledged at once than the rate explains.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lots {
     since_us: u64,
@@ -147,24 +149,24 @@ impl Bbr {
         bbr
     }
 
-    /// The rate of the model.
+    /// The model's rate.
     fn rate(&self) -> u64 {
         if self.policed.applies { self.policed.rate } else { self.rate.get() }
     }
 
-    /// The window is worth to be restored.
+    /// Saves the window, to restore it later.
     pub(super) fn save_window(&mut self, flow: &Flow) {
         let is_whole = self.before < CaState::Recovery && self.mode != Mode::ProbeRtt;
         self.saved = if is_whole { flow.cwnd } else { self.saved.max(flow.cwnd) };
     }
 
-    /// Slowing down was wrong: the pipe may not be full.
+    /// A reduction was undone: the pipe may not be full after all.
     pub(super) fn forget_full_pipe(&mut self, flow: &Flow) {
         (self.full_rate, self.full_rounds) = (0, 0);
         self.reset_policed(flow);
     }
 
-    /// The timer has expired: that ends a round.
+    /// The retransmission timer has expired: this ends a round.
     pub(super) fn on_loss(&mut self, flow: &Flow) {
         self.before = CaState::Loss;
         self.full_rate = 0;
@@ -234,7 +236,7 @@ impl Bbr {
         self.policed.rounds = 0;
     }
 
-    /// Whether two intervals alike in rate, each with many losses, tell of a policer.
+    /// Detects a policer by two intervals with many losses and about the same rate.
     fn sample_policed(&mut self, flow: &Flow, sample: &RateSample) {
         if self.policed.applies {
             if self.mode == Mode::ProbeRate && self.round_start {
@@ -318,8 +320,8 @@ impl Bbr {
         *most = (*most).max(extra);
     }
 
-    /// Goes on in the cycle of gains after the least round trip, and after a probe once it has done
-    /// what it was for.
+    /// Advances the cycle of gains after a minimum round-trip time; after a probe only once it has
+    /// filled the pipe or caused losses.
     fn update_cycle(&mut self, flow: &Flow, sample: &RateSample) {
         if self.mode != Mode::ProbeRate {
             return;
@@ -345,7 +347,7 @@ impl Bbr {
         self.cycle_at_us = flow.delivered_at_us;
     }
 
-    /// Begins the cycle anywhere but where it drains.
+    /// Begins the cycle at a random phase other than the draining one.
     fn begin_cycle(&mut self, flow: &Flow) {
         self.mode = Mode::ProbeRate;
         let drawn = (u64::from(self.stream.next_u32()) * (CYCLE.len() as u64 - 1)) >> 32;
@@ -380,7 +382,8 @@ impl Bbr {
     fn update_min_rtt(&mut self, flow: &mut Flow, sample: &RateSample) {
         let now = ticks(flow.now);
         let is_old = now > self.min_rtt_at + MIN_RTT_TICKS;
-        // One as short as the least does not renew it: on a steady path it would never get old.
+        // An equal sample does not renew the minimum: on a steady path the minimum would never
+        // expire.
         if let Some(rtt_us) = sample.rtt_us
             && (self.min_rtt_us.is_none_or(|min_us| rtt_us < min_us) || is_old)
         {
@@ -399,9 +402,9 @@ impl Bbr {
         }
     }
 
-    /// Four packets are in flight for 200 ms and a round.
+    /// Limits the flight to four packets for 200 ms and a round.
     fn probe_rtt(&mut self, flow: &mut Flow, now: u64) {
-        // The rates of this time do not count.
+        // Rate samples from this time are marked as application-limited.
         flow.app_limited = (flow.delivered + flow.board.in_flight()).max(1);
         if self.probe_rtt_until.is_some() {
             self.probe_rtt_round |= self.round_start;
@@ -429,7 +432,7 @@ impl Bbr {
         }
     }
 
-    /// The first pace: the window in a round trip.
+    /// The first pacing rate: a window per round-trip time.
     fn begin_pace(&self, flow: &mut Flow, rtt_us: u64) {
         flow.pace_bytes_per_s = bytes_per_s(flow, flow.cwnd * RATE_UNIT / rtt_us.max(1), GAIN_HIGH);
     }
@@ -465,7 +468,8 @@ impl Bbr {
         flow.cwnd = if self.mode == Mode::ProbeRtt { cwnd.min(WINDOW_MIN) } else { cwnd };
     }
 
-    /// Conserves packets in the first round of a recovery, and restores the window after it.
+    /// Conserves packets in the first round of a recovery, and restores the window after the
+    /// recovery.
     fn note_recovery(&mut self, flow: &Flow, sample: &RateSample, cwnd: u64) -> u64 {
         let before = core::mem::replace(&mut self.before, flow.state);
         if flow.state == CaState::Recovery && before != CaState::Recovery {
@@ -498,14 +502,14 @@ impl Bbr {
         cwnd.max(WINDOW_MIN)
     }
 
-    /// Packets that the path holds, times a gain, rounded up.
+    /// The bandwidth-delay product in packets, times a gain, rounded up.
     fn pipe(&self, rate: u64, gain: u64) -> u64 {
         let Some(min_rtt_us) = self.min_rtt_us else { return INITIAL_WINDOW };
         let whole = u128::from(rate) * u128::from(min_rtt_us) * u128::from(gain) / u128::from(UNIT);
         u64::try_from(whole.div_ceil(u128::from(RATE_UNIT))).unwrap_or(u64::MAX >> 8)
     }
 
-    /// The same with what super-packets and delayed acknowledgements need.
+    /// Adds to a window what super-packets and delayed acknowledgments need.
     fn budget(&self, flow: &Flow, window: u64) -> u64 {
         let window = (window + 3 * super_packet(flow)).next_multiple_of(2);
         let probes = self.mode == Mode::ProbeRate && self.cycle == 0;
@@ -516,7 +520,7 @@ impl Bbr {
         self.budget(flow, self.pipe(rate, gain))
     }
 
-    /// Packets that will be in the network when the next one may go.
+    /// Estimate of the packets in the network at the time when pacing allows the next one.
     fn in_net(&self, flow: &Flow, in_flight: u64) -> u64 {
         let ahead_us = flow.paced_until_ns.saturating_sub(flow.now.as_nanos()) / 1_000;
         let delivered = (self.rate() * ahead_us) >> RATE_SHIFT;
@@ -533,7 +537,7 @@ fn bytes_per_s(flow: &Flow, rate: u64, gain: u64) -> u64 {
     u64::try_from(rate >> RATE_SHIFT).unwrap_or(u64::MAX)
 }
 
-/// Packets that a host with super-packets would send at once: of a millisecond.
+/// Packets that a host with super-packets (GSO) would send at once: about a millisecond's worth.
 fn super_packet(flow: &Flow) -> u64 {
     let pace = flow.pace_bytes_per_s;
     let bytes = (pace >> 10).min(65_000);

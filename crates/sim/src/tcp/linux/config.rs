@@ -1,17 +1,17 @@
-//! What a sender and a receiver of Linux's can be told.
+//! Settings of Linux's sender and receiver.
 
 use core::time::Duration;
 
 use crate::tcp::config::{ConfigError, DELAYED_ACK_MIN, WINDOW_PACKETS_LIMIT, within};
 
-/// Receive buffers (`tcp_rmem`): at first, and at most.
+/// Receive buffers (`tcp_rmem`): initial and maximum size, bytes.
 const RMEM_INITIAL: u32 = 131_072;
 pub(in crate::tcp) const RMEM_MAX: u32 = 33_554_432;
-/// What a full packet of a TAP device's takes of them: room for headers before it, and the kernel's
-/// records of it.
+/// Buffer space taken by a full packet from a TAP device, bytes: headroom, payload, and the
+/// kernel's metadata.
 const PACKET_TRUESIZE: u32 = 2_176;
 
-/// Congestion control, by the kernel's names.
+/// Congestion control, named as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
     /// RFC 9438 as in `tcp_cubic.c`, with HyStart (Ha and Rhee 2011).
@@ -22,31 +22,31 @@ pub enum Congestion {
     Bbr,
 }
 
-/// A sender's settings. The defaults are those of the kernel's `sysctl`s.
+/// A sender's settings. The defaults are those of the kernel's sysctls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinuxSenderConfig {
     /// Congestion control.
     pub congestion: Congestion,
     /// Congestion window at the start, packets: from 1.
     pub initial_window_packets: u32,
-    /// Largest window, packets: 1 to 65536. The receiver's is less at first.
+    /// Largest window, packets: 1 to 65536. At first the receiver's window is smaller.
     pub window_packets_max: u32,
-    /// Answer to congestion that the network echoes (RFC 3168).
+    /// Respond to echoes of congestion (RFC 3168).
     pub ecn: bool,
-    /// Send at a pace, as the queueing discipline `fq` makes Reno and Cubic do; BBR always does.
+    /// Pace packets, as the `fq` qdisc does for Reno and Cubic; BBR always paces.
     pub pacing: bool,
-    /// Cubic's slow start ends with the first signs of a queue.
+    /// Leave Cubic's slow start at the first signs of queueing.
     pub hystart: bool,
     /// Bytes of data in each packet: from 1.
     pub payload_bytes: u32,
     /// Bytes of headers (IP and TCP) on each packet.
     pub header_bytes: u32,
-    /// For what BBR draws: where it begins its cycle of gains.
+    /// Seed of BBR's random draw, which decides where its cycle of gains begins.
     pub seed: u64,
 }
 
 impl LinuxSenderConfig {
-    /// As a kernel's without anything set, over Ethernet; no ECN for what it connects to by itself.
+    /// A kernel's defaults, over Ethernet. ECN is off, as for outgoing connections.
     pub fn new(congestion: Congestion) -> Self {
         LinuxSenderConfig {
             congestion,
@@ -61,10 +61,10 @@ impl LinuxSenderConfig {
         }
     }
 
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// Names the first field out of its range.
+    /// Names the first field that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("initial_window_packets", self.initial_window_packets, 1, WINDOW_PACKETS_LIMIT)?;
         within("window_packets_max", self.window_packets_max, 1, WINDOW_PACKETS_LIMIT)?;
@@ -78,24 +78,25 @@ impl LinuxSenderConfig {
 pub struct LinuxReceiverConfig {
     /// Bytes of data in each packet: from 1.
     pub payload_bytes: u32,
-    /// Largest window that autotuning reaches, packets: 1 to 65536. `tcp_rmem` of 32 MB, of which a
-    /// packet of an Ethernet's takes 2,176 bytes, as TAP devices hand it over.
+    /// Largest window that autotuning reaches, packets: 1 to 65536. By default for a `tcp_rmem` of
+    /// 32 MB, where an Ethernet packet from a TAP device takes 2,176 bytes.
     pub window_packets_max: u32,
-    /// Window at the start, packets.
+    /// Initial window, packets.
     pub window_packets_initial: u32,
-    /// What the buffer holds at the start, packets: `tcp_rmem` of 128 KB. It is no less than the
-    /// window.
+    /// Initial capacity of the buffer, packets, at least the window: by default for a `tcp_rmem` of
+    /// 128 KB.
     pub buffer_packets_initial: u32,
-    /// Longest that an acknowledgement is delayed while packets come quickly (`TCP_DELACK_MIN`).
+    /// Longest delay of an acknowledgment while packets come in quick succession
+    /// (`TCP_DELACK_MIN`).
     pub delayed_ack_timeout: Duration,
-    /// Bytes of an acknowledgement without ranges: headers only.
+    /// Bytes of an acknowledgment without SACK ranges: headers only.
     pub ack_bytes: u32,
-    /// Bytes for each range of a selective acknowledgement.
+    /// Bytes for each range of a selective acknowledgment.
     pub sack_range_bytes: u32,
 }
 
 impl LinuxReceiverConfig {
-    /// As a kernel's without anything set, for packets with so many bytes of data.
+    /// A kernel's defaults, for packets with this many bytes of payload.
     pub fn new(payload_bytes: u32) -> Self {
         LinuxReceiverConfig {
             payload_bytes,
@@ -108,10 +109,10 @@ impl LinuxReceiverConfig {
         }
     }
 
-    /// Checks what types cannot.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// Names the first field out of its range.
+    /// Names the first field that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("payload_bytes", self.payload_bytes, 1, u32::from(u16::MAX))?;
         within("window_packets_max", self.window_packets_max, 1, WINDOW_PACKETS_LIMIT)?;

@@ -1,4 +1,4 @@
-//! Congestion control: how the window grows, and what a loss leaves of it.
+//! Congestion control: how the window grows, and how a loss reduces it.
 
 use super::bbr::Bbr;
 use super::config::{Congestion, LinuxSenderConfig};
@@ -10,7 +10,7 @@ use super::state::CaState;
 /// Smallest slow-start threshold, packets (RFC 5681, equation 4).
 const SSTHRESH_MIN: u64 = 2;
 
-/// One of them.
+/// A congestion control algorithm and its state.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
     Reno,
@@ -27,12 +27,12 @@ impl Control {
         }
     }
 
-    /// Whether it sets the window by itself, in all states.
+    /// Whether it sets the window itself in all states, as BBR does.
     pub(super) fn rules(&self) -> bool {
         matches!(self, Control::Bbr(_))
     }
 
-    /// The threshold after a loss; to be asked once for each reduction.
+    /// The slow-start threshold after a loss. Call once for each reduction: it changes the state.
     pub(super) fn reduced_ssthresh(&mut self, flow: &Flow) -> u64 {
         match self {
             Control::Reno => (flow.cwnd >> 1).max(SSTHRESH_MIN),
@@ -44,7 +44,7 @@ impl Control {
         }
     }
 
-    /// The window once a reduction proves to have been wrong.
+    /// The window to restore when a reduction is undone.
     pub(super) fn restored_window(&mut self, flow: &Flow) -> u64 {
         match self {
             Control::Reno | Control::Cubic(_) => flow.cwnd.max(flow.prior_cwnd),
@@ -55,7 +55,7 @@ impl Control {
         }
     }
 
-    /// The state is about to change.
+    /// Called before the state changes.
     pub(super) fn on_state(&mut self, flow: &Flow, state: CaState) {
         match self {
             Control::Cubic(cubic) if state == CaState::Loss => cubic.reset(flow),
@@ -64,14 +64,14 @@ impl Control {
         }
     }
 
-    /// Packets were acknowledged whose round trip was measured.
+    /// Packets with an RTT sample have been acknowledged.
     pub(super) fn on_rtt(&mut self, flow: &mut Flow, rtt_us: u64) {
         if let Control::Cubic(cubic) = self {
             cubic.on_rtt(flow, rtt_us);
         }
     }
 
-    /// Sending begins again after a silence.
+    /// Sending resumes after an idle time.
     pub(super) fn on_restart(&mut self, flow: &mut Flow, idle_us: u64) {
         match self {
             Control::Cubic(cubic) => cubic.on_restart(idle_us),
@@ -80,7 +80,7 @@ impl Control {
         }
     }
 
-    /// The window may grow by what was acknowledged.
+    /// Grows the window by what was acknowledged.
     pub(super) fn grow(&mut self, flow: &mut Flow, acked: u64) {
         if !flow.is_window_used() {
             return;
@@ -96,7 +96,7 @@ impl Control {
         }
     }
 
-    /// All that follows from an acknowledgement, for control that rules.
+    /// Handles an acknowledgment completely, for an algorithm that sets the window itself.
     pub(super) fn rule(&mut self, flow: &mut Flow, sample: &RateSample) {
         if let Control::Bbr(bbr) = self {
             bbr.on_ack(flow, sample);
@@ -104,7 +104,7 @@ impl Control {
     }
 }
 
-/// Grows by what was acknowledged, up to the threshold; what is left of it.
+/// Grows the window by what was acknowledged, up to the threshold; returns the rest.
 pub(super) fn slow_start(flow: &mut Flow, acked: u64) -> u64 {
     if !flow.in_slow_start() {
         return acked;
@@ -115,7 +115,7 @@ pub(super) fn slow_start(flow: &mut Flow, acked: u64) -> u64 {
     rest
 }
 
-/// Grows by a packet for each `per_packet` acknowledged.
+/// Grows the window by one packet for each `per_packet` acknowledged.
 pub(super) fn increase(flow: &mut Flow, per_packet: u64, acked: u64) {
     if acked == 0 {
         return;

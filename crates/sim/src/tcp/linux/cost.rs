@@ -1,4 +1,4 @@
-//! What a packet costs its sender: entries of the scoreboard that are looked at, not time.
+//! Tests of what a packet costs its sender, in scoreboard entries visited rather than in time.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -11,23 +11,23 @@ use super::scoreboard::LOOKS;
 use super::sender::LinuxSender;
 use crate::tcp::segment::Segment;
 
-/// Round trip of the path without a queue. A window of any length is sent in one.
+/// Round trip of the path without queueing. Each window is sent within one.
 const ROUND_TRIP: Duration = Duration::from_millis(400);
 
-/// What goes wrong on the way from the sender.
+/// What goes wrong on the path from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Nothing,
-    /// Every second packet of the second and third window is lost once.
+    /// Every second packet of the second and the third window is lost once.
     Holes,
-    /// The same, and the sender has seen reordering: it waits a quarter of the round trip before it
-    /// gives a packet up.
+    /// As `Holes`, and the sender has seen reordering: it waits for a quarter of the round trip
+    /// before it declares a packet lost.
     HolesAndReordering,
-    /// From the second window on nothing arrives for three seconds: timeouts.
+    /// From the second window on nothing arrives for three seconds, which causes timeouts.
     Outage,
 }
 
-/// A sender and a receiver, and what is under way between them.
+/// A sender, a receiver, and the packets in flight between them.
 struct Connection {
     sender: LinuxSender,
     receiver: LinuxReceiver,
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// Puts what the sender has on its way.
+    /// Puts the packets that the sender has onto the path.
     fn send(&mut self, now: Time) {
         while let Some(segment) = self.sender.poll_transmit(now) {
             let Segment::Data { sequence, retransmission, .. } = segment else { unreachable!() };
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// The next event; `None` when all has been acknowledged.
+    /// Handles the next event; `None` when everything has been acknowledged.
     fn step(&mut self) -> Option<()> {
         let front = |queue: &VecDeque<(Time, Segment)>| queue.front().map(|&(at, _)| at);
         let next = [front(&self.data), front(&self.acks)];
@@ -126,7 +126,7 @@ impl Connection {
 }
 
 trait PopAt {
-    /// Takes out what is due.
+    /// Removes what is due by `now`.
     fn pop_front_at(&mut self, now: Time) -> Option<(Time, Segment)>;
 }
 
@@ -136,8 +136,8 @@ impl PopAt for VecDeque<(Time, Segment)> {
     }
 }
 
-/// Entries of the scoreboard that are looked at for a packet sent, and for one sent again, in the
-/// mean of eight windows.
+/// Scoreboard entries visited for each packet or retransmission sent, on average over eight
+/// windows.
 fn looks_per_packet(window: u64, trouble: Trouble) -> f64 {
     let mut connection = Connection::new(window, trouble);
     connection.sender.offer(8 * window);
@@ -160,7 +160,7 @@ fn looks_per_packet(window: u64, trouble: Trouble) -> f64 {
     looks as f64 / stats.packets_sent as f64
 }
 
-/// The cost of a packet does not grow with the window, whatever happens to it.
+/// The cost of a packet does not grow with the window, whatever goes wrong.
 #[test]
 fn a_packet_costs_the_same_in_a_window_of_any_length() {
     let troubles = [Trouble::Nothing, Trouble::Holes, Trouble::HolesAndReordering, Trouble::Outage];

@@ -1,66 +1,66 @@
 //! Cubic (RFC 9438) in whole packets and ticks, as Linux computes it, with HyStart.
 //!
-//! Where the RFC's curve is evaluated for each acknowledgement, Linux keeps the number of packets
-//! acknowledged for each packet that the window grows, and computes it anew every 31 ms, or when
-//! the window has changed, once a tick.
+//! The RFC evaluates the curve for each acknowledgment. Linux instead keeps the number of
+//! acknowledged packets for which the window grows by one, and recomputes it every 31 ms, or once a
+//! tick if the window has changed.
 
 use super::clock::{HZ, ticks};
 use super::control::{increase, slow_start};
 use super::flow::Flow;
 
-/// A loss leaves 717/1024 of the window, 0.7.
+/// A loss multiplies the window by 717/1024, about 0.7.
 const BETA: u64 = 717;
 const BETA_UNIT: u64 = 1_024;
 /// Times are in units of 1/1024 s.
 const TIME_SHIFT: u32 = 10;
-/// C of the RFC, 0.4 packets for each cubic second, in 2^-10: 410.
+/// C of the RFC, 0.4 packets per second cubed, in units of 2^-10: 410.
 const STEEPNESS: u64 = 410;
-/// Eight times the packets acknowledged for each that Reno's window would grow, over the window
-/// (RFC 9438, Section 4.3).
+/// Eight times the number of acknowledged packets for which Reno's window would grow by one,
+/// divided by the window (RFC 9438, Section 4.3).
 const FRIENDLY_SCALE: u64 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
-/// The window grows by one for 20 packets acknowledged at least before it was ever full.
+/// Before the window was first full, it grows by one for at least every 20 packets acknowledged.
 const UNKNOWN_MAX: u64 = 20;
 
-/// HyStart looks at windows from here on.
+/// Smallest window to which HyStart applies.
 const HYSTART_WINDOW: u64 = 16;
-/// Acknowledgements this near to each other are of one train.
+/// Acknowledgments with at most this much time between them form a train.
 const TRAIN_GAP_US: u64 = 2_000;
-/// What a train is allowed beyond the least round trip: super-packets take their time.
+/// Allowance for a train beyond the minimum round-trip time: super-packets take their time.
 const TRAIN_EXTRA_US: u64 = 1_000;
-/// Samples of the delay that a round must have.
+/// RTT samples that a round needs.
 const SAMPLES: u32 = 8;
-/// The delay may grow by an eighth, within these bounds.
+/// Slow start ends when the delay has grown by an eighth, within these bounds.
 const DELAY_US: (u64, u64) = (4_000, 16_000);
 
-/// What Cubic remembers. Windows in packets.
+/// Cubic's state. Windows in packets.
 #[derive(Clone, Debug)]
 pub(super) struct Cubic {
-    /// Packets acknowledged for each that the window grows.
+    /// Acknowledged packets for which the window grows by one.
     per_packet: u64,
-    /// The window at which the network was full; 0 where it is not known.
+    /// The window at which the network was full; 0 if unknown.
     full: u64,
-    /// The window, and the tick, at which `per_packet` was computed.
+    /// The window and the tick at which `per_packet` was computed.
     computed: (u64, u64),
-    /// When the epoch began: the tick.
+    /// The tick at which the epoch began.
     epoch: Option<u64>,
-    /// The plateau's window, and its time in 1/1024 s.
+    /// The plateau's window, and when it is reached, in 1/1024 s.
     plateau: u64,
     plateau_at: u64,
-    /// Least round trip, microseconds.
+    /// Minimum round-trip time, microseconds.
     delay_min_us: Option<u64>,
-    /// Acknowledged in the epoch, and Reno's window.
+    /// Packets acknowledged in the epoch, and the window that Reno would have.
     acked: u64,
     friendly: u64,
     hystart: HyStart,
 }
 
-/// How slow start ends before packets are lost.
+/// HyStart: ends slow start before packets are lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct HyStart {
     found: bool,
     round_start_us: u64,
     last_ack_us: u64,
-    /// The round lasts until this number is acknowledged.
+    /// The round ends when this number is acknowledged.
     round_end: u64,
     rtt_us: Option<u64>,
     samples: u32,
@@ -82,13 +82,13 @@ impl Cubic {
         }
     }
 
-    /// After a timeout all is forgotten.
+    /// Forgets everything after a timeout.
     pub(super) fn reset(&mut self, flow: &Flow) {
         *self = Cubic::new();
         self.hystart.begin_round(flow);
     }
 
-    /// What a loss leaves of the window (Sections 4.6 and 4.7).
+    /// The slow-start threshold after a loss (Sections 4.6 and 4.7).
     pub(super) fn reduce(&mut self, cwnd: u64) -> u64 {
         self.epoch = None;
         self.full =
@@ -96,7 +96,7 @@ impl Cubic {
         cwnd * BETA / BETA_UNIT
     }
 
-    /// A silence does not let the curve rise.
+    /// Shifts the epoch by the idle time, so that the curve does not rise meanwhile.
     pub(super) fn on_restart(&mut self, idle_us: u64) {
         if let Some(epoch) = &mut self.epoch {
             *epoch += idle_us / super::clock::TICK_US;
@@ -104,7 +104,7 @@ impl Cubic {
     }
 
     pub(super) fn on_rtt(&mut self, flow: &mut Flow, rtt_us: u64) {
-        // Right after a recovery delays are of a queue that drains.
+        // Right after a recovery, delays are those of a draining queue.
         let is_fresh = |epoch: u64| ticks(flow.now).saturating_sub(epoch) < HZ;
         if self.epoch.is_some_and(is_fresh) {
             return;
@@ -128,7 +128,7 @@ impl Cubic {
         increase(flow, self.per_packet, rest);
     }
 
-    /// Sections 4.2 to 4.5: how fast the window is to grow.
+    /// Computes how fast the window should grow (Sections 4.2 to 4.5).
     fn compute(&mut self, flow: &Flow, acked: u64) {
         let (cwnd, now) = (flow.cwnd, ticks(flow.now));
         self.acked += acked;
@@ -174,10 +174,10 @@ impl Cubic {
         }
     }
 
-    /// At least as fast as Reno would.
+    /// Grows at least as fast as Reno would.
     fn be_friendly(&mut self, cwnd: u64) {
         let each = ((cwnd * FRIENDLY_SCALE) >> 3).max(1);
-        // The kernel leaves a whole share waiting until there is more.
+        // Like the kernel, leaves one whole share until more is acknowledged.
         let packets = self.acked.saturating_sub(1) / each;
         self.acked -= packets * each;
         self.friendly += packets;
@@ -200,8 +200,8 @@ impl HyStart {
         };
     }
 
-    /// Whether the pipe is full: acknowledgements have come in one train for half of the least
-    /// round trip, or the delay has grown.
+    /// Whether the pipe is full: acknowledgments have come as one train for half of the minimum
+    /// round-trip time, or the delay has grown.
     fn ends(&mut self, flow: &Flow, rtt_us: u64, least_us: u64) -> bool {
         if flow.board.una() > self.round_end {
             self.begin_round(flow);
@@ -214,7 +214,7 @@ impl HyStart {
         if now_us - self.last_ack_us <= TRAIN_GAP_US {
             self.last_ack_us = now_us;
             let whole_us = least_us + TRAIN_EXTRA_US;
-            // A pace may spread a window over half of a round trip by itself.
+            // Pacing alone may spread a window over half of a round trip.
             let limit_us = if flow.is_paced() { whole_us } else { whole_us >> 1 };
             ends = now_us - self.round_start_us > limit_us;
         }
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// RFC 9438, equation 2: K is the cube root of what is missing over C.
+    /// RFC 9438, equation 2: K is the cube root of the missing window over C.
     #[test]
     fn the_plateau_is_reached_after_k() {
         let mut cubic = Cubic::new();
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(FRIENDLY_SCALE, 15);
     }
 
-    /// Section 4.7: the second loss below the plateau gives room.
+    /// Section 4.7: a second loss below the plateau releases bandwidth.
     #[test]
     fn convergence_is_fast() {
         let mut cubic = Cubic::new();

@@ -1,4 +1,4 @@
-//! What all parts of a sender share, and the elementary steps on it.
+//! The state that all parts of a sender share, and elementary operations on it.
 
 use corridor_base::Time;
 
@@ -9,65 +9,65 @@ use super::rtt::Rtt;
 use super::scoreboard::{Departure, Marked, Scoreboard};
 use super::state::CaState;
 
-/// Packets that may arrive in another order before it counts as a loss, at first.
+/// Initial reordering degree: packets that may arrive out of order before this counts as a loss.
 pub(super) const REORDERING: u64 = 3;
-/// A slow-start threshold that there is not yet.
+/// Stands for a slow-start threshold that is not set yet.
 pub(super) const SSTHRESH_INFINITE: u64 = 0x7fff_ffff;
 const NS_PER_S: u64 = 1_000_000_000;
-/// Packets that are sent before there is a pace.
+/// Packets that are sent unpaced at the start of a connection.
 const UNPACED_PACKETS: u64 = 10;
 
-/// What a sender waits for: one of these at a time.
+/// What the timer is set for: one purpose at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The retransmission timeout.
     Retransmit,
-    /// RACK: packets that may just be late (RFC 8985, Section 6.3).
+    /// RACK: packets that may just be reordered (RFC 8985, Section 6.3).
     Reordering,
-    /// A probe of the tail (RFC 8985, Section 7).
+    /// A tail loss probe (RFC 8985, Section 7).
     Probe,
-    /// A receiver whose window is shut is asked again.
+    /// A window probe: the receiver has closed its window.
     Window,
 }
 
-/// What an acknowledgement told.
+/// What an acknowledgment says.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
-    /// All before a later number than before are there.
+    /// It advances the cumulative acknowledgment.
     pub(super) advanced: bool,
-    /// Packets have arrived beyond a gap.
+    /// It SACKs new packets.
     pub(super) sacked: bool,
-    /// Congestion.
+    /// It echoes congestion.
     pub(super) congestion: bool,
-    /// The receiver had a packet already.
+    /// It reports that the receiver had a packet already (D-SACK).
     pub(super) duplicate: bool,
-    /// The same, of the probe.
+    /// It reports this about the tail loss probe.
     pub(super) duplicate_probe: bool,
-    /// Packets have arrived that were sent once only, before the last loss was noticed.
+    /// It covers packets that were sent only once, before the last loss was detected.
     pub(super) original: bool,
-    /// Packets sent more than once are among those acknowledged.
+    /// It covers packets that were sent more than once.
     pub(super) again: bool,
-    /// The window is another.
+    /// It changes the receiver's window.
     pub(super) window: bool,
-    /// The timer is to be set.
+    /// The timer has to be set.
     pub(super) sets_timer: bool,
-    /// Copies sent again were found lost.
+    /// Retransmissions were found lost.
     pub(super) lost_again: bool,
 }
 
 impl Told {
-    /// Whether it is no mere duplicate.
+    /// Whether it is more than a duplicate acknowledgment.
     pub(super) fn is_not_duplicate(&self) -> bool {
         self.advanced || self.window
     }
 
-    /// Whether it moves anything on.
+    /// Whether it makes any progress.
     pub(super) fn is_progress(&self) -> bool {
         self.advanced || self.sacked
     }
 }
 
-/// Counts since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) packets_sent: u64,
@@ -81,64 +81,66 @@ pub(super) struct Counts {
     pub(super) probes: u64,
 }
 
-/// The state of a connection's sending side. Windows in packets, times in microseconds.
+/// A connection's sending side. Windows in packets, times in microseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) config: LinuxSenderConfig,
     pub(super) now: Time,
     pub(super) board: Scoreboard,
-    /// Packets that the application has given so far.
+    /// Packets that the application has offered so far.
     pub(super) offered: u64,
-    /// The first number that the receiver does not let go.
+    /// The first number beyond the receiver's window.
     pub(super) window_end: u64,
     pub(super) state: CaState,
     pub(super) cwnd: u64,
-    /// Acknowledged since the window last grew by a packet.
+    /// Packets acknowledged since the window last grew by a packet.
     pub(super) cwnd_count: u64,
     pub(super) ssthresh: u64,
-    /// The window and the threshold before they were reduced; a threshold of 0 is not restored.
+    /// Window and threshold before the reduction; a threshold of 0 is not restored.
     pub(super) prior_cwnd: u64,
     pub(super) prior_ssthresh: u64,
-    /// What had been sent when the state last changed for the worse.
+    /// Number after the last packet sent when the state last changed for the worse.
     pub(super) high: u64,
-    /// What was acknowledged when the window was reduced, if that may be undone.
+    /// What was acknowledged when the window was reduced, if the reduction may be undone.
     pub(super) undo_from: Option<u64>,
-    /// Packets sent again since, of which no duplicate was told; -1 before the first.
+    /// Retransmissions since then that no D-SACK has reported as duplicates; -1 before the first
+    /// one.
     pub(super) undo_retransmits: i64,
-    /// When the first packet was sent again since all was well.
+    /// When the first packet was retransmitted since the last time that nothing was wrong.
     pub(super) first_again_us: Option<u64>,
-    /// The timeout may prove to have been too early (RFC 5682).
+    /// Whether the timeout may prove spurious (F-RTO, RFC 5682).
     pub(super) frto: bool,
-    /// Delivered, and sent, while the window shrinks (RFC 6937).
+    /// Packets delivered and sent during a reduction (PRR, RFC 6937).
     pub(super) prr_delivered: u64,
     pub(super) prr_out: u64,
     pub(super) rtt: Rtt,
     pub(super) rack: Rack,
-    /// The highest number that has arrived beyond a gap.
+    /// The highest number SACKed.
     pub(super) sacked_high: u64,
     pub(super) reordering: u64,
     pub(super) reordering_seen: bool,
-    /// What had been sent when the tail was probed; the probe was a copy.
+    /// Number after the last packet sent when the tail loss probe was sent, and whether the probe
+    /// was a copy.
     pub(super) probe_high: Option<u64>,
     pub(super) probe_was_copy: bool,
     /// Timeouts in a row.
     pub(super) timeouts_in_row: u32,
     pub(super) timer: Option<(Timer, Time)>,
-    /// The next new packet is to say that the window was reduced (CWR).
+    /// The next new packet has to say that the window was reduced (CWR).
     pub(super) owes_cwr: bool,
-    /// Packets that have arrived, and that were lost, each time counted.
+    /// Packets delivered, and packets lost, counting repeated losses.
     pub(super) delivered: u64,
     pub(super) lost: u64,
     pub(super) delivered_at_us: u64,
     pub(super) first_at_us: u64,
-    /// Packets delivered at which the application's silence is over; 0 where it is not silent.
+    /// Samples are application-limited until this many packets are delivered; 0 if they are not.
     pub(super) app_limited: u64,
     pub(super) is_cwnd_limited: bool,
     pub(super) out_max: u64,
     pub(super) usage_end: u64,
-    /// Bytes per second; 0 before it is known.
+    /// Pacing rate in bytes per second; 0 before it is known.
     pub(super) pace_bytes_per_s: u64,
-    /// When the next packet may go.
+    /// When pacing allows the next packet.
     pub(super) paced_until_ns: u64,
     pub(super) last_sent_us: u64,
     pub(super) counts: Counts,
@@ -198,17 +200,17 @@ impl Flow {
         self.cwnd < self.ssthresh
     }
 
-    /// Whether the window is being reduced packet by packet.
+    /// Whether a reduction of the window is in progress.
     pub(super) fn is_reducing(&self) -> bool {
         matches!(self.state, CaState::Cwr | CaState::Recovery)
     }
 
-    /// Whether packets are sent at a pace.
+    /// Whether packets are paced.
     pub(super) fn is_paced(&self) -> bool {
         self.config.pacing || self.config.congestion == super::Congestion::Bbr
     }
 
-    /// The threshold that a reduction would not go below, for when it is undone.
+    /// The threshold to keep when a reduction is undone.
     pub(super) fn current_ssthresh(&self) -> u64 {
         if self.is_reducing() {
             self.ssthresh
@@ -217,25 +219,26 @@ impl Flow {
         }
     }
 
-    /// Whether the window was what kept packets from going.
+    /// Whether the congestion window limits sending.
     pub(super) fn is_window_used(&self) -> bool {
         self.is_cwnd_limited || (self.in_slow_start() && self.cwnd < 2 * self.out_max)
     }
 
     pub(super) fn set_timer(&mut self, timer: Timer, delay_us: u64) {
-        // A packet that waits for its pace is not late.
+        // A packet that waits for its pacing time is not late.
         let pace_ns = self.paced_until_ns.saturating_sub(self.now.as_nanos());
         self.timer = Some((timer, expiry(self.now, delay_us + pace_ns.div_ceil(1_000))));
     }
 
-    /// From now until what is first in line has been under way for a timeout; it may have been.
+    /// Time until the oldest packet has been in flight for a retransmission timeout; 0 if it has.
     pub(super) fn until_timeout_us(&self) -> u64 {
         let first = self.board.get(self.board.una());
         let at_us = first.map_or(self.now_us(), |first| first.at_us);
         (at_us + self.rtt.rto_us()).saturating_sub(self.now_us())
     }
 
-    /// Sets the retransmission timer, anew or to the rest of its time.
+    /// Sets the retransmission timer: to the full timeout, or to the rest of it where the timer was
+    /// set for reordering or a tail loss probe.
     pub(super) fn rearm(&mut self) {
         if self.board.is_empty() {
             self.timer = None;
@@ -248,7 +251,7 @@ impl Flow {
         self.set_timer(Timer::Retransmit, delay_us);
     }
 
-    /// What a packet remembers that is sent now.
+    /// The delivery record of a packet that is sent now.
     fn departure(&mut self) -> Departure {
         let now_us = self.now_us();
         if self.board.is_empty() {
@@ -262,12 +265,12 @@ impl Flow {
         }
     }
 
-    /// Whether the next packet has to wait for its pace.
+    /// Whether the next packet has to wait for its pacing time.
     pub(super) fn waits_for_pace(&self) -> bool {
         self.paced_until_ns > self.now.as_nanos()
     }
 
-    /// A packet leaves: what follows from it for the next one.
+    /// A packet leaves: sets the pacing time of the next one.
     fn leave(&mut self) {
         self.counts.packets_sent += 1;
         self.last_sent_us = self.now_us();
@@ -278,13 +281,13 @@ impl Flow {
         if is_paced && self.counts.packets_sent >= UNPACED_PACKETS {
             let bytes = u64::from(self.config.payload_bytes);
             let mut len_ns = bytes * NS_PER_S / self.pace_bytes_per_s;
-            // What the timer was late is made up for, half of it at most.
+            // Makes up for the timer's lateness, by half of the gap at most.
             len_ns -= (len_ns / 2).min(self.paced_until_ns - before_ns);
             self.paced_until_ns += len_ns;
         }
     }
 
-    /// Sends the next new packet: its number.
+    /// Sends the next new packet; returns its number.
     pub(super) fn send_new(&mut self) -> u64 {
         let number = self.board.next();
         let was_empty = self.board.is_empty();
@@ -300,7 +303,7 @@ impl Flow {
         number
     }
 
-    /// Sends a packet again.
+    /// Retransmits a packet.
     pub(super) fn send_again(&mut self, number: u64) {
         let departure = self.departure();
         self.board.push_again(number, self.now_us(), departure);
@@ -310,7 +313,7 @@ impl Flow {
         self.undo_retransmits = self.undo_retransmits.max(0) + 1;
     }
 
-    /// Sends a packet again as a probe, which is no sign of a loss.
+    /// Sends a copy as a probe, which does not indicate a loss.
     pub(super) fn send_copy(&mut self, number: u64) {
         let departure = self.departure();
         self.board.push_copy(number, self.now_us(), departure);
@@ -318,25 +321,25 @@ impl Flow {
         self.counts.retransmissions += 1;
     }
 
-    /// The highest number that has arrived beyond a gap; what is acknowledged where none has.
+    /// The highest number SACKed, or the cumulative acknowledgment if none is.
     pub(super) fn highest(&self) -> u64 {
         self.sacked_high.max(self.board.una())
     }
 
-    /// Gives a packet up.
+    /// Marks a packet as lost.
     pub(super) fn mark_lost(&mut self, number: u64) {
         if self.board.mark_lost(number) != Marked::Already {
             self.lost += 1;
         }
     }
 
-    /// What had been sent may be reordered by more than was known: a packet from `low` on came
-    /// after those before `high`.
+    /// Raises the known degree of reordering: a packet from `low` on arrived after those before
+    /// `high`.
     pub(super) fn note_reordering(&mut self, low: u64, high: u64) {
         if low >= high {
             return;
         }
-        /// As many as the kernel bears by default.
+        /// The kernel's default limit (`tcp_max_reordering`).
         const REORDERING_MAX: u64 = 300;
         self.reordering = self.reordering.max((high - low).min(REORDERING_MAX));
         self.reordering_seen = true;

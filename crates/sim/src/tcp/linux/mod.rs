@@ -1,12 +1,14 @@
-//! TCP as Linux speaks it (6.18), without I/O: [`LinuxSender`] and [`LinuxReceiver`].
+//! TCP as in Linux (6.18), without I/O: [`LinuxSender`] and [`LinuxReceiver`].
 //!
-//! The way of an acknowledgement: `ack.rs` takes from it what it tells of packets, on the
-//! `scoreboard.rs`; `rack.rs` finds what is lost (RFC 8985); `recovery.rs` changes the state, and
-//! undoes that where it was wrong; `control.rs` sets the window, by `cubic.rs` (with HyStart) or
-//! `bbr.rs`, which goes by `rate.rs`; `sender.rs` sends. `flow.rs` is what all of them share.
+//! An acknowledgment passes through these files: `ack.rs` records on the `scoreboard.rs` which
+//! packets have arrived; `rack.rs` detects losses (RFC 8985); `recovery.rs` changes the state, and
+//! undoes reductions that prove spurious; `control.rs` sets the window, by `cubic.rs` (with
+//! HyStart) or by `bbr.rs`, which uses the delivery rates of `rate.rs`; `sender.rs` sends.
+//! `flow.rs` holds the state that all of them share.
 //!
-//! Written from the RFCs and from what the kernel does; `bench-tcp` holds it against the kernel's
-//! own runs. Windows count packets, times are microseconds, timers expire with ticks of 4 ms.
+//! Written from the RFCs and from the kernel's behaviour; `bench-tcp` compares it with runs of the
+//! kernel itself. Windows count packets, times are in microseconds, and timers expire at ticks of 4
+//! ms.
 
 mod ack;
 mod bbr;

@@ -1,34 +1,34 @@
-//! Which packets are lost, by time: RACK (RFC 8985, Section 6), as Linux has it.
+//! Loss detection by time: RACK (RFC 8985, Section 6), as in Linux.
 //!
-//! A packet is lost that was sent before one that has arrived, and has not arrived for as long as
-//! that took and a reordering window more. The packets are looked at in the order in which they
-//! were sent, from the oldest to the first that may still be on its way; those given up leave the
-//! list. All that wait out the reordering window are not, which may be a quarter of the window: the
-//! last of them is known, and the longest timeout is its own.
+//! A packet is lost if one sent later has arrived, and it has itself not arrived within that
+//! packet's round-trip time plus a reordering window. RACK goes through the packets in the order in
+//! which they were sent, from the oldest to the first that may still arrive; lost packets leave the
+//! list. It does not walk the packets that wait out the reordering window, which may be a quarter
+//! of all: the list knows the last of them, whose timeout is the longest.
 
 use super::flow::{Flow, Timer};
 use super::scoreboard::Sent;
 use super::state::CaState;
 
-/// What a timeout for late packets is longer than they are late (`TCP_TIMEOUT_MIN`).
+/// Margin of the timeout for late packets beyond their remaining time (`TCP_TIMEOUT_MIN`).
 pub(super) const TIMEOUT_MIN_US: u64 = 2_000;
-/// Recoveries without duplicates after which the reordering window is small again.
+/// Recoveries without D-SACKs after which the reordering window returns to its smallest size.
 const PERSIST: u32 = 16;
 const STEPS_MAX: u64 = 255;
 
-/// What RACK remembers.
+/// RACK's state.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// When the packet was sent that was sent last of those that have arrived, and the number after
+    /// Of the packet sent last among those that have arrived: its send time, and the number after
     /// it.
     sent: (u64, u64),
-    /// How long that took.
+    /// The round-trip time of that packet.
     rtt_us: u64,
-    /// There is news.
+    /// Whether this has changed since the last detection.
     pub(super) advanced: bool,
-    /// A duplicate was told since the reordering window last grew.
+    /// Whether a D-SACK has come since the reordering window last grew.
     pub(super) duplicate: bool,
-    /// Quarters of the least round trip that the window is long.
+    /// Length of the reordering window, in quarters of the minimum round-trip time.
     steps: u64,
     pub(super) persist: u32,
     last_delivered: u64,
@@ -53,7 +53,7 @@ impl Flow {
     pub(super) fn rack_advance(&mut self, number: u64, sent: &Sent) {
         let rtt_us = self.now_us() - sent.at_us;
         if sent.ever_again && self.rtt.min_us().is_some_and(|min_us| rtt_us < min_us) {
-            // The first copy has arrived, not the second.
+            // The acknowledgment is for the first copy, not the second.
             return;
         }
         self.rack.advanced = true;
@@ -61,8 +61,8 @@ impl Flow {
         self.rack.sent = self.rack.sent.max((sent.at_us, number + 1));
     }
 
-    /// Step 4: the reordering window. None where three packets beyond a gap, or a recovery, leave
-    /// no doubt, and reordering was never seen.
+    /// Step 4: the reordering window. It is zero while no reordering has been seen, if three
+    /// packets are SACKed or a recovery is going on.
     fn reordering_window_us(&self) -> u64 {
         let is_sure = self.state >= CaState::Recovery || self.board.sacked() >= self.reordering;
         if !self.reordering_seen && is_sure {
@@ -72,13 +72,14 @@ impl Flow {
         (quarter_us * self.rack.steps).min(self.rtt.smoothed_us().unwrap_or(0))
     }
 
-    /// How long until a packet counts as lost that has not arrived by then, microseconds; not
-    /// positive for one that does.
+    /// Time until a packet counts as lost unless it arrives, microseconds; not positive if it is
+    /// lost now.
     pub(super) fn rack_remaining_us(&self, sent: &Sent, window_us: u64) -> i64 {
         (self.rack.rtt_us + window_us) as i64 - (self.now_us() - sent.at_us) as i64
     }
 
-    /// Step 5: gives up what is late; how long until the next look at what may be.
+    /// Step 5: marks late packets as lost; returns how long to wait for those that may still
+    /// arrive.
     fn rack_detect(&mut self) -> Option<u64> {
         let window_us = self.reordering_window_us();
         let last = self.board.last_before(self.rack.sent)?;
@@ -88,18 +89,19 @@ impl Flow {
                 return None;
             }
             if self.rack_remaining_us(sent, window_us) > 0 {
-                // Later ones have longer: the last of them says when to look again.
+                // Later packets have more time left: the last of them determines when to check
+                // again.
                 let remaining_us = self.rack_remaining_us(self.board.get(last)?, window_us);
                 return u64::try_from(remaining_us).ok().filter(|&remaining_us| remaining_us > 0);
             }
             self.mark_lost(number);
-            // Also one that has arrived, and was sent again to probe the tail.
+            // This also removes a packet that has arrived and was sent again as a tail loss probe.
             self.board.unlist(number);
         }
         None
     }
 
-    /// Gives up what is late, if there is news; whether a timer was set for what may be.
+    /// Marks late packets as lost, if there is news; returns whether a timer was set for the rest.
     pub(super) fn rack_mark_lost(&mut self) -> bool {
         if !core::mem::take(&mut self.rack.advanced) {
             return false;
@@ -113,15 +115,15 @@ impl Flow {
         }
     }
 
-    /// The timer for late packets has expired; whether any was given up.
+    /// The timer for late packets has expired; returns whether any was marked as lost.
     pub(super) fn rack_timeout(&mut self) -> bool {
         let before = self.board.in_flight();
         self.rack_detect();
         self.board.in_flight() != before
     }
 
-    /// The reordering window grows with duplicates, once a round trip. `prior_delivered` had
-    /// arrived when the packet was sent that was acknowledged.
+    /// Lets the reordering window grow with D-SACKs, once a round trip. `prior_delivered` packets
+    /// had been delivered when the packet acknowledged now was sent.
     pub(super) fn rack_update_window(&mut self, prior_delivered: Option<u64>) {
         let Some(prior) = prior_delivered else { return };
         if prior < self.rack.last_delivered {

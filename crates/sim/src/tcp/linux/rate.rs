@@ -1,35 +1,35 @@
-//! How fast the network delivers (draft-ietf-ccwg-bbr, Section 4.1): a sample with each
-//! acknowledgement, over the longer of the time of sending and the time of arriving.
+//! Delivery rate samples (draft-ietf-ccwg-bbr, Section 4.1): one for each acknowledgment, over the
+//! longer of the sending and the arrival interval.
 
 use super::flow::Flow;
 use super::scoreboard::Sent;
 
-/// What an acknowledgement tells of the rate.
+/// The delivery rate sample of an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateSample {
-    /// Packets that had arrived when the packet was sent that was sent last of those acknowledged.
+    /// Of the packet sent last among those acknowledged: packets delivered when it was sent.
     pub(super) prior_delivered: Option<u64>,
     pub(super) prior_at_us: u64,
-    /// The number of that packet.
+    /// That packet's number.
     pub(super) number: u64,
     pub(super) send_us: u64,
-    /// Packets that arrived since; `None` where there is nothing to tell.
+    /// Packets delivered since then; `None` without a sample.
     pub(super) delivered: Option<u64>,
-    /// In so long, microseconds; `None` where it is not known.
+    /// The interval in microseconds; `None` if it is not known.
     pub(super) interval_us: Option<u64>,
-    /// Packets newly known to have arrived, and newly given up.
+    /// Packets newly delivered, and packets newly lost.
     pub(super) acked: u64,
     pub(super) losses: u64,
-    /// Packets believed in the network before.
+    /// Packets in flight before the acknowledgment.
     pub(super) prior_in_flight: u64,
-    /// Round trip of the last of them, microseconds.
+    /// RTT of the last packet acknowledged, microseconds.
     pub(super) rtt_us: Option<u64>,
     pub(super) app_limited: bool,
 }
 
 impl Flow {
-    /// A packet has arrived: it begins the sample if it was sent last of all that has, by number
-    /// where several left at once.
+    /// A packet has arrived: it defines the sample if it was sent last among all that have; the
+    /// number decides between packets sent at once.
     pub(super) fn rate_take(&mut self, number: u64, sent: &Sent, sample: &mut RateSample) {
         let Some(delivered_at_us) = sent.delivered_at_us else { return };
         let is_first = sample.prior_delivered.is_none_or(|prior| prior == 0);
@@ -56,13 +56,14 @@ impl Flow {
         let Some(prior) = sample.prior_delivered else { return };
         sample.delivered = Some(self.delivered - prior);
         let interval_us = sample.send_us.max(now_us - sample.prior_at_us);
-        // Shorter than any round trip: a copy was sent that was not needed.
+        // An interval shorter than any round trip comes from a spurious retransmission.
         if interval_us >= self.rtt.min_us().unwrap_or(u64::from(u32::MAX)) {
             sample.interval_us = Some(interval_us);
         }
     }
 
-    /// Notes that the application has nothing to send, while nothing else keeps packets back.
+    /// Marks samples as application-limited while the application has nothing to send and nothing
+    /// else limits sending.
     pub(super) fn rate_check_application(&mut self) {
         let has_none = self.board.next() >= self.offered;
         let has_room = self.board.in_flight() < self.cwnd;

@@ -1,9 +1,11 @@
-//! The receiving side: what has arrived, when that is acknowledged, and how far the window opens.
+//! Linux's receiving side: which packets arrived, when to acknowledge, and how far the window
+//! opens.
 //!
-//! Every second packet is acknowledged at once; one alone after 40 ms, or as long as packets take
-//! to come; the first ones, and those after a gap, at once. Of many packets beyond a gap only some
-//! are acknowledged each, the rest together within a millisecond, or before they change more ranges
-//! than an acknowledgement is sure to tell.
+//! Every second packet is acknowledged at once, a single one after a delay of at least 40 ms that
+//! follows the packets' spacing; the first packets, and those that fill a gap, are acknowledged at
+//! once. Of many packets beyond a gap only some get an acknowledgment each; those for the rest are
+//! compressed into one within a millisecond, or before more ranges change than one acknowledgment
+//! is sure to report.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -18,62 +20,63 @@ use crate::tcp::reassembly::Reassembly;
 use crate::tcp::receiver::ReceiverStats;
 use crate::tcp::segment::{SackRange, Segment};
 
-/// Most packets that are acknowledged at once, each, when packets begin to come.
+/// Most packets acknowledged individually when packets begin to arrive (quickack mode).
 const QUICK_ACKS_MAX: u32 = 16;
-/// The same after congestion was seen (RFC 3168).
+/// The same after a congestion mark (RFC 3168).
 const QUICK_ACKS_ECN: u32 = 2;
-/// Acknowledgements beyond a gap before they are put together (`TCP_FASTRETRANS_THRESH`).
+/// Acknowledgments beyond a gap before compression begins (`TCP_FASTRETRANS_THRESH`).
 const GAP_ACKS: u32 = 3;
-/// Most that are put together, and how long they wait at most (`tcp_comp_sack_nr`, `_delay_ns`).
+/// Most acknowledgments compressed into one, and their longest delay (`tcp_comp_sack_nr`,
+/// `_delay_ns`).
 const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_US: u64 = 1_000;
-/// Share of the round trip that they wait: a twentieth.
+/// Their delay as a fraction of the round-trip time: a twentieth.
 const COMPRESSED_SHARE: u64 = 20;
-/// Ranges that acknowledgements put together may change: the last two are in any that follows, also
-/// where one is lost or begins with a duplicate (`TCP_SACK_BLOCKS_EXPECTED`).
+/// Ranges that may change within a compressed acknowledgment: the two that changed last are in any
+/// later one too, even if one is lost or begins with a D-SACK (`TCP_SACK_BLOCKS_EXPECTED`).
 const COMPRESSED_RANGES: usize = 2;
-/// Most acknowledgements that wait to be taken; later ones are put together as before.
+/// Most acknowledgments that wait to be taken; beyond it, later ones are compressed further.
 const FLUSHED_MAX: usize = 32;
-/// What an acknowledgement with ranges has besides: two bytes name the option, two align it.
+/// Overhead of the SACK option in an acknowledgment: two bytes of option header, two of alignment.
 pub(crate) const SACK_HEAD_LEN: u32 = 4;
-/// Ranges that are remembered for acknowledgements, the latest change first.
+/// SACK ranges that are remembered, the latest change first.
 const RECENT_MAX: usize = 4;
 
-/// A TCP receiver of Linux's: packets in, acknowledgements out, time as an argument.
+/// A TCP receiver as in Linux: packets in, acknowledgments out, time as an argument.
 ///
-/// Its application reads at once. Congestion seen by the network is echoed with every
-/// acknowledgement until the sender says that it has reduced its window (RFC 3168, Section 6.1.3).
+/// Its application reads at once. A congestion mark is echoed with every acknowledgment until the
+/// sender says that it has reduced its window (RFC 3168, Section 6.1.3).
 #[derive(Clone, Debug)]
 pub struct LinuxReceiver {
     config: LinuxReceiverConfig,
     arrived: Reassembly,
-    /// All before this number have been acknowledged.
+    /// All packets before this number have been acknowledged.
     acknowledged: u64,
-    /// A packet that was there already (RFC 2883).
+    /// A duplicate to report (D-SACK, RFC 2883).
     duplicate: Option<SackRange>,
-    /// The time to be echoed: that of the packet that moved on what had been acknowledged
-    /// (RFC 7323, Section 4.3).
+    /// The timestamp to echo: that of the packet that last advanced what is acknowledged (RFC 7323,
+    /// Section 4.3).
     echo: Time,
     echo_retransmission: bool,
-    /// An acknowledgement is due now.
+    /// Whether an acknowledgment is due now.
     owes: bool,
-    /// Packets in order that none has confirmed.
+    /// Whether there are in-order packets not acknowledged yet.
     unconfirmed: bool,
-    /// Packets in order that the application has not read.
+    /// Whether there are in-order packets that the application has not read.
     unread: bool,
     delayed_until: Option<Time>,
     compressed_until: Option<Time>,
     compressed: u32,
-    /// What was put together, and goes before what has come since. Several wait where packets come
+    /// Compressed acknowledgments that precede the current one. Several may wait if packets come
     /// in a batch.
     flushed: VecDeque<Segment>,
     gap_acks: u32,
     gap_next: u64,
     quick: u32,
-    /// How long an acknowledgement waits, microseconds; 0 before the first packet.
+    /// Delay of an acknowledgment, microseconds; 0 before the first packet.
     wait_us: u64,
     received_us: u64,
-    /// Congestion was seen, and the sender has not answered.
+    /// Whether congestion was marked and the sender has not responded yet.
     congestion: bool,
     window: Window,
     stats: ReceiverStats,
@@ -83,7 +86,7 @@ impl LinuxReceiver {
     /// A receiver that expects number 0.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field out of its range.
+    /// [`ConfigError`] names the field that is out of its range.
     pub fn new(config: LinuxReceiverConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(LinuxReceiver {
@@ -111,12 +114,12 @@ impl LinuxReceiver {
         })
     }
 
-    /// The settings given.
+    /// The settings.
     pub fn config(&self) -> &LinuxReceiverConfig {
         &self.config
     }
 
-    /// The number expected next: so many packets have been delivered, each once and in order.
+    /// The number expected next, which is also the number of packets delivered.
     pub fn next_expected(&self) -> u64 {
         self.arrived.next()
     }
@@ -126,22 +129,22 @@ impl LinuxReceiver {
         self.arrived.next()
     }
 
-    /// Packets that wait beyond a gap.
+    /// Packets buffered beyond a gap.
     pub fn out_of_order(&self) -> u64 {
         self.arrived.out_of_order()
     }
 
-    /// Packets that may be under way at once, as the window is now.
+    /// The current window, packets.
     pub fn window_packets(&self) -> u64 {
         self.window.packets(self.arrived.out_of_order())
     }
 
-    /// Counts since the start.
+    /// Counters since the start.
     pub fn stats(&self) -> ReceiverStats {
         self.stats
     }
 
-    /// Takes in a packet of data; acknowledgements are none of a receiver's business.
+    /// Processes a data packet; ignores acknowledgments.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Data {
             sequence,
@@ -162,7 +165,7 @@ impl LinuxReceiver {
         self.owes |= !is_new;
         if is_new && sequence < self.arrived.next() {
             self.unread = true;
-            // Its own echoes are not modelled: twice the delay of the packet.
+            // Timestamps of its own are not modelled: takes twice the packet's one-way delay.
             self.window.measure((2 * (micros(now) - micros(sent_at))).max(1));
             self.unconfirmed = true;
             self.time_arrival(now);
@@ -174,19 +177,19 @@ impl LinuxReceiver {
     pub fn handle_timeout(&mut self, now: Time) {
         let is_due = |at: &mut Time| *at <= now;
         if self.delayed_until.take_if(is_due).is_some() {
-            // The sender may be slower than it was.
+            // The sender may have become slower.
             self.wait_us = (self.wait_us << 1).min(200_000);
             self.owes = true;
         }
         self.owes |= self.compressed_until.take_if(is_due).is_some();
     }
 
-    /// When [`LinuxReceiver::handle_timeout`] wants to be called.
+    /// When to call [`LinuxReceiver::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
         [self.delayed_until, self.compressed_until].into_iter().flatten().min()
     }
 
-    /// The next acknowledgement to be sent. Until it is taken, it is updated by whatever arrives.
+    /// The next acknowledgment to send. Every arrival updates it until it is taken.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         if let Some(flushed) = self.flushed.pop_front() {
             return Some(flushed);
@@ -198,7 +201,7 @@ impl LinuxReceiver {
         Some(self.acknowledge())
     }
 
-    /// An acknowledgement of what has come so far.
+    /// An acknowledgment of everything that has arrived so far.
     fn acknowledge(&mut self) -> Segment {
         self.stats.acks_sent += 1;
         self.quick = self.quick.saturating_sub(1);
@@ -217,7 +220,7 @@ impl LinuxReceiver {
         }
     }
 
-    /// Bytes of an acknowledgement, headers and ranges included.
+    /// Bytes of an acknowledgment, headers and SACK ranges included.
     pub fn ack_len_bytes(&self, ack: &Segment) -> u32 {
         let Segment::Ack { sack, .. } = ack else { return self.config.ack_bytes };
         let ranges = sack.iter().filter(|range| range.end > range.start).count() as u32;
@@ -225,14 +228,15 @@ impl LinuxReceiver {
         self.config.ack_bytes + head + ranges * self.config.sack_range_bytes
     }
 
-    /// The application reads what came, once it is acknowledged; only then its window grows.
+    /// The application reads what has arrived once that is acknowledged; only then the window
+    /// grows.
     fn read(&mut self, now: Time) {
         if core::mem::take(&mut self.unread) {
             self.window.adapt(micros(now), self.arrived.next(), self.arrived.span());
         }
     }
 
-    /// Puts a packet to its place; whether it was not there, and was taken.
+    /// Takes a packet; returns whether it was new and within the window.
     fn take(&mut self, sequence: u64) -> bool {
         if self.arrived.contains(sequence) {
             self.stats.duplicates += 1;
@@ -245,7 +249,7 @@ impl LinuxReceiver {
             self.stats.discarded += 1;
             return false;
         }
-        // A range that others push out of the acknowledgement would look lost to the sender.
+        // The sender would take a range for lost that later ones push out of the acknowledgment.
         let is_pushed_out = sequence > self.arrived.next()
             && self.arrived.changed_since(sequence) >= COMPRESSED_RANGES;
         let is_owed = self.owes || self.compressed > 0;
@@ -256,14 +260,14 @@ impl LinuxReceiver {
         }
         self.arrived.insert(sequence);
         if self.window.take(self.arrived.out_of_order(), self.arrived.span()) {
-            // The sender is to know.
+            // Announce the larger window at once.
             self.quick |= 1;
         }
         true
     }
 
-    /// What a packet tells of congestion. The sender's window may be as short as one packet then:
-    /// no acknowledgement is to wait.
+    /// Processes a packet's ECN marks. After a mark no acknowledgment may be delayed: the sender's
+    /// window may shrink to a single packet.
     fn take_congestion(&mut self, experienced: bool, reduced: bool) {
         if reduced {
             self.congestion = false;
@@ -275,13 +279,13 @@ impl LinuxReceiver {
         }
     }
 
-    /// So many packets are acknowledged each, but not more than half of the window.
+    /// Acknowledges this many packets individually, but at most half of the window.
     fn be_quick(&mut self, most: u32) {
         let half = u32::try_from(self.window_packets() / 2).unwrap_or(most).max(2);
         self.quick = self.quick.max(half.min(most));
     }
 
-    /// How long an acknowledgement may wait follows from how packets come.
+    /// Adapts the delay of acknowledgments to the spacing of packets.
     fn time_arrival(&mut self, now: Time) {
         let (now_us, least_us) = (micros(now), self.config.delayed_ack_timeout.as_micros() as u64);
         let since_us = now_us / TICK_US * TICK_US - self.received_us / TICK_US * TICK_US;
@@ -293,13 +297,13 @@ impl LinuxReceiver {
         } else if since_us < self.wait_us {
             self.wait_us = (self.wait_us >> 1) + since_us;
         } else if since_us > 1_000_000 {
-            // Longer than its own timeout: the sender has begun anew.
+            // A pause longer than the sender's timeout: it has restarted.
             self.be_quick(QUICK_ACKS_MAX);
         }
         self.received_us = now_us;
     }
 
-    /// Whether an acknowledgement goes now, or when.
+    /// Decides whether to acknowledge now, or when.
     fn decide(&mut self, now: Time) {
         if self.owes || self.arrived.next() - self.acknowledged >= 2 || self.quick > 0 {
             self.owes = true;
@@ -331,8 +335,8 @@ impl LinuxReceiver {
 mod tests {
     use super::*;
 
-    /// Of packets at these times and with these numbers, the ranges of all acknowledgements, which
-    /// are taken after each `batch` packets.
+    /// The SACK ranges of all acknowledgments for packets with these times and numbers; the
+    /// acknowledgments are taken after each `batch` packets.
     fn ranges(packets: impl IntoIterator<Item = (u64, u64)>, batch: usize) -> Vec<Vec<(u64, u64)>> {
         let mut receiver = LinuxReceiver::new(LinuxReceiverConfig::new(1_448)).unwrap();
         let mut told = Vec::new();
@@ -360,16 +364,16 @@ mod tests {
         told
     }
 
-    /// As of Linux 5.8 (`tcp_sack_new_ofo_skb`): what is put together is sent before a third range
-    /// changes, so that each is told first or second at least once.
+    /// As since Linux 5.8 (`tcp_sack_new_ofo_skb`): a compressed acknowledgment is sent before a
+    /// third range changes, so that each range is reported first or second at least once.
     #[test]
     fn no_range_is_pushed_out_by_those_that_come_at_the_same_time() {
-        // So many that none is acknowledged for itself any more; then a lot of packets, each behind
-        // a gap of its own.
+        // Enough packets to begin compression; then a burst of packets, each beyond a gap of its
+        // own.
         let begin = (0..40).map(|number| (100 + number, number));
         let gap = (0..30).map(|number| (200 + number, 41 + number));
         let lot = (0..6).map(|number| (300, 80 + 2 * number));
-        // A tunnel hands over what it repaired at once: nothing is taken between.
+        // A tunnel delivers repaired packets all at once: no acknowledgment is taken in between.
         for batch in [1, 7] {
             let packets = begin.clone().chain(gap.clone()).chain(lot.clone()).chain([(310, 92)]);
             let told = ranges(packets, batch);

@@ -1,20 +1,21 @@
-//! What follows from losses: states, what may be undone, and how the window shrinks.
+//! Reactions to losses: state changes, reductions of the window, and undoing them.
 //!
-//! Losses are RACK's to find (`rack.rs`). A recovery reduces the window in proportion to what is
-//! delivered (RFC 6937); a timeout begins anew with one packet, and proves wrong if packets sent
-//! once arrive all the same (F-RTO, RFC 5682). A reduction is undone when the timestamps, or
-//! duplicates told (RFC 3708), show that nothing was lost.
+//! RACK detects losses (`rack.rs`). A recovery reduces the window in proportion to what is
+//! delivered (PRR, RFC 6937). A timeout restarts with one packet, and proves spurious if packets
+//! sent only once arrive all the same (F-RTO, RFC 5682). A reduction is undone when timestamps, or
+//! D-SACKs (RFC 3708), show that nothing was lost.
 
 use super::control::Control;
 use super::flow::{Flow, REORDERING, Told};
 use super::sender::{LinuxSender, Resend};
 use super::state::CaState;
 
-/// The clock of timestamps ticks in milliseconds.
+/// The timestamp clock ticks in milliseconds.
 const TIMESTAMP_US: u64 = 1_000;
 
 impl Flow {
-    /// Whether the echo shows that a packet has arrived that was sent before any was sent again.
+    /// Whether the echoed timestamp shows the arrival of a packet sent before the first
+    /// retransmission.
     fn is_echo_of_first(&self, echo_us: u64) -> bool {
         let stamp = |us: u64| us / TIMESTAMP_US;
         self.first_again_us.is_some_and(|again_us| stamp(echo_us) < stamp(again_us))
@@ -24,7 +25,7 @@ impl Flow {
         self.undo_from.is_some() && (self.undo_retransmits == 0 || self.is_echo_of_first(echo_us))
     }
 
-    /// From here on a reduction may be undone.
+    /// From now on the reduction may be undone.
     fn begin_undo(&mut self) {
         self.undo_from = Some(self.board.una());
         let copies = u64::from(self.probe_high.is_some() && self.probe_was_copy);
@@ -34,8 +35,8 @@ impl Flow {
         }
     }
 
-    /// The window shrinks with what is delivered (RFC 6937, with its "reduction bound" that lets a
-    /// window grow to the threshold as long as nothing more is lost).
+    /// Reduces the window as packets are delivered (RFC 6937, with its "reduction bound", which
+    /// lets the window grow back to the threshold as long as no more losses occur).
     pub(super) fn shrink(&mut self, acked: u64, losses: u64, advanced: bool) {
         if acked == 0 || self.prior_cwnd == 0 {
             return;
@@ -50,7 +51,7 @@ impl Flow {
             packets += u64::from(advanced && losses == 0);
             packets.min(self.ssthresh - in_flight)
         };
-        // The first packet goes at once.
+        // The first retransmission goes at once.
         self.cwnd = in_flight + may_send.max(u64::from(self.prr_out == 0));
     }
 }
@@ -97,7 +98,7 @@ impl LinuxSender {
         self.enter(CaState::Recovery);
     }
 
-    /// Congestion was echoed: a reduction without losses.
+    /// Congestion was echoed: begins a reduction without a loss.
     pub(super) fn enter_cwr(&mut self) {
         self.flow.prior_ssthresh = 0;
         if self.flow.state < CaState::Cwr {
@@ -108,7 +109,8 @@ impl LinuxSender {
         }
     }
 
-    /// The timer has expired: what may still be on its way is left alone, the rest is lost.
+    /// The retransmission timer has expired: packets that may still arrive are left alone, the
+    /// others count as lost.
     pub(super) fn enter_loss(&mut self) {
         let was_fine = self.flow.state < CaState::Recovery;
         let first = self.flow.board.una();
@@ -153,12 +155,12 @@ impl LinuxSender {
             }
         }
         self.flow.undo_from = None;
-        // RACK has another look at what was believed lost.
+        // RACK has to re-examine what was believed lost.
         self.flow.rack.advanced = true;
         self.flow.counts.undos += 1;
     }
 
-    /// All that was in flight when the loss was noticed has arrived.
+    /// Everything that was in flight when the loss was detected has arrived.
     fn try_undo_recovery(&mut self, echo_us: u64) {
         if self.flow.may_undo(echo_us) {
             self.undo_reduction(false);
@@ -187,8 +189,8 @@ impl LinuxSender {
         true
     }
 
-    /// A part of what was lost has arrived; whether that was the first copy, so that nothing more
-    /// is to be done about losses.
+    /// A partial acknowledgment in recovery. Returns true if an original copy has arrived while
+    /// retransmissions are still in flight: then nothing more counts as lost for now.
     fn try_undo_partial(&mut self, una_before: u64, echo_us: u64) -> bool {
         if self.flow.undo_from.is_none() || !self.flow.is_echo_of_first(echo_us) {
             return false;
@@ -228,7 +230,7 @@ impl LinuxSender {
         }
     }
 
-    /// Looks for losses with what RACK has learnt.
+    /// Detects losses with what RACK has learnt.
     fn find_losses(&mut self, told: &mut Told) {
         if self.flow.board.is_empty() {
             return;
@@ -240,7 +242,7 @@ impl LinuxSender {
         told.lost_again |= again > self.flow.board.again();
     }
 
-    /// What an acknowledgement means where something is wrong, or it tells that something is.
+    /// Handles an acknowledgment when something is wrong, or when it says so.
     pub(super) fn on_alert(&mut self, una_before: u64, echo_us: u64, told: &mut Told) {
         if told.congestion {
             self.flow.prior_ssthresh = 0;
@@ -255,7 +257,7 @@ impl LinuxSender {
                 }
                 CaState::Recovery => {
                     self.try_undo_recovery(echo_us);
-                    // The window that PRR left is replaced by the threshold, unless all is undone.
+                    // Sets the window that PRR left to the threshold, unless everything is undone.
                     self.end_reduction();
                 }
                 _ => {}
@@ -305,14 +307,14 @@ impl LinuxSender {
         self.resend = Resend::Lost;
     }
 
-    /// After a timeout (RFC 5682, Section 3.1, with selective acknowledgements).
+    /// Handles an acknowledgment after a timeout (RFC 5682, Section 3.1, with SACK).
     fn process_loss(&mut self, echo_us: u64, told: &Told) {
         let is_recovered = self.flow.board.una() >= self.flow.high;
         if told.advanced && self.try_undo_loss(false, echo_us) {
             return;
         }
         if self.flow.frto {
-            // Step 3.b: not all was lost.
+            // Step 3.b: an original copy has arrived, so the timeout was spurious.
             if told.original && self.try_undo_loss(true, echo_us) {
                 return;
             }
@@ -322,7 +324,7 @@ impl LinuxSender {
                     self.flow.frto = false;
                 }
             } else if told.advanced && !is_recovered {
-                // Step 2.b: new packets tell.
+                // Step 2.b: sends new packets, whose acknowledgments will tell.
                 self.flow.high = self.flow.board.next();
                 if self.has_new() {
                     self.resend = Resend::NewFirst;
@@ -338,7 +340,7 @@ impl LinuxSender {
         self.resend = Resend::Lost;
     }
 
-    /// The probe of the tail was acknowledged (RFC 8985, Section 7.4).
+    /// The tail loss probe was acknowledged (RFC 8985, Section 7.4).
     pub(super) fn on_probe_ack(&mut self, told: &Told) {
         let Some(high) = self.flow.probe_high.filter(|&high| self.flow.board.una() >= high) else {
             return;
@@ -346,7 +348,7 @@ impl LinuxSender {
         if !self.flow.probe_was_copy || told.duplicate_probe {
             self.flow.probe_high = None;
         } else if self.flow.board.una() > high {
-            // The probe repaired a loss, which is to cost as much as any.
+            // The probe repaired a loss, which has to reduce the window like any other.
             self.begin_reduction();
             self.enter(CaState::Cwr);
             self.end_reduction();
@@ -356,7 +358,7 @@ impl LinuxSender {
         }
     }
 
-    /// The window after an acknowledgement.
+    /// Adapts the window after an acknowledgment.
     pub(super) fn adapt(&mut self, told: &Told, sample: &super::rate::RateSample) {
         if self.control.rules() {
             return self.control.rule(&mut self.flow, sample);

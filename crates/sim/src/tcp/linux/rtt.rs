@@ -1,8 +1,8 @@
-//! Round trips: smoothed, their variation, the least of them, and the timeout made of these.
+//! Round-trip times: smoothed value, variation, minimum, and the retransmission timeout.
 //!
-//! The estimator is that of RFC 6298 with Linux's variation: its maximum within a round trip,
-//! which falls slowly and not below the least timeout, so that the timeout is the smoothed round
-//! trip and at least 200 ms.
+//! The estimator is that of RFC 6298 with Linux's variation: the maximum deviation within a round
+//! trip, which decays slowly and not below the minimum timeout. The timeout is therefore at least
+//! the smoothed round-trip time plus 200 ms.
 
 use core::time::Duration;
 
@@ -11,22 +11,22 @@ use super::windowed::WindowedMin;
 
 /// First timeout (RFC 6298, rule 2.1).
 const RTO_INITIAL_US: u64 = 1_000_000;
-/// What the timeout is more than the smoothed round trip, at least.
+/// Smallest difference between the timeout and the smoothed round-trip time.
 pub(super) const RTO_MIN_US: u64 = 200_000;
 const RTO_MAX_US: u64 = 120_000_000;
-/// How long the least round trip counts, in ticks (`tcp_min_rtt_wlen`).
+/// Length of the minimum filter, in ticks (`tcp_min_rtt_wlen`).
 const MIN_WINDOW_TICKS: u64 = 300 * HZ;
 
-/// What is known of the round trip. Times in microseconds.
+/// What is known of the round-trip time. Times in microseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
-    /// Eight times the smoothed round trip; 0 before the first sample.
+    /// Eight times the smoothed round-trip time; 0 before the first sample.
     srtt8: u64,
     /// Four times the mean deviation.
     mdev4: u64,
     mdev4_max: u64,
     rttvar: u64,
-    /// The maximum of the deviation is of what is acknowledged up to this number.
+    /// The maximum of the deviation covers samples up to this number's acknowledgment.
     round_end: u64,
     rto: u64,
     min: WindowedMin,
@@ -46,12 +46,12 @@ impl Rtt {
         }
     }
 
-    /// Smoothed, if there was a sample.
+    /// Smoothed round-trip time, once there is a sample.
     pub(super) fn smoothed_us(&self) -> Option<u64> {
         (self.srtt8 > 0).then_some(self.srtt8 >> 3)
     }
 
-    /// Eight times as much, as exact as it is kept; 0 before the first sample.
+    /// Eight times the smoothed round-trip time, in full precision; 0 before the first sample.
     pub(super) fn eightfold_us(&self) -> u64 {
         self.srtt8
     }
@@ -60,12 +60,12 @@ impl Rtt {
         self.smoothed_us().map(Duration::from_micros)
     }
 
-    /// The least that was measured in the last five minutes.
+    /// The minimum of the last five minutes.
     pub(super) fn min_us(&self) -> Option<u64> {
         self.min.get()
     }
 
-    /// The timeout in force, backed off or not.
+    /// The timeout in force, including backoff.
     pub(super) fn rto_us(&self) -> u64 {
         self.rto
     }
@@ -74,13 +74,13 @@ impl Rtt {
         self.rto = (self.rto << 1).min(RTO_MAX_US);
     }
 
-    /// Takes a sample at this tick, whichever of copies it may be of.
+    /// Takes a sample for the minimum, which may belong to any copy of a packet.
     pub(super) fn note_min(&mut self, now_ticks: u64, rtt_us: u64) {
         self.min.take(MIN_WINDOW_TICKS, now_ticks, rtt_us.max(1));
     }
 
-    /// Takes a sample, measured when all before `una` was acknowledged and `next` was next to be
-    /// sent. Backing off ends.
+    /// Takes a sample, measured when `una` was the cumulative acknowledgment and `next` the next
+    /// number to send. Ends the backoff.
     pub(super) fn sample(&mut self, rtt_us: u64, una: u64, next: u64) {
         let rtt = rtt_us.max(1) as i64;
         if self.srtt8 == 0 {
@@ -101,7 +101,7 @@ impl Rtt {
         let quarter = (self.mdev4 >> 2) as i64;
         let mut change = error.abs() - quarter;
         if error < 0 && change > 0 {
-            // A round trip that falls is no reason to wait longer.
+            // A falling round-trip time is no reason for a longer timeout.
             change >>= 3;
         }
         self.mdev4 = (self.mdev4 as i64 + change).max(0) as u64;

@@ -1,37 +1,37 @@
-//! What is under way: each packet's state, found by its number; those that count for RACK in the
-//! order in which they were sent; and those that wait to be sent again.
+//! The scoreboard: the state of each packet in flight, by number; the list that RACK goes through,
+//! in the order of transmission; and the packets that wait to be retransmitted.
 //!
-//! No acknowledgement walks the window: it costs what it newly tells of, and a search among the
-//! ranges that have arrived. A packet is put at the end of the list of transmissions when it is
-//! sent, and taken out when it arrives or is given up; RACK passes it once in between, and so it is
-//! looked at a bounded number of times (`cost.rs` counts). Only a timeout, and a reduction that is
-//! undone, look at all that is under way: once each.
+//! No acknowledgment walks the whole window: it costs as much as it has news, plus a search among
+//! the SACKed ranges. A packet joins the end of the transmission list when it is sent, and leaves
+//! it when it arrives or is lost; RACK passes it once in between, so each packet is visited a
+//! bounded number of times (`cost.rs` counts). Only a timeout and the undoing of a reduction visit
+//! everything in flight, once each.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// In place of a number: none.
+/// Stands for "no number".
 const NOBODY: u64 = u64::MAX;
 
-/// A packet under way. Times in microseconds.
+/// A packet in flight. Times in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// When it was sent last.
     pub(super) at_us: u64,
-    /// When that packet had been sent whose arrival was the latest known when this was sent.
+    /// Send time of the packet whose arrival was the latest known when this one was sent.
     pub(super) first_at_us: u64,
-    /// When that became known; `None` once this has been counted as delivered.
+    /// When that arrival became known; `None` once this packet has been counted as delivered.
     pub(super) delivered_at_us: Option<u64>,
-    /// Packets that had arrived when this was sent.
+    /// Packets delivered when this one was sent.
     pub(super) delivered: u64,
-    /// The application had nothing more when it was sent.
+    /// Whether the application had nothing more to send.
     pub(super) app_limited: bool,
-    /// It has arrived, beyond a gap.
+    /// Whether it has been SACKed.
     pub(super) sacked: bool,
-    /// It was given up.
+    /// Whether it was marked as lost.
     pub(super) lost: bool,
-    /// It was sent again, and that copy is believed to be under way.
+    /// Whether it was retransmitted and this copy is believed to be in flight.
     pub(super) again: bool,
-    /// It was sent again at some time.
+    /// Whether it was ever retransmitted.
     pub(super) ever_again: bool,
     listed: bool,
     older: u64,
@@ -39,35 +39,35 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Whether it was given up, and no copy that was sent since is believed to be under way.
+    /// Whether it is lost and no copy sent since is believed to be in flight.
     pub(super) fn waits(&self) -> bool {
         self.lost && !self.again
     }
 }
 
-/// What marking a packet as lost changed.
+/// Result of marking a packet as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
-    /// It had not been given up.
+    /// It had not been marked as lost.
     First,
-    /// The copy sent again was lost too.
+    /// Its retransmission is lost too.
     Again,
-    /// Nothing.
+    /// Nothing changed.
     Already,
 }
 
-/// All that has been sent and is not acknowledged with all before it.
+/// All packets sent and not cumulatively acknowledged.
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     una: u64,
     packets: VecDeque<Sent>,
-    /// Ranges that have arrived beyond `una`: first number, and the one behind the last.
+    /// SACKed ranges beyond `una`: first number, and the number after the last.
     ranges: BTreeMap<u64, u64>,
-    /// Packets that were given up and not sent again since.
+    /// Packets that are lost and not retransmitted since.
     waiting: BTreeSet<u64>,
     oldest: u64,
     newest: u64,
-    /// The last of the list that is known to have been sent before what RACK goes by.
+    /// The last packet of the list known to have been sent before RACK's reference packet.
     passed: u64,
     sacked: u64,
     lost: u64,
@@ -90,7 +90,7 @@ impl Scoreboard {
         }
     }
 
-    /// All before this number are acknowledged.
+    /// All packets before this number are acknowledged.
     pub(super) fn una(&self) -> u64 {
         self.una
     }
@@ -104,22 +104,22 @@ impl Scoreboard {
         self.packets.is_empty()
     }
 
-    /// Packets sent and not acknowledged with all before them.
+    /// Packets sent and not cumulatively acknowledged.
     pub(super) fn out(&self) -> u64 {
         self.packets.len() as u64
     }
 
-    /// Of these, packets that have arrived beyond a gap.
+    /// Of these, packets SACKed.
     pub(super) fn sacked(&self) -> u64 {
         self.sacked
     }
 
-    /// Of these, packets given up.
+    /// Of these, packets lost.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Of these, packets whose second copy is believed to be under way.
+    /// Of these, packets whose retransmission is believed to be in flight.
     pub(super) fn again(&self) -> u64 {
         self.again
     }
@@ -139,23 +139,23 @@ impl Scoreboard {
         self.packets.get_mut(number.checked_sub(self.una)? as usize)
     }
 
-    /// Whether anything unacknowledged was sent more than once, as far as the first one tells.
+    /// Whether anything unacknowledged was retransmitted, judged by the first packet.
     pub(super) fn has_sent_again(&self) -> bool {
         self.again > 0 || self.packets.front().is_some_and(|first| first.ever_again)
     }
 
-    /// The first packet that waits to be sent again.
+    /// The first packet that waits to be retransmitted.
     pub(super) fn first_waiting(&self) -> Option<u64> {
         self.waiting.first().copied()
     }
 
-    /// The packet that was sent longest ago, of those that RACK looks at.
+    /// The oldest transmission in RACK's list.
     pub(super) fn oldest(&self) -> Option<u64> {
         (self.oldest != NOBODY).then_some(self.oldest)
     }
 
-    /// Of those that RACK looks at the last one that was sent before `limit`, a time and the number
-    /// behind; `limit` does not go back. What has been passed is not looked at again.
+    /// The last packet of RACK's list sent before `limit`, which is a send time and the number
+    /// after, and does not move back. Packets that were passed once are not visited again.
     pub(super) fn last_before(&mut self, limit: (u64, u64)) -> Option<u64> {
         loop {
             let next = match self.get(self.passed) {
@@ -164,7 +164,7 @@ impl Scoreboard {
             };
             let Some(sent) = self.get(next) else { break };
             if sent.waits() {
-                // A probe of the tail listed it.
+                // Put into the list by a tail loss probe.
                 self.unlist(next);
             } else if limit <= (sent.at_us, next + 1) {
                 break;
@@ -195,7 +195,7 @@ impl Scoreboard {
         self.enlist(number);
     }
 
-    /// A packet is sent again, because it is lost.
+    /// A lost packet is retransmitted.
     pub(super) fn push_again(&mut self, number: u64, at_us: u64, rate: Departure) {
         self.push_copy(number, at_us, rate);
         let Some(sent) = self.get_mut(number).filter(|sent| !sent.again) else { return };
@@ -204,7 +204,7 @@ impl Scoreboard {
         self.waiting.remove(&number);
     }
 
-    /// A packet is sent again, whatever became of it.
+    /// A copy of a packet is sent, whether or not it is lost.
     pub(super) fn push_copy(&mut self, number: u64, at_us: u64, rate: Departure) {
         self.unlist(number);
         let Some(sent) = self.get_mut(number) else { return };
@@ -215,8 +215,8 @@ impl Scoreboard {
         self.enlist(number);
     }
 
-    /// Gives a packet up, or its copy; it waits to be sent again, and RACK looks at it no more
-    /// until then.
+    /// Marks a packet, or its retransmission, as lost: it waits to be retransmitted, and leaves
+    /// RACK's list until then.
     pub(super) fn mark_lost(&mut self, number: u64) -> Marked {
         let Some(sent) = self.get_mut(number).filter(|sent| !sent.sacked) else {
             return Marked::Already;
@@ -240,7 +240,7 @@ impl Scoreboard {
         marked
     }
 
-    /// A packet has arrived beyond a gap: what was known of it before that.
+    /// A packet has been SACKed; returns its record from before, if this is news.
     pub(super) fn mark_sacked(&mut self, number: u64) -> Option<Sent> {
         let sent = self.get_mut(number).filter(|sent| !sent.sacked)?;
         let before = *sent;
@@ -258,7 +258,7 @@ impl Scoreboard {
         Some(before)
     }
 
-    /// Numbers of `start..end` under way that are not known to have arrived, and now are.
+    /// Marks `start..end` as SACKed; returns the subranges in flight for which this is news.
     pub(super) fn take_range(&mut self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let (start, end) = (start.max(self.una), end.min(self.next()));
         let mut gaps = Vec::new();
@@ -289,7 +289,7 @@ impl Scoreboard {
         gaps
     }
 
-    /// Takes out the first packet: it is acknowledged with all before it.
+    /// Removes the first packet, which is cumulatively acknowledged.
     pub(super) fn take_first(&mut self) -> Option<Sent> {
         let number = self.una;
         self.unlist(number);
@@ -309,7 +309,7 @@ impl Scoreboard {
         Some(sent)
     }
 
-    /// Nothing is believed lost any more.
+    /// No packet counts as lost any more.
     pub(super) fn unmark_lost(&mut self) {
         self.waiting.clear();
         self.lost = 0;
@@ -323,13 +323,13 @@ impl Scoreboard {
                 (sent.at_us, number)
             })
             .collect();
-        // RACK looks at all of them again, as at packets sent when they were.
+        // All of them return to RACK's list, ordered by their send times.
         order.sort_unstable();
         (self.oldest, self.newest, self.passed) = (NOBODY, NOBODY, NOBODY);
         order.iter().for_each(|&(_, number)| self.enlist(number));
     }
 
-    /// Puts a packet at the end of the list.
+    /// Appends a packet to the list.
     fn enlist(&mut self, number: u64) {
         let newest = self.newest;
         if let Some(last) = self.get_mut(newest) {
@@ -343,7 +343,7 @@ impl Scoreboard {
         self.newest = number;
     }
 
-    /// Takes a packet out of the list: RACK looks at it no more until it is sent again.
+    /// Removes a packet from the list: RACK ignores it until it is sent again.
     pub(super) fn unlist(&mut self, number: u64) {
         let Some(sent) = self.get_mut(number).filter(|sent| sent.listed) else { return };
         let (older, newer) = (sent.older, sent.newer);
@@ -364,7 +364,7 @@ impl Scoreboard {
 
 #[cfg(test)]
 thread_local! {
-    /// How many entries were looked at on this thread.
+    /// Entries visited on this thread.
     pub(super) static LOOKS: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
@@ -376,7 +376,7 @@ fn count_looks(entries: u64) {
 #[cfg(not(test))]
 fn count_looks(_: u64) {}
 
-/// What a packet remembers of the delivery of others when it is sent.
+/// What a packet records at its departure about the delivery of others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departure {
     pub(super) first_at_us: u64,

@@ -1,4 +1,4 @@
-//! The sending side: timers, and what goes next.
+//! Linux's sending side: timers, and which packet to send next.
 
 use core::time::Duration;
 
@@ -15,32 +15,31 @@ use crate::tcp::config::ConfigError;
 use crate::tcp::core::SenderStats;
 use crate::tcp::segment::Segment;
 
-/// What is to be sent again, as the last event has it.
+/// What to retransmit, as decided by the last event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resend {
     Nothing,
-    /// What is lost, then new packets.
+    /// Lost packets, then new ones.
     Lost,
-    /// New packets, which tell whether anything is lost at all.
+    /// New packets, which show whether anything is lost at all (F-RTO).
     NewFirst,
 }
 
-/// What goes whatever the window.
+/// A packet that is sent regardless of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forced {
-    /// What is first in line: the timer has expired.
+    /// The oldest unacknowledged packet: the retransmission timer has expired.
     First,
-    /// A probe of the tail: a new packet, or the last one again.
+    /// A tail loss probe: a new packet, or the last one again.
     Probe,
-    /// A packet that asks a receiver that has shut its window.
+    /// A window probe: the receiver has closed its window.
     Window,
 }
 
-/// A TCP sender of Linux's: acknowledgements in, packets out, time as an argument.
+/// A TCP sender as in Linux: acknowledgments in, packets out, time as an argument.
 ///
-/// The handshake is not modelled: data flows from the first packet on, and the first round trip is
-/// not known. Sequence numbers and windows count packets of equal size, as the kernel counts its
-/// window.
+/// The handshake is not modelled: data flows from the first packet on, without a first RTT sample.
+/// Sequence numbers and windows count packets of equal size, as the kernel counts its window.
 #[derive(Clone, Debug)]
 pub struct LinuxSender {
     pub(super) flow: Flow,
@@ -55,7 +54,7 @@ impl LinuxSender {
     /// A sender with nothing to send yet.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field out of its range.
+    /// [`ConfigError`] names the field that is out of its range.
     pub fn new(config: LinuxSenderConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let mut flow = Flow::new(config);
@@ -63,12 +62,12 @@ impl LinuxSender {
         Ok(LinuxSender { flow, control, resend: Resend::Nothing, forced: None, sent_new: 0 })
     }
 
-    /// The settings given.
+    /// The settings.
     pub fn config(&self) -> &LinuxSenderConfig {
         &self.flow.config
     }
 
-    /// The application has so many `packets` more; `u64::MAX` never ends.
+    /// The application offers `packets` more; `u64::MAX` stands for unlimited data.
     pub fn offer(&mut self, packets: u64) {
         self.flow.rate_check_application();
         self.flow.offered = self.flow.offered.saturating_add(packets);
@@ -84,7 +83,7 @@ impl LinuxSender {
         self.flow.board.una()
     }
 
-    /// Packets sent and not yet acknowledged with all before them.
+    /// Packets sent and not yet cumulatively acknowledged.
     pub fn in_flight(&self) -> u64 {
         self.flow.board.out()
     }
@@ -104,17 +103,17 @@ impl LinuxSender {
         self.flow.counts.undos
     }
 
-    /// How often the tail was probed.
+    /// Number of tail loss probes.
     pub fn probes(&self) -> u64 {
         self.flow.counts.probes
     }
 
-    /// The pace in bytes of data per second; 0 where there is none.
+    /// Pacing rate in bytes of payload per second; 0 if packets are not paced.
     pub fn pace_bytes_per_s(&self) -> u64 {
         if self.flow.is_paced() { self.flow.pace_bytes_per_s } else { 0 }
     }
 
-    /// Counts since the start, gauges as they are now.
+    /// Counters since the start, and current gauges.
     pub fn stats(&self) -> SenderStats {
         let Flow { counts, cwnd, ssthresh, rtt, .. } = &self.flow;
         SenderStats {
@@ -148,7 +147,7 @@ impl LinuxSender {
         Duration::from_micros(self.flow.rtt.rto_us())
     }
 
-    /// Takes in an acknowledgement; data is none of a sender's business.
+    /// Processes an acknowledgment; ignores data.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         let Segment::Ack { next, echo, sack, congestion_echo, window_end, .. } = *segment else {
             return;
@@ -205,7 +204,7 @@ impl LinuxSender {
         }
     }
 
-    /// When [`LinuxSender::handle_timeout`] or [`LinuxSender::poll_transmit`] wants to be called.
+    /// When to call [`LinuxSender::handle_timeout`] or [`LinuxSender::poll_transmit`] next.
     pub fn poll_timeout(&self) -> Option<Time> {
         let pace = (self.flow.waits_for_pace() && self.has_something())
             .then(|| Time::from_nanos(self.flow.paced_until_ns));
@@ -213,14 +212,14 @@ impl LinuxSender {
         [timer, pace].into_iter().flatten().min()
     }
 
-    /// Whether the application and the receiver let a new packet go.
+    /// Whether there is a new packet that the receiver's window allows.
     pub(super) fn has_new(&self) -> bool {
         let next = self.flow.board.next();
         let window = u64::from(self.flow.config.window_packets_max);
         next < self.flow.offered && next < self.flow.window_end && self.flow.board.out() < window
     }
 
-    /// Whether there is a packet that may go but for its pace.
+    /// Whether there is a packet that may go as soon as pacing allows.
     fn has_something(&self) -> bool {
         let has_room = self.flow.board.in_flight() < self.flow.cwnd;
         let has_lost = self.resend != Resend::Nothing && self.flow.board.first_waiting().is_some();
@@ -269,7 +268,7 @@ impl LinuxSender {
         }
         self.sent_new += 1;
         let sequence = self.flow.send_new();
-        // Packets sent again do not say it (RFC 3168, Section 6.1.5).
+        // Only new packets carry CWR (RFC 3168, Section 6.1.5).
         let reduced = core::mem::take(&mut self.flow.owes_cwr);
         self.segment(sequence, false, reduced)
     }
@@ -304,7 +303,7 @@ impl LinuxSender {
         }
     }
 
-    /// RFC 8985, Section 7.3: a new packet if there is one, else the last again.
+    /// RFC 8985, Section 7.3: sends a new packet if there is one, else the last one again.
     fn send_probe(&mut self) -> Option<Segment> {
         self.flow.counts.probes += 1;
         self.flow.probe_was_copy = !self.has_new();
@@ -315,7 +314,7 @@ impl LinuxSender {
         } else {
             self.send_new()
         };
-        // One probe for each tail: the timeout is next.
+        // One probe for each tail: the retransmission timeout comes next.
         self.sent_new = 0;
         self.flow.probe_high = Some(self.flow.board.next());
         self.flow.timer = None;
@@ -333,8 +332,8 @@ impl LinuxSender {
         }
     }
 
-    /// After a silence the window is halved for each timeout that it lasted (RFC 5681, Section 4.1,
-    /// more gently).
+    /// After an idle time, halves the window for each timeout that it lasted (gentler than RFC
+    /// 5681, Section 4.1).
     fn restart(&mut self) {
         let flow = &mut self.flow;
         if flow.counts.packets_sent == 0 {
@@ -351,7 +350,7 @@ impl LinuxSender {
         self.control.on_restart(flow, idle_us);
     }
 
-    /// Nothing more goes for now.
+    /// Nothing more can be sent for now.
     fn end_burst(&mut self) {
         if !self.flow.waits_for_pace() {
             self.resend = Resend::Nothing;
@@ -367,8 +366,8 @@ impl LinuxSender {
         self.ask_if_shut();
     }
 
-    /// Sets a timer where the receiver's window keeps packets back, and nothing is under way that
-    /// would bring another one.
+    /// Sets the timer for a window probe if the receiver's window blocks new packets and nothing is
+    /// in flight that would bring an update.
     fn ask_if_shut(&mut self) {
         let flow = &mut self.flow;
         let next = flow.board.next();
@@ -383,7 +382,8 @@ impl LinuxSender {
         }
     }
 
-    /// Sets the timer to a probe of the tail; whether it is of use now (RFC 8985, Section 7.2).
+    /// Sets the timer for a tail loss probe; returns whether one is of use now (RFC 8985, Section
+    /// 7.2).
     pub(super) fn schedule_probe(&mut self, advances: bool) -> bool {
         let flow = &mut self.flow;
         if flow.board.is_empty() || !matches!(flow.state, CaState::Open | CaState::Cwr) {
@@ -392,7 +392,7 @@ impl LinuxSender {
         let mut delay_us = match flow.rtt.eightfold_us() {
             0 => 1_000_000,
             eightfold_us => {
-                // An acknowledgement of one packet alone may be delayed.
+                // The acknowledgment of a single packet may be delayed.
                 let alone = flow.board.out() == 1;
                 (eightfold_us >> 2) + if alone { RTO_MIN_US } else { TIMEOUT_MIN_US }
             }
@@ -407,7 +407,7 @@ impl LinuxSender {
 }
 
 impl Flow {
-    /// Notes whether the window was used up, for a round at least.
+    /// Records whether the window limits sending, for at least a round.
     fn note_usage(&mut self, is_limited: bool) {
         let out = self.board.out();
         let is_news = !self.is_cwnd_limited && out > self.out_max;
@@ -418,7 +418,8 @@ impl Flow {
         }
     }
 
-    /// The pace of Reno and Cubic: the window in a round trip, and more of it while it grows.
+    /// The pacing rate of Reno and Cubic: more than a window per round trip, so that the window can
+    /// grow.
     pub(super) fn set_pace_by_window(&mut self) {
         let eightfold_us = self.rtt.eightfold_us();
         if eightfold_us == 0 {

@@ -1,17 +1,17 @@
-//! Where a sender stands with regard to losses, and the events that lead from one state to another.
+//! A sender's states of loss recovery.
 
-/// A state, in the kernel's order: from `Recovery` on packets are being repaired.
+/// A state, in the kernel's order: from `Recovery` on, packets are being repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CaState {
     /// Nothing is wrong.
     #[default]
     Open,
-    /// Something has arrived beyond a gap, which may be reordering.
+    /// Packets arrived beyond a gap, perhaps only reordered.
     Disorder,
-    /// The network said that it is congested; the window shrinks.
+    /// The network has marked congestion; the window shrinks.
     Cwr,
-    /// Packets are lost; the window shrinks, and they are sent again.
+    /// Packets are lost; the window shrinks, and they are retransmitted.
     Recovery,
-    /// The timer has expired; the window is built up anew.
+    /// The retransmission timer has expired; the window is built up anew.
     Loss,
 }

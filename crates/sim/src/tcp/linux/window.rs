@@ -1,31 +1,31 @@
-//! How far a receiver lets its sender go: receive autotuning, as in the kernel's 6.18.
+//! The receiver's window: receive autotuning, as in Linux 6.18.
 //!
-//! The buffer grows to twice what was delivered in a round trip, and further while that rises; what
-//! waits beyond a gap comes on top. The window is what is free of it, and opens by two packets at
-//! most for each that comes. What was offered once is not taken back.
+//! The buffer grows to twice what was delivered in a round trip, and further while that rises, plus
+//! what waits beyond a gap. The window is the free part of the buffer, and opens by at most two
+//! packets for each that arrives. A window once offered is never taken back.
 
 use super::config::LinuxReceiverConfig;
 
-/// Packets that are delivered in a first round trip: the initial window of a sender.
+/// Packets delivered in the first round trip: a sender's initial window.
 const FIRST_ROUND: u64 = 10;
-/// Packets by which the window opens for each that comes.
+/// Packets by which the window opens for each arrival.
 const OPENING: u64 = 2;
 
 /// The window, in packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// What the buffer holds, and what it may grow to.
+    /// Capacity of the buffer, and its limit.
     buffer: u64,
     buffer_max: u64,
-    /// What is offered at most.
+    /// Upper limit of the window.
     threshold: u64,
-    /// Delivered in the best round trip so far.
+    /// Packets delivered in the best round trip so far.
     best: u64,
     since_us: u64,
     since_next: u64,
-    /// The receiver's own measure of the round trip, microseconds.
+    /// The receiver's own estimate of the round-trip time, microseconds.
     rtt_us: u64,
-    /// The first number that may not be sent.
+    /// End of the window: the first number that must not be sent.
     end: u64,
 }
 
@@ -45,23 +45,23 @@ impl Window {
         }
     }
 
-    /// The first number that was not offered.
+    /// End of the window: the first number that was never offered.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// What is offered while so many packets are `held` beyond a gap.
+    /// The window while `held` packets wait beyond a gap.
     pub(super) fn packets(&self, held: u64) -> u64 {
         self.threshold.min(self.buffer.saturating_sub(held))
     }
 
-    /// The receiver's own measure of the round trip, microseconds; 0 before the first.
+    /// The receiver's own estimate of the round-trip time, microseconds; 0 before the first sample.
     pub(super) fn rtt_us(&self) -> u64 {
         self.rtt_us
     }
 
-    /// A packet was taken: whether the window opens. `span` is how far what has arrived reaches
-    /// beyond a gap, of which so many are `held`; both 0 where there is none.
+    /// A packet was accepted; returns whether the window opens. `held` packets wait beyond a gap,
+    /// and reach `span` beyond it; both are 0 without a gap.
     pub(super) fn take(&mut self, held: u64, span: u64) -> bool {
         let room = self.buffer.saturating_sub(held).saturating_sub(self.threshold);
         self.threshold += room.min(OPENING);
@@ -75,7 +75,7 @@ impl Window {
         self.buffer = self.buffer.max(wanted.min(self.buffer_max));
     }
 
-    /// A round trip was measured: a shorter one counts at once, longer ones by eighths.
+    /// Takes an RTT sample: a shorter one counts in full, longer ones by an eighth.
     pub(super) fn measure(&mut self, round_us: u64) {
         self.rtt_us = match self.rtt_us {
             before if before == 0 || round_us < before => round_us,
@@ -83,8 +83,8 @@ impl Window {
         };
     }
 
-    /// Dynamic right-sizing: once in a round trip, by what was delivered in it. All before `next`
-    /// has been.
+    /// Dynamic right-sizing: adapts the buffer once in a round trip to what was delivered in it.
+    /// All before `next` has been delivered.
     pub(super) fn adapt(&mut self, now_us: u64, next: u64, span: u64) {
         if self.rtt_us == 0 || now_us - self.since_us < self.rtt_us {
             return;
@@ -92,14 +92,14 @@ impl Window {
         let (delivered, before) = (next - self.since_next, self.best);
         if delivered > before {
             self.best = delivered;
-            // What is known of the rate is a round trip old, and the sender may double it.
+            // The measured rate is a round trip old, and the sender may double it meanwhile.
             let twice = 2 * delivered;
             self.grow(twice + 2 * (twice * (delivered - before) / before) + span);
         }
         (self.since_us, self.since_next) = (now_us, next);
     }
 
-    /// Opens the window as far as it goes: its end.
+    /// Opens the window as far as it may; returns its end.
     pub(super) fn open(&mut self, next: u64, held: u64) -> u64 {
         self.end = self.end.max(next + self.packets(held));
         self.end
@@ -116,14 +116,14 @@ mod tests {
         Window::new(&LinuxReceiverConfig { buffer_packets_initial, ..config })
     }
 
-    /// The buffer follows the best round trip, the window follows by two for each packet.
+    /// The buffer follows the best round trip; the window follows by two packets for each arrival.
     #[test]
     fn the_window_opens_by_two_for_each_packet_up_to_the_buffer() {
         let mut window = window();
         let initial = window.packets(0);
         window.measure(100_000);
         window.adapt(100_000, 40, 0);
-        // Twice 40, and as much again for each of the three tens that it is more than ten, twice.
+        // Twice 40, plus twice that again times the relative growth, 30 over 10.
         assert_eq!(window.buffer, 2 * 40 + 2 * (2 * 40 * 30 / 10));
         for taken in 1..=10 {
             assert!(window.take(0, 0));
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(window.best, 40, "half of a round trip");
     }
 
-    /// What waits beyond a gap takes room, and gives as much.
+    /// What waits beyond a gap takes room, and extends the buffer by as much.
     #[test]
     fn what_is_held_takes_room_and_the_end_stays() {
         let mut window = window();

@@ -1,5 +1,5 @@
-//! The largest or least of a window's values, from three of them: the algorithm of Nichols, as the
-//! kernel has it.
+//! Windowed maximum and minimum filters that keep three samples: Nichols's algorithm, as in the
+//! kernel.
 
 /// A value and when it was taken.
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,7 +8,7 @@ struct Sample {
     value: u64,
 }
 
-/// The largest value within a window, nearly: best, second and third choice.
+/// The approximate maximum over a window: best, second and third choice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowedMax([Sample; 3]);
 
@@ -17,7 +17,7 @@ impl WindowedMax {
         self.0[0].value
     }
 
-    /// Takes a value at `at`, which does not go back; the window is so long.
+    /// Takes a value at `at`, which must not decrease; `window` is the window's length.
     pub(super) fn take(&mut self, window: u64, at: u64, value: u64) {
         let sample = Sample { at, value };
         let choices = &mut self.0;
@@ -33,7 +33,8 @@ impl WindowedMax {
         self.move_up(window, sample);
     }
 
-    /// Drops what is too old, and takes younger choices once much of the window has passed.
+    /// Drops samples that are too old, and refreshes the second and third choice as the window
+    /// passes.
     fn move_up(&mut self, window: u64, sample: Sample) {
         let choices = &mut self.0;
         let passed = sample.at - choices[0].at;
@@ -50,7 +51,7 @@ impl WindowedMax {
     }
 }
 
-/// The least value within a window, nearly.
+/// The approximate minimum over a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowedMin(WindowedMax);
 

@@ -1,20 +1,21 @@
-//! Cubic (RFC 9438): the window grows along a cubic of the time since the last loss.
+//! Cubic (RFC 9438): the window is a cubic function of the time since the last loss.
 //!
 //! With fast convergence and the Reno-friendly region. Without HyStart, slow start ends with a loss
-//! or at the threshold. A window that is not used up does not grow (Section 5.8).
+//! or at the threshold. A window that is not fully used does not grow (Section 5.8).
 
 use corridor_base::Time;
 
 use super::hystart::HyStart;
 use crate::tcp::core::{Core, Progress};
 
-/// Share of the window that a loss leaves, beta (Section 4.6).
+/// Factor that a loss applies to the window, beta (Section 4.6).
 pub(super) const REDUCTION: f64 = 0.7;
 /// Steepness of the cubic, C, in packets for each cubic second (Section 5.1).
 const STEEPNESS: f64 = 0.4;
 /// Growth of the Reno-friendly window, alpha (Section 4.3), in packets a round trip.
 const FRIENDLY_GROWTH: f64 = 3.0 * (1.0 - REDUCTION) / (1.0 + REDUCTION);
-/// The window aimed at for the next round trip is at most so much larger (Section 4.2).
+/// The target window for the next round trip is at most this many times the current one (Section
+/// 4.2).
 const TARGET_FACTOR_MAX: f64 = 1.5;
 
 /// A stage of congestion avoidance.
@@ -22,16 +23,16 @@ const TARGET_FACTOR_MAX: f64 = 1.5;
 struct Epoch {
     /// When it began.
     since: Time,
-    /// Seconds until the window is again what it was, K.
+    /// Seconds until the window is back at `full`, K.
     plateau_s: f64,
-    /// That window.
+    /// The window at which the network was full.
     full: f64,
-    /// What a Reno sender's window would be.
+    /// The window that a Reno sender would have.
     friendly: f64,
 }
 
 impl Epoch {
-    /// Begins with a window of `cwnd`, on the way to `full`; beyond it or without it, on a plateau.
+    /// Begins with a window of `cwnd` below `full`; above it, or if it is unknown, on a plateau.
     fn begin(now: Time, cwnd: f64, full: Option<f64>) -> Self {
         let full = full.map_or(cwnd, |full| full.max(cwnd));
         let plateau_s = cube_root((full - cwnd) / STEEPNESS);
@@ -45,7 +46,7 @@ impl Epoch {
     }
 }
 
-/// What Cubic remembers. Windows in packets.
+/// Cubic's state. Windows in packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tcp) struct Cubic {
     /// The window at which the network was full, `W_max`; unknown at first and after a timeout.
@@ -57,7 +58,7 @@ pub(in crate::tcp) struct Cubic {
 }
 
 impl Cubic {
-    /// The window is about to be reduced: fast convergence (Section 4.7).
+    /// Called before the window is reduced: fast convergence (Section 4.7).
     pub(super) fn before_reduction(&mut self, core: &Core) {
         let window = core.cwnd;
         let released = self.full.is_some_and(|full| window < full);
@@ -66,7 +67,7 @@ impl Cubic {
         self.epoch = None;
     }
 
-    /// Section 4.8: what follows slow start begins at its own plateau.
+    /// Section 4.8: congestion avoidance after the next slow start begins at its own plateau.
     pub(super) fn on_timeout(&mut self, core: &Core) {
         self.prior = core.cwnd;
         self.full = None;
@@ -74,12 +75,12 @@ impl Cubic {
         self.hystart.restart();
     }
 
-    /// Sections 4.2 to 4.5.
+    /// Grows the window (Sections 4.2 to 4.5).
     pub(super) fn grow(&mut self, core: &mut Core, now: Time, progress: &Progress) {
         if core.config.hystart && core.in_slow_start() && self.hystart.ends(core, now, progress) {
             core.ssthresh = core.cwnd;
         }
-        // Before this acknowledgement so many packets were in flight.
+        // The packets in flight before this acknowledgment.
         let used = (core.flight.size() + progress.count) as f64;
         if progress.congestion || used + 1.0 <= core.cwnd {
             self.epoch = None;
@@ -105,13 +106,14 @@ impl Cubic {
     }
 }
 
-/// The cube root of something not negative, by steps that round alike on every machine; the
-/// library of the system does not promise that.
+/// The cube root of a number that is not negative, computed with operations that round alike on
+/// every machine, which the system's library does not guarantee.
 fn cube_root(value: f64) -> f64 {
     if value <= 0.0 {
         return 0.0;
     }
-    // A third of the exponent is within a quarter of the root; Newton doubles the digits.
+    // A third of the exponent gives a first value within a quarter of the root; each Newton step
+    // doubles the digits.
     let mut root = f64::from_bits(value.to_bits() / 3 + (0x3ff0_0000_0000_0000 / 3) * 2);
     for _ in 0..5 {
         root = (2.0 * root + value / (root * root)) / 3.0;
@@ -133,7 +135,8 @@ mod tests {
         assert_eq!(cube_root(-1.0), 0.0);
     }
 
-    /// Figure 1 of RFC 9438: after K seconds the window is what it was, and before that smaller.
+    /// Figure 1 of RFC 9438: after K seconds the window is back where it was; before that it is
+    /// smaller.
     #[test]
     fn the_plateau_is_reached_after_k() {
         let epoch = Epoch::begin(Time::ZERO, 70.0, Some(100.0));

@@ -1,5 +1,5 @@
-//! HyStart as the Linux kernel has it (Ha and Rhee 2008; `tcp_cubic.c`): slow start ends when
-//! acknowledgements of a round come for too long, or too late, before anything is lost.
+//! HyStart as in Linux (Ha and Rhee 2008; `tcp_cubic.c`): slow start ends, before anything is lost,
+//! when the acknowledgments of a round form a train that is too long, or arrive too late.
 
 use core::time::Duration;
 
@@ -7,23 +7,23 @@ use corridor_base::Time;
 
 use crate::tcp::core::{Core, Progress};
 
-/// Smallest window that it looks at, in packets.
+/// Smallest window to which it applies, in packets.
 const WINDOW_MIN: f64 = 16.0;
-/// Acknowledgements with less time between them come in a train.
+/// Acknowledgments with at most this much time between them form a train.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
-/// Round trips of a round of which the shortest counts.
+/// RTT samples of a round; the shortest of them counts.
 const SAMPLES_MIN: u32 = 8;
-/// By how much that has to be longer than the shortest ever: an eighth of it, within limits.
+/// The shortest sample has to exceed the shortest ever by an eighth of that, within limits.
 const LATER_DIVISOR: u32 = 8;
 const LATER_MIN: Duration = Duration::from_millis(4);
 const LATER_MAX: Duration = Duration::from_millis(16);
 
-/// A round: until what had been sent at its beginning is acknowledged.
+/// A round: it lasts until everything sent before it is acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     began: Time,
     end: u64,
-    /// The last acknowledgement of its train.
+    /// When the last acknowledgment of its train came.
     train: Time,
     shortest: Duration,
     samples: u32,
@@ -36,7 +36,7 @@ impl Round {
     }
 }
 
-/// What it remembers of a slow start.
+/// State of one slow start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HyStart {
     shortest: Option<Duration>,
@@ -44,14 +44,14 @@ pub(super) struct HyStart {
 }
 
 impl HyStart {
-    /// A slow start begins anew.
+    /// A new slow start begins.
     pub(super) fn restart(&mut self) {
         *self = HyStart::default();
     }
 
-    /// Notes an acknowledgement in slow start; whether this is to end.
+    /// Takes an acknowledgment in slow start; returns whether slow start should end.
     pub(super) fn ends(&mut self, core: &Core, now: Time, progress: &Progress) -> bool {
-        // What was sent twice tells no round trip.
+        // A retransmitted packet gives no RTT sample.
         if progress.last.transmissions > 1 {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The variants of congestion control: one file each, made of the steps that [`Core`] offers.
+//! The variants of congestion control, one file each, built from the steps that [`Core`] provides.
 
 mod cubic;
 mod hystart;
@@ -19,7 +19,7 @@ use super::config::Variant;
 use super::core::{Core, Progress};
 use super::segment::SackRange;
 
-/// The variant's own part of a sender: what it remembers beyond [`Core`].
+/// The variant's own part of a sender: its state beyond [`Core`].
 #[derive(Clone, Debug)]
 pub(super) enum Control {
     Tahoe,
@@ -44,7 +44,7 @@ impl Control {
         }
     }
 
-    /// Share of the window that a loss leaves.
+    /// Factor that a loss applies to the window.
     fn reduction(&self) -> f64 {
         match self {
             Control::Cubic(..) => cubic::REDUCTION,
@@ -80,13 +80,13 @@ impl Control {
         }
     }
 
-    /// Marks what has arrived beyond a gap; whether anything was news. Acknowledgements that were
-    /// overtaken by others tell of it too (RFC 6675, Section 4, `Update`).
+    /// Marks what has arrived beyond a gap; returns whether anything was new. Reordered, older
+    /// acknowledgments count too (RFC 6675, Section 4, `Update`).
     pub(super) fn on_ranges(&self, core: &mut Core, ranges: &[SackRange]) -> bool {
         matches!(self, Control::Sack(_) | Control::Cubic(..)) && core.flight.mark_sacked(ranges)
     }
 
-    /// The same number has been acknowledged again.
+    /// A duplicate acknowledgment has arrived.
     pub(super) fn on_duplicate(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
         if let Control::Sack(_) | Control::Cubic(..) = self {
             return self.on_duplicate_with_ranges(core, now, ranges);
@@ -97,20 +97,20 @@ impl Control {
             Control::Reno => reno::on_duplicate(core, now),
             Control::NewReno(newreno) => newreno.on_duplicate(core, now),
             Control::Vegas(vegas) => vegas.on_duplicate(core, now),
-            // Losses are told by the timer alone.
+            // Only the timer detects losses, or SACK ranges do.
             Control::SlowStart | Control::Sack(_) | Control::Cubic(..) => {}
         }
     }
 
-    /// The same number has been acknowledged again, with another window. Where losses are known
-    /// by ranges, news of them counts all the same, as in Linux.
+    /// The same number has been acknowledged again with a different window. Variants that detect
+    /// losses by SACK ranges use news in them all the same, as Linux does.
     pub(super) fn on_update(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
         if let Control::Sack(_) | Control::Cubic(..) = self {
             self.on_duplicate_with_ranges(core, now, ranges);
         }
     }
 
-    /// A duplicate that tells nothing new is none (RFC 6675, Section 2).
+    /// With SACK, a duplicate without new ranges does not count (RFC 6675, Section 2).
     fn on_duplicate_with_ranges(&mut self, core: &mut Core, now: Time, ranges: &[SackRange]) {
         let factor = self.reduction();
         if !self.on_ranges(core, ranges) {
@@ -128,7 +128,7 @@ impl Control {
         }
     }
 
-    /// An acknowledgement of all before `next`, not noted yet, echoes congestion.
+    /// An acknowledgment of all before `next`, not processed yet, echoes congestion.
     pub(super) fn on_congestion_echo(&mut self, core: &mut Core, next: u64) {
         if core.is_first_echo(next) {
             if let Control::Cubic(_, cubic) = self {
@@ -149,7 +149,7 @@ impl Control {
         }
     }
 
-    /// The number to be sent next, unless one is urgent.
+    /// The next number to send, unless one is urgent.
     pub(super) fn take_next(&mut self, core: &mut Core) -> Option<u64> {
         match self {
             Control::Sack(sack) | Control::Cubic(sack, _) => sack.take_next(core),

@@ -1,7 +1,7 @@
-//! NewReno: fast recovery until all that was in flight is acknowledged (RFC 6582).
+//! NewReno: fast recovery until everything that was in flight is acknowledged (RFC 6582).
 //!
-//! A partial acknowledgement sends the next missing packet at once; the timer restarts with the
-//! first of them only ("impatient", RFC 6582, Section 4), as in ns-2.
+//! A partial acknowledgment causes the next missing packet to be retransmitted at once; only the
+//! first partial acknowledgment restarts the timer ("impatient", RFC 6582, Section 4), as in ns-2.
 
 use corridor_base::Time;
 
@@ -10,14 +10,14 @@ use crate::tcp::config::DUPLICATES_THRESHOLD;
 use crate::tcp::core::{Core, Progress};
 use crate::tcp::state::{Event, State};
 
-/// New packets that an acknowledgement may release in recovery (RFC 6582, Section 3.2, step 3:
-/// bursts are to be limited).
+/// New packets that an acknowledgment may release in recovery, to limit bursts (RFC 6582, Section
+/// 3.2, step 3).
 const BURST_PACKETS_MAX: u32 = 2;
 
-/// What NewReno remembers.
+/// NewReno's state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tcp) struct NewReno {
-    /// A partial acknowledgement has come in this recovery.
+    /// Whether a partial acknowledgment has come in this recovery.
     partial: bool,
 }
 
@@ -35,8 +35,8 @@ impl NewReno {
         reno::grow(core, progress);
     }
 
-    /// RFC 6582, Section 3.2, step 3: the window shrinks by what was acknowledged, less the packet
-    /// that is sent again.
+    /// RFC 6582, Section 3.2, step 3: deflates the window by what was acknowledged, less the packet
+    /// that is retransmitted.
     fn on_partial(&mut self, core: &mut Core, now: Time, progress: &Progress) {
         core.settle_partial(now, progress);
         if !self.partial {

@@ -1,4 +1,4 @@
-//! Reno: fast recovery that ends with the first new acknowledgement (RFC 5681, Section 3.2).
+//! Reno: fast recovery that ends with the first new acknowledgment (RFC 5681, Section 3.2).
 
 use corridor_base::Time;
 
@@ -6,7 +6,7 @@ use crate::tcp::config::DUPLICATES_THRESHOLD;
 use crate::tcp::core::{Core, Progress};
 use crate::tcp::state::{Event, State};
 
-/// Share of the window that a loss leaves.
+/// Factor that a loss applies to the window.
 pub(super) const REDUCTION: f64 = 0.5;
 
 pub(super) fn on_progress(core: &mut Core, now: Time, progress: &Progress) {
@@ -28,8 +28,8 @@ pub(super) fn on_duplicate(core: &mut Core, now: Time) {
     }
 }
 
-/// Slow start by one for each acknowledgement, congestion avoidance by one for each window
-/// (RFC 5681, equations 2 and 3).
+/// Slow start: one packet for each acknowledgment. Congestion avoidance: one packet for each
+/// window (RFC 5681, equations 2 and 3).
 pub(super) fn grow(core: &mut Core, progress: &Progress) {
     if progress.congestion {
         return;

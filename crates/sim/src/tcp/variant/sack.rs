@@ -1,6 +1,6 @@
-//! Recovery by selective acknowledgements (RFC 6675), with the names of its Section 4.
+//! Recovery by selective acknowledgments (RFC 6675), with the names of its Section 4.
 //!
-//! `pipe` is counted anew for each packet sent in recovery: time in proportion to the window.
+//! Recomputes `pipe` for each packet sent in recovery, in time proportional to the window.
 
 use corridor_base::Time;
 
@@ -8,17 +8,17 @@ use crate::tcp::config::DUPLICATES_THRESHOLD;
 use crate::tcp::core::{Core, Progress};
 use crate::tcp::state::{Event, State};
 
-/// What the recovery remembers.
+/// State of the recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tcp) struct Sack {
-    /// All before this number have been sent again in this recovery, or need not be (HighRxt).
+    /// All before this number have been retransmitted in this recovery, or need not be (HighRxt).
     resent: u64,
     /// Recovery point of the last rescue retransmission (RescueRxt).
     rescued: Option<u64>,
 }
 
 impl Sack {
-    /// Notes new data; whether it leaves the recovery as it is, so that the window must not grow.
+    /// Takes new data; returns whether the recovery goes on, so that the window must not grow.
     pub(super) fn on_progress(&mut self, core: &mut Core, now: Time, progress: &Progress) -> bool {
         if core.state != State::Recovery {
             core.settle(now, progress);
@@ -36,17 +36,17 @@ impl Sack {
         true
     }
 
-    /// Whether a recovery begins with a duplicate acknowledgement that told news.
+    /// Whether a duplicate acknowledgment with news begins a recovery.
     pub(super) fn begins(core: &Core) -> bool {
         if core.state == State::Recovery {
             return false;
         }
         let lost = core.duplicates >= DUPLICATES_THRESHOLD || lost_edge(core) > core.flight.una();
-        // Section 5.1; within a repair that has ended, ranges tell new losses from old ones.
+        // Section 5.1: no new recovery before everything sent up to the last loss is acknowledged.
         lost && core.is_repaired()
     }
 
-    /// Section 5, steps 4.1 to 4.3.
+    /// Begins a recovery: Section 5, steps 4.1 to 4.3.
     pub(super) fn begin(&mut self, core: &mut Core, now: Time, factor: f64) {
         core.fast_retransmit(now, factor);
         core.limited = 0;
@@ -55,7 +55,7 @@ impl Sack {
         self.rescued = self.rescued.filter(|&point| point > core.flight.una());
     }
 
-    /// The number to be sent next.
+    /// The next number to send.
     pub(super) fn take_next(&mut self, core: &mut Core) -> Option<u64> {
         if core.state != State::Recovery {
             return core.take_next_in_window();
@@ -68,7 +68,7 @@ impl Sack {
         self.next_seg(core, edge)
     }
 
-    /// SetPipe: what is believed to be in the network. `edge` is [`lost_edge`].
+    /// SetPipe: packets believed to be in the network. `edge` is [`lost_edge`].
     fn pipe(&self, core: &Core, edge: u64) -> u64 {
         let in_network = |(sequence, _): (u64, _)| {
             u64::from(sequence >= edge) + u64::from(sequence < self.resent)
@@ -109,7 +109,7 @@ impl Sack {
     }
 }
 
-/// IsLost holds for every packet before this number that is not marked: at least three beyond it
+/// IsLost holds for every packet before this number that is not SACKed: at least three after it
 /// have arrived.
 fn lost_edge(core: &Core) -> u64 {
     let mut sacked = core.flight.packets().rev().filter(|(_, sent)| sent.sacked);

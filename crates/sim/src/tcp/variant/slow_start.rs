@@ -1,5 +1,6 @@
-//! RFC 793 with slow start and no more (constrained-defaults-2012, Section II-B): the window grows
-//! by a packet for each acknowledgement of new data, and is one again after a timeout.
+//! RFC 793 with slow start and nothing else (constrained-defaults-2012, Section II-B): the window
+//! grows by a packet for each acknowledgment of new data, and returns to one packet after a
+//! timeout.
 
 use corridor_base::Time;
 

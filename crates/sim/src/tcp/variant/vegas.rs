@@ -1,10 +1,10 @@
-//! Vegas: the window follows the delay of the bottleneck's queue (Brakmo and Peterson, "TCP Vegas:
+//! Vegas: the window follows the queueing delay at the bottleneck (Brakmo and Peterson, "TCP Vegas:
 //! End to End Congestion Avoidance on a Global Internet", 1995).
 //!
-//! Once in a round trip the throughput expected from the shortest round-trip time is compared with
-//! the actual one; their difference, times that round-trip time, is what waits in queues. Losses
-//! are noticed earlier than by others: the first duplicate acknowledgements are enough when the
-//! fine-grained timeout has passed. Details as in ns-2's `tcp-vegas.cc`.
+//! Once in a round trip it compares the throughput expected from the shortest round-trip time with
+//! the actual one; the difference times that round-trip time is the number of packets in queues. It
+//! detects losses earlier than other variants: one or two duplicate acknowledgments suffice once
+//! the fine-grained timeout has passed. Details as in ns-2's `tcp-vegas.cc`.
 
 use corridor_base::Time;
 
@@ -14,30 +14,30 @@ use crate::tcp::state::{Event, State};
 
 /// Smallest window, in packets.
 const WINDOW_PACKETS_MIN: f64 = 2.0;
-/// Acknowledgements after a fast retransmit that still look for packets timed out.
+/// Acknowledgments after a fast retransmit that also check for an expired packet.
 const WATCHFUL_ACKS: u64 = 2;
 
-/// What Vegas remembers. Times in seconds.
+/// Vegas's state. Times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Vegas {
     config: VegasConfig,
     /// Shortest round-trip time.
     base_s: Option<f64>,
-    /// Sum and number of the round-trip times of this round.
+    /// Sum and number of the RTT samples of this round.
     round_sum_s: f64,
     round_samples: u32,
-    /// Number and time that this round began with.
+    /// Sequence number and time at which this round began.
     round_start: (u64, Time),
-    /// Slow start grows in every other round only.
+    /// Slow start grows only in every other round.
     grows_this_round: bool,
-    /// Packets that each acknowledgement adds to the window.
+    /// Packets by which each acknowledgment enlarges the window.
     increment: f64,
     fine: FineTimeout,
-    /// Acknowledgements that still look for packets timed out.
+    /// Acknowledgments left that also check for an expired packet.
     watchful: u64,
     /// When the window was last reduced for a loss.
     reduced_at: Option<Time>,
-    /// What it was reduced to, in packets.
+    /// The window after that reduction, in packets.
     reduced_to: f64,
 }
 
@@ -54,7 +54,8 @@ impl FineTimeout {
         FineTimeout { mean_s: rtt_s, deviation_s: rtt_s / 4.0, timeout_s: 1.5 * rtt_s }
     }
 
-    /// Gains 1/8 and 1/4; the mean plus twice the deviation, and a sixteenth for good measure.
+    /// Takes a sample with gains 1/8 and 1/4; the timeout is the mean plus twice the deviation,
+    /// plus a sixteenth as a margin.
     fn sample(&mut self, rtt_s: f64) {
         let error_s = rtt_s - self.mean_s;
         self.mean_s += error_s / 8.0;
@@ -87,7 +88,7 @@ impl Vegas {
             if core.duplicates > DUPLICATES_THRESHOLD {
                 core.cwnd = core.cwnd.min(self.reduced_to);
             }
-            // The threshold counts in the first slow start only.
+            // The threshold only matters in the first slow start.
             core.ssthresh = WINDOW_PACKETS_MIN;
         }
         core.settle(now, progress);
@@ -103,7 +104,7 @@ impl Vegas {
         if self.increment == 1.0 && !core.in_slow_start() {
             self.increment = 0.0;
         }
-        // A window that is not used up does not grow.
+        // A window that is not fully used does not grow.
         let used = (core.flight.next() + 1 - core.flight.una()) as f64;
         if !progress.congestion && core.cwnd - used <= 2.0 {
             core.cwnd += self.increment;
@@ -112,7 +113,7 @@ impl Vegas {
         self.watch(core, now);
     }
 
-    /// Compares the throughput expected with the actual one.
+    /// Compares the expected throughput with the actual one.
     fn end_round(&mut self, core: &mut Core, now: Time) {
         let (began, began_at) = self.round_start;
         let rtt_s = match self.round_samples {
@@ -162,7 +163,7 @@ impl Vegas {
         }
     }
 
-    /// Takes the round-trip time of what was sent once.
+    /// Takes the RTT sample of packets that were sent only once.
     fn measure(&mut self, now: Time, progress: &Progress) {
         if progress.last.transmissions != 1 {
             return;
@@ -174,7 +175,7 @@ impl Vegas {
         self.fine.sample(rtt_s);
     }
 
-    /// After a fast retransmit, the next packet may be lost too.
+    /// After a fast retransmit, checks whether the next packet is lost too.
     fn watch(&mut self, core: &mut Core, now: Time) {
         if self.watchful == 0 {
             return;
@@ -189,7 +190,8 @@ impl Vegas {
         }
     }
 
-    /// Whether the packet first in line has been away for longer than the fine-grained timeout.
+    /// Whether the oldest unacknowledged packet has been in flight for longer than the fine-grained
+    /// timeout.
     fn is_expired(&self, core: &Core, now: Time) -> bool {
         let first = core.flight.packet(core.flight.una());
         first.is_some_and(|sent| now.since(sent.at).as_secs_f64() >= self.fine.timeout_s)
@@ -207,8 +209,8 @@ impl Vegas {
         }
     }
 
-    /// Sends the packet first in line again, and reduces the window: by a quarter, or by half if
-    /// the packet was lost again.
+    /// Retransmits the oldest unacknowledged packet and reduces the window: by a quarter, or by
+    /// half if the packet was lost again.
     fn retransmit(&mut self, core: &mut Core, now: Time) {
         let Some(first) = core.flight.packet(core.flight.una()).copied() else { return };
         let again = first.transmissions > 1;
@@ -240,7 +242,7 @@ impl Vegas {
         }
     }
 
-    /// After a timeout the window is 2.
+    /// A timeout sets the window to 2.
     pub(super) fn on_timeout(&mut self, core: &mut Core, now: Time) {
         core.cwnd = WINDOW_PACKETS_MIN;
         self.reduced_to = WINDOW_PACKETS_MIN;

@@ -1,5 +1,5 @@
 # ns drops.tcl VARIANT SINK WINDOW PACKETS "DROPS": one flow over one link of 800 kbit/s and 100 ms each
-# way, packets of 1000 bytes, acknowledgements of 40; DROPS numbers the transmissions (from 0) that the
+# way, packets of 1000 bytes, acknowledgments of 40; DROPS numbers the transmissions (from 0) that the
 # link loses. Prints each transmission and each change of the window.
 set variant [lindex $argv 0]; set sinkkind [lindex $argv 1]; set window [lindex $argv 2]
 set packets [lindex $argv 3]; set drops [lindex $argv 4]

@@ -1,16 +1,16 @@
-//! Routers that discover routes, as readable scripts in the folder `scripts`: a line that begins
-//! with > is what happens, those below it are what comes of it. `UPDATE=1` writes them anew.
+//! Route discovery as readable scripts in the folder `scripts`: a line that begins with > is an
+//! event, the lines below it are its consequences. `UPDATE=1` rewrites them.
 //!
-//! | line | what happens |
+//! | line | event |
 //! |---|---|
-//! | `> nodes 4 hop-count` | four routers that know nobody, and their metric; or `path-dr` |
+//! | `> nodes 4 hop-count` | four routers without routes, and their metric; or `path-dr` |
 //! | `> join 0-1 200` | two nodes hear each other with this LQI, in both directions |
-//! | `> part 0-1` | they do no longer |
-//! | `> send 0 3 a` | a packet "a" for 3 begins at 0 |
+//! | `> part 0-1` | they no longer hear each other |
+//! | `> send 0 3 a` | node 0 sends a packet "a" to 3 |
 //! | `> wait 500` | milliseconds pass |
-//! | `> routes` | every valid route, with its next node |
+//! | `> routes` | every valid route, with its next hop |
 //!
-//! Messages arrive at once and in order; nobody waits before a request is passed on.
+//! Messages arrive at once and in order; requests are forwarded without jitter.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -22,7 +22,7 @@ use corridor_sim::aodv::{
     Address, Aodv, AodvConfig, Cost, Message, Metric, Output, Reply, Request,
 };
 
-/// Where packets begin and end, and their names.
+/// Source, destination and name of a packet.
 type Packet = (Address, Address, String);
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ struct Net {
     now: Time,
     routers: Vec<Aodv<Packet>>,
     links: BTreeMap<(Address, Address), u8>,
-    /// What is on its way: from, to, what. In order.
+    /// What is in flight: from, to, content. In order.
     air: VecDeque<(Address, Option<Address>, Carried)>,
     trace: String,
 }
@@ -92,7 +92,7 @@ impl Net {
         self.run(self.now);
     }
 
-    /// Lets everything happen up to `end`.
+    /// Handles all events up to `end`.
     fn run(&mut self, end: Time) {
         loop {
             self.settle();
@@ -187,7 +187,7 @@ fn pair(ends: &str) -> (Address, Address) {
     (a.parse().unwrap(), b.parse().unwrap())
 }
 
-/// What a message says, but for its numbers of requests.
+/// A message in words, without the identifiers of requests.
 fn told(message: &Message) -> String {
     match message {
         Message::Request(request) => {
@@ -216,7 +216,7 @@ fn cost(cost: Cost) -> String {
     format!(", {hops} links, {:.3}", f64::from(quality) / f64::from(u16::MAX))
 }
 
-/// Plays a script, and compares what comes of each line.
+/// Plays a script, and compares the consequences of each line.
 fn plays(name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/aodv/scripts");
     let path = folder.join(format!("{name}.txt"));
@@ -243,20 +243,20 @@ fn a_way_is_found_by_request_and_reply() {
     plays("discovery");
 }
 
-/// RFC 3561, 6.6: nst-AODV lets the destination alone reply, even where others know a route.
+/// RFC 3561, 6.6: in nst-AODV only the destination replies, even if others know a route.
 #[test]
 fn the_destination_alone_replies() {
     plays("destination_only");
 }
 
-/// RFC 3561, 6.5: requests are passed on once; ours again, by a better route.
+/// RFC 3561, 6.5: requests are forwarded once; ours again, by a better route.
 #[test]
 fn better_copies_are_passed_on() {
     plays("better_copy");
 }
 
-/// RFC 3561, 6.11, case i, and constrained-defaults-2012, III-C3: a frame without acknowledgement
-/// is a lost link, the route is repaired, and what had been sent from here goes again.
+/// RFC 3561, 6.11, case i, and constrained-defaults-2012, III-C3: a frame without acknowledgment
+/// means a lost link, the route is repaired, and what its origin had sent goes again.
 #[test]
 fn a_lost_link_is_told_and_the_packet_goes_again() {
     plays("lost_link");
@@ -268,14 +268,14 @@ fn a_packet_in_transit_without_a_way_is_dropped_and_told() {
     plays("no_route_in_transit");
 }
 
-/// RFC 3561, 6.3: twice as long for each request, and an end.
+/// RFC 3561, 6.3: the wait doubles with each request, and then discovery ends.
 #[test]
 fn an_origin_asks_again_and_gives_up() {
     plays("give_up");
 }
 
-/// RFC 3561, 6.1 and 6.5: replies that are older than what was lost are not taken; the request
-/// gathers the newest number on its way, and the destination's own becomes that.
+/// RFC 3561, 6.1 and 6.5: replies older than the lost route are not accepted. The request gathers
+/// the newest number on its path, and the destination adopts that number.
 #[test]
 fn sequence_numbers_outlive_lost_links() {
     plays("sequence_numbers");
@@ -287,8 +287,8 @@ fn path_dr_prefers_good_links_to_few() {
     plays("path_dr");
 }
 
-/// RFC 3561, 6.5: a request is known by its origin and its id. Two of one origin, for different
-/// destinations, are both passed on where they wait for their jitters at the same time.
+/// RFC 3561, 6.5: origin and id identify a request. Two requests of one origin for different
+/// destinations are both forwarded, even if they wait for their jitters at the same time.
 #[test]
 fn two_requests_of_one_origin_cross_a_node_at_once() {
     let key = StreamKey { seed: 1, replication: 0, entity: 1, purpose: "routing" };
@@ -322,15 +322,15 @@ fn two_requests_of_one_origin_cross_a_node_at_once() {
     for (id, destination) in [(1, 8), (2, 9)] {
         router.handle_message(Time::ZERO, 0, 255, &request(id, destination, 3));
     }
-    // A better copy of the first takes its place, although a later one has come.
+    // A better copy of the first replaces it, although a later request has come.
     router.handle_message(Time::ZERO, 5, 255, &request(1, 8, 1));
     assert_eq!(passed_on(&mut router, Time::from_millis(100)), [(1, 8, 2), (2, 9, 4)]);
     router.handle_message(Time::from_millis(100), 6, 255, &request(1, 8, 1));
     assert_eq!(passed_on(&mut router, Time::from_millis(200)), []);
 }
 
-/// RFC 3561, 6.5, to the letter, to be compared with who has it so: the first copy is passed on, at
-/// a time of whole steps, and no better one after it.
+/// RFC 3561, 6.5, to the letter, to compare with implementations that follow it: the first copy is
+/// forwarded after whole steps of jitter, and no better one after it.
 #[test]
 fn the_first_copy_alone_may_be_passed_on_in_whole_steps() {
     let step = Duration::from_millis(1);
@@ -365,7 +365,7 @@ fn the_first_copy_alone_may_be_passed_on_in_whole_steps() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3].map(Time::from_millis));
 }
 
-/// A link that carries requests and loses packets: they do not go round and round.
+/// A link that carries requests but loses packets does not keep packets circling.
 #[test]
 fn packets_that_always_come_back_are_dropped_in_the_end() {
     let key = StreamKey { seed: 1, replication: 0, entity: 0, purpose: "routing" };
@@ -394,7 +394,7 @@ fn packets_that_always_come_back_are_dropped_in_the_end() {
     assert!(router.held_mut().next().is_none());
 }
 
-/// What waits for a route is bounded.
+/// The packets that wait for a route are bounded.
 #[test]
 fn an_origin_holds_so_many_packets() {
     let key = StreamKey { seed: 1, replication: 0, entity: 0, purpose: "routing" };
@@ -411,7 +411,7 @@ fn an_origin_holds_so_many_packets() {
 proptest::proptest! {
     #![proptest_config(corridor_testing::cases!(64))]
 
-    /// Whatever links do, valid routes lead to where they should, or to a node without one.
+    /// Whatever links do, valid routes lead to their destination, or to a node without a route.
     #[test]
     fn ways_have_no_loops(seed in proptest::num::u64::ANY) {
         random_network_has_no_loops(seed);
@@ -443,7 +443,7 @@ fn random_network_has_no_loops(seed: u64) {
     }
 }
 
-/// Following valid routes leads to the destination, or to a node without one.
+/// Checks that following valid routes leads to the destination, or to a node without one.
 fn no_loops(net: &Net) {
     for to in 0..net.routers.len() as Address {
         for from in 0..net.routers.len() as Address {

@@ -1,4 +1,4 @@
-//! The experiments of `/experiments`, run here with fewer repeats, and what was published.
+//! The experiments of `/experiments`, run with fewer repeats, and the published values.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use corridor_scenario::{Path, Row, Run, Scenario, expand};
 use corridor_sim::run_radio;
 use serde::Deserialize;
 
-/// Figures with an experiment.
+/// Figures that have an experiment.
 pub const FIGURES: [u32; 8] = [9, 10, 11, 12, 13, 14, 15, 16];
-/// Those with a plan of their own: Fig. 10 looks at the runs of Fig. 9, Fig. 12 at those of
-/// Fig. 11.
+/// Figures that have a plan of their own: Fig. 10 uses the runs of Fig. 9, Fig. 12 those of Fig.
+/// 11.
 pub const PLANS: [u32; 6] = [9, 11, 13, 14, 15, 16];
-/// Repeats of each run here; the plans say ten. TCP on a lossy link is a matter of luck, and the
-/// most throughput of several loads the more so.
+/// Repeats of each run; the plans say ten. TCP on a lossy link varies a lot, and the highest
+/// throughput of several loads even more.
 const REPEATS: u32 = 2;
 const REPEATS_TCP: u32 = 4;
 /// The first figure with TCP.
@@ -23,7 +23,7 @@ const FIRST_TCP: u32 = 13;
 /// Threads for the runs of a figure.
 const JOBS: usize = 2;
 
-/// A published claim, as `data/franc_claims.json` has it.
+/// A published claim from `data/franc_claims.json`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Claim {
     pub id: String,
@@ -38,14 +38,14 @@ pub struct Claim {
 pub struct Published {
     #[serde(flatten)]
     pub claim: Claim,
-    /// What of ours is held against it.
+    /// The measurement of ours to compare with it.
     pub measure: Option<String>,
-    /// The values of the measure with which the claim holds.
+    /// The values of the measurement for which the claim holds.
     #[serde(default)]
     pub accepted: Accepted,
-    /// Why it does not hold, if it does not.
+    /// Why the claim does not hold, if it does not.
     pub differs: Option<String>,
-    /// Entry of docs/errata.md that proves that it cannot hold, if it cannot.
+    /// The entry of docs/errata.md that proves that it cannot hold, if so.
     pub errata: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl Published {
     }
 }
 
-/// Bounds; none on a side that has none.
+/// Bounds, each of which may be absent.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct Accepted {
     pub min: Option<f64>,
@@ -80,7 +80,7 @@ pub fn plan(figure: u32) -> Scenario {
     Scenario::parse(&fs::read_to_string(path).expect("the plan is there")).expect("it is sound")
 }
 
-/// What was published with a figure.
+/// What was published for a figure.
 pub fn published(figure: u32) -> Vec<Published> {
     #[derive(Deserialize)]
     struct File {
@@ -91,13 +91,13 @@ pub fn published(figure: u32) -> Vec<Published> {
     serde_json::from_str::<File>(&text).expect("it is sound").claims
 }
 
-/// Rows of one figure's runs.
+/// Rows of a figure's runs.
 pub struct Rows {
     rows: Vec<Row>,
     repeats: usize,
 }
 
-/// Runs what `keep` keeps of a figure's plan, once.
+/// Runs once those runs of a figure's plan that `keep` selects.
 pub fn rows(
     cell: &'static OnceLock<Rows>,
     figure: u32,
@@ -125,29 +125,29 @@ pub fn rows(
 }
 
 impl Rows {
-    /// Least of a column over the runs that `which` finds.
+    /// Minimum of a column over the runs that `which` selects.
     pub fn least(&self, which: impl Fn(&Row) -> bool, column: impl Fn(&Row) -> f64) -> f64 {
         self.rows.iter().filter(|row| which(row)).map(column).fold(f64::INFINITY, f64::min)
     }
 
-    /// Mean of a column over the repeats of the run that `which` finds.
+    /// Mean of a column over the repeats of the run that `which` selects.
     pub fn mean(&self, which: impl Fn(&Row) -> bool, column: impl Fn(&Row) -> f64) -> f64 {
         let found: Vec<&Row> = self.rows.iter().filter(|row| which(row)).collect();
         assert_eq!(found.len(), self.repeats, "one run is meant");
-        // In an order of its own: threads finish as they like, and sums of floats depend on it.
+        // Sorted: threads finish in any order, and the sum of floats depends on their order.
         let mut values: Vec<f64> = found.iter().map(|row| column(row)).collect();
         values.sort_by(f64::total_cmp);
         values.iter().sum::<f64>() / values.len() as f64
     }
 }
 
-/// Whether a row is of this path at this erasure ratio.
+/// Whether a row has this path and this erasure ratio.
 pub fn is(row: &Row, path: Path, e3: f64) -> bool {
     row.path == path && (row.e3 - e3).abs() < 1e-9
 }
 
-/// Prints ours beside the published, and holds it against what is accepted: in it, or out of it
-/// where the experiment explains why.
+/// Prints our value beside the published one, and checks that it is accepted, or not accepted where
+/// the experiment explains why.
 pub fn check(figure: u32, id: &str, ours: f64) {
     let published = published(figure);
     let of = published.iter().find(|published| published.claim.id == id).expect("it is there");

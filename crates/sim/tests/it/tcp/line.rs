@@ -1,4 +1,4 @@
-//! A sender and a receiver at the ends of a line with a rate, a delay, and losses as they are told.
+//! A TCP sender and receiver at the ends of a line with a rate, a delay, and chosen losses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,36 +6,36 @@ use std::time::Duration;
 use corridor_base::Time;
 use corridor_sim::tcp::{Receiver, ReceiverConfig, Segment, Sender, SenderConfig, State, Variant};
 
-/// What becomes of a transmission.
+/// What happens to a transmission.
 #[derive(Clone, Copy)]
 pub struct Fate {
     /// Copies that arrive: none if it is lost.
     pub copies: u32,
-    /// So much later than the line's delay; more than a transmission takes means reordering.
+    /// Delay beyond the line's; longer than a transmission's time, it causes reordering.
     pub late: Duration,
-    /// The window of an acknowledgement is shut on the way, if it tells one.
+    /// Whether the window in an acknowledgment is set to zero on the way.
     pub shut: bool,
 }
 
 impl Fate {
-    /// Arrives, unless it is `lost`; windows are left as they are.
+    /// The transmission arrives unless it is `lost`, with its window unchanged.
     pub fn unless(lost: bool) -> Fate {
         Fate { copies: u32::from(!lost), late: Duration::ZERO, shut: false }
     }
 }
 
-/// What a line is like in both directions.
+/// Properties of a line, the same in both directions.
 pub struct LineConfig {
-    /// Bits in a second.
+    /// Rate in bits per second.
     pub rate_bps: u64,
     /// From the end of the transmission to the arrival.
     pub delay: Duration,
-    /// What becomes of the transmission of this number (from 0, each direction counted apart):
-    /// true for data, false for acknowledgements.
+    /// The fate of the transmission with this number (from 0, each direction counted separately):
+    /// true for data, false for acknowledgments.
     pub fate: Box<dyn FnMut(bool, u64) -> Fate>,
 }
 
-/// What happened at one time.
+/// What happened at one point in time.
 pub struct Moment {
     pub at: Time,
     /// Numbers sent.
@@ -51,7 +51,7 @@ pub struct Line {
     on_the_way: BTreeMap<(Time, u64), Segment>,
     busy_until: [Time; 2],
     transmissions: [u64; 2],
-    /// What a sender that listens to it was told to have arrived, since the last timeout.
+    /// For a sender with SACK, what it was told has arrived, since the last timeout.
     sacked: BTreeSet<u64>,
     timeouts: u64,
     /// The farthest end of the receiver's window that the sender was told.
@@ -74,7 +74,7 @@ impl Line {
         }
     }
 
-    /// Advances to the next time at which something happens; none if nothing ever will.
+    /// Advances to the next event; `None` if there is none.
     pub fn step(&mut self) -> Option<Moment> {
         let mut moment = Moment { at: self.now, sent: Vec::new() };
         if self.transmissions == [0, 0] {
@@ -85,7 +85,7 @@ impl Line {
         let timers = [arrival, self.sender.poll_timeout(), self.receiver.poll_timeout()];
         self.now = timers.into_iter().flatten().min()?;
         moment.at = self.now;
-        // One after the other, each followed by what it causes, as an event queue would.
+        // One at a time, each followed by its consequences, as in an event queue.
         match self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             Some(entry) => {
                 let segment = entry.remove();
@@ -96,7 +96,8 @@ impl Line {
             None => {
                 self.sender.handle_timeout(self.now);
                 if self.sender.stats().timeouts > self.timeouts {
-                    // The sender has forgotten what it had been told (RFC 2018, Section 8).
+                    // After a timeout the sender has discarded SACK information (RFC 2018, Section
+                    // 8).
                     self.timeouts = self.sender.stats().timeouts;
                     self.sacked.clear();
                 }
@@ -107,13 +108,13 @@ impl Line {
         Some(moment)
     }
 
-    /// Puts on the line whatever the two ends have to send.
+    /// Puts everything onto the line that the two ends have to send.
     fn transmit(&mut self, moment: &mut Moment) {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
             if let Segment::Data { sequence, retransmission, .. } = segment {
                 assert!(!self.sacked.contains(&sequence), "{sequence} had arrived, and is resent");
                 self.check_window(retransmission);
-                // What is first in line may ask for a window that is shut.
+                // The oldest unacknowledged packet may probe a closed window.
                 let within = self.window_end.is_none_or(|end| sequence < end);
                 assert!(within || sequence == self.sender.acknowledged(), "{sequence} is beyond");
                 moment.sent.push(sequence);
@@ -125,9 +126,9 @@ impl Line {
         }
     }
 
-    /// What is in flight keeps within the maximum window always, and within the congestion window
-    /// when something new was sent: but for two packets of limited transmit, and for recoveries
-    /// that count packets in the network instead (RFC 6675).
+    /// Checks that what is in flight always keeps within the maximum window, and within the
+    /// congestion window when something new was sent, except for two packets of limited transmit
+    /// and for recoveries that count packets in the network instead (RFC 6675).
     fn check_window(&self, retransmission: bool) {
         let (in_flight, config) = (self.sender.in_flight(), self.sender.config());
         assert!(in_flight <= u64::from(config.window_packets_max), "{in_flight} in flight");
@@ -139,7 +140,7 @@ impl Line {
         }
     }
 
-    /// Whether the sender listens to selective acknowledgements.
+    /// Whether the sender uses selective acknowledgments.
     fn listens(&self) -> bool {
         matches!(self.sender.config().variant, Variant::Sack | Variant::Cubic)
     }
@@ -164,7 +165,7 @@ impl Line {
         }
     }
 
-    /// Remembers what the sender is told about packets beyond a gap, and about the window.
+    /// Records what the sender learns about SACK ranges and the window.
     fn note_told(&mut self, segment: &Segment) {
         if let Segment::Ack { window_end: Some(end), .. } = *segment {
             self.window_end = self.window_end.max(Some(end));

@@ -1,5 +1,6 @@
-//! Whatever the line does, everything offered is delivered once and in order, the window is kept,
-//! and nothing is sent again that is known to have arrived (the line itself checks the last two).
+//! Whatever the line does, everything offered is delivered once and in order, the window is
+//! respected, and nothing is retransmitted that is known to have arrived (the line itself checks
+//! the last two).
 
 use std::time::Duration;
 
@@ -18,13 +19,13 @@ const PACKETS: u64 = 120;
 /// Steps after which a transfer counts as stuck.
 const STEPS_MAX: u64 = 1_000_000;
 
-/// A line's misbehaviour, in thousandths of its transmissions.
+/// Disturbances of a line, in thousandths of its transmissions.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     lost: u32,
     duplicated: u32,
     late: u32,
-    /// Windows shut.
+    /// Windows set to zero.
     shut: u32,
 }
 
@@ -138,7 +139,7 @@ fn nine_of_ten_lost() {
     }
 }
 
-/// Go-back-N sends at least as much as a receiver that keeps what comes out of order.
+/// Go-back-N sends at least as much as with a receiver that buffers what is out of order.
 #[test]
 fn discarding_costs_transmissions() {
     let trouble = Trouble { lost: 50, duplicated: 0, late: 0, shut: 0 };

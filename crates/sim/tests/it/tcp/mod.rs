@@ -1,4 +1,4 @@
-//! TCP: exchanges packet by packet, properties, and the traces of ns-2.
+//! TCP: scripted exchanges, properties, and comparison with traces of ns-2.
 
 mod line;
 mod loopback;

@@ -1,8 +1,7 @@
-//! What ns-2 sends when given transmissions are lost, transmission by transmission.
+//! Compares with what ns-2 sends when given transmissions are lost, transmission by transmission.
 //!
 //! `data/ns2/drops.txt` was made with ns-2.35 by `drops.py` and `drops.tcl` beside it: one flow
-//! over one link of 800 kbit/s and 100 ms each way; ticks of 400 us, of which every time is a
-//! multiple.
+//! over one link of 800 kbit/s and 100 ms each way; all times are multiples of a tick of 400 us.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use super::line::{Fate, Line, LineConfig};
 
 const DROPS: &str = include_str!("../../data/ns2/drops.txt");
 
-/// A case of the file: what was lost, and what came of it.
+/// A case of the file: which transmissions are lost, and what follows.
 struct Case<'a> {
     title: &'a str,
     variant: &'a str,
@@ -43,7 +42,7 @@ fn cases() -> Vec<Case<'static>> {
         .collect()
 }
 
-/// The same exchange here, in the file's words.
+/// Replays the exchange here, and describes it in the file's words.
 fn replay(case: &Case) -> String {
     let (variant, sack) = match case.variant {
         "Tahoe" => (Variant::Tahoe, false),
@@ -68,7 +67,7 @@ fn replay(case: &Case) -> String {
             continue;
         }
         let stats = line.sender.stats();
-        // Vegas of ns-2 inflates the window itself.
+        // ns-2's Vegas includes the inflation in its window.
         let inflation = if case.variant == "Vegas" { stats.inflation_packets } else { 0 };
         let cwnd = stats.cwnd_packets + inflation as f64;
         write!(text, "{} {cwnd:.3}", moment.at.as_nanos() / 1000).unwrap();
@@ -79,7 +78,7 @@ fn replay(case: &Case) -> String {
     text
 }
 
-/// Where the exchange is another one than in ns-2: the case, how many lines are alike, and why.
+/// Where the exchange deviates from ns-2's: the case, how many lines agree, and why.
 const DEVIATIONS: [(&str, usize, &str); 10] = [
     ("Sack window 50 packets 80 drops 20,21", 24, PIPE),
     ("Sack window 50 packets 80 drops 20,21,22,23", 24, PIPE),
@@ -96,10 +95,10 @@ const DEVIATIONS: [(&str, usize, &str); 10] = [
     ),
     ("Vegas window 12 packets 80 drops 20,22,30,41,50", 33, "ns-2's table of sendings wraps"),
 ];
-/// RFC 6675 counts packets believed lost out of the pipe, and waits for three ranges beyond a gap;
+/// RFC 6675 excludes packets believed lost from the pipe, and waits for three packets beyond a gap;
 /// the older rule of ns-2's Sack1 does neither.
 const PIPE: &str = "pipe";
-/// ns-2 looks up when a packet never sent was sent, and sends it twice.
+/// ns-2 looks up the sending time of a packet that was never sent, and sends it twice.
 const UNSENT: &str = "unsent";
 
 fn agrees(variant: &str) {

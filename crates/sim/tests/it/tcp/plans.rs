@@ -1,10 +1,10 @@
-//! Linux's TCP as a plan has it.
+//! Linux's TCP as configured by plans.
 
 use std::path::Path;
 
 use corridor_scenario::Plan;
 
-/// A window that fills two lossless links keeps them full, and next to nothing is sent twice.
+/// A window that fills two lossless links keeps them busy, almost without retransmissions.
 #[test]
 fn cubic_fills_two_lossless_links() {
     let text = "

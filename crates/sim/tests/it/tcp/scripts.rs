@@ -1,14 +1,14 @@
-//! Exchanges as readable scripts, in the folder `scripts`: a line is what happens, then a colon,
-//! then what comes of it. Times are milliseconds, numbers count packets.
+//! Exchanges as readable scripts in the folder `scripts`: each line is an event, a colon, and its
+//! consequences. Times are milliseconds, numbers count packets.
 //!
-//! A script begins with the end that it is about and its settings, `sender reno window=20` or
+//! A script begins with the end under test and its settings, `sender reno window=20` or
 //! `receiver delayed=2`, `sender linux cubic` or `receiver linux buffer=44`, and for senders with
-//! `show` and the gauges to be shown. Then:
+//! `show` and the gauges to show. Then:
 //!
-//! | line | what happens |
+//! | line | event |
 //! |---|---|
 //! | `0 offer 10` | the application has 10 packets more |
-//! | `100 ack 3 sack 5-7` | an acknowledgement of all before 3, and of 5 and 6 |
+//! | `100 ack 3 sack 5-7` | an acknowledgment of all before 3, and of 5 and 6 |
 //! | `100 ack 3 until 9` | one with the end of the receiver's window |
 //! | `100 ack 3 echo 50 ce` | one that echoes a packet's time, and congestion |
 //! | `100 data 4 echo 50 ce` | packet 4, sent at 50, arrives, marked |
@@ -27,7 +27,7 @@ use corridor_sim::tcp::{
     SACK_RANGES_MAX, SackRange, Segment, SenderConfig, Variant, VegasConfig,
 };
 
-/// Plays a script, and compares what comes of each line.
+/// Plays a script, and compares the consequences of each line.
 fn plays(name: &str, script: &str) {
     let mut played = String::new();
     let mut end: Option<End> = None;
@@ -77,7 +77,7 @@ impl End {
         End { sender, receiver, show: Vec::new(), now: Time::ZERO, held: false }
     }
 
-    /// ns-2's settings, or the RFCs' with `rfc`, and what the script changes.
+    /// A sender with ns-2's settings, or the RFCs' with `rfc`, and the script's changes.
     fn sender(variant: &str, settings: &[&str]) -> End {
         let variant = match variant {
             "tahoe" => Variant::Tahoe,
@@ -119,7 +119,7 @@ impl End {
         End::new(Some(AnySender::new(config.into()).unwrap()), None)
     }
 
-    /// Linux's settings, and what the script changes.
+    /// A Linux sender with the script's changes to its settings.
     fn linux_sender(settings: &[&str]) -> End {
         let mut config = LinuxSenderConfig::new(Congestion::Cubic);
         for setting in settings {
@@ -165,7 +165,7 @@ impl End {
         End::new(None, Some(AnyReceiver::new(config.into()).unwrap()))
     }
 
-    /// Plays a line; what comes of it.
+    /// Plays a line; returns the consequences.
     fn step(&mut self, words: &[&str]) -> String {
         let mut found = String::new();
         match words {
@@ -239,7 +239,7 @@ impl End {
     }
 }
 
-/// An acknowledgement or a packet in the words of a script.
+/// Parses an acknowledgment or a packet of a script.
 fn segment(words: &[&str]) -> Segment {
     let number = words[1].parse().unwrap();
     let value = |key| words.iter().position(|word| *word == key).map(|index| words[index + 1]);
@@ -272,7 +272,7 @@ fn segment(words: &[&str]) -> Segment {
     }
 }
 
-/// A segment that was sent.
+/// A sent segment in the words of a script.
 fn words_of(segment: &Segment) -> String {
     match segment {
         Segment::Data { sequence, retransmission, window_reduced, .. } => {

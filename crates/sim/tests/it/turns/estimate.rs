@@ -1,10 +1,10 @@
-//! Means of few blocks, as exact as those of many: most of what varies from block to block is how
-//! many frames were erased, and that is known.
+//! Variance reduction: means of few blocks as exact as those of many. Most of the variation between
+//! blocks comes from the number of erased frames, and that is known.
 //!
 //! A block ends at a stopping time, so by Wald's equation the frames that crossed a link are on
-//! average its delivery ratio times the frames sent: the surplus of each link has the mean zero.
-//! What a regression on the surpluses explains is therefore no part of the mean (control
-//! variates), and the standard error is that of the residuals.
+//! average its delivery ratio times the frames sent: each link's surplus has mean zero. What a
+//! regression on the surpluses explains is therefore not part of the mean (control variates), and
+//! the standard error is that of the residuals.
 
 use corridor_proto::ErasureRatios;
 
@@ -15,8 +15,8 @@ pub struct Block {
     pub encoder: f64,
     /// ENC frames of the helper.
     pub helper: f64,
-    /// Frames beyond the expected that came from encoder to helper, from helper to decoder, from
-    /// encoder to decoder.
+    /// Frames beyond the expected number that arrived from encoder to helper, from helper to
+    /// decoder, and from encoder to decoder.
     pub surplus: [f64; 3],
 }
 
@@ -40,7 +40,7 @@ pub struct Estimate {
     pub error: f64,
 }
 
-/// The mean of `value` over blocks, less what the surpluses explain.
+/// The mean of `value` over blocks, without what the surpluses explain.
 pub fn estimate(blocks: &[Block], value: impl Fn(&Block) -> f64) -> Estimate {
     let count = blocks.len() as f64;
     let mean = |of: &dyn Fn(&Block) -> f64| blocks.iter().map(of).sum::<f64>() / count;
@@ -57,7 +57,7 @@ pub fn estimate(blocks: &[Block], value: impl Fn(&Block) -> f64) -> Estimate {
     Estimate { mean: adjusted, error: (residual / (count - 4.0)).sqrt() }
 }
 
-/// Solves a symmetric system; a link without frames has a row of zeroes, and the slope zero.
+/// Solves a symmetric system; a link without frames has a row of zeroes, and its slope is zero.
 fn solve(mut rows: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     for pivot in 0..3 {
         if rows[pivot][pivot].abs() < 1e-9 {

@@ -1,7 +1,7 @@
-//! Encoder, decoder and perhaps a helper that take turns: the daemon's stations, with their
-//! budgets, under the conditions of the reference. Whatever a decoder or helper has to tell is
-//! told after each frame, free, lossless and immediately; nothing but frames with symbols is
-//! counted, and of these none after the one that completes the block.
+//! Encoder, decoder and optionally a helper that take turns: the daemon's stations with their
+//! budgets, under the reference's conditions. The decoder's and the helper's feedback follows each
+//! frame, free, lossless and immediate. Only frames with symbols count, and none after the one that
+//! completes the block.
 
 mod estimate;
 
@@ -19,22 +19,22 @@ pub use estimate::{Block, Estimate, estimate};
 /// Source symbols in a block.
 pub const BLOCK_SIZE: usize = 150;
 const SYMBOL_SIZE: u16 = 64;
-/// One frame and what is said about it; longer than each interval of the decoder's feedback, and
-/// than none of the helper's patience.
+/// Length of a turn: one frame and its feedback. Longer than every interval of the decoder's
+/// feedback, and shorter than all of the helper's timeouts.
 const TURN: Duration = Duration::from_micros(2_100);
-/// The encoder waits so long before it takes a frame for lost. Longer than a round of turns, so
-/// that the helper does not take the encoder's waiting for its turn for the end of its block.
+/// Time after which the encoder takes a frame for lost. Longer than a round of turns, so that the
+/// helper does not mistake the encoder's wait for its turn for the end of the block.
 const ENCODER_TIMEOUT: Duration = Duration::from_millis(41);
-/// Most frames of the helper before it is the encoder's turn again: no symbol earns more.
+/// Most frames of the helper in a row: no symbol earns more.
 const HELPER_FRAMES_MAX: usize = 2;
-/// Virtual time that a block may take.
+/// Virtual time limit of a block.
 const BLOCK_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 const ENCODER: StationId = StationId(1);
 const DECODER: StationId = StationId(2);
 const HELPER: StationId = StationId(3);
 
-/// What is run.
+/// The configuration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub seed: u64,
@@ -53,12 +53,12 @@ pub struct Turns {
     stations: Vec<Station>,
     ratios: ErasureRatios,
     erasures: [Stream; 3],
-    /// Frames of the block that is under way, and what became of them.
+    /// Frames of the current block, and what became of them.
     block: Block,
 }
 
 impl Turns {
-    /// Stations that have greeted each other.
+    /// Stations that have completed their handshakes.
     pub fn new(setup: &Setup) -> Self {
         let stream = |entity, purpose| {
             let Setup { seed, replication, .. } = *setup;
@@ -91,7 +91,7 @@ impl Turns {
         turns
     }
 
-    /// The host hands over a block of packets.
+    /// The host offers a block of packets.
     fn load(&mut self) {
         let len = self.stations[0].tunnel_mtu();
         for byte in 0..BLOCK_SIZE {
@@ -108,7 +108,7 @@ impl Turns {
 
     /// Sends one block; returns the ENC frames of encoder and helper until the decoder is done.
     ///
-    /// The next block waits meanwhile: with nothing else to send, the encoder of the `credit`
+    /// The next block is queued meanwhile: with nothing else to send, the encoder of the `credit`
     /// policy would trade airtime for time.
     pub fn block(&mut self) -> Block {
         self.load();
@@ -126,8 +126,8 @@ impl Turns {
         self.stations[1].stats().packets_delivered
     }
 
-    /// One ENC frame of the encoder, if it has one, then what the helper has earned with it; ends
-    /// early when `done` packets are delivered.
+    /// Sends one ENC frame of the encoder, if it has one, then what the helper has earned with it;
+    /// ends early when `done` packets are delivered.
     fn round(&mut self, done: u64) {
         self.pass_time();
         self.turn(0);
@@ -140,7 +140,7 @@ impl Turns {
         }
     }
 
-    /// Lets all timers fire, and the decoder and the others say what they have to say.
+    /// Lets all timers expire, and stations send their feedback.
     fn pass_time(&mut self) {
         self.now += TURN;
         for station in &mut self.stations {
@@ -151,7 +151,7 @@ impl Turns {
         self.turn(1);
     }
 
-    /// Lets a station send: control and feedback as it likes, one ENC frame at most.
+    /// Lets a station send any number of control and feedback frames, but at most one ENC frame.
     fn turn(&mut self, from: usize) -> bool {
         loop {
             let before = self.symbols_sent(from);
@@ -207,7 +207,7 @@ fn station_config(setup: &Setup, id: StationId, role: Role) -> StationConfig {
             symbol_size: SYMBOL_SIZE,
             encoder_timeout: ENCODER_TIMEOUT,
             overshoot: setup.overshoot,
-            // What takes bounds off one budget takes them off the other.
+            // What removes the bounds of one budget removes those of the other.
             helper_overshoot: setup.overshoot,
             policy: setup.policy,
             blocks_in_flight: 1,

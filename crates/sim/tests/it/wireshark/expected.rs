@@ -1,4 +1,4 @@
-//! What the fields of a captured frame must be, by the protocol's own parser.
+//! The expected fields of a captured frame, according to the protocol's own parser.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use corridor_proto::wire::*;
 use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
-/// The fields that are compared, as Wireshark names them.
+/// The fields to compare, as Wireshark names them.
 pub const FIELDS: [&str; 101] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
@@ -125,7 +125,7 @@ impl Expected {
 /// Number of the first form of a window's symbols, behind those of blocks.
 pub const WINDOW_FORM: usize = 3;
 
-/// What a frame holds.
+/// What a frame contains.
 pub struct Expected {
     /// Its chunks.
     pub kinds: Vec<Kind>,
@@ -134,11 +134,11 @@ pub struct Expected {
     pub values: Vec<String>,
 }
 
-/// Whoever reads a capture from its beginning, and makes differences whole.
+/// Reads a capture from its beginning, and restores packets from differences.
 #[derive(Default)]
 pub struct Reader {
     flows: BTreeMap<u16, Flow>,
-    /// Differences met, and those of them that could be made whole.
+    /// Differences found, and those that could be restored.
     pub differences: (usize, usize),
 }
 
@@ -147,18 +147,18 @@ pub struct Reader {
 struct Flow {
     next: Option<u32>,
     headers: HeaderTwin,
-    /// What differences became, in order.
+    /// Packets restored from differences, in order.
     symbols: BTreeMap<u32, Vec<Option<Vec<u8>>>>,
 }
 
-/// Comparison of texts that spell the same value.
+/// Compares texts that spell the same value.
 pub trait Same {
     fn same(&self, wanted: &str) -> bool;
 }
 
 impl Same for String {
     fn same(&self, wanted: &str) -> bool {
-        // Newer versions spell out truth; older ones put colons between bytes.
+        // Newer versions print "True" and "False"; older ones put colons between bytes.
         let given = self.replace("True", "1").replace("False", "0").replace(':', "");
         if given == wanted {
             return true;
@@ -202,7 +202,7 @@ fn bits(field: Field) -> u8 {
     }
 }
 
-/// What tshark has to show of a captured frame, from its Ethernet header on.
+/// What tshark has to show for a captured frame, from its Ethernet header on.
 pub fn expected(packet: &[u8], reader: &mut Reader) -> Expected {
     let mut values = Values::default();
     let capture = &packet[14..];
@@ -294,7 +294,7 @@ fn read_capture<'a>(capture: &'a [u8], values: &mut Values) -> (&'a [u8], Field)
     (&capture[len..], field)
 }
 
-/// Reads a body, and what is behind it.
+/// Reads a body, and what follows it.
 fn read_padded<'a, T>(
     body: &'a [u8],
     parse: impl FnOnce(&'a [u8]) -> Option<(T, &'a [u8])>,
@@ -445,7 +445,7 @@ fn read_hello(body: &[u8], values: &mut Values) {
 }
 
 impl Reader {
-    /// Packets of a source symbol: a new one, or one sent again.
+    /// Reads the packets of a source symbol, new or sent again.
     fn read(&mut self, tag: u16, id: u32, symbol: &[u8], values: &mut Values) {
         let flow = self.flows.entry(tag).or_default();
         let known = flow.symbols.get(&id).cloned();
@@ -462,7 +462,7 @@ impl Reader {
         let differences = &mut self.differences;
         read_packets(symbol, values, &mut |is_difference, bytes| {
             if !is_difference {
-                // Sent again, it comes out of turn.
+                // A symbol sent again comes out of turn.
                 let in_turn = is_new.then_some(&mut *headers);
                 in_turn.into_iter().for_each(|headers| headers.verbatim(bytes, 0));
                 return None;
@@ -485,11 +485,11 @@ impl Reader {
     }
 }
 
-/// What becomes of a packet, which may be a difference.
+/// Called for a packet, which may be a difference.
 type InOrder<'a> = dyn FnMut(bool, &[u8]) -> Option<Vec<u8>> + 'a;
 
-/// Packets behind their lengths. `in_order` is told of those that may not overtake, and whether
-/// they are differences; of these it says what they become.
+/// Reads packets behind their lengths. Calls `in_order` for packets that must not overtake others,
+/// with whether they are differences; it returns what a difference restores to.
 fn read_packets(mut symbol: &[u8], values: &mut Values, in_order: &mut InOrder<'_>) {
     while let [high, low, rest @ ..] = symbol {
         let len = usize::from(u16::from_be_bytes([*high & 0x3f, *low]));

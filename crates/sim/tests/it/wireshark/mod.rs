@@ -1,5 +1,5 @@
-//! The dissector that is shipped, in tshark: it reads every frame as the protocol's own parser
-//! does, and stumbles over nothing.
+//! The shipped dissector in tshark: it reads every frame as the protocol's own parser does, and
+//! never fails.
 
 mod expected;
 mod network;
@@ -16,7 +16,7 @@ use corridor_sim::{CaptureLimits, capture_udp};
 use expected::{FIELDS, Reader, Same, WINDOW_FORM, expected};
 use tool::{LINKTYPE_ETHERNET, Recorded, packets_of, tshark, write_pcap};
 
-/// Codings that differ in what the frames hold: seeds, vectors over each field, bitmaps.
+/// Codings whose frames differ in content: seeds, vectors over each field, bitmaps.
 const CODINGS: [&str; 4] = [
     "preset = 'block'",
     "preset = 'paper'",
@@ -24,12 +24,12 @@ const CODINGS: [&str; 4] = [
     "preset = 'block', field = 'gf2', block_size = 24",
 ];
 
-/// Windows, which no helper recodes.
+/// Window mode, which helpers do not recode.
 const WINDOW: &str = "preset = 'window'";
 const WINDOW_IN_ORDER: &str =
     "preset = 'window', delivery = 'in-order', goal = 'low-delay', field = 'gf2', window_size = 40";
 
-/// TCP through a window: its headers travel as differences.
+/// TCP in window mode: its headers travel as differences.
 fn scenario_of_tcp() -> Scenario {
     let text = "name = 'tested'\nseed = 7\n[medium]\nduplex = 'full'\nrate_bps = 12000000\n\
                 rtt_ms = 4\nqueue_frames = 4\nretry_limit = 0\n[[run]]\npath = 'coded'\n\
@@ -177,7 +177,7 @@ fn colours_are_of_filters_that_wireshark_understands() {
     }
 }
 
-/// One frame of each kind and form, as they are on the air of the simulator.
+/// One frame of each kind and form, as the simulator sends them.
 fn samples() -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().expect("a place");
     let mut samples: Vec<(Vec<Kind>, u8, Vec<u8>)> = Vec::new();
@@ -203,7 +203,7 @@ fn samples() -> Vec<Vec<u8>> {
     samples.into_iter().map(|(.., bytes)| bytes).collect()
 }
 
-/// Counts lines of errors of Lua in everything that tshark can be made to say about a file.
+/// Asserts that tshark reports no Lua error, whatever it is asked about a file.
 fn assert_no_lua_error(path: &Path, packets: usize) {
     let Some(text) = tshark(path, &["-V"]) else { return };
     let fault = text.lines().find(|line| line.contains("Lua Error") || line.contains(".lua:"));
@@ -215,7 +215,7 @@ fn assert_no_lua_error(path: &Path, packets: usize) {
 fn frames_cut_at_any_length_never_end_in_an_error_of_lua() {
     let mut packets = Vec::new();
     for sample in samples() {
-        // What is cut by the capture, and what was too short when it was sent.
+        // Both frames cut by the capture, and frames that were too short when they were sent.
         for len in (14..sample.len().min(400)).chain([sample.len() - 17, sample.len() - 1]) {
             let bytes = sample[..len].to_vec();
             packets.push(Recorded { at_ns: 0, bytes: bytes.clone(), len_bytes: sample.len() });
@@ -239,7 +239,7 @@ fn bent_frames_never_end_in_an_error_of_lua() {
         for round in 0..200 {
             let mut bytes = sample.clone();
             bytes.truncate(200 + stream.next_u32() as usize % 1_400);
-            // Behind the magic number, mostly in the headers; at last everywhere.
+            // Alterations behind the magic number, first mostly in the headers, later everywhere.
             let reach = if round < 150 { bytes.len().min(120) } else { bytes.len() };
             for _ in 0..1 + stream.next_u32() % 8 {
                 let at = 18 + stream.next_u32() as usize % (reach - 18);
@@ -381,7 +381,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         deficit: 2,
         useless: 5,
         credit: None,
-        // Beyond the span nothing is said.
+        // Nothing is reported beyond the span.
         needed: [0b0000_0101, 0xf0].into_iter().collect(),
     };
     let lanes = Lanes::ONE;

@@ -1,4 +1,4 @@
-//! Captures of a network of wires: Wireshark's own dissectors read what was sent.
+//! Captures of a wired network: Wireshark's own dissectors read what was sent.
 
 use core::time::Duration;
 use std::cell::RefCell;
@@ -60,7 +60,7 @@ fn capture(file: &Path, limits: CaptureLimits) -> (CaptureCounts, u64) {
     (capture.finish().expect("written"), retransmissions)
 }
 
-/// Everything at [`HOST`], as lines that tshark has to give.
+/// Records everything at [`HOST`], as the lines that tshark should print.
 #[derive(Clone, Default)]
 struct Witness(Rc<RefCell<Vec<String>>>);
 
@@ -90,7 +90,7 @@ impl Watcher for Witness {
                 format!("1|{}|0|{left}|{right}||", byte(next))
             }
             Body::Datagram { sequence, .. } => {
-                // A number of eight bytes at the front of what is kept.
+                // A number of eight bytes at the front of the captured bytes.
                 format!("|||||{}|{sequence:016x}", packet.len_bytes - 20)
             }
             Body::Bytes(_) | Body::Sealed(_) | Body::Bare(_) => unreachable!("no such flow"),
@@ -145,7 +145,7 @@ fn segments_and_datagrams_are_what_was_sent_and_received() {
         assert_eq!(&columns.join("|"), wanted, "packet {}", number + 1);
     }
 
-    // Wireshark's own analysis finds what the sender has sent again.
+    // Wireshark's own analysis finds the sender's retransmissions.
     let again = "tcp.analysis.retransmission || tcp.analysis.out_of_order";
     let found = tshark(&file, &["-Y", again]).unwrap_or_default();
     assert_eq!(found.lines().count() as u64, retransmissions);

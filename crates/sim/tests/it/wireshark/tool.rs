@@ -1,4 +1,4 @@
-//! tshark, and files for it and from it.
+//! Runs tshark, and reads and writes its files.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ pub const LINKTYPE_ETHERNET: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub at_ns: u64,
-    /// What was kept of it.
+    /// The bytes that were kept.
     pub bytes: Vec<u8>,
-    /// How long it was.
+    /// Its length on the wire.
     pub len_bytes: usize,
 }
 
-/// What tshark says of a file, with the dissector that is shipped and nobody's preferences; `None`
-/// when there is no tshark.
+/// tshark's output for a file, with the shipped dissector and default preferences; `None` if tshark
+/// is not installed.
 pub fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
     let dissector =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../share/wireshark/corridor.lua");

@@ -1,4 +1,4 @@
-//! What becomes of the frames that nodes send: underlays, the network, and who bends frames.
+//! The path of frames that nodes send: underlays, the network, and adversaries that alter frames.
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
@@ -57,7 +57,7 @@ impl MeshDriver<'_> {
                 Destination::All => true,
                 Destination::Station(id) | Destination::Search(id) => id == Mesh::id(hearer),
             };
-            // Relays overhear all; others now and then what is not for them.
+            // Relays overhear everything; others sometimes overhear frames for others.
             let overhears = self.mesh.kind == MeshKind::RelayRow || self.dice.below(8) == 0;
             if meant || overhears {
                 self.carry((from, hearer), end, None, &frame);
@@ -66,7 +66,7 @@ impl MeshDriver<'_> {
         Ok(())
     }
 
-    /// What a relay that means ill sends in place of a frame: the second one.
+    /// The frame that a malicious relay, the second one, sends in place of its own.
     fn bend(&mut self, from: usize, frame: Vec<u8>) -> Vec<u8> {
         let lies_ppm = self.mesh.lies_ppm();
         if lies_ppm == 0 || from != 1 || self.network.is_calm() {
@@ -82,7 +82,7 @@ impl MeshDriver<'_> {
         bent
     }
 
-    /// A frame takes its time on the underlay of its node. When it has left.
+    /// A frame takes its time on its node's underlay. Returns when it has left.
     fn depart(&mut self, (from, to): (usize, u16), frame: &[u8]) -> Result<Time, Broken> {
         let station = self.seats[from].station.as_ref();
         let is_hub = station.is_some_and(|station| station.hub().is_some());
@@ -107,7 +107,7 @@ impl MeshDriver<'_> {
         Ok(end)
     }
 
-    /// Sends a challenge if one is due. Whether it did.
+    /// Sends a challenge if one is due. Returns whether it did.
     pub(super) fn ask(&mut self, node: usize) -> Result<bool, Broken> {
         let seat = &mut self.seats[node];
         let local = self.now + seat.ahead;
@@ -134,7 +134,7 @@ impl MeshDriver<'_> {
         let Some(posted) = self.network.post((from, peer), to) else { return };
         let Posted { hearer, from: source, to, is_copied } = posted;
         if is_copied {
-            // It is there before the original.
+            // It arrives before the original.
             self.coverage.add(Feature::FramesCopied, 1);
             let (bytes, origin) = (frame.to_vec(), Origin::Echo);
             self.happen(at, Happening::Datagram { from: THIEF, to, bytes, origin });
@@ -142,7 +142,7 @@ impl MeshDriver<'_> {
         self.carry((from, hearer), at, Some((source, to)), frame);
     }
 
-    /// A frame reaches a node, or an address from another one.
+    /// A frame arrives at a node, or at an address from another one.
     fn arrive(
         &mut self,
         at: Time,
@@ -157,7 +157,7 @@ impl MeshDriver<'_> {
         self.happen(at, what);
     }
 
-    /// Takes a frame to a hearer, and whatever ill-wishers make of it.
+    /// Takes a frame to a receiver, with what adversaries make of it.
     fn carry(
         &mut self,
         (from, to): (usize, usize),
@@ -227,7 +227,7 @@ impl MeshDriver<'_> {
         Some((bent, origin))
     }
 
-    /// A frame that is sealed well, and whose body says what it likes.
+    /// A correctly sealed frame with false contents.
     fn lie(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let insider = self.insider.as_mut()?;
         let mut clear = Vec::new();

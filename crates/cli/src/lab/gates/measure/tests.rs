@@ -9,7 +9,7 @@ use super::*;
 /// How long a worker waits for others that should be there.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was made, and what else was under way then.
+/// The runs made, and what else ran meanwhile.
 #[derive(Default)]
 struct Log {
     state: Mutex<Made>,
@@ -21,12 +21,12 @@ struct Made {
     /// Case and repeat.
     runs: Vec<(String, u64)>,
     under_way: usize,
-    /// Most that were under way at once.
+    /// Maximum number of runs at once.
     most: usize,
 }
 
 impl Log {
-    /// A run begins; it goes on once so many have been under way at once.
+    /// A run begins; it continues once this many have run at once.
     fn begin(&self, case: &Case, replication: u64, company: usize) {
         let mut state = self.state.lock().unwrap();
         state.runs.push((case.name.clone(), replication));
@@ -102,7 +102,7 @@ fn several_are_measured_at_once_but_those_that_bear_no_company() {
     for replication in 0..2 {
         let names = log.names(replication);
         assert_eq!(names.len(), cases.len() + 1, "{names:?}");
-        // What was late in company is made again after all that was measured in company.
+        // What was late in parallel is repeated after everything that was measured in parallel.
         assert_eq!(names.last().unwrap(), late);
         let row = &rows[replication as usize][late];
         assert_eq!((row.lateness_p99_s, row.replication), (Some(0.000_1), replication));

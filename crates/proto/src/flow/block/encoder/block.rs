@@ -1,5 +1,5 @@
-//! One block on the encoder's side: what was added, what was sent, what the decoder has, and the
-//! states ENC, WAIT, IDLE of the paper's Fig. 4.
+//! One block at the encoder: what was added, what was sent, what the decoder has, and the states
+//! ENC, WAIT, IDLE of the paper's Fig. 4.
 
 use std::collections::VecDeque;
 
@@ -11,32 +11,32 @@ use crate::config::CodingParams;
 use crate::inspect::EncoderBlockView;
 use crate::wire::BlockAck;
 
-/// The encoder's states (Section II-D). One block is in one state; with one block in flight that is
-/// the paper's machine.
+/// The encoder's states (Section II-D). Each block has its own state; with one block in flight this
+/// is the paper's state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// There is budget to spend.
     Enc,
-    /// The budget is spent; an acknowledgement is awaited until the timeout.
+    /// The budget is spent; the encoder waits for an acknowledgment until the timeout.
     Wait,
-    /// The decoder has all that was added.
+    /// The decoder has everything that was added.
     Idle,
 }
 
-/// What moves a block from state to state.
+/// What changes a block's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// A source symbol was added.
     SymbolAdded,
     /// Less than one transmission of budget is left.
     BudgetSpent,
-    /// No acknowledgement came in time.
+    /// No acknowledgment came in time.
     TimedOut,
-    /// An acknowledgement shows missing dimensions that nothing in flight will fill.
+    /// An acknowledgment shows missing dimensions that nothing in flight will supply.
     AckShowsDeficit,
-    /// An acknowledgement shows all that was added.
+    /// An acknowledgment shows everything that was added.
     AckCaughtUp,
-    /// One shows less than another before: what a helper had sent was dropped.
+    /// An acknowledgment shows less than an earlier one: what a helper had sent was dropped.
     AckFellBack,
 }
 
@@ -49,7 +49,7 @@ impl State {
             (State::Wait, Cause::TimedOut | Cause::AckShowsDeficit) => State::Enc,
             (_, Cause::AckCaughtUp) => State::Idle,
             (State::Idle, Cause::AckFellBack) => State::Wait,
-            // A timer that fires late, or feedback that tells nothing new.
+            // A timer that fires late, or feedback that reports nothing new.
             (
                 state,
                 Cause::BudgetSpent | Cause::TimedOut | Cause::AckShowsDeficit | Cause::AckFellBack,
@@ -65,9 +65,9 @@ pub(crate) struct Block {
     pub(crate) state: State,
     /// Transmissions allowed and not yet made.
     pub(crate) budget: f64,
-    /// The first source symbol that has not been sent uncoded.
+    /// The first source symbol not yet sent uncoded.
     pub(crate) next_source: usize,
-    /// When the wait for an acknowledgement ends (state WAIT).
+    /// When the wait for an acknowledgment ends (state WAIT).
     pub(crate) wait_until: Time,
     /// Timeouts since the decoder's rank last rose.
     pub(crate) timeouts_in_row: u32,
@@ -76,13 +76,13 @@ pub(crate) struct Block {
     pub(crate) last_added_at: Time,
     /// When a symbol was last added, or the decoder's rank last rose.
     pub(crate) progress_at: Time,
-    /// The decoder's rank as last told.
+    /// The decoder's rank as last reported.
     pub(crate) rank: usize,
-    /// Counter of the newest frame, in its session, that reported a rank.
+    /// Counter, in its session, of the newest frame that reported a rank.
     pub(crate) told_in: Option<u32>,
-    /// Since when each acknowledgement has shown symbols missing.
+    /// Since when each acknowledgment has shown missing symbols.
     pub(crate) behind_since: Option<Time>,
-    /// Transmissions the decoder has not yet been heard about.
+    /// Transmissions not yet covered by feedback.
     in_flight: VecDeque<(u32, Time)>,
     /// Packets in each source symbol.
     packets: Vec<u16>,
@@ -122,7 +122,7 @@ impl Block {
         self.state = State::Idle;
     }
 
-    /// The decoder lost all it had: as if nothing had been sent.
+    /// The decoder lost everything: as if nothing had been sent.
     pub(crate) fn forget_feedback(&mut self) {
         self.rank = 0;
         self.told_in = None;
@@ -133,7 +133,7 @@ impl Block {
         self.in_flight.clear();
     }
 
-    /// The counters of a new session tell nothing about frames of the one before.
+    /// A new session's counters say nothing about frames of the session before.
     pub(crate) fn forget_in_flight(&mut self) {
         self.in_flight.clear();
     }
@@ -142,7 +142,7 @@ impl Block {
         self.rank == self.coder.block_size()
     }
 
-    /// Dimensions the decoder lacks of what was added.
+    /// Dimensions that the decoder lacks of what was added.
     pub(crate) fn deficit(&self) -> usize {
         self.coder.count().saturating_sub(self.rank)
     }
@@ -167,7 +167,7 @@ impl Block {
         Ok(())
     }
 
-    /// A transmission was made under this frame counter.
+    /// Records a transmission under this frame counter.
     pub(crate) fn note_sent(&mut self, now: Time, counter: u32, timeout: core::time::Duration) {
         if self.in_flight.len() == SENT_LOG_MAX {
             self.in_flight.pop_front();
@@ -181,7 +181,7 @@ impl Block {
         }
     }
 
-    /// What was sent last went in parts, and what counts is when the last one went.
+    /// What was last sent went in parts; what counts is when the last part was sent.
     pub(crate) fn note_last_part(
         &mut self,
         now: Time,
@@ -195,8 +195,8 @@ impl Block {
         }
     }
 
-    /// The decoder has heard the frame of this counter: it will hear no earlier one any more.
-    /// Returns when that very frame was sent, if it was of this block.
+    /// The decoder has heard the frame with this counter, so it will hear no earlier one. Returns
+    /// when that frame was sent, if it belonged to this block.
     pub(crate) fn note_heard(&mut self, counter: u32) -> Option<Time> {
         let mut sent_at = None;
         while let Some(&(sent, at)) = self.in_flight.front().filter(|(sent, _)| *sent <= counter) {
@@ -211,15 +211,15 @@ impl Block {
         self.in_flight.clear();
     }
 
-    /// The rank that an acknowledgement tells. Rows that combine symbols that there are not yet are
-    /// nobody's, and where there are some only what is decoded counts.
+    /// The rank that an acknowledgment reports. If it covers rows over symbols that do not exist
+    /// yet, rows are forged, and only decoded symbols count.
     pub(crate) fn rank_in(&self, told: &BlockAck) -> usize {
         let is_possible = usize::from(told.known) <= self.coder.count();
         let decoded = || told.decoded.iter().map(|byte| byte.count_ones() as usize).sum();
         if is_possible { told.rank.into() } else { decoded() }
     }
 
-    /// The decoder's rank, as an acknowledgement tells it.
+    /// Records the decoder's rank, as an acknowledgment reports it.
     pub(crate) fn note_rank(&mut self, now: Time, rank: usize) {
         if rank > self.rank {
             self.progress_at = now;
@@ -232,9 +232,10 @@ impl Block {
         }
     }
 
-    /// The decoder may have dropped symbols that it had counted: what it lacks is to be sent again.
-    /// `told_in`: the counter of the frame that says so. Whether it is the newest: one that was
-    /// overtaken tells a lower rank as well, or a higher one that was true before.
+    /// Records a rank that may have fallen because the decoder dropped symbols, so that these are
+    /// sent again. `told_in`: counter of the frame that reports it. Returns whether that frame is
+    /// the newest: one that was overtaken also reports a lower rank, or a higher one that was true
+    /// before.
     pub(crate) fn note_fallen(&mut self, now: Time, rank: usize, told_in: u32) -> bool {
         if self.told_in >= Some(told_in) {
             return false;

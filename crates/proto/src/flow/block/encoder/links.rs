@@ -1,10 +1,10 @@
-//! What the links, and the helper, bring of what the decoder lacks.
+//! What the links, and the helper, will supply of what the decoder lacks.
 
 use super::block::Block;
 use crate::config::{ErasureRatios, Policy};
 use crate::flow::block::budget;
 
-/// The newest estimate of the links, and whether there is a helper.
+/// The latest link estimates, and whether there is a helper.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Links {
     pub(crate) ratios: ErasureRatios,
@@ -12,8 +12,8 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Dimensions of a block that the decoder lacks, that nothing of ours in flight will bring on
-    /// average, and that the helper, if counted on, cannot bring.
+    /// Dimensions of a block that the decoder lacks, less what our frames in flight will supply on
+    /// average and, if counted on, what the helper can supply.
     pub(crate) fn missing(self, policy: Policy, block: &Block, count_on_helper: bool) -> f64 {
         let deficit = block.deficit() as f64;
         let arriving = block.in_flight_count() as f64 * (1.0 - self.ratios.e3);
@@ -26,7 +26,7 @@ impl Links {
         deficit - helper_share - arriving
     }
 
-    /// Share of the repair that is lost on everybody: what the helper hears, it passes on.
+    /// Share of the repair that nobody receives: what the helper hears, it passes on.
     pub(crate) fn repair_erasure(self, policy: Policy, count_on_helper: bool) -> f64 {
         if count_on_helper && self.helper_is_used(policy) {
             self.ratios.e1 * self.ratios.e3

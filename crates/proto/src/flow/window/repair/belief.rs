@@ -1,9 +1,9 @@
 //! What the receiver is believed to lack when the next frame reaches it.
 //!
-//! Feedback tells how many innovative symbols it lacked; each frame sent since was lost or not.
-//! Repair that comes when nothing is lacking brings nothing, so the expected deficit is not enough:
-//! the whole distribution is carried along, from frame to frame, and with each deficit the time
-//! since which the receiver has waited for it.
+//! Feedback reports how many innovative symbols it lacked; each frame sent since was lost or not.
+//! Repair that arrives when nothing is lacking is spurious, so the expected deficit is not enough:
+//! this keeps the whole distribution from frame to frame, and for each deficit the time since which
+//! the receiver has waited.
 
 use core::time::Duration;
 
@@ -13,14 +13,14 @@ use super::prefix::Prefix;
 use super::truncated::{NEGLIGIBLE, trim_begin, trim_end};
 use crate::link::sent::{Sent, What};
 
-/// Steps of calculation that a frame sent, and feedback, allow for going through the frames on
-/// their way again: far fewer than coding over as many symbols takes.
+/// Computing steps that each frame sent, and each feedback, allows for replaying the frames in
+/// flight: far fewer than coding over as many symbols takes.
 const STEPS: usize = 4_096;
 
-/// Round trips that a receiver counts as having waited at least.
+/// Shortest wait of a receiver that lacks something, in round trips.
 const WAIT_MIN: f64 = 0.1;
 
-/// Probability of being spurious below which a repair symbol rather brings something.
+/// Probability of being spurious from which a repair symbol counts as rather spurious.
 const SPURIOUS_MOST: f64 = 0.5;
 
 /// A deficit that the receiver may have.
@@ -41,35 +41,35 @@ impl Case {
     }
 }
 
-/// How likely each deficit is, and how long it has lasted.
+/// How likely each deficit is, and how long the receiver has waited with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Belief {
     /// Deficits from `first` on.
     cases: Vec<Case>,
     first: usize,
-    /// What was needed of what feedback reported.
+    /// Progress with the symbols that the last feedback reported as needed.
     prefix: Prefix,
     origin: Time,
     credit: usize,
 }
 
-/// What a wait weighs, which is given in round trips.
+/// The weight of a wait, which is given in round trips.
 pub(crate) type Weigh = fn(f64) -> f64;
 
-/// What is at stake with a repair symbol that is sent now.
+/// The stakes of a repair symbol that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stakes {
-    /// Mean weight of the time that the receiver will have waited, none where it lacks nothing.
+    /// Mean weight of the receiver's wait when it arrives, zero where it lacks nothing.
     pub(crate) waiting: f64,
-    /// Probability that it lacks nothing, and the repair is spurious.
+    /// Probability that the receiver lacks nothing then, which makes the repair spurious.
     pub(crate) spurious: f64,
-    /// Probability that a copy of the first symbol that was needed, and is not on its way again, is
-    /// spurious: that symbol was decoded meanwhile.
+    /// Probability that a copy of the first needed symbol not in flight again is spurious because
+    /// that symbol was decoded meanwhile.
     pub(crate) spurious_copy: f64,
 }
 
 impl Stakes {
-    /// Whether the repair symbol would bring nothing rather than something.
+    /// Whether the repair symbol is more likely spurious than not.
     pub(crate) fn is_rather_spurious(&self) -> bool {
         self.spurious >= SPURIOUS_MOST
     }
@@ -81,8 +81,8 @@ impl Belief {
         Belief { cases: vec![none], first: 0, prefix: Prefix::new(0), origin: now, credit: 0 }
     }
 
-    /// Begins anew: the receiver lacked so many, has waited for the oldest since then, and these
-    /// frames are on their way.
+    /// Restarts: the receiver lacked `deficit` symbols, has waited since `since`, and these frames
+    /// are in flight.
     pub(crate) fn restart<'a>(
         &mut self,
         (deficit, since): (usize, Time),
@@ -103,21 +103,21 @@ impl Belief {
         (at.as_nanos() as f64 - self.origin.as_nanos() as f64) / 1e9
     }
 
-    /// Whether to go through so many frames on their way again, with what feedback tells now. Where
-    /// there are very many, it is not done for each feedback.
+    /// Whether replaying `frames` frames in flight with the latest feedback is affordable. If there
+    /// are very many, this is not done for every feedback.
     pub(crate) fn affords(&mut self, frames: usize) -> bool {
         self.credit = self.credit.saturating_add(STEPS);
         self.credit >= frames * (self.cases.len() + self.prefix.len())
     }
 
-    /// A frame goes.
+    /// Records a frame sent.
     pub(crate) fn add(&mut self, sent: &Sent, loss_ratio: f64) {
         self.credit = self.credit.saturating_add(STEPS);
         let loss_ratio = sent.loss_ratio(loss_ratio);
         match sent.what {
             What::Source(_) => {
                 if self.first == 0 {
-                    // A receiver that lacks nothing begins to wait with this one.
+                    // A receiver that lacks nothing begins to wait with this frame.
                     self.cases[0].since = self.cases[0].probability * self.seconds(sent.at);
                 }
                 self.prefix.add_source(loss_ratio);
@@ -132,12 +132,12 @@ impl Belief {
                 self.prefix.add_copy(loss_ratio);
                 self.add_repair((1.0 - loss_ratio) * needed);
             }
-            // Whether what it is about is lost is not known, and hardly likely then.
+            // Whether what it carries is lost is not known, and is unlikely.
             What::Ahead | What::Part => {}
         }
     }
 
-    /// Repair lowers what is lacking with this probability; where nothing is, it changes nothing.
+    /// Repair reduces the deficit with this probability; a deficit of zero stays.
     fn add_repair(&mut self, probability: f64) {
         if self.first > 0 {
             self.first -= 1;
@@ -151,7 +151,7 @@ impl Belief {
         self.trim();
     }
 
-    /// Each deficit is one more with this probability.
+    /// Increases each deficit by one with this probability.
     fn shift(&mut self, probability: f64) {
         self.cases.push(Case::default());
         for at in (1..self.cases.len()).rev() {
@@ -167,7 +167,7 @@ impl Belief {
         self.first += trim_begin(&mut self.cases, |case| case.probability);
     }
 
-    /// What is at stake now.
+    /// The stakes now.
     pub(crate) fn stakes(&self, now: Time, round_trip: Duration, weigh: Weigh) -> Stakes {
         let now = self.seconds(now);
         let lacking = usize::from(self.first == 0);

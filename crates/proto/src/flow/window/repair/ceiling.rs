@@ -1,13 +1,13 @@
-//! A ceiling on what repair adds to what is carried, for who pays by the byte.
+//! A ceiling on repair relative to the payload, where bytes cost money.
 
-/// Symbols that may be repaired at once at least: a burst of losses is repaired as one.
+/// Symbols that may at least be repaired at once: a burst of losses is repaired as one.
 const BURST_SYMBOLS: f64 = 16.0;
 
-/// Bytes that repair symbols may still take: source symbols earn them, up to what a full window of
-/// the longest earns.
+/// Bytes that repair may still take. Source symbols earn them, up to what a full window of the
+/// longest symbols earns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ceiling {
-    /// Bytes of repair to a byte of source symbols; `None`: as many as it takes.
+    /// Bytes of repair per byte of source symbols; `None`: no ceiling.
     ratio: Option<f64>,
     bytes: f64,
     bytes_max: f64,
@@ -20,19 +20,19 @@ impl Ceiling {
         Ceiling { ratio, bytes: bytes_max, bytes_max }
     }
 
-    /// A source symbol of so many bytes goes.
+    /// A source symbol of `len` bytes is sent.
     pub(crate) fn earn(&mut self, len: usize) {
         let ratio = self.ratio.unwrap_or(0.0);
         self.bytes = (self.bytes + ratio * len as f64).min(self.bytes_max);
     }
 
-    /// A repair symbol of so many bytes goes. Those that ask whether the path is there go whatever
-    /// is left, so that there may be a debt, of no more than one such burst.
+    /// A repair symbol of `len` bytes is sent. Loss probes are sent whatever is left, so there may
+    /// be a debt, of no more than one burst of them.
     pub(crate) fn spend(&mut self, len: usize) {
         self.bytes = (self.bytes - len as f64).max(-self.bytes_max);
     }
 
-    /// Whether there is something left to repair with.
+    /// Whether repair may be sent.
     pub(crate) fn allows_repair(&self) -> bool {
         self.ratio.is_none() || self.bytes > 0.0
     }

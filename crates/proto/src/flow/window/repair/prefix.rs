@@ -1,25 +1,26 @@
-//! Whether what the receiver was known to need has been decoded since.
+//! The probability that what the receiver was known to need has been decoded since.
 //!
-//! It needed some symbols when feedback was sent. Each copy of one that arrives leaves one less to
-//! come until everything up to there is decoded, whatever was lost since. A coded symbol does so
-//! too, but only when it is not taken up by what was lost since: what is lacking beyond.
+//! When feedback was sent, the receiver needed some symbols. Each copy of one of these that arrives
+//! leaves one less to come until everything up to there is decoded, whatever was lost since. So
+//! does a coded symbol, unless it is used up by later losses, those *beyond* the symbols reported
+//! on.
 
 use super::truncated::{trim_begin, trim_end};
 
-/// How likely it is that so many of what was needed have been made up for.
+/// The distribution of how many of the needed symbols have been made up for.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix {
-    /// Symbols that were needed.
+    /// Number of needed symbols.
     needed: usize,
-    /// Probabilities of having made up for `first` of them, for one more, and so on to all.
+    /// Probabilities of having made up for `first` of them, for one more, and so on up to all.
     made_up: Vec<f64>,
     first: usize,
-    /// Probabilities of lacking none, one and more beyond.
+    /// Probabilities of lacking none, one and more symbols beyond.
     beyond: Vec<f64>,
 }
 
 impl Prefix {
-    /// So many symbols were needed.
+    /// `needed` symbols are needed.
     pub(crate) fn new(needed: usize) -> Self {
         Prefix { needed, made_up: vec![1.0], first: 0, beyond: vec![1.0] }
     }
@@ -33,18 +34,18 @@ impl Prefix {
         self.beyond.push(1.0);
     }
 
-    /// Probability that all that was needed is decoded.
+    /// Probability that all needed symbols are decoded.
     pub(crate) fn decoded(&self) -> f64 {
         let last = self.first + self.made_up.len() - 1;
         if last == self.needed { self.made_up[self.made_up.len() - 1] } else { 0.0 }
     }
 
-    /// Nothing more is to be known of it.
+    /// All are decoded: nothing can change any more.
     fn is_over(&self) -> bool {
         self.first == self.needed
     }
 
-    /// A source symbol goes; with this probability it gets lost.
+    /// A source symbol is sent, and lost with this probability.
     pub(crate) fn add_source(&mut self, loss_ratio: f64) {
         if self.is_over() {
             return;
@@ -57,15 +58,15 @@ impl Prefix {
         trim_end(&mut self.beyond, |&case| case);
     }
 
-    /// A copy of the first symbol that is needed, and not on its way again, goes.
+    /// A copy of the first needed symbol that is not in flight again is sent.
     pub(crate) fn add_copy(&mut self, loss_ratio: f64) {
         if !self.is_over() {
             self.make_up(1.0 - loss_ratio);
         }
     }
 
-    /// A coded symbol over everything goes. What is lacking beyond is taken for independent of what
-    /// has been made up for.
+    /// A coded symbol over everything is sent. What is lacking beyond is taken to be independent of
+    /// what has been made up for.
     pub(crate) fn add_coded(&mut self, loss_ratio: f64) {
         if self.is_over() {
             return;
@@ -78,7 +79,7 @@ impl Prefix {
         }
     }
 
-    /// One more is made up for with this probability.
+    /// One more is made up for, with this probability.
     fn make_up(&mut self, probability: f64) {
         if self.first + self.made_up.len() <= self.needed {
             self.made_up.push(0.0);
@@ -92,7 +93,7 @@ impl Prefix {
         self.first += trim_begin(&mut self.made_up, |&case| case);
     }
 
-    /// Steps of calculation that a frame takes.
+    /// Computing steps that a frame takes.
     pub(crate) fn len(&self) -> usize {
         if self.is_over() { 0 } else { self.made_up.len() + self.beyond.len() }
     }
@@ -186,7 +187,7 @@ mod tests {
             let trials = 3_000;
             let decoded = (0..trials).filter(|_| is_decoded(&frames, &mut draws)).count();
             let (share, believed) = (decoded as f64 / f64::from(trials), believed(&frames));
-            // What is lacking beyond and what is made up for are not independent.
+            // In fact what is lacking beyond and what has been made up for are not independent.
             assert!((share - believed).abs() < 0.1, "{pattern}: {share}, {believed}");
         }
     }

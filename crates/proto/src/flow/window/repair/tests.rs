@@ -1,4 +1,4 @@
-//! What the formulas of repair promise.
+//! Guarantees of the repair formulas.
 
 use core::time::Duration;
 
@@ -15,8 +15,8 @@ fn outlook(deficit: usize, sources: usize, repairs: usize, loss_ratio: f64) -> O
     Outlook { deficit, sources, repairs, loss_ratio }
 }
 
-/// What is at stake with such frames on their way, one in each millisecond: they fill a round trip,
-/// at whose beginning the receiver began to lack `deficit` symbols.
+/// The stakes with these frames in flight, one per millisecond: they fill a round trip, at whose
+/// beginning the receiver began to lack `deficit` symbols.
 fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
     let at = |ms: usize| Time::from_nanos(1_000_000 * ms as u64);
     let round_trip = frames.len().max(1);
@@ -65,10 +65,10 @@ fn a_copy_goes_where_hardly_anything_can_have_made_it_useless() {
         frames.splice(0..0, vec![What::Coded; repairs]);
         reserve.prefers_copy(stakes(deficit, &frames, 0.3), 0.3)
     };
-    // Nothing was known to be lacking: there is nothing to copy.
+    // Nothing was known to be missing, so there is nothing to copy.
     assert!(!prefers(0, 0));
     assert!(prefers(1, 0) && prefers(5, 3) && prefers(5, 4) && prefers(20, 20));
-    // Where as much repair is on its way as would do, all of it may have been decoded meanwhile.
+    // If as much repair is in flight as is needed, everything may have been decoded meanwhile.
     assert!(!prefers(1, 8) && !prefers(5, 20) && !prefers(20, 60));
 }
 
@@ -114,7 +114,7 @@ fn repair_in_vain_costs_nothing_where_as_much_air_was_spare_of_late() {
     );
 }
 
-/// How many repair symbols go ahead of so many packets that wait.
+/// How many repair symbols are sent ahead of `waiting` packets.
 fn taken(spare: &mut SpareAir, now: Time, waiting: usize, stakes: Stakes) -> usize {
     let round_trip = Duration::from_millis(100);
     let mut goes = || {
@@ -155,14 +155,14 @@ fn what_was_spare_is_forgotten_however_often_it_is_looked_at() {
     }
 }
 
-/// Among five frames that were lost or not, in each of the 32 ways that may have been.
+/// For five frames, over all 32 combinations of losses.
 #[test]
 fn beliefs_are_what_all_outcomes_together_give() {
     let loss_ratio: f64 = 0.3;
     let frames = [What::Source(0), What::Coded, What::Source(1), What::Source(2), What::Coded];
     for deficit in 0..4usize {
         let (mut spurious, mut waiting) = (0.0, 0.0);
-        // Probability and sum of the beginnings by deficit in the end, in frames before now.
+        // Probability, and sum of the waits' beginnings, by final deficit; in frames before now.
         let mut cases = [(0.0, 0.0); 8];
         for lost in 0..32u32 {
             let (mut lacks, mut since, mut probability) = (deficit, 5.0, 1.0);
@@ -221,8 +221,8 @@ fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
 proptest! {
     #![proptest_config(corridor_testing::cases!(256))]
 
-    /// More missing or more on its way that may get lost never means less repair, and more repair
-    /// on its way never means more of it.
+    /// More missing, or more in flight that may be lost, never means less repair, and more repair
+    /// in flight never means more of it.
     #[test]
     fn repair_is_monotone(
         deficit in 0usize..50, sources in 0usize..500, repairs in 0usize..50, percent in 0u32..=95,
@@ -235,8 +235,8 @@ proptest! {
         prop_assert!(outlook(deficit, sources, repairs, p).deviation().is_finite());
     }
 
-    /// The reserve never leaves its bounds, so that it is soon where it is needed, and repair of
-    /// what is missing is wanted in the end whatever was spurious before.
+    /// The reserve never leaves its bounds, so it adapts soon; and repair of missing symbols is
+    /// wanted in the end, whatever was spurious before.
     #[test]
     fn no_waste_ever_ends_repair(
         notes in proptest::collection::vec(
@@ -256,11 +256,11 @@ proptest! {
     }
 }
 
-/// Share of the frames that are spurious where repair is decided by these formulas: symbols of a
-/// window, feedback `ahead` frames late, losses independent.
+/// Share of frames that are spurious if these formulas decide about repair: a window's symbols,
+/// feedback that is `ahead` frames late, independent losses.
 fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
     let (mut draws, mut reserve) = (Stream::from_seed([5; 32]), Reserve::new(goal));
-    // Frames on their way, and whether they are lost.
+    // Frames in flight, and whether they are lost.
     let mut log = std::collections::VecDeque::new();
     let (mut deficit, mut told, mut useless, mut received) = (0usize, (0, 0.0), 0u16, 0.0);
     let at = |frame: u32| Time::from_nanos(1_000_000 * u64::from(frame));

@@ -1,16 +1,17 @@
-//! Distributions without their rare ends.
+//! Distributions without their improbable tails.
 
-/// What is less likely than this is left out.
+/// Less probable cases are left out.
 pub(super) const NEGLIGIBLE: f64 = 1e-7;
 
-/// Leaves out what is rare at the end. One case stays in any case.
+/// Leaves out improbable cases at the end, but keeps at least one.
 pub(super) fn trim_end<T>(cases: &mut Vec<T>, probability: impl Fn(&T) -> f64) {
     while cases.len() > 1 && cases.last().is_some_and(|last| probability(last) < NEGLIGIBLE) {
         cases.pop();
     }
 }
 
-/// Leaves out what is rare at the beginning, and returns how many cases that are. One stays.
+/// Leaves out improbable cases at the beginning, but keeps at least one; returns how many it left
+/// out.
 pub(super) fn trim_begin<T>(cases: &mut Vec<T>, probability: impl Fn(&T) -> f64) -> usize {
     let rare = cases.iter().take_while(|&case| probability(case) < NEGLIGIBLE).count();
     let rare = rare.min(cases.len() - 1);

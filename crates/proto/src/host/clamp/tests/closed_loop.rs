@@ -1,4 +1,4 @@
-//! Senders that send whenever their windows let them, a queue that is drained at a rate, and
+//! Senders that send whenever their windows allow, a queue that is drained at a fixed rate, and
 //! receivers beyond it that acknowledge each packet a round trip later.
 
 use core::time::Duration;
@@ -11,21 +11,21 @@ use super::{MSS, Setup, queue};
 use crate::host::queue::IngressQueue;
 use crate::stats::Stats;
 
-/// The model's clock ticks so often.
+/// Tick of the model's clock.
 const TICK: Duration = Duration::from_micros(50);
 /// Bytes of data in each packet.
 const DATA: u64 = MSS as u64 - 12;
-/// What the receiver promises beyond what it has.
+/// Window that the receiver advertises beyond what it has received.
 const PROMISE: u64 = 3_000_000;
-/// Windows count units of 128 bytes.
+/// Windows are in units of 128 bytes.
 const SHIFT: u32 = 7;
-/// Packets that a sender has in flight at first, and after a pause of a second; one more for each
-/// that is acknowledged, as in slow start; and at most, whatever its window.
+/// Initial congestion window, also after a pause of a second; it grows by one per acknowledged
+/// packet, as in slow start, up to `CWND_MAX`, whatever the receive window.
 const CWND_FIRST: u64 = 10;
 const CWND_MAX: u64 = 300;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is under way for a host.
+/// What is in flight to a host.
 enum Arrival {
     /// A packet of data, up to this byte, reaches the far host, which acknowledges it.
     Far(u64),
@@ -33,14 +33,14 @@ enum Arrival {
     Near { ack: u64, window: u16 },
 }
 
-/// A connection, and what its sender knows.
+/// A connection, and the state of its sender.
 struct Sender {
     setup: Setup,
-    /// Bytes that there are to be sent.
+    /// Bytes to be sent.
     offered: u64,
     sent: u64,
     acked: u64,
-    /// What the far host has, which may promise nothing.
+    /// What the far host has received; it may advertise a zero window.
     received: u64,
     shut: bool,
     edge: u64,
@@ -65,7 +65,7 @@ impl Sender {
         }
     }
 
-    /// Takes a window as Linux does: one that came before is not taken back.
+    /// Takes a window as Linux does: an older one does not shrink it.
     fn take(&mut self, ack: u64, window: u16) {
         let edge = ack + (u64::from(window) << SHIFT);
         let is_taken = ack > self.acked || edge > self.edge || window == 0;
@@ -94,13 +94,13 @@ struct Loop {
     senders: Vec<Sender>,
     arrivals: BTreeMap<(Time, u64), (usize, Arrival)>,
     numbers: u64,
-    /// Whose packets are in the queue is told by their ports; when the next one leaves.
+    /// When the next packet leaves. Ports identify the packets in the queue.
     departs_at: Time,
     interval: Duration,
     rtt: Duration,
-    /// From the arrival of a window to what it lets go.
+    /// Time from the arrival of a window to the packets that it allows.
     answer: Duration,
-    /// Of updates made here so many are lost, one of each.
+    /// One in this many of the updates made here is lost.
     lost_of: Option<u64>,
     lens: VecDeque<usize>,
     dry_since: Option<Time>,
@@ -133,7 +133,7 @@ impl Loop {
         model
     }
 
-    /// The first segments of a connection pass, while nothing else waits.
+    /// The SYNs of a connection pass while nothing else waits.
     fn shake_hands(&mut self, setup: &Setup) {
         assert!(self.queue.is_empty());
         self.queue.push_bytes(self.now, &setup.first(0), &mut self.stats);
@@ -142,7 +142,7 @@ impl Loop {
         self.queue.clamp_bytes(&mut setup.first(1), &mut self.stats);
     }
 
-    /// Stops sending until all has come and gone.
+    /// Stops sending until everything has drained.
     fn pause(&mut self) {
         self.senders.iter_mut().for_each(|sender| sender.offered = sender.sent);
         self.run(Duration::from_secs(2));
@@ -202,7 +202,7 @@ impl Loop {
         }
     }
 
-    /// The next packet leaves, if there is one; else the air is empty from here on.
+    /// The next packet leaves, if there is one; otherwise the air is idle from now on.
     fn depart(&mut self) {
         let Some(packet) = self.queue.front(self.now, &mut self.stats) else {
             self.dry_since.get_or_insert(self.now);
@@ -218,7 +218,7 @@ impl Loop {
         self.arrive(self.rtt, connection, Arrival::Far(end));
     }
 
-    /// The far host's acknowledgement comes back through the tunnel.
+    /// The far host's acknowledgment returns through the tunnel.
     fn acknowledge(&mut self, connection: usize, end: u64) {
         let sender = &mut self.senders[connection];
         sender.received = sender.received.max(end);
@@ -253,12 +253,12 @@ impl Loop {
         self.lens.iter().copied().max().unwrap_or(0)
     }
 
-    /// Packets that have left, of each connection.
+    /// Packets of each connection that have left.
     fn departed(&mut self) -> Vec<u64> {
         self.senders.iter_mut().map(|sender| core::mem::take(&mut sender.departed)).collect()
     }
 
-    /// Packets that may stand in the queue: what leaves while a sender answers, and some more.
+    /// Packets that may stand in the queue: those that leave while a sender answers, and a margin.
     fn enough(&self) -> usize {
         let answer = 2 * self.answer + Duration::from_millis(2);
         let leave = answer.as_secs_f64() / self.interval.as_secs_f64();
@@ -266,7 +266,7 @@ impl Loop {
     }
 }
 
-/// Local answers of no time at all, of a busy host, and of one that is a network away.
+/// Answer times in milliseconds: immediate, of a busy host, and of one a network away.
 const ANSWERS_MS: [u64; 3] = [0, 5, 50];
 
 #[test]
@@ -293,7 +293,7 @@ fn the_queue_is_short_and_does_not_run_dry() {
     }
 }
 
-/// What was promised before the queue was seen to grow comes, and no more.
+/// Data allowed before the queue was seen to grow arrives once, and no more.
 #[test]
 fn what_was_in_flight_is_borne_once() {
     let mut model = Loop::new(1, 1_000, 0);
@@ -334,7 +334,7 @@ fn a_sender_that_had_nothing_to_send_is_let_on_at_once() {
         model.run(Duration::from_secs(2));
         let (departed, longest) = (model.departed()[0], model.longest());
         assert!(departed >= 1_800, "{answer_ms} ms: {departed}");
-        // It begins anew, with a burst.
+        // It starts afresh, with a burst.
         let most = model.enough() + 2 * CWND_FIRST as usize;
         assert!(longest <= most, "{answer_ms} ms: {longest}");
     }
@@ -368,7 +368,7 @@ fn a_window_that_the_receiver_shuts_is_shut() {
     let (sent, updates) = (model.senders[0].sent, model.stats.window_updates_sent);
     model.run(Duration::from_secs(5));
     assert_eq!((model.senders[0].sent, model.stats.window_updates_sent), (sent, updates));
-    // The far host opens it again.
+    // The far host opens its window again.
     model.senders[0].shut = false;
     model.departed();
     let received = model.senders[0].received;
@@ -377,7 +377,7 @@ fn a_window_that_the_receiver_shuts_is_shut() {
     assert!(model.departed()[0] >= 1_900);
 }
 
-/// Answers that are late because there was nothing to send tell nothing of the sender's haste.
+/// Answers delayed because there was nothing to send do not count as slow answers.
 #[test]
 fn pauses_are_not_taken_for_slow_answers() {
     let mut model = Loop::new(1, 1_000, 0);
@@ -393,7 +393,7 @@ fn pauses_are_not_taken_for_slow_answers() {
     assert!(longest <= enough, "{longest} packets stand where {enough} would do");
 }
 
-/// A connection between the ports of another is another, wherever its numbers begin.
+/// A new connection between the same ports is another one, whatever its initial sequence numbers.
 #[test]
 fn a_connection_that_begins_anew_is_clamped_anew() {
     let mut model = Loop::new(1, 1_000, 5);
@@ -412,7 +412,7 @@ fn a_connection_that_begins_anew_is_clamped_anew() {
     }
 }
 
-/// However many others there are, those in use keep their places.
+/// However many other connections there are, those in use keep their places.
 #[test]
 fn a_crowd_of_connections_displaces_none_that_is_in_use() {
     let mut model = Loop::new(1, 1_000, 0);

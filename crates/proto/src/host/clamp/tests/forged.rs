@@ -1,4 +1,4 @@
-//! Segments that somebody else has made: what the host would not believe is not believed here.
+//! Forged segments: what the host would not believe is not believed here.
 
 use super::scene::{PROMISE, Scene};
 use super::segments::{Ends, Flags, Segment};
@@ -7,13 +7,13 @@ use super::{MSS, Setup};
 const PACE: f64 = 10_000.0;
 const ACK: Flags = Flags { syn: false, ack: true, fin: false, rst: false, accurate_ecn: false };
 
-/// The first segment of either host, with another number and scale.
+/// The SYN of either host, with another sequence number and window scale.
 fn first(scene: &Scene, host: usize, first: u32, scale: u8, flags: Flags, ack: u32) -> Vec<u8> {
     let options = vec![2, 4, 0x20, 0, 1, 3, 3, scale];
     scene.setup.segment(host, first, ack, flags, 1_000, options, 0)
 }
 
-/// What is told now is what is told of the connection as it was made.
+/// Asserts that windows are clamped as for the connection that was really opened.
 fn assert_clamped(scene: &mut Scene) {
     let acked = scene.acked + 1;
     let edge = scene.acknowledge(acked);
@@ -27,25 +27,25 @@ fn assert_clamped(scene: &mut Scene) {
     assert!((scene.sent..scene.acked + PROMISE).contains(&edge), "{edge}");
 }
 
-/// Answers that come late or are not for this connection.
+/// SYN-ACKs that come late or are not for this connection.
 #[test]
 fn an_answer_counts_once_and_only_for_what_was_asked() {
     let answers = Flags { syn: true, ..ACK };
     let mut scene = Scene::clamped(Setup::usual(), PACE);
     let asked = scene.setup.firsts[0].wrapping_add(1);
-    scene.pass(scene.setup.first(1)); // It was late.
+    scene.pass(scene.setup.first(1)); // Late.
     scene.pass(first(&scene, 1, 77_777, 14, answers, asked));
     scene.pass(first(&scene, 1, 77_777, 0, answers, 12_345));
     assert_clamped(&mut scene);
 }
 
-/// Who answers another question before the real answer comes.
+/// A SYN-ACK that answers another SYN comes before the real one.
 #[test]
 fn answers_to_other_questions_are_none() {
     let setup = Setup::usual();
     let mut scene = Scene::clamped(setup, PACE);
     let question = Setup { firsts: [500_000, setup.firsts[1]], ..setup };
-    // The host begins anew, and a forged answer comes before the real one.
+    // The host reopens the connection, and a forged SYN-ACK comes before the real one.
     scene.leave_all();
     scene.push(&question.first(0));
     scene.pass(first(&scene, 1, 9, 14, Flags { syn: true, ..ACK }, 400_000));
@@ -56,7 +56,7 @@ fn answers_to_other_questions_are_none() {
     assert_clamped(&mut scene);
 }
 
-/// Of two questions, the near host's answer tells which one it answers.
+/// Of two SYNs, the near host's SYN-ACK shows which one it answers.
 #[test]
 fn a_question_that_was_not_answered_sets_no_scale() {
     let setup = Setup { far_asks: true, ..Setup::usual() };
@@ -72,19 +72,19 @@ fn a_question_that_was_not_answered_sets_no_scale() {
     scene.now += core::time::Duration::from_millis(20);
     scene.send(1);
     let edge = scene.acknowledge(2);
-    // Left alone or clamped as the real one asked; never by another scale.
+    // Not clamped, or clamped with the real SYN's scale, but never with another one.
     let clamped = scene.stats.windows_clamped > before;
     assert!(edge >= scene.sent && (!clamped || edge < scene.sent + 128), "{edge}");
     let told = scene.updates().unwrap_or(edge);
     assert!(told <= scene.acked + PROMISE, "{told}");
 }
 
-/// Who has offered the other a long window is sent that much at once.
+/// A host that has advertised a long window is sent that much at once.
 #[test]
 fn what_a_long_window_allows_is_believed() {
     let scales = [Some(12), Some(7)];
     let mut scene = Scene::clamped(Setup { scales, ..Setup::usual() }, PACE);
-    // The host's segments offer 500 units of 4096 bytes; in this one, 2000.
+    // The host's segments advertise 500 units of 4096 bytes; this one 2000.
     let offer = scene.setup.segment(0, 1, 2_001, ACK, 2_000, Vec::new(), 0);
     scene.push(&offer);
     scene.far_sent += 1_990 << 12;
@@ -96,7 +96,7 @@ fn what_a_long_window_allows_is_believed() {
     assert_eq!(scene.stats.windows_clamped, clamped + 1, "beyond what was offered");
 }
 
-/// A reset from out of sequence is refused by the host (RFC 9293, Section 3.5.3), too.
+/// A reset that is out of sequence is refused, as by the host (RFC 9293, Section 3.5.3).
 #[test]
 fn a_reset_out_of_sequence_ends_nothing() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -115,7 +115,7 @@ fn a_bare_question_resets_nothing() {
     assert_clamped(&mut scene);
 }
 
-/// Strangers that open connections do not push out one that is clamped and in use.
+/// Connections opened by strangers do not displace one that is clamped and in use.
 #[test]
 fn new_connections_do_not_take_the_place_of_a_clamped_one() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -130,7 +130,7 @@ fn new_connections_do_not_take_the_place_of_a_clamped_one() {
     assert_clamped(&mut scene);
 }
 
-/// Segments that the near host would not take, since they are far from where it is.
+/// Segments that the near host would refuse, because their sequence numbers are far off.
 #[test]
 fn what_is_out_of_sequence_is_not_believed() {
     for (sequence, ack, window) in [
@@ -159,7 +159,7 @@ fn what_is_out_of_sequence_is_not_believed() {
     }
 }
 
-/// Data beyond what the receiver has promised is none of the sender's.
+/// Data beyond the receiver's window is not the sender's.
 #[test]
 fn data_beyond_the_promise_moves_no_window() {
     for beyond in [1 << 20, 1 << 29, (1u64 << 31) - 20_000, (1 << 31) - 10, 3 << 30] {

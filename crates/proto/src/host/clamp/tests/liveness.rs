@@ -1,5 +1,5 @@
-//! Whatever came before: once all data is acknowledged and none is queued, the sender knows of a
-//! window in which it can go on.
+//! Liveness, whatever came before: once all data is acknowledged and none is queued, the sender
+//! knows a window that lets it go on.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ const ACK: Flags = Flags { syn: false, ack: true, fin: false, rst: false, accura
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// The sender uses its window, for so many segments of this length at most.
+    /// The sender uses its window, for at most this many segments of this length.
     Send {
         segments: u64,
         len: u16,
@@ -21,13 +21,14 @@ enum Event {
     Leave {
         packets: usize,
     },
-    /// The receiver acknowledges a part of what has left, and promises so many bytes.
+    /// The receiver acknowledges a part of what has left, and advertises a window of this many
+    /// bytes.
     Acknowledge {
         part: u8,
         promise: u64,
     },
     Repeat,
-    /// The sender is told what there is to be told, but does not get it.
+    /// A window update for the sender is written, but lost.
     Tell {
         is_lost: bool,
     },
@@ -37,22 +38,22 @@ enum Event {
     Pace {
         packets_per_s: f64,
     },
-    /// So many packets of others come to the same queue; data of another connection comes.
+    /// This many packets of others come to the same queue; data of another connection comes.
     Foreign {
         packets: usize,
     },
     Other {
         segments: u64,
     },
-    /// Somebody else has made a segment of the receiver's: its place in the sequence and its
-    /// acknowledgement are so far from those that are due.
+    /// A segment in the receiver's name is forged, with sequence number and acknowledgment this far
+    /// from the expected ones.
     Forge {
         sequence: u32,
         ack: u32,
         window: u16,
         syn: bool,
     },
-    /// Or one of the sender's, so far beyond what was promised.
+    /// A segment in the sender's name is forged, this far beyond its window.
     ForgeData {
         beyond: u64,
     },
@@ -67,7 +68,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => proptest::sample::select(vec![f64::NAN, f64::INFINITY, -1.0, 1e300, 0.0]),
     ];
     let wait = prop_oneof![0..10u64, 0..300u64, 0..5_000u64, 0..1_000_000u64];
-    // What is nearer might be taken for the receiver's.
+    // A closer one might be taken for the receiver's.
     let sequence = prop_oneof![Just(0), 1u32 << 24..=0xff00_0000];
     prop_oneof![
         8 => (0..60u64, prop_oneof![4 => Just(MSS), 1 => 1..=MSS])
@@ -94,7 +95,7 @@ struct World {
     other: Setup,
     other_sent: u64,
     foreign: Vec<u8>,
-    /// The end of the window as the sender knows it, and as the receiver promised it.
+    /// The right edge of the window as the sender knows it, and as the receiver advertised it.
     edge: u64,
     promised: u64,
     /// The end of what has left the queue.
@@ -151,8 +152,8 @@ impl World {
         }
     }
 
-    /// Packets leave. The receiver has all once none is left; those that congestion has dropped
-    /// come as if they had left.
+    /// Packets leave. The receiver has everything once none is left; packets dropped by congestion
+    /// control count as if they had left.
     fn leave(&mut self, packets: usize) {
         self.scene.leave(packets);
         if self.scene.queue.is_empty() {
@@ -175,7 +176,7 @@ impl World {
         self.scene.queue.clamp_bytes(&mut told, &mut self.scene.stats);
     }
 
-    /// The receiver says where it is, and what it has promised.
+    /// The receiver sends its acknowledgment and window.
     fn acknowledge(&mut self) {
         let acked = self.scene.acked;
         let packet = self.scene.far(acked, ACK, self.own(), 0);
@@ -183,7 +184,7 @@ impl World {
         self.take(acked, edge);
     }
 
-    /// What the receiver promises now, as its header can say it.
+    /// The window that the receiver advertises now, as far as its header can express it.
     fn own(&self) -> u64 {
         let shift = self.scene.setup.shift();
         ((self.promised - self.scene.acked) >> shift).min(0xffff) << shift
@@ -191,7 +192,7 @@ impl World {
 
     fn tell(&mut self, is_lost: bool) {
         while let Some(told) = self.scene.update() {
-            // The other connection's are its own.
+            // The other connection's updates are not for this one.
             if told.to.1 == 40_000 && !is_lost {
                 assert_eq!(told.ack, self.scene.setup.firsts[0].wrapping_add(self.acked() as u32));
                 self.take(self.acked(), self.scene.edge(&told));
@@ -203,7 +204,7 @@ impl World {
         self.scene.acked
     }
 
-    /// The sender takes a window, which is no more than was promised.
+    /// The sender takes a window, which must not exceed what the receiver has advertised.
     fn take(&mut self, ack: u64, edge: u64) {
         assert!(edge <= self.promised.max(ack), "{edge} is told of {}", self.promised);
         self.edge = edge;
@@ -212,7 +213,8 @@ impl World {
     fn forge(&mut self, sequence: u32, ack: u32, window: u16, syn: bool) {
         let [near, far] = self.scene.setup.firsts;
         let near = near.wrapping_add(self.scene.sent as u32);
-        // In its place, but of what was never sent; or anything, out of its place.
+        // With its sequence number, but acknowledging data never sent; or anything, with another
+        // number.
         let ack =
             if sequence == 0 { near.wrapping_add(1 + ack / 4) } else { near.wrapping_sub(ack) };
         let sequence = far.wrapping_add(self.scene.far_sent as u32).wrapping_add(sequence);
@@ -222,7 +224,7 @@ impl World {
         assert!(view(&packet).window <= window);
     }
 
-    /// All data leaves and is acknowledged, and the sender is told.
+    /// All data leaves and is acknowledged, and the sender gets its window updates.
     fn rest(&mut self, tell_first: bool) {
         while !self.scene.queue.is_empty() {
             self.leave(1);
@@ -254,7 +256,7 @@ proptest! {
             events.iter().for_each(|event| world.happen(event));
             world.rest(*tell_first);
             if !world.is_live() {
-                world.acknowledge(); // One more.
+                world.acknowledge(); // One more acknowledgment.
             }
             let room = world.edge - world.scene.sent;
             prop_assert!(world.is_live(), "{} bytes of {}", room, world.own());

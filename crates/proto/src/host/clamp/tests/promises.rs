@@ -1,5 +1,5 @@
-//! What clamped windows promise, whatever comes in whatever order: nothing that the receiver has
-//! not promised, nothing taken back, and no other change to any packet.
+//! Safety of clamped windows, whatever comes in whatever order: nothing is granted that the
+//! receiver has not granted, nothing is taken back, and packets are not changed otherwise.
 
 use core::time::Duration;
 
@@ -13,35 +13,35 @@ use super::{MSS, Setup, queue, set_pace, setup};
 use crate::host::queue::IngressQueue;
 use crate::stats::Stats;
 
-/// Something that happens at the queue. Numbers are drawn without knowing what they will mean.
+/// An event at the queue. Numbers are drawn independent of their later meaning.
 #[derive(Clone, Debug)]
 enum Event {
-    /// The near host sends so many bytes, of which so many were sent before.
+    /// The near host sends this many bytes, `again` of which were sent before.
     Send {
         len: u16,
         again: u16,
     },
-    /// So many packets leave.
+    /// This many packets leave.
     Leave {
         packets: usize,
     },
-    /// The far host acknowledges up to so far of what was sent, promises so much, and sends so
-    /// many bytes; `ranges`: what came beyond a gap.
+    /// The far host acknowledges up to here, advertises this window, and sends this many bytes;
+    /// `ranges`: SACK blocks for data beyond a gap.
     Acknowledge {
         part: u8,
         promise: u32,
         len: u16,
         ranges: u8,
     },
-    /// The acknowledgement before comes again.
+    /// The last acknowledgment is repeated.
     Repeat,
-    /// One comes that is older than the last.
+    /// An acknowledgment comes that is older than the last.
     Overtaken,
-    /// The first segment of a host comes again.
+    /// The SYN of a host is repeated.
     First {
         host: usize,
     },
-    /// The host is told what there is to be told.
+    /// The host gets its window updates.
     Tell,
     Pace {
         packets_per_s: u16,
@@ -51,7 +51,7 @@ enum Event {
     },
 }
 
-/// Most segments are as long as they may be.
+/// Most segments have the full length.
 fn lens() -> impl Strategy<Value = u16> {
     prop_oneof![1..=MSS - 12, Just(MSS - 12)]
 }
@@ -78,23 +78,23 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The hosts, the queue between them, and what the near one has been told.
+/// The hosts, the queue between them, and what the near host has been told.
 struct World {
     setup: Setup,
     queue: IngressQueue,
     stats: Stats,
     now: Time,
-    /// First and next bytes of the near host's, without wrapping; byte 1 is the first of data.
+    /// First and next byte of the near host, without wrapping; byte 1 is the first of data.
     sent: u64,
-    /// What the far host has acknowledged and promised, and where its own sequence is.
+    /// What the far host has acknowledged and advertised, and its own sequence number.
     acked: u64,
     promised: u64,
     far_sent: u64,
     last: Option<Vec<u8>>,
     older: Option<Vec<u8>>,
-    /// First segments in the queue, which are no data, or some that were since it was empty.
+    /// SYNs in the queue, which are no data, or some that were there since it was last empty.
     firsts_waiting: usize,
-    /// The end of the window as the near host knows it, and whether it was ever written anew.
+    /// The right edge of the window as the near host knows it, and whether it was ever rewritten.
     edge: u64,
     touched: bool,
 }
@@ -210,7 +210,7 @@ impl World {
         self.setup.segment(1, sequence, ack, flags, window, options, len.into())
     }
 
-    /// A packet for the near host passes, which then knows another window.
+    /// A packet for the near host passes, which updates its window.
     fn deliver(&mut self, before: Vec<u8>) {
         let mut after = before.clone();
         let clamped = self.stats.windows_clamped;
@@ -225,16 +225,16 @@ impl World {
         self.touched |= changed;
         if told.is_syn() {
             assert!(!changed, "first segments are as they are");
-            return; // The near host has a connection, and does not listen to that.
+            return; // The near host has a connection, and ignores this.
         }
         self.take(told.ack, told.window, Some(seen.window));
     }
 
-    /// The near host takes a window; `own`: what the far host had promised in its place.
+    /// The near host takes a window; `own`: the one that the far host had put in its place.
     fn take(&mut self, ack: u32, window: u16, own: Option<u16>) {
         let ack = number(ack, self.setup.firsts[0], self.sent);
         if ack < self.acked {
-            return; // Old news.
+            return; // Outdated.
         }
         let shift = self.setup.shift();
         let edge = ack + (u64::from(window) << shift);
@@ -246,14 +246,14 @@ impl World {
         self.edge = edge;
     }
 
-    /// Whether windows had been written anew before the last packet.
+    /// Whether windows had been rewritten before the last packet.
     fn was_engaged(&self, own: u64, edge: u64) -> bool {
-        // The first window that is written anew takes back what was not used.
+        // The first rewritten window takes back what was not used.
         let first = self.touched && self.stats.windows_clamped == 1 && own != edge;
         self.touched && !first
     }
 
-    /// Takes what the near host is told without an acknowledgement of the far one.
+    /// Takes the window updates to the near host that are made here.
     fn tell(&mut self) {
         let mut packet = Vec::new();
         while self.queue.window_update(&mut packet, &mut self.stats) {
@@ -269,8 +269,8 @@ impl World {
             assert_eq!((told.sequence, told.ack), (far, self.near(self.acked)));
             let edge = self.acked + (u64::from(told.window) << self.setup.shift());
             assert!(edge <= self.promised, "{edge} is told of {}", self.promised);
-            // Less than a segment is news to a sender at rest. The first one may take back what
-            // was not used.
+            // To a sender at rest, less than a segment is worth an update. The first one may take
+            // back what was not used.
             let (segment, longest) = (u64::from(MSS) - 12, u64::from(MSS));
             let waits = self.queue.len() > self.firsts_waiting;
             let is_short = !waits && self.edge < self.sent + 2 * longest;
@@ -311,7 +311,7 @@ proptest! {
     }
 }
 
-/// Arbitrary events do get so far that windows are written anew and updates are made.
+/// Arbitrary events do lead to rewritten windows and to updates.
 #[test]
 fn windows_do_change() {
     let mut runner = TestRunner::deterministic();

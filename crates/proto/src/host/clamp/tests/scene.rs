@@ -1,4 +1,4 @@
-//! One connection at a queue, packet by packet, for scenes that are told step by step.
+//! One connection at a queue, packet by packet, for step-by-step tests.
 
 use core::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::host::queue::IngressQueue;
 use crate::stats::Stats;
 use corridor_packet::{PacketRef, TcpView};
 
-/// What the far host promises, in bytes.
+/// The window that the far host advertises, in bytes.
 pub(super) const PROMISE: u64 = 500_000;
-/// Longer than a queue may stand before windows are written anew.
+/// Longer than a queue may stand before windows are rewritten.
 const LONG: Duration = Duration::from_millis(20);
 
 pub(super) struct Scene {
@@ -21,17 +21,17 @@ pub(super) struct Scene {
     pub(super) stats: Stats,
     pub(super) now: Time,
     packets_per_s: f64,
-    /// The next byte of the near host's; byte 1 is the first of data.
+    /// The next byte of the near host; byte 1 is the first of data.
     pub(super) sent: u64,
     /// What the far host has acknowledged, and its own next byte.
     pub(super) acked: u64,
     pub(super) far_sent: u64,
-    /// Its clock, as timestamps show it.
+    /// The clock in its timestamps.
     pub(super) clock: u32,
 }
 
 impl Scene {
-    /// An open connection, to which the far host has promised [`PROMISE`].
+    /// An open connection, to which the far host has advertised [`PROMISE`].
     pub(super) fn new(setup: Setup, packets_per_s: f64) -> Self {
         let mut scene = Scene {
             setup,
@@ -51,16 +51,16 @@ impl Scene {
         scene
     }
 
-    /// One whose queue has stood for long enough that windows are written anew.
+    /// One whose queue has stood for long enough that windows are rewritten.
     pub(super) fn clamped(setup: Setup, packets_per_s: f64) -> Self {
         let mut scene = Scene::new(setup, packets_per_s);
         scene.clamp();
         scene
     }
 
-    /// Lets a queue stand for that long. All of it waits.
+    /// Lets a queue stand for that long, without packets leaving.
     pub(super) fn clamp(&mut self) {
-        // More than may stand, which is a millisecond's and two.
+        // More than may stand, which is a millisecond's worth and two.
         self.send(39 + (self.packets_per_s / 1_000.0) as u64);
         self.now += LONG;
         self.send(1);
@@ -78,7 +78,7 @@ impl Scene {
         self.queue.push_bytes(self.now, packet, &mut self.stats);
     }
 
-    /// A segment of the near host's from this byte on.
+    /// A segment of the near host from this byte on.
     pub(super) fn near(&self, byte: u64, flags: Flags, len: usize) -> Vec<u8> {
         let [first, far] = self.setup.firsts;
         let (sequence, ack) =
@@ -86,7 +86,7 @@ impl Scene {
         self.setup.segment(0, sequence, ack, flags, 500, Vec::new(), len)
     }
 
-    /// The near host sends so many whole segments.
+    /// The near host sends this many full segments.
     pub(super) fn send(&mut self, segments: u64) {
         for _ in 0..segments {
             let flags = Flags { ack: true, ..Flags::default() };
@@ -96,7 +96,7 @@ impl Scene {
         }
     }
 
-    /// So many packets leave, or as many as there are.
+    /// This many packets leave, or as many as there are.
     pub(super) fn leave(&mut self, packets: usize) {
         for _ in 0..packets {
             if self.queue.front(self.now, &mut self.stats).is_some() {
@@ -109,7 +109,7 @@ impl Scene {
         self.leave(self.queue.len());
     }
 
-    /// A segment of the far host's, with a window in bytes.
+    /// A segment of the far host, with a window in bytes.
     pub(super) fn far(&self, ack: u64, flags: Flags, window: u64, len: usize) -> Vec<u8> {
         let [near, first] = self.setup.firsts;
         let (sequence, ack) =
@@ -125,20 +125,19 @@ impl Scene {
         setup.segment(1, sequence, ack, flags, window, options, len)
     }
 
-    /// The far host acknowledges up to a byte, and the end of the window is what the near host
-    /// is told.
+    /// The far host acknowledges up to a byte; returns the right edge that the near host is told.
     pub(super) fn acknowledge(&mut self, byte: u64) -> u64 {
         self.acked = byte;
         self.deliver(self.far(byte, Flags { ack: true, ..Flags::default() }, PROMISE, 0))
     }
 
-    /// A packet passes on its way to the near host; the end of the window in it.
+    /// A packet passes on its way to the near host; returns the right edge in it.
     pub(super) fn deliver(&mut self, packet: Vec<u8>) -> u64 {
         let told = self.pass(packet);
         self.edge(&told)
     }
 
-    /// A packet passes that may say anything.
+    /// A packet with arbitrary content passes.
     pub(super) fn pass(&mut self, mut packet: Vec<u8>) -> TcpView {
         self.queue.clamp_bytes(&mut packet, &mut self.stats);
         view(&packet)
@@ -163,13 +162,13 @@ impl Scene {
         panic!("timers fire for ever");
     }
 
-    /// What the near host is told without an acknowledgement of the far one.
+    /// The next window update to the near host that is made here.
     pub(super) fn update(&mut self) -> Option<TcpView> {
         let mut packet = Vec::new();
         self.queue.window_update(&mut packet, &mut self.stats).then(|| view(&packet))
     }
 
-    /// All of that; the end of the window in the last, if there is one.
+    /// All of them; returns the right edge of the last, if there is one.
     pub(super) fn updates(&mut self) -> Option<u64> {
         let mut last = None;
         while let Some(told) = self.update() {
@@ -178,7 +177,7 @@ impl Scene {
         last
     }
 
-    /// A datagram that waits in the same queue, whichever flow it is of.
+    /// A datagram that waits in the same queue, in whichever flow.
     pub(super) fn foreign(&self) -> Vec<u8> {
         let queues = crate::bounds::INGRESS_FLOWS as u64;
         let data = self.near(1, Flags { ack: true, ..Flags::default() }, 1);

@@ -1,5 +1,5 @@
-//! Scenes in which a clamped window would be too short, too long, or none of this station's
-//! business.
+//! Situations in which a clamped window would be too short or too long, or must not be clamped at
+//! all.
 
 use core::time::Duration;
 
@@ -7,15 +7,15 @@ use super::scene::{PROMISE, Scene};
 use super::segments::Flags;
 use super::{Setup, set_pace};
 
-/// Packets a second that leave the queue.
+/// Packets per second that leave the queue.
 const PACE: f64 = 10_000.0;
-/// Packets that a sender may be ahead at that pace when it answers at once: two, and a
-/// millisecond's.
+/// Packets that a sender may be ahead at that pace if it answers at once: two, and a millisecond's
+/// worth.
 const AHEAD: u64 = 12;
 
 const ACK: Flags = Flags { syn: false, ack: true, fin: false, rst: false, accurate_ecn: false };
 
-/// How far the window goes once everything is acknowledged and told, in segments.
+/// The room in the window, in segments, once everything is acknowledged and updates are sent.
 fn room_at_rest(scene: &mut Scene) -> u64 {
     scene.leave_all();
     let told = scene.acknowledge(scene.sent);
@@ -23,7 +23,7 @@ fn room_at_rest(scene: &mut Scene) -> u64 {
     (edge - scene.sent) / scene.data_len()
 }
 
-/// A long pause is no slow answer, at whatever pace: all that is let in after it can be counted.
+/// A long pause is not a slow answer, at any pace: what is allowed after it is bounded.
 #[test]
 fn after_a_pause_of_any_length_there_is_room() {
     for pace in [100.0, 10_000.0, 86_000.0] {
@@ -41,8 +41,8 @@ fn after_a_pause_of_any_length_there_is_room() {
     }
 }
 
-/// TCP puts off short pieces of what it may send until it hears something. Once it is told of more;
-/// who has nothing to send needs no more reminders, and is not let farther and farther ahead.
+/// TCP defers partial segments until it hears something, so it is granted more once; a sender with
+/// nothing to send needs no more reminders, and is not let further and further ahead.
 #[test]
 fn who_puts_off_what_may_be_sent_hears_of_more_once() {
     let soon = Duration::from_millis(1);
@@ -74,8 +74,8 @@ fn who_puts_off_what_may_be_sent_hears_of_more_once() {
     assert!(told.count() <= 1);
 }
 
-/// A duplicate may be the first that comes once windows are written anew: it has to have the window
-/// of the one before, but what follows goes no farther for that.
+/// The first acknowledgment after clamping begins may be a duplicate: it needs the window of the
+/// one before, but later windows are no longer because of it.
 #[test]
 fn a_duplicate_promises_nothing_anew() {
     for duplicates in [0, 1, 3] {
@@ -93,7 +93,7 @@ fn a_duplicate_promises_nothing_anew() {
     }
 }
 
-/// One segment without timestamps does not end those of a connection that has them.
+/// One segment without timestamps does not end timestamps on a connection that has them.
 #[test]
 fn timestamps_outlast_a_segment_without_them() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -106,7 +106,7 @@ fn timestamps_outlast_a_segment_without_them() {
     assert!(update.options().timestamps.is_some());
 }
 
-/// Where enough waits, or the receiver itself lets nobody go on, there is nothing to remind of.
+/// If enough waits, or the receiver's own window is used up, there is nothing to remind of.
 #[test]
 fn nobody_is_reminded_in_vain() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -125,7 +125,7 @@ fn nobody_is_reminded_in_vain() {
     assert_eq!(scene.updates(), None);
 }
 
-/// What is sent first after a pause is not held back: there is no queue yet.
+/// The first data after a pause is not held back: there is no queue yet.
 #[test]
 fn a_pause_ends_clamping() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -138,7 +138,7 @@ fn a_pause_ends_clamping() {
     assert!(edge + 128 > scene.acked + PROMISE, "{edge} is told");
 }
 
-/// What others have in the same queue is none of a connection's data.
+/// Packets of others in the same queue do not count as a connection's data.
 #[test]
 fn foreign_packets_in_the_same_queue_starve_nobody() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -153,7 +153,7 @@ fn foreign_packets_in_the_same_queue_starve_nobody() {
         (0..3 * AHEAD).for_each(|_| scene.push(&foreign));
         scene.send(2);
         scene.now += Duration::from_millis(1);
-        // Its own two have left by then, and as many of the others.
+        // By then its own two packets have left, and as many of the others.
         scene.leave(4 + AHEAD as usize);
         if round % 8 == 7 {
             scene.leave_all();
@@ -162,8 +162,8 @@ fn foreign_packets_in_the_same_queue_starve_nobody() {
     }
 }
 
-/// Where windows are in large units, what is told is neither rounded up again and again, nor
-/// down to where data has come from.
+/// With large window units, the right edge is neither rounded up repeatedly, nor down to what has
+/// already been sent.
 #[test]
 fn the_edge_stays_where_nothing_leaves() {
     for scale in 3..=14 {
@@ -181,7 +181,7 @@ fn the_edge_stays_where_nothing_leaves() {
     }
 }
 
-/// A host that only acknowledges has nothing that stands.
+/// A host that only acknowledges has no data in the queue.
 #[test]
 fn acknowledgements_that_wait_do_not_count() {
     let mut scene = Scene::new(Setup::usual(), PACE);
@@ -195,8 +195,8 @@ fn acknowledgements_that_wait_do_not_count() {
     assert_eq!((scene.stats.windows_clamped, scene.update().is_none()), (0, true));
 }
 
-/// Room is for segments as long as the sender makes them: without the bytes of timestamps, and as
-/// long as both ends take.
+/// Room is counted in segments as the sender makes them: without the bytes of timestamps, and as
+/// long as both ends accept.
 #[test]
 fn room_is_counted_in_segments_of_the_sender() {
     for (mss, timestamps) in [([1_400, 1_400], true), ([1_400, 9_000], true), ([536, 1_400], false)]
@@ -207,12 +207,13 @@ fn room_is_counted_in_segments_of_the_sender() {
         let edge = scene.updates().unwrap_or(0).max(told);
         let room = edge - scene.sent;
         let wanted = AHEAD * scene.data_len();
-        // A unit of the window's scale more or less, and rounded.
+        // Up to a unit of the window's scale more or less, and rounded.
         assert!((wanted - 127..=wanted + 255).contains(&room), "{room} of {wanted} for {mss:?}");
     }
 }
 
-/// TCP fills what is left over of a window with a short segment, which is repaired like a long one.
+/// TCP fills the remainder of a window with a short segment, whose repair costs as much as a full
+/// one's.
 #[test]
 fn little_of_a_segment_is_left_over() {
     // Units of 16 to 1024 bytes.
@@ -231,8 +232,8 @@ fn little_of_a_segment_is_left_over() {
     }
 }
 
-/// Without selective acknowledgements a repeated one counts only if its window is the same
-/// (RFC 5681, Section 2).
+/// Without SACK, an acknowledgment counts as a duplicate only if its window is the same (RFC 5681,
+/// Section 2).
 #[test]
 fn duplicates_keep_their_window() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -251,7 +252,7 @@ fn duplicates_keep_their_window() {
     }
 }
 
-/// A receiver that tells of a longer window has not repeated itself, however little that is.
+/// An acknowledgment with a longer window is not a duplicate, however little longer it is.
 #[test]
 fn the_receivers_own_news_pass() {
     for room in [100, 1_000, 30_000] {
@@ -272,12 +273,12 @@ fn the_receivers_own_news_pass() {
     }
 }
 
-/// The last of what a receiver has promised is told, even if it is less than a segment.
+/// The rest of a receiver's window is granted even if it is less than a segment.
 #[test]
 fn what_is_left_of_a_short_window_is_told() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
     let own = scene.sent + 1_000;
-    // The queue is full, and so nothing of the rest is told for now.
+    // The queue is full, so none of the rest is granted for now.
     let edge = scene.deliver(scene.far(scene.sent - 1, ACK, 1_001, 0));
     assert!(edge < scene.sent + 128, "{edge} of {}", scene.sent);
     scene.leave_all();
@@ -311,7 +312,7 @@ fn connections_that_are_over_are_told_of_nothing() {
     }
 }
 
-/// Timestamps that go back would have the real ones behind them refused (RFC 7323, Section 5).
+/// If timestamps went back, the real ones after them would be refused (RFC 7323, Section 5).
 #[test]
 fn timestamps_do_not_go_back() {
     let mut scene = Scene::clamped(Setup::usual(), PACE);
@@ -340,7 +341,7 @@ fn at_a_pace_that_is_none_two_segments_are_let_in() {
     }
 }
 
-/// The counter of marks in AccECN's acknowledgements cannot be known here for those that are made.
+/// AccECN's counter of marks cannot be known here for acknowledgments made here.
 #[test]
 fn connections_that_count_marks_are_left_alone() {
     let setup = Setup { accurate_ecn: true, ..Setup::usual() };

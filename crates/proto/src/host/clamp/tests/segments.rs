@@ -1,4 +1,4 @@
-//! Segments of TCP for tests, and what is to be seen in packets.
+//! TCP segments for tests, and ways to inspect packets.
 
 use etherparse::{PacketBuilder, SlicedPacket, TcpHeader, TransportSlice};
 
@@ -21,7 +21,7 @@ pub(super) struct Flags {
     pub(super) ack: bool,
     pub(super) fin: bool,
     pub(super) rst: bool,
-    /// The three flags with which AccECN is asked for.
+    /// The three flags that request AccECN.
     pub(super) accurate_ecn: bool,
 }
 
@@ -46,7 +46,7 @@ impl Segment {
         TcpHeader::MIN_LEN + self.options.len()
     }
 
-    /// The packet, with right checksums.
+    /// The packet, with valid checksums.
     pub(super) fn to_packet(&self) -> Vec<u8> {
         let order = if self.ends.near_sends { [0, 1] } else { [1, 0] };
         let ports = [PORTS[0] + self.ends.connection, PORTS[1]];
@@ -88,13 +88,13 @@ pub(super) fn view(packet: &[u8]) -> TcpView {
     PacketRef::read(packet).tcp().expect("a segment can be read")
 }
 
-/// The number of bytes since the first one that is nearest to `near`.
+/// The number of bytes since the first one: the candidate nearest to `near`.
 pub(super) fn number(sequence: u32, first: u32, near: u64) -> u64 {
     let offset = sequence.wrapping_sub(first).wrapping_sub(near as u32) as i32;
     near.checked_add_signed(offset.into()).expect("nothing is before the beginning")
 }
 
-/// Where TCP's header begins, from outside.
+/// Offset of the TCP header, computed independently.
 fn tcp_at(packet: &[u8]) -> usize {
     let sliced = SlicedPacket::from_ip(packet).expect("a packet can be read");
     let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("no TCP") };
@@ -109,7 +109,7 @@ pub(super) fn unwindowed(packet: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Whether the checksums of IP and TCP are right.
+/// Whether the checksums of IP and TCP are valid.
 pub(super) fn is_sealed(packet: &[u8]) -> bool {
     let sliced = SlicedPacket::from_ip(packet).expect("a packet can be read");
     let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { panic!("no TCP") };

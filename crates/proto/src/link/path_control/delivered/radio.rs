@@ -1,4 +1,4 @@
-//! What the radio loses, apart from what is dropped.
+//! Random losses on the radio, as opposed to drops.
 
 use corridor_base::Time;
 
@@ -12,13 +12,13 @@ use crate::link::path_control::filter::MinFilter;
 const CALM_FRAMES: f64 = 1_024.0;
 
 /// Losses without drops: of spans in which nothing seems to have been dropped, and, where queues
-/// show, of what came while they were short: buffers drop where they are full.
+/// show, of frames that arrived while the queue was short, because only full buffers drop.
 #[derive(Debug, Default)]
 pub(super) struct Radio {
-    /// Frames sent, and those that came, of both.
+    /// Frames sent, and frames that arrived, of both kinds.
     calm: (f64, f64),
     unqueued: (f64, f64),
-    /// The longest queue of late, nanoseconds, negative.
+    /// The recent longest queue in nanoseconds, negated for the filter.
     longest: MinFilter,
     was_queued: bool,
     /// Queues show well enough.
@@ -26,14 +26,14 @@ pub(super) struct Radio {
 }
 
 impl Radio {
-    /// Takes feedback; queues that are shorter than `noticed` do not show.
+    /// Takes feedback; queues shorter than `noticed` do not show.
     pub(super) fn note(&mut self, now: Time, sample: &Sample, queue: Queue) {
         let queueing = queue.length.as_nanos() as i64;
         self.longest.push(now, -queueing, MEMORY);
         let half = -self.longest.least().unwrap_or(0) / 2;
         let shows = half > queue.noticed.as_nanos() as i64;
         let is_queued = queueing > half || !shows;
-        // A drop is reported with the frame behind it, when the queue may have gone.
+        // A drop is reported with the frame after it, when the queue may be gone.
         if !is_queued && !self.was_queued {
             self.unqueued.0 += sample.frames as f64;
             self.unqueued.1 += sample.came as f64;
@@ -45,35 +45,35 @@ impl Radio {
         self.is_told = shows && self.unqueued.0 >= LOST_FRAMES_MIN;
     }
 
-    /// What was queued was measured against another path.
+    /// Queues were measured against a path that has changed.
     pub(super) fn forget_queues(&mut self) {
         self.longest = MinFilter::default();
         (self.was_queued, self.is_told) = (true, false);
     }
 
-    /// The most that the share of lost frames may be, by what is known.
+    /// Upper bound of the random loss ratio, as far as it is known.
     pub(super) fn most_ratio(&self, bursts: &Bursts) -> Option<f64> {
         let calm = most_of(span_of(self.calm)?, bursts);
         let unqueued = self.told().map(|unqueued| most_of(unqueued, bursts));
         Some(unqueued.map_or(calm, |unqueued| calm.min(unqueued)))
     }
 
-    /// Share of the frames that is lost, on average: of what came without a queue where that is
-    /// less for certain.
+    /// Mean random loss ratio, using frames that arrived without a queue if these certainly lost
+    /// less.
     pub(super) fn likely_ratio(&self, bursts: &Bursts) -> Option<f64> {
         let calm = span_of(self.calm)?.loss_ratio();
         let unqueued = self.told().filter(|unqueued| most_of(*unqueued, bursts) < calm);
         Some(unqueued.map_or(calm, |unqueued| unqueued.loss_ratio()))
     }
 
-    /// What came without a queue, where queues show.
+    /// The count of frames that arrived without a queue, if queues show.
     fn told(&self) -> Option<Span> {
         span_of(self.unqueued).filter(|_| self.is_told)
     }
 
-    /// Nothing of this span seems to have been dropped. Where fewer were lost than ever, that is
-    /// what the radio loses; more than is known it does only if a look shows so, for drops may
-    /// grow as slowly as the rate does.
+    /// Adds a span in which nothing seems to have been dropped. If it lost less than any before,
+    /// that is the random loss. Only a look raises the estimate, because drops may grow as slowly
+    /// as the rate does.
     pub(super) fn add_calm(&mut self, span: &Span, bursts: &Bursts) {
         let at_most = span.loss_ratio() + EXCESS_DEVIATIONS * span.likely(bursts).1;
         let (sent, came) = self.calm;
@@ -85,8 +85,8 @@ impl Radio {
         }
     }
 
-    /// What was known is no longer so: that is what the radio loses. Of what came without a queue
-    /// little is kept, so that what comes next counts.
+    /// Replaces the estimate: this span has the random losses. Little is kept of the frames without
+    /// a queue, so that the next ones count.
     pub(super) fn replace(&mut self, span: &Span) {
         self.calm = (span.sent, span.came);
         let (sent, came) = self.unqueued;

@@ -1,17 +1,17 @@
-//! Frames counted over a span, and whether losses come in bursts.
+//! Counts frames over a span, and detects bursts of losses.
 
 use core::time::Duration;
 
 use super::EXCESS_DEVIATIONS;
 use crate::link::path_control::Sample;
 
-/// Frames between which losses are compared, to see whether they come in bursts, and comparisons
-/// that count.
+/// Frames per batch; the losses of successive batches are compared to detect bursts; and the number
+/// of comparisons that count.
 const BATCH_FRAMES: f64 = 64.0;
 const BATCHES: f64 = 32.0;
-/// And those over which losses of late are averaged.
+/// Batches over which recent losses are averaged.
 const BATCHES_RECENT: f64 = 8.0;
-/// Where frames are few, a batch is as many as come in this time, but no fewer than that.
+/// Where frames are few, a batch has as many as arrive in this time, but at least that many.
 const BATCH_TIME: Duration = Duration::from_millis(300);
 const BATCH_FRAMES_MIN: f64 = 16.0;
 
@@ -19,16 +19,16 @@ const BATCH_FRAMES_MIN: f64 = 16.0;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span {
     pub(super) time: Duration,
-    /// Frames that were sent, those that came, and these as parts of a long one.
+    /// Frames sent, frames that arrived, and the latter as fractions of a long one.
     pub(super) sent: f64,
     pub(super) came: f64,
     delivered: f64,
-    /// Of the frames sent, those of feedback that the rate had held back.
+    /// Frames sent that the rate had held back, according to feedback.
     limited: f64,
 }
 
 impl Span {
-    /// So many frames, and those of them that came.
+    /// A span of `sent` frames, of which `came` arrived.
     pub(super) fn of(sent: f64, came: f64) -> Self {
         Span { sent, came, ..Span::default() }
     }
@@ -47,7 +47,7 @@ impl Span {
         self.time >= time && self.sent >= frames
     }
 
-    /// Share of the frames lost; of late ones more may have come than were sent.
+    /// Loss ratio; late frames may make more arrive than were sent.
     pub(super) fn loss_ratio(&self) -> f64 {
         (1.0 - self.came / self.sent).max(0.0)
     }
@@ -56,35 +56,35 @@ impl Span {
         self.delivered / self.time.as_secs_f64()
     }
 
-    /// Whether the rate had held most of them back.
+    /// Whether the rate held back most of them.
     pub(super) fn is_held(&self) -> bool {
         2.0 * self.limited >= self.sent
     }
 
-    /// The likely share of lost frames, by the rule of succession, and its standard error.
+    /// The likely loss ratio, by the rule of succession, and its standard error.
     pub(super) fn likely(&self, bursts: &Bursts) -> (f64, f64) {
         let sent = self.sent + 2.0;
         let lost = ((self.sent - self.came).max(0.0) + 1.0) / sent;
         (lost, (lost * (1.0 - lost) * bursts.factor() / sent).sqrt())
     }
 
-    /// By how much the share of lost frames may be above what it is on average by chance.
+    /// How far the loss ratio may exceed its mean by chance.
     pub(super) fn deviations(&self, bursts: &Bursts) -> f64 {
         let loss_ratio = self.loss_ratio();
         EXCESS_DEVIATIONS * (loss_ratio * (1.0 - loss_ratio) * bursts.factor() / self.sent).sqrt()
     }
 }
 
-/// How much losses differ from one batch of frames to the next, over what independent ones would.
+/// The variance of losses from batch to batch, relative to that of independent losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bursts {
     batch: Span,
-    /// Share of the batch before that was lost.
+    /// Loss ratio of the batch before.
     before: f64,
-    /// Share that was lost, of late and in the long run.
+    /// Loss ratio, recent and long-term.
     pub(super) loss_ratio: f64,
     usual: f64,
-    /// Half the mean square of the difference of a batch and the one before.
+    /// Half the mean square of the difference between successive batches.
     variance: f64,
     batches: f64,
 }
@@ -110,7 +110,7 @@ impl Bursts {
         self.batches = (self.batches + 1.0).min(BATCHES);
     }
 
-    /// The variance of a count of losses, over that of independent ones.
+    /// The variance of a count of losses, relative to that of independent losses.
     pub(super) fn factor(&self) -> f64 {
         let independent = self.usual * (1.0 - self.usual);
         if independent > 0.0 { (self.variance / independent).clamp(1.0, BATCH_FRAMES) } else { 1.0 }
