@@ -49,7 +49,7 @@ pub use key_exchange::{
     Step, TIMESTAMP_LEN,
 };
 pub use lanes::Lanes;
-pub use link_feedback::{LINK_FEEDBACK_LEN, LinkFeedback, PathId};
+pub use link_feedback::{LATENESS_LEN, LINK_FEEDBACK_LEN, LinkFeedback, PathId};
 pub(crate) use part::parts_of;
 pub use part::{PART_LEN, Part};
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, Word};

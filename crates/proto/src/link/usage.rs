@@ -501,6 +501,7 @@ mod tests {
             received_at_us: 1_000 * counter,
             frames,
             loss_ratio: 0.0,
+            lateness: Duration::ZERO,
         };
         Heard::new(feedback, 0)
     }

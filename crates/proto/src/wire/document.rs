@@ -489,19 +489,22 @@ fn of_link(page: &Document) {
         received_at_us: 0x1112_1314,
         frames: 0x2122_2324,
         loss_ratio: 1.0,
+        lateness: Duration::from_nanos(0x3132 * 16_384),
     };
     let bytes = written(|out| feedback.write(out));
-    let fields: [(&str, &[u8]); 6] = [
-        ("path", &[0x8a]),
+    let fields: [(&str, &[u8]); 7] = [
+        ("path", &[0xca]),
         ("counter", &[5, 6, 7, 8]),
         ("delay", &[0x0a, 0x0b]),
         ("received at", &[0x11, 0x12, 0x13, 0x14]),
         ("frames", &[0x21, 0x22, 0x23, 0x24]),
         ("loss", &[0xff; 2]),
+        ("lateness", &[0x31, 0x32]),
     ];
     page.layout("LINK", &bytes, &fields);
-    assert_eq!(bytes.len(), LINK_FEEDBACK_LEN);
-    page.bits("Bits of path", (0x8a, 8), &[("half duplex", 1), ("path", 0x0a)]);
+    assert_eq!(bytes.len(), LINK_FEEDBACK_LEN + LATENESS_LEN);
+    let bits = [("half duplex", 1), ("overtakes", 1), ("path", 0x0a)];
+    page.bits("Bits of path", (0xca, 8), &bits);
 }
 
 /// The fields of a segment that its difference can express, in the order of the mask's bits.

@@ -179,6 +179,7 @@ mod known_answers {
             received_at_us: 0x0a0b_0c0d,
             frames: 6,
             loss_ratio: 32_768.0 / 65_535.0,
+            lateness: Duration::ZERO,
         };
         let of_window = WindowFeedback {
             flow: FlowId::default(),
