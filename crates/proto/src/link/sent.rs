@@ -1,5 +1,6 @@
 //! Frames in flight: sent, and not yet covered by feedback.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use corridor_base::Time;
@@ -39,7 +40,7 @@ pub(crate) enum What {
     /// A source symbol, sent for the first time.
     Source(u64),
     /// A copy of a source symbol.
-    Copy,
+    Copy(u64),
     /// A copy sent ahead of need: it can repair nothing else that may be missing.
     Ahead,
     /// A coded symbol.
@@ -71,10 +72,25 @@ impl Sent {
     }
 }
 
+/// A frame that feedback covers: received, lost, or only overtaken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overtaken {
+    pub(crate) sent: Sent,
+    /// Since when it is late, if it has not arrived.
+    pub(crate) since: Time,
+}
+
+/// `span` before `at`.
+pub(super) fn before(at: Time, span: Duration) -> Time {
+    Time::from_nanos(at.as_nanos().saturating_sub(span.as_nanos() as u64))
+}
+
 /// The frames in flight, oldest first.
 #[derive(Clone, Debug)]
 pub(crate) struct SentLog {
     frames: VecDeque<Sent>,
+    /// Frames that feedback covers, as long as they may still arrive late.
+    overtaken: VecDeque<Overtaken>,
     sources: usize,
     frames_max: usize,
     lane_frames_max: usize,
@@ -86,7 +102,9 @@ impl SentLog {
     /// Has room for `frames_max` frames, of one lane.
     pub(crate) fn new(frames_max: usize) -> Self {
         let frames = VecDeque::new();
-        SentLog { frames, sources: 0, frames_max, lane_frames_max: frames_max, aheads: 0 }
+        let overtaken = VecDeque::new();
+        let lane_frames_max = frames_max;
+        SentLog { frames, overtaken, sources: 0, frames_max, lane_frames_max, aheads: 0 }
     }
 
     /// Has room for the frames of this many lanes from now on. Any excess goes as feedback covers
@@ -104,10 +122,36 @@ impl SentLog {
         oldest
     }
 
-    /// Removes the oldest frame if feedback about frame `number` covers it too.
-    pub(crate) fn pop_until(&mut self, number: FrameNumber) -> Option<Sent> {
-        self.frames.front().filter(|sent| sent.number <= number)?;
-        self.pop()
+    /// Feedback covers frame `newest`, which arrived at `heard_at` as seen from here, and all
+    /// before it. Calls `each` with every frame that it newly covers.
+    pub(crate) fn tell(
+        &mut self,
+        newest: FrameNumber,
+        heard_at: Time,
+        mut each: impl FnMut(&Sent),
+    ) {
+        let told = self.frames.partition_point(|sent| sent.number <= newest);
+        let Some(last) = told.checked_sub(1).map(|at| self.frames[at].at) else { return };
+        for _ in 0..told {
+            let Some(sent) = self.pop() else { return };
+            each(&sent);
+            // A frame is late by as much as it was sent earlier.
+            let since = before(heard_at, last - sent.at);
+            self.overtaken.push_back(Overtaken { sent, since });
+        }
+    }
+
+    /// Removes the oldest covered frame once it is later than `lateness`, or if there are too many.
+    pub(crate) fn pop_settled(&mut self, now: Time, lateness: Duration) -> Option<Sent> {
+        let too_many = self.overtaken.len() > self.frames_max;
+        let is_late = |late: &&Overtaken| too_many || now >= late.since + lateness;
+        self.overtaken.front().filter(is_late)?;
+        Some(self.overtaken.pop_front()?.sent)
+    }
+
+    /// Covered frames that may still arrive late, oldest first.
+    pub(crate) fn overtaken(&self) -> &VecDeque<Overtaken> {
+        &self.overtaken
     }
 
     fn pop(&mut self) -> Option<Sent> {
@@ -119,6 +163,7 @@ impl SentLog {
 
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
+        self.overtaken.clear();
         (self.sources, self.aheads) = (0, 0);
     }
 
@@ -140,6 +185,7 @@ impl SentLog {
     /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         self.frames.capacity() * size_of::<Sent>()
+            + self.overtaken.capacity() * size_of::<Overtaken>()
     }
 
     /// Source symbols in flight.
@@ -150,5 +196,46 @@ impl SentLog {
     /// Copies and coded symbols in flight that may repair what is missing.
     pub(crate) fn repairs(&self) -> usize {
         self.frames.len() - self.sources - self.aheads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(counter: u32, at_ms: u64) -> Sent {
+        let (number, at) = (FrameNumber::new(0, counter), Time::from_millis(at_ms));
+        let what = What::Source(counter.into());
+        Sent { number, at, what, held: false, after_gap: false, len: 100, parts: 1 }
+    }
+
+    /// Feedback about the newest of three frames, which were sent 4 ms apart, comes at 100 ms.
+    #[test]
+    fn what_is_told_of_is_settled_once_it_would_be_too_late() {
+        let mut log = SentLog::new(10);
+        for counter in 0..4 {
+            log.push(sent(counter, 4 * u64::from(counter)));
+        }
+        let mut told = 0;
+        log.tell(FrameNumber::new(0, 2), Time::from_millis(100), |_| told += 1);
+        assert_eq!((told, log.len(), log.overtaken().len()), (3, 1, 3));
+        let mut settled = |now: u64, lateness: u64| {
+            let (now, lateness) = (Time::from_millis(now), Duration::from_millis(lateness));
+            core::iter::from_fn(|| log.pop_settled(now, lateness)).count()
+        };
+        // The oldest is late since 92 ms, and the newest since 100.
+        assert_eq!([settled(101, 10), settled(102, 10), settled(109, 10)], [0, 1, 1]);
+        assert_eq!(settled(109, 0), 1, "where none is overtaken, none comes late");
+    }
+
+    #[test]
+    fn no_more_are_remembered_as_late_than_are_on_their_way() {
+        let mut log = SentLog::new(4);
+        for counter in 0..12 {
+            log.push(sent(counter, 0));
+            log.tell(FrameNumber::new(0, counter), Time::ZERO, |_| {});
+            while log.pop_settled(Time::ZERO, Duration::from_secs(1)).is_some() {}
+            assert!(log.overtaken().len() <= 4);
+        }
     }
 }

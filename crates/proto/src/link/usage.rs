@@ -9,10 +9,10 @@ use corridor_base::Time;
 use super::losses::{self, LOSS_RATIO_MAX};
 use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
-use super::sent::{FrameNumber, Sent, SentLog, What};
+use super::sent::{FrameNumber, Sent, SentLog, What, before};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_TIMEOUT_MIN, sent_log_max};
-use crate::config::CodingParams;
+use crate::config::{CodingParams, Goal};
 use crate::stats::Stats;
 use crate::wire::{LinkFeedback, OVERHEAD_LEN, parts_of};
 
@@ -120,6 +120,17 @@ struct LastTold {
     at_us: Option<u32>,
     /// When that one was sent.
     sent_at: Option<Time>,
+    /// Whether the sender waits for overtaken frames. Where delay matters more than goodput, they
+    /// count as lost at once.
+    awaits_late: bool,
+    /// How late overtaken frames arrive, as the receiver reports it, if the sender waits for them.
+    lateness: Duration,
+}
+
+impl LastTold {
+    fn new(awaits_late: bool) -> Self {
+        LastTold { awaits_late, ..LastTold::default() }
+    }
 }
 
 impl LinkUsage {
@@ -127,7 +138,7 @@ impl LinkUsage {
         LinkUsage {
             log: SentLog::new(sent_log_max(params.lane_size().into())),
             next: FrameNumber::default(),
-            told: LastTold::default(),
+            told: LastTold::new(params.goal != Goal::LowDelay),
             loss_ratio: 0.0,
             rtt: RttEstimator::new(),
             wait: RttEstimator::new(),
@@ -153,6 +164,21 @@ impl LinkUsage {
     /// The frames in flight.
     pub(crate) fn log(&self) -> &SentLog {
         &self.log
+    }
+
+    /// How late overtaken frames arrive.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.told.lateness
+    }
+
+    /// Removes the oldest covered frame once it can no longer arrive late.
+    pub(crate) fn pop_settled(&mut self, now: Time) -> Option<Sent> {
+        self.log.pop_settled(now, self.told.lateness)
+    }
+
+    /// When the frame that feedback is about arrived, as seen from here.
+    pub(crate) fn heard_at(now: Time, Heard { feedback, .. }: &Heard) -> Time {
+        before(now, feedback.delay)
     }
 
     /// Loss ratio, 0 to [`LOSS_RATIO_MAX`].
@@ -345,19 +371,22 @@ impl LinkUsage {
         self.loss_ratio = losses::follow(self.loss_ratio, told, frames);
     }
 
-    /// Removes the frames that feedback covers from the log, one by one.
-    pub(crate) fn settle(&mut self, heard: &Heard, mut each: impl FnMut(&Sent)) -> Told {
+    /// Applies feedback to the log: the frames that it newly covers.
+    pub(crate) fn tell(&mut self, now: Time, heard: &Heard) -> Told {
+        if self.told.awaits_late {
+            self.told.lateness = heard.feedback.lateness;
+        }
         let (mut told, newest) = (Told::default(), self.number(heard));
         let mut long = 0;
-        while let Some(sent) = self.log.pop_until(newest) {
+        let long_from = self.long.from;
+        self.log.tell(newest, Self::heard_at(now, heard), |sent| {
             told.frames += 1;
             told.len += FRAME_OVERHEAD + f64::from(sent.len);
             told.held += u32::from(sent.held);
             told.has_gap |= sent.after_gap;
-            told.newest = Some(sent);
-            long += u32::from(self.is_long(usize::from(sent.len)));
-            each(&sent);
-        }
+            told.newest = Some(*sent);
+            long += u32::from(usize::from(sent.len) > long_from);
+        });
         let came = told.newest.filter(|sent| sent.number == newest);
         if came.is_some_and(|sent| self.is_long(usize::from(sent.len))) {
             self.long.unseen = Unseen::default();
@@ -450,7 +479,7 @@ impl LinkUsage {
     /// The peer restarted: its counts begin again, and it will see our frames in another session.
     pub(crate) fn restart_peer(&mut self) {
         self.restart_session();
-        self.told = LastTold::default();
+        self.told = LastTold::new(self.told.awaits_late);
     }
 }
 
@@ -522,7 +551,7 @@ mod tests {
         for (counter, frames) in [(2, 1), (2, 2), (2, 3), (5, 4), (5, 6), (8, 7), (11, 12)] {
             let now = Time::from_millis(100 + u64::from(frames));
             let heard = heard(counter, frames);
-            let told = link.settle(&heard, |_| {});
+            let told = link.tell(now, &heard);
             link.note_delay(now, &told, &heard, &mut stats);
         }
         // What the first feedback reports counts as all that was sent before it.

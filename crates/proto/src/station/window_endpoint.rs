@@ -452,7 +452,7 @@ impl Role for WindowEndpoint {
 
     fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
         self.look_at_length(shared, now);
-        self.sender.handle_timeout(now, &self.link, &mut shared.stats);
+        self.sender.handle_timeout(now, &mut self.link, &mut shared.stats);
         if let Some(receiver) = &mut self.receiver {
             receiver.handle_timeout(now, &mut shared.egress, &mut shared.stats);
         }

@@ -17,14 +17,15 @@ use corridor_base::{Stream, Time};
 use corridor_codec::CodecError;
 
 use super::FLOW;
-use super::repair::belief::{Stakes, Weigh};
+use super::repair::belief::{Late, Stakes, Weigh};
 use super::send_lane::{Deal, LaneShape, SendLane};
 use crate::bounds::WINDOW_NARROW_AFTER;
 use crate::config::{CodingParams, Delivery};
 use crate::flow::symbol;
 use crate::host::compression::Contexts;
 use crate::host::queue::IngressQueue;
-use crate::link::sent::{FrameNumber, Sent, SentLog, What};
+use crate::link::arrivals::LATE_FRAMES;
+use crate::link::sent::{FrameNumber, Overtaken, Sent, SentLog, What};
 use crate::link::usage::LinkUsage;
 use crate::memory::WindowShape;
 use crate::stats::Stats;
@@ -43,6 +44,15 @@ struct Source {
     carried: FrameNumber,
     packets: u16,
     fate: Fate,
+}
+
+/// Share of the overtaken frames that arrive later than `late`, where one in `LATE_FRAMES` arrives
+/// later than `lateness`; the lateness is taken as exponentially distributed.
+fn comes_later_than(late: Duration, lateness: Duration) -> f64 {
+    if late >= lateness {
+        return 0.0;
+    }
+    f64::from(LATE_FRAMES).powf(-late.div_duration_f64(lateness))
 }
 
 /// What is known about a source symbol.
@@ -82,6 +92,8 @@ pub(super) struct SendWindow {
     full_since: Option<Time>,
     /// TCP headers as the receiver knows them.
     contexts: Contexts,
+    /// A buffer for [`find_late`](Self::find_late), reused.
+    late: Vec<Late>,
 }
 
 impl SendWindow {
@@ -110,6 +122,7 @@ impl SendWindow {
             most_since: now,
             full_since: None,
             contexts: Contexts::new(),
+            late: Vec::new(),
         })
     }
 
@@ -333,7 +346,7 @@ impl SendWindow {
     pub(super) fn lying_still(&self, lane: usize) -> Option<u64> {
         let lane = &self.lanes[lane];
         let lies_still =
-            |source: &Source| source.fate == Fate::Needed && source.carried < lane.told_before;
+            |source: &Source| source.fate == Fate::Needed && source.carried < lane.settled_before;
         let at = self.sources_of(lane, lane.base()).position(lies_still)?;
         Some(lane.id(lane.base() + at as u64))
     }
@@ -414,13 +427,17 @@ impl SendWindow {
         (round_trip, weigh): (core::time::Duration, Weigh),
     ) -> Stakes {
         let log = self.log(lane, link);
-        let frames = log.sources() + log.repairs();
+        let frames = log.sources() + log.repairs() + log.overtaken().len();
         if self.lanes[lane].has_news && self.lanes[lane].affords(frames) {
             let held = &self.lanes[lane];
             let oldest = self.sources_of(held, held.base()).next();
-            let known = (self.deficit(lane), oldest.map_or(now, |oldest| oldest.added_at));
+            let since = oldest.map_or(now, |oldest| oldest.added_at);
+            let mut late = core::mem::take(&mut self.late);
+            let may_come = self.find_late(now, lane, link, &mut late);
+            let known = (self.deficit(lane).saturating_sub(may_come), since);
             let log = self.is_single().then(|| link.log());
-            self.lanes[lane].take_news(log, known, link.loss_ratio(), now);
+            self.lanes[lane].take_news((&late, log), known, link.loss_ratio(), now);
+            self.late = late;
         }
         self.lanes[lane].belief().stakes(now, round_trip, weigh)
     }
@@ -469,32 +486,88 @@ impl SendWindow {
         lane: usize,
         next: u64,
         feedback: &WindowFeedback,
-        newest: FrameNumber,
+        (newest, heard_at): (FrameNumber, Time),
     ) {
         let held = &mut self.lanes[lane];
-        held.told_before = newest.following();
         let told_end = held.first_place(next) + u64::from(feedback.span);
         held.note_told(told_end, usize::from(feedback.deficit));
-        while let Some(sent) = self.lanes[lane].log.pop_until(newest) {
-            self.note_settled(lane, next, feedback, &sent);
+        held.log.tell(newest, heard_at, |_| {});
+        held.told_before = newest.following();
+    }
+
+    /// Settles the covered frames that can no longer arrive late.
+    pub(super) fn settle(&mut self, now: Time, link: &mut LinkUsage) {
+        let (is_single, lateness) = (self.is_single(), link.lateness());
+        while let Some(sent) = link.pop_settled(now) {
+            if is_single {
+                self.note_settled(0, &sent);
+            }
+        }
+        for lane in 0..self.lanes.len() {
+            while let Some(sent) = self.lanes[lane].log.pop_settled(now, lateness) {
+                self.note_settled(lane, &sent);
+            }
+            let first = self.log(lane, link).overtaken().front().map(|late| late.sent.number);
+            let held = &mut self.lanes[lane];
+            held.settled_before = first.unwrap_or(held.told_before);
         }
     }
 
-    /// Applies feedback about a frame that carried something of this lane.
-    pub(super) fn note_settled(
-        &mut self,
-        lane: usize,
-        next: u64,
-        feedback: &WindowFeedback,
-        sent: &Sent,
-    ) {
-        let held = &self.lanes[lane];
-        let told_end = held.first_place(next) + u64::from(feedback.span);
+    /// A frame that feedback covers and that carried something of this lane can no longer arrive
+    /// late: it was received or is lost.
+    fn note_settled(&mut self, lane: usize, sent: &Sent) {
+        let held = &mut self.lanes[lane];
+        held.has_news = true;
         match sent.what {
             // Feedback should report it, and does not.
-            What::Source(id) if held.deal.lanes.place(id) >= told_end => self.take_for_lost(id),
+            What::Source(id) if held.deal.lanes.place(id) >= held.told_end => {
+                self.take_for_lost(id);
+            }
             _ => {}
         }
+    }
+
+    /// When the next overtaken frame can no longer arrive late.
+    pub(super) fn settles_at(&self, link: &LinkUsage) -> Option<Time> {
+        let lateness = link.lateness();
+        let logs = self.lanes.iter().map(|lane| &lane.log).chain([link.log()]);
+        logs.filter_map(|log| log.overtaken().front()).map(|late| late.since + lateness).min()
+    }
+
+    /// Collects the overtaken frames that may still arrive. Returns how many of them carry what the
+    /// receiver reported as missing.
+    fn find_late(&self, now: Time, lane: usize, link: &LinkUsage, late: &mut Vec<Late>) -> usize {
+        late.clear();
+        let (mut lacking, lateness) = (0, link.lateness());
+        let held = &self.lanes[lane];
+        for Overtaken { sent, since } in self.log(lane, link).overtaken() {
+            let lost = sent.loss_ratio(link.loss_ratio());
+            let comes = (1.0 - lost) * comes_later_than(now - *since, lateness);
+            let source = match sent.what {
+                What::Source(id) | What::Copy(id) => self.source(id),
+                What::Coded => {
+                    late.push(Late { what: sent.what, at: sent.at, loss_ratio: 1.0 - comes });
+                    continue;
+                }
+                What::Ahead | What::Part => continue,
+            };
+            let Some(source) = source.filter(|source| source.carried == sent.number) else {
+                continue; // Acknowledged, or there is a newer copy.
+            };
+            let is_needed = source.fate == Fate::Needed;
+            let first = if let What::Source(id) = sent.what { Some(id) } else { None };
+            let is_unknown = first.is_some_and(|id| held.deal.lanes.place(id) >= held.told_end);
+            if is_needed || is_unknown {
+                lacking += usize::from(is_needed && first.is_some());
+                let loss_ratio = lost / (lost + comes).max(f64::MIN_POSITIVE);
+                late.push(Late { what: sent.what, at: sent.at, loss_ratio });
+            }
+        }
+        lacking
+    }
+
+    fn source(&self, id: u64) -> Option<&Source> {
+        self.sources.get(id.checked_sub(self.base)? as usize)
     }
 
     /// Applies what feedback says about each symbol of a lane from `next` on.
@@ -582,7 +655,7 @@ impl SendWindow {
             }
         }
         for lane in &mut self.lanes {
-            lane.told_before = before;
+            (lane.told_before, lane.settled_before) = (before, before);
             lane.log.clear();
             lane.note_change();
         }
