@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 7 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 8 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of real stations (EtherType 0x88b5, or UDP): the header is in clear, the rest encrypted;
@@ -11,7 +11,7 @@
 -- No length in a frame is trusted: everything is read through a cursor that never passes the end.
 -- Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no bitwise operators.
 
-local VERSION = 7
+local VERSION = 8
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
