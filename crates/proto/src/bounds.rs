@@ -99,7 +99,7 @@ pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
 pub const HUB_NEIGHBOURS_MAX: usize = 256;
 /// Default limit in bytes for what a node holds of its peers' and its host's data: ingress queues,
 /// and windows, blocks or TCP/NC's buffers. A pair in window mode with frames of 1500 bytes takes
-/// at most 209 million.
+/// at most 217 million.
 pub const MEMORY_DEFAULT: usize = 256_000_000;
 /// The part of it reserved per peer for what a station holds besides its queue and windows: what it
 /// knows about flows and the path, and frame buffers. `station/beside.rs` has the sum.
@@ -307,8 +307,8 @@ pub const WINDOW_SYMBOLS_MAX: usize = 16 * corridor_codec::MAX_WINDOW_SIZE;
 /// Window mode: stretches at either end, since symbols may be dealt to other lanes while earlier
 /// ones drain; bounds the lanes held.
 pub const WINDOW_STRETCHES_MAX: usize = 2;
-/// Window mode: frames in flight that a sender remembers per link; the oldest is dropped first. Per
-/// lane: [`SENT_LOG_MAX`].
+/// Window mode: frames that a sender remembers per link, in flight or perhaps late; late ones are
+/// dropped first, the oldest before others. Per lane: [`SENT_LOG_MAX`].
 pub const WINDOW_SENT_LOG_MAX: usize = 2 * WINDOW_SYMBOLS_MAX;
 /// Window mode: round trips of the shortest deadline. After an outage, feedback reports the loss
 /// within one; what was lost is sent again in as many as the window is long, three, and arrives in

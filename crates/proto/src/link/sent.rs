@@ -113,9 +113,10 @@ impl SentLog {
         self.frames_max = (lanes * self.lane_frames_max).min(WINDOW_SENT_LOG_MAX);
     }
 
-    /// Records a frame. If there are too many, returns the oldest, as if it were lost.
+    /// Records a frame. If there are too many, returns the oldest, as if it were lost: first those
+    /// that may still arrive late.
     pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
-        let oldest = if self.frames.len() >= self.frames_max { self.pop() } else { None };
+        let oldest = if self.remembered() >= self.frames_max { self.pop_any() } else { None };
         self.sources += usize::from(matches!(sent.what, What::Source(_)));
         self.aheads += usize::from(sent.what == What::Ahead);
         self.frames.push_back(sent);
@@ -143,7 +144,7 @@ impl SentLog {
 
     /// Removes the oldest covered frame once it is later than `lateness`, or if there are too many.
     pub(crate) fn pop_settled(&mut self, now: Time, lateness: Duration) -> Option<Sent> {
-        let too_many = self.overtaken.len() > self.frames_max;
+        let too_many = self.remembered() > self.frames_max;
         let is_late = |late: &&Overtaken| too_many || now >= late.since + lateness;
         self.overtaken.front().filter(is_late)?;
         Some(self.overtaken.pop_front()?.sent)
@@ -152,6 +153,14 @@ impl SentLog {
     /// Covered frames that may still arrive late, oldest first.
     pub(crate) fn overtaken(&self) -> &VecDeque<Overtaken> {
         &self.overtaken
+    }
+
+    fn remembered(&self) -> usize {
+        self.frames.len() + self.overtaken.len()
+    }
+
+    fn pop_any(&mut self) -> Option<Sent> {
+        self.overtaken.pop_front().map(|late| late.sent).or_else(|| self.pop())
     }
 
     fn pop(&mut self) -> Option<Sent> {
@@ -228,14 +237,22 @@ mod tests {
         assert_eq!(settled(109, 0), 1, "where none is overtaken, none comes late");
     }
 
+    /// Whatever lateness the peer reports, all frames together are bounded, and those on their way
+    /// are forgotten last.
     #[test]
-    fn no_more_are_remembered_as_late_than_are_on_their_way() {
+    fn frames_on_their_way_and_late_ones_share_a_bound() {
         let mut log = SentLog::new(4);
-        for counter in 0..12 {
-            log.push(sent(counter, 0));
-            log.tell(FrameNumber::new(0, counter), Time::ZERO, |_| {});
-            while log.pop_settled(Time::ZERO, Duration::from_secs(1)).is_some() {}
-            assert!(log.overtaken().len() <= 4);
+        for counter in 0..6 {
+            let forgotten = log.push(sent(counter, 0));
+            assert_eq!(forgotten.is_some(), counter >= 4);
+            if counter % 2 == 1 {
+                log.tell(FrameNumber::new(0, counter), Time::ZERO, |_| {});
+            }
+            assert!(log.len() + log.overtaken().len() <= 4);
         }
+        for counter in 6..10 {
+            log.push(sent(counter, 0));
+        }
+        assert_eq!((log.len(), log.overtaken().len()), (4, 0));
     }
 }

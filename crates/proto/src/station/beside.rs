@@ -17,7 +17,7 @@ use crate::host::order::OrderByNeed;
 use crate::link::path_control::REMEMBERED_BYTES;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::SessionKey;
-use crate::link::sent::Sent;
+use crate::link::sent::{Overtaken, Sent};
 use crate::memory::{
     BLOCK_LOGGED_BYTES, CLAMP_BYTES, LOGGED_BYTES, PACKET_BUF_BYTES, PROOF_ROW_BYTES, QUEUED_BYTES,
     TIME_BYTES, VEC_BYTES,
@@ -54,7 +54,7 @@ const SUM_WITHOUT: usize =
 const _: () = assert!(SUM_WITHOUT <= MEMORY_BESIDE, "more than is kept free for it");
 const _: () = assert!(SUM <= MEMORY_BESIDE, "more than is kept free for it");
 const _: () = assert!(FairQueue::PACKET_BYTES <= QUEUED_BYTES);
-const _: () = assert!(size_of::<Sent>() <= LOGGED_BYTES);
+const _: () = assert!(size_of::<Sent>() + size_of::<Overtaken>() <= LOGGED_BYTES);
 const _: () = assert!(size_of::<(u32, Time)>() <= BLOCK_LOGGED_BYTES);
 const _: () = assert!(size_of::<Time>() <= TIME_BYTES);
 const _: () = assert!(size_of::<Vec<u8>>() <= VEC_BYTES);

@@ -413,7 +413,10 @@ impl SendWindow {
         let lane = &mut self.lanes[lane];
         lane.note_sent(&sent, loss_ratio);
         let forgotten = if is_single { forgotten } else { lane.log.push(sent) };
-        if let Some(What::Source(id)) = forgotten.map(|sent| sent.what) {
+        // Feedback tells of a late one, if it has reported on its symbol.
+        if let Some(What::Source(id)) = forgotten.map(|sent| sent.what)
+            && lane.deal.lanes.place(id) >= lane.told_end
+        {
             self.take_for_lost(id);
         }
     }
