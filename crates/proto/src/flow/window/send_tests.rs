@@ -15,7 +15,7 @@ use crate::host::queue::IngressQueue;
 use crate::link::arrivals::Arrivals;
 use crate::link::usage::{Heard, LinkUsage};
 use crate::stats::Stats;
-use crate::wire::{LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
+use crate::wire::{Lanes, LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
 
 const WAY: Duration = Duration::from_millis(20);
 const SYMBOL_SIZE_MAX: usize = 1_400;
@@ -214,6 +214,32 @@ fn with_the_goal_of_low_delay_overtaken_frames_are_repaired_at_once() {
     let [fast, slow] =
         [Goal::LowDelay, Goal::Throughput].map(|goal| spurious_where_frames_overtake(goal, 0.2));
     assert!(fast > slow + 0.02, "{fast} and {slow}");
+}
+
+/// Whether repair follows feedback about this lane that covers all frames in flight, and reports
+/// nothing of them.
+fn is_repaired_after_feedback_about(lanes: Lanes) -> bool {
+    let mut link = Link::new(0.0, false);
+    link.saturate(1);
+    link.ingress = IngressQueue::fifo(1_000);
+    let frames = link.arrivals.feedback(link.now, 0.0, false).unwrap();
+    let symbols = WindowFeedback {
+        next: link.sender.base(),
+        lanes,
+        span: 0,
+        deficit: 0,
+        needed: [].into_iter().collect(),
+        ..link.receiver.take_feedback(link.now, 0.0)
+    };
+    link.hear(LinkFeedback { counter: link.counter - 1, ..frames }, &symbols);
+    link.step() == Some(true)
+}
+
+/// Where lanes have just become one, feedback about an earlier lane may still come.
+#[test]
+fn feedback_about_a_lane_that_is_gone_takes_no_frame_for_lost() {
+    assert!(!is_repaired_after_feedback_about(Lanes::MOST));
+    assert!(is_repaired_after_feedback_about(Lanes::ONE));
 }
 
 #[test]

@@ -483,7 +483,7 @@ impl SendWindow {
     }
 
     /// Applies feedback about a lane: what the receiver knew of it, and the fates of the frames up
-    /// to the newest that it reports. `settled`: those of the link, used if this is the only lane.
+    /// to the newest that it reports, which arrived at this time as seen from here.
     pub(super) fn note_told(
         &mut self,
         lane: usize,
@@ -512,7 +512,7 @@ impl SendWindow {
             }
             let first = self.log(lane, link).overtaken().front().map(|late| late.sent.number);
             let held = &mut self.lanes[lane];
-            held.settled_before = first.unwrap_or(held.told_before);
+            held.settled_before = first.unwrap_or(held.told_before).min(held.told_before);
         }
     }
 
@@ -522,8 +522,10 @@ impl SendWindow {
         let held = &mut self.lanes[lane];
         held.has_news = true;
         match sent.what {
-            // Feedback should report it, and does not.
-            What::Source(id) if held.deal.lanes.place(id) >= held.told_end => {
+            // Feedback about this lane should report it, and does not.
+            What::Source(id)
+                if sent.number < held.told_before && held.deal.lanes.place(id) >= held.told_end =>
+            {
                 self.take_for_lost(id);
             }
             _ => {}
