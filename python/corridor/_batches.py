@@ -21,7 +21,7 @@ Run = tuple[int, int]
 #: together.
 BATCHES_MAX = 512
 #: With a stop rule: runs in progress per worker, so that each always has another to go on with, but
-#: few runs are made in vain.
+#: few runs are superfluous.
 AHEAD = 2
 #: How often a cluster retries a batch whose worker is lost.
 RETRIES = 10

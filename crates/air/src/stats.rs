@@ -81,7 +81,7 @@ impl StationStats {
 /// Counters of one directed link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Transmissions of the link's sender, whoever they are addressed to: each is one draw of the
+    /// Transmissions of the link's sender to any destination: each is one draw of the
     /// erasure process.
     pub transmissions: u64,
     /// Of these, transmissions that the link did not carry.

@@ -126,7 +126,7 @@ impl Cell {
         self.bed[index].examine(frame);
     }
 
-    /// Whoever is reported as present has been heard. A pair knows its secret; in a cell it may
+    /// A station reported as present has been heard. A pair knows its secret; in a cell it may
     /// have to be requested again.
     fn check(&self) {
         for (index, station) in self.bed.stations().enumerate() {

@@ -21,8 +21,8 @@ pub(crate) fn lines(
     let count = station.stations().count();
     let ceiling = grown_ceiling(config, station).map(|bytes| {
         format!(
-            "queues and windows may hold {bytes} bytes together, for {count} peers take as much at \
-             least: limits.memory is left out, and would be {MEMORY_DEFAULT}"
+            "limits.memory is not set: using {bytes} bytes, the least that {count} peers need, \
+             instead of the default of {MEMORY_DEFAULT}"
         )
     });
     let has_come = |station: &&Station| station.peers().iter().any(|peer| has_come(peer.id));
@@ -30,8 +30,8 @@ pub(crate) fn lines(
     let short = poorest.filter(|it| !it.shortages().is_empty()).map(|poorest| {
         let share = poorest.memory().share;
         let whose = match station.hub() {
-            Some(_) => format!("each peer that has come, of {count}, has {share} bytes or more"),
-            None => format!("queue and windows have {share} bytes"),
+            Some(_) => format!("each new peer, of {count} in all, has at least {share} bytes"),
+            None => format!("queues and windows have {share} bytes"),
         };
         let list: Vec<_> = poorest.shortages().iter().map(Shortage::to_string).collect();
         format!("{whose} of limits.memory, room for {}", list.join(", "))

@@ -59,8 +59,8 @@ pub struct Status {
     /// What queues and windows may hold, summed over all peers.
     #[serde(default)]
     pub memory: MemoryStatus,
-    /// Where peers take more than the default at least, and the file does not say how much there
-    /// is: what there is for it, bytes.
+    /// The memory ceiling in bytes, where the file sets none and the peers need more than the
+    /// default.
     #[serde(default)]
     pub memory_grown_bytes: Option<usize>,
     /// Losses repaired, and losses not repaired.

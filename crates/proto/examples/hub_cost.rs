@@ -12,9 +12,7 @@
 use std::time::{Duration, Instant};
 
 use corridor_base::Time;
-use corridor_proto::{
-    CodingParams, Hub, HubConfig, LinkErrors, Role, Station, StationConfig, StationId, bounds,
-};
+use corridor_proto::{CodingParams, Hub, HubConfig, Role, Station, StationConfig, StationId};
 use etherparse::PacketBuilder;
 
 const HUB: StationId = StationId(1);
@@ -23,16 +21,10 @@ const PAYLOAD: [u8; 1_200] = [7; 1_200];
 
 fn config(id: StationId, peer: StationId) -> StationConfig {
     StationConfig {
-        id,
-        role: Role::Endpoint { peer, helper: None },
-        security: [7; 32].into(),
         coding: CodingParams::window(),
-        link_errors: LinkErrors::Measured,
         ingress_packets: 1_000,
-        frame_len_max: 1_500,
-        frame_len_min: 0,
-        memory_bytes: bounds::MEMORY_DEFAULT,
         rate_bps: (id == HUB).then_some(RATE_BPS),
+        ..corridor_testbed::config::config(id, Role::Endpoint { peer, helper: None })
     }
 }
 

@@ -347,8 +347,8 @@ impl PlanRuns {
 type PointsRunsColumns = (Vec<i64>, Vec<i64>, Vec<Vec<f64>>);
 
 impl PlanRuns {
-    /// The campaign. Locking never blocks: whoever runs it in another thread may itself wait for
-    /// Python.
+    /// The campaign. Locking never blocks: a caller that runs it in another thread may itself wait
+    /// for Python.
     fn campaign(&self) -> PyResult<MutexGuard<'_, Campaign>> {
         match self.campaign.try_lock() {
             Ok(campaign) => Ok(campaign),

@@ -41,8 +41,8 @@ const AHEAD_MAX: i32 = HELD_MAX as i32 * 0xFFFF;
 /// becomes the expected one: the expectation was wrong. Relays do not deliver more late segments
 /// than they retransmit.
 const STRAYS_MAX: usize = HELD_MAX;
-/// After this many consecutive waits in vain, none wait until one is known to have come late: as
-/// many as the mean of lateness remembers (the gain of RFC 6298 is an eighth).
+/// After this many consecutive unsuccessful waits, none wait until one is known to have come late:
+/// as many as the mean of lateness remembers (the gain of RFC 6298 is an eighth).
 const OVERDUE_MAX: u32 = 8;
 /// Maximum lateness of a sample, in multiples of the current wait: one sample lengthens the wait at
 /// most threefold, including the deviation's and the mean's weight.
@@ -130,7 +130,7 @@ struct Flow<P> {
     /// Skipped gaps that have not been filled, oldest first.
     gaps: VecDeque<Gap>,
     lateness: Lateness,
-    /// Waits in vain since the last late segment.
+    /// Unsuccessful waits since the last late segment.
     overdue: u32,
     /// Consecutive segments behind the expected one, or too far beyond it.
     strays: usize,

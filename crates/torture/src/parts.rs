@@ -85,7 +85,7 @@ fn chunk_len_max(config: &StationConfig) -> usize {
     let coding = &config.coding;
     let is_recoded = !matches!(config.role, Role::Endpoint { helper: None, .. });
     let symbol_size = match (config.role, usize::from(coding.symbol_size)) {
-        // What it was told of symbols it does not heed: it has none.
+        // A plain forwarder has no symbols, and ignores the configured size.
         (Role::Plain { .. }, _) | (_, 0) => {
             symbol_size_max(config.frame_len_max, coding, is_recoded)
         }

@@ -255,7 +255,7 @@ impl<P: Clone> Dcf<P> {
         }
     }
 
-    /// A frame was received, whoever it is addressed to.
+    /// A frame was received, whatever its destination.
     pub fn handle_frame(
         &mut self,
         now: Time,

@@ -85,7 +85,7 @@ pub enum Links {
 }
 
 /// How a link's power varies over time about its mean; the same in both directions. It is a
-/// function of link and time only, whoever sends when.
+/// function of link and time only, not of the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Fading {
     /// Constant.

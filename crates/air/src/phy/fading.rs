@@ -1,4 +1,4 @@
-//! Fading: a link's power over time, relative to its mean, whoever sends when.
+//! Fading: a link's power over time, relative to its mean, independent of the traffic.
 
 use core::f64::consts::TAU;
 use core::time::Duration;

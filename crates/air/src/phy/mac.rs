@@ -163,7 +163,7 @@ pub struct MacStats {
     pub transmissions: u64,
     /// Their airtime.
     pub airtime: Duration,
-    /// How long its receiver was locked on to frames, whoever they were for, decoded or not.
+    /// How long its receiver was locked on to frames for any destination, decoded or not.
     pub receiving: Duration,
     /// Frames that were acknowledged.
     pub acknowledged: u64,

@@ -2,7 +2,7 @@
 //!
 //! At one instant receptions end first, each reported to its station's MAC at once; then events are
 //! handed to the driver; then MACs decide, and what they send begins. So a station whose backoff
-//! ends at an instant sends, whoever else begins at that instant.
+//! ends at an instant sends, even if others begin at that instant.
 
 use core::cmp::Reverse;
 use core::time::Duration;

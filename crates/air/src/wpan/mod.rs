@@ -200,7 +200,7 @@ impl<P: Clone> Wpan<P> {
         self.stats.undecoded += 1;
     }
 
-    /// A frame was received, whoever it is addressed to.
+    /// A frame was received, whatever its destination.
     pub fn handle_frame(
         &mut self,
         now: Time,

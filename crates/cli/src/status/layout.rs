@@ -159,7 +159,7 @@ fn node_lines(status: &Status, since: Option<&Since>) -> Vec<(&'static str, Stri
         let most = bytes(grown as f64);
         lines.push((
             "",
-            format!("{most} at most, as peers take at least: limits.memory is left out"),
+            format!("limit {most}, the least that all peers need: limits.memory is not set"),
         ));
     }
     if let Some(tag_bytes) = status.tag_bytes {

@@ -166,8 +166,8 @@ fn window_coders_in_memory_lent_are_those_that_own_it() {
     }
 }
 
-/// What is said where no backend is named holds on any machine: GFNI keeps short fields' payloads
-/// twice, and whoever sums up memory is not to say something else without it.
+/// Without a named backend the length is the same on any machine: GFNI keeps short fields' payloads
+/// twice, and the sum of a node's memory must not depend on it.
 #[test]
 fn without_a_backend_it_is_the_most_that_any_takes() {
     for field in [Field::Gf2, Field::Gf16, Field::Gf256] {

@@ -257,19 +257,19 @@ fn what_peers_have_fewer_of_for_want_of_memory_is_said() {
     let of = |preset: &str| hub("[]", "[]") + &format!("[coding]\npreset = \"{preset}\"\n");
     assert_eq!(lines(&of("block")), Vec::<String>::new());
     let said = lines(&of("tcp-nc"));
-    let expected = "each peer that has come, of 2, has 112000000 bytes or more of limits.memory, \
+    let expected = "each new peer, of 2 in all, has at least 112000000 bytes of limits.memory, \
                     room for 384 of 512 segments in a coding buffer of TCP/NC";
     assert_eq!(said, [expected]);
     let said = lines(&(of("block") + "[limits]\nmemory = \"4M\"\n"));
-    let expected = "each peer that has come, of 2, has 1750000 bytes or more of limits.memory, \
-                    room for 4 of 8 blocks in flight, 5 of 8 blocks of the other end";
+    let expected = "each new peer, of 2 in all, has at least 1750000 bytes of limits.memory, \
+                    room for 4 of 8 blocks in flight, 5 of 8 blocks from the other end";
     assert_eq!(said, [expected]);
     let many: String = (4..=257)
         .map(|id| format!("[[peer]]\nid = {id}\nrole = \"endpoint\"\nallowed = []\n"))
         .collect();
     let said = lines(&(hub("[]", "[]") + &many + "[coding]\npreset = \"paper\"\n"));
-    let expected = "queues and windows may hold 973935184 bytes together, for 256 peers take as \
-                    much at least: limits.memory is left out, and would be 256000000";
+    let expected = "limits.memory is not set: using 973935184 bytes, the least that 256 peers \
+                    need, instead of the default of 256000000";
     assert_eq!(said.first().map(String::as_str), Some(expected), "{said:?}");
 }
 

@@ -463,7 +463,7 @@ impl Group {
                 return Opening::Replayed;
             }
             if peer.standing.after(Event::Frame).is_none() {
-                // In an ended session nothing matters except that it has ended, whoever notes it.
+                // In an ended session nothing matters except that it has ended.
                 let is_goodbye = Chunks::find(body, Kind::Goodbye).is_some();
                 if !is_goodbye || peer.standing.after(Event::Goodbye).is_none() {
                     return Opening::UnknownSession;

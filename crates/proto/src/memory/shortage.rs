@@ -44,7 +44,7 @@ impl fmt::Display for Shortage {
             Counted::Packets => "packets in the queue",
             Counted::Symbols => "symbols in a window",
             Counted::Blocks => "blocks in flight",
-            Counted::BlocksHeld => "blocks of the other end",
+            Counted::BlocksHeld => "blocks from the other end",
             Counted::Segments => "segments in a coding buffer of TCP/NC",
         };
         write!(f, "{has} of {told} {of}")

@@ -95,7 +95,7 @@ impl Endpoint {
         Some(())
     }
 
-    /// Rows were forged: ignores whoever sent them from now on, if that is known.
+    /// Rows were forged: ignores their sender from now on, if it is known.
     fn act_on(&mut self, shared: &mut Shared, now: Time, verdict: Verdict) {
         let flow = self.peer;
         let helper = self.helper.filter(|_| verdict != Verdict::Unknown);

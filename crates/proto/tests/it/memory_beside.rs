@@ -301,7 +301,7 @@ fn as_many_peers_as_there_may_be_start_where_nobody_says_how_much_memory_there_i
             let hub = make(memory_bytes).expect("memory enough");
             let shares: usize = hub.stations().map(|station| station.memory().share).sum();
             assert!(shares <= memory_bytes, "{shares} of {memory_bytes} bytes: {coding:?}");
-            // It is no more than that takes, and whoever says less is told how much it takes.
+            // It is the least that is enough: the error for less names it.
             if memory_bytes > MEMORY_DEFAULT {
                 let error = make(memory_bytes - 8).map(drop).expect_err("too little");
                 assert_eq!(error.field, "limits.memory");
