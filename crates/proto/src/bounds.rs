@@ -99,7 +99,7 @@ pub const RELAY_NEIGHBOURS_MAX: usize = PEERS_MAX / 2;
 pub const HUB_NEIGHBOURS_MAX: usize = 256;
 /// Default limit in bytes for what a node holds of its peers' and its host's data: ingress queues,
 /// and windows, blocks or TCP/NC's buffers. A pair in window mode with frames of 1500 bytes takes
-/// at most 217 million.
+/// at most 209 million.
 pub const MEMORY_DEFAULT: usize = 256_000_000;
 /// The part of it reserved per peer for what a station holds besides its queue and windows: what it
 /// knows about flows and the path, and frame buffers. `station/beside.rs` has the sum.
@@ -310,6 +310,9 @@ pub const WINDOW_STRETCHES_MAX: usize = 2;
 /// Window mode: frames that a sender remembers per link, in flight or perhaps late; late ones are
 /// dropped first, the oldest before others. Per lane: [`SENT_LOG_MAX`].
 pub const WINDOW_SENT_LOG_MAX: usize = 2 * WINDOW_SYMBOLS_MAX;
+/// Window mode: newest frames whose arrival times a receiver remembers; a frame that more of them
+/// have overtaken counts as late by the oldest of them.
+pub const NEWEST_FRAMES_MAX: usize = 512;
 /// Window mode: round trips of the shortest deadline. After an outage, feedback reports the loss
 /// within one; what was lost is sent again in as many as the window is long, three, and arrives in
 /// one; and some of it is lost again.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use corridor_base::Time;
 
+use crate::bounds::NEWEST_FRAMES_MAX;
 use crate::wire::{LinkFeedback, PathId};
 
 /// Frames over which the time between frames is averaged, and how many of these means are kept.
@@ -12,11 +13,11 @@ const GAP_FRAMES: u32 = 8;
 const GAPS: usize = 8;
 
 /// The greatest lateness is remembered over as many frames, and until as many more were received:
-/// about one frame in so many is later than reported.
+/// at most one frame in so many is later than reported.
 pub(crate) const LATE_FRAMES: u32 = 64;
-/// Newest frames whose arrival times are remembered: one overtaken by more of them counts as late
-/// by the oldest.
-const NEWEST_MAX: usize = 512;
+/// Or over so long, if that is shorter, and until as long again has passed: where few frames come,
+/// a path that no longer reorders would be taken for one that does for minutes.
+const LATE_TIME: Duration = Duration::from_secs(5);
 
 /// One direction of a link, as seen by its receiver.
 #[derive(Debug, Default)]
@@ -34,27 +35,35 @@ pub(crate) struct Arrivals {
 struct Late {
     /// Frames that were the newest when they arrived.
     newest: VecDeque<(u32, Time)>,
-    /// Greatest lateness of the last frames, and of the `LATE_FRAMES` before them.
+    /// Greatest lateness of the last frames, and of those before them.
     latest: [Duration; 2],
-    /// Number of the last frames.
+    /// Number of the last frames, and since when they are counted.
     frames: u32,
+    since: Time,
 }
 
 impl Late {
     fn note(&mut self, now: Time, counter: u32) {
+        self.forget(now);
         let at = self.newest.partition_point(|&(newest, _)| newest <= counter);
         match self.newest.get(at) {
             Some(&(_, since)) => self.latest[0] = self.latest[0].max(now - since),
             None => {
-                if self.newest.len() >= NEWEST_MAX {
+                if self.newest.len() >= NEWEST_FRAMES_MAX {
                     self.newest.pop_front();
                 }
                 self.newest.push_back((counter, now));
             }
         }
         self.frames += 1;
-        if self.frames >= LATE_FRAMES {
-            (self.latest, self.frames) = ([Duration::ZERO, self.latest[0]], 0);
+    }
+
+    /// Forgets the lateness of frames long before this one.
+    fn forget(&mut self, now: Time) {
+        let age = now - self.since;
+        if self.frames >= LATE_FRAMES || age >= LATE_TIME {
+            let latest = if age < 2 * LATE_TIME { self.latest[0] } else { Duration::ZERO };
+            (self.latest, self.frames, self.since) = ([Duration::ZERO, latest], 0, now);
         }
     }
 
@@ -107,6 +116,10 @@ impl Spacing {
 }
 
 impl Arrivals {
+    /// Most bytes of the arrival times that it remembers.
+    pub(crate) const BYTES_MAX: usize =
+        size_of::<(u32, Time)>() * NEWEST_FRAMES_MAX.next_power_of_two();
+
     /// A symbol came in this frame. Called for each symbol; counts the frame once.
     pub(crate) fn note(&mut self, now: Time, counter: u32) {
         if self.last.replace(counter) == Some(counter) {
@@ -171,16 +184,34 @@ mod tests {
     /// The greatest lateness counts, for 64 to 128 frames.
     #[test]
     fn a_frame_is_late_since_the_first_newer_one_came() {
+        let mut arrivals = with_late_frames();
+        for more in 0..2 * LATE_FRAMES {
+            arrivals.note(Time::from_millis(42 + u64::from(more)), 9 + more);
+            let is_remembered = more < 2 * LATE_FRAMES - 6;
+            assert_eq!(arrivals.lateness().is_zero(), !is_remembered, "{more}");
+        }
+    }
+
+    /// Where few frames come, it counts for 5 to 15 s.
+    #[test]
+    fn lateness_is_forgotten_in_time() {
+        for (gap_s, last) in [(1, 9), (4, 3), (6, 1), (11, 0)] {
+            let mut arrivals = with_late_frames();
+            let mut remembered = (1..).map(|more| {
+                arrivals.note(Time::from_millis(41 + 1_000 * gap_s * more), 8 + more as u32);
+                !arrivals.lateness().is_zero()
+            });
+            assert_eq!(remembered.by_ref().take_while(|&is| is).count(), last, "{gap_s}");
+        }
+    }
+
+    fn with_late_frames() -> Arrivals {
         let mut arrivals = Arrivals::default();
         for (at, counter) in [(10, 1), (20, 3), (25, 7), (27, 2), (40, 5), (41, 8)] {
             arrivals.note(Time::from_millis(at), counter);
         }
         assert_eq!(arrivals.lateness(), Duration::from_millis(15));
-        for more in 0..2 * LATE_FRAMES {
-            arrivals.note(Time::from_millis(1_000 * u64::from(more)), 9 + more);
-            let is_remembered = more < 2 * LATE_FRAMES - 7;
-            assert_eq!(arrivals.lateness().is_zero(), !is_remembered, "{more}");
-        }
+        arrivals
     }
 
     #[test]

@@ -14,10 +14,11 @@ use crate::host::clamp::Clamps;
 use crate::host::compression::Contexts;
 use crate::host::fair::FairQueue;
 use crate::host::order::OrderByNeed;
+use crate::link::arrivals::Arrivals;
 use crate::link::path_control::REMEMBERED_BYTES;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::SessionKey;
-use crate::link::sent::{Overtaken, Sent};
+use crate::link::sent::Sent;
 use crate::memory::{
     BLOCK_LOGGED_BYTES, CLAMP_BYTES, LOGGED_BYTES, PACKET_BUF_BYTES, PROOF_ROW_BYTES, QUEUED_BYTES,
     TIME_BYTES, VEC_BYTES,
@@ -42,6 +43,7 @@ const SUM: usize = FairQueue::BYTES
     + OrderByNeed::BYTES_MAX
     + 2 * Contexts::BYTES_MAX
     + REMEMBERED_BYTES
+    + Arrivals::BYTES_MAX
     + BUFFERS
     + SESSIONS
     + LISTS
@@ -54,7 +56,7 @@ const SUM_WITHOUT: usize =
 const _: () = assert!(SUM_WITHOUT <= MEMORY_BESIDE, "more than is kept free for it");
 const _: () = assert!(SUM <= MEMORY_BESIDE, "more than is kept free for it");
 const _: () = assert!(FairQueue::PACKET_BYTES <= QUEUED_BYTES);
-const _: () = assert!(size_of::<Sent>() + size_of::<Overtaken>() <= LOGGED_BYTES);
+const _: () = assert!(size_of::<Sent>() <= LOGGED_BYTES);
 const _: () = assert!(size_of::<(u32, Time)>() <= BLOCK_LOGGED_BYTES);
 const _: () = assert!(size_of::<Time>() <= TIME_BYTES);
 const _: () = assert!(size_of::<Vec<u8>>() <= VEC_BYTES);
