@@ -47,8 +47,8 @@ use corridor_codec::{Field, MAX_WINDOW_SIZE, WindowDecoder, WindowEncoder};
 pub(crate) const QUEUED_BYTES: usize = 160;
 /// Queue entries allocated at once, however few packets may wait.
 pub(crate) const QUEUE_PLACES_MIN: usize = 8;
-/// Bytes of a frame in the log of frames in flight, and of one that may still arrive late.
-pub(crate) const LOGGED_BYTES: usize = 88;
+/// Bytes of a frame in the log of frames in flight.
+pub(crate) const LOGGED_BYTES: usize = 40;
 /// Bytes of a partly received chunk besides those of its symbol: what precedes the symbol.
 const CHUNK_BYTES: usize = 16;
 /// Bytes of a connection whose window is clamped.

@@ -1,4 +1,4 @@
-//! Frames in flight: sent, and not yet covered by feedback.
+//! Frames in flight: sent, and not yet covered by feedback; and those that may be late.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -72,25 +72,13 @@ impl Sent {
     }
 }
 
-/// A frame that feedback covers: received, lost, or only overtaken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Overtaken {
-    pub(crate) sent: Sent,
-    /// Since when it is late, if it has not arrived.
-    pub(crate) since: Time,
-}
-
-/// `span` before `at`.
-pub(super) fn before(at: Time, span: Duration) -> Time {
-    Time::from_nanos(at.as_nanos().saturating_sub(span.as_nanos() as u64))
-}
-
-/// The frames in flight, oldest first.
+/// The frames in flight, oldest first, and before them those that feedback covers and that may
+/// still arrive late.
 #[derive(Clone, Debug)]
 pub(crate) struct SentLog {
     frames: VecDeque<Sent>,
-    /// Frames that feedback covers, as long as they may still arrive late.
-    overtaken: VecDeque<Overtaken>,
+    /// How many of them feedback covers.
+    covered: usize,
     sources: usize,
     frames_max: usize,
     lane_frames_max: usize,
@@ -102,9 +90,8 @@ impl SentLog {
     /// Has room for `frames_max` frames, of one lane.
     pub(crate) fn new(frames_max: usize) -> Self {
         let frames = VecDeque::new();
-        let overtaken = VecDeque::new();
         let lane_frames_max = frames_max;
-        SentLog { frames, overtaken, sources: 0, frames_max, lane_frames_max, aheads: 0 }
+        SentLog { frames, covered: 0, sources: 0, frames_max, lane_frames_max, aheads: 0 }
     }
 
     /// Has room for the frames of this many lanes from now on. Any excess goes as feedback covers
@@ -113,88 +100,94 @@ impl SentLog {
         self.frames_max = (lanes * self.lane_frames_max).min(WINDOW_SENT_LOG_MAX);
     }
 
-    /// Records a frame. If there are too many, returns the oldest, as if it were lost: first those
-    /// that may still arrive late.
+    /// Records a frame. If there are too many, returns the oldest, as if it were lost.
     pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
-        let oldest = if self.remembered() >= self.frames_max { self.pop_any() } else { None };
+        let oldest = if self.frames.len() >= self.frames_max { self.pop() } else { None };
         self.sources += usize::from(matches!(sent.what, What::Source(_)));
         self.aheads += usize::from(sent.what == What::Ahead);
         self.frames.push_back(sent);
         oldest
     }
 
-    /// Feedback covers frame `newest`, which arrived at `heard_at` as seen from here, and all
-    /// before it. Calls `each` with every frame that it newly covers.
-    pub(crate) fn tell(
-        &mut self,
-        newest: FrameNumber,
-        heard_at: Time,
-        mut each: impl FnMut(&Sent),
-    ) {
-        let told = self.frames.partition_point(|sent| sent.number <= newest);
-        let Some(last) = told.checked_sub(1).map(|at| self.frames[at].at) else { return };
-        for _ in 0..told {
-            let Some(sent) = self.pop() else { return };
+    /// The newest frame in flight up to this one.
+    pub(super) fn newest_until(&self, number: FrameNumber) -> Option<&Sent> {
+        let until = self.frames.partition_point(|sent| sent.number <= number);
+        self.frames.get(until.checked_sub(1)?).filter(|_| until > self.covered)
+    }
+
+    /// Feedback covers frame `newest` and all before it. Calls `each` with every frame that it
+    /// newly covers.
+    pub(crate) fn tell(&mut self, newest: FrameNumber, mut each: impl FnMut(&Sent)) {
+        while let Some(sent) = self.oldest().copied().filter(|sent| sent.number <= newest) {
+            self.covered += 1;
+            self.leave_flight(&sent);
             each(&sent);
-            // A frame is late by as much as it was sent earlier.
-            let since = before(heard_at, last - sent.at);
-            self.overtaken.push_back(Overtaken { sent, since });
         }
     }
 
-    /// Removes the oldest covered frame once it is later than `lateness`, or if there are too many.
-    pub(crate) fn pop_settled(&mut self, now: Time, lateness: Duration) -> Option<Sent> {
-        let too_many = self.remembered() > self.frames_max;
-        let is_late = |late: &&Overtaken| too_many || now >= late.since + lateness;
-        self.overtaken.front().filter(is_late)?;
-        Some(self.overtaken.pop_front()?.sent)
-    }
-
-    /// Covered frames that may still arrive late, oldest first.
-    pub(crate) fn overtaken(&self) -> &VecDeque<Overtaken> {
-        &self.overtaken
-    }
-
-    fn remembered(&self) -> usize {
-        self.frames.len() + self.overtaken.len()
-    }
-
-    fn pop_any(&mut self) -> Option<Sent> {
-        self.overtaken.pop_front().map(|late| late.sent).or_else(|| self.pop())
+    /// Removes the oldest covered frame if it can no longer arrive late: it was sent longer ago
+    /// than `age_max`, or there are too many. One that is not awaited goes at once.
+    pub(crate) fn pop_settled(
+        &mut self,
+        now: Time,
+        age_max: Duration,
+        is_awaited: bool,
+    ) -> Option<Sent> {
+        let too_many = self.frames.len() > self.frames_max;
+        let oldest = self.oldest_covered()?;
+        if is_awaited && !too_many && now < oldest.at + age_max {
+            return None;
+        }
+        self.pop()
     }
 
     fn pop(&mut self) -> Option<Sent> {
         let sent = self.frames.pop_front()?;
+        match self.covered.checked_sub(1) {
+            Some(covered) => self.covered = covered,
+            None => self.leave_flight(&sent),
+        }
+        Some(sent)
+    }
+
+    fn leave_flight(&mut self, sent: &Sent) {
         self.sources -= usize::from(matches!(sent.what, What::Source(_)));
         self.aheads -= usize::from(sent.what == What::Ahead);
-        Some(sent)
     }
 
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
-        self.overtaken.clear();
-        (self.sources, self.aheads) = (0, 0);
+        (self.covered, self.sources, self.aheads) = (0, 0, 0);
+    }
+
+    /// The oldest covered frame.
+    pub(crate) fn oldest_covered(&self) -> Option<&Sent> {
+        self.frames.front().filter(|_| self.covered > 0)
+    }
+
+    /// Covered frames that may still arrive late, oldest first.
+    pub(crate) fn covered(&self) -> impl ExactSizeIterator<Item = &Sent> {
+        self.frames.range(..self.covered)
     }
 
     /// The frames in flight, oldest first.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &Sent> {
-        self.frames.iter()
+        self.frames.range(self.covered..)
     }
 
     /// The oldest frame in flight.
     pub(crate) fn oldest(&self) -> Option<&Sent> {
-        self.frames.front()
+        self.frames.get(self.covered)
     }
 
     /// Number of frames in flight.
     pub(crate) fn len(&self) -> usize {
-        self.frames.len()
+        self.frames.len() - self.covered
     }
 
     /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         self.frames.capacity() * size_of::<Sent>()
-            + self.overtaken.capacity() * size_of::<Overtaken>()
     }
 
     /// Source symbols in flight.
@@ -204,7 +197,7 @@ impl SentLog {
 
     /// Copies and coded symbols in flight that may repair what is missing.
     pub(crate) fn repairs(&self) -> usize {
-        self.frames.len() - self.sources - self.aheads
+        self.len() - self.sources - self.aheads
     }
 }
 
@@ -218,41 +211,49 @@ mod tests {
         Sent { number, at, what, held: false, after_gap: false, len: 100, parts: 1 }
     }
 
-    /// Feedback about the newest of three frames, which were sent 4 ms apart, comes at 100 ms.
     #[test]
-    fn what_is_told_of_is_settled_once_it_would_be_too_late() {
+    fn a_covered_frame_settles_once_it_would_be_too_late() {
         let mut log = SentLog::new(10);
         for counter in 0..4 {
             log.push(sent(counter, 4 * u64::from(counter)));
         }
         let mut told = 0;
-        log.tell(FrameNumber::new(0, 2), Time::from_millis(100), |_| told += 1);
-        assert_eq!((told, log.len(), log.overtaken().len()), (3, 1, 3));
-        let mut settled = |now: u64, lateness: u64| {
-            let (now, lateness) = (Time::from_millis(now), Duration::from_millis(lateness));
-            core::iter::from_fn(|| log.pop_settled(now, lateness)).count()
+        log.tell(FrameNumber::new(0, 2), |_| told += 1);
+        assert_eq!((told, log.len(), log.sources(), log.covered().len()), (3, 1, 1, 3));
+        let mut settled = |now: u64| {
+            let (now, age_max) = (Time::from_millis(now), Duration::from_millis(100));
+            core::iter::from_fn(|| log.pop_settled(now, age_max, true)).count()
         };
-        // The oldest is late since 92 ms, and the newest since 100.
-        assert_eq!([settled(101, 10), settled(102, 10), settled(109, 10)], [0, 1, 1]);
-        assert_eq!(settled(109, 0), 1, "where none is overtaken, none comes late");
+        assert_eq!([99, 100, 107, 108, 1_000].map(&mut settled), [0, 1, 1, 1, 0]);
     }
 
-    /// Whatever lateness the peer reports, all frames together are bounded, and those on their way
-    /// are forgotten last.
     #[test]
-    fn frames_on_their_way_and_late_ones_share_a_bound() {
+    fn a_frame_that_is_not_awaited_goes_at_once() {
+        let mut log = SentLog::new(10);
+        log.push(sent(0, 0));
+        log.tell(FrameNumber::new(0, 0), |_| {});
+        let mut settles = |is_awaited| {
+            log.pop_settled(Time::ZERO, Duration::from_millis(10), is_awaited).is_some()
+        };
+        assert_eq!([settles(true), settles(false)], [false, true]);
+    }
+
+    /// Whatever lateness the peer reports, all frames together are bounded, and those in flight are
+    /// forgotten last.
+    #[test]
+    fn frames_in_flight_and_late_ones_share_a_bound() {
         let mut log = SentLog::new(4);
         for counter in 0..6 {
             let forgotten = log.push(sent(counter, 0));
             assert_eq!(forgotten.is_some(), counter >= 4);
             if counter % 2 == 1 {
-                log.tell(FrameNumber::new(0, counter), Time::ZERO, |_| {});
+                log.tell(FrameNumber::new(0, counter), |_| {});
             }
-            assert!(log.len() + log.overtaken().len() <= 4);
+            assert!(log.len() + log.covered().len() <= 4);
         }
         for counter in 6..10 {
             log.push(sent(counter, 0));
         }
-        assert_eq!((log.len(), log.overtaken().len()), (4, 0));
+        assert_eq!((log.len(), log.sources(), log.covered().len()), (4, 4, 0));
     }
 }

@@ -9,7 +9,7 @@ use corridor_base::Time;
 use super::losses::{self, LOSS_RATIO_MAX};
 use super::path_control::{PathControl, Sample, follow_delay};
 use super::rtt::RttEstimator;
-use super::sent::{FrameNumber, Sent, SentLog, What, before};
+use super::sent::{FrameNumber, Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_TIMEOUT_MIN, sent_log_max};
 use crate::config::{CodingParams, Goal};
@@ -125,6 +125,8 @@ struct LastTold {
     awaits_late: bool,
     /// How late overtaken frames arrive, as the receiver reports it, if the sender waits for them.
     lateness: Duration,
+    /// How long the newest frame took there, and feedback back.
+    transit: Duration,
 }
 
 impl LastTold {
@@ -166,19 +168,25 @@ impl LinkUsage {
         &self.log
     }
 
-    /// How late overtaken frames arrive.
+    /// How long the sender waits for overtaken frames.
     pub(crate) fn lateness(&self) -> Duration {
         self.told.lateness
     }
 
-    /// Removes the oldest covered frame once it can no longer arrive late.
-    pub(crate) fn pop_settled(&mut self, now: Time) -> Option<Sent> {
-        self.log.pop_settled(now, self.told.lateness)
+    /// How long after a frame was sent others have overtaken it: as long as the newest frame took
+    /// that feedback reported, and feedback back (RACK.rtt in RFC 8985, section 6.2).
+    pub(crate) fn transit(&self) -> Duration {
+        self.told.transit
     }
 
-    /// When the frame that feedback is about arrived, as seen from here.
-    pub(crate) fn heard_at(now: Time, Heard { feedback, .. }: &Heard) -> Time {
-        before(now, feedback.delay)
+    /// How long after a covered frame was sent it can no longer arrive late.
+    pub(crate) fn age_max(&self) -> Duration {
+        self.told.transit + self.told.lateness
+    }
+
+    /// Removes the oldest covered frame if it can no longer arrive late, or is not awaited.
+    pub(crate) fn pop_settled(&mut self, now: Time, is_awaited: bool) -> Option<Sent> {
+        self.log.pop_settled(now, self.age_max(), is_awaited)
     }
 
     /// Loss ratio, 0 to [`LOSS_RATIO_MAX`].
@@ -371,15 +379,19 @@ impl LinkUsage {
         self.loss_ratio = losses::follow(self.loss_ratio, told, frames);
     }
 
-    /// Applies feedback to the log: the frames that it newly covers.
-    pub(crate) fn tell(&mut self, now: Time, heard: &Heard) -> Told {
+    /// Applies feedback to the log: the frames that it newly covers. Overtaken ones are waited for
+    /// at most as long as `lateness_max`.
+    pub(crate) fn tell(&mut self, now: Time, heard: &Heard, lateness_max: Duration) -> Told {
         if self.told.awaits_late {
-            self.told.lateness = heard.feedback.lateness;
+            self.told.lateness = heard.feedback.lateness.min(lateness_max);
         }
         let (mut told, newest) = (Told::default(), self.number(heard));
+        if let Some(sent) = self.log.newest_until(newest) {
+            self.told.transit = (now - sent.at).saturating_sub(heard.feedback.delay);
+        }
         let mut long = 0;
         let long_from = self.long.from;
-        self.log.tell(newest, Self::heard_at(now, heard), |sent| {
+        self.log.tell(newest, |sent| {
             told.frames += 1;
             told.len += FRAME_OVERHEAD + f64::from(sent.len);
             told.held += u32::from(sent.held);
@@ -551,7 +563,7 @@ mod tests {
         for (counter, frames) in [(2, 1), (2, 2), (2, 3), (5, 4), (5, 6), (8, 7), (11, 12)] {
             let now = Time::from_millis(100 + u64::from(frames));
             let heard = heard(counter, frames);
-            let told = link.tell(now, &heard);
+            let told = link.tell(now, &heard, Duration::MAX);
             link.note_delay(now, &told, &heard, &mut stats);
         }
         // What the first feedback reports counts as all that was sent before it.

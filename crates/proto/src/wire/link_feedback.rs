@@ -48,7 +48,8 @@ pub struct LinkFeedback {
     pub frames: u32,
     /// Loss ratio of all frames in this direction.
     pub loss_ratio: f64,
-    /// How long after a newer frame overtaken frames arrive; about one frame in a hundred is later.
+    /// How long after a newer frame overtaken frames arrive; about one frame in a hundred is later
+    /// (`link/arrivals.rs`).
     pub lateness: Duration,
 }
 

@@ -483,23 +483,14 @@ impl WindowSender {
         if link.loss_ratio() > 0.0 || self.window.is_empty() {
             self.silence.stop_asking();
         }
-        let lane = self.window.lane_told(feedback);
-        let window = &mut self.window;
-        if let Some(lane) = lane {
-            window.note_told(
-                lane,
-                next,
-                feedback,
-                (link.number(heard), LinkUsage::heard_at(now, heard)),
-            );
-        }
-        let told = link.tell(now, heard);
-        window.settle(now, link);
-        link.note_delay(now, &told, heard, stats);
-        link.note_sharing(now, &told, heard, (all, idle), stats);
-        if let Some(lane) = lane {
+        let told = link.tell(now, heard, self.lateness_max(link));
+        if let Some(lane) = self.window.lane_told(feedback) {
+            self.window.note_told(lane, next, feedback, link.number(heard));
             self.window.read_bitmap(lane, next, feedback);
         }
+        self.window.settle(now, link);
+        link.note_delay(now, &told, heard, stats);
+        link.note_sharing(now, &told, heard, (all, idle), stats);
     }
 
     /// Reports spurious repair since the feedback before to the reserve, with the time and frames
@@ -595,12 +586,20 @@ impl WindowSender {
         (!self.window.is_empty()).then(|| self.silence.due(link))
     }
 
+    /// How long the receiver may wait for a symbol.
+    fn deadline(&self, link: &LinkUsage) -> Duration {
+        let (lanes, told) = (self.window.lane_count(), self.params.delivery_deadline);
+        CodingParams::deadline(told, lanes, (link.rtt().smoothed(), link.frame_time()))
+    }
+
+    /// How long to wait for an overtaken frame at most: repair has to arrive by the deadline.
+    fn lateness_max(&self, link: &LinkUsage) -> Duration {
+        self.deadline(link).saturating_sub(link.rtt().smoothed())
+    }
+
     /// When the oldest symbol is given up.
     fn give_up_due(&self, link: &LinkUsage) -> Option<Time> {
-        let (lanes, told) = (self.window.lane_count(), self.params.delivery_deadline);
-        let takes = (link.rtt().smoothed(), link.frame_time());
-        let deadline = CodingParams::deadline(told, lanes, takes);
-        let patience = deadline * DEADLINES_TO_GIVE_UP;
+        let patience = self.deadline(link) * DEADLINES_TO_GIVE_UP;
         self.window.oldest_added_at().map(|at| at + patience.min(WINDOW_SILENCE_MAX))
     }
 
@@ -608,7 +607,7 @@ impl WindowSender {
     pub(crate) fn poll_timeout(&self, link: &LinkUsage) -> Option<Time> {
         let (silence, give_up) = (self.silence_due(link), self.give_up_due(link));
         let timers = [silence, give_up, self.held_until, self.ahead.wake()];
-        let settles = self.window.settles_at(link);
-        timers.into_iter().chain([self.credit.poll_timeout(), settles]).flatten().min()
+        let others = [self.credit.poll_timeout(), self.window.settles_at()];
+        timers.into_iter().chain(others).flatten().min()
     }
 }

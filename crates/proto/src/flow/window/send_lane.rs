@@ -46,7 +46,7 @@ pub(super) struct SendLane {
     pub(super) log: SentLog,
     /// Feedback about this lane has reported on all frames before this one.
     pub(super) told_before: FrameNumber,
-    /// No frame before this one can still arrive late.
+    /// No frame before this one is awaited any more.
     pub(super) settled_before: FrameNumber,
 }
 

@@ -216,6 +216,27 @@ fn with_the_goal_of_low_delay_overtaken_frames_are_repaired_at_once() {
     assert!(fast > slow + 0.02, "{fast} and {slow}");
 }
 
+/// In idle air nothing is sent for frames that are only late: the path's bytes may cost money, and
+/// its air may be others'.
+#[test]
+fn a_burst_without_losses_is_hardly_repaired_where_frames_overtake() {
+    for goal in [Goal::Throughput, Goal::Bulk] {
+        let params = CodingParams { half_duplex: Some(false), goal, ..CodingParams::window() };
+        let order = Order { jitter: Duration::from_millis(20), ..Order::default() };
+        let mut link = Link { order, ..Link::with(params, 0.0) };
+        for _ in 0..BURSTS {
+            for _ in 0..8 {
+                assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+            }
+            (0..200).for_each(|_| {
+                link.step();
+            });
+        }
+        let per_burst = f64::from(link.stats.coded_frames_sent as u32) / BURSTS as f64;
+        assert!(per_burst < 0.1, "{goal:?}: {per_burst}");
+    }
+}
+
 /// Whether repair follows feedback about this lane that covers all frames in flight, and reports
 /// nothing of them.
 fn is_repaired_after_feedback_about(lanes: Lanes) -> bool {

@@ -17,6 +17,7 @@ use corridor_base::{Stream, Time};
 use corridor_codec::CodecError;
 
 use super::FLOW;
+use super::repair::ExpectedLate;
 use super::repair::belief::{Late, Stakes, Weigh};
 use super::send_lane::{Deal, LaneShape, SendLane};
 use crate::bounds::WINDOW_NARROW_AFTER;
@@ -25,7 +26,7 @@ use crate::flow::symbol;
 use crate::host::compression::Contexts;
 use crate::host::queue::IngressQueue;
 use crate::link::arrivals::LATE_FRAMES;
-use crate::link::sent::{FrameNumber, Overtaken, Sent, SentLog, What};
+use crate::link::sent::{FrameNumber, Sent, SentLog, What};
 use crate::link::usage::LinkUsage;
 use crate::memory::WindowShape;
 use crate::stats::Stats;
@@ -46,7 +47,7 @@ struct Source {
     fate: Fate,
 }
 
-/// Share of the overtaken frames that arrive later than `late`, where one in `LATE_FRAMES` arrives
+/// Share of the frames that arrive later than `late`, where at most one in `LATE_FRAMES` arrives
 /// later than `lateness`; the lateness is taken as exponentially distributed.
 fn comes_later_than(late: Duration, lateness: Duration) -> f64 {
     if late >= lateness {
@@ -92,7 +93,9 @@ pub(super) struct SendWindow {
     full_since: Option<Time>,
     /// TCP headers as the receiver knows them.
     contexts: Contexts,
-    /// A buffer for [`find_late`](Self::find_late), reused.
+    /// When the next overtaken frame can no longer arrive late.
+    settles_at: Option<Time>,
+    /// A buffer for the overtaken frames that may still arrive, reused.
     late: Vec<Late>,
 }
 
@@ -122,6 +125,7 @@ impl SendWindow {
             most_since: now,
             full_since: None,
             contexts: Contexts::new(),
+            settles_at: None,
             late: Vec::new(),
         })
     }
@@ -430,13 +434,18 @@ impl SendWindow {
         (round_trip, weigh): (core::time::Duration, Weigh),
     ) -> Stakes {
         let log = self.log(lane, link);
-        let frames = log.sources() + log.repairs() + log.overtaken().len();
+        let frames = log.sources() + log.repairs() + log.covered().len();
         if self.lanes[lane].has_news && self.lanes[lane].affords(frames) {
             let held = &self.lanes[lane];
             let oldest = self.sources_of(held, held.base()).next();
             let since = oldest.map_or(now, |oldest| oldest.added_at);
             let mut late = core::mem::take(&mut self.late);
-            let may_come = self.find_late(now, lane, link, &mut late);
+            late.clear();
+            let mut may_come = 0;
+            late.extend(self.late(now, lane, link).map(|(late, lacks)| {
+                may_come += usize::from(lacks);
+                late
+            }));
             let known = (self.deficit(lane).saturating_sub(may_come), since);
             let log = self.is_single().then(|| link.log());
             self.lanes[lane].take_news((&late, log), known, link.loss_ratio(), now);
@@ -482,42 +491,69 @@ impl SendWindow {
         }
     }
 
-    /// Applies feedback about a lane: what the receiver knew of it, and the fates of the frames up
-    /// to the newest that it reports, which arrived at this time as seen from here.
+    /// Applies feedback about a lane: what the receiver knew of it when it had frames up to
+    /// `newest`.
     pub(super) fn note_told(
         &mut self,
         lane: usize,
         next: u64,
         feedback: &WindowFeedback,
-        (newest, heard_at): (FrameNumber, Time),
+        newest: FrameNumber,
     ) {
         let held = &mut self.lanes[lane];
         let told_end = held.first_place(next) + u64::from(feedback.span);
         held.note_told(told_end, usize::from(feedback.deficit));
-        held.log.tell(newest, heard_at, |_| {});
+        held.log.tell(newest, |_| {});
         held.told_before = newest.following();
     }
 
-    /// Settles the covered frames that can no longer arrive late.
+    /// Settles the covered frames that can no longer arrive late, or are not awaited.
     pub(super) fn settle(&mut self, now: Time, link: &mut LinkUsage) {
-        let (is_single, lateness) = (self.is_single(), link.lateness());
-        while let Some(sent) = link.pop_settled(now) {
-            if is_single {
-                self.note_settled(0, &sent);
-            }
+        let (is_single, age_max) = (self.is_single(), link.age_max());
+        if !is_single {
+            // The lanes have their own logs.
+            while link.pop_settled(now, false).is_some() {}
         }
+        self.settles_at = None;
         for lane in 0..self.lanes.len() {
-            while let Some(sent) = self.lanes[lane].log.pop_settled(now, lateness) {
-                self.note_settled(lane, &sent);
+            let mut first = None;
+            while let Some(sent) = self.log(lane, link).oldest_covered().copied() {
+                let is_awaited = self.is_awaited(&sent);
+                let log = &mut self.lanes[lane].log;
+                let settled = match is_single {
+                    true => link.pop_settled(now, is_awaited),
+                    false => log.pop_settled(now, age_max, is_awaited),
+                };
+                if settled.is_none() {
+                    first = Some(sent);
+                    break;
+                }
+                if is_awaited {
+                    self.note_settled(lane, &sent);
+                }
             }
-            let first = self.log(lane, link).overtaken().front().map(|late| late.sent.number);
             let held = &mut self.lanes[lane];
-            held.settled_before = first.unwrap_or(held.told_before).min(held.told_before);
+            let number = first.map_or(held.told_before, |sent| sent.number);
+            held.settled_before = number.min(held.told_before);
+            let settles_at = first.map(|sent| sent.at + age_max);
+            self.settles_at = self.settles_at.into_iter().chain(settles_at).min();
         }
     }
 
-    /// A frame that feedback covers and that carried something of this lane can no longer arrive
-    /// late: it was received or is lost.
+    /// Whether an overtaken frame would change anything, if it arrived or was lost.
+    fn is_awaited(&self, sent: &Sent) -> bool {
+        match sent.what {
+            What::Source(id) | What::Copy(id) => self.source(id).is_some_and(|source| {
+                // Otherwise there is a newer copy.
+                source.carried == sent.number && matches!(source.fate, Fate::Unknown | Fate::Needed)
+            }),
+            What::Coded => true,
+            What::Ahead | What::Part => false,
+        }
+    }
+
+    /// An awaited frame that carried something of this lane can no longer arrive late: it was
+    /// received or is lost.
     fn note_settled(&mut self, lane: usize, sent: &Sent) {
         let held = &mut self.lanes[lane];
         held.has_news = true;
@@ -533,42 +569,44 @@ impl SendWindow {
     }
 
     /// When the next overtaken frame can no longer arrive late.
-    pub(super) fn settles_at(&self, link: &LinkUsage) -> Option<Time> {
-        let lateness = link.lateness();
-        let logs = self.lanes.iter().map(|lane| &lane.log).chain([link.log()]);
-        logs.filter_map(|log| log.overtaken().front()).map(|late| late.since + lateness).min()
+    pub(super) fn settles_at(&self) -> Option<Time> {
+        self.settles_at
     }
 
-    /// Collects the overtaken frames that may still arrive. Returns how many of them carry what the
-    /// receiver reported as missing.
-    fn find_late(&self, now: Time, lane: usize, link: &LinkUsage, late: &mut Vec<Late>) -> usize {
-        late.clear();
-        let (mut lacking, lateness) = (0, link.lateness());
+    /// The overtaken frames that may still arrive, and whether each carries what the receiver
+    /// reported as missing.
+    fn late<'a>(
+        &'a self,
+        now: Time,
+        lane: usize,
+        link: &'a LinkUsage,
+    ) -> impl Iterator<Item = (Late, bool)> + 'a {
         let held = &self.lanes[lane];
-        for Overtaken { sent, since } in self.log(lane, link).overtaken() {
+        self.log(lane, link).covered().filter_map(move |sent| {
             let lost = sent.loss_ratio(link.loss_ratio());
-            let comes = (1.0 - lost) * comes_later_than(now - *since, lateness);
+            let late = now - (sent.at + link.transit());
+            let comes = (1.0 - lost) * comes_later_than(late, link.lateness());
+            let with = |loss_ratio| Late { what: sent.what, at: sent.at, loss_ratio };
             let source = match sent.what {
-                What::Source(id) | What::Copy(id) => self.source(id),
-                What::Coded => {
-                    late.push(Late { what: sent.what, at: sent.at, loss_ratio: 1.0 - comes });
-                    continue;
-                }
-                What::Ahead | What::Part => continue,
+                What::Source(id) | What::Copy(id) => self.source(id)?,
+                What::Coded => return Some((with(1.0 - comes), false)),
+                What::Ahead | What::Part => return None,
             };
-            let Some(source) = source.filter(|source| source.carried == sent.number) else {
-                continue; // Acknowledged, or there is a newer copy.
-            };
-            let is_needed = source.fate == Fate::Needed;
             let first = if let What::Source(id) = sent.what { Some(id) } else { None };
+            let is_needed = source.fate == Fate::Needed;
             let is_unknown = first.is_some_and(|id| held.deal.lanes.place(id) >= held.told_end);
-            if is_needed || is_unknown {
-                lacking += usize::from(is_needed && first.is_some());
-                let loss_ratio = lost / (lost + comes).max(f64::MIN_POSITIVE);
-                late.push(Late { what: sent.what, at: sent.at, loss_ratio });
-            }
-        }
-        lacking
+            // Otherwise it is acknowledged, or there is a newer copy.
+            let counts = source.carried == sent.number && (is_needed || is_unknown);
+            let loss_ratio = lost / (lost + comes).max(f64::MIN_POSITIVE);
+            counts.then(|| (with(loss_ratio), is_needed && first.is_some()))
+        })
+    }
+
+    /// What overtaken frames of a lane change about what the receiver is expected to lack.
+    pub(super) fn expected_late(&self, now: Time, lane: usize, link: &LinkUsage) -> ExpectedLate {
+        let mut expected = ExpectedLate::default();
+        self.late(now, lane, link).for_each(|(late, lacks)| expected.add(late, lacks));
+        expected
     }
 
     fn source(&self, id: u64) -> Option<&Source> {

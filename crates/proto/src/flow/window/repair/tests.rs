@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use crate::config::Goal;
 use crate::flow::window::repair::belief::{Belief, Stakes};
-use crate::flow::window::repair::{Outlook, Reserve, SpareAir};
+use crate::flow::window::repair::{ExpectedLate, Outlook, Reserve, SpareAir};
 use crate::link::sent::{FrameNumber, Sent, What};
 
 fn outlook(deficit: usize, sources: usize, repairs: usize, loss_ratio: f64) -> Outlook {
-    Outlook { deficit, sources, repairs, loss_ratio }
+    Outlook { deficit, sources, repairs, loss_ratio, late: ExpectedLate::default() }
 }
 
 /// The stakes with these frames in flight, one per millisecond: they fill a round trip, at whose
