@@ -17,7 +17,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 FOLDER = TOP / "docs" / "site" / "traces"
 #: Version of the wire format that is parsed here.
-WIRE_VERSION = 7
+WIRE_VERSION = 8
 #: For each plan, by point: its name, the first frame that is kept, and their number.
 PARTS = {
     "window": [("frames", 400, 200)],

@@ -1,4 +1,4 @@
--- Wireshark dissector for Corridor, wire format version 7 (crates/proto/src/wire.rs).
+-- Wireshark dissector for Corridor, wire format version 8 (crates/proto/src/wire.rs).
 --
 -- It reads two things:
 --   * frames of real stations (EtherType 0x88b5, or UDP): the header is in clear, the rest encrypted;
@@ -11,7 +11,7 @@
 -- No length in a frame is trusted: everything is read through a cursor that never passes the end.
 -- Runs with the Lua of Wireshark 3.6 to 4.x (5.2 to 5.4), hence no bitwise operators.
 
-local VERSION = 7
+local VERSION = 8
 local ETHERTYPE_SEALED = 0x88b5
 local ETHERTYPE_CAPTURE = 0x88b6
 local HEADER_LEN = 7
@@ -237,13 +237,17 @@ field("part_bytes", bytes, "part.bytes", "Part")
 field("link", ProtoField.none, "link", "Feedback about a link")
 field("link_half_duplex", uint8, "link.half_duplex", "Both directions share the channel", base.DEC,
   nil, 0x80)
-field("link_path", uint8, "link.path", "Path", base.DEC, nil, 0x7f)
+field("link_overtakes", uint8, "link.overtakes", "How late frames are is behind it", base.DEC,
+  nil, 0x40)
+field("link_path", uint8, "link.path", "Path", base.DEC, nil, 0x3f)
 field("link_counter", uint32, "link.counter", "Newest counter of a frame with a symbol")
 field("link_delay", uint32, "link.delay", "How long ago that frame came", base.UNIT_STRING, { " ns" })
 field("link_received_at", uint32, "link.received_at", "When it came, by the receiver's clock",
   base.UNIT_STRING, { " us" })
 field("link_frames", uint32, "link.frames", "Frames with symbols received so far")
 field("link_loss", double, "link.loss", "Share of the frames lost on the way there")
+field("link_lateness", uint32, "link.lateness", "How late frames are that others have overtaken",
+  base.UNIT_STRING, { " ns" })
 
 -- WINACK, and feedback piggybacked on a WIN.
 field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
@@ -961,6 +965,7 @@ local function dissect_link_feedback(state, c)
   local first = take(c, 1)
   if first ~= nil then
     tree:add(F.link_half_duplex, first)
+    tree:add(F.link_overtakes, first)
     tree:add(F.link_path, first)
   end
   local counter = add(c, tree, "link_counter", 4)
@@ -971,8 +976,16 @@ local function dissect_link_feedback(state, c)
   add(c, tree, "link_received_at", 4)
   add(c, tree, "link_frames", 4)
   local loss = add_ratio(c, tree, "link_loss")
+  local is_whole = loss ~= nil
+  if is_whole and math.floor(uint(first) / 0x40) % 2 == 1 then
+    local lateness = take(c, 2)
+    is_whole = lateness ~= nil
+    if is_whole then
+      tree:add(F.link_lateness, lateness, uint(lateness) * DELAY_UNIT_NS)
+    end
+  end
   close()
-  if loss == nil then
+  if not is_whole then
     ran_out(state, "feedback about a link")
     return false
   end

@@ -1,9 +1,9 @@
 //! The parsers of the wire format: whatever they accept is written as it was read.
 
 use corridor_proto::wire::{
-    Ack, Chunk, Chunks, Enc, Header, Hello, LINK_FEEDBACK_LEN, LinkFeedback, Part, Relayed, Report,
-    TAG_LEN, Trailer, WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm,
-    WindowSymbol, Word, chunk_len,
+    Ack, Chunk, Chunks, Enc, Header, Hello, LinkFeedback, Part, Relayed, Report, TAG_LEN, Trailer,
+    WINDOW_CREDIT_LEN, WINDOW_FEEDBACK_LEN, WindowFeedback, WindowForm, WindowSymbol, Word,
+    chunk_len,
 };
 use corridor_proto::{Field, StationId};
 
@@ -127,7 +127,7 @@ fn feedback(bytes: &[u8]) {
     let Some((of_link, rest)) = LinkFeedback::parse(bytes) else { return };
     let mut written = Vec::new();
     of_link.write(&mut written);
-    assert_eq!(written[..], bytes[..LINK_FEEDBACK_LEN]);
+    assert_eq!(written[..], bytes[..LinkFeedback::len(of_link.lateness)]);
     let Some((of_window, behind)) = WindowFeedback::parse(rest) else { return };
     written.clear();
     of_window.write(&mut written);

@@ -307,9 +307,12 @@ pub const WINDOW_SYMBOLS_MAX: usize = 16 * corridor_codec::MAX_WINDOW_SIZE;
 /// Window mode: stretches at either end, since symbols may be dealt to other lanes while earlier
 /// ones drain; bounds the lanes held.
 pub const WINDOW_STRETCHES_MAX: usize = 2;
-/// Window mode: frames in flight that a sender remembers per link; the oldest is dropped first. Per
-/// lane: [`SENT_LOG_MAX`].
+/// Window mode: frames that a sender remembers per link, in flight or perhaps late; late ones are
+/// dropped first, the oldest before others. Per lane: [`SENT_LOG_MAX`].
 pub const WINDOW_SENT_LOG_MAX: usize = 2 * WINDOW_SYMBOLS_MAX;
+/// Window mode: newest frames whose arrival times a receiver remembers; a frame that more of them
+/// have overtaken counts as late by the oldest of them.
+pub const NEWEST_FRAMES_MAX: usize = 512;
 /// Window mode: round trips of the shortest deadline. After an outage, feedback reports the loss
 /// within one; what was lost is sent again in as many as the window is long, three, and arrives in
 /// one; and some of it is lost again.

@@ -448,6 +448,7 @@ fn write_link_feedback(dice: &mut Dice, counter: u32, out: &mut Vec<u8>) {
         received_at_us: word(dice),
         frames: dice.pick(&[0, 1, u32::MAX, anywhere]),
         loss_ratio: dice.pick(&[0.0, 0.5, 1.0]),
+        lateness: Duration::from_nanos(dice.pick(&[0, 0, 1 << 14, 1 << 24, u64::MAX])),
     };
     feedback.write(out);
 }

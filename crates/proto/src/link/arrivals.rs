@@ -1,14 +1,23 @@
 //! Frames with symbols received from a peer, as reported to its sender.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use corridor_base::Time;
 
+use crate::bounds::NEWEST_FRAMES_MAX;
 use crate::wire::{LinkFeedback, PathId};
 
 /// Frames over which the time between frames is averaged, and how many of these means are kept.
 const GAP_FRAMES: u32 = 8;
 const GAPS: usize = 8;
+
+/// The greatest lateness is remembered over as many frames, and until as many more were received:
+/// at most one frame in so many is later than reported.
+pub(crate) const LATE_FRAMES: u32 = 64;
+/// Or over so long, if that is shorter, and until as long again has passed: where few frames come,
+/// a path that no longer reorders would be taken for one that does for minutes.
+const LATE_TIME: Duration = Duration::from_secs(5);
 
 /// One direction of a link, as seen by its receiver.
 #[derive(Debug, Default)]
@@ -18,6 +27,49 @@ pub(crate) struct Arrivals {
     last: Option<u32>,
     /// Number of frames received, modulo 2^32.
     frames: u32,
+    late: Late,
+}
+
+/// How late overtaken frames arrive: the time since the first newer frame arrived.
+#[derive(Debug, Default)]
+struct Late {
+    /// Frames that were the newest when they arrived.
+    newest: VecDeque<(u32, Time)>,
+    /// Greatest lateness of the last frames, and of those before them.
+    latest: [Duration; 2],
+    /// Number of the last frames, and since when they are counted.
+    frames: u32,
+    since: Time,
+}
+
+impl Late {
+    fn note(&mut self, now: Time, counter: u32) {
+        self.forget(now);
+        let at = self.newest.partition_point(|&(newest, _)| newest <= counter);
+        match self.newest.get(at) {
+            Some(&(_, since)) => self.latest[0] = self.latest[0].max(now - since),
+            None => {
+                if self.newest.len() >= NEWEST_FRAMES_MAX {
+                    self.newest.pop_front();
+                }
+                self.newest.push_back((counter, now));
+            }
+        }
+        self.frames += 1;
+    }
+
+    /// Forgets the lateness of frames long before this one.
+    fn forget(&mut self, now: Time) {
+        let age = now - self.since;
+        if self.frames >= LATE_FRAMES || age >= LATE_TIME {
+            let latest = if age < 2 * LATE_TIME { self.latest[0] } else { Duration::ZERO };
+            (self.latest, self.frames, self.since) = ([Duration::ZERO, latest], 0, now);
+        }
+    }
+
+    fn latest(&self) -> Duration {
+        self.latest[0].max(self.latest[1])
+    }
 }
 
 /// The newest frame, and when it came.
@@ -64,11 +116,16 @@ impl Spacing {
 }
 
 impl Arrivals {
+    /// Most bytes of the arrival times that it remembers.
+    pub(crate) const BYTES_MAX: usize =
+        size_of::<(u32, Time)>() * NEWEST_FRAMES_MAX.next_power_of_two();
+
     /// A symbol came in this frame. Called for each symbol; counts the frame once.
     pub(crate) fn note(&mut self, now: Time, counter: u32) {
         if self.last.replace(counter) == Some(counter) {
             return;
         }
+        self.late.note(now, counter);
         self.newest = Some(match self.newest {
             None => Newest::first(counter, now),
             Some(newest) if counter > newest.counter => newest.followed_by(counter, now),
@@ -80,6 +137,7 @@ impl Arrivals {
     /// The sender's frame counters restart, so feedback about earlier frames is of no use to it.
     pub(crate) fn restart_session(&mut self) {
         (self.newest, self.last) = (None, None);
+        self.late.newest.clear();
     }
 
     /// Whether there is a frame of the session to report.
@@ -91,6 +149,11 @@ impl Arrivals {
     pub(crate) fn frame_time(&self) -> Duration {
         let means = self.newest.iter().flat_map(|newest| newest.spacing.means);
         means.flatten().min().unwrap_or(Duration::ZERO)
+    }
+
+    /// How late overtaken frames arrive.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.late.latest()
     }
 
     /// What is reported to the sender; `None`: nothing was received in its session.
@@ -109,6 +172,7 @@ impl Arrivals {
             received_at_us: (at.as_nanos() / 1_000) as u32,
             frames: self.frames,
             loss_ratio,
+            lateness: self.lateness(),
         })
     }
 }
@@ -116,6 +180,39 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The greatest lateness counts, for 64 to 128 frames.
+    #[test]
+    fn a_frame_is_late_since_the_first_newer_one_came() {
+        let mut arrivals = with_late_frames();
+        for more in 0..2 * LATE_FRAMES {
+            arrivals.note(Time::from_millis(42 + u64::from(more)), 9 + more);
+            let is_remembered = more < 2 * LATE_FRAMES - 6;
+            assert_eq!(arrivals.lateness().is_zero(), !is_remembered, "{more}");
+        }
+    }
+
+    /// Where few frames come, it counts for 5 to 15 s.
+    #[test]
+    fn lateness_is_forgotten_in_time() {
+        for (gap_s, last) in [(1, 9), (4, 3), (6, 1), (11, 0)] {
+            let mut arrivals = with_late_frames();
+            let mut remembered = (1..).map(|more| {
+                arrivals.note(Time::from_millis(41 + 1_000 * gap_s * more), 8 + more as u32);
+                !arrivals.lateness().is_zero()
+            });
+            assert_eq!(remembered.by_ref().take_while(|&is| is).count(), last, "{gap_s}");
+        }
+    }
+
+    fn with_late_frames() -> Arrivals {
+        let mut arrivals = Arrivals::default();
+        for (at, counter) in [(10, 1), (20, 3), (25, 7), (27, 2), (40, 5), (41, 8)] {
+            arrivals.note(Time::from_millis(at), counter);
+        }
+        assert_eq!(arrivals.lateness(), Duration::from_millis(15));
+        arrivals
+    }
 
     #[test]
     fn a_frame_of_two_symbols_counts_once() {

@@ -12,7 +12,7 @@ use super::rtt::RttEstimator;
 use super::sent::{FrameNumber, Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_TIMEOUT_MIN, sent_log_max};
-use crate::config::CodingParams;
+use crate::config::{CodingParams, Goal};
 use crate::stats::Stats;
 use crate::wire::{LinkFeedback, OVERHEAD_LEN, parts_of};
 
@@ -120,6 +120,19 @@ struct LastTold {
     at_us: Option<u32>,
     /// When that one was sent.
     sent_at: Option<Time>,
+    /// Whether the sender waits for overtaken frames. Where delay matters more than goodput, they
+    /// count as lost at once.
+    awaits_late: bool,
+    /// How late overtaken frames arrive, as the receiver reports it, if the sender waits for them.
+    lateness: Duration,
+    /// How long the newest frame took there, and feedback back.
+    transit: Duration,
+}
+
+impl LastTold {
+    fn new(awaits_late: bool) -> Self {
+        LastTold { awaits_late, ..LastTold::default() }
+    }
 }
 
 impl LinkUsage {
@@ -127,7 +140,7 @@ impl LinkUsage {
         LinkUsage {
             log: SentLog::new(sent_log_max(params.lane_size().into())),
             next: FrameNumber::default(),
-            told: LastTold::default(),
+            told: LastTold::new(params.goal != Goal::LowDelay),
             loss_ratio: 0.0,
             rtt: RttEstimator::new(),
             wait: RttEstimator::new(),
@@ -153,6 +166,27 @@ impl LinkUsage {
     /// The frames in flight.
     pub(crate) fn log(&self) -> &SentLog {
         &self.log
+    }
+
+    /// How long the sender waits for overtaken frames.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.told.lateness
+    }
+
+    /// How long after a frame was sent others have overtaken it: as long as the newest frame took
+    /// that feedback reported, and feedback back (RACK.rtt in RFC 8985, section 6.2).
+    pub(crate) fn transit(&self) -> Duration {
+        self.told.transit
+    }
+
+    /// How long after a covered frame was sent it can no longer arrive late.
+    pub(crate) fn age_max(&self) -> Duration {
+        self.told.transit + self.told.lateness
+    }
+
+    /// Removes the oldest covered frame if it can no longer arrive late, or is not awaited.
+    pub(crate) fn pop_settled(&mut self, now: Time, is_awaited: bool) -> Option<Sent> {
+        self.log.pop_settled(now, self.age_max(), is_awaited)
     }
 
     /// Loss ratio, 0 to [`LOSS_RATIO_MAX`].
@@ -345,19 +379,26 @@ impl LinkUsage {
         self.loss_ratio = losses::follow(self.loss_ratio, told, frames);
     }
 
-    /// Removes the frames that feedback covers from the log, one by one.
-    pub(crate) fn settle(&mut self, heard: &Heard, mut each: impl FnMut(&Sent)) -> Told {
+    /// Applies feedback to the log: the frames that it newly covers. Overtaken ones are waited for
+    /// at most as long as `lateness_max`.
+    pub(crate) fn tell(&mut self, now: Time, heard: &Heard, lateness_max: Duration) -> Told {
+        if self.told.awaits_late {
+            self.told.lateness = heard.feedback.lateness.min(lateness_max);
+        }
         let (mut told, newest) = (Told::default(), self.number(heard));
+        if let Some(sent) = self.log.newest_until(newest) {
+            self.told.transit = (now - sent.at).saturating_sub(heard.feedback.delay);
+        }
         let mut long = 0;
-        while let Some(sent) = self.log.pop_until(newest) {
+        let long_from = self.long.from;
+        self.log.tell(newest, |sent| {
             told.frames += 1;
             told.len += FRAME_OVERHEAD + f64::from(sent.len);
             told.held += u32::from(sent.held);
             told.has_gap |= sent.after_gap;
-            told.newest = Some(sent);
-            long += u32::from(self.is_long(usize::from(sent.len)));
-            each(&sent);
-        }
+            told.newest = Some(*sent);
+            long += u32::from(usize::from(sent.len) > long_from);
+        });
         let came = told.newest.filter(|sent| sent.number == newest);
         if came.is_some_and(|sent| self.is_long(usize::from(sent.len))) {
             self.long.unseen = Unseen::default();
@@ -450,7 +491,7 @@ impl LinkUsage {
     /// The peer restarted: its counts begin again, and it will see our frames in another session.
     pub(crate) fn restart_peer(&mut self) {
         self.restart_session();
-        self.told = LastTold::default();
+        self.told = LastTold::new(self.told.awaits_late);
     }
 }
 
@@ -501,6 +542,7 @@ mod tests {
             received_at_us: 1_000 * counter,
             frames,
             loss_ratio: 0.0,
+            lateness: Duration::ZERO,
         };
         Heard::new(feedback, 0)
     }
@@ -521,7 +563,7 @@ mod tests {
         for (counter, frames) in [(2, 1), (2, 2), (2, 3), (5, 4), (5, 6), (8, 7), (11, 12)] {
             let now = Time::from_millis(100 + u64::from(frames));
             let heard = heard(counter, frames);
-            let told = link.settle(&heard, |_| {});
+            let told = link.tell(now, &heard, Duration::MAX);
             link.note_delay(now, &told, &heard, &mut stats);
         }
         // What the first feedback reports counts as all that was sent before it.

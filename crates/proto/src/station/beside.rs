@@ -14,6 +14,7 @@ use crate::host::clamp::Clamps;
 use crate::host::compression::Contexts;
 use crate::host::fair::FairQueue;
 use crate::host::order::OrderByNeed;
+use crate::link::arrivals::Arrivals;
 use crate::link::path_control::REMEMBERED_BYTES;
 use crate::link::replay::ReplayWindow;
 use crate::link::seal::SessionKey;
@@ -42,6 +43,7 @@ const SUM: usize = FairQueue::BYTES
     + OrderByNeed::BYTES_MAX
     + 2 * Contexts::BYTES_MAX
     + REMEMBERED_BYTES
+    + Arrivals::BYTES_MAX
     + BUFFERS
     + SESSIONS
     + LISTS

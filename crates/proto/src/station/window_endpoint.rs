@@ -18,8 +18,7 @@ use crate::link::pacer::Pacer;
 use crate::link::rtt::RttEstimator;
 use crate::link::usage::{Heard, LinkUsage};
 use crate::wire::{
-    Chunk, Kind, LINK_FEEDBACK_LEN, LinkFeedback, OVERHEAD_LEN, PathId, WindowFeedback,
-    WindowSymbol, chunk_len,
+    Chunk, Kind, LinkFeedback, OVERHEAD_LEN, PathId, WindowFeedback, WindowSymbol, chunk_len,
 };
 
 /// The sender and the receiver of an end, and the link that both use.
@@ -204,8 +203,9 @@ impl WindowEndpoint {
         let room = shared.path.safe_frame_len().saturating_sub(taken);
         // News that are not due wait for a symbol with room rather than take a frame of their own;
         // what is due does not wait long.
+        let of_link = LinkFeedback::len(self.arrivals.lateness());
         let fits = self.receiver.as_ref().is_some_and(|receiver| {
-            chunk_len(LINK_FEEDBACK_LEN) + chunk_len(receiver.feedback_len()) <= room
+            chunk_len(of_link) + chunk_len(receiver.feedback_len()) <= room
         });
         let rides = fits && (has_news || self.ack_waits_until.is_some());
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
@@ -452,7 +452,7 @@ impl Role for WindowEndpoint {
 
     fn handle_timeout(&mut self, shared: &mut Shared, now: Time) {
         self.look_at_length(shared, now);
-        self.sender.handle_timeout(now, &self.link, &mut shared.stats);
+        self.sender.handle_timeout(now, &mut self.link, &mut shared.stats);
         if let Some(receiver) = &mut self.receiver {
             receiver.handle_timeout(now, &mut shared.egress, &mut shared.stats);
         }

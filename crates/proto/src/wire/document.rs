@@ -148,7 +148,7 @@ fn header_and_chunks(page: &Document) {
     };
     let bytes = write(false);
     let fields: [(&str, &[u8]); 3] = [
-        ("version and form", &[0x70]),
+        ("version and form", &[0x80]),
         ("session tag", &[0x0a, 0x0b]),
         ("counter", &[0x0c, 0x0d, 0x0e, 0x0f]),
     ];
@@ -286,7 +286,7 @@ fn key_exchange(page: &Document) {
         assert_eq!((read.sender, read.noise.len(), read.mac), (FLOW, len, [0x66; 16]));
         let noise = vec![0x55; len];
         let fields: [(&str, &[u8]); 6] = [
-            ("version and form", &[0x73]),
+            ("version and form", &[0x83]),
             ("sender", &[0xbe, 0xef]),
             ("step", &[code]),
             ("exchange", &[1, 2, 3, 4]),
@@ -300,7 +300,7 @@ fn key_exchange(page: &Document) {
 fn cookies(page: &Document) {
     let reply = cookie::CookieReply { sender: FLOW, answers: [0x55; 16], cookie: [0x66; 16] };
     let mut fields: Vec<(&str, &[u8])> = vec![
-        ("version and form", &[0x73]),
+        ("version and form", &[0x83]),
         ("sender", &[0xbe, 0xef]),
         ("step", &[3]),
         ("answers", &[0x55; 16]),
@@ -489,19 +489,22 @@ fn of_link(page: &Document) {
         received_at_us: 0x1112_1314,
         frames: 0x2122_2324,
         loss_ratio: 1.0,
+        lateness: Duration::from_nanos(0x3132 * 16_384),
     };
     let bytes = written(|out| feedback.write(out));
-    let fields: [(&str, &[u8]); 6] = [
-        ("path", &[0x8a]),
+    let fields: [(&str, &[u8]); 7] = [
+        ("path", &[0xca]),
         ("counter", &[5, 6, 7, 8]),
         ("delay", &[0x0a, 0x0b]),
         ("received at", &[0x11, 0x12, 0x13, 0x14]),
         ("frames", &[0x21, 0x22, 0x23, 0x24]),
         ("loss", &[0xff; 2]),
+        ("lateness", &[0x31, 0x32]),
     ];
     page.layout("LINK", &bytes, &fields);
-    assert_eq!(bytes.len(), LINK_FEEDBACK_LEN);
-    page.bits("Bits of path", (0x8a, 8), &[("half duplex", 1), ("path", 0x0a)]);
+    assert_eq!(bytes.len(), LINK_FEEDBACK_LEN + LATENESS_LEN);
+    let bits = [("half duplex", 1), ("overtakes", 1), ("path", 0x0a)];
+    page.bits("Bits of path", (0xca, 8), &bits);
 }
 
 /// The fields of a segment that its difference can express, in the order of the mask's bits.

@@ -134,20 +134,20 @@ mod known_answers {
     use crate::link::seal::SessionKey;
 
     /// LINK, WINACK and WIN in a frame; the symbol has a packet of four bytes.
-    const WINDOW: &str = "70090900000102d2fa44f0d12d1497a6c3d5975c3ebdfedfadd41155569520c44b55e37153aa9d45a55c\
-         47f3b69b28e9d037314de2756b7a530700a37ced2838e4fc49f0047e7d16";
+    const WINDOW: &str = "80090900000102d2f804f0d12d1497a6c3d5975c3ebdfedfadd49d57d19b20c44c55ed715baa9e47a65f\
+         40f2b09728e5d01d31638313697c770eb3b80e19244c0fa463ff80cf67d08ea8";
     /// A HELLO without entries.
-    const GREETING: &str = "72090900000000000109090909090909090909090909090909d71f209c8131bdf6b3b7779d14af7d0712\
-         84264a0191313e2b3053a68ec7225337cebc4bcefae2b7";
+    const GREETING: &str = "82090900000000000109090909090909090909090909090909d71f209c8131bdf6b3b7779d14af7d0712\
+         84264a0191313e14269f3ccfd9fe9f09a772d4a9ee4b9b";
     /// A chunk with a length of two bytes, and one with an empty body.
-    const LONG: &str = "70090900000003a66da1c60c71d8887424c9210dad70e1ab4d9d95b2778639cee732d883bf6605e0813b\
+    const LONG: &str = "80090900000003a66da1c60c71d8887424c9210dad70e1ab4d9d95b2778639cee732d883bf6605e0813b\
          245eaf5b429e8bd67f60b126e2f29fa12db92b28c44d6420cbf97ad130e0d0abaa888d21c9ecf0a714fa\
          c859547eb85e21527ccca8f29a6f51a3fca465a0df4dac314b43425cafcddab7a17904384bc202ab02a6\
          c70437ff98efbfb97c280ac6b32de50889dcf56cdbd9d88d27afd889c26fcf58b8f9177a0b098e53dd3a\
-         193b67c1e5e8ceb01a68bd164d601271ce67f2";
+         193b672147a82c0e549dfc473b84385ba525fc";
 
     /// A part of a chunk of 150 bytes.
-    const PART: &str = "70090900000004b23eea4d3ea1c04be9a67105a1f2b468dd8eed57ff2f3a96a4545b1b";
+    const PART: &str = "80090900000004b23eea4d3ea1c04be9a671055b21e0e2b21b3112383193fa28ce27b8";
 
     fn bytes(hex: &str) -> Vec<u8> {
         (0..hex.len())
@@ -179,6 +179,7 @@ mod known_answers {
             received_at_us: 0x0a0b_0c0d,
             frames: 6,
             loss_ratio: 32_768.0 / 65_535.0,
+            lateness: Duration::from_nanos(0x0b0c << 14),
         };
         let of_window = WindowFeedback {
             flow: FlowId::default(),

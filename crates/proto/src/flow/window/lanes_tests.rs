@@ -160,7 +160,7 @@ impl Tunnel {
             let (link, heard) = (&mut self.link.usage, Heard::new(frames, 0));
             self.sender.handle_feedback(self.now, &symbols, (link, &heard), &mut self.stats);
         }
-        self.sender.handle_timeout(self.now, &self.link.usage, &mut self.stats);
+        self.sender.handle_timeout(self.now, &mut self.link.usage, &mut self.stats);
         let (mut body, counter) = (Vec::new(), self.counter);
         self.link.usage.begin(counter);
         let (link, ingress, stats) = (&mut self.link.usage, &mut self.ingress, &mut self.stats);
@@ -216,6 +216,15 @@ fn a_window_is_as_long_as_the_path_needs() {
     assert_eq!((lanes_of_one, lanes), (1, 16));
     assert!(one < 0.2, "{one}: a lane in each round trip or two");
     assert!(many > 0.75, "{many} with {lanes} lanes, {one} with one");
+}
+
+/// Where jitter reorders, a repair waits for overtaken frames as well as for the round trip.
+#[test]
+fn a_window_is_longer_where_repair_waits_for_overtaken_frames() {
+    let path = Path { way: Duration::from_millis(10), jitter: Duration::from_millis(40), ..PATH };
+    let mut tunnel = Tunnel::new(path, 1);
+    tunnel.fill(Duration::from_secs(20));
+    assert_eq!(tunnel.lanes.count(), 16);
 }
 
 #[test]

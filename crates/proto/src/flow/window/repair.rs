@@ -13,7 +13,8 @@ use core::time::Duration;
 use corridor_base::Time;
 
 use crate::config::Goal;
-use crate::flow::window::repair::belief::{Stakes, Weigh};
+use crate::flow::window::repair::belief::{Late, Stakes, Weigh};
+use crate::link::sent::What;
 
 /// What is known, and what is expected, about the receiver.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,28 @@ pub(crate) struct Outlook {
     pub(crate) sources: usize,
     /// Repair symbols in flight.
     pub(crate) repairs: usize,
+    /// What overtaken frames change about the deficit.
+    pub(crate) late: ExpectedLate,
     /// Loss ratio of frames, 0 to 1.
     pub(crate) loss_ratio: f64,
+}
+
+/// What overtaken frames that may still arrive change about the deficit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ExpectedLate {
+    /// Its expected change: what is not lost of the symbols counted as missing, and of repair,
+    /// lowers it; what is lost of symbols not counted raises it.
+    mean: f64,
+    variance: f64,
+}
+
+impl ExpectedLate {
+    /// Adds a frame; `lacks`: the receiver reported its symbol as missing.
+    pub(crate) fn add(&mut self, Late { what, loss_ratio, .. }: Late, lacks: bool) {
+        let counts = lacks || !matches!(what, What::Source(_));
+        self.mean += if counts { loss_ratio - 1.0 } else { loss_ratio };
+        self.variance += loss_ratio * (1.0 - loss_ratio);
+    }
 }
 
 /// Expected deficit from which a repair symbol is more likely needed than not.
@@ -40,7 +61,7 @@ impl Outlook {
     /// arrived or is lost: the expected value of the missing degrees of freedom in coded TCP's
     /// rule.
     pub(crate) fn expected_deficit(&self) -> f64 {
-        self.uncovered() + self.loss_ratio * self.sources as f64
+        self.uncovered() + self.late.mean + self.loss_ratio * self.sources as f64
     }
 
     /// The known part of it: what is known to be missing, less what repair in flight will supply.
@@ -51,7 +72,7 @@ impl Outlook {
     /// Standard deviation of the deficit, for independent losses.
     pub(crate) fn deviation(&self) -> f64 {
         let p = self.loss_ratio;
-        (p * (1.0 - p) * (self.sources + self.repairs) as f64).sqrt()
+        (p * (1.0 - p) * (self.sources + self.repairs) as f64 + self.late.variance).sqrt()
     }
 
     /// Whether a repair symbol is worth its airtime when there is nothing else to send. `is_paid`:

@@ -106,17 +106,18 @@ impl RepairScheduler {
     ) -> bool {
         let is_paid =
             self.goal == Goal::Bulk && !self.spare.is_some(now, link.smoothed_round_trip());
-        outlook(window, lane, link).welcomes_repair(is_paid)
+        outlook(now, window, lane, link).welcomes_repair(is_paid)
     }
 }
 
 /// What is known, and what is expected, about the receiver and a lane.
-fn outlook(window: &SendWindow, lane: usize, link: &LinkUsage) -> Outlook {
+fn outlook(now: Time, window: &SendWindow, lane: usize, link: &LinkUsage) -> Outlook {
     let log = window.log(lane, link);
     Outlook {
         deficit: window.deficit(lane),
         sources: log.sources(),
         repairs: log.repairs(),
+        late: window.expected_late(now, lane, link),
         loss_ratio: link.loss_ratio(),
     }
 }

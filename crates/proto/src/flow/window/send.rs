@@ -47,6 +47,8 @@ const DEADLINES_TO_GIVE_UP: u32 = 2;
 /// Round trips of symbols that a window should hold: a loss is reported after one, its repair is
 /// acknowledged after two, and some of the repair is lost again.
 const ROUND_TRIPS_HELD: f64 = 3.0;
+/// How often, in these round trips, the sender waits for an overtaken frame before it is lost.
+const WAITS_HELD: f64 = 2.0;
 /// How long the minimum round-trip time is remembered. Queueing delay needs no longer window.
 const LEAST_KEPT: Duration = Duration::from_secs(10);
 
@@ -244,8 +246,9 @@ impl WindowSender {
         if round_trip < self.least.0 || now - self.least.1 > LEAST_KEPT {
             self.least = (round_trip, now);
         }
-        let least = self.least.0.as_secs_f64();
-        let needed = || (ROUND_TRIPS_HELD * least * link.through_per_s()) as usize;
+        let held_s = ROUND_TRIPS_HELD * self.least.0.as_secs_f64()
+            + WAITS_HELD * link.lateness().as_secs_f64();
+        let needed = || (held_s * link.through_per_s()) as usize;
         self.window.fit((now, round_trip), needed, link.log(), stats);
         link.set_lanes(self.window.lane_count());
     }
@@ -376,7 +379,7 @@ impl WindowSender {
             Some(id) => {
                 self.window.write_copy(id, link.next(), body);
                 stats.copies_sent += 1;
-                What::Copy
+                What::Copy(id)
             }
             None => {
                 self.window.write_coded(lane, body);
@@ -480,23 +483,14 @@ impl WindowSender {
         if link.loss_ratio() > 0.0 || self.window.is_empty() {
             self.silence.stop_asking();
         }
-        let lane = self.window.lane_told(feedback);
-        let window = &mut self.window;
-        if let Some(lane) = lane {
-            window.note_told(lane, next, feedback, link.number(heard));
-        }
-        // The other lanes have their own feedback.
-        let only = lane.filter(|_| window.lane_count() == 1);
-        let told = link.settle(heard, |sent| {
-            if let Some(lane) = only {
-                window.note_settled(lane, next, feedback, sent);
-            }
-        });
-        link.note_delay(now, &told, heard, stats);
-        link.note_sharing(now, &told, heard, (all, idle), stats);
-        if let Some(lane) = lane {
+        let told = link.tell(now, heard, self.lateness_max(link));
+        if let Some(lane) = self.window.lane_told(feedback) {
+            self.window.note_told(lane, next, feedback, link.number(heard));
             self.window.read_bitmap(lane, next, feedback);
         }
+        self.window.settle(now, link);
+        link.note_delay(now, &told, heard, stats);
+        link.note_sharing(now, &told, heard, (all, idle), stats);
     }
 
     /// Reports spurious repair since the feedback before to the reserve, with the time and frames
@@ -573,7 +567,8 @@ impl WindowSender {
 
     // ---- time ---------------------------------------------------------------------------------
 
-    pub(crate) fn handle_timeout(&mut self, now: Time, link: &LinkUsage, stats: &mut Stats) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, link: &mut LinkUsage, stats: &mut Stats) {
+        self.window.settle(now, link);
         while self.give_up_due(link).is_some_and(|due| due <= now) {
             self.window.give_up_oldest(stats);
         }
@@ -591,12 +586,20 @@ impl WindowSender {
         (!self.window.is_empty()).then(|| self.silence.due(link))
     }
 
+    /// How long the receiver may wait for a symbol.
+    fn deadline(&self, link: &LinkUsage) -> Duration {
+        let (lanes, told) = (self.window.lane_count(), self.params.delivery_deadline);
+        CodingParams::deadline(told, lanes, (link.rtt().smoothed(), link.frame_time()))
+    }
+
+    /// How long to wait for an overtaken frame at most: repair has to arrive by the deadline.
+    fn lateness_max(&self, link: &LinkUsage) -> Duration {
+        self.deadline(link).saturating_sub(link.rtt().smoothed())
+    }
+
     /// When the oldest symbol is given up.
     fn give_up_due(&self, link: &LinkUsage) -> Option<Time> {
-        let (lanes, told) = (self.window.lane_count(), self.params.delivery_deadline);
-        let takes = (link.rtt().smoothed(), link.frame_time());
-        let deadline = CodingParams::deadline(told, lanes, takes);
-        let patience = deadline * DEADLINES_TO_GIVE_UP;
+        let patience = self.deadline(link) * DEADLINES_TO_GIVE_UP;
         self.window.oldest_added_at().map(|at| at + patience.min(WINDOW_SILENCE_MAX))
     }
 
@@ -604,6 +607,7 @@ impl WindowSender {
     pub(crate) fn poll_timeout(&self, link: &LinkUsage) -> Option<Time> {
         let (silence, give_up) = (self.silence_due(link), self.give_up_due(link));
         let timers = [silence, give_up, self.held_until, self.ahead.wake()];
-        timers.into_iter().chain([self.credit.poll_timeout()]).flatten().min()
+        let others = [self.credit.poll_timeout(), self.window.settles_at()];
+        timers.into_iter().chain(others).flatten().min()
     }
 }

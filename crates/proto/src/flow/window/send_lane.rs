@@ -6,7 +6,7 @@ use core::cell::Cell;
 use corridor_base::Time;
 use corridor_codec::{CodecError, Coefficients, Field, WindowEncoder};
 
-use super::repair::belief::Belief;
+use super::repair::belief::{Belief, Late};
 use crate::bounds::sent_log_max;
 use crate::link::sent::{FrameNumber, Sent, SentLog};
 use crate::wire::Lanes;
@@ -46,6 +46,8 @@ pub(super) struct SendLane {
     pub(super) log: SentLog,
     /// Feedback about this lane has reported on all frames before this one.
     pub(super) told_before: FrameNumber,
+    /// No frame before this one is awaited any more.
+    pub(super) settled_before: FrameNumber,
 }
 
 impl SendLane {
@@ -63,6 +65,7 @@ impl SendLane {
             belief: Belief::new(now),
             log: SentLog::new(sent_log_max(lane_size)),
             told_before: FrameNumber::default(),
+            settled_before: FrameNumber::default(),
         })
     }
 
@@ -157,14 +160,14 @@ impl SendLane {
     /// frames in flight. These are the link's if this is the only lane.
     pub(super) fn take_news(
         &mut self,
-        link: Option<&SentLog>,
+        (late, link): (&[Late], Option<&SentLog>),
         known: (usize, Time),
         loss_ratio: f64,
         now: Time,
     ) {
         self.has_news = false;
         let log = link.unwrap_or(&self.log);
-        self.belief.restart(known, log.frames(), loss_ratio, now);
+        self.belief.restart(known, (late, log.frames()), loss_ratio, now);
     }
 
     /// Whether the cost of replaying `frames` frames in flight is affordable now.

@@ -15,7 +15,7 @@ use crate::host::queue::IngressQueue;
 use crate::link::arrivals::Arrivals;
 use crate::link::usage::{Heard, LinkUsage};
 use crate::stats::Stats;
-use crate::wire::{LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
+use crate::wire::{Lanes, LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
 
 const WAY: Duration = Duration::from_millis(20);
 const SYMBOL_SIZE_MAX: usize = 1_400;
@@ -37,8 +37,16 @@ struct Link {
     feedback: VecDeque<(Time, LinkFeedback, WindowFeedback)>,
     /// The next source symbol not yet sent.
     next: Option<u32>,
+    order: Order,
+}
+
+/// What overtakes what.
+#[derive(Default)]
+struct Order {
+    /// Frames take longer by up to this, drawn anew for each, and overtake each other.
+    jitter: Duration,
     /// Feedback overtakes feedback that reports the same newest frame, but fewer of the others.
-    overtakes: bool,
+    feedback: bool,
 }
 
 impl Link {
@@ -71,7 +79,7 @@ impl Link {
             frames: VecDeque::new(),
             feedback: VecDeque::new(),
             next: None,
-            overtakes: false,
+            order: Order::default(),
         }
     }
 
@@ -95,14 +103,14 @@ impl Link {
             self.feedback.pop_front_if(|(at, ..)| *at <= self.now)
         {
             self.hear(frames, &symbols);
-            if self.overtakes {
+            if self.order.feedback {
                 let frames = LinkFeedback { frames: frames.frames.wrapping_sub(1), ..frames };
                 let useless = symbols.useless.wrapping_sub(1);
                 let late = WindowFeedback { useless, deficit: symbols.deficit + 1, ..symbols };
                 self.hear(frames, &late);
             }
         }
-        self.sender.handle_timeout(self.now, &self.usage, &mut self.stats);
+        self.sender.handle_timeout(self.now, &mut self.usage, &mut self.stats);
         let mut body = Vec::new();
         self.usage.begin(self.counter);
         let (link, ingress, stats) = (&mut self.usage, &mut self.ingress, &mut self.stats);
@@ -117,10 +125,19 @@ impl Link {
             WindowForm::Source { .. } | WindowForm::Coded { .. } => true,
         };
         if f64::from(self.draws.next_u32()) / 2f64.powi(32) >= self.loss_ratio {
-            self.frames.push_back((self.now + WAY, self.counter, body));
+            let at = self.now + WAY + self.draw_jitter();
+            let place = self.frames.partition_point(|&(other, ..)| other <= at);
+            self.frames.insert(place, (at, self.counter, body));
         }
         self.counter += 1;
         Some(is_repair)
+    }
+
+    fn draw_jitter(&mut self) -> Duration {
+        if self.order.jitter.is_zero() {
+            return Duration::ZERO;
+        }
+        self.order.jitter.mul_f64(f64::from(self.draws.next_u32()) / 2f64.powi(32))
     }
 
     fn hear(&mut self, frames: LinkFeedback, symbols: &WindowFeedback) {
@@ -169,9 +186,87 @@ fn repair_goes_ahead_of_a_short_burst_after_a_pause() {
     assert!(ahead > 0.8, "{ahead} per burst");
 }
 
+/// Share of spurious repair where jitter reorders. Overtaken frames counted as lost at once.
+fn spurious_where_frames_overtake(goal: Goal, loss_ratio: f64) -> f64 {
+    let jitter = Duration::from_millis(20);
+    let params = CodingParams { half_duplex: Some(false), goal, ..CodingParams::window() };
+    let order = Order { jitter, ..Order::default() };
+    let mut link = Link { order, ..Link::with(params, loss_ratio) };
+    link.saturate(10);
+    let (sources, repairs) = link.saturate(20);
+    // What is lost is repaired before it holds everything up.
+    assert!(sources + repairs > 19_000.0, "{loss_ratio}: {sources} and {repairs}");
+    let needed = sources * loss_ratio / (1.0 - loss_ratio);
+    (repairs - needed) / (sources + repairs)
+}
+
+#[test]
+fn overtaken_frames_are_hardly_repaired() {
+    for (loss_ratio, most) in [(0.0, 0.02), (0.2, 0.08)] {
+        let spurious = spurious_where_frames_overtake(Goal::Throughput, loss_ratio);
+        assert!(spurious < most, "{loss_ratio}: {spurious}");
+    }
+}
+
+/// Where delay matters more than goodput, nothing waits for them.
+#[test]
+fn with_the_goal_of_low_delay_overtaken_frames_are_repaired_at_once() {
+    let [fast, slow] =
+        [Goal::LowDelay, Goal::Throughput].map(|goal| spurious_where_frames_overtake(goal, 0.2));
+    assert!(fast > slow + 0.02, "{fast} and {slow}");
+}
+
+/// In idle air nothing is sent for frames that are only late: the path's bytes may cost money, and
+/// its air may be others'.
+#[test]
+fn a_burst_without_losses_is_hardly_repaired_where_frames_overtake() {
+    for goal in [Goal::Throughput, Goal::Bulk] {
+        let params = CodingParams { half_duplex: Some(false), goal, ..CodingParams::window() };
+        let order = Order { jitter: Duration::from_millis(20), ..Order::default() };
+        let mut link = Link { order, ..Link::with(params, 0.0) };
+        for _ in 0..BURSTS {
+            for _ in 0..8 {
+                assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+            }
+            (0..200).for_each(|_| {
+                link.step();
+            });
+        }
+        let per_burst = f64::from(link.stats.coded_frames_sent as u32) / BURSTS as f64;
+        assert!(per_burst < 0.1, "{goal:?}: {per_burst}");
+    }
+}
+
+/// Whether repair follows feedback about this lane that covers all frames in flight, and reports
+/// nothing of them.
+fn is_repaired_after_feedback_about(lanes: Lanes) -> bool {
+    let mut link = Link::new(0.0, false);
+    link.saturate(1);
+    link.ingress = IngressQueue::fifo(1_000);
+    let frames = link.arrivals.feedback(link.now, 0.0, false).unwrap();
+    let symbols = WindowFeedback {
+        next: link.sender.base(),
+        lanes,
+        span: 0,
+        deficit: 0,
+        needed: [].into_iter().collect(),
+        ..link.receiver.take_feedback(link.now, 0.0)
+    };
+    link.hear(LinkFeedback { counter: link.counter - 1, ..frames }, &symbols);
+    link.step() == Some(true)
+}
+
+/// Where lanes have just become one, feedback about an earlier lane may still come.
+#[test]
+fn feedback_about_a_lane_that_is_gone_takes_no_frame_for_lost() {
+    assert!(!is_repaired_after_feedback_about(Lanes::MOST));
+    assert!(is_repaired_after_feedback_about(Lanes::ONE));
+}
+
 #[test]
 fn feedback_that_was_overtaken_does_no_harm() {
-    let link = Link { overtakes: true, ..Link::new(0.3, false) };
+    let link =
+        Link { order: Order { feedback: true, ..Order::default() }, ..Link::new(0.3, false) };
     assert_eq!(link.ahead(8), Link::new(0.3, false).ahead(8));
 }
 

@@ -17,13 +17,15 @@ use corridor_base::{Stream, Time};
 use corridor_codec::CodecError;
 
 use super::FLOW;
-use super::repair::belief::{Stakes, Weigh};
+use super::repair::ExpectedLate;
+use super::repair::belief::{Late, Stakes, Weigh};
 use super::send_lane::{Deal, LaneShape, SendLane};
 use crate::bounds::WINDOW_NARROW_AFTER;
 use crate::config::{CodingParams, Delivery};
 use crate::flow::symbol;
 use crate::host::compression::Contexts;
 use crate::host::queue::IngressQueue;
+use crate::link::arrivals::LATE_FRAMES;
 use crate::link::sent::{FrameNumber, Sent, SentLog, What};
 use crate::link::usage::LinkUsage;
 use crate::memory::WindowShape;
@@ -43,6 +45,15 @@ struct Source {
     carried: FrameNumber,
     packets: u16,
     fate: Fate,
+}
+
+/// Share of the frames that arrive later than `late`, where at most one in `LATE_FRAMES` arrives
+/// later than `lateness`; the lateness is taken as exponentially distributed.
+fn comes_later_than(late: Duration, lateness: Duration) -> f64 {
+    if late >= lateness {
+        return 0.0;
+    }
+    f64::from(LATE_FRAMES).powf(-late.div_duration_f64(lateness))
 }
 
 /// What is known about a source symbol.
@@ -82,6 +93,10 @@ pub(super) struct SendWindow {
     full_since: Option<Time>,
     /// TCP headers as the receiver knows them.
     contexts: Contexts,
+    /// When the next overtaken frame can no longer arrive late.
+    settles_at: Option<Time>,
+    /// A buffer for the overtaken frames that may still arrive, reused.
+    late: Vec<Late>,
 }
 
 impl SendWindow {
@@ -110,6 +125,8 @@ impl SendWindow {
             most_since: now,
             full_since: None,
             contexts: Contexts::new(),
+            settles_at: None,
+            late: Vec::new(),
         })
     }
 
@@ -333,7 +350,7 @@ impl SendWindow {
     pub(super) fn lying_still(&self, lane: usize) -> Option<u64> {
         let lane = &self.lanes[lane];
         let lies_still =
-            |source: &Source| source.fate == Fate::Needed && source.carried < lane.told_before;
+            |source: &Source| source.fate == Fate::Needed && source.carried < lane.settled_before;
         let at = self.sources_of(lane, lane.base()).position(lies_still)?;
         Some(lane.id(lane.base() + at as u64))
     }
@@ -400,7 +417,10 @@ impl SendWindow {
         let lane = &mut self.lanes[lane];
         lane.note_sent(&sent, loss_ratio);
         let forgotten = if is_single { forgotten } else { lane.log.push(sent) };
-        if let Some(What::Source(id)) = forgotten.map(|sent| sent.what) {
+        // Feedback tells of a late one, if it has reported on its symbol.
+        if let Some(What::Source(id)) = forgotten.map(|sent| sent.what)
+            && lane.deal.lanes.place(id) >= lane.told_end
+        {
             self.take_for_lost(id);
         }
     }
@@ -414,13 +434,22 @@ impl SendWindow {
         (round_trip, weigh): (core::time::Duration, Weigh),
     ) -> Stakes {
         let log = self.log(lane, link);
-        let frames = log.sources() + log.repairs();
+        let frames = log.sources() + log.repairs() + log.covered().len();
         if self.lanes[lane].has_news && self.lanes[lane].affords(frames) {
             let held = &self.lanes[lane];
             let oldest = self.sources_of(held, held.base()).next();
-            let known = (self.deficit(lane), oldest.map_or(now, |oldest| oldest.added_at));
+            let since = oldest.map_or(now, |oldest| oldest.added_at);
+            let mut late = core::mem::take(&mut self.late);
+            late.clear();
+            let mut may_come = 0;
+            late.extend(self.late(now, lane, link).map(|(late, lacks)| {
+                may_come += usize::from(lacks);
+                late
+            }));
+            let known = (self.deficit(lane).saturating_sub(may_come), since);
             let log = self.is_single().then(|| link.log());
-            self.lanes[lane].take_news(log, known, link.loss_ratio(), now);
+            self.lanes[lane].take_news((&late, log), known, link.loss_ratio(), now);
+            self.late = late;
         }
         self.lanes[lane].belief().stakes(now, round_trip, weigh)
     }
@@ -462,8 +491,8 @@ impl SendWindow {
         }
     }
 
-    /// Applies feedback about a lane: what the receiver knew of it, and the fates of the frames up
-    /// to the newest that it reports. `settled`: those of the link, used if this is the only lane.
+    /// Applies feedback about a lane: what the receiver knew of it when it had frames up to
+    /// `newest`.
     pub(super) fn note_told(
         &mut self,
         lane: usize,
@@ -472,29 +501,116 @@ impl SendWindow {
         newest: FrameNumber,
     ) {
         let held = &mut self.lanes[lane];
-        held.told_before = newest.following();
         let told_end = held.first_place(next) + u64::from(feedback.span);
         held.note_told(told_end, usize::from(feedback.deficit));
-        while let Some(sent) = self.lanes[lane].log.pop_until(newest) {
-            self.note_settled(lane, next, feedback, &sent);
+        held.log.tell(newest, |_| {});
+        held.told_before = newest.following();
+    }
+
+    /// Settles the covered frames that can no longer arrive late, or are not awaited.
+    pub(super) fn settle(&mut self, now: Time, link: &mut LinkUsage) {
+        let (is_single, age_max) = (self.is_single(), link.age_max());
+        if !is_single {
+            // The lanes have their own logs.
+            while link.pop_settled(now, false).is_some() {}
+        }
+        self.settles_at = None;
+        for lane in 0..self.lanes.len() {
+            let mut first = None;
+            while let Some(sent) = self.log(lane, link).oldest_covered().copied() {
+                let is_awaited = self.is_awaited(&sent);
+                let log = &mut self.lanes[lane].log;
+                let settled = match is_single {
+                    true => link.pop_settled(now, is_awaited),
+                    false => log.pop_settled(now, age_max, is_awaited),
+                };
+                if settled.is_none() {
+                    first = Some(sent);
+                    break;
+                }
+                if is_awaited {
+                    self.note_settled(lane, &sent);
+                }
+            }
+            let held = &mut self.lanes[lane];
+            let number = first.map_or(held.told_before, |sent| sent.number);
+            held.settled_before = number.min(held.told_before);
+            let settles_at = first.map(|sent| sent.at + age_max);
+            self.settles_at = self.settles_at.into_iter().chain(settles_at).min();
         }
     }
 
-    /// Applies feedback about a frame that carried something of this lane.
-    pub(super) fn note_settled(
-        &mut self,
-        lane: usize,
-        next: u64,
-        feedback: &WindowFeedback,
-        sent: &Sent,
-    ) {
-        let held = &self.lanes[lane];
-        let told_end = held.first_place(next) + u64::from(feedback.span);
+    /// Whether an overtaken frame would change anything, if it arrived or was lost.
+    fn is_awaited(&self, sent: &Sent) -> bool {
         match sent.what {
-            // Feedback should report it, and does not.
-            What::Source(id) if held.deal.lanes.place(id) >= told_end => self.take_for_lost(id),
+            What::Source(id) | What::Copy(id) => self.source(id).is_some_and(|source| {
+                // Otherwise there is a newer copy.
+                source.carried == sent.number && matches!(source.fate, Fate::Unknown | Fate::Needed)
+            }),
+            What::Coded => true,
+            What::Ahead | What::Part => false,
+        }
+    }
+
+    /// An awaited frame that carried something of this lane can no longer arrive late: it was
+    /// received or is lost.
+    fn note_settled(&mut self, lane: usize, sent: &Sent) {
+        let held = &mut self.lanes[lane];
+        held.has_news = true;
+        match sent.what {
+            // Feedback about this lane should report it, and does not.
+            What::Source(id)
+                if sent.number < held.told_before && held.deal.lanes.place(id) >= held.told_end =>
+            {
+                self.take_for_lost(id);
+            }
             _ => {}
         }
+    }
+
+    /// When the next overtaken frame can no longer arrive late.
+    pub(super) fn settles_at(&self) -> Option<Time> {
+        self.settles_at
+    }
+
+    /// The overtaken frames that may still arrive, and whether each carries what the receiver
+    /// reported as missing.
+    fn late<'a>(
+        &'a self,
+        now: Time,
+        lane: usize,
+        link: &'a LinkUsage,
+    ) -> impl Iterator<Item = (Late, bool)> + 'a {
+        let held = &self.lanes[lane];
+        self.log(lane, link).covered().filter_map(move |sent| {
+            let lost = sent.loss_ratio(link.loss_ratio());
+            let late = now - (sent.at + link.transit());
+            let comes = (1.0 - lost) * comes_later_than(late, link.lateness());
+            let with = |loss_ratio| Late { what: sent.what, at: sent.at, loss_ratio };
+            let source = match sent.what {
+                What::Source(id) | What::Copy(id) => self.source(id)?,
+                What::Coded => return Some((with(1.0 - comes), false)),
+                What::Ahead | What::Part => return None,
+            };
+            let first = if let What::Source(id) = sent.what { Some(id) } else { None };
+            let is_needed = source.fate == Fate::Needed;
+            let is_unknown = first.is_some_and(|id| held.deal.lanes.place(id) >= held.told_end);
+            // Otherwise it is acknowledged, or there is a newer copy.
+            let counts = source.carried == sent.number && (is_needed || is_unknown);
+            let loss_ratio = lost / (lost + comes).max(f64::MIN_POSITIVE);
+            counts.then(|| (with(loss_ratio), is_needed && first.is_some()))
+        })
+    }
+
+    /// What overtaken frames of a lane change about what the receiver is expected to lack.
+    pub(super) fn expected_late(&self, now: Time, lane: usize, link: &LinkUsage) -> ExpectedLate {
+        let mut expected = ExpectedLate::default();
+        self.late(now, lane, link).for_each(|(late, lacks)| expected.add(late, lacks));
+        expected
+    }
+
+    fn source(&self, id: u64) -> Option<&Source> {
+        self.sources.get(id.checked_sub(self.base)? as usize)
     }
 
     /// Applies what feedback says about each symbol of a lane from `next` on.
@@ -582,7 +698,7 @@ impl SendWindow {
             }
         }
         for lane in &mut self.lanes {
-            lane.told_before = before;
+            (lane.told_before, lane.settled_before) = (before, before);
             lane.log.clear();
             lane.note_change();
         }

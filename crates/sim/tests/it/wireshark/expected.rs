@@ -8,7 +8,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields to compare, as Wireshark names them.
-pub const FIELDS: [&str; 101] = [
+pub const FIELDS: [&str; 102] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -70,6 +70,7 @@ pub const FIELDS: [&str; 101] = [
     "corridor.link.received_at",
     "corridor.link.frames",
     "corridor.link.loss",
+    "corridor.link.lateness",
     "corridor.window.ack.flow",
     "corridor.window.ack.next",
     "corridor.window.ack.lanes_log",
@@ -370,6 +371,9 @@ fn read_link_feedback(feedback: &LinkFeedback, values: &mut Values) {
     values.add("corridor.link.received_at", feedback.received_at_us);
     values.add("corridor.link.frames", feedback.frames);
     values.add("corridor.link.loss", feedback.loss_ratio);
+    if !feedback.lateness.is_zero() {
+        values.add("corridor.link.lateness", feedback.lateness.as_nanos());
+    }
 }
 
 fn read_window_feedback(ack: &WindowFeedback, values: &mut Values) {

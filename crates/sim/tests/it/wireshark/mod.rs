@@ -371,6 +371,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         received_at_us: u32::MAX,
         frames: 60,
         loss_ratio: 0.1,
+        lateness: core::time::Duration::from_nanos(5 * 16_384),
     };
     let ack = WindowFeedback {
         flow: FlowId(0),

@@ -53,6 +53,15 @@ pub(crate) struct Belief {
     credit: usize,
 }
 
+/// A frame that others have overtaken and that may still arrive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub(crate) what: What,
+    pub(crate) at: Time,
+    /// Probability that it no longer contributes anything.
+    pub(crate) loss_ratio: f64,
+}
+
 /// The weight of a wait, which is given in round trips.
 pub(crate) type Weigh = fn(f64) -> f64;
 
@@ -86,7 +95,7 @@ impl Belief {
     pub(crate) fn restart<'a>(
         &mut self,
         (deficit, since): (usize, Time),
-        frames: impl Iterator<Item = &'a Sent>,
+        (late, frames): (&[Late], impl Iterator<Item = &'a Sent>),
         loss_ratio: f64,
         now: Time,
     ) {
@@ -95,6 +104,7 @@ impl Belief {
         self.cases.clear();
         self.cases.push(Case { probability: 1.0, since: self.seconds(since) });
         self.prefix.restart(deficit);
+        late.iter().for_each(|late| self.add_one(late.what, late.at, late.loss_ratio));
         frames.for_each(|sent| self.add(sent, loss_ratio));
         self.credit = 0;
     }
@@ -113,12 +123,15 @@ impl Belief {
     /// Records a frame sent.
     pub(crate) fn add(&mut self, sent: &Sent, loss_ratio: f64) {
         self.credit = self.credit.saturating_add(STEPS);
-        let loss_ratio = sent.loss_ratio(loss_ratio);
-        match sent.what {
+        self.add_one(sent.what, sent.at, sent.loss_ratio(loss_ratio));
+    }
+
+    fn add_one(&mut self, what: What, at: Time, loss_ratio: f64) {
+        match what {
             What::Source(_) => {
                 if self.first == 0 {
                     // A receiver that lacks nothing begins to wait with this frame.
-                    self.cases[0].since = self.cases[0].probability * self.seconds(sent.at);
+                    self.cases[0].since = self.cases[0].probability * self.seconds(at);
                 }
                 self.prefix.add_source(loss_ratio);
                 self.shift(loss_ratio);
@@ -127,7 +140,7 @@ impl Belief {
                 self.prefix.add_coded(loss_ratio);
                 self.add_repair(1.0 - loss_ratio);
             }
-            What::Copy => {
+            What::Copy(_) => {
                 let needed = 1.0 - self.prefix.decoded();
                 self.prefix.add_copy(loss_ratio);
                 self.add_repair((1.0 - loss_ratio) * needed);

@@ -117,7 +117,7 @@ mod tests {
             match what {
                 What::Source(_) => prefix.add_source(LOSS_RATIO),
                 What::Coded => prefix.add_coded(LOSS_RATIO),
-                What::Copy => prefix.add_copy(LOSS_RATIO),
+                What::Copy(_) => prefix.add_copy(LOSS_RATIO),
                 What::Ahead | What::Part => {}
             }
         }
@@ -138,7 +138,7 @@ mod tests {
         for what in frames {
             let id = match what {
                 What::Source(_) => Some(encoder.push(&[7]).unwrap()),
-                What::Copy => Some(copies.next().expect("no more copies than are needed")),
+                What::Copy(_) => Some(copies.next().expect("no more copies than are needed")),
                 What::Coded => None,
                 What::Ahead | What::Part => continue,
             };
@@ -160,7 +160,7 @@ mod tests {
         let what = |letter| match letter {
             's' => What::Source(0),
             'c' => What::Coded,
-            _ => What::Copy,
+            _ => What::Copy(0),
         };
         pattern.chars().map(what).collect()
     }

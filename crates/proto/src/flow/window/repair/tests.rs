@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use crate::config::Goal;
 use crate::flow::window::repair::belief::{Belief, Stakes};
-use crate::flow::window::repair::{Outlook, Reserve, SpareAir};
+use crate::flow::window::repair::{ExpectedLate, Outlook, Reserve, SpareAir};
 use crate::link::sent::{FrameNumber, Sent, What};
 
 fn outlook(deficit: usize, sources: usize, repairs: usize, loss_ratio: f64) -> Outlook {
-    Outlook { deficit, sources, repairs, loss_ratio }
+    Outlook { deficit, sources, repairs, loss_ratio, late: ExpectedLate::default() }
 }
 
 /// The stakes with these frames in flight, one per millisecond: they fill a round trip, at whose
@@ -29,7 +29,7 @@ fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
         })
         .collect();
     let mut belief = Belief::new(Time::ZERO);
-    belief.restart((deficit, at(round_trip)), log.iter(), loss_ratio, at(2 * round_trip));
+    belief.restart((deficit, at(round_trip)), (&[], log.iter()), loss_ratio, at(2 * round_trip));
     belief.stakes(at(2 * round_trip), Duration::from_millis(round_trip as u64), |wait| wait * wait)
 }
 
@@ -54,7 +54,7 @@ fn what_is_known_to_be_missing_is_sent_again_once() {
     let reserve = Reserve::new(Goal::Throughput);
     assert!(reserve.wants_repair(stakes(1, &[], 0.1), 0.1));
     assert!(reserve.prefers_copy(stakes(1, &[], 0.1), 0.1));
-    assert!(!reserve.wants_repair(stakes(1, &[What::Copy], 0.1), 0.1));
+    assert!(!reserve.wants_repair(stakes(1, &[What::Copy(0)], 0.1), 0.1));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
             }
         })
         .collect();
-    belief.restart((0, Time::ZERO), log.iter(), 0.4, Time::ZERO);
+    belief.restart((0, Time::ZERO), (&[], log.iter()), 0.4, Time::ZERO);
     assert!((0..20).all(|_| !belief.affords(log.len())));
     assert!((0..1_000).any(|_| belief.affords(log.len())));
 }
@@ -300,7 +300,7 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
             reserve.note(0.0, received - told.1, 0.0, useless.wrapping_sub(told.0));
             told = (useless, received);
             let frames = log.iter().map(|(sent, _)| sent);
-            belief.restart((deficit, since), frames, loss_ratio, at(frame));
+            belief.restart((deficit, since), (&[], frames), loss_ratio, at(frame));
         }
     }
     f64::from(useless) / received
