@@ -266,11 +266,11 @@ fn blocks_that_are_too_long_for_a_helper_are_said_to_be_so() {
 fn the_least_share_is_the_same_on_any_machine() {
     let gf16 = CodingParams { field: Field::Gf16, ..CodingParams::default() };
     for (coding, least) in [
-        (CodingParams::window(), [831_216, 1_791_056]),
-        (CodingParams::default(), [902_768, 2_621_264]),
-        (gf16, [1_103_744, 3_853_344]),
-        (CodingParams::paper(), [3_328_880, 3_328_880]),
-        (CodingParams::tcp_nc(), [5_430_400, 20_310_704]),
+        (CodingParams::window(), [839_760, 1_799_600]),
+        (CodingParams::default(), [911_296, 2_629_792]),
+        (gf16, [1_112_272, 3_861_872]),
+        (CodingParams::paper(), [3_337_408, 3_337_408]),
+        (CodingParams::tcp_nc(), [5_438_928, 20_319_232]),
     ] {
         let of = |frame_len_max| {
             let told = config(0, coding, false, false);
