@@ -238,8 +238,11 @@ impl PathMtu {
     /// in doubt, a length that has passed. It is in doubt from half of the misses needed to judge
     /// it, which happen by chance once in ten times.
     pub(crate) fn safe_len(&self) -> usize {
-        let needed = self.controls.misses_needed(self.in_use, self.confirmed);
-        let is_doubted = |it: &Candidate| it.len == self.in_use && 2 * it.missed >= needed;
+        let is_doubted = |it: &Candidate| {
+            // Each frame asks, and hardly any path misses one.
+            let may_be = it.len == self.in_use && it.missed > 0;
+            may_be && 2 * it.missed >= self.controls.misses_needed(self.in_use, self.confirmed)
+        };
         let doubtful = self.in_use > self.confirmed && self.candidates.iter().any(is_doubted);
         if doubtful { self.confirmed } else { self.in_use }
     }

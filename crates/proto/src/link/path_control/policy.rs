@@ -154,6 +154,8 @@ pub(crate) struct RateControl {
     delivered: Delivered,
     /// The gain while there is no queue.
     gain: f64,
+    /// [`aim`](Self::aim) as of the last feedback: each frame asks for it.
+    aimed: Duration,
     round_trip_ends: Time,
     adjusted_at: Time,
     /// Mean time between feedbacks.
@@ -204,13 +206,14 @@ impl QueueWatch {
 
 impl RateControl {
     pub(crate) fn new(now: Time) -> Self {
-        RateControl {
+        let mut control = RateControl {
             phase: Phase::Start,
             frames_per_s: FRAMES_PER_S_FIRST,
             delay: DelayModel::default(),
             capacity: Capacity::new(now),
             delivered: Delivered::default(),
             gain: GAIN_START,
+            aimed: Duration::ZERO,
             round_trip_ends: now,
             adjusted_at: now,
             interval: Duration::ZERO,
@@ -220,7 +223,9 @@ impl RateControl {
             looks: Looks::default(),
             compete: Competition::new(),
             wander: Wander::default(),
-        }
+        };
+        control.aimed = control.aim();
+        control
     }
 }
 
@@ -289,6 +294,7 @@ impl PathControl for RateControl {
             self.delay.forget_spread();
         }
         self.adjust(self.delay.queueing(), sample);
+        self.aimed = self.aim();
     }
 
     fn frames_per_s(&self) -> f64 {
@@ -313,7 +319,8 @@ impl PathControl for RateControl {
         if let Phase::Compete { .. } = self.phase {
             return f64::INFINITY;
         }
-        let wait = wait.saturating_sub(self.delay.queueing()) + self.aim();
+        debug_assert_eq!(self.aimed, self.aim(), "only feedback changes it");
+        let wait = wait.saturating_sub(self.delay.queueing()) + self.aimed;
         let per_s = self.capacity.per_s;
         let few = (per_s * IN_FLIGHT_TIME.as_secs_f64()).clamp(IN_FLIGHT_FEWEST, IN_FLIGHT_MIN);
         few + IN_FLIGHT_FACTOR * per_s * wait.as_secs_f64()
