@@ -131,6 +131,8 @@ struct QueueWatch {
     stood_most: Duration,
     /// The rate during the drain is based on a counted capacity, not on a guess.
     is_drain_known: bool,
+    /// Its length that is aimed at, as of the last feedback: each frame asks for it.
+    aim: Duration,
 }
 
 /// State of rate probes.
@@ -154,8 +156,6 @@ pub(crate) struct RateControl {
     delivered: Delivered,
     /// The gain while there is no queue.
     gain: f64,
-    /// [`aim`](Self::aim) as of the last feedback: each frame asks for it.
-    aimed: Duration,
     round_trip_ends: Time,
     adjusted_at: Time,
     /// Mean time between feedbacks.
@@ -180,6 +180,7 @@ impl QueueWatch {
             stood_least,
             stood_most,
             is_drain_known: false,
+            aim: Duration::ZERO,
         }
     }
 
@@ -213,7 +214,6 @@ impl RateControl {
             capacity: Capacity::new(now),
             delivered: Delivered::default(),
             gain: GAIN_START,
-            aimed: Duration::ZERO,
             round_trip_ends: now,
             adjusted_at: now,
             interval: Duration::ZERO,
@@ -224,7 +224,7 @@ impl RateControl {
             compete: Competition::new(),
             wander: Wander::default(),
         };
-        control.aimed = control.aim();
+        control.queue.aim = control.aim();
         control
     }
 }
@@ -294,7 +294,7 @@ impl PathControl for RateControl {
             self.delay.forget_spread();
         }
         self.adjust(self.delay.queueing(), sample);
-        self.aimed = self.aim();
+        self.queue.aim = self.aim();
     }
 
     fn frames_per_s(&self) -> f64 {
@@ -319,8 +319,8 @@ impl PathControl for RateControl {
         if let Phase::Compete { .. } = self.phase {
             return f64::INFINITY;
         }
-        debug_assert_eq!(self.aimed, self.aim(), "only feedback changes it");
-        let wait = wait.saturating_sub(self.delay.queueing()) + self.aimed;
+        debug_assert_eq!(self.queue.aim, self.aim(), "only feedback changes it");
+        let wait = wait.saturating_sub(self.delay.queueing()) + self.queue.aim;
         let per_s = self.capacity.per_s;
         let few = (per_s * IN_FLIGHT_TIME.as_secs_f64()).clamp(IN_FLIGHT_FEWEST, IN_FLIGHT_MIN);
         few + IN_FLIGHT_FACTOR * per_s * wait.as_secs_f64()
