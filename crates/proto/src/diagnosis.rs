@@ -655,6 +655,10 @@ impl<A: Copy + PartialEq> Watch<A> {
         let sent = sent.saturating_sub(peer.sent_before);
         let since = peer.outage.map_or(Time::ZERO, |outage| outage.noticed);
         let hellos = view.hellos.saturating_sub(peer.hellos_before);
+        // What the network reported early on, perhaps before the peer ran, is no longer evidence.
+        let from = peer.told_at.map_or(since, |told_at| told_at.max(since));
+        let is_late = |refused: &Refused<A>| refused.last >= from + (now - from) / 2;
+        let by_network = self.refusal(address, false).filter(is_late);
         self.mode(view)
             .or_else(|| self.local_refusal(address, sent))
             .or_else(|| self.stranger(address, hellos))
@@ -664,7 +668,7 @@ impl<A: Copy + PartialEq> Watch<A> {
                     0 => None,
                     hellos if answers => Some(Cause::Unfinished { hellos }),
                     hellos => {
-                        let refusal = self.refusal(address, false).map(|refused| refused.why);
+                        let refusal = by_network.map(|refused| refused.why);
                         Some(Cause::OneWay { at: address, hellos, refusal })
                     }
                 }
@@ -672,13 +676,7 @@ impl<A: Copy + PartialEq> Watch<A> {
             .or_else(|| self.keys(peer.id))
             .or_else(|| self.unopened(peer.id, address))
             .or_else(|| {
-                let Refused { to, why, frames: times, last } = self.refusal(address, false)?;
-                // What the network reported early on, perhaps before the peer ran, is no longer
-                // evidence.
-                let from = peer.told_at.map_or(since, |told_at| told_at.max(since));
-                if last < from + (now - from) / 2 {
-                    return None;
-                }
+                let Refused { to, why, frames: times, .. } = by_network?;
                 Some(Cause::Unreachable { to, why, times })
             })
             .unwrap_or(Cause::Silence { at: address, sent, has_keys: view.public_key.is_some() })
