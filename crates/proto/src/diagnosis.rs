@@ -657,8 +657,8 @@ impl<A: Copy + PartialEq> Watch<A> {
         let hellos = view.hellos.saturating_sub(peer.hellos_before);
         // What the network reported early on, perhaps before the peer ran, is no longer evidence.
         let from = peer.told_at.map_or(since, |told_at| told_at.max(since));
-        let is_late = |refused: &Refused<A>| refused.last >= from + (now - from) / 2;
-        let by_network = self.refusal(address, false).filter(is_late);
+        let is_recent = |refused: &Refused<A>| refused.last >= from + (now - from) / 2;
+        let by_network = self.refusal(address, false).filter(is_recent);
         self.mode(view)
             .or_else(|| self.local_refusal(address, sent))
             .or_else(|| self.stranger(address, hellos))
