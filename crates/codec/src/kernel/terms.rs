@@ -95,6 +95,37 @@ impl Terms {
         }
     }
 
+    /// The terms of `count` rows at multiples of `stride`, with the `factors` of each. `is_zero`:
+    /// the eight rows from there on have none. The number of terms stays in a register.
+    #[inline(always)]
+    fn put_rows(
+        &mut self,
+        (count, stride): (usize, u32),
+        is_zero: impl Fn(usize) -> bool,
+        factors: impl Fn(usize) -> [u8; 4],
+    ) {
+        let Some(terms) = self.terms.get_mut(..count) else {
+            debug_assert!(false, "no block has more rows");
+            return;
+        };
+        let (mut end, mut row) = (0, 0);
+        while row < count {
+            if row + 8 <= count && is_zero(row) {
+                row += 8;
+                continue;
+            }
+            for row in row..count.min(row + 8) {
+                let (offset, factors) = (row as u32 * stride, factors(row));
+                // SAFETY: no more terms than rows have been written.
+                let term = unsafe { terms.get_unchecked_mut(end) };
+                term.write(Term { offset, factors });
+                end += usize::from(u32::from_ne_bytes(factors) != 0);
+            }
+            row += 8;
+        }
+        self.count = end;
+    }
+
     fn clear(&mut self) {
         self.count = 0;
     }
@@ -109,20 +140,19 @@ impl Terms {
             (Field::Gf16, &[a, b]) => self.fill_halves([a, b, &[], &[]], count, stride),
             (Field::Gf16, &[a, b, c, d]) => self.fill_halves([a, b, c, d], count, stride),
             (_, &[a]) => {
-                for (row, &a) in (0..).zip(&a[..count]) {
-                    self.put(row * stride, [a, 0, 0, 0]);
-                }
+                // A window fills part of its ring.
+                let a = &a[..count];
+                let is_zero = |row: usize| a[row..row + 8] == [0; 8];
+                self.put_rows((count, stride), is_zero, |row| [a[row], 0, 0, 0]);
             }
             (_, &[a, b]) => {
-                for ((row, &a), &b) in (0..).zip(&a[..count]).zip(&b[..count]) {
-                    self.put(row * stride, [a, b, 0, 0]);
-                }
+                let (a, b) = (&a[..count], &b[..count]);
+                self.put_rows((count, stride), |_| false, |row| [a[row], b[row], 0, 0]);
             }
             (_, &[a, b, c, d]) => {
                 let (a, b, c, d) = (&a[..count], &b[..count], &c[..count], &d[..count]);
-                for row in 0..count {
-                    self.put(row as u32 * stride, [a[row], b[row], c[row], d[row]]);
-                }
+                let factors = |row: usize| [a[row], b[row], c[row], d[row]];
+                self.put_rows((count, stride), |_| false, factors);
             }
             _ => debug_assert!(false, "one, two or four outputs are made at a time"),
         }

@@ -39,6 +39,9 @@ pub struct WindowEncoder<S: Storage = Vec<u8>> {
     symbols: Payloads<S>,
     base: u64,
     end: u64,
+    /// The latest of the longest symbols held, so that the length of most combinations is known
+    /// without looking at each of them. Any id if none is held.
+    longest: u64,
 }
 
 impl WindowEncoder {
@@ -134,7 +137,7 @@ impl<S: Storage> WindowEncoder<S> {
         let (ring, shape) = ring_of(field, window_size, symbol_size_max)?;
         let layout = Layout::of_payloads(&shape, Some(backend), false);
         let symbols = Payloads::new(&shape, backend, layout, supply);
-        Ok(Self { shape, window_size, ring, symbols, base: 0, end: 0 })
+        Ok(Self { shape, window_size, ring, symbols, base: 0, end: 0, longest: 0 })
     }
 
     /// Appends a source symbol to the window and returns its id: one more than the last one's.
@@ -151,7 +154,24 @@ impl<S: Storage> WindowEncoder<S> {
         let id = self.end;
         self.end = end_of(id, 1)?;
         self.symbols.set(self.ring.slot(id), symbol);
+        if self.count() == 1 || symbol.len() >= self.len_of(self.longest) {
+            self.longest = id;
+        }
         Ok(id)
+    }
+
+    fn len_of(&self, id: u64) -> usize {
+        self.symbols.len(self.ring.slot(id))
+    }
+
+    /// Length of the combination with this coding vector, laid out around the ring: of a run of
+    /// symbols held.
+    fn combined_len(&self, vector: &[u8]) -> usize {
+        let slot = self.ring.slot(self.longest);
+        match self.shape.field.coefficient(vector, slot) {
+            0 => self.symbols.combined_len(vector, self.ring.slots()),
+            _ => self.symbols.len(slot),
+        }
     }
 
     /// Writes to `out` the combination of the `count` symbols from id `first` on, and returns its
@@ -175,13 +195,12 @@ impl<S: Storage> WindowEncoder<S> {
         coefficients.check(self.shape.field, count)?;
         let mut around = [0; MAX_BLOCK_SIZE];
         let vector = self.wrap(first, count, coefficients, &mut around)?;
-        let slots = self.ring.slots();
-        let len = self.symbols.combined_len(vector, slots);
+        let len = self.combined_len(vector);
         let given = out.len();
         let Some(out) = out.get_mut(..len) else {
             return Err(CodecError::BufferTooShort { expected: len, given });
         };
-        self.symbols.combine(&[vector], slots, &mut [out], len);
+        self.symbols.combine(&[vector], self.ring.slots(), &mut [out], len);
         Ok(len)
     }
 
@@ -209,8 +228,8 @@ impl<S: Storage> WindowEncoder<S> {
         let (mut len, mut around) = (0, [0; MAX_BLOCK_SIZE]);
         for given in coefficients {
             let vector = self.wrap(first, count, *given, &mut around)?;
-            len = self.symbols.combined_len(vector, self.ring.slots()).max(len);
-            if len == self.symbols.longest() {
+            len = self.combined_len(vector).max(len);
+            if len == self.len_of(self.longest) {
                 break;
             }
         }
@@ -272,6 +291,10 @@ impl<S: Storage> WindowEncoder<S> {
     /// empties the window, and does not change the id of the next symbol.
     pub fn advance_to(&mut self, id: u64) {
         self.base = id.clamp(self.base, self.end);
+        if self.longest < self.base {
+            let longest = (self.base..self.end).max_by_key(|&id| self.len_of(id));
+            self.longest = longest.unwrap_or(self.end);
+        }
     }
 
     /// Id of the first symbol held; that of the next symbol if none is.
@@ -301,7 +324,7 @@ impl<S: Storage> WindowEncoder<S> {
 
     /// Empties the window; the next symbol gets the id `first`. Keeps the memory.
     pub fn reset(&mut self, first: u64) {
-        (self.base, self.end) = (first, first);
+        (self.base, self.end, self.longest) = (first, first, first);
         self.symbols.clear();
     }
 
@@ -390,6 +413,30 @@ mod tests {
         }
         encoder.advance_to(u64::MAX);
         assert_eq!((encoder.base(), encoder.end(), encoder.count()), (100, 100, 0));
+    }
+
+    #[test]
+    fn a_combination_is_as_long_as_the_longest_symbol_in_it() {
+        let mut encoder = WindowEncoder::new(Field::Gf256, 7, 40).unwrap();
+        // Lengths that rise, fall, repeat and stand out, and windows that lose their longest.
+        for id in 0..200_u64 {
+            let len = [1 + id % 40, 40 - id % 40, 20, 1 + id * id % 40][id as usize / 10 % 4];
+            encoder.advance_to(id.saturating_sub(id / 3 % 7));
+            assert_eq!(encoder.push(&[1; 40][..len as usize]), Ok(id));
+            for first in encoder.base()..=id {
+                let count = (id + 1 - first) as usize;
+                for without in 0..=count {
+                    let mut vector = [1; 7];
+                    vector.get_mut(without).into_iter().for_each(|factor| *factor = 0);
+                    let vector = &vector[..count];
+                    let lens = (first..).zip(vector).filter(|(_, factor)| **factor != 0);
+                    let lens = lens.map(|(id, _)| encoder.symbol(id).unwrap().len());
+                    let len =
+                        encoder.encode(first, count, Coefficients::Vector(vector), &mut [0; 40]);
+                    assert_eq!(len, Ok(lens.max().unwrap_or(0)));
+                }
+            }
+        }
     }
 
     #[test]
