@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use crate::bounds::{PACE_BURST, PACE_DEBT_MAX};
+use crate::bounds::{PACE_BURST, PACE_DEBT_MAX, PACE_SLEEP_MIN};
 
 /// Holds frames back to a configured or measured rate.
 pub(crate) struct Pacer {
@@ -14,11 +14,26 @@ pub(crate) struct Pacer {
     busy_since: Time,
     /// A frame was held back since the last one was sent.
     waiting: bool,
+    /// Frames are held back until [`Self::next_at`] and this long: zero unless one has been held
+    /// back, so that those of one [`PACE_SLEEP_MIN`] leave together.
+    held_for: Duration,
+    /// They are leaving now.
+    in_burst: bool,
+    /// What the last frame took at this rate.
+    takes: Duration,
 }
 
 impl Pacer {
     pub(crate) fn new(rate_bps: Option<u64>) -> Self {
-        Pacer { rate_bps, next_at: Time::ZERO, busy_since: Time::ZERO, waiting: false }
+        Pacer {
+            rate_bps,
+            next_at: Time::ZERO,
+            busy_since: Time::ZERO,
+            waiting: false,
+            held_for: Duration::ZERO,
+            in_burst: false,
+            takes: Duration::ZERO,
+        }
     }
 
     /// Sets the configured rate in bit/s; `None`: no limit.
@@ -39,13 +54,31 @@ impl Pacer {
 
     /// Whether a frame may be sent now.
     pub(crate) fn allows(&mut self, now: Time) -> bool {
-        self.waiting = now < self.next_at;
+        self.waiting = now < self.next_at + self.held_for;
+        if self.waiting {
+            self.held_for = PACE_SLEEP_MIN.saturating_sub(self.takes);
+            self.in_burst = false;
+        } else {
+            self.in_burst |= self.held_for > Duration::ZERO;
+            self.held_for = Duration::ZERO;
+        }
         !self.waiting
+    }
+
+    /// Whether the next frame is one of those that were held back until they could leave together.
+    pub(crate) fn is_in_burst(&self) -> bool {
+        self.in_burst
+    }
+
+    /// Records that there is no frame to send.
+    pub(crate) fn note_idle(&mut self) {
+        self.in_burst = false;
     }
 
     /// Records a frame sent now, whatever the rate.
     pub(crate) fn grant(&mut self, now: Time) {
         self.next_at = self.next_at.min(now);
+        self.held_for = Duration::ZERO;
     }
 
     pub(crate) fn note_sent(&mut self, now: Time, len_bytes: usize) {
@@ -54,6 +87,7 @@ impl Pacer {
         let earliest =
             Time::from_nanos(now.as_nanos().saturating_sub(PACE_BURST.as_nanos() as u64));
         let takes = Duration::from_nanos(nanos);
+        self.takes = takes;
         if self.next_at <= now {
             self.busy_since = now;
         }
@@ -69,7 +103,7 @@ impl Pacer {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.waiting.then_some(self.next_at)
+        self.waiting.then_some(self.next_at + self.held_for)
     }
 }
 
@@ -90,6 +124,32 @@ mod tests {
             assert_eq!(pacer.poll_timeout(), Some(pacer.next_at));
         }
         assert!((1_000_000..=1_004_000).contains(&sent_bits), "{sent_bits}");
+    }
+
+    /// A sender that wakes for each frame of 5 us spends its time on waking.
+    #[test]
+    fn at_high_rates_frames_leave_together() {
+        let mut pacer = Pacer::new(Some(2_000_000_000));
+        let (mut now, mut sent, mut wakes) = (Time::from_millis(1_000), 0, 0);
+        while now < Time::from_millis(2_000) {
+            while pacer.allows(now) {
+                pacer.note_sent(now, 1_250);
+                sent += 1;
+            }
+            wakes += 1;
+            // What wakes it for another reason sends nothing either.
+            assert!(!pacer.allows(now + Duration::from_micros(50)));
+            now = pacer.poll_timeout().unwrap();
+        }
+        assert!((200_000..=200_500).contains(&sent), "{sent}");
+        assert!((9_000..=10_500).contains(&wakes), "{wakes}");
+        // Below a frame in that time, each leaves when it is due.
+        pacer.set_rate(100_000_000);
+        now += Duration::from_millis(10);
+        while pacer.allows(now) {
+            pacer.note_sent(now, 1_250);
+        }
+        assert_eq!(pacer.poll_timeout(), Some(pacer.next_at));
     }
 
     #[test]

@@ -178,6 +178,9 @@ impl WindowEndpoint {
             }
             return None;
         }
+        if shared.pacer.is_in_burst() && !shared.ingress.is_empty() {
+            self.link.note_limited();
+        }
         self.link.begin(shared.group.next_counter());
         if shared.cut.is_open() {
             let is_last = shared.next_part(&mut self.body);
@@ -189,7 +192,11 @@ impl WindowEndpoint {
         let (ingress, stats) = (&mut shared.ingress, &mut shared.stats);
         let written =
             self.sender.poll(now, (&mut self.link, ack_due), ingress, &mut self.body, stats);
-        written.then(|| shared.cut(Kind::Window, &mut self.body))
+        if !written {
+            shared.pacer.note_idle();
+            return None;
+        }
+        Some(shared.cut(Kind::Window, &mut self.body))
     }
 
     fn send_symbol(
