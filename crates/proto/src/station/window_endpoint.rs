@@ -210,18 +210,18 @@ impl WindowEndpoint {
         let room = shared.path.safe_frame_len().saturating_sub(taken);
         // News that are not due wait for a symbol with room rather than take a frame of their own;
         // what is due does not wait long.
-        let of_link = LinkFeedback::len(self.arrivals.lateness());
-        let fits = self.receiver.as_ref().is_some_and(|receiver| {
-            chunk_len(of_link) + chunk_len(receiver.feedback_len()) <= room
-        });
-        let rides = fits && (has_news || self.ack_waits_until.is_some());
+        let would_ride = has_news || self.ack_waits_until.is_some();
+        let fits = (would_ride || ack_due)
+            && self.receiver.as_ref().is_some_and(|receiver| {
+                let of_link = LinkFeedback::len(self.arrivals.lateness());
+                chunk_len(of_link) + chunk_len(receiver.feedback_len()) <= room
+            });
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
         self.ack_follows = ack_due && !fits && !waits;
         if self.ack_follows {
             self.ack_turn = AckTurn::default(); // It waits for this frame, not for one before.
         }
-        let wanted = fits && (rides || ack_due);
-        let piggyback = if wanted { self.make_ack(shared, now) } else { None };
+        let piggyback = if fits { self.make_ack(shared, now) } else { None };
         shared.group.begin(&mut shared.frame);
         if let Some((of_link, of_window)) = piggyback {
             self.write_of_link(&of_link, &mut shared.frame);

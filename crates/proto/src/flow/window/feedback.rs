@@ -52,7 +52,7 @@ impl Silence {
 
     /// Whether losses alone can no longer explain the silence.
     pub(super) fn is_unexplained(&self, loss_ratio: f64) -> bool {
-        self.timeouts_in_row > probes::timeouts_tolerated(loss_ratio)
+        probes::are_unexplained(self.timeouts_in_row, loss_ratio)
     }
 
     /// Records feedback; returns the time since the feedback before.

@@ -123,17 +123,12 @@ const SPARE_ROUND_TRIPS: f64 = 10.0;
 /// Lowest price: rare losses wait for feedback.
 const PRICE_MIN: f64 = 0.05;
 
-/// Weight of a wait if everything that arrives during it waits too: the square of its length.
-fn weigh_all(round_trips: f64) -> f64 {
-    round_trips * round_trips
-}
-
 impl Reserve {
     pub(crate) fn new(goal: Goal) -> Self {
         let (waste_ratio_goal, weigh) = match goal {
-            Goal::Throughput => (WASTE_RATIO_THROUGHPUT, weigh_all as Weigh),
-            Goal::LowDelay => (WASTE_RATIO_LOW_DELAY, f64::sqrt as Weigh),
-            Goal::Bulk => (WASTE_RATIO_BULK, weigh_all as Weigh),
+            Goal::Throughput => (WASTE_RATIO_THROUGHPUT, Weigh::Squared),
+            Goal::LowDelay => (WASTE_RATIO_LOW_DELAY, Weigh::Root),
+            Goal::Bulk => (WASTE_RATIO_BULK, Weigh::Squared),
         };
         let (price_log, price_log_max) = match goal {
             Goal::Throughput | Goal::LowDelay => (PRICE_LOG_FIRST, *PRICE_LOG.end()),
@@ -142,8 +137,7 @@ impl Reserve {
         Reserve { waste_ratio_goal, weigh, price_log, price_log_max, spare: 0.0 }
     }
 
-    /// How waits are weighed: more than proportionally where the longest matter, less where the
-    /// usual ones do.
+    /// How waits are weighed.
     pub(crate) fn weigh(&self) -> Weigh {
         self.weigh
     }

@@ -62,8 +62,14 @@ pub(crate) struct Late {
     pub(crate) loss_ratio: f64,
 }
 
-/// The weight of a wait, which is given in round trips.
-pub(crate) type Weigh = fn(f64) -> f64;
+/// How waits are weighed, in round trips: more than proportionally where the longest matter, less
+/// where the usual ones do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Weigh {
+    /// Everything that arrives during a wait waits too.
+    Squared,
+    Root,
+}
 
 /// The stakes of a repair symbol that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -182,14 +188,23 @@ impl Belief {
 
     /// The stakes now.
     pub(crate) fn stakes(&self, now: Time, round_trip: Duration, weigh: Weigh) -> Stakes {
-        let now = self.seconds(now);
+        let waiting = match weigh {
+            Weigh::Squared => self.waiting(now, round_trip, |waited| waited * waited),
+            Weigh::Root => self.waiting(now, round_trip, f64::sqrt),
+        };
+        let spurious = if self.first == 0 { self.cases[0].probability } else { 0.0 };
+        Stakes { waiting, spurious, spurious_copy: self.prefix.decoded() }
+    }
+
+    /// The mean weight of the receiver's wait.
+    fn waiting(&self, now: Time, round_trip: Duration, weigh: impl Fn(f64) -> f64) -> f64 {
+        let (now, round_trip_s) = (self.seconds(now), round_trip.as_secs_f64());
         let lacking = usize::from(self.first == 0);
         let likely = |case: &&Case| case.probability >= NEGLIGIBLE;
         let waiting = self.cases.iter().skip(lacking).filter(likely).map(|case| {
-            let waited = (now - case.since / case.probability) / round_trip.as_secs_f64();
+            let waited = (now - case.since / case.probability) / round_trip_s;
             case.probability * weigh(waited.max(WAIT_MIN))
         });
-        let spurious = if self.first == 0 { self.cases[0].probability } else { 0.0 };
-        Stakes { waiting: waiting.sum(), spurious, spurious_copy: self.prefix.decoded() }
+        waiting.sum()
     }
 }

@@ -14,6 +14,12 @@ const PROBES_MAX: u32 = 4;
 const PROBES_FIRST_MAX: u32 = 8;
 const PROBES_BURST_MAX: u32 = 16;
 
+/// Whether losses alone cannot explain so many successive timeouts. Asked for each frame, of which
+/// hardly any has to wait for the powers.
+pub(crate) fn are_unexplained(timeouts_in_row: u32, loss_ratio: f64) -> bool {
+    timeouts_in_row > TOLERATED_MIN && timeouts_in_row > timeouts_tolerated(loss_ratio)
+}
+
 /// Successive timeouts that losses alone may explain.
 pub(crate) fn timeouts_tolerated(loss_ratio: f64) -> u32 {
     let unanswered = 1.0 - (1.0 - loss_ratio).powi(2);

@@ -7,7 +7,7 @@ use corridor_base::{Stream, Time};
 use proptest::prelude::*;
 
 use crate::config::Goal;
-use crate::flow::window::repair::belief::{Belief, Stakes};
+use crate::flow::window::repair::belief::{Belief, Stakes, Weigh};
 use crate::flow::window::repair::{ExpectedLate, Outlook, Reserve, SpareAir};
 use crate::link::sent::{FrameNumber, Sent, What};
 
@@ -30,7 +30,7 @@ fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
         .collect();
     let mut belief = Belief::new(Time::ZERO);
     belief.restart((deficit, at(round_trip)), (&[], log.iter()), loss_ratio, at(2 * round_trip));
-    belief.stakes(at(2 * round_trip), Duration::from_millis(round_trip as u64), |wait| wait * wait)
+    belief.stakes(at(2 * round_trip), Duration::from_millis(round_trip as u64), Weigh::Squared)
 }
 
 fn sources(count: u64) -> Vec<What> {
