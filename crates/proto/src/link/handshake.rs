@@ -471,11 +471,11 @@ impl Group {
                 body.clear();
                 Kind::Goodbye.begin_last(body);
             }
-            let id = session.id;
+            let instance = session.instance;
             peer.note(now, header.counter, Word::probes_before(body));
             peer.asked_at = None;
             let from = peer.id;
-            self.note_opened(now, from, generation, &id);
+            self.note_opened(now, from, generation, instance);
             return Opening::Frame(Opened { from, header });
         }
         if let Some(claimed) = known_tag {
@@ -519,7 +519,7 @@ impl Group {
         };
         let Some(hello) = Hello::find(body) else { return Opening::Malformed };
         let hangs_on_new = self.keyring.is_newly_agreed(generation);
-        self.note_opened(now, sender, generation, &id);
+        self.note_opened(now, sender, generation, hello.instance);
         let said = hello.to.iter().find(|to| to.station == self.me && to.session == self.own.id);
         let mut opening = self.take_hello(now, at, id, header.counter, &hello, said);
         if let Opening::Hello { accepted, .. } = &mut opening {

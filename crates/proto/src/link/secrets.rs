@@ -42,8 +42,9 @@ struct Secret {
     agreed_at: Time,
     /// This station initiated the key exchange.
     is_ours: bool,
-    /// The peer's session in which a frame under it was first opened.
-    proven_by: Option<Random128>,
+    /// The peer's instance whose frame under it was the first that was opened. No other one has
+    /// it.
+    proven_by: Option<u64>,
 }
 
 impl Secret {
@@ -90,54 +91,51 @@ impl Secrets {
         Secret { psk, generation, agreed_at: now, is_ours, proven_by: None }
     }
 
-    /// Records that a frame of a peer's session was opened under this secret. If it is the first
-    /// sign that the peer uses the secret, this station seals under it from now on; returns whether
-    /// it is.
+    /// Records that a frame of this instance of the peer was opened under this secret. If it is the
+    /// first sign that the peer uses the secret, this station seals under it from now on; returns
+    /// whether it is.
     ///
     /// Where two key exchanges have crossed, both ends have both secrets; `precedes`: this
     /// station's exchange counts. This station gives in if the peer has not adopted its secret for
     /// a while, and returns to its own if the peer had adopted it after all and the evidence was
     /// only delayed. The other end never returns, so both end up with the same secret, however long
-    /// frames take. All of this is per session of the peer: evidence from another session, perhaps
-    /// from before a restart, says nothing about which secrets this one has.
+    /// frames take.
+    ///
+    /// All of this is per instance of the peer. Where frames of two instances were opened, each
+    /// under a secret of its own, the secret that was agreed on later is the later instance's,
+    /// and counts; see [`is_of_later_instance`](Self::is_of_later_instance).
     pub(crate) fn note_opened(
         &mut self,
         now: Time,
-        (generation, session): (Generation, &Random128),
+        (generation, instance): (Generation, u64),
         precedes: bool,
     ) -> bool {
-        if let Some(current) = self.current.as_mut().filter(|it| it.generation == generation) {
+        if let Some(current) = self.current.as_ref().filter(|it| it.generation == generation) {
             let is_news = !current.is_proven();
             if is_news {
-                current.proven_by = Some(*session);
-                self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
-                let crossed_until = current.agreed_at + KEY_EXCHANGE_CROSSING_MAX;
-                let crossed = |offered: &Secret| offered.agreed_at < crossed_until;
-                self.offer_is_void = self.offered.as_ref().is_some_and(crossed);
+                self.note_proven(now, instance);
             }
             return is_news;
         }
-        if precedes && self.takes_back(generation, session) {
+        let counts = match self.is_of_later_instance(generation, instance) {
+            Some(false) => return false,
+            is_later => is_later.is_some(),
+        };
+        if self.is_former(generation) && (counts || precedes && self.may_take_back()) {
             core::mem::swap(&mut self.current, &mut self.former);
-            self.current.iter_mut().for_each(|ours| ours.proven_by = Some(*session));
-            self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+            self.note_proven(now, instance);
             return true;
         }
         let just_ours = self.current.as_ref().is_some_and(|current| {
             current.is_ours && now - current.agreed_at < KEY_EXCHANGE_CROSSING_MAX
         });
-        let is_another = self
-            .current
-            .as_ref()
-            .and_then(|current| current.proven_by.as_ref())
-            .is_some_and(|by| by != session);
-        if !is_another && (self.offer_is_void || precedes && just_ours) {
+        if !counts && (self.offer_is_void || precedes && just_ours) {
             return false;
         }
         let Some(mut proven) = self.offered.take_if(|it| it.generation == generation) else {
             return false;
         };
-        proven.proven_by = Some(*session);
+        proven.proven_by = Some(instance);
         // If the peer may have adopted it after all, a frame that shows it may still be in flight.
         let gives_in =
             precedes && self.current.as_ref().is_some_and(|it| it.is_ours && !it.is_proven());
@@ -146,12 +144,35 @@ impl Secrets {
         true
     }
 
-    /// Whether this is the previous secret, from this station's own key exchange, given up for the
-    /// peer's before the peer was heard under it, in the same session.
-    fn takes_back(&self, generation: Generation, session: &Random128) -> bool {
-        let is_theirs = |it: &Secret| !it.is_ours && it.proven_by.as_ref() == Some(session);
-        let is_it = |it: &Secret| it.generation == generation && it.is_ours && !it.is_proven();
-        self.current.as_ref().is_some_and(is_theirs) && self.former.as_ref().is_some_and(is_it)
+    /// The first frame of the peer under the current secret was opened.
+    fn note_proven(&mut self, now: Time, instance: u64) {
+        let Some(current) = &mut self.current else { return };
+        current.proven_by = Some(instance);
+        self.forget_former_at = Some(now + FORMER_SECRET_AGE_MAX);
+        let crossed_until = current.agreed_at + KEY_EXCHANGE_CROSSING_MAX;
+        let crossed = |offered: &Secret| offered.agreed_at < crossed_until;
+        self.offer_is_void = self.offered.as_ref().is_some_and(crossed);
+    }
+
+    /// If the peer was heard under the current secret in another instance than this one, whether
+    /// this is the later one; it has sealed a frame under the secret of this generation.
+    ///
+    /// The instance that seals under a secret has sent its message of the exchange before this
+    /// station learned the secret. It seals under the secret only after this station has sent
+    /// something in turn: the response, or a frame under the secret. So it was the peer's instance
+    /// at that time, and instances follow each other in the order of their secrets, although their
+    /// frames may arrive in any order.
+    fn is_of_later_instance(&self, generation: Generation, instance: u64) -> Option<bool> {
+        let current = self.current.as_ref()?;
+        let is_another = current.proven_by? != instance;
+        is_another.then_some(generation > current.generation)
+    }
+
+    /// Whether the previous secret is from this station's own key exchange, and was given up for
+    /// the peer's before the peer was heard under it.
+    fn may_take_back(&self) -> bool {
+        self.current.as_ref().is_some_and(|it| !it.is_ours)
+            && self.former.as_ref().is_some_and(|it| it.is_ours && !it.is_proven())
     }
 
     /// Whether this is the previous secret.
@@ -247,7 +268,7 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    const SESSION: Random128 = [1; 16];
+    const INSTANCE: u64 = 1;
 
     fn psk(byte: u8) -> Psk {
         [byte; 32].into()
@@ -269,12 +290,12 @@ mod tests {
         secrets.offer(now, psk(1));
         assert!(secrets.own_key(StationId(1), &[0; 16]).is_none() && secrets.agreed().is_none());
         let first = generation(&secrets, 1);
-        assert!(secrets.note_opened(now, (first, &SESSION), false));
+        assert!(secrets.note_opened(now, (first, INSTANCE), false));
         secrets.offer(now, psk(2));
-        assert!(!secrets.note_opened(now, (first, &SESSION), false));
+        assert!(!secrets.note_opened(now, (first, INSTANCE), false));
         assert_eq!(bytes(&secrets), [1, 2]);
         let second = generation(&secrets, 2);
-        assert!(secrets.note_opened(now, (second, &SESSION), false) && secrets.is_proven());
+        assert!(secrets.note_opened(now, (second, INSTANCE), false) && secrets.is_proven());
         assert_eq!(bytes(&secrets), [2, 1]);
         let late = now + FORMER_SECRET_AGE_MAX;
         assert_eq!(secrets.expire_at(), Some(late));
@@ -294,8 +315,8 @@ mod tests {
         assert_eq!(bytes(&secrets), [2, 1]);
         let new = generation(&secrets, 2);
         assert!(
-            secrets.note_opened(now, (new, &SESSION), true)
-                && !secrets.note_opened(now, (new, &SESSION), true)
+            secrets.note_opened(now, (new, INSTANCE), true)
+                && !secrets.note_opened(now, (new, INSTANCE), true)
         );
         assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(&secrets), [2]);
@@ -309,7 +330,7 @@ mod tests {
             secrets.agree(now, psk(1));
             secrets.offer(now, psk(2));
             let offered = generation(&secrets, 2);
-            (secrets.note_opened(at, (offered, &SESSION), precedes), bytes(&secrets))
+            (secrets.note_opened(at, (offered, INSTANCE), precedes), bytes(&secrets))
         };
         assert_eq!(cross(true, now), (false, vec![1, 2]));
         assert_eq!(cross(false, now), (true, vec![2, 1]));
@@ -320,8 +341,8 @@ mod tests {
         secrets.agree(now, psk(1));
         secrets.offer(now, psk(2));
         let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
-        assert!(secrets.note_opened(now, (own, &SESSION), true));
-        assert!(!secrets.note_opened(now + KEY_EXCHANGE_CROSSING_MAX, (offered, &SESSION), true));
+        assert!(secrets.note_opened(now, (own, INSTANCE), true));
+        assert!(!secrets.note_opened(now + KEY_EXCHANGE_CROSSING_MAX, (offered, INSTANCE), true));
         assert_eq!(bytes(&secrets), [1, 2]);
         assert!(secrets.expire(now + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(&secrets), [1]);
@@ -341,19 +362,19 @@ mod tests {
         let [theirs, mine] = [1, 2].map(|byte| generation(second, byte));
         // Each receives only now what the other sent at first.
         assert!(
-            first.note_opened(late, (other, &SESSION), true)
-                && second.note_opened(late, (theirs, &SESSION), false)
+            first.note_opened(late, (other, INSTANCE), true)
+                && second.note_opened(late, (theirs, INSTANCE), false)
         );
         assert_eq!((bytes(first), bytes(second)), (vec![2, 1], vec![1, 2]));
         // However long it takes.
         let later = late + 2 * FORMER_SECRET_AGE_MAX;
         assert!(!first.expire(later));
         assert!(
-            !second.note_opened(later, (mine, &SESSION), false)
-                && first.note_opened(later, (own, &SESSION), true)
+            !second.note_opened(later, (mine, INSTANCE), false)
+                && first.note_opened(later, (own, INSTANCE), true)
         );
         assert_eq!((bytes(first), bytes(second)), (vec![1, 2], vec![1, 2]));
-        assert!(!first.note_opened(later, (other, &SESSION), true), "and stays there");
+        assert!(!first.note_opened(later, (other, INSTANCE), true), "and stays there");
         assert!(first.expire(later + FORMER_SECRET_AGE_MAX));
         assert_eq!(bytes(first), [1]);
     }
@@ -365,14 +386,14 @@ mod tests {
     fn a_frame_of_the_run_before_says_nothing_of_the_secrets_of_this_one() {
         let now = Time::ZERO;
         let late = now + KEY_EXCHANGE_CROSSING_MAX / 2;
-        let (before, after) = ([1; 16], [2; 16]);
+        let (before, after) = (1, 2);
         let mut secrets = Secrets::default();
         secrets.agree(now, psk(1));
         secrets.offer(late, psk(2));
         let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
-        assert!(secrets.note_opened(late, (own, &before), true));
-        assert!(!secrets.note_opened(late, (offered, &before), true), "it has the other one");
-        assert!(secrets.note_opened(late, (offered, &after), true));
+        assert!(secrets.note_opened(late, (own, before), true));
+        assert!(!secrets.note_opened(late, (offered, before), true), "it has the other one");
+        assert!(secrets.note_opened(late, (offered, after), true));
         assert_eq!(bytes(&secrets), [2, 1]);
 
         let mut secrets = Secrets::default();
@@ -380,9 +401,41 @@ mod tests {
         secrets.offer(now, psk(2));
         let late = now + KEY_EXCHANGE_CROSSING_MAX;
         let [own, offered] = [1, 2].map(|byte| generation(&secrets, byte));
-        assert!(secrets.note_opened(late, (offered, &after), true));
-        assert!(!secrets.note_opened(late, (own, &before), true));
+        assert!(secrets.note_opened(late, (offered, after), true));
+        assert!(!secrets.note_opened(late, (own, before), true));
         assert_eq!(bytes(&secrets), [2, 1]);
+    }
+
+    /// The peer began an exchange and died; its next run has answered this station's initiation.
+    /// A frame of the first run arrives late, or too late.
+    #[test]
+    fn the_later_run_counts_whichever_end_precedes_and_in_whatever_order_its_frames_arrive() {
+        let (before, after) = (1, 2);
+        for precedes in [false, true] {
+            let mut secrets = Secrets::default();
+            let now = Time::ZERO;
+            secrets.offer(now, psk(1));
+            secrets.agree(now, psk(2));
+            let [offered, own] = [1, 2].map(|byte| generation(&secrets, byte));
+
+            // The end that precedes waits for its own secret at first.
+            let late = now + KEY_EXCHANGE_CROSSING_MAX;
+            assert!(secrets.note_opened(late, (offered, before), precedes));
+            assert_eq!(bytes(&secrets), [1, 2]);
+            assert!(secrets.note_opened(late, (own, after), precedes) && secrets.is_proven());
+            assert_eq!(bytes(&secrets), [2, 1]);
+            assert!(!secrets.note_opened(late, (offered, before), precedes), "and stays there");
+            assert!(secrets.expire(late + FORMER_SECRET_AGE_MAX));
+            assert_eq!(bytes(&secrets), [2]);
+
+            let mut secrets = Secrets::default();
+            secrets.offer(now, psk(1));
+            secrets.agree(now, psk(2));
+            let [offered, own] = [1, 2].map(|byte| generation(&secrets, byte));
+            assert!(secrets.note_opened(now, (own, after), precedes));
+            assert!(!secrets.note_opened(late, (offered, before), precedes), "it is too late");
+            assert_eq!(bytes(&secrets), [2, 1]);
+        }
     }
 
     #[test]

@@ -122,6 +122,14 @@ fn a_rank_falls_only_by_what_was_told_last() {
     }
 }
 
+/// A seed in which a station with a key pair restarts, and what its first run sealed arrives when
+/// its peer and the second run have agreed on another secret: the peer went over to that of the
+/// first run, and neither end could open what the other sealed.
+#[test]
+fn a_late_frame_of_a_run_before_parts_no_pair() {
+    assert_eq!(run(&Scenario::draw(8_000_677)).violation, None);
+}
+
 /// Seeds in which a decoder had a block beyond its window, and one more spare block than fits.
 #[test]
 fn a_block_beyond_the_window_is_no_spare_one() {

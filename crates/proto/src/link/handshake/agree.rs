@@ -83,18 +83,18 @@ impl Group {
         }
     }
 
-    /// A frame of a peer's session was opened, under a key derived from this secret.
+    /// A frame of this instance of a peer was opened, under a key derived from this secret.
     pub(super) fn note_opened(
         &mut self,
         now: Time,
         from: StationId,
         generation: Generation,
-        session: &Random128,
+        instance: u64,
     ) {
         let is_news = match &mut self.keyring {
             Keyring::Shared(_) => false,
             Keyring::Pair(secrets, exchange) => {
-                let is_news = secrets.note_opened(now, (generation, session), exchange.precedes());
+                let is_news = secrets.note_opened(now, (generation, instance), exchange.precedes());
                 if is_news {
                     exchange.note_proven();
                 }
@@ -198,25 +198,27 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::KEY_EXCHANGE_CROSSING_MAX;
     use crate::keys::{Keys, PeerKey, PrivateKey};
     use corridor_base::rand::SeedableRng;
 
     const IDS: [StationId; 2] = [StationId(1), StationId(2)];
 
-    fn groups() -> [Group; 2] {
+    /// The station at `at`, which starts now.
+    fn group(at: usize, seed: u8, now: Time) -> Group {
         let private = |id: StationId| PrivateKey::from_random([id.0 as u8; 32]);
-        [0, 1].map(|at| {
-            let (me, station) = (IDS[at], IDS[1 - at]);
-            let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
-            let keys = Keys { private: private(me), peers };
-            let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
-            let feedback = coding.ack_interval;
-            let setting =
-                Setting { coding, crossing: Crossing::Block, received_bytes: 0, feedback };
-            let rng = Stream::from_seed([me.0 as u8; 32]);
-            let security = Security::Keys(Box::new(keys));
-            Group::new(me, &security, &[station], setting, rng, Time::ZERO)
-        })
+        let (me, station) = (IDS[at], IDS[1 - at]);
+        let peers = vec![PeerKey { station, public: private(station).public(), psk: None }];
+        let keys = Keys { private: private(me), peers };
+        let coding = CodingParams { symbol_size: 1_400, ..CodingParams::default() };
+        let feedback = coding.ack_interval;
+        let setting = Setting { coding, crossing: Crossing::Block, received_bytes: 0, feedback };
+        let rng = Stream::from_seed([seed; 32]);
+        Group::new(me, &Security::Keys(Box::new(keys)), &[station], setting, rng, now)
+    }
+
+    fn groups() -> [Group; 2] {
+        [0, 1].map(|at| group(at, IDS[at].0 as u8, Time::ZERO))
     }
 
     /// Exchanges what both have to send, without delay, for a second.
@@ -264,6 +266,57 @@ mod tests {
         assert!(matches!(groups[1].open(now, &before, &mut body), Opening::Frame(_)));
         assert!(matches!(groups[1].open(now, &late, &mut body), Opening::Frame(_)));
         assert_eq!(body, b"body");
+    }
+
+    /// A peer restarts while a HELLO of its first run is in flight, and completes an exchange that
+    /// this station began before. Then that HELLO arrives: the first sign that the secret of the
+    /// exchange that the first run began is in use. This station adopted that secret for good, and
+    /// the second run, which had heard it under the other one, waited for it under that: both
+    /// sealed what the other could not open, until 15 s of silence were over.
+    #[test]
+    fn a_late_hello_of_the_run_before_does_not_part_a_station_from_the_one_after() {
+        // The station that stays is the one whose exchange counts if two cross, or the other one,
+        // and the late HELLO comes at once, or after it has waited for its peer to use its secret.
+        for (stays, delay) in [0, 1].into_iter().flat_map(|stays| {
+            [Duration::ZERO, KEY_EXCHANGE_CROSSING_MAX].map(|delay| (stays, delay))
+        }) {
+            let (mut frame, mut body) = (Vec::new(), Vec::new());
+            let mut now = Time::ZERO;
+            let (id, peer) = (IDS[stays], IDS[1 - stays]);
+            let mut station = group(stays, 1, now);
+            let mut first_run = group(1 - stays, 2, now);
+            let mut begun = Vec::new();
+            assert_eq!(station.poll_exchange(now, &mut begun), Some(peer));
+
+            assert_eq!(first_run.poll_exchange(now, &mut frame), Some(id));
+            let opening = station.open(now, &frame, &mut body);
+            assert_eq!(opening, Opening::Initiation { from: peer });
+            assert_eq!(station.poll_exchange(now, &mut frame), Some(peer));
+            let opening = first_run.open(now, &frame, &mut body);
+            assert_eq!(opening, Opening::Response { from: id });
+            let mut late_hello = Vec::new();
+            first_run.write_hello(now, 0, &mut late_hello, 0);
+
+            now += Duration::from_millis(10);
+            let mut second_run = group(1 - stays, 3, now);
+            let opening = second_run.open(now, &begun, &mut body);
+            assert_eq!(opening, Opening::Initiation { from: id });
+            assert_eq!(second_run.poll_exchange(now, &mut frame), Some(id));
+            let opening = station.open(now, &frame, &mut body);
+            assert_eq!(opening, Opening::Response { from: peer });
+            station.write_hello(now, 0, &mut frame, 0);
+            let opening = second_run.open(now, &frame, &mut body);
+            assert!(matches!(opening, Opening::Hello { .. }), "{opening:?}");
+
+            now += delay;
+            let opening = station.open(now, &late_hello, &mut body);
+            assert!(matches!(opening, Opening::Hello { .. }), "{opening:?}");
+
+            let mut groups = if stays == 0 { [station, second_run] } else { [second_run, station] };
+            converse(&mut groups, &mut now);
+            let are_up = [groups[0].is_up(IDS[1]), groups[1].is_up(IDS[0])];
+            assert_eq!(are_up, [true; 2], "{id:?} stays, {delay:?}");
+        }
     }
 
     #[test]
