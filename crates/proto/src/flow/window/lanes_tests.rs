@@ -464,6 +464,26 @@ fn a_late_symbol_is_not_taken_for_one_of_a_later_stretch_with_as_many_lanes() {
     assert_eq!(mixed.out(), [10, 20]);
 }
 
+/// After a clock has jumped, all symbols are given up at once. The window then got other lanes
+/// before the receiver had heard of those that it had just got.
+#[test]
+fn a_third_stretch_waits_until_the_receiver_is_in_the_second() {
+    let (way, deadline) = (Duration::from_millis(60), Duration::from_millis(500));
+    let mut tunnel = Tunnel::new(Path { way, deadline, ..PATH }, 7);
+    while tunnel.stats.windows_dealt == 0 {
+        tunnel.fill(STEP);
+    }
+    tunnel.now += 2 * WINDOW_NARROW_AFTER;
+    tunnel.fill(way / 2);
+    assert!(tunnel.stats.packets_given_up > 0);
+    assert_eq!(tunnel.stats.windows_dealt, 1, "no feedback can have come since");
+    tunnel.path.way = STEP;
+    tunnel.fill(3 * WINDOW_NARROW_AFTER);
+    assert!(tunnel.stats.windows_dealt > 1, "the receiver has told where it is");
+    tunnel.settle();
+    assert!(tunnel.delivered.is_sorted() && tunnel.delivered.last() == Some(&(tunnel.offered - 1)));
+}
+
 /// After the end of a burst nothing more comes: nevertheless each lane is reported on within a few
 /// round trips, that of the first missing symbol before all others.
 #[test]
