@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use corridor_proto::inspect::Inspection;
+use corridor_proto::wire::{Ack, Chunks, Header, Kind, TAG_LEN};
 use corridor_proto::{MemoryView, Psk, Station, StationConfig, StationId, Stats, Unsealer};
 
 use super::coverage::{Coverage, Feature};
@@ -13,7 +14,7 @@ use super::invariants::{
 use super::ledger::{Fate, Ledger};
 use super::nonces::Nonces;
 use super::parts::Parts;
-use super::scenario::{Place, Scenario};
+use super::scenario::{Help, Place, Scenario};
 use super::window_ledger::{Lost, WindowLedger};
 use super::window_packet;
 use super::window_talk::{Talks, is_bare, is_update};
@@ -98,7 +99,11 @@ impl Books {
                 }
                 (true, false) => Flow::Mute,
                 // Blocks for a peer in another mode are given up like others.
-                (false, _) => Flow::Coded(Box::default()),
+                (false, _) => {
+                    let has_tags = pair.keys.is_some() && pair.helper != Help::None;
+                    let may_drop = has_tags && pair.memory_beyond.is_some();
+                    Flow::Coded(Box::new(Ledger::new(may_drop)))
+                }
             };
             Some((station, flow))
         };
@@ -187,13 +192,24 @@ impl Books {
         secret: Option<&Psk>,
     ) -> Result<bool, Broken> {
         let is_another = self.nonces.sent((from, 0), frame)?;
-        let (Some(Flow::Window(ledger)), Some(secret)) = (self.flows.get_mut(&from), secret) else {
+        let peer = self.peer(from);
+        let is_window = matches!(self.flows.get(&from), Some(Flow::Window(_)));
+        let of_peer = peer.and_then(|peer| self.flows.get(&peer));
+        let acknowledges =
+            of_peer.is_some_and(|flow| matches!(flow, Flow::Coded(it) if it.reads_acks()));
+        let Some(secret) = secret.filter(|_| self.trusted && (is_window || acknowledges)) else {
             return Ok(is_another);
         };
         let witness = self.witnesses[from].get_or_insert_with(|| Unsealer::new(secret.clone()));
         witness.follow(secret);
-        if witness.unseal(frame, &mut self.clear).is_some() && self.trusted {
+        if witness.unseal(frame, &mut self.clear).is_none() {
+            return Ok(is_another);
+        }
+        if let Some(Flow::Window(ledger)) = self.flows.get_mut(&from) {
             ledger.sent(&self.clear, cut)?;
+        }
+        if let Some(Flow::Coded(ledger)) = peer.and_then(|peer| self.flows.get_mut(&peer)) {
+            acks(&self.clear).try_for_each(|ack| ledger.acknowledged(&ack))?;
         }
         Ok(is_another)
     }
@@ -234,11 +250,19 @@ impl Books {
         let name = |(invariant, text): Broken| (invariant, format!("station {station}: {text}"));
         let before = core::mem::take(&mut self.last[station]);
         let lies = self.lies[self.places[station].pair];
-        let ranks = || if lies { Ok(()) } else { check_ranks(&before.0, &look.view) };
+        let dropped = match self.flows.get(&station) {
+            Some(Flow::Coded(ledger)) => Some(ledger),
+            _ => None,
+        };
+        let has_dropped = |block| dropped.is_some_and(|ledger| ledger.has_dropped(block));
+        let ranks = match lies {
+            true => Ok(()),
+            false => check_ranks(&before.0, &look.view, has_dropped),
+        };
         let checked = check_bounds(&look.view, config)
             .and_then(|()| check_memory(&look.view, look.memory))
             .and_then(|()| self.look_at_parts(station, &look))
-            .and_then(|()| ranks())
+            .and(ranks)
             .and_then(|()| self.look_at_flows(station, &look, &before.1));
         self.last[station] = (look.view, look.stats);
         checked.map_err(name)?;
@@ -428,6 +452,14 @@ impl Books {
             coverage.add(Feature::WindowWrapped, u64::from(ledger.wrapped));
         }
     }
+}
+
+/// The acknowledgments in an unsealed frame.
+fn acks(clear: &[u8]) -> impl Iterator<Item = Ack> {
+    let header = Header::parse(clear);
+    let chunks = header.map_or(&[][..], |it| &clear[it.clear_len()..clear.len() - TAG_LEN]);
+    let chunks = Chunks::new(chunks).flatten().filter(|chunk| chunk.kind == Kind::Ack);
+    chunks.filter_map(|chunk| chunk.read(Ack::parse))
 }
 
 impl Flow {

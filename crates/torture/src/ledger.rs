@@ -5,11 +5,11 @@
 //! symbol between its position before and after an event was either delivered whole or given up,
 //! and the number given up has to match the increase of the receiver's counter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_proto::Stats;
-use corridor_proto::inspect::{EncoderView, Inspection};
-use corridor_proto::wire::PACKET_PREFIX_LEN;
+use corridor_proto::inspect::{DecoderView, EncoderView, Inspection};
+use corridor_proto::wire::{Ack, PACKET_PREFIX_LEN};
 
 use super::invariants::{Broken, Invariant, ensure};
 
@@ -74,7 +74,29 @@ struct Reader {
     at: Position,
     /// Its open blocks that are complete.
     complete: Vec<usize>,
+    /// Rank of each open block, and symbols known of it.
+    open: BTreeMap<u16, (usize, usize)>,
 }
+
+/// Blocks whose rows the receiver has dropped.
+///
+/// That no sender assumes a higher rank than its receiver has cannot hold for these: the sender
+/// learns of it one way later, and not at all while feedback is lost. What holds is that it assumes
+/// no more than the receiver had, and that the receiver tells.
+#[derive(Default)]
+struct Dropped {
+    /// The rank that each had.
+    ranks: BTreeMap<u16, usize>,
+    /// Those not told of yet, and how many acknowledgments were sent since.
+    untold: BTreeMap<u16, u32>,
+    /// Blocks that acknowledgments listed since the receiver was last inspected.
+    listed: BTreeSet<u16>,
+}
+
+/// One acknowledgment may have been made, and held up, before rows were dropped.
+const ACKS_HELD_UP: u32 = 1;
+/// An acknowledgment that would be no longer than this with one more block has room for it.
+const ACK_LEN_SURE: usize = 120;
 
 /// The ledger of a flow.
 #[derive(Default)]
@@ -83,6 +105,10 @@ pub(super) struct Ledger {
     fates: Vec<Fate>,
     runs: Vec<Run>,
     reader: Option<Reader>,
+    /// Whether the receiver may drop the rows of a block of which nothing is proven, to make a
+    /// place for another: its memory is scarce, and symbols have tags.
+    may_drop: bool,
+    dropped: Dropped,
     /// Packets the sender counted as given up.
     pub(super) given_up_by_sender: u64,
     /// Packets delivered again after the receiver restarted.
@@ -90,6 +116,11 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
+    /// `may_drop`: the receiver may drop the rows of blocks of which nothing is proven.
+    pub(super) fn new(may_drop: bool) -> Self {
+        Ledger { may_drop, ..Ledger::default() }
+    }
+
     pub(super) fn count(&self, fate: Fate) -> u64 {
         self.fates.iter().filter(|&&other| other == fate).count() as u64
     }
@@ -149,6 +180,8 @@ impl Ledger {
         let (Some(run), Some(encoder)) = (self.runs.last_mut(), &view.encoder) else {
             return Ok(());
         };
+        let holds = |block| encoder.blocks.iter().any(|held| held.block == block);
+        self.dropped.ranks.retain(|&block, _| holds(block));
         let gone = run.remove_gone(encoder);
         let acknowledged = after.blocks_acknowledged - before.blocks_acknowledged;
         let given_up = after.blocks_given_up - before.blocks_given_up;
@@ -217,6 +250,7 @@ impl Ledger {
             }
         }
         self.walk(to, delivered, given_up)?;
+        self.look_for_dropped(decoder)?;
         let first = self.runs[run].index(decoder.base);
         let full = |rank: usize| rank == self.runs[run].block_size;
         let complete = decoder.blocks.iter().enumerate().filter_map(|(ahead, block)| {
@@ -229,8 +263,62 @@ impl Ledger {
         Ok(())
     }
 
+    /// Finds the blocks that the receiver had rows of, has not passed, and has no rows of now.
+    fn look_for_dropped(&mut self, decoder: &DecoderView) -> Result<(), Broken> {
+        let listed = core::mem::take(&mut self.dropped.listed);
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let open = decoder.blocks.iter().enumerate().filter_map(|(ahead, block)| {
+            let number = decoder.base.wrapping_add(ahead as u16);
+            block.map(|block| (number, (block.rank, block.known)))
+        });
+        let open: BTreeMap<_, _> = open.collect();
+        let before = core::mem::replace(&mut reader.open, open);
+        for (block, (rank, known)) in before {
+            if is_behind(block, decoder.base) || reader.open.contains_key(&block) {
+                continue;
+            }
+            ensure(self.may_drop && rank < known, Invariant::Ranks, || {
+                format!("the receiver dropped {rank} rows of {known} symbols of block {block}")
+            })?;
+            let had = self.dropped.ranks.entry(block).or_default();
+            *had = rank.max(*had);
+            if !listed.contains(&block) {
+                self.dropped.untold.insert(block, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the receiver has dropped rows of a block that the sender holds.
+    pub(super) fn has_dropped(&self, block: u16) -> bool {
+        self.dropped.ranks.contains_key(&block)
+    }
+
+    /// Whether acknowledgments of the receiver are of interest.
+    pub(super) fn reads_acks(&self) -> bool {
+        self.may_drop
+    }
+
+    /// The receiver sends an acknowledgment: it tells of blocks whose rows were dropped.
+    pub(super) fn acknowledged(&mut self, ack: &Ack) -> Result<(), Broken> {
+        let listed = ack.blocks.iter().map(|told| told.block);
+        self.dropped.listed.extend(listed);
+        let Dropped { untold, listed, .. } = &mut self.dropped;
+        untold.retain(|block, _| !listed.contains(block) && !is_behind(*block, ack.base));
+        let block_size = self.runs.last().map_or(0, |run| run.block_size as u16);
+        let has_room = Ack::len_bytes_max((ack.blocks.len() + 1, block_size)) <= ACK_LEN_SURE;
+        for (block, acks) in untold.iter_mut().filter(|_| has_room) {
+            *acks += 1;
+            ensure(*acks <= ACKS_HELD_UP, Invariant::Ranks, || {
+                format!("the receiver does not tell that it has dropped rows of block {block}")
+            })?;
+        }
+        Ok(())
+    }
+
     /// The receiver is gone, and with it what it had not delivered.
     pub(super) fn close_reader(&mut self) {
+        self.dropped = Dropped::default();
         if let Some(reader) = self.reader.take() {
             self.runs[reader.run].died.extend(reader.complete);
         }
@@ -256,7 +344,8 @@ impl Ledger {
             waiting.for_each(|fate| *fate = Fate::Died);
         }
         books.reached = books.reached.max(to);
-        self.reader = Some(Reader { run, at: to, complete: Vec::new() });
+        let (complete, open) = (Vec::new(), BTreeMap::new());
+        self.reader = Some(Reader { run, at: to, complete, open });
         Ok(())
     }
 
@@ -328,7 +417,8 @@ impl Ledger {
                 None if ahead < u16::MAX / 2 => 0,
                 None => continue, // It has passed it.
             };
-            rank_within(block.rank, has, block.block, "the receiver has")?;
+            let had = self.dropped.ranks.get(&block.block).copied().unwrap_or_default();
+            rank_within(block.rank, has.max(had), block.block, "the receiver has")?;
         }
         Ok(())
     }
@@ -349,6 +439,11 @@ impl Ledger {
         }
         waiting
     }
+}
+
+/// Whether a block is before another, by the numbers in frames.
+fn is_behind(block: u16, base: u16) -> bool {
+    block.wrapping_sub(base) > u16::MAX / 2
 }
 
 impl Run {

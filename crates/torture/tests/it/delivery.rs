@@ -138,6 +138,19 @@ fn a_block_beyond_the_window_is_no_spare_one() {
     }
 }
 
+/// A seed in which a clock jumps just when a window gets other lanes: it got others again before
+/// the receiver had heard of these, and symbols of three stretches came together.
+#[test]
+fn what_has_come_of_a_stretch_is_delivered() {
+    assert_eq!(run(&Scenario::draw(8_011_247)).violation, None);
+}
+
+/// A seed in which a decoder drops the rows of a block, since memory is scarce: it did not tell.
+#[test]
+fn rows_that_are_dropped_for_others_are_told_of() {
+    assert_eq!(run(&Scenario::draw(8_062_892)).violation, None);
+}
+
 #[test]
 fn a_restart_costs_at_most_what_the_station_held() {
     torture(400, |scenario| {

@@ -28,8 +28,9 @@ use crate::wire::{Ack, BlockAck, Enc, Form, block_distance};
 
 /// Blocks, from the first unfinished one on, that the decoder accepts symbols for.
 const WINDOW: usize = BLOCKS_IN_FLIGHT_MAX as usize;
-/// How many acknowledgments report a block as given up, unless a late frame asks again.
-const GIVEN_UP_TELLS: u8 = 4;
+/// How many acknowledgments report that a block was given up, unless a late frame asks again, or
+/// that its rows were dropped.
+const EMPTIED_TELLS: u8 = 4;
 
 /// Decodes one flow: the peer's packets to this station.
 pub(crate) struct Decoder {
@@ -49,7 +50,7 @@ pub(crate) struct Decoder {
     slots: VecDeque<Option<Slot>>,
     /// With tags: the newest block beyond the window that coded rows were received for.
     beyond: Option<(u32, Slot)>,
-    finished: VecDeque<Finished>,
+    emptied: VecDeque<Emptied>,
     coders: Coders,
     /// Since when nothing was delivered although something waits.
     stalled_since: Option<Time>,
@@ -74,8 +75,9 @@ struct Slot {
     first_heard_at: Time,
 }
 
-/// A block that was given up, kept to report this to the encoder.
-struct Finished {
+/// A block without rows, kept to report this to the encoder: it was given up, or gave way to
+/// another.
+struct Emptied {
     ack: BlockAck,
     tells: u8,
 }
@@ -104,7 +106,7 @@ impl Decoder {
             base,
             slots: VecDeque::new(),
             beyond: None,
-            finished: VecDeque::new(),
+            emptied: VecDeque::new(),
             coders: Coders { spare: Vec::new(), most: DECODER_BLOCKS_MAX },
             stalled_since: None,
             vector: Vec::new(),
@@ -149,7 +151,7 @@ impl Decoder {
             base: self.base as u16,
             next_symbol: self.slots.front().and_then(Option::as_ref).map_or(0, |slot| slot.next),
             blocks: self.slots.iter().map(|slot| slot.as_ref().map(view)).collect(),
-            finished_blocks: self.finished.len(),
+            finished_blocks: self.emptied.len(),
             spare_blocks: self.coders.spare.len(),
         }
     }
@@ -373,7 +375,12 @@ impl Decoder {
         };
         let ends = |at: &usize| self.slots[*at].as_ref().is_some_and(|slot| may_end(*at, slot));
         let at = (1..self.slots.len()).rev().find(ends)?;
-        self.slots[at].take()
+        let slot = self.slots[at].take();
+        // The encoder may know of its rank, and would not send what was dropped again.
+        let block = self.base.wrapping_add(at as u32) as u16;
+        self.note_emptied(BlockAck { block, given_up: false, rank: 0, known: 0, decoded: vec![] });
+        self.ack_timer.schedule(now, Urgency::Highest);
+        slot
     }
 
     fn put_slot(&mut self, ahead: usize, slot: Slot) {
@@ -381,6 +388,8 @@ impl Decoder {
             self.slots.resize_with(ahead + 1, || None);
         }
         self.slots[ahead] = Some(slot);
+        let block = self.base.wrapping_add(ahead as u32) as u16;
+        self.emptied.retain(|emptied| emptied.ack.block != block);
     }
 
     /// Moves the block beyond the window to its place once the window has reached it.
@@ -447,15 +456,20 @@ impl Decoder {
                 BlockAck { block: id, given_up: true, rank: 0, known: 0, decoded: vec![] }
             }
         };
-        if self.finished.len() == FINISHED_BLOCKS_MAX {
-            self.finished.pop_front();
-        }
-        let ack = BlockAck { given_up: true, ..ack };
-        self.finished.push_back(Finished { ack, tells: GIVEN_UP_TELLS });
+        self.note_emptied(BlockAck { given_up: true, ..ack });
         if self.slots.is_empty() {
             self.slots.push_back(None);
         }
         self.finish_base();
+    }
+
+    /// A block has no rows any more, as this reports to the encoder.
+    fn note_emptied(&mut self, ack: BlockAck) {
+        self.emptied.retain(|emptied| emptied.ack.block != ack.block);
+        if self.emptied.len() == FINISHED_BLOCKS_MAX {
+            self.emptied.pop_front();
+        }
+        self.emptied.push_back(Emptied { ack, tells: EMPTIED_TELLS });
     }
 
     /// In the newest block, skips missing symbols that hold back others of the same block.
@@ -519,10 +533,8 @@ impl Decoder {
 
     /// A frame of a finished block came: the encoder does not know, so report it (again).
     fn note_late(&mut self, now: Time, block: u16) {
-        if let Some(finished) =
-            self.finished.iter_mut().find(|finished| finished.ack.block == block)
-        {
-            finished.tells = finished.tells.max(1);
+        if let Some(emptied) = self.emptied.iter_mut().find(|emptied| emptied.ack.block == block) {
+            emptied.tells = emptied.tells.max(1);
         }
         self.ack_timer.schedule(now, Urgency::None);
     }
@@ -547,8 +559,8 @@ impl Decoder {
 
     /// How many blocks an acknowledgment would list, and their size.
     pub(crate) fn blocks_to_tell(&self) -> (usize, u16) {
-        let given_up = self.finished.iter().filter(|finished| finished.tells > 0).count();
-        (given_up + self.slots.len(), self.block_size)
+        let emptied = self.emptied.iter().filter(|emptied| emptied.tells > 0).count();
+        (emptied + self.slots.len(), self.block_size)
     }
 
     /// The state of all blocks for an acknowledgment sent now: base, and the blocks.
@@ -564,12 +576,12 @@ impl Decoder {
             slot.as_ref().map(|slot| slot.block_ack(id))
         });
         let mut blocks: Vec<BlockAck> = open.take(most).collect();
-        for finished in self.finished.iter_mut().rev().filter(|finished| finished.tells > 0) {
+        for emptied in self.emptied.iter_mut().rev().filter(|emptied| emptied.tells > 0) {
             if blocks.len() == most {
                 break;
             }
-            finished.tells -= 1;
-            blocks.push(finished.ack.clone());
+            emptied.tells -= 1;
+            blocks.push(emptied.ack.clone());
         }
         (self.base as u16, blocks)
     }

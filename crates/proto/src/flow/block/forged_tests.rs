@@ -253,6 +253,42 @@ fn blocks_that_nothing_is_proven_of_give_way_to_later_ones() {
     }
 }
 
+/// The encoder was not told, and believed for as long as it sent nothing else of the block that the
+/// decoder had what it had dropped.
+#[test]
+fn the_encoder_hears_that_a_block_gave_way() {
+    let mut flow = Flow::holding(2);
+    let told = |flow: &mut Flow| {
+        let due = flow.decoder.ack_due().is_some_and(|due| due <= flow.now);
+        let (_, blocks) = flow.decoder.take_ack(flow.now, 1_000);
+        let mut ranks: Vec<_> = blocks
+            .iter()
+            .map(|told| {
+                assert!(!told.given_up, "{told:?}");
+                (told.block.wrapping_sub(BASE as u16), told.rank)
+            })
+            .collect();
+        ranks.sort_unstable();
+        (due, ranks)
+    };
+    // Nothing came of the first block, whose place is kept for it.
+    flow.coded(BASE + 1, BLOCK_SIZE, 1, Row::Right, Origin::Encoder);
+    flow.coded(BASE + 1, BLOCK_SIZE, 2, Row::Right, Origin::Encoder);
+    assert_eq!(told(&mut flow), (true, vec![(1, 2)]));
+    flow.wait(2 * DEADLINE);
+    flow.coded(BASE + 2, BLOCK_SIZE, 1, Row::Right, Origin::Encoder);
+    assert_eq!(told(&mut flow), (true, vec![(1, 0), (2, 1)]));
+    assert_eq!(told(&mut flow).1, [(1, 0), (2, 1)], "acknowledgments may be lost");
+    // It is sent again, and the other one has to go for what is proven.
+    flow.source(BASE + 1, 0);
+    flow.wait(DEADLINE / 10);
+    assert_eq!(told(&mut flow), (true, vec![(1, 1), (2, 0)]));
+    for _ in 0..4 {
+        told(&mut flow);
+    }
+    assert_eq!(told(&mut flow).1, [(1, 1)], "in the end it is known");
+}
+
 /// A row in the encoder's name of any other block kept the encoder's own rows from the second
 /// place.
 #[test]

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use crate::bounds::{WINDOW_GAPS_MAX, WINDOW_NARROW_AFTER};
 use crate::config::CodingParams;
+use crate::flow::symbol::{Packet, append_packet};
 use crate::flow::window::FLOW;
 use crate::flow::window::receive::WindowReceiver;
 use crate::flow::window::send::WindowSender;
@@ -388,6 +389,99 @@ fn a_coded_run_of_a_new_lane_bounds_what_is_waited_for() {
         let (_, span, _) = tunnel.receiver.inspect();
         assert!(span > 0 && span <= WINDOW_GAPS_MAX, "{span} symbols");
     }
+}
+
+/// A receiver that hears symbols as a network has mixed them, each with one packet.
+struct Mixed(Tunnel);
+
+impl Mixed {
+    fn new() -> Self {
+        Mixed(Tunnel::new(Path { deadline: Duration::from_millis(100), ..PATH }, 0))
+    }
+
+    /// Symbols arrive that are dealt to this many lanes; the sender holds them from `oldest` on.
+    fn arrive(&mut self, (lanes, oldest): (usize, u32), numbers: &[u32]) {
+        let Mixed(Tunnel { sender, receiver, egress, stats, now, .. }) = self;
+        for &number in numbers {
+            let [id, oldest] = [number, oldest].map(|it| u64::from(sender.base()) + u64::from(it));
+            let lanes = Lanes::holding(lanes, 1);
+            let distance = lanes.place(id) - lanes.first_place(lanes.lane(id), oldest);
+            let form = WindowForm::Source { id: id as u32, distance: distance as u16, lanes };
+            let mut symbol = Vec::new();
+            append_packet(Packet::verbatim(&number.to_be_bytes(), true), &mut symbol);
+            let symbol = WindowSymbol { flow: FLOW, form, symbol: &symbol };
+            receiver.handle_symbol(*now, &symbol, egress, stats);
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let Mixed(Tunnel { receiver, egress, stats, now, .. }) = self;
+        *now += time;
+        receiver.handle_timeout(*now, egress, stats);
+    }
+
+    /// What came out since the last call.
+    fn out(&mut self) -> Vec<u32> {
+        let mut out = Vec::new();
+        while let Some(packet) = self.0.egress.pop() {
+            out.push(u32::from_be_bytes(*packet[..].first_chunk().unwrap()));
+        }
+        out
+    }
+}
+
+/// Symbols of three stretches arrive together. The receiver has decoders for two, and each stretch
+/// that came anew replaced one, with symbols of which it had taken notice: what could overtake had
+/// come out, and the rest was given up.
+#[test]
+fn what_has_come_of_a_stretch_comes_out_before_its_decoders_go() {
+    let mut mixed = Mixed::new();
+    mixed.arrive((1, 0), &[0, 2]);
+    mixed.arrive((8, 13), &[13]);
+    assert_eq!(mixed.out(), [0], "symbol 1 may still come");
+    mixed.arrive((16, 9), &[9]);
+    assert_eq!(mixed.out(), [2], "the sender is done with the first stretch");
+    // Too late.
+    mixed.arrive((1, 0), &[7]);
+    mixed.arrive((16, 9), &[11]);
+    assert_eq!((mixed.out(), mixed.0.stats.symbols_late), (vec![], 1));
+    mixed.pass(Duration::from_secs(10));
+    assert_eq!((mixed.out(), mixed.0.stats.symbols_innovative), (vec![9, 11, 13], 5));
+    assert_eq!(mixed.0.stats.symbols_given_up, 14 - 5);
+}
+
+/// Symbols of a stretch that is gone seemed to belong to one that has as many lanes, which then
+/// seemed to begin so early that the one between was over.
+#[test]
+fn a_late_symbol_is_not_taken_for_one_of_a_later_stretch_with_as_many_lanes() {
+    let mut mixed = Mixed::new();
+    mixed.arrive((8, 0), &[0]);
+    mixed.arrive((1, 10), &[10]);
+    mixed.arrive((8, 20), &[20]);
+    mixed.arrive((8, 0), &[1, 2, 3]);
+    assert_eq!((mixed.out(), mixed.0.stats.symbols_late), (vec![0], 3));
+    mixed.pass(Duration::from_secs(10));
+    assert_eq!(mixed.out(), [10, 20]);
+}
+
+/// After a clock has jumped, all symbols are given up at once. The window then got other lanes
+/// before the receiver had heard of those that it had just got.
+#[test]
+fn a_third_stretch_waits_until_the_receiver_is_in_the_second() {
+    let (way, deadline) = (Duration::from_millis(60), Duration::from_millis(500));
+    let mut tunnel = Tunnel::new(Path { way, deadline, ..PATH }, 7);
+    while tunnel.stats.windows_dealt == 0 {
+        tunnel.fill(STEP);
+    }
+    tunnel.now += 2 * WINDOW_NARROW_AFTER;
+    tunnel.fill(way / 2);
+    assert!(tunnel.stats.packets_given_up > 0);
+    assert_eq!(tunnel.stats.windows_dealt, 1, "no feedback can have come since");
+    tunnel.path.way = STEP;
+    tunnel.fill(3 * WINDOW_NARROW_AFTER);
+    assert!(tunnel.stats.windows_dealt > 1, "the receiver has told where it is");
+    tunnel.settle();
+    assert!(tunnel.delivered.is_sorted() && tunnel.delivered.last() == Some(&(tunnel.offered - 1)));
 }
 
 /// After the end of a burst nothing more comes: nevertheless each lane is reported on within a few

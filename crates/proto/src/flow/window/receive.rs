@@ -198,6 +198,9 @@ impl WindowReceiver {
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) -> Result<WindowOutcome, CodecError> {
+        if let Some(end) = self.lanes.outlived(place, self.next) {
+            self.pass_over(end, egress, stats);
+        }
         self.follow_sender(place, egress, stats);
         let Some(lane) = self.lanes.lane(place, self.next) else {
             return Ok(WindowOutcome::Stale);

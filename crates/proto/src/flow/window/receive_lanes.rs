@@ -59,6 +59,32 @@ struct Stretch {
     each: Vec<Option<ReceiveLane>>,
 }
 
+impl Stretch {
+    /// Whether anything is known of a symbol that was not dropped. If not, as at the beginning,
+    /// there is nothing to wait for.
+    fn knows_any(&self) -> bool {
+        self.each.iter().flatten().any(ReceiveLane::knows_any)
+    }
+
+    /// The number after the last one that any symbol combined.
+    fn end(&self) -> u64 {
+        let lanes = self.each.iter().enumerate();
+        let ends = lanes.filter_map(|(at, lane)| {
+            let last = lane.as_ref().filter(|lane| lane.knows_any())?.end() - 1;
+            Some(self.lanes.id(at, last) + 1)
+        });
+        ends.max().unwrap_or_default()
+    }
+}
+
+/// Where a symbol belongs.
+enum Found {
+    /// To this stretch.
+    Held(usize),
+    /// To one that is not held, which begins with this symbol as far as known.
+    New { from: u64 },
+}
+
 /// The decoders of up to two stretches, in ascending order.
 pub(super) struct ReceiveLanes {
     shape: DecoderShape,
@@ -116,39 +142,63 @@ impl ReceiveLanes {
         lane.as_mut()
     }
 
+    /// The stretch of a symbol, created if necessary. With as many as there can be, the oldest one
+    /// ends for it: see [`outlived`](Self::outlived).
     fn stretch_of(&mut self, place: &Place, next: u64) -> Option<usize> {
+        let from = match self.find(place, next)? {
+            Found::Held(at) => return Some(at),
+            Found::New { from } => from,
+        };
+        self.stretches.retain(Stretch::knows_any);
+        let mut at = self.stretches.partition_point(|other| other.from <= from);
+        if self.stretches.len() == WINDOW_STRETCHES_MAX {
+            // The sender has begun all of these after it was done with the symbol's own.
+            at = at.checked_sub(1)?;
+            self.stretches.remove(0);
+        }
+        let each = (0..place.lanes.count()).map(|_| None).collect();
+        self.stretches.insert(at, Stretch { lanes: place.lanes, from, each });
+        Some(at)
+    }
+
+    /// Finds the stretch of a symbol; `None` if the symbol is too late, or claims more lanes than
+    /// this station accepts.
+    fn find(&self, place: &Place, next: u64) -> Option<Found> {
         let newest = self.stretches.len() - 1;
+        let older = &self.stretches[..newest];
         if self.stretches[newest].lanes == place.lanes {
-            return Some(newest);
+            // A stretch with as many lanes may have ended before an older one that is held began.
+            let is_of_newest = older.iter().all(|older| older.end() <= place.last_id());
+            return is_of_newest.then_some(Found::Held(newest));
         }
         if place.last_id() < next || place.lanes > self.shape.lanes_max {
             return None;
         }
         // Everything before the newest stretch belongs to the one before, and nothing else does.
-        let from = self.stretches[newest].from;
-        let is_before = place.last_id() < from;
-        if let Some(at) = self.stretches[..newest].iter().position(|it| it.lanes == place.lanes)
-            && is_before
-        {
-            return Some(at);
+        let is_before = place.last_id() < self.stretches[newest].from;
+        match older.iter().position(|older| older.lanes == place.lanes && is_before) {
+            Some(at) => Some(Found::Held(at)),
+            None => Some(Found::New { from: place.lanes.id(place.lane, place.base) }),
         }
-        // A stretch of which nothing was heard, as at the beginning, has nothing to wait for.
-        self.stretches.retain(|stretch| stretch.each.iter().flatten().any(ReceiveLane::knows_any));
-        if self.stretches.len() == WINDOW_STRETCHES_MAX {
-            self.stretches.remove(0);
-        }
-        let each = (0..place.lanes.count()).map(|_| None).collect();
-        let stretch =
-            Stretch { lanes: place.lanes, from: place.lanes.id(place.lane, place.base), each };
-        let at = self.stretches.partition_point(|other| other.from <= stretch.from);
-        self.stretches.insert(at, stretch);
-        Some(at)
+    }
+
+    /// The end of the stretch that has to go for a symbol's own. All before it has to be delivered
+    /// or skipped first: the sender has no more stretches than the receiver, so it has given up
+    /// what is missing.
+    pub(super) fn outlived(&self, place: &Place, next: u64) -> Option<u64> {
+        let Some(Found::New { from }) = self.find(place, next) else { return None };
+        let known = || self.stretches.iter().filter(|stretch| stretch.knows_any());
+        let oldest = known().next().filter(|_| known().count() == WINDOW_STRETCHES_MAX)?;
+        Some(oldest.end()).filter(|&end| oldest.from <= from && end > next)
     }
 
     /// All symbols before `next` are delivered or skipped: drops the stretches before the one it
-    /// belongs to.
+    /// belongs to. A lying sender may have made that one begin too early: none goes before its end.
     pub(super) fn forget_done(&mut self, next: u64) {
-        while self.stretches.len() > 1 && self.stretches[self.stretches.len() - 1].from < next {
+        let is_done = |stretches: &[Stretch]| {
+            stretches[stretches.len() - 1].from < next && stretches[0].end() <= next
+        };
+        while self.stretches.len() > 1 && is_done(&self.stretches) {
             self.stretches.remove(0);
         }
     }

@@ -476,7 +476,7 @@ impl WindowSender {
         let all = link.frames_until(heard);
         let idle = self.note_waste(now, link, (passed, all), feedback.useless, stats);
         link.follow_losses(heard, all, stats);
-        self.window.advance(next);
+        self.window.tell(next);
         self.credit.tell(next, feedback.credit);
         // Either losses caused the silence, and the repair of what was lost is weighed anew with
         // this feedback; or the probes are answered.

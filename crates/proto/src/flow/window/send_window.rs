@@ -70,6 +70,15 @@ enum Fate {
     Doubtful,
 }
 
+/// How much of the window was used.
+struct Used {
+    /// Most symbols held since `most_since`.
+    most: usize,
+    most_since: Time,
+    /// Since when the window has been full, or nearly so.
+    full_since: Option<Time>,
+}
+
 /// The symbols from `base` on.
 pub(super) struct SendWindow {
     /// Longest symbol that the path carries now.
@@ -86,11 +95,9 @@ pub(super) struct SendWindow {
     /// Symbols that may be held, and lanes of that size that the receiver accepts.
     size_max: usize,
     lanes_max: Lanes,
-    /// Most symbols held since `most_since`.
-    most: usize,
-    most_since: Time,
-    /// Since when the window has been full, or nearly so.
-    full_since: Option<Time>,
+    used: Used,
+    /// What the receiver said it had delivered or skipped: everything before this symbol.
+    told_next: u64,
     /// TCP headers as the receiver knows them.
     contexts: Contexts,
     /// When the next overtaken frame can no longer arrive late.
@@ -121,9 +128,8 @@ impl SendWindow {
             coded: 0,
             size_max: params.window_size.into(),
             lanes_max: Lanes::ONE,
-            most: 0,
-            most_since: now,
-            full_since: None,
+            used: Used { most: 0, most_since: now, full_since: None },
+            told_next: base,
             contexts: Contexts::new(),
             settles_at: None,
             late: Vec::new(),
@@ -236,7 +242,11 @@ impl SendWindow {
 
     /// Adjusts the number of lanes before another symbol is added: more if the window is full and
     /// the path holds more, fewer if it has been too long for a while. `needed`: symbols that the
-    /// path holds; `log`: frames in flight. Lanes that drain have to be done first.
+    /// path holds; `log`: frames in flight.
+    ///
+    /// Lanes that drain have to be done first, and the receiver has to have said that it is behind
+    /// where the present ones begin: it has decoders for no others. That symbols were given up here
+    /// says nothing of the receiver.
     pub(super) fn fit(
         &mut self,
         (now, round_trip): (Time, Duration),
@@ -246,7 +256,7 @@ impl SendWindow {
     ) {
         let newest = self.lanes[self.draining].deal;
         let (count, lane_size) = (newest.lanes.count(), self.shape.lane_size);
-        let is_settled = self.draining == 0 && self.base > newest.from;
+        let is_settled = self.draining == 0 && self.told_next > newest.from;
         let is_full_for_long = self.is_full_for(now, round_trip);
         if newest.lanes < self.lanes_max && is_settled && is_full_for_long {
             let needed = needed();
@@ -258,15 +268,15 @@ impl SendWindow {
                 stats.windows_dealt += 1;
             }
         }
-        if newest.lanes == Lanes::ONE || now - self.most_since < WINDOW_NARROW_AFTER {
+        if newest.lanes == Lanes::ONE || now - self.used.most_since < WINDOW_NARROW_AFTER {
             return;
         }
-        let lanes = Lanes::holding(ROOM_NARROWED * self.most, lane_size);
+        let lanes = Lanes::holding(ROOM_NARROWED * self.used.most, lane_size);
         if is_settled && lanes < newest.lanes {
             self.deal(now, lanes, Some(log));
             stats.windows_dealt += 1;
         }
-        (self.most, self.most_since) = (self.sources.len(), now);
+        (self.used.most, self.used.most_since) = (self.sources.len(), now);
     }
 
     /// Whether the window has been full, or nearly so, for `span`. A window filled by a burst of
@@ -274,9 +284,9 @@ impl SendWindow {
     fn is_full_for(&mut self, now: Time, span: Duration) -> bool {
         let room = self.lanes[self.draining].deal.lanes.count() * self.shape.lane_size;
         if ROOM_AFTER_FULL * self.sources.len() < room.min(self.size_max) {
-            self.full_since = None;
+            self.used.full_since = None;
         }
-        self.is_full() && now - *self.full_since.get_or_insert(now) >= span
+        self.is_full() && now - *self.used.full_since.get_or_insert(now) >= span
     }
 
     /// Deals symbols to `lanes` from the next one on.
@@ -297,7 +307,7 @@ impl SendWindow {
             self.lanes.drain(..self.draining);
             self.draining = 0;
         }
-        (self.most, self.most_since) = (self.sources.len(), now);
+        (self.used.most, self.used.most_since) = (self.sources.len(), now);
     }
 
     // ---- symbols ------------------------------------------------------------------------------
@@ -328,7 +338,7 @@ impl SendWindow {
         }
         let fate = Fate::Unknown;
         self.sources.push_back(Source { added_at: now, carried, packets, fate });
-        self.most = self.most.max(self.sources.len());
+        self.used.most = self.used.most.max(self.sources.len());
         stats.symbols_added += 1;
         Some((id, soon))
     }
@@ -470,12 +480,18 @@ impl SendWindow {
         lane.told_deficit + lost_beyond
     }
 
+    /// The receiver has delivered or skipped everything before `next`.
+    pub(super) fn tell(&mut self, next: u64) {
+        self.told_next = self.told_next.max(next);
+        self.advance(next);
+    }
+
     /// Everything before `next` is done.
-    pub(super) fn advance(&mut self, next: u64) {
+    fn advance(&mut self, next: u64) {
         let done = (next.saturating_sub(self.base) as usize).min(self.sources.len());
         self.sources.drain(..done);
         self.base += done as u64;
-        // The receiver has a symbol of the new lanes, and needs none of the old ones.
+        // Nothing is sent of the old lanes any more.
         if self.draining > 0 && self.base > self.lanes[self.draining].deal.from {
             self.lanes.drain(..self.draining);
             self.draining = 0;
