@@ -293,9 +293,10 @@ pub const REPORT_STALE_INTERVALS: u32 = 10;
 pub const E1_STALE_HELLOS: u32 = 2;
 /// How far a paced sender may be ahead after a pause.
 pub const PACE_BURST: Duration = Duration::from_millis(2);
-/// A paced sender that had to wait sends what is due in at least this long, if that is more than a
-/// frame. Waking costs a daemon some 5 us of processor time: a wake for each frame would let the
-/// processor, not the path, bound the rate that is measured and then paced. So it is 5 % of it.
+/// A paced sender that had to wait sends together what is due after at least this long, where that
+/// is more than a full frame. Waking costs a daemon some 5 us of processor time. If it woke for
+/// each frame, the processor and not the path would bound the rate, which is measured and then
+/// paced. This way waking takes at most 5 % of a processor.
 pub const PACE_SLEEP_MIN: Duration = Duration::from_micros(100);
 /// How long frames that are not held back, such as feedback, may hold back others, however many of
 /// them are sent.

@@ -19,8 +19,8 @@ pub(crate) struct Pacer {
     held_for: Duration,
     /// They are leaving now.
     in_burst: bool,
-    /// What the last frame took at this rate.
-    takes: Duration,
+    /// Length of the longest frame sent, in bytes.
+    longest: usize,
 }
 
 impl Pacer {
@@ -32,14 +32,13 @@ impl Pacer {
             waiting: false,
             held_for: Duration::ZERO,
             in_burst: false,
-            takes: Duration::ZERO,
+            longest: 0,
         }
     }
 
     /// Sets the configured rate in bit/s; `None`: no limit.
     pub(crate) fn set_configured(&mut self, rate_bps: Option<u64>) {
-        self.rate_bps = rate_bps;
-        self.next_at = Time::ZERO;
+        *self = Pacer { longest: self.longest, ..Pacer::new(rate_bps) };
     }
 
     /// Sets the measured rate in bit/s.
@@ -56,13 +55,20 @@ impl Pacer {
     pub(crate) fn allows(&mut self, now: Time) -> bool {
         self.waiting = now < self.next_at + self.held_for;
         if self.waiting {
-            self.held_for = PACE_SLEEP_MIN.saturating_sub(self.takes);
+            self.held_for = PACE_SLEEP_MIN.saturating_sub(self.time_of(self.longest));
             self.in_burst = false;
         } else {
-            self.in_burst |= self.held_for > Duration::ZERO;
+            // After a pause nothing has been held back.
+            self.in_burst |= self.held_for > Duration::ZERO && now < self.next_at + PACE_BURST;
             self.held_for = Duration::ZERO;
         }
         !self.waiting
+    }
+
+    /// How long a frame of this length takes at this rate.
+    fn time_of(&self, len_bytes: usize) -> Duration {
+        let nanos = |rate_bps| 8 * len_bytes as u64 * 1_000_000_000 / rate_bps;
+        Duration::from_nanos(self.rate_bps.map_or(0, nanos))
     }
 
     /// Whether the next frame is one of those that were held back until they could leave together.
@@ -78,16 +84,17 @@ impl Pacer {
     /// Records a frame sent now, whatever the rate.
     pub(crate) fn grant(&mut self, now: Time) {
         self.next_at = self.next_at.min(now);
-        self.held_for = Duration::ZERO;
+        (self.held_for, self.in_burst) = (Duration::ZERO, false);
     }
 
     pub(crate) fn note_sent(&mut self, now: Time, len_bytes: usize) {
-        let Some(rate_bps) = self.rate_bps else { return };
-        let nanos = 8 * len_bytes as u64 * 1_000_000_000 / rate_bps;
+        self.longest = self.longest.max(len_bytes);
+        if self.rate_bps.is_none() {
+            return;
+        }
         let earliest =
             Time::from_nanos(now.as_nanos().saturating_sub(PACE_BURST.as_nanos() as u64));
-        let takes = Duration::from_nanos(nanos);
-        self.takes = takes;
+        let takes = self.time_of(len_bytes);
         if self.next_at <= now {
             self.busy_since = now;
         }
@@ -143,13 +150,51 @@ mod tests {
         }
         assert!((200_000..=200_500).contains(&sent), "{sent}");
         assert!((9_000..=10_500).contains(&wakes), "{wakes}");
-        // Below a frame in that time, each leaves when it is due.
+        // Where a frame takes longer, each leaves when it is due, and short ones do too.
         pacer.set_rate(100_000_000);
         now += Duration::from_millis(10);
+        for len in [1_250, 60] {
+            while pacer.allows(now) {
+                pacer.note_sent(now, len);
+            }
+            assert_eq!(pacer.poll_timeout(), Some(pacer.next_at));
+            now = pacer.next_at;
+        }
+    }
+
+    /// A pacer with a burst to send, and when it may.
+    fn pacer_that_held_back() -> (Pacer, Time) {
+        let mut pacer = Pacer::new(Some(2_000_000_000));
+        let now = Time::from_millis(1_000);
         while pacer.allows(now) {
+            assert!(!pacer.is_in_burst());
             pacer.note_sent(now, 1_250);
         }
-        assert_eq!(pacer.poll_timeout(), Some(pacer.next_at));
+        let at = pacer.poll_timeout().unwrap();
+        (pacer, at)
+    }
+
+    #[test]
+    fn what_leaves_together_has_been_held_back_and_what_comes_later_has_not() {
+        let (mut pacer, at) = pacer_that_held_back();
+        while pacer.allows(at) {
+            assert!(pacer.is_in_burst());
+            pacer.note_sent(at, 1_250);
+        }
+        // After a pause, when the queue has run empty, and where it sends regardless of the rate.
+        let (mut pacer, at) = pacer_that_held_back();
+        assert!(pacer.allows(at + PACE_BURST) && !pacer.is_in_burst());
+        let ends: [fn(&mut Pacer, Time); 3] = [
+            |pacer, _| pacer.note_idle(),
+            |pacer, now| pacer.grant(now),
+            |pacer, _| pacer.set_configured(None),
+        ];
+        for ends in ends {
+            let (mut pacer, at) = pacer_that_held_back();
+            assert!(pacer.allows(at) && pacer.is_in_burst());
+            ends(&mut pacer, at);
+            assert!(pacer.allows(at) && !pacer.is_in_burst());
+        }
     }
 
     #[test]

@@ -304,6 +304,11 @@ impl LinkUsage {
         self.held = true;
     }
 
+    /// There is no next frame: the rate holds back nothing.
+    pub(crate) fn note_unlimited(&mut self) {
+        self.held = false;
+    }
+
     /// The next frame follows a gap.
     pub(crate) fn note_gap(&mut self) {
         self.after_gap = true;

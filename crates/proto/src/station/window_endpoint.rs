@@ -178,7 +178,8 @@ impl WindowEndpoint {
             }
             return None;
         }
-        if shared.pacer.is_in_burst() && !shared.ingress.is_empty() {
+        let in_burst = shared.pacer.is_in_burst() && !shared.ingress.is_empty();
+        if in_burst {
             self.link.note_limited();
         }
         self.link.begin(shared.group.next_counter());
@@ -194,6 +195,9 @@ impl WindowEndpoint {
             self.sender.poll(now, (&mut self.link, ack_due), ingress, &mut self.body, stats);
         if !written {
             shared.pacer.note_idle();
+            if in_burst {
+                self.link.note_unlimited();
+            }
             return None;
         }
         Some(shared.cut(Kind::Window, &mut self.body))

@@ -14,8 +14,8 @@ const PROBES_MAX: u32 = 4;
 const PROBES_FIRST_MAX: u32 = 8;
 const PROBES_BURST_MAX: u32 = 16;
 
-/// Whether losses alone cannot explain so many successive timeouts. Asked for each frame, of which
-/// hardly any has to wait for the powers.
+/// Whether losses alone cannot explain so many successive timeouts. This is asked for each frame:
+/// logarithms are computed only after more timeouts than are always tolerated.
 pub(crate) fn are_unexplained(timeouts_in_row: u32, loss_ratio: f64) -> bool {
     timeouts_in_row > TOLERATED_MIN && timeouts_in_row > timeouts_tolerated(loss_ratio)
 }
