@@ -130,6 +130,20 @@ fn a_late_frame_of_a_run_before_parts_no_pair() {
     assert_eq!(run(&Scenario::draw(8_000_677)).violation, None);
 }
 
+/// A seed in which repair filled the air with 4,000 short frames a second, and each left a timer
+/// that did nothing: all that the frame combined was done before it could no longer arrive late.
+#[test]
+fn repair_that_fills_the_air_leaves_no_timers_behind() {
+    assert_eq!(run(&Scenario::draw(41_103_790)).violation, None);
+}
+
+/// A seed in which an outage left many gaps in the last block, and its encoder gave up: the decoder
+/// passed over one gap per deadline, and acknowledged each, for 20 s.
+#[test]
+fn gaps_in_the_last_block_end_together() {
+    assert_eq!(run(&Scenario::draw(41_108_212)).violation, None);
+}
+
 /// Seeds in which a decoder had a block beyond its window, and one more spare block than fits.
 #[test]
 fn a_block_beyond_the_window_is_no_spare_one() {

@@ -52,9 +52,18 @@ pub(crate) struct Decoder {
     beyond: Option<(u32, Slot)>,
     emptied: VecDeque<Emptied>,
     coders: Coders,
-    /// Since when nothing was delivered although something waits.
-    stalled_since: Option<Time>,
+    /// Nothing is delivered although something waits.
+    stall: Option<Stall>,
     vector: Vec<u8>,
+}
+
+/// What has waited since when.
+#[derive(Clone, Copy)]
+struct Stall {
+    since: Time,
+    /// The first unfinished block then, and the end of what waited in it.
+    block: u32,
+    end: usize,
 }
 
 /// The coders of blocks.
@@ -108,7 +117,7 @@ impl Decoder {
             beyond: None,
             emptied: VecDeque::new(),
             coders: Coders { spare: Vec::new(), most: DECODER_BLOCKS_MAX },
-            stalled_since: None,
+            stall: None,
             vector: Vec::new(),
         }
     }
@@ -472,17 +481,24 @@ impl Decoder {
         self.emptied.push_back(Emptied { ack, tells: EMPTIED_TELLS });
     }
 
-    /// In the newest block, skips missing symbols that hold back others of the same block.
-    fn skip_gap(&mut self, egress: &mut EgressQueue, stats: &mut Stats) {
+    /// In the newest block, skips missing symbols that hold back others of the same block: the
+    /// first ones, and all others that hold back what has waited as long. Only what was heard of
+    /// later has time left.
+    fn skip_gaps(&mut self, stall: Stall, egress: &mut EgressQueue, stats: &mut Stats) {
         let has_tags = self.tags.is_some();
-        if let Some(Some(slot)) = self.slots.front_mut() {
+        while let Some(Some(slot)) = self.slots.front_mut() {
             let known = slot.held_up(has_tags).end;
             while slot.next < known && !slot.coder.is_decoded(slot.next) {
                 slot.next += 1;
                 stats.symbols_given_up += 1;
             }
+            self.deliver(egress, stats);
+            let next = self.slots.front().and_then(Option::as_ref).map(|slot| slot.next);
+            let has_more = |next: usize| next < known.min(stall.end);
+            if self.base != stall.block || !next.is_some_and(has_more) {
+                break;
+            }
         }
-        self.deliver(egress, stats);
     }
 
     /// Applies the delivery deadline.
@@ -492,9 +508,9 @@ impl Decoder {
         egress: &mut EgressQueue,
         stats: &mut Stats,
     ) {
-        if self.stalled_since.is_none_or(|since| now < since + self.deadline) {
+        let Some(stall) = self.stall.filter(|stall| stall.since + self.deadline <= now) else {
             return;
-        }
+        };
         if self.slots.iter().skip(1).flatten().any(|slot| self.counts(slot)) {
             // A series of blocks of which nothing was received, as after an outage, is one stall.
             loop {
@@ -506,13 +522,13 @@ impl Decoder {
                 }
             }
         } else {
-            self.skip_gap(egress, stats);
+            self.skip_gaps(stall, egress, stats);
         }
         self.note_progress(now, true);
         if let (Some(None), Some(waiting)) =
             (self.slots.front(), self.slots.iter().flatten().find(|slot| self.counts(slot)))
         {
-            self.stalled_since = Some(waiting.first_heard_at);
+            self.stall = Some(Stall { since: waiting.first_heard_at, block: self.base, end: 0 });
         }
         self.ack_timer.schedule(now, Urgency::Highest);
     }
@@ -520,12 +536,13 @@ impl Decoder {
     fn note_progress(&mut self, now: Time, delivered: bool) {
         let has_tags = self.tags.is_some();
         let front = self.slots.front().and_then(Option::as_ref);
-        let waits = front.is_some_and(|slot| !slot.held_up(has_tags).is_empty())
+        let held_up = front.map_or(0..0, |slot| slot.held_up(has_tags));
+        let waits = !held_up.is_empty()
             || self.slots.iter().skip(1).flatten().any(|slot| self.counts(slot));
         if !waits {
-            self.stalled_since = None;
-        } else if delivered || self.stalled_since.is_none() {
-            self.stalled_since = Some(now);
+            self.stall = None;
+        } else if delivered || self.stall.is_none_or(|stall| stall.since == now) {
+            self.stall = Some(Stall { since: now, block: self.base, end: held_up.end });
         }
     }
 
@@ -588,7 +605,7 @@ impl Decoder {
 
     /// When `handle_timeout` has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.stalled_since.map(|since| since + self.deadline)
+        self.stall.map(|stall| stall.since + self.deadline)
     }
 }
 
@@ -637,7 +654,7 @@ fn deliver_packets(symbol: &[u8], tag_len: usize, egress: &mut EgressQueue, stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{CodingParams, StationId};
+    use crate::config::{CodingParams, Order, StationId};
     use crate::flow::block::encoder::Encoder;
     use crate::flow::block::tags::tests::tags;
     use crate::host::queue::IngressQueue;
@@ -646,6 +663,55 @@ mod tests {
 
     fn parse(body: &[u8]) -> Enc<'_> {
         Enc::parse(body, |_| None).expect("an ENC")
+    }
+
+    /// Symbols of a block, of which every other one is lost, that a decoder receives at the times
+    /// given, in ms, and what it delivers then and at its timers, until none is left.
+    fn delivered_behind_gaps(heard_ms: [u64; 3]) -> Vec<(u64, u8)> {
+        let params = CodingParams {
+            order: Order::Systematic,
+            block_size: 8,
+            symbol_size: 64,
+            delivery_deadline: Duration::from_millis(100),
+            ..CodingParams::default()
+        };
+        let rng = Stream::from_seed([1; 32]);
+        let mut encoder = Encoder::new(params, StationId(1), 64, rng, Time::ZERO);
+        let (base, deadline) = (encoder.base(), params.delivery_deadline);
+        let mut decoder = Decoder::new(params.field, 8, 0, base, 64, deadline, params.ack_interval);
+        let (mut ingress, mut egress) = (IngressQueue::fifo(8), EgressQueue::default());
+        let (mut stats, mut delivered) = (Stats::default(), Vec::new());
+        let mut note = |now: Time, egress: &mut EgressQueue| {
+            while egress.pop().is_some() {
+                delivered.push((now.as_nanos() / 1_000_000, egress.current().bytes()[0]));
+            }
+        };
+        for number in 0..6_u8 {
+            let mut body = Vec::new();
+            ingress.push_bytes(Time::ZERO, &[number; 4], &mut stats);
+            assert!(encoder.poll(Time::ZERO, number.into(), &mut ingress, &mut body, &mut stats));
+            if number % 2 == 1 {
+                let now = Time::from_millis(heard_ms[usize::from(number / 2)]);
+                assert!(decoder.poll_timeout().is_none_or(|due| due > now));
+                decoder.handle_enc(now, &parse(&body), Origin::Encoder, &mut egress, &mut stats);
+                note(now, &mut egress);
+            }
+        }
+        while let Some(due) = decoder.poll_timeout() {
+            decoder.handle_timeout(due, &mut egress, &mut stats);
+            note(due, &mut egress);
+        }
+        delivered
+    }
+
+    #[test]
+    fn what_has_waited_for_the_deadline_is_delivered_however_many_gaps_are_before_it() {
+        assert_eq!(delivered_behind_gaps([10, 10, 10]), [(110, 1), (110, 3), (110, 5)]);
+    }
+
+    #[test]
+    fn what_came_later_has_its_gaps_mended_for_longer() {
+        assert_eq!(delivered_behind_gaps([10, 10, 60]), [(110, 1), (210, 3), (210, 5)]);
     }
 
     /// Block numbers wrap in frames but not in tags: what was sent 65,536 blocks ago under the same

@@ -291,6 +291,23 @@ fn probes_that_were_answered_are_not_sent() {
     assert_eq!(link.step(), None);
 }
 
+/// Repair that was sent in idle air, and overtaken, is about nothing that is held any more.
+#[test]
+fn nothing_is_due_once_everything_is_acknowledged() {
+    let order = Order { jitter: Duration::from_millis(20), ..Order::default() };
+    let mut link = Link { order, ..Link::new(0.3, false) };
+    for _ in 0..BURSTS {
+        for _ in 0..8 {
+            assert!(link.ingress.push_bytes(link.now, &[0; 1_000], &mut link.stats));
+        }
+        while !link.ingress.is_empty() || link.sender.held() > 0 {
+            link.step();
+        }
+        assert_eq!(link.sender.poll_timeout(&link.usage), None, "at {}", link.now);
+    }
+    assert!(link.stats.coded_frames_sent > 0);
+}
+
 /// Only feedback was lost, for a second: all probes were repair, most of it useless, although
 /// packets waited.
 #[test]

@@ -534,7 +534,7 @@ impl SendWindow {
         for lane in 0..self.lanes.len() {
             let mut first = None;
             while let Some(sent) = self.log(lane, link).oldest_covered().copied() {
-                let is_awaited = self.is_awaited(&sent);
+                let is_awaited = self.is_awaited(lane, &sent);
                 let log = &mut self.lanes[lane].log;
                 let settled = match is_single {
                     true => link.pop_settled(now, is_awaited),
@@ -556,14 +556,19 @@ impl SendWindow {
         }
     }
 
-    /// Whether an overtaken frame would change anything, if it arrived or was lost.
-    fn is_awaited(&self, sent: &Sent) -> bool {
+    /// Whether an overtaken frame of a lane would change anything, if it arrived or was lost.
+    fn is_awaited(&self, lane: usize, sent: &Sent) -> bool {
         match sent.what {
             What::Source(id) | What::Copy(id) => self.source(id).is_some_and(|source| {
                 // Otherwise there is a newer copy.
                 source.carried == sent.number && matches!(source.fate, Fate::Unknown | Fate::Needed)
             }),
-            What::Coded => true,
+            // Otherwise all that it combines is done.
+            What::Coded => {
+                let held = &self.lanes[lane];
+                let oldest = self.sources_of(held, held.base()).next();
+                oldest.is_some_and(|oldest| oldest.added_at <= sent.at)
+            }
             What::Ahead | What::Part => false,
         }
     }
