@@ -144,6 +144,14 @@ fn gaps_in_the_last_block_end_together() {
     assert_eq!(run(&Scenario::draw(41_108_212)).violation, None);
 }
 
+/// A seed in which a block is far from full at the end, its decoder has all of it, and the helper
+/// has hundreds of transmissions left for it, of 12 and 50 ms each: it made all of them, and the
+/// decoder acknowledged each.
+#[test]
+fn a_helper_falls_silent_once_the_decoder_has_all_it_knows() {
+    assert_eq!(run(&Scenario::draw(41_083_419)).violation, None);
+}
+
 /// Seeds in which a decoder had a block beyond its window, and one more spare block than fits.
 #[test]
 fn a_block_beyond_the_window_is_no_spare_one() {

@@ -3,7 +3,8 @@
 //!
 //! One state machine serves one direction. In state IDLE the helper collects. Once it has overheard
 //! PlayNCool's threshold of symbols, it is in state ENC: every further symbol adds to its budget,
-//! which it spends on recoded symbols. An acknowledgment of the full block ends this.
+//! which it spends on recoded symbols. An acknowledgment of the full block ends this. Once
+//! nothing of a block has been overheard for long, so does one of all that the helper knows of it.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -22,7 +23,7 @@ use crate::inspect::{FlowView, HelperBlockView};
 use crate::link::handshake::Joined;
 use crate::memory::BlockShape;
 use crate::stats::Stats;
-use crate::wire::{Ack, Enc, Form, RUN_LEN, block_distance};
+use crate::wire::{Ack, BlockAck, Enc, Form, RUN_LEN, block_distance};
 
 /// The helper's states (Fig. 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +145,8 @@ struct Block {
     innovative: u32,
     /// Transmissions earned by overhearing.
     earned: f64,
-    /// Transmissions granted in addition, to repair what the decoder still lacked.
+    /// Transmissions granted in addition, to repair what the decoder still lacked, less those not
+    /// made because it lacked nothing.
     repairs: f64,
     sent: u32,
     /// As far as can be heard, the encoder has sent everything.
@@ -155,6 +157,8 @@ struct Block {
     heard: VecDeque<u32>,
     /// Our frames that may still reach the decoder.
     in_flight: VecDeque<u32>,
+    /// When a symbol was last overheard.
+    heard_at: Time,
     repair_at: Time,
     /// When credits are no longer held back, because nothing follows.
     flush_at: Time,
@@ -272,6 +276,7 @@ impl Helper {
         // end.
         let all_known = block.recoder.known_count() == usize::from(block_size);
         block.ended = all_known && self.params.order != Order::Dense;
+        block.heard_at = now;
         block.repair_at = now + self.params.encoder_timeout;
         block.flush_at = now + silence;
         self.earn(at);
@@ -360,6 +365,10 @@ impl Helper {
             block.decoder_rank = block.decoder_rank.max(rank);
             block.repair_at = now + self.params.encoder_timeout;
             block.note_heard_by_decoder(ack);
+            let is_quiet = now - block.heard_at >= self.params.encoder_timeout;
+            if is_quiet && told.is_some_and(|told| block.is_known_to(told)) {
+                block.give_up_budget();
+            }
             // While the encoder goes on, its next symbols may supply what is missing now.
             if repair_on_ack && block.ended && block.budget(lag) < 1.0 {
                 self.repair(at);
@@ -469,6 +478,7 @@ impl Block {
             decoder_rank: 0,
             heard: VecDeque::new(),
             in_flight: VecDeque::new(),
+            heard_at: Time::ZERO,
             repair_at: Time::MAX,
             flush_at: Time::MAX,
         }
@@ -490,6 +500,19 @@ impl Block {
         if ack.helper_counter != u32::MAX {
             self.in_flight.retain(|&counter| counter > ack.helper_counter);
         }
+    }
+
+    /// Whether the decoder has decoded every source symbol that the helper knows of: then
+    /// whatever the helper recodes is a combination of what the decoder has.
+    fn is_known_to(&self, told: &BlockAck) -> bool {
+        let known = usize::from(told.known);
+        usize::from(told.rank) == known && known >= self.recoder.known_count()
+    }
+
+    /// Gives up the transmissions allowed and not yet made.
+    fn give_up_budget(&mut self) {
+        self.repairs -= self.budget(0.0).max(0.0);
+        self.state = self.state.after(Cause::BudgetSpent);
     }
 
     /// Transmissions allowed and not yet made; `lag` of them are held back until the block ends.
@@ -549,10 +572,25 @@ mod tests {
 
     /// Overhears source symbol `index` of block 0; returns how many frames the helper then sends.
     fn hear(helper: &mut Helper, now: Time, index: u16) -> usize {
+        overhear(helper, now, index);
+        frames(helper)
+    }
+
+    fn overhear(helper: &mut Helper, now: Time, index: u16) {
         let form = Form::Source { index };
         let enc = Enc { flow: ENCODER, block: 0, form, symbol: &[1; 64] };
         helper.handle_enc(now, u32::from(index), &enc, &mut Stats::default());
-        frames(helper)
+    }
+
+    /// The decoder has so many of the `known` source symbols of block 0 that it knows of.
+    fn acknowledge(helper: &mut Helper, now: Time, rank: u16, known: u16) {
+        let decoded = vec![0; usize::from(known).div_ceil(8)];
+        let block = BlockAck { block: 0, given_up: false, rank, known, decoded };
+        let (encoder_counter, helper_counter) = (0, u32::MAX);
+        let ErasureRatios { e2, e3, .. } = helper.ratios();
+        let blocks = vec![block];
+        let ack = Ack { flow: ENCODER, base: 0, encoder_counter, helper_counter, e2, e3, blocks };
+        helper.handle_ack(now, &ack);
     }
 
     fn frames(helper: &mut Helper) -> usize {
@@ -574,6 +612,32 @@ mod tests {
         let (before, after) = sent.split_at(usize::from(threshold) - 1);
         assert_eq!(before.iter().sum::<usize>(), 0);
         assert_eq!(after, [1, 2, 2]);
+    }
+
+    /// A busy interface keeps the helper from sending what it may. When nothing of the block has
+    /// been overheard for long, and the decoder has all that the helper knows of it, nothing more
+    /// is of use. Where frames were long and the rate was low, it was sent nevertheless, for 14 s.
+    #[test]
+    fn nothing_is_sent_of_what_the_decoder_has() {
+        for policy in [Policy::PlayNCool, Policy::Credit] {
+            let params = CodingParams { policy, order: Order::Systematic, ..CodingParams::paper() };
+            let ratios = ErasureRatios { e1: 0.5, e2: 0.7, e3: 0.9 };
+            let sent = |after: Duration, rank: u16| {
+                let mut helper = helper(params, ratios);
+                (0..20).for_each(|index| overhear(&mut helper, Time::ZERO, index));
+                acknowledge(&mut helper, Time::ZERO + after, rank, 20);
+                let sent = frames(&mut helper);
+                // What is overheard later earns as before.
+                let later = Time::ZERO + 2 * params.encoder_timeout;
+                (20..30).for_each(|index| overhear(&mut helper, later, index));
+                assert!(frames(&mut helper) > 0, "{policy:?}");
+                sent
+            };
+            let long = params.encoder_timeout;
+            assert!(sent(long, 19) > 0, "{policy:?}: the decoder lacks one");
+            assert!(sent(long / 2, 20) > 0, "{policy:?}: the encoder may go on");
+            assert_eq!(sent(long, 20), 0, "{policy:?}");
+        }
     }
 
     /// Half of the symbols of a slow encoder are not heard: a gap of 9 ms means nothing when 6 ms
