@@ -7,8 +7,8 @@ use core::time::Duration;
 pub const BLOCKS_IN_FLIGHT_MAX: u16 = 16;
 /// Largest ceiling on repair, as a ratio to the payload: enough for a loss ratio of 90 %.
 pub const MAX_OVERHEAD_MAX: f64 = 10.0;
-/// Finished blocks whose outcome a decoder remembers, to answer late frames.
-pub const FINISHED_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
+/// Blocks that a decoder has given up, or dropped the rows of, and remembers to report this.
+pub const EMPTIED_BLOCKS_MAX: usize = 2 * BLOCKS_IN_FLIGHT_MAX as usize;
 /// Blocks that a helper keeps per flow; the oldest is dropped first.
 pub const HELPER_BLOCKS_MAX: usize = 16;
 /// Frames in flight that a helper remembers per block: of the encoder, and of its own.

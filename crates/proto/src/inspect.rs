@@ -162,8 +162,8 @@ pub struct DecoderView {
     pub next_symbol: usize,
     /// Blocks from `base` on: rank and known symbols; `None` where nothing was heard.
     pub blocks: Vec<Option<DecoderBlockView>>,
-    /// Blocks given up whose outcome is remembered.
-    pub finished_blocks: usize,
+    /// Blocks given up, or whose rows were dropped, as long as this is remembered.
+    pub emptied_blocks: usize,
     /// Empty blocks kept for reuse.
     pub spare_blocks: usize,
 }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use corridor_base::Time;
 use corridor_proto::bounds::{
-    BLOCKS_IN_FLIGHT_MAX, EVENTS_MAX, FINISHED_BLOCKS_MAX, FRAME_LEN_MAX, HELPER_BLOCKS_MAX,
+    BLOCKS_IN_FLIGHT_MAX, EMPTIED_BLOCKS_MAX, EVENTS_MAX, FRAME_LEN_MAX, HELPER_BLOCKS_MAX,
     HELPER_IN_FLIGHT_MAX, MEMORY_BESIDE, PARTS_WHOLES_MAX, PENDING_SESSIONS_MAX, SENT_LOG_MAX,
     SENT_LOG_MIN, SENT_LOG_PER_SYMBOL, WINDOW_GAPS_MAX, WINDOW_SENT_LOG_MAX, WINDOW_STRETCHES_MAX,
 };
@@ -97,7 +97,7 @@ pub(super) fn check_bounds(view: &Inspection, config: &StationConfig) -> Result<
         let window = usize::from(BLOCKS_IN_FLIGHT_MAX);
         within("blocks of a decoder", decoder.blocks.len(), window)?;
         within("spare blocks of a decoder", decoder.spare_blocks, window)?;
-        within("finished blocks", decoder.finished_blocks, FINISHED_BLOCKS_MAX)?;
+        within("emptied blocks", decoder.emptied_blocks, EMPTIED_BLOCKS_MAX)?;
     }
     if let Some(window) = &view.window {
         let held = usize::from(config.coding.window_size);

@@ -87,7 +87,7 @@ struct Reader {
 struct Dropped {
     /// The rank that each had.
     ranks: BTreeMap<u16, usize>,
-    /// Those not told of yet, and how many acknowledgments were sent since.
+    /// Those not reported yet, and how many acknowledgments were sent since.
     untold: BTreeMap<u16, u32>,
     /// Blocks that acknowledgments listed since the receiver was last inspected.
     listed: BTreeSet<u16>,
@@ -299,7 +299,7 @@ impl Ledger {
         self.may_drop
     }
 
-    /// The receiver sends an acknowledgment: it tells of blocks whose rows were dropped.
+    /// The receiver sends an acknowledgment: it reports blocks whose rows were dropped.
     pub(super) fn acknowledged(&mut self, ack: &Ack) -> Result<(), Broken> {
         let listed = ack.blocks.iter().map(|told| told.block);
         self.dropped.listed.extend(listed);

@@ -1,7 +1,7 @@
 //! A station under test, and faults that can be planted in it to show that the checks work.
 
 use corridor_base::Time;
-use corridor_proto::bounds::FINISHED_BLOCKS_MAX;
+use corridor_proto::bounds::EMPTIED_BLOCKS_MAX;
 use corridor_proto::inspect::Inspection;
 use corridor_proto::wire::{ChallengeToken, HEADER_LEN, Header};
 use corridor_proto::{Destination, Event, FrameOutcome, PacketOutcome, Station, StationId, Stats};
@@ -281,7 +281,7 @@ impl Subject {
         match self.fault {
             Some(Fault::Hoards) => {
                 let decoder = view.decoder.iter_mut();
-                decoder.for_each(|decoder| decoder.finished_blocks += FINISHED_BLOCKS_MAX + 1);
+                decoder.for_each(|decoder| decoder.emptied_blocks += EMPTIED_BLOCKS_MAX + 1);
             }
             Some(Fault::Overdraws) => view.held.received += self.station.memory().received,
             Some(fault @ (Fault::KeepsParts | Fault::TakesLonger)) => fault.bend_parts(&mut view),

@@ -167,9 +167,10 @@ fn what_has_come_of_a_stretch_is_delivered() {
     assert_eq!(run(&Scenario::draw(8_011_247)).violation, None);
 }
 
-/// A seed in which a decoder drops the rows of a block, since memory is scarce: it did not tell.
+/// A seed in which a decoder drops the rows of a block, since memory is scarce: it did not report
+/// that.
 #[test]
-fn rows_that_are_dropped_for_others_are_told_of() {
+fn rows_that_are_dropped_for_others_are_reported() {
     assert_eq!(run(&Scenario::draw(8_062_892)).violation, None);
 }
 

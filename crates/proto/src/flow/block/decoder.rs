@@ -15,7 +15,7 @@ use corridor_base::Time;
 use corridor_codec::{BlockDecoder, Field, Outcome};
 use corridor_packet::PacketRef;
 
-use crate::bounds::{ACK_BLOCKS_MAX, BLOCKS_IN_FLIGHT_MAX, FINISHED_BLOCKS_MAX};
+use crate::bounds::{ACK_BLOCKS_MAX, BLOCKS_IN_FLIGHT_MAX, EMPTIED_BLOCKS_MAX};
 use crate::flow::block::ack_timer::{AckTimer, Urgency};
 use crate::flow::block::proof::{Blame, Origin, Proof, Verdict};
 use crate::flow::block::tags::SymbolTags;
@@ -160,7 +160,7 @@ impl Decoder {
             base: self.base as u16,
             next_symbol: self.slots.front().and_then(Option::as_ref).map_or(0, |slot| slot.next),
             blocks: self.slots.iter().map(|slot| slot.as_ref().map(view)).collect(),
-            finished_blocks: self.emptied.len(),
+            emptied_blocks: self.emptied.len(),
             spare_blocks: self.coders.spare.len(),
         }
     }
@@ -475,7 +475,7 @@ impl Decoder {
     /// A block has no rows any more, as this reports to the encoder.
     fn note_emptied(&mut self, ack: BlockAck) {
         self.emptied.retain(|emptied| emptied.ack.block != ack.block);
-        if self.emptied.len() == FINISHED_BLOCKS_MAX {
+        if self.emptied.len() == EMPTIED_BLOCKS_MAX {
             self.emptied.pop_front();
         }
         self.emptied.push_back(Emptied { ack, tells: EMPTIED_TELLS });
