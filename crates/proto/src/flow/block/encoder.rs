@@ -41,7 +41,7 @@ const SILENT_TIMEOUTS: f64 = 16.0;
 const STALLED_TIMEOUTS: u32 = 2;
 /// The encoder gives up a block after this many of the decoder's deadlines, so the decoder does so
 /// first.
-const DEADLINES_TO_GIVE_UP: u32 = 2;
+pub(super) const DEADLINES_TO_GIVE_UP: u32 = 2;
 
 /// Encodes one flow: this station's packets to its peer.
 pub(crate) struct Encoder {

@@ -4,7 +4,8 @@
 //! One state machine serves one direction. In state IDLE the helper collects. Once it has overheard
 //! PlayNCool's threshold of symbols, it is in state ENC: every further symbol adds to its budget,
 //! which it spends on recoded symbols. An acknowledgment of the full block ends this. Once
-//! nothing of a block has been overheard for long, so does one of all that the helper knows of it.
+//! nothing of a block has been overheard for long, so does one of all that the helper knows of it,
+//! and so does time: the encoder has then given the block up.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -19,6 +20,7 @@ use crate::bounds::{
 };
 use crate::config::{CodingParams, ErasureRatios, Order, Policy, StationId};
 use crate::flow::block::budget;
+use crate::flow::block::encoder::DEADLINES_TO_GIVE_UP;
 use crate::inspect::{FlowView, HelperBlockView};
 use crate::link::handshake::Joined;
 use crate::memory::BlockShape;
@@ -157,8 +159,8 @@ struct Block {
     heard: VecDeque<u32>,
     /// Our frames that may still reach the decoder.
     in_flight: VecDeque<u32>,
-    /// When a symbol was last overheard.
-    heard_at: Time,
+    /// When a symbol was last overheard, or the decoder's rank last seen to grow.
+    progress_at: Time,
     repair_at: Time,
     /// When credits are no longer held back, because nothing follows.
     flush_at: Time,
@@ -276,7 +278,7 @@ impl Helper {
         // end.
         let all_known = block.recoder.known_count() == usize::from(block_size);
         block.ended = all_known && self.params.order != Order::Dense;
-        block.heard_at = now;
+        block.progress_at = now;
         block.repair_at = now + self.params.encoder_timeout;
         block.flush_at = now + silence;
         self.earn(at);
@@ -361,11 +363,13 @@ impl Helper {
         for at in 0..self.blocks.len() {
             let block = &mut self.blocks[at];
             let told = ack.blocks.iter().find(|told| told.block == block.id);
+            let is_quiet = now - block.progress_at >= self.params.encoder_timeout;
             let rank = told.map_or(0, |told| usize::from(told.rank));
-            block.decoder_rank = block.decoder_rank.max(rank);
+            if rank > block.decoder_rank {
+                (block.decoder_rank, block.progress_at) = (rank, now);
+            }
             block.repair_at = now + self.params.encoder_timeout;
             block.note_heard_by_decoder(ack);
-            let is_quiet = now - block.heard_at >= self.params.encoder_timeout;
             if is_quiet && told.is_some_and(|told| block.is_known_to(told)) {
                 block.give_up_budget();
             }
@@ -441,6 +445,13 @@ impl Helper {
         block.state = block.state.after(Cause::RepairNeeded);
     }
 
+    /// When the encoder has given up a block at the latest, as far as can be heard; `None` if the
+    /// helper has nothing left to send of it.
+    fn expires_at(&self, block: &Block) -> Option<Time> {
+        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+        (block.state == State::Enc).then(|| block.progress_at + patience)
+    }
+
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         for at in 0..self.blocks.len() {
             if self.blocks[at].flush_at <= now {
@@ -455,11 +466,17 @@ impl Helper {
                 self.blocks[at].ended = true;
                 self.repair(at);
             }
+            if self.expires_at(&self.blocks[at]).is_some_and(|at| at <= now) {
+                self.blocks[at].give_up_budget();
+            }
         }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let timers = self.blocks.iter().flat_map(|block| [block.repair_at, block.flush_at]);
+        let timers = self.blocks.iter().flat_map(|block| {
+            let expires_at = self.expires_at(block).unwrap_or(Time::MAX);
+            [block.repair_at, block.flush_at, expires_at]
+        });
         timers.min().filter(|&at| at < Time::MAX)
     }
 }
@@ -478,7 +495,7 @@ impl Block {
             decoder_rank: 0,
             heard: VecDeque::new(),
             in_flight: VecDeque::new(),
-            heard_at: Time::ZERO,
+            progress_at: Time::ZERO,
             repair_at: Time::MAX,
             flush_at: Time::MAX,
         }
@@ -637,6 +654,26 @@ mod tests {
             assert!(sent(long, 19) > 0, "{policy:?}: the decoder lacks one");
             assert!(sent(long / 2, 20) > 0, "{policy:?}: the encoder may go on");
             assert_eq!(sent(long, 20), 0, "{policy:?}");
+        }
+    }
+
+    /// A decoder that gets none of the helper's frames, or does not take them, acknowledges
+    /// nothing. The helper of a slow interface then sent for a block that its encoder had given up.
+    #[test]
+    fn nothing_is_sent_of_a_block_that_the_encoder_has_given_up() {
+        for policy in [Policy::PlayNCool, Policy::Credit] {
+            let params = CodingParams { policy, order: Order::Systematic, ..CodingParams::paper() };
+            let patience = params.delivery_deadline * DEADLINES_TO_GIVE_UP;
+            let sent = |after: Duration| {
+                let mut helper = helper(params, ErasureRatios { e1: 0.5, e2: 0.7, e3: 0.9 });
+                (0..20).for_each(|index| overhear(&mut helper, Time::ZERO, index));
+                acknowledge(&mut helper, Time::from_millis(1), 10, 10);
+                helper.handle_timeout(Time::from_millis(1) + after);
+                assert!(helper.poll_timeout().is_none_or(|at| at > Time::from_millis(1) + after));
+                frames(&mut helper)
+            };
+            assert!(sent(patience - Duration::from_nanos(1)) > 0, "{policy:?}");
+            assert_eq!(sent(patience), 0, "{policy:?}");
         }
     }
 
