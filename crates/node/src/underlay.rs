@@ -311,7 +311,7 @@ impl Underlay {
             Underlay::Ethernet(ethernet) => ethernet.push(now, to, frame, probes),
             // A probe must not be a segment of a longer datagram: virtual interfaces forward such
             // datagrams whole, whatever their MTU.
-            Underlay::Udp(udp) => udp.push(to, frame, probes),
+            Underlay::Udp(udp) => udp.push(now, to, frame, probes),
         }
     }
 

@@ -9,6 +9,10 @@
 //! one: an attacker that also copies answers cannot move a peer (RFC 9000, Sections 8.2 and 9.3.3).
 //! And until it has answered, no address is sent more bytes than came from it, so that nobody can
 //! be flooded in another's name.
+//!
+//! A peer that is silent is also looked for at its configured address. It may have returned there;
+//! or it never left, and an attacker that forwarded challenges and answers, but nothing since, is
+//! taken for it. If the other end has moved meanwhile, neither finds the other in another way.
 
 mod standing;
 
@@ -40,6 +44,7 @@ pub struct PeerBook<A> {
 
 struct Peer<A> {
     id: StationId,
+    configured: Option<A>,
     place: Option<Place<A>>,
     /// Where its newest handshake came from, if not from `place`: it may have moved and restarted.
     candidate: Option<Place<A>>,
@@ -150,6 +155,7 @@ impl<A: Copy + PartialEq> Peer<A> {
     fn configured(id: StationId, address: Option<A>, may_move: bool) -> Self {
         Peer {
             id,
+            configured: address,
             place: address.map(Place::known),
             candidate: None,
             challenged: ArrayVec::new(),
@@ -164,11 +170,17 @@ impl<A: Copy + PartialEq> Peer<A> {
         }
     }
 
-    /// The present and the possible address, as far as a frame of `len_bytes` may be sent there.
-    /// While it is being challenged, this reserves `kept` bytes for challenges: for a peer with
-    /// nothing to send, these are all that may be sent there for seconds.
-    fn places(&mut self, len_bytes: usize, kept: usize) -> impl Iterator<Item = A> {
-        let Peer { place, candidate, challenged, .. } = self;
+    /// The present address, the possible ones, as far as a frame of `len_bytes` may be sent there,
+    /// and the configured one of a silent peer. For an address that is being challenged, this
+    /// reserves `kept` bytes for challenges: for a peer with nothing to send, these are all that
+    /// may be sent there for seconds.
+    fn places(&mut self, now: Time, len_bytes: usize, kept: usize) -> impl Iterator<Item = A> {
+        let is_silent = now - self.heard_there_at >= PLACE_ALONE_AGE_MAX;
+        let Peer { configured, place, candidate, challenged, .. } = self;
+        let configured = configured.filter(|_| is_silent);
+        let is_elsewhere =
+            |it: &Option<Place<A>>| it.is_none_or(|it| Some(it.address) != configured);
+        let alone = configured.filter(|_| is_elsewhere(place) && is_elsewhere(candidate));
         let asked = |it: &Challenged<A>| it.asked_at.map(|_| it.place.address);
         let asked: ArrayVec<A, CHALLENGED_ADDRESSES_MAX> =
             challenged.iter().filter_map(asked).collect();
@@ -179,7 +191,9 @@ impl<A: Copy + PartialEq> Peer<A> {
             !asked.contains(&it.address) || it.allowance.is_none_or(|it| it >= len_bytes + kept)
         });
         let places = place.iter_mut().chain(others);
-        places.filter_map(move |place| place.charge(len_bytes).then_some(place.address))
+        let known =
+            places.filter_map(move |place| place.charge(len_bytes).then_some(place.address));
+        known.chain(alone)
     }
 
     /// It is there from now on, and nowhere else.
@@ -399,7 +413,7 @@ impl<A: Copy + PartialEq> PeerBook<A> {
     pub fn configure(&mut self, station: StationId, address: Option<A>) {
         let may_move = self.may_move;
         let Some(peer) = self.peer(station) else { return };
-        peer.fixed = address.is_some() && !may_move;
+        (peer.configured, peer.fixed) = (address, address.is_some() && !may_move);
         if let Some(address) = address {
             peer.settle(address);
         }
@@ -442,17 +456,23 @@ impl<A: Copy + PartialEq> PeerBook<A> {
     }
 
     /// All addresses for a frame of `len_bytes` to everybody, in the order of the configuration:
-    /// the present addresses of peers, and those of their newest handshakes. An unproven address
+    /// the present addresses of peers, those of their newest handshakes, and the configured ones
+    /// of peers that are silent. An unproven address
     /// gets no more bytes than came from it (RFC 9000, Section 8.1, allows three times as many).
-    pub fn addresses(&mut self, len_bytes: usize) -> impl Iterator<Item = A> {
+    pub fn addresses(&mut self, now: Time, len_bytes: usize) -> impl Iterator<Item = A> {
         let kept = self.kept_bytes();
-        self.peers.iter_mut().flat_map(move |peer| peer.places(len_bytes, kept))
+        self.peers.iter_mut().flat_map(move |peer| peer.places(now, len_bytes, kept))
     }
 
-    /// The same for a frame to one station: its present and its possible address.
-    pub fn places(&mut self, station: StationId, len_bytes: usize) -> impl Iterator<Item = A> {
+    /// The same for a frame to one station.
+    pub fn places(
+        &mut self,
+        now: Time,
+        station: StationId,
+        len_bytes: usize,
+    ) -> impl Iterator<Item = A> {
         let kept = self.kept_bytes();
-        self.peer(station).into_iter().flat_map(move |peer| peer.places(len_bytes, kept))
+        self.peer(station).into_iter().flat_map(move |peer| peer.places(now, len_bytes, kept))
     }
 
     /// The address for a frame of `len_bytes` to one station alone: its present address if that is

@@ -134,7 +134,8 @@ pub enum Rejection {
 pub enum Destination {
     /// One station.
     Station(StationId),
-    /// One station, wherever it may be: a handshake of a hub, which sends one to each neighbour.
+    /// One station, wherever it may be: an answer to its challenge, a key exchange, or a handshake
+    /// of a hub, which sends one to each neighbour.
     Search(StationId),
     /// All stations in reach.
     All,

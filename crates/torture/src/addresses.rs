@@ -207,6 +207,7 @@ enum Proof {
 
 /// What is known of a peer.
 struct Known {
+    configured: Option<Address>,
     home: Option<Address>,
     proof: Proof,
     /// The last challenge sent to its current address.
@@ -240,7 +241,8 @@ impl Whereabouts {
         self.book.add(id, at);
         let proof = if at.is_some() { Proof::Sure } else { Proof::None };
         let (asked, purses) = (BTreeMap::new(), BTreeMap::new());
-        self.known.insert(id, Known { home: at, proof, home_token: None, asked, purses });
+        let known = Known { configured: at, home: at, proof, home_token: None, asked, purses };
+        self.known.insert(id, known);
     }
 
     fn remove(&mut self, id: StationId) {
@@ -256,6 +258,7 @@ impl Whereabouts {
     /// Where a frame goes, and for whom.
     pub(super) fn route(
         &mut self,
+        now: Time,
         to: Destination,
         frame: &[u8],
     ) -> Result<Vec<(StationId, Address)>, Broken> {
@@ -270,7 +273,7 @@ impl Whereabouts {
                 Destination::Station(_) => {
                     routes.extend(self.book.place(id, len).map(|at| (id, at)));
                 }
-                _ => routes.extend(self.book.places(id, len).map(|at| (id, at))),
+                _ => routes.extend(self.book.places(now, id, len).map(|at| (id, at))),
             }
         }
         let is_data = matches!(to, Destination::Station(_)) && carries(frame);
@@ -293,7 +296,7 @@ impl Whereabouts {
         ensure(!is_data || is_home || known.proof != Proof::Sure, Invariant::Addresses, || {
             format!("packets for station {} go to {at}, it is at {:?}", id.0, known.home)
         })?;
-        if is_home && known.proof != Proof::None {
+        if is_home && known.proof != Proof::None || known.configured == Some(at) {
             return Ok(());
         }
         let (came, went) = known.purses.entry(at).or_default();
@@ -440,7 +443,8 @@ mod tests {
             let mut whereabouts = whereabouts(fault);
             let outcome = FrameOutcome::Handshake { from: PEER };
             whereabouts.hear(Time::ZERO, THIEF, outcome, 100).expect("it is only heard");
-            let mut results = (0..3).map(|_| whereabouts.route(Destination::All, &[0; 60]));
+            let mut results =
+                (0..3).map(|_| whereabouts.route(Time::ZERO, Destination::All, &[0; 60]));
             assert_eq!(results.any(broken), caught);
         }
     }

@@ -135,8 +135,8 @@ impl Host {
             let frame = transmit.frame.to_vec();
             let len = frame.len();
             let to: Vec<Address> = match transmit.to {
-                Destination::All => self.book.addresses(len).collect(),
-                Destination::Search(peer) => self.book.places(peer, len).collect(),
+                Destination::All => self.book.addresses(now, len).collect(),
+                Destination::Search(peer) => self.book.places(now, peer, len).collect(),
                 Destination::Station(peer) => self.book.place(peer, len).into_iter().collect(),
             };
             sent.extend(to.into_iter().map(|to| (to, frame.clone())));

@@ -251,13 +251,13 @@ impl Udp {
 
     /// Adds a frame to the batch. A frame for a peer whose address is not known yet is lost: the
     /// peer has to send first.
-    pub(super) fn push(&mut self, to: Destination, frame: &[u8], alone: bool) {
+    pub(super) fn push(&mut self, now: Time, to: Destination, frame: &[u8], alone: bool) {
         match to {
             Destination::All => {
-                self.outbox.push(self.peers.addresses(frame.len()), (&[], frame), alone);
+                self.outbox.push(self.peers.addresses(now, frame.len()), (&[], frame), alone);
             }
             Destination::Search(station) => {
-                let places = self.peers.places(station, frame.len());
+                let places = self.peers.places(now, station, frame.len());
                 self.outbox.push(places, (&[], frame), alone);
             }
             Destination::Station(station) => {
@@ -560,7 +560,7 @@ mod tests {
     /// Sends batches as the run loop does, and receives what arrives in between.
     fn send_all(from: &mut Udp, to: Destination, frames: &[Vec<u8>], hearers: &mut [Hearer]) {
         for frame in frames {
-            from.push(to, frame, false);
+            from.push(Time::ZERO, to, frame, false);
             if from.is_full() {
                 let flushed = from.flush(Time::ZERO).unwrap();
                 assert_eq!(flushed, Flushed { lost: 0, busy: None });
@@ -628,7 +628,7 @@ mod tests {
         let mut hearers = [Hearer::new()];
         let nowhere = "255.255.255.255:9".parse().unwrap();
         let mut from = udp(&[(2, nowhere), (3, hearers[0].udp.local)], true);
-        from.push(Destination::All, b"frame", false);
+        from.push(Time::ZERO, Destination::All, b"frame", false);
         assert_eq!(from.flush(Time::ZERO).unwrap(), Flushed { lost: 1, busy: None });
         hearers[0].take();
         assert_eq!(hearers[0].heard, [b"frame".to_vec()]);

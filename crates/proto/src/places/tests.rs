@@ -52,6 +52,23 @@ fn a_configured_address_is_left_where_stations_move_but_not_for_a_handshake() {
     assert_eq!((book.station(11), book.station(10)), (Some(A), None));
 }
 
+/// An attacker that forwards challenges and answers can be taken for a peer. When it forwards
+/// nothing any more, the peer is found where it was all the time.
+#[test]
+fn a_silent_peer_is_also_looked_for_at_its_configured_address() {
+    let mut book = book(true);
+    assert!(moves(&mut book, A, 11));
+    let heard_at = Time::from_millis(490);
+    let mut at = |now: Time| book.addresses(now, 60).collect::<Vec<_>>();
+    assert_eq!(at(heard_at + (PLACE_ALONE_AGE_MAX - Duration::from_millis(1))), [11]);
+    let silent = heard_at + PLACE_ALONE_AGE_MAX;
+    assert_eq!(at(silent), [11, 10]);
+    assert_eq!(book.place(A, 60), Some(11), "packets wait until it has answered from there");
+    book.learn(silent, (A, 10), Certainty::Handshake, 60);
+    assert_eq!(book.addresses(silent, 60).collect::<Vec<_>>(), [11, 10]);
+    assert!(moves(&mut book, A, 10));
+}
+
 #[test]
 fn a_handshake_serves_until_a_session_tells_better() {
     let mut book = book(false);
@@ -68,9 +85,9 @@ fn a_handshake_from_elsewhere_is_answered_there_too() {
     for address in [11, 12] {
         book.learn(Time::ZERO, (A, address), Certainty::Handshake, 60);
     }
-    assert_eq!(book.addresses(60).collect::<Vec<_>>(), [10, 12]);
+    assert_eq!(book.addresses(Time::ZERO, 60).collect::<Vec<_>>(), [10, 12]);
     assert!(moves(&mut book, A, 12));
-    assert_eq!(book.addresses(60).collect::<Vec<_>>(), [12]);
+    assert_eq!(book.addresses(Time::ZERO, 60).collect::<Vec<_>>(), [12]);
 }
 
 #[test]
@@ -93,9 +110,9 @@ fn the_last_good_address_stays_beside_one_that_is_only_suggested() {
     assert_eq!(book.address(B), Some(20));
     assert!(moves(&mut book, B, 21));
     assert!(!book.suggest(B, 21) && book.suggest(B, 22) && !book.suggest(B, 22));
-    assert_eq!((book.address(B), book.addresses(60).count()), (Some(21), 3));
+    assert_eq!((book.address(B), book.addresses(Time::ZERO, 60).count()), (Some(21), 3));
     assert!(moves(&mut book, B, 22));
-    assert_eq!(book.addresses(60).collect::<Vec<_>>(), [10, 22]);
+    assert_eq!(book.addresses(Time::ZERO, 60).collect::<Vec<_>>(), [10, 22]);
     assert!(!book.suggest(StationId(9), 1));
 }
 
@@ -103,7 +120,7 @@ fn the_last_good_address_stays_beside_one_that_is_only_suggested() {
 fn strangers_are_not_taken_in() {
     let mut book = book(true);
     assert!(!moves(&mut book, StationId(9), 30));
-    assert_eq!((book.station(30), book.addresses(60).count()), (None, 1));
+    assert_eq!((book.station(30), book.addresses(Time::ZERO, 60).count()), (None, 1));
 }
 
 /// An attacker in the path copies frames, delivers them first, and repeats challenges; or it has no
@@ -422,7 +439,7 @@ fn whatever_comes_from_an_address_no_more_goes_there() {
             let certainty = certainty[draws.next_u32() as usize % if step < 20 { 2 } else { 3 }];
             book.learn(now, (B, at as u8), certainty, len);
             let len = draws.next_u32() as usize % 300;
-            book.places(B, len).for_each(|at| went[usize::from(at)] += len);
+            book.places(now, B, len).for_each(|at| went[usize::from(at)] += len);
             book.place(B, len).iter().for_each(|&at| went[usize::from(at)] += len);
             while let Some(asked) = book.poll_challenge(now, |_| true) {
                 went[usize::from(asked.address)] += PATH_CHALLENGE_LEN;
@@ -484,11 +501,11 @@ fn sent(station: &mut Station, book: &mut PeerBook<u8>, now: Time) -> Vec<(u8, V
         let (to, frame) = (transmit.to, transmit.frame.to_vec());
         match to {
             Destination::All => {
-                let everywhere = book.addresses(frame.len());
+                let everywhere = book.addresses(now, frame.len());
                 sent.extend(everywhere.map(|at| (at, frame.clone())));
             }
             Destination::Search(peer) => {
-                let places = book.places(peer, frame.len());
+                let places = book.places(now, peer, frame.len());
                 sent.extend(places.map(|at| (at, frame.clone())));
             }
             Destination::Station(peer) => {

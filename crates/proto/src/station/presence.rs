@@ -145,7 +145,9 @@ impl Shared {
     /// Makes a frame about this station's presence, if one is due; returns its receiver.
     pub(crate) fn poll_presence(&mut self, now: Time) -> Option<Destination> {
         if let Some((to, token)) = self.presence.answers.pop_at(0) {
-            return Some(self.say(Word::Answer { to, token }, Destination::Station(to)));
+            // Also where the challenge came from (RFC 9000, Section 8.2.2): if both ends have
+            // moved, nobody hears what is sent to the present address.
+            return Some(self.say(Word::Answer { to, token }, Destination::Search(to)));
         }
         if let Some(to) = self.presence.heard.pop_at(0) {
             return Some(self.say(Word::GoodbyeHeard { to }, Destination::Station(to)));

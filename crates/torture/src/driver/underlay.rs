@@ -33,6 +33,7 @@ impl Driver<'_> {
         frame: Vec<u8>,
     ) -> Result<(), Broken> {
         let seat = &mut self.seats[from];
+        let local = self.now + seat.ahead;
         let (least, most) = (seat.config.frame_len_min, seat.underlay.frame_len());
         ensure((least..=most).contains(&frame.len()), Invariant::Bounds, || {
             format!("station {from} sent {} bytes, expected {least} to {most}", frame.len())
@@ -48,7 +49,10 @@ impl Driver<'_> {
         let sent_at = self.depart(from, &frame)?;
         self.say(format_args!("{from} sends {} bytes to {to:?}", frame.len()));
         if let Some(internet) = &mut self.network.internet {
-            for (peer, address) in internet.book(from).route(to, &frame)? {
+            for (peer, address) in internet.book(from).route(local, to, &frame)? {
+                if let Some(trace) = &mut self.trace {
+                    trace(self.now, format_args!("{from} sends to {} at {address}", peer.0));
+                }
                 self.post(sent_at, (from, peer), address, &frame);
             }
         } else {

@@ -152,6 +152,20 @@ fn a_helper_falls_silent_once_the_decoder_has_all_it_knows() {
     assert_eq!(run(&Scenario::draw(41_083_419)).violation, None);
 }
 
+/// A seed in which the decoder does not take a lying helper's frames, and acknowledges nothing: the
+/// helper, behind a slow interface, sent them for seconds after the encoder had given the block up.
+#[test]
+fn a_helper_falls_silent_once_the_encoder_has_given_up() {
+    assert_eq!(run(&Scenario::draw(9_424_239)).violation, None);
+}
+
+/// A seed in which an attacker forwards a challenge and the copied answer, so that it is taken for
+/// the station that stays, and then the other moves: each sent to an address where nobody was.
+#[test]
+fn who_was_taken_to_be_elsewhere_is_found_where_it_was() {
+    assert_eq!(run(&Scenario::draw(52_008_617)).violation, None);
+}
+
 /// Seeds in which a decoder had a block beyond its window, and one more spare block than fits.
 #[test]
 fn a_block_beyond_the_window_is_no_spare_one() {

@@ -44,7 +44,9 @@ impl MeshDriver<'_> {
         let frame = self.bend(from, frame);
         let end = self.depart((from, of), &frame)?;
         if let Some(internet) = &mut self.network.internet {
-            for (peer, address) in internet.book(from).route(to, &frame)? {
+            for (peer, address) in
+                internet.book(from).route(self.now + self.seats[from].ahead, to, &frame)?
+            {
                 self.post(end, (from, peer), address, &frame);
             }
             return Ok(());
