@@ -216,6 +216,12 @@ impl LinkUsage {
         on_their_way as f64 >= self.rate.in_flight_max(self.wait.timeout())
     }
 
+    /// Whether nothing of ours is on the path: the peer has reported on all frames with symbols.
+    /// The next one then meets none of ours in a queue.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.log.sources() + self.log.repairs() == 0
+    }
+
     /// Frames/s that recently came through.
     pub(crate) fn through_per_s(&self) -> f64 {
         self.rate.through_per_s()

@@ -169,14 +169,24 @@ impl WindowEndpoint {
         self.ack_turn.waits(now, &mut shared.pacer, || self.link.frame_time())
     }
 
+    /// Whether a symbol may leave before the measured rate allows it: the path is idle. A path that
+    /// has become faster, on which a frame takes longer than a round trip, is thus used at once.
+    fn may_leave_early(&self, shared: &Shared) -> bool {
+        shared.config.rate_bps.is_none() && !shared.cut.is_open() && self.link.is_idle()
+    }
+
     /// Makes a symbol's body, or that of a part of one, in `self.body`, if there is one to send;
     /// returns its kind.
     fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> Option<Kind> {
         if !shared.pacer.allows(now) {
-            if !shared.ingress.is_empty() {
-                self.link.note_limited();
+            if shared.ingress.is_empty() {
+                return None;
             }
-            return None;
+            self.link.note_limited();
+            if !self.may_leave_early(shared) {
+                return None;
+            }
+            shared.pacer.grant(now);
         }
         let in_burst = shared.pacer.is_in_burst() && !shared.ingress.is_empty();
         if in_burst {

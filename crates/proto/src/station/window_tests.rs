@@ -1,6 +1,7 @@
 //! Window mode across changes of keys.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use super::*;
 use crate::bounds::SESSION_FRAMES_MAX;
@@ -113,6 +114,48 @@ fn the_first_frames_go_at_the_first_rate() {
     }
     pair.run(1, |_, _| {});
     assert!(sent(&pair) < 10, "{} symbols in two milliseconds", sent(&pair));
+}
+
+/// A line on which a frame takes 200 ms, later 20 ms, behind a buffer of two frames. The rate
+/// control needs seconds to follow, so an idle line is not left to it.
+#[test]
+fn a_slow_path_that_becomes_faster_is_used_at_once() {
+    let stations = [station(1, 2), station(2, 1)];
+    let delivered = [Vec::new(), Vec::new()];
+    let mut pair = Pair { stations, now: Time::ZERO, frames: 0, delivered };
+    pair.run(500, |_, _| {});
+    let (slow, change_at) = (Duration::from_millis(200), pair.now + Duration::from_secs(20));
+    let mut line: VecDeque<Vec<u8>> = VecDeque::new();
+    let (mut served_at, mut came) = (pair.now, 0);
+    while pair.now < change_at + Duration::from_secs(1) {
+        pair.now += Duration::from_millis(1);
+        let (now, [from, to]) = (pair.now, &mut pair.stations);
+        let takes = if now < change_at { slow } else { slow / 10 };
+        while from.handle_packet(now, &[0; 1_400]) == PacketOutcome::Accepted {}
+        if now >= served_at
+            && let Some(frame) = line.pop_front()
+        {
+            to.handle_frame(now, &frame);
+            served_at = now + takes;
+        }
+        to.handle_timeout(now);
+        while let Some(feedback) = to.poll_transmit(now) {
+            from.handle_frame(now, feedback.frame);
+        }
+        while to.poll_packet().is_some() {
+            came += u32::from(now >= change_at);
+        }
+        from.handle_timeout(now);
+        while let Some(transmit) = from.poll_transmit(now) {
+            if line.is_empty() {
+                served_at = served_at.max(now + takes);
+            }
+            if line.len() < 2 {
+                line.push_back(transmit.frame.to_vec());
+            }
+        }
+    }
+    assert!(came >= 40, "{came} of 50");
 }
 
 /// Voice alone, in one direction: only their own timer wakes the station for copies ahead of need.
