@@ -5,7 +5,7 @@
 //! PlayNCool's threshold of symbols, it is in state ENC: every further symbol adds to its budget,
 //! which it spends on recoded symbols. An acknowledgment of the full block ends this. Once
 //! nothing of a block has been overheard for long, so does one of all that the helper knows of it,
-//! and so does time: the encoder has then given the block up.
+//! and so does the time after which an encoder gives a block up.
 
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -147,8 +147,8 @@ struct Block {
     innovative: u32,
     /// Transmissions earned by overhearing.
     earned: f64,
-    /// Transmissions granted in addition, to repair what the decoder still lacked, less those not
-    /// made because it lacked nothing.
+    /// Transmissions granted in addition, to repair what the decoder still lacked, less those given
+    /// up.
     repairs: f64,
     sent: u32,
     /// As far as can be heard, the encoder has sent everything.
@@ -346,7 +346,7 @@ impl Helper {
 
     /// Overhears the decoder's acknowledgment.
     pub(crate) fn handle_ack(&mut self, now: Time, ack: &Ack) {
-        self.base = Some(ack.base);
+        let is_new_base = self.base.replace(ack.base) != Some(ack.base);
         for at in (0..self.blocks.len()).rev() {
             let id = self.blocks[at].id;
             let told = ack.blocks.iter().find(|told| told.block == id);
@@ -359,7 +359,7 @@ impl Helper {
             }
         }
         let repair_on_ack = self.params.policy == Policy::Credit;
-        let lag = self.lag();
+        let (lag, patience) = (self.lag(), self.patience());
         for at in 0..self.blocks.len() {
             let block = &mut self.blocks[at];
             let told = ack.blocks.iter().find(|told| told.block == block.id);
@@ -368,13 +368,18 @@ impl Helper {
             if rank > block.decoder_rank {
                 (block.decoder_rank, block.progress_at) = (rank, now);
             }
+            // The encoder's patience with a block begins when it is the oldest.
+            if is_new_base && block.id == ack.base {
+                block.progress_at = now;
+            }
+            let is_expired = now - block.progress_at >= patience;
             block.repair_at = now + self.params.encoder_timeout;
             block.note_heard_by_decoder(ack);
             if is_quiet && told.is_some_and(|told| block.is_known_to(told)) {
                 block.give_up_budget();
             }
             // While the encoder goes on, its next symbols may supply what is missing now.
-            if repair_on_ack && block.ended && block.budget(lag) < 1.0 {
+            if repair_on_ack && block.ended && !is_expired && block.budget(lag) < 1.0 {
                 self.repair(at);
             }
         }
@@ -445,11 +450,15 @@ impl Helper {
         block.state = block.state.after(Cause::RepairNeeded);
     }
 
-    /// When the encoder has given up a block at the latest, as far as can be heard; `None` if the
-    /// helper has nothing left to send of it.
+    /// How long after the last progress the encoder gives up its oldest block.
+    fn patience(&self) -> Duration {
+        self.params.delivery_deadline * DEADLINES_TO_GIVE_UP
+    }
+
+    /// When a block counts as given up by the encoder; `None` if the helper has nothing left to
+    /// send of it.
     fn expires_at(&self, block: &Block) -> Option<Time> {
-        let patience = self.params.delivery_deadline * DEADLINES_TO_GIVE_UP;
-        (block.state == State::Enc).then(|| block.progress_at + patience)
+        (block.state == State::Enc).then(|| block.progress_at + self.patience())
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time) {
