@@ -216,10 +216,10 @@ impl LinkUsage {
         on_their_way as f64 >= self.rate.in_flight_max(self.wait.timeout())
     }
 
-    /// Whether nothing of ours is on the path: the peer has reported on all frames with symbols.
-    /// The next one then meets none of ours in a queue.
+    /// Whether no frame with a symbol is on the path: the peer has reported on all of them. The
+    /// next one then meets none of them in a queue.
     pub(crate) fn is_idle(&self) -> bool {
-        self.log.sources() + self.log.repairs() == 0
+        self.log.len() == 0
     }
 
     /// Frames/s that recently came through.

@@ -178,7 +178,8 @@ impl WindowEndpoint {
     /// Makes a symbol's body, or that of a part of one, in `self.body`, if there is one to send;
     /// returns its kind.
     fn poll_symbol(&mut self, shared: &mut Shared, now: Time, ack_due: bool) -> Option<Kind> {
-        if !shared.pacer.allows(now) {
+        let is_early = !shared.pacer.allows(now);
+        if is_early {
             if shared.ingress.is_empty() {
                 return None;
             }
@@ -186,7 +187,6 @@ impl WindowEndpoint {
             if !self.may_leave_early(shared) {
                 return None;
             }
-            shared.pacer.grant(now);
         }
         let in_burst = shared.pacer.is_in_burst() && !shared.ingress.is_empty();
         if in_burst {
@@ -209,6 +209,9 @@ impl WindowEndpoint {
                 self.link.note_unlimited();
             }
             return None;
+        }
+        if is_early {
+            shared.pacer.grant(now);
         }
         Some(shared.cut(Kind::Window, &mut self.body))
     }
