@@ -177,23 +177,24 @@ impl<A: Copy + PartialEq> Peer<A> {
     fn places(&mut self, now: Time, len_bytes: usize, kept: usize) -> impl Iterator<Item = A> {
         let is_silent = now - self.heard_there_at >= PLACE_ALONE_AGE_MAX;
         let Peer { configured, place, candidate, challenged, .. } = self;
-        let configured = configured.filter(|_| is_silent);
-        let is_elsewhere =
-            |it: &Option<Place<A>>| it.is_none_or(|it| Some(it.address) != configured);
-        let alone = configured.filter(|_| is_elsewhere(place) && is_elsewhere(candidate));
+        let is_elsewhere = |at: &A| place.is_none_or(|place| place.address != *at);
+        let configured = configured.filter(|at| is_silent && is_elsewhere(at));
         let asked = |it: &Challenged<A>| it.asked_at.map(|_| it.place.address);
         let asked: ArrayVec<A, CHALLENGED_ADDRESSES_MAX> =
             challenged.iter().filter_map(asked).collect();
         let known = [&*place, &*candidate].map(|it| it.as_ref().map(|it| it.address));
         let others = challenged.iter_mut().map(|it| &mut it.place);
         let others = others.filter(move |it| !known.contains(&Some(it.address)));
-        let others = candidate.iter_mut().chain(others).filter(move |it| {
+        // Nothing limits what goes to the configured address.
+        let others = candidate.iter_mut().chain(others);
+        let others = others.filter(move |it| Some(it.address) != configured);
+        let others = others.filter(move |it| {
             !asked.contains(&it.address) || it.allowance.is_none_or(|it| it >= len_bytes + kept)
         });
         let places = place.iter_mut().chain(others);
         let known =
             places.filter_map(move |place| place.charge(len_bytes).then_some(place.address));
-        known.chain(alone)
+        known.chain(configured)
     }
 
     /// It is there from now on, and nowhere else.
@@ -497,8 +498,9 @@ impl<A: Copy + PartialEq> PeerBook<A> {
         match peer.place {
             // It comes from the configured name, not from a stranger.
             None => peer.place = Some(Place::known(address)),
-            Some(_) if !known => peer.candidate = Some(Place::known(address)),
-            Some(_) => {}
+            Some(place) if place.address == address => {}
+            // A stranger's frame may have named it before, which limits what may be sent there.
+            Some(_) => peer.candidate = Some(Place::known(address)),
         }
         !known
     }

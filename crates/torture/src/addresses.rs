@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corridor_base::Time;
 use corridor_base::rand::Rng;
-use corridor_proto::bounds::MOVE_WAIT_MIN;
+use corridor_proto::bounds::{MOVE_WAIT_MIN, PLACE_ALONE_AGE_MAX};
 use corridor_proto::wire::{ChallengeToken, Header};
 use corridor_proto::{
     Certainty, Challenge, Destination, FrameOutcome, Learned, PeerBook, StationId,
@@ -208,6 +208,8 @@ enum Proof {
 /// What is known of a peer.
 struct Known {
     configured: Option<Address>,
+    /// When a fresh frame last came from `home`.
+    heard_at: Time,
     home: Option<Address>,
     proof: Proof,
     /// The last challenge sent to its current address.
@@ -241,7 +243,15 @@ impl Whereabouts {
         self.book.add(id, at);
         let proof = if at.is_some() { Proof::Sure } else { Proof::None };
         let (asked, purses) = (BTreeMap::new(), BTreeMap::new());
-        let known = Known { configured: at, home: at, proof, home_token: None, asked, purses };
+        let known = Known {
+            configured: at,
+            heard_at: Time::ZERO,
+            home: at,
+            proof,
+            home_token: None,
+            asked,
+            purses,
+        };
         self.known.insert(id, known);
     }
 
@@ -278,16 +288,20 @@ impl Whereabouts {
         }
         let is_data = matches!(to, Destination::Station(_)) && carries(frame);
         for &(id, at) in &routes {
-            self.charge(id, at, frame.len(), is_data)?;
+            self.charge(now, (id, at), frame.len(), is_data)?;
         }
+        let once: BTreeSet<_> = routes.iter().collect();
+        ensure(once.len() == routes.len(), Invariant::Addresses, || {
+            format!("a frame goes twice to one address: {routes:?}")
+        })?;
         Ok(routes)
     }
 
     /// Counts a frame that goes to an address.
     fn charge(
         &mut self,
-        id: StationId,
-        at: Address,
+        now: Time,
+        (id, at): (StationId, Address),
         len: usize,
         is_data: bool,
     ) -> Result<(), Broken> {
@@ -296,7 +310,9 @@ impl Whereabouts {
         ensure(!is_data || is_home || known.proof != Proof::Sure, Invariant::Addresses, || {
             format!("packets for station {} go to {at}, it is at {:?}", id.0, known.home)
         })?;
-        if is_home && known.proof != Proof::None || known.configured == Some(at) {
+        // A silent peer is also looked for where it is configured.
+        let is_silent = now - known.heard_at >= PLACE_ALONE_AGE_MAX;
+        if is_home && known.proof != Proof::None || is_silent && known.configured == Some(at) {
             return Ok(());
         }
         let (came, went) = known.purses.entry(at).or_default();
@@ -329,6 +345,10 @@ impl Whereabouts {
             learned = self.book.believe(id, at);
         }
         let home = self.book.address(id);
+        let is_fresh = matches!(certainty, Certainty::Session | Certainty::Answer(_));
+        if is_fresh && home == Some(at) {
+            known.heard_at = now;
+        }
         if home != known.home {
             known.check_move(now, answered).map_err(|(invariant, why)| {
                 (invariant, format!("station {} is taken to be at {home:?}: {why}", id.0))
@@ -352,7 +372,12 @@ impl Whereabouts {
     }
 
     /// Sends a challenge, in a frame of `len` bytes.
-    pub(super) fn ask(&mut self, asked: Challenge<Address>, len: usize) -> Result<(), Broken> {
+    pub(super) fn ask(
+        &mut self,
+        now: Time,
+        asked: Challenge<Address>,
+        len: usize,
+    ) -> Result<(), Broken> {
         let Challenge { station, address, token } = asked;
         if let Some(known) = self.known.get_mut(&station) {
             if known.home == Some(address) {
@@ -365,7 +390,7 @@ impl Whereabouts {
             }
             entry.is_open = true;
         }
-        self.charge(station, address, len, false)
+        self.charge(now, (station, address), len, false)
     }
 }
 
@@ -459,7 +484,7 @@ mod tests {
             let heard = FrameOutcome::Accepted { from: PEER };
             whereabouts.hear(now, THIEF, heard, 200).expect("it is only asked");
             while let Some(asked) = whereabouts.poll_challenge(now, |_| true) {
-                whereabouts.ask(asked, 60).expect("as many bytes came");
+                whereabouts.ask(now, asked, 60).expect("as many bytes came");
                 if asked.address == THIEF {
                     let answer = FrameOutcome::Answered { from: PEER, token: asked.token };
                     let moved = whereabouts.hear(now, THIEF, answer, 60).expect("it may move");

@@ -62,6 +62,7 @@ mod tests {
     use super::*;
     use crate::bounds::CHUNKS_MAX;
     use crate::config::StationId;
+    use crate::station::Destination;
     use crate::station::window_tests::station;
     use crate::wire::Word;
 
@@ -91,8 +92,9 @@ mod tests {
         sender.shared.group.seal(&mut frame, 0);
         let outcome = receiver.handle_frame(now, &frame);
         let mut answers = 0;
-        while receiver.shared.poll_presence(now).is_some() {
-            answers += 1;
+        while let Some(to) = receiver.shared.poll_presence(now) {
+            // Answers are said once more, wherever the peer may be.
+            answers += usize::from(matches!(to, Destination::Station(_)));
         }
         (outcome, answers)
     }
@@ -136,6 +138,25 @@ mod tests {
         assert_eq!(said, (TAKEN, 1));
     }
 
+    /// In two frames: a copy of the second that comes first, from elsewhere, does not replace the
+    /// first.
+    #[test]
+    fn an_answer_goes_to_the_peer_and_once_more_wherever_it_may_be() {
+        let ([mut sender, mut receiver], now) = pair();
+        let mut frame = Vec::new();
+        sender.shared.group.begin(&mut frame);
+        Word::Challenge { to: StationId(2), token: [7; 8] }.write_last(&mut frame);
+        sender.shared.group.seal(&mut frame, 0);
+        assert_eq!(receiver.handle_frame(now, &frame), TAKEN);
+        for expected in [Destination::Station(StationId(1)), Destination::Search(StationId(1))] {
+            assert_eq!(receiver.shared.poll_presence(now), Some(expected));
+            let outcome = sender.handle_frame(now, &receiver.shared.frame);
+            let answered = FrameOutcome::Answered { from: StationId(2), token: [7; 8] };
+            assert_eq!(outcome, answered, "{expected:?}");
+        }
+        assert_eq!(receiver.shared.poll_presence(now), None);
+    }
+
     /// The driver did not learn of it, and its challenge stayed unanswered.
     #[test]
     fn an_answer_before_what_ends_its_frame_was_given_all_the_same() {
@@ -159,7 +180,8 @@ mod tests {
             sender.shared.group.seal(&mut frame, 0);
             let outcome = receiver.handle_frame(now, &frame);
             assert_eq!(outcome, TAKEN, "{time}");
-            let answers = core::iter::from_fn(|| receiver.shared.poll_presence(now)).count();
+            let said = core::iter::from_fn(|| receiver.shared.poll_presence(now));
+            let answers = said.filter(|to| matches!(to, Destination::Station(_))).count();
             assert_eq!(answers, if time == 0 { 2 } else { 1 }, "{time}");
         }
     }

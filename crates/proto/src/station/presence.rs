@@ -21,6 +21,8 @@ use words::{Act, Cause, Said, Stage};
 pub(crate) struct Presence {
     /// Challenges received, and from whom.
     answers: ArrayVec<(StationId, ChallengeToken), PATH_ANSWERS_MAX>,
+    /// One that was sent, and is to be sent once more.
+    answers_again: Option<(StationId, ChallengeToken)>,
     /// Peers whose goodbye was received.
     heard: ArrayVec<StationId, PEERS_MAX>,
     stage: Stage,
@@ -38,7 +40,8 @@ struct Closing {
 impl Presence {
     /// When there is something to send.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        if !self.answers.is_empty() || !self.heard.is_empty() {
+        let answers = !self.answers.is_empty() || self.answers_again.is_some();
+        if answers || !self.heard.is_empty() {
             return Some(Time::ZERO);
         }
         match self.stage {
@@ -144,10 +147,16 @@ impl Shared {
 
     /// Makes a frame about this station's presence, if one is due; returns its receiver.
     pub(crate) fn poll_presence(&mut self, now: Time) -> Option<Destination> {
-        if let Some((to, token)) = self.presence.answers.pop_at(0) {
-            // Also where the challenge came from (RFC 9000, Section 8.2.2): if both ends have
-            // moved, nobody hears what is sent to the present address.
+        // Once more, also where the challenge came from (RFC 9000, Section 8.2.2): if both ends
+        // have moved, nobody hears what is sent to the present address. It is another frame: who
+        // delivers a copy of it first, from elsewhere, does not replace the first.
+        if let Some((to, token)) = self.presence.answers_again.take() {
+            self.group.note_addressed(to);
             return Some(self.say(Word::Answer { to, token }, Destination::Search(to)));
+        }
+        if let Some((to, token)) = self.presence.answers.pop_at(0) {
+            self.presence.answers_again = Some((to, token));
+            return Some(self.say(Word::Answer { to, token }, Destination::Station(to)));
         }
         if let Some(to) = self.presence.heard.pop_at(0) {
             return Some(self.say(Word::GoodbyeHeard { to }, Destination::Station(to)));

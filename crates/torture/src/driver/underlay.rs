@@ -110,7 +110,7 @@ impl Driver<'_> {
             return Ok(false);
         };
         let Some(frame) = subject.challenge(asked.station, asked.token) else { return Ok(false) };
-        internet.book(station).ask(asked, frame.len())?;
+        internet.book(station).ask(local, asked, frame.len())?;
         self.coverage.add(Feature::AddressesAsked, 1);
         let sent_at = self.depart(station, &frame)?;
         self.say(format_args!("{station} asks {} at {}", asked.station.0, asked.address));

@@ -123,7 +123,7 @@ impl MeshDriver<'_> {
         };
         let Some(frame) = station.challenge(asked.station, asked.token) else { return Ok(false) };
         let frame = frame.to_vec();
-        internet.book(node).ask(asked, frame.len())?;
+        internet.book(node).ask(local, asked, frame.len())?;
         self.coverage.add(Feature::AddressesAsked, 1);
         let end = self.depart((node, asked.station.0), &frame)?;
         self.say(format_args!("{node} asks {} at {}", asked.station.0, asked.address));
