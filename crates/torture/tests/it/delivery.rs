@@ -188,6 +188,13 @@ fn rows_that_are_dropped_for_others_are_reported() {
     assert_eq!(run(&Scenario::draw(8_062_892)).violation, None);
 }
 
+/// A seed in which a block has only rows of a helper that is left out, and then makes room for
+/// another.
+#[test]
+fn a_block_without_rows_may_go() {
+    assert_eq!(run(&Scenario::draw(150_003_275)).violation, None);
+}
+
 #[test]
 fn a_restart_costs_at_most_what_the_station_held() {
     torture(400, |scenario| {
