@@ -23,8 +23,6 @@ use crate::stats::Stats;
 use crate::wire::{CodedSeed, Lanes, LinkFeedback, WindowFeedback, WindowForm, WindowSymbol};
 
 const SYMBOL_SIZE_MAX: usize = 120;
-/// Interval of frames.
-const STEP: Duration = Duration::from_millis(1);
 
 /// A path, and the configuration of its ends.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +31,8 @@ struct Path {
     window_size: u16,
     /// Most lanes that the receiver accepts.
     taken: Lanes,
+    /// Interval of frames.
+    step: Duration,
     way: Duration,
     jitter: Duration,
     loss_ratio: f64,
@@ -43,6 +43,7 @@ const PATH: Path = Path {
     lane_size: 16,
     window_size: 256,
     taken: Lanes::MOST,
+    step: Duration::from_millis(1),
     way: Duration::from_millis(20),
     jitter: Duration::ZERO,
     loss_ratio: 0.1,
@@ -71,8 +72,15 @@ struct Tunnel {
     feedback: BTreeMap<(Time, u32), (LinkFeedback, WindowFeedback)>,
     offered: u32,
     delivered: Vec<u32>,
+    seen: Seen,
+}
+
+/// What frames carried.
+struct Seen {
     /// Most lanes that a symbol was dealt to.
     lanes: Lanes,
+    /// Number of coded symbols, and how many symbols all of them cover.
+    coded: (u32, u32),
 }
 
 impl Tunnel {
@@ -113,7 +121,7 @@ impl Tunnel {
             feedback: BTreeMap::new(),
             offered: 0,
             delivered: Vec::new(),
-            lanes: Lanes::ONE,
+            seen: Seen { lanes: Lanes::ONE, coded: (0, 0) },
         }
     }
 
@@ -138,7 +146,7 @@ impl Tunnel {
     }
 
     fn step(&mut self) {
-        self.now += STEP;
+        self.now += self.path.step;
         while let Some(entry) = self.frames.first_entry().filter(|it| it.key().0 <= self.now) {
             let ((_, counter), body) = entry.remove_entry();
             let symbol = WindowSymbol::parse(&body).unwrap();
@@ -166,9 +174,13 @@ impl Tunnel {
         self.link.usage.begin(counter);
         let (link, ingress, stats) = (&mut self.link.usage, &mut self.ingress, &mut self.stats);
         if self.sender.poll(self.now, (link, false), ingress, &mut body, stats) {
-            let (WindowForm::Source { lanes, .. } | WindowForm::Coded { lanes, .. }) =
-                WindowSymbol::parse(&body).unwrap().form;
-            self.lanes = self.lanes.max(lanes);
+            let form = WindowSymbol::parse(&body).unwrap().form;
+            let (WindowForm::Source { lanes, .. } | WindowForm::Coded { lanes, .. }) = form;
+            self.seen.lanes = self.seen.lanes.max(lanes);
+            if let WindowForm::Coded { count, .. } = form {
+                let (coded, covered) = self.seen.coded;
+                self.seen.coded = (coded + 1, covered + u32::from(count.get()));
+            }
             if let Some(at) = self.arrival() {
                 self.frames.insert((at, counter), body);
             }
@@ -192,7 +204,7 @@ impl Tunnel {
             }
             self.step();
         }
-        (self.delivered.len() - before) as f64 / span.div_duration_f64(STEP)
+        (self.delivered.len() - before) as f64 / span.div_duration_f64(self.path.step)
     }
 
     /// Runs until everything is delivered.
@@ -211,7 +223,7 @@ fn a_window_is_as_long_as_the_path_needs() {
     let share = |window_size| {
         let mut tunnel = Tunnel::new(Path { window_size, ..path }, 1);
         tunnel.fill(Duration::from_secs(4));
-        (tunnel.fill(Duration::from_secs(10)), tunnel.lanes.count())
+        (tunnel.fill(Duration::from_secs(10)), tunnel.seen.lanes.count())
     };
     let ((one, lanes_of_one), (many, lanes)) = (share(16), share(256));
     assert_eq!((lanes_of_one, lanes), (1, 16));
@@ -225,14 +237,34 @@ fn a_window_is_longer_where_repair_waits_for_overtaken_frames() {
     let path = Path { way: Duration::from_millis(10), jitter: Duration::from_millis(40), ..PATH };
     let mut tunnel = Tunnel::new(path, 1);
     tunnel.fill(Duration::from_secs(20));
-    assert_eq!(tunnel.lanes.count(), 16);
+    assert_eq!(tunnel.seen.lanes.count(), 16);
 }
 
 #[test]
 fn a_short_path_has_one_lane() {
     let mut tunnel = Tunnel::new(Path { lane_size: 256, window_size: 4_096, ..PATH }, 2);
     tunnel.fill(Duration::from_secs(20));
-    assert_eq!((tunnel.lanes, tunnel.stats.windows_dealt), (Lanes::ONE, 0));
+    assert_eq!((tunnel.seen.lanes, tunnel.stats.windows_dealt), (Lanes::ONE, 0));
+}
+
+/// A path with a million frames a second holds no more symbols than one with a thousand whose delay
+/// is a thousand times as long. But coding over so many would take most of a processor.
+#[test]
+fn fewer_symbols_are_coded_over_where_many_are_lost_per_second() {
+    let covered = |step: Duration, frames: u32| {
+        let (lane_size, window_size, loss_ratio) = (1_024, 16_384, 0.3);
+        let way = 200 * step;
+        let path = Path { step, way, lane_size, window_size, loss_ratio, ..PATH };
+        let mut tunnel = Tunnel::new(path, 7);
+        tunnel.fill(frames * step);
+        tunnel.seen.coded = (0, 0);
+        tunnel.fill(frames * step);
+        (tunnel.seen.coded.1 / tunnel.seen.coded.0, tunnel.seen.lanes.count())
+    };
+    let slow = covered(Duration::from_millis(1), 20_000);
+    assert!(slow.0 > 300 && slow.1 == 1, "{slow:?} symbols, and lanes");
+    let fast = covered(Duration::from_micros(1), 100_000);
+    assert!(fast.0 < 280 && fast.1 > 1, "{fast:?} symbols, and lanes");
 }
 
 #[test]
@@ -240,10 +272,10 @@ fn no_more_lanes_are_used_than_the_receiver_takes() {
     let taken = Lanes::holding(2, 1);
     let mut tunnel = Tunnel::new(Path { taken, ..PATH }, 3);
     tunnel.fill(Duration::from_secs(10));
-    assert_eq!(tunnel.lanes, taken);
+    assert_eq!(tunnel.seen.lanes, taken);
     let mut tunnel = Tunnel::new(Path { taken: Lanes::ONE, ..PATH }, 3);
     tunnel.fill(Duration::from_secs(10));
-    assert_eq!(tunnel.lanes, Lanes::ONE);
+    assert_eq!(tunnel.seen.lanes, Lanes::ONE);
 }
 
 /// After the path has become short again, and the window has been longer than needed for a while,
@@ -471,13 +503,13 @@ fn a_third_stretch_waits_until_the_receiver_is_in_the_second() {
     let (way, deadline) = (Duration::from_millis(60), Duration::from_millis(500));
     let mut tunnel = Tunnel::new(Path { way, deadline, ..PATH }, 7);
     while tunnel.stats.windows_dealt == 0 {
-        tunnel.fill(STEP);
+        tunnel.fill(tunnel.path.step);
     }
     tunnel.now += 2 * WINDOW_NARROW_AFTER;
     tunnel.fill(way / 2);
     assert!(tunnel.stats.packets_given_up > 0);
     assert_eq!(tunnel.stats.windows_dealt, 1, "no feedback can have come since");
-    tunnel.path.way = STEP;
+    tunnel.path.way = tunnel.path.step;
     tunnel.fill(3 * WINDOW_NARROW_AFTER);
     assert!(tunnel.stats.windows_dealt > 1, "the receiver has told where it is");
     tunnel.settle();
@@ -491,7 +523,7 @@ fn each_lane_is_told_of_after_the_end_of_a_burst() {
     let path = Path { way: Duration::from_millis(60), loss_ratio: 0.0, ..PATH };
     let mut tunnel = Tunnel::new(path, 6);
     tunnel.fill(Duration::from_secs(5));
-    assert_eq!(tunnel.lanes.count(), 16);
+    assert_eq!(tunnel.seen.lanes.count(), 16);
     while !tunnel.ingress.is_empty() {
         tunnel.step();
     }
@@ -510,7 +542,7 @@ fn each_lane_is_told_of_after_the_end_of_a_burst() {
     let end = tunnel.now + Duration::from_millis(50);
     let mut acks = 0;
     while tunnel.now < end {
-        tunnel.now += STEP;
+        tunnel.now += tunnel.path.step;
         if tunnel.receiver.ack_due().is_some_and(|due| due <= tunnel.now) {
             let ack = tunnel.receiver.take_feedback(tunnel.now, 0.1);
             told.insert(ack.lane);

@@ -26,7 +26,7 @@ use super::credit::Credit;
 use super::feedback::Silence;
 use super::repair::belief::Stakes;
 use super::schedule::{Facts, Next, RepairScheduler, decide};
-use super::send_window::SendWindow;
+use super::send_window::{Path, SendWindow};
 use crate::bounds::WINDOW_SILENCE_MAX;
 use crate::config::{CodingParams, Goal};
 use crate::host::codel_target::Air;
@@ -248,8 +248,11 @@ impl WindowSender {
         }
         let held_s = ROUND_TRIPS_HELD * self.least.0.as_secs_f64()
             + WAITS_HELD * link.lateness().as_secs_f64();
-        let needed = || (held_s * link.through_per_s()) as usize;
-        self.window.fit((now, round_trip), needed, link.log(), stats);
+        let (through_per_s, loss_ratio) = (link.through_per_s(), link.loss_ratio());
+        let needed = || (held_s * through_per_s) as usize;
+        let coded_per_s = through_per_s * loss_ratio;
+        let path = Path { now, round_trip, needed, coded_per_s };
+        self.window.fit(path, link.log(), stats);
         link.set_lanes(self.window.lane_count());
     }
 
@@ -446,7 +449,7 @@ impl WindowSender {
 
     /// Lanes that symbols are dealt to.
     pub(crate) fn lanes(&self) -> usize {
-        self.window.dealt_to().count()
+        self.window.length().count()
     }
 
     /// How the air was used since the last call.

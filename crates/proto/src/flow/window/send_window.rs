@@ -4,8 +4,9 @@
 //! lack. Both change in this module only, so that nothing derived from fates can become stale.
 //!
 //! As long as one lane is long enough, it holds all symbols. When it is full and more packets wait,
-//! new symbols are dealt to as many lanes as the path needs, and the old lane drains. When the
-//! window has been longer than needed for a while, symbols are dealt to fewer lanes.
+//! new symbols are dealt to as many lanes as the path needs, and the old lane drains. They are also
+//! dealt to more lanes where coding over all that is held would take too much of a processor. When
+//! the window has been longer than needed for a while, symbols are dealt to fewer lanes.
 
 use std::collections::VecDeque;
 
@@ -35,8 +36,17 @@ use crate::wire::{CodedSeed, Lanes, WindowFeedback, WindowForm, WindowSymbol};
 /// When a window gets fewer lanes, it keeps room for this many times what it held at most.
 const ROOM_NARROWED: usize = 2;
 
-/// A full window stops counting as full when less than this fraction of it is used.
+/// A full window stops counting as full when less than this fraction of it is used, and a long run
+/// as long.
 const ROOM_AFTER_FULL: usize = 2;
+
+/// Bytes/s that the encoder may read to make coded symbols, before these cover fewer symbols: a
+/// tenth of what a processor with GFNI combines. Decoding reads as many.
+const READ_BYTES_PER_S: f64 = 1e10;
+
+/// Coded symbols cover this many for certain: over few symbols, losses vary by more, and more
+/// repair is spurious.
+const RUN_MIN: usize = 256;
 
 /// A source symbol that is not acknowledged.
 struct Source {
@@ -77,6 +87,18 @@ struct Used {
     most_since: Time,
     /// Since when the window has been full, or nearly so.
     full_since: Option<Time>,
+    /// Since when lanes have held more than coding may cover, or nearly so.
+    long_since: Option<Time>,
+}
+
+/// What the number of lanes depends on.
+pub(super) struct Path<F> {
+    pub(super) now: Time,
+    pub(super) round_trip: Duration,
+    /// Symbols that the path holds.
+    pub(super) needed: F,
+    /// Coded symbols that the losses take, per second.
+    pub(super) coded_per_s: f64,
 }
 
 /// The symbols from `base` on.
@@ -89,6 +111,8 @@ pub(super) struct SendWindow {
     /// others.
     lanes: Vec<SendLane>,
     draining: usize,
+    /// Lanes for as many symbols as may be held; there may be more, with fewer symbols in each.
+    length: Lanes,
     shape: LaneShape,
     /// Number of coded symbols so far, modulo 2^16; identifies a coded symbol.
     coded: u16,
@@ -124,11 +148,12 @@ impl SendWindow {
             base,
             lanes: vec![SendLane::new(shape, deal, now)?],
             draining: 0,
+            length: Lanes::ONE,
             shape,
             coded: 0,
             size_max: params.window_size.into(),
             lanes_max: Lanes::ONE,
-            used: Used { most: 0, most_since: now, full_since: None },
+            used: Used { most: 0, most_since: now, full_since: None, long_since: None },
             told_next: base,
             contexts: Contexts::new(),
             settles_at: None,
@@ -155,7 +180,15 @@ impl SendWindow {
 
     /// Whether there is no room for another symbol.
     pub(super) fn is_full(&self) -> bool {
-        self.sources.len() >= self.size_max || self.lanes[self.next_lane()].is_full()
+        let dealt = self.end() - self.lanes[self.draining].deal.from.max(self.base);
+        self.sources.len() >= self.size_max
+            || dealt >= self.room() as u64
+            || self.lanes[self.next_lane()].is_full()
+    }
+
+    /// Most symbols that may be held, besides those of lanes that drain.
+    fn room(&self) -> usize {
+        self.length.count() * self.shape.lane_size
     }
 
     /// When the oldest symbol was added.
@@ -188,9 +221,9 @@ impl SendWindow {
         self.lanes.len()
     }
 
-    /// Lanes that new symbols are dealt to.
-    pub(super) fn dealt_to(&self) -> Lanes {
-        self.lanes[self.draining].deal.lanes
+    /// Lanes for as many symbols as may be held.
+    pub(super) fn length(&self) -> Lanes {
+        self.length
     }
 
     /// The lane of the next new symbol.
@@ -234,6 +267,7 @@ impl SendWindow {
         if has_more || self.shape.lane_size != lane_size {
             (0..self.sources.len()).for_each(|_| self.give_up_oldest(stats));
             self.shape.lane_size = lane_size;
+            self.length = Lanes::ONE;
             self.deal(now, Lanes::ONE, None);
             self.lanes.drain(..self.draining);
             self.draining = 0;
@@ -241,52 +275,80 @@ impl SendWindow {
     }
 
     /// Adjusts the number of lanes before another symbol is added: more if the window is full and
-    /// the path holds more, fewer if it has been too long for a while. `needed`: symbols that the
-    /// path holds; `log`: frames in flight.
+    /// the path holds more, or if coding reads too much; fewer if it has been too long for a while.
+    /// `log`: frames in flight.
     ///
     /// Lanes that drain have to be done first, and the receiver has to have said that it is behind
     /// where the present ones begin: it has decoders for no others. That symbols were given up here
     /// says nothing of the receiver.
     pub(super) fn fit(
         &mut self,
-        (now, round_trip): (Time, Duration),
-        needed: impl FnOnce() -> usize,
+        path: Path<impl FnOnce() -> usize>,
         log: &SentLog,
         stats: &mut Stats,
     ) {
+        let Path { now, round_trip, needed, coded_per_s } = path;
         let newest = self.lanes[self.draining].deal;
-        let (count, lane_size) = (newest.lanes.count(), self.shape.lane_size);
+        let lane_size = self.shape.lane_size;
+        let run = self.run_max(coded_per_s);
         let is_settled = self.draining == 0 && self.told_next > newest.from;
         let is_full_for_long = self.is_full_for(now, round_trip);
-        if newest.lanes < self.lanes_max && is_settled && is_full_for_long {
-            let needed = needed();
+        let is_long_for_long = self.is_long_for(now, round_trip, run);
+        let mut lanes = newest.lanes;
+        if self.length < self.lanes_max && is_settled && is_full_for_long {
+            let (needed, room) = (needed(), self.room());
             // A window that is full for another reason than its length gains nothing from more
             // lanes.
-            if needed > count * lane_size {
-                let lanes = Lanes::holding(needed.max(2 * count * lane_size), lane_size);
-                self.deal(now, lanes.min(self.lanes_max), Some(log));
-                stats.windows_dealt += 1;
+            if needed > room {
+                let length = Lanes::holding(needed.max(2 * room), lane_size);
+                self.length = length.min(self.lanes_max);
+                lanes = lanes.max(self.length);
             }
         }
-        if newest.lanes == Lanes::ONE || now - self.used.most_since < WINDOW_NARROW_AFTER {
-            return;
+        if is_settled && is_long_for_long {
+            lanes = lanes.max(Lanes::holding(self.sources.len(), run)).min(self.lanes_max);
         }
-        let lanes = Lanes::holding(ROOM_NARROWED * self.used.most, lane_size);
-        if is_settled && lanes < newest.lanes {
+        if lanes == newest.lanes && lanes > Lanes::ONE {
+            if now - self.used.most_since < WINDOW_NARROW_AFTER {
+                return;
+            }
+            let roomy = ROOM_NARROWED * self.used.most;
+            let length = Lanes::holding(roomy, lane_size);
+            if is_settled {
+                self.length = self.length.min(length);
+                lanes = lanes.min(length.max(Lanes::holding(roomy, run)));
+            }
+            (self.used.most, self.used.most_since) = (self.sources.len(), now);
+        }
+        if lanes != newest.lanes {
             self.deal(now, lanes, Some(log));
             stats.windows_dealt += 1;
         }
-        (self.used.most, self.used.most_since) = (self.sources.len(), now);
+    }
+
+    /// Most symbols that a coded symbol may cover, if so many are sent per second.
+    fn run_max(&self, coded_per_s: f64) -> usize {
+        let bytes_per_s = coded_per_s * self.symbol_len_max as f64;
+        ((READ_BYTES_PER_S / bytes_per_s) as usize).max(RUN_MIN)
     }
 
     /// Whether the window has been full, or nearly so, for `span`. A window filled by a burst of
     /// losses has room again once that is repaired.
     fn is_full_for(&mut self, now: Time, span: Duration) -> bool {
-        let room = self.lanes[self.draining].deal.lanes.count() * self.shape.lane_size;
-        if ROOM_AFTER_FULL * self.sources.len() < room.min(self.size_max) {
+        let room = self.room().min(self.size_max);
+        if ROOM_AFTER_FULL * self.sources.len() < room {
             self.used.full_since = None;
         }
         self.is_full() && now - *self.used.full_since.get_or_insert(now) >= span
+    }
+
+    /// Whether each lane has held more than `run` symbols, or nearly so, for `span`.
+    fn is_long_for(&mut self, now: Time, span: Duration, run: usize) -> bool {
+        let held = self.sources.len() / self.lanes[self.draining].deal.lanes.count();
+        if ROOM_AFTER_FULL * held < run {
+            self.used.long_since = None;
+        }
+        held > run && now - *self.used.long_since.get_or_insert(now) >= span
     }
 
     /// Deals symbols to `lanes` from the next one on.
