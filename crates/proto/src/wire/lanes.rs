@@ -47,6 +47,11 @@ impl Lanes {
             .min(Self::MOST)
     }
 
+    /// Twice as many, at most [`MOST`](Self::MOST).
+    pub fn doubled(self) -> Self {
+        Lanes(self.0 + 1).min(Self::MOST)
+    }
+
     /// The lane of a symbol.
     pub fn lane(self, id: u64) -> usize {
         (id & self.mask()) as usize

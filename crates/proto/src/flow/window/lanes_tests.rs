@@ -247,23 +247,24 @@ fn a_short_path_has_one_lane() {
     assert_eq!((tunnel.seen.lanes, tunnel.stats.windows_dealt), (Lanes::ONE, 0));
 }
 
-/// A path with a million frames a second holds no more symbols than one with a thousand whose delay
-/// is a thousand times as long. But coding over so many would take most of a processor.
+/// With a million frames a second, what is sent between two feedbacks is as much as a path with a
+/// thousand and a long delay holds. But coding over so many would take most of a processor.
 #[test]
 fn fewer_symbols_are_coded_over_where_many_are_lost_per_second() {
-    let covered = |step: Duration, frames: u32| {
+    let covered = |step: Duration, way: u32, frames: u32| {
         let (lane_size, window_size, loss_ratio) = (1_024, 16_384, 0.3);
-        let way = 200 * step;
+        let way = way * step;
         let path = Path { step, way, lane_size, window_size, loss_ratio, ..PATH };
         let mut tunnel = Tunnel::new(path, 7);
         tunnel.fill(frames * step);
         tunnel.seen.coded = (0, 0);
         tunnel.fill(frames * step);
+        assert_eq!(tunnel.sender.lanes(), 1, "one lane is long enough");
         (tunnel.seen.coded.1 / tunnel.seen.coded.0, tunnel.seen.lanes.count())
     };
-    let slow = covered(Duration::from_millis(1), 20_000);
+    let slow = covered(Duration::from_millis(1), 200, 20_000);
     assert!(slow.0 > 300 && slow.1 == 1, "{slow:?} symbols, and lanes");
-    let fast = covered(Duration::from_micros(1), 100_000);
+    let fast = covered(Duration::from_micros(1), 100, 100_000);
     assert!(fast.0 < 280 && fast.1 > 1, "{fast:?} symbols, and lanes");
 }
 

@@ -447,7 +447,7 @@ impl WindowSender {
         }
     }
 
-    /// Lanes that symbols are dealt to.
+    /// Lanes for as many symbols as may be held.
     pub(crate) fn lanes(&self) -> usize {
         self.window.length().count()
     }

@@ -44,8 +44,8 @@ const ROOM_AFTER_FULL: usize = 2;
 /// tenth of what a processor with GFNI combines. Decoding reads as many.
 const READ_BYTES_PER_S: f64 = 1e10;
 
-/// Coded symbols cover this many for certain: over few symbols, losses vary by more, and more
-/// repair is spurious.
+/// Lanes may hold this many for certain: over few symbols, losses vary by more, and more repair is
+/// spurious. Twice as many lanes then hold half of it each.
 const RUN_MIN: usize = 256;
 
 /// A source symbol that is not acknowledged.
@@ -303,10 +303,11 @@ impl SendWindow {
                 let length = Lanes::holding(needed.max(2 * room), lane_size);
                 self.length = length.min(self.lanes_max);
                 lanes = lanes.max(self.length);
+                (self.used.most, self.used.most_since) = (self.sources.len(), now);
             }
         }
         if is_settled && is_long_for_long {
-            lanes = lanes.max(Lanes::holding(self.sources.len(), run)).min(self.lanes_max);
+            lanes = lanes.max(newest.lanes.doubled()).min(self.lanes_max);
         }
         if lanes == newest.lanes && lanes > Lanes::ONE {
             if now - self.used.most_since < WINDOW_NARROW_AFTER {
@@ -316,7 +317,7 @@ impl SendWindow {
             let length = Lanes::holding(roomy, lane_size);
             if is_settled {
                 self.length = self.length.min(length);
-                lanes = lanes.min(length.max(Lanes::holding(roomy, run)));
+                lanes = lanes.min(self.length.max(Lanes::holding(roomy, run)));
             }
             (self.used.most, self.used.most_since) = (self.sources.len(), now);
         }
@@ -369,6 +370,7 @@ impl SendWindow {
             self.lanes.drain(..self.draining);
             self.draining = 0;
         }
+        self.used.long_since = None;
         (self.used.most, self.used.most_since) = (self.sources.len(), now);
     }
 
