@@ -489,6 +489,7 @@ impl Delivered {
     /// Upper bound of the rate in frames/s; infinite if losses were not excessive recently.
     pub(crate) fn limit_per_s(&self) -> f64 {
         match self.after_excess {
+            Some(0) => self.carried_at_least_per_s() * AFTER_EXCESS[0],
             Some(spans) => self.carried_per_s() * AFTER_EXCESS[spans],
             None if self.is_wary => self.carried_per_s() * PROBE_GAIN,
             None => f64::INFINITY,
@@ -514,6 +515,15 @@ impl Delivered {
     /// The same, only if the rate and not an application had limited what was delivered.
     pub(crate) fn held_per_s(&self) -> Option<f64> {
         self.most_per_s().filter(|_| self.most.is_held)
+    }
+
+    /// The same for a look, by what is known for certain to be random loss: if drops count as
+    /// random, a look that sends less than that allows still has them.
+    fn carried_at_least_per_s(&self) -> f64 {
+        let least = self.radio.least_ratio(&self.bursts).filter(|_| !self.look.is_doubtful);
+        let most = self.most_per_s().unwrap_or(f64::INFINITY);
+        let certain = least.map(|least| most / (1.0 - least).max(1.0 / UNITS));
+        self.carried_per_s().min(certain.unwrap_or(f64::INFINITY))
     }
 
     /// The maximum of the delivery rate over 1 - random loss, as far as that is known.
@@ -610,6 +620,22 @@ mod tests {
         }
         assert!(!delivered.take_found().expect("another has").is_first);
         assert!((190.0..230.0).contains(&delivered.limit_per_s()), "{}", delivered.limit_per_s());
+    }
+
+    /// Of few frames, a quarter may be lost by chance, or was dropped: a look at less than the
+    /// delivery rate tells. Of many, it is random.
+    #[test]
+    fn a_look_sends_what_certainly_arrives() {
+        for (frames, range) in [(32.0, 0.8..0.92), (1_024.0, 1.0..1.07)] {
+            let mut delivered = Delivered::default();
+            delivered.radio.replace(&Span::of(frames, 0.75 * frames));
+            let mut now = Time::ZERO;
+            while delivered.after_excess.is_none() {
+                now = pass(&mut delivered, now, (2_000.0, 1_000.0), 0.0);
+            }
+            let rate = delivered.limit_per_s() / 1_000.0;
+            assert!(range.contains(&rate), "{rate} of what arrives, {frames} frames");
+        }
     }
 
     #[test]

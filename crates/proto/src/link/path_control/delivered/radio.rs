@@ -58,6 +58,12 @@ impl Radio {
         Some(unqueued.map_or(calm, |unqueued| calm.min(unqueued)))
     }
 
+    /// Lower bound of the random loss ratio, as far as it is known.
+    pub(super) fn least_ratio(&self, bursts: &Bursts) -> Option<f64> {
+        let calm = span_of(self.calm)?;
+        Some((calm.loss_ratio() - LEAST_DEVIATIONS * calm.likely(bursts).1).max(0.0))
+    }
+
     /// Mean random loss ratio, using frames that arrived without a queue if these certainly lost
     /// less.
     pub(super) fn likely_ratio(&self, bursts: &Bursts) -> Option<f64> {
