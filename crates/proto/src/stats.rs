@@ -179,7 +179,7 @@ counters! {
         /// loss was reported.
         pub copies_ahead_sent: u64,
         /// Window mode: times the number of lanes changed because the path needed a longer or
-        /// shorter window.
+        /// shorter window, or coding too much of a processor.
         pub windows_dealt: u64,
         /// Coded symbols sent by the encoder.
         pub coded_frames_sent: u64,
