@@ -33,7 +33,7 @@ CONSTANT = re.compile(
 #: Shares and factors near one: their distance from one is halved and doubled.
 ABOUT_ONE = {
     "delivered::PROBE_GAIN",
-    "delivered::AFTER_EXCESS",
+    "delivered::LOOK_RATIO",
     "compete::COMPETE_DECREASE",
     "compete::CONGESTED_RATIO",
     "compete::DECLINE_RATIO",

@@ -4,7 +4,7 @@
 //! are dropped instead. Random losses are a constant share of what is sent. Drops rise with the
 //! sending rate, and the delivery rate does not. So when losses exceed the known random losses, the
 //! sender has a *look*: for a short time it sends less than was delivered. If losses fall, the rest
-//! were drops, and for a while the rate is bounded by the delivery rate over 1 - random loss, and
+//! were drops, and for 10 s the rate is bounded by the delivery rate over 1 - random loss, and
 //! later by 1.25 times that. If they do not, they are random now, and there is no bound. Only a
 //! look raises the estimate of random losses, because drops may grow as slowly as the rate does.
 
@@ -56,9 +56,11 @@ const SUDDEN_DEVIATIONS: f64 = 4.0;
 const MOSTLY_LOST: f64 = 0.6;
 /// The true random loss may be above its estimate by this many standard errors.
 const LEAST_DEVIATIONS: f64 = 2.0;
-/// Factor on the delivery rate in the look, and in each span of losses after it: less, so that
-/// nothing is dropped, then all of it. After that 1.25 times it, as before.
-const AFTER_EXCESS: [f64; 9] = [0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Factor on the delivery rate in a look: nothing should be dropped then.
+const LOOK_RATIO: f64 = 0.8;
+/// After a look that found drops, the delivery rate is held for this many spans of losses and for
+/// `MEMORY`, before more than that is tried again.
+const HOLD_SPANS: usize = 8;
 /// At the start the rate doubles in a round trip: with BBR's gain of 2 / ln 2 it stays ahead of the
 /// delivery rate.
 const START_GAIN: f64 = 2.0 / core::f64::consts::LN_2;
@@ -67,7 +69,7 @@ const FULL_SPANS: u32 = 3;
 /// This number of spans doubles with each false alarm, at most so often.
 const FALSE_ALARMS_MAX: u32 = 5;
 /// Half of the drops that end, as a share of what comes through, when that much less is sent.
-const FEWER: f64 = (1.0 - AFTER_EXCESS[0]) / 2.0;
+const FEWER: f64 = (1.0 - LOOK_RATIO) / 2.0;
 
 /// The queue on the path: its length, and the shortest that can be noticed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,7 +100,7 @@ pub(crate) struct Delivered {
     look: Look,
     /// When the previous span of losses began, and the current one.
     loss_span_began: [Option<Time>; 2],
-    /// Spans of losses since losses were excessive; the first is a look.
+    /// Spans of losses since losses were excessive; the first is a look, the others are a hold.
     after_excess: Option<usize>,
     /// When losses were last excessive, and whether that was recently.
     excess_at: Option<Time>,
@@ -155,6 +157,8 @@ struct Look {
     /// The capacity estimate less the losses, and the highest delivery rate before, in frames/s.
     kept_per_s: f64,
     delivered_per_s: f64,
+    /// Shortest end of the hold after it, if it has found drops.
+    hold_until: Time,
 }
 
 impl Growth {
@@ -352,7 +356,9 @@ impl Delivered {
                 self.look.is_first = true;
                 look
             }
-            spans => spans.map(|spans| spans + 1).filter(|&spans| spans < AFTER_EXCESS.len()),
+            spans => spans
+                .map(|spans| spans + 1)
+                .filter(|&spans| spans <= HOLD_SPANS || now < self.look.hold_until),
         };
         self.loss_span_began = [self.loss_span_began[1], Some(now)];
     }
@@ -370,8 +376,15 @@ impl Delivered {
         let sent_per_s = self.capacity_per_s.min(self.limit_per_s());
         let delivered_per_s = self.most_per_s().unwrap_or(0.0).max(span.delivered_per_s());
         let is_doubtful = least == 0.0;
-        // Nothing must be dropped in this look: the capacity may be a guess that was never tried.
-        let most = if is_doubtful { delivered_per_s } else { f64::INFINITY };
+        let most = match self.radio.likely_ratio(&self.bursts) {
+            // Nothing must be dropped in this look: the capacity may be a guess that was never
+            // tried.
+            _ if is_doubtful => delivered_per_s,
+            // The rate may have grown since these losses were counted, and only a lower one than
+            // theirs can show which of them are drops.
+            None => (span.delivered_per_s() / (1.0 - loss_ratio)).max(delivered_per_s),
+            Some(_) => f64::INFINITY,
+        };
         self.look.begin(counts_from, loss_ratio, is_doubtful, (kept * sent_per_s).min(most));
         self.look.delivered_per_s = delivered_per_s;
         Some(0)
@@ -400,7 +413,7 @@ impl Delivered {
         }
         let (is_fewer, was_doubtful) = self.look.end(span.loss_ratio(), chance);
         if is_fewer && (is_excessive || self.look.is_first) && !was_doubtful {
-            self.look.kept_per_s *= AFTER_EXCESS[0];
+            self.look.kept_per_s *= LOOK_RATIO;
             self.look.counts_from = now + self.round_trip;
             return Some(0);
         }
@@ -414,6 +427,7 @@ impl Delivered {
             let is_first = self.look.is_first && !was_at_start;
             self.found = Some(Found { per_s: self.carried_per_s(), is_first });
             if !is_first {
+                self.look.hold_until = now + MEMORY;
                 return Some(1);
             }
             // Applications had limited what was delivered before: the path carries at least that,
@@ -489,8 +503,8 @@ impl Delivered {
     /// Upper bound of the rate in frames/s; infinite if losses were not excessive recently.
     pub(crate) fn limit_per_s(&self) -> f64 {
         match self.after_excess {
-            Some(0) => self.carried_at_least_per_s() * AFTER_EXCESS[0],
-            Some(spans) => self.carried_per_s() * AFTER_EXCESS[spans],
+            Some(0) => self.carried_at_least_per_s() * LOOK_RATIO,
+            Some(_) => self.carried_per_s(),
             None if self.is_wary => self.carried_per_s() * PROBE_GAIN,
             None => f64::INFINITY,
         }
@@ -620,6 +634,44 @@ mod tests {
         }
         assert!(!delivered.take_found().expect("another has").is_first);
         assert!((190.0..230.0).contains(&delivered.limit_per_s()), "{}", delivered.limit_per_s());
+    }
+
+    /// The rate doubled while the first losses were counted. At 0.8 of what it has become, most of
+    /// the frames would be dropped as well, and pass for lost at random.
+    #[test]
+    fn a_first_look_sends_less_than_when_losses_were_counted() {
+        let mut delivered = Delivered::default();
+        let (mut now, mut rate) = (Time::ZERO, 400.0);
+        while delivered.limit_per_s() == f64::INFINITY {
+            now = pass(&mut delivered, now, (rate, 300.0), 0.1);
+            rate = (1.1 * rate).min(1_600.0);
+        }
+        while delivered.limit_per_s() < f64::INFINITY {
+            let most = delivered.limit_per_s().min(rate);
+            now = pass(&mut delivered, now, (most, 300.0), 0.1);
+        }
+        let random = delivered.least_loss();
+        assert!(random < 0.2, "{random} passes for random, 0.1 is");
+    }
+
+    #[test]
+    fn what_a_look_found_is_held_as_long_as_deliveries_are_remembered() {
+        let mut delivered = Delivered::default();
+        delivered.radio.replace(&Span::of(1_024.0, 1_024.0));
+        let (mut now, mut held_from) = (Time::ZERO, None);
+        loop {
+            let rate = delivered.limit_per_s().min(1_500.0);
+            now = pass(&mut delivered, now, (rate, 1_000.0), 0.0);
+            match delivered.after_excess {
+                Some(1..) => held_from = held_from.or(Some(now)),
+                _ if held_from.is_some() => break,
+                _ => {}
+            }
+        }
+        let held = now - held_from.expect("a look found drops");
+        assert!((MEMORY..MEMORY + Duration::from_secs(2)).contains(&held), "{held:?}");
+        // Then more is tried again.
+        assert!(delivered.limit_per_s() > 1_200.0, "{}", delivered.limit_per_s());
     }
 
     /// Of few frames, a quarter may be lost by chance, or was dropped: a look at less than the

@@ -86,7 +86,10 @@ impl Radio {
         if sent > 0.0 && at_most < 1.0 - came / sent {
             self.calm = (0.0, 0.0);
         }
-        if self.calm.0 < CALM_FRAMES {
+        // Certainly more losses than usual may be drops, though too few of them for a look.
+        let at_least = span.loss_ratio() - LEAST_DEVIATIONS * span.likely(bursts).1;
+        let is_more = sent > 0.0 && at_least > 1.0 - came / sent;
+        if self.calm.0 < CALM_FRAMES && !is_more {
             self.calm = (self.calm.0 + span.sent, self.calm.1 + span.came);
         }
     }
@@ -107,4 +110,25 @@ fn span_of((sent, came): (f64, f64)) -> Option<Span> {
 
 fn most_of(span: Span, bursts: &Bursts) -> f64 {
     span.loss_ratio() + LEAST_DEVIATIONS * span.likely(bursts).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Drops that are too few for a look would raise the estimate from span to span.
+    #[test]
+    fn spans_that_lose_more_do_not_raise_random_loss() {
+        let (mut radio, bursts) = (Radio::default(), Bursts::default());
+        radio.replace(&Span::of(100.0, 90.0));
+        for lost in [0.1, 0.13, 0.16, 0.19] {
+            for _ in 0..4 {
+                radio.add_calm(&Span::of(512.0, 512.0 * (1.0 - lost)), &bursts);
+            }
+        }
+        let ratio = radio.likely_ratio(&bursts).expect("frames were counted");
+        assert!((0.09..0.115).contains(&ratio), "{ratio}");
+        radio.add_calm(&Span::of(512.0, 512.0), &bursts);
+        assert_eq!(radio.likely_ratio(&bursts), Some(0.0), "fewer count at once");
+    }
 }
