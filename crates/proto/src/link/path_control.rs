@@ -28,9 +28,10 @@ pub(crate) struct Sample {
     pub(crate) one_way_us: u32,
     /// The frame is one of the long ones, which take longer by themselves.
     pub(crate) is_long: bool,
-    /// Round-trip time as known so far, including the margin after which feedback is late.
+    /// Usual round-trip time, which outages hardly change, including the margin after which
+    /// feedback is late.
     pub(crate) round_trip: Duration,
-    /// Smoothed round-trip time.
+    /// The same, smoothed, without the margin.
     pub(crate) round_trip_smoothed: Duration,
     /// Frames that feedback newly reported, where a short one counts as its fraction of a long one,
     /// and `span`: the time span in which they arrived.

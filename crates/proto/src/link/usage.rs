@@ -8,7 +8,7 @@ use corridor_base::Time;
 
 use super::losses::{self, LOSS_RATIO_MAX};
 use super::path_control::{PathControl, Sample, follow_delay};
-use super::rtt::RttEstimator;
+use super::rtt::{RttEstimator, Smoothed};
 use super::sent::{FrameNumber, Sent, SentLog, What};
 use super::shared_channel::{Crossed, Sharing, ack_interval};
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_TIMEOUT_MIN, sent_log_max};
@@ -440,11 +440,12 @@ impl LinkUsage {
         let counted = before.counted.replace(feedback.frames);
         let came = counted.map_or(told.frames, |before| feedback.frames.wrapping_sub(before));
         let sent_at_us = (sent.at.as_nanos() / 1_000) as u32;
+        let usual = self.rtt.usual();
         let sample = Sample {
             one_way_us: feedback.received_at_us.wrapping_sub(sent_at_us),
             is_long: usize::from(sent.len) > self.long.from,
-            round_trip: self.rtt.timeout(),
-            round_trip_smoothed: self.rtt.smoothed(),
+            round_trip: usual.map_or(Duration::ZERO, Smoothed::timeout),
+            round_trip_smoothed: usual.map_or(Duration::ZERO, Smoothed::srtt),
             told: told.len / (FRAME_OVERHEAD + self.long.len),
             span: before.at_us.map_or(Duration::ZERO, |before| {
                 let span_us = feedback.received_at_us.wrapping_sub(before);

@@ -607,6 +607,7 @@ impl<'a> Run<'a> {
             return; // Overtaken by newer feedback.
         }
         self.rtt.sample(self.now - sent_at);
+        let usual = self.rtt.usual().expect("a sample was added");
         let longest = self.rtt.timeout() + WAIT_MAX * self.path.feedback.interval;
         self.wait.sample((self.now - told_sent_at).min(longest));
         self.told = (counter, frames, came_at, sent_at);
@@ -621,8 +622,8 @@ impl<'a> Run<'a> {
         let sample = Sample {
             one_way_us: (one_way_ns / 1_000 + self.path.clock_us) as u32,
             is_long: true,
-            round_trip: self.rtt.timeout(),
-            round_trip_smoothed: self.rtt.smoothed(),
+            round_trip: usual.timeout(),
+            round_trip_smoothed: usual.srtt(),
             told: f64::from(told),
             span: came_at - told_at,
             sent_span: sent_at - told_sent_at,
