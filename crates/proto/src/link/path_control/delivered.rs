@@ -563,6 +563,17 @@ mod tests {
         (sent, carried): (f64, f64),
         loss: f64,
     ) -> Time {
+        pass_at_capacity(delivered, start, (sent, carried), loss, 0.0)
+    }
+
+    /// The same while this is the estimate of the capacity.
+    fn pass_at_capacity(
+        delivered: &mut Delivered,
+        start: Time,
+        (sent, carried): (f64, f64),
+        loss: f64,
+        capacity_per_s: f64,
+    ) -> Time {
         let samples = (sent * RTT.as_secs_f64() / 10.0).max(1.0) as u32;
         let span = Duration::from_secs_f64(10.0 / sent);
         let loss_ratio = 1.0 - carried.min(sent) / sent * (1.0 - loss);
@@ -584,7 +595,7 @@ mod tests {
                 limited: true,
                 shares_air: false,
             };
-            delivered.note(now, &sample, RTT, 0.0, None);
+            delivered.note(now, &sample, RTT, capacity_per_s, None);
         }
         now
     }
@@ -643,12 +654,12 @@ mod tests {
         let mut delivered = Delivered::default();
         let (mut now, mut rate) = (Time::ZERO, 400.0);
         while delivered.limit_per_s() == f64::INFINITY {
-            now = pass(&mut delivered, now, (rate, 300.0), 0.1);
+            now = pass_at_capacity(&mut delivered, now, (rate, 300.0), 0.1, rate);
             rate = (1.1 * rate).min(1_600.0);
         }
         while delivered.limit_per_s() < f64::INFINITY {
             let most = delivered.limit_per_s().min(rate);
-            now = pass(&mut delivered, now, (most, 300.0), 0.1);
+            now = pass_at_capacity(&mut delivered, now, (most, 300.0), 0.1, rate);
         }
         let random = delivered.least_loss();
         assert!(random < 0.2, "{random} passes for random, 0.1 is");
