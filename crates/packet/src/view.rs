@@ -73,7 +73,7 @@ impl PacketView {
         READS.set(READS.get() + 1);
         let len = packet.len() as u32;
         let none = PacketView { len, ..PacketView::default() };
-        let mut view = match packet.first().map_or(0, |first| first >> 4) {
+        let view = match packet.first().map_or(0, |first| first >> 4) {
             4 => {
                 let Some(header) = packet.first_chunk() else { return none };
                 read_ipv4(header)
@@ -87,27 +87,23 @@ impl PacketView {
         if view.transport() < IPV4_LEN {
             return none;
         }
-        view.len = len;
-        view.read_transport(packet);
-        view
+        let (payload, flags) = view.read_transport(packet).unwrap_or_default();
+        PacketView { len, payload, flags, ..view }
     }
 
-    /// Parses the TCP or UDP header as far as needed to find its end.
+    /// Parses the TCP or UDP header as far as needed to find its end, which is returned with TCP's
+    /// flags; `None` if the header is not complete.
     #[inline]
-    fn read_transport(&mut self, packet: &[u8]) {
-        let Some(segment) = packet.get(self.transport()..).filter(|_| self.is_whole()) else {
-            return;
-        };
+    fn read_transport(&self, packet: &[u8]) -> Option<(u16, u8)> {
+        let segment = packet.get(self.transport()..).filter(|_| self.is_whole())?;
         let (header_len, flags) = match (self.protocol, segment.first_chunk::<TCP_LEN>()) {
             (protocol::TCP, Some(header)) => (4 * usize::from(header[12] >> 4), header[FLAGS_AT]),
             (protocol::UDP, _) => (UDP_LEN, 0),
-            _ => return,
+            _ => return None,
         };
         let least = if self.protocol == protocol::TCP { TCP_LEN } else { UDP_LEN };
-        if (least..=segment.len()).contains(&header_len) {
-            self.payload = self.transport + header_len as u16;
-            self.flags = flags;
-        }
+        let is_complete = (least..=segment.len()).contains(&header_len);
+        is_complete.then(|| (self.transport + header_len as u16, flags))
     }
 
     /// IP version.
@@ -189,12 +185,13 @@ impl PacketView {
     pub fn tcp(&self, packet: &[u8]) -> Option<TcpView> {
         let is_tcp = self.protocol == protocol::TCP && self.payload > 0;
         let is_there = u32::from(self.payload) <= self.end && self.end <= self.len;
-        (is_tcp && is_there).then(|| TcpView::read(self, packet))?
+        if is_tcp && is_there { TcpView::read(self, packet) } else { None }
     }
 }
 
 /// Parses an IPv4 header; an invalid header length gives too small an offset of the transport
 /// header.
+#[inline]
 fn read_ipv4(header: &[u8; IPV4_LEN]) -> PacketView {
     let fragment = u16::from_be_bytes([header[6], header[7]]) & (OFFSET | MORE);
     PacketView {
@@ -212,6 +209,7 @@ fn read_ipv4(header: &[u8; IPV4_LEN]) -> PacketView {
     }
 }
 
+#[inline]
 fn read_ipv6(header: &[u8; IPV6_LEN]) -> PacketView {
     PacketView {
         ip: Ip::V6,

@@ -79,6 +79,7 @@ pub(crate) fn fill(
     while packets < room.packets_max
         && let Some((packet, need)) = ingress.front_with_need(now, stats)
     {
+        let packet = packet.packet();
         let len = symbol.len() + packet_len_in_symbol(&packet);
         if packets > 0 && len > room.len_max {
             break;

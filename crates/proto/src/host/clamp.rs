@@ -203,7 +203,7 @@ impl Clamps {
     /// Parses the TCP header if the packet may belong to a known connection or open one.
     fn look(&self, set: usize, packet: PacketRef<'_>) -> Option<TcpView> {
         let is_new = self.sets[set].is_empty();
-        (!is_new || packet.view().is_syn()).then(|| packet.tcp()).flatten()
+        if is_new && !packet.view().is_syn() { None } else { packet.tcp() }
     }
 
     fn find(&self, set: usize, flow: (End, End)) -> Option<usize> {

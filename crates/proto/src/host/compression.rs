@@ -57,7 +57,11 @@ struct Context {
 
 /// The contexts of one direction, at either end.
 #[derive(Debug)]
-pub struct Contexts(Vec<Option<Box<Context>>>);
+pub struct Contexts {
+    places: Vec<Option<Box<Context>>>,
+    /// The last packet's: the next one often belongs to the same flow.
+    last: usize,
+}
 
 impl Default for Contexts {
     fn default() -> Self {
@@ -72,21 +76,21 @@ impl Contexts {
 
     /// No contexts are set.
     pub fn new() -> Self {
-        Contexts(vec![None; CONTEXTS])
+        Contexts { places: vec![None; CONTEXTS], last: 0 }
     }
 
     /// Forgets all contexts: those of the other end, or packets in between, are unknown.
     pub fn clear(&mut self) {
-        self.0.fill(None);
+        self.places.fill(None);
     }
 
     /// Sets the context from a packet that was sent or received verbatim and in order.
     pub fn note_verbatim(&mut self, packet: PacketRef<'_>) {
         if let Some(lengths) = Lengths::of(packet) {
-            let slot = &mut self.0[lengths.place(&packet)];
-            match slot {
+            let place = self.place(&packet, lengths);
+            match &mut self.places[place] {
                 Some(context) => context.set(&packet, lengths),
-                None => *slot = Some(Box::new(Context::new(&packet, lengths))),
+                empty => *empty = Some(Box::new(Context::new(&packet, lengths))),
             }
         }
     }
@@ -100,8 +104,8 @@ impl Contexts {
 
     fn try_compress(&mut self, packet: PacketRef<'_>, out: &mut Vec<u8>) -> Option<()> {
         let lengths = Lengths::of(packet)?;
-        let place = lengths.place(&packet);
-        let context = self.0[place].as_mut()?;
+        let place = self.place(&packet, lengths);
+        let context = self.places[place].as_mut()?;
         let (headers, payload) = packet.bytes().split_at(lengths.headers);
         if context.headers.len() != headers.len() || context.differences == REFRESH_EVERY - 1 {
             return None;
@@ -129,7 +133,7 @@ impl Contexts {
         packet: &mut Vec<u8>,
     ) -> Option<()> {
         let mut read = Reader(difference);
-        let context = self.0[usize::from(read.u8()?)].as_mut()?;
+        let context = self.places[usize::from(read.u8()?)].as_mut()?;
         let fields = Fields::parse(&mut read)?;
         let payload = read.0;
         if context.headers.len() + payload.len() > len_max {
@@ -141,6 +145,22 @@ impl Contexts {
         packet.extend_from_slice(payload);
         context.advance(headers, payload.len());
         Some(())
+    }
+
+    /// The place of a flow's context: a hash of its addresses and ports.
+    fn place(&mut self, packet: &[u8], lengths: Lengths) -> usize {
+        let key = lengths.key(packet);
+        let context = self.places[self.last].as_ref();
+        let is_of_last = context.is_some_and(|context| {
+            context.tcp == lengths.tcp && lengths.key(&context.headers) == key
+        });
+        if !is_of_last {
+            let hash = key.iter().fold(0x811c_9dc5_u32, |hash, &byte| {
+                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+            });
+            self.last = ((hash ^ hash >> 16) as usize) % CONTEXTS;
+        }
+        self.last
     }
 }
 
@@ -162,15 +182,11 @@ impl Lengths {
         Some(Lengths { tcp: view.transport(), headers })
     }
 
-    /// The flow's context, by its addresses and ports.
-    fn place(self, packet: &[u8]) -> usize {
-        let addresses = if self.tcp == IPV4_LEN { 12..20 } else { 8..40 };
-        let ports = &packet[self.tcp..self.tcp + 4];
-        let key = packet[addresses].iter().chain(ports);
-        let hash = key.fold(0x811c_9dc5_u32, |hash, &byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
-        ((hash ^ hash >> 16) as usize) % CONTEXTS
+    /// What identifies the flow: addresses, and the ports that follow them, as there are no IPv4
+    /// options.
+    fn key(self, headers: &[u8]) -> &[u8] {
+        let addresses = if self.tcp == IPV4_LEN { 12 } else { 8 };
+        &headers[addresses..self.tcp + 4]
     }
 }
 
@@ -284,7 +300,7 @@ impl Context {
     }
 
     fn set(&mut self, packet: &[u8], lengths: Lengths) {
-        self.headers = packet[..lengths.headers].iter().copied().collect();
+        self.headers = copied(&packet[..lengths.headers]);
         self.tcp = lengths.tcp;
         self.payload_len = packet.len() - lengths.headers;
         self.differences = 0;
@@ -356,7 +372,7 @@ impl Context {
     /// The predicted headers, with the fields that differ filled in.
     fn apply(&self, fields: &Fields, payload_len: usize) -> ArrayVec<u8, HEADERS_LEN_MAX> {
         let has = |bit| fields.mask & bit != 0;
-        let (mut headers, tcp) = (self.headers.clone(), self.tcp);
+        let (mut headers, tcp) = (copied(&self.headers), self.tcp);
         let mut put = |at: usize, bytes: &[u8]| {
             headers[at..at + bytes.len()].copy_from_slice(bytes);
         };
@@ -393,6 +409,13 @@ impl Context {
         set_ip_len(&mut headers, len);
         headers
     }
+}
+
+/// At once: the clone of an `ArrayVec` goes byte by byte.
+fn copied(headers: &[u8]) -> ArrayVec<u8, HEADERS_LEN_MAX> {
+    let mut copy = ArrayVec::new();
+    copy.try_extend_from_slice(headers).expect("TCP's and IP's headers fit");
+    copy
 }
 
 fn note_class(fields: &mut Fields, before: u8) {

@@ -353,7 +353,7 @@ impl FairQueue {
     }
 
     /// The packet to send next, and its need; it stays next until it is popped.
-    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<(PacketRef<'_>, Need)> {
+    pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<(&PacketBuf, Need)> {
         if let Some(clamps) = &mut self.clamps {
             clamps.set_now(now);
         }
@@ -361,8 +361,7 @@ impl FairQueue {
             self.selected = self.select(now, stats);
         }
         let head = self.packets.front(&self.queues[self.selected?].packets)?;
-        let packet = head.packet.packet();
-        Some((packet, self.need(head.need, packet)))
+        Some((&head.packet, self.need(head.need, head.packet.packet())))
     }
 
     /// The need of a packet that leaves now: its flow may need order because of packets that came
@@ -415,18 +414,18 @@ impl FairQueue {
     /// How long a packet may wait if its flow need not react to CoDel. TCP does react; other flows
     /// may offer more than the link carries for any length of time, whatever ECN codepoint they
     /// use.
-    fn stay_max(&self, least: Duration) -> Duration {
-        let flows = (self.new.len() + self.old.len()).max(1) as f64;
-        let turn = self.packets_per_s.map_or(0.0, |packets_per_s| flows / packets_per_s.max(0.1));
-        least.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
+    fn stay_max(&self) -> impl Fn(Duration) -> Duration + use<> {
+        let (flows, packets_per_s) = (self.new.len() + self.old.len(), self.packets_per_s);
+        move |least| {
+            let turn = packets_per_s.map_or(0.0, |per_s| flows.max(1) as f64 / per_s.max(0.1));
+            least.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
+        }
     }
 
     /// Lets CoDel mark or drop at the head of a queue, and drops packets there that have waited too
     /// long.
     fn signal_congestion(&mut self, at: usize, now: Time, stats: &mut Stats) {
-        let mut again = false;
-        let [standing_max, stay_max] =
-            [ORDER_STAY_MAX, INGRESS_STAY_MAX].map(|max| self.stay_max(max));
+        let (mut again, stay_max) = (false, self.stay_max());
         loop {
             let params = self.params;
             let queue = &mut self.queues[at];
@@ -434,18 +433,21 @@ impl FairQueue {
             let head = self.packets.front_mut(&queue.packets);
             let Some(head) = head.filter(|head| !head.kept) else { return };
             // Deliberate waiting, and what a clamped window allows for, do not indicate congestion.
+            // Nor does less than CoDel's target, whatever the reason.
+            let waited = now - head.since;
             let held = match (&self.clamps, head.clamp) {
+                _ if waited < params.target => Duration::ZERO,
                 (Some(clamps), Some(place)) => clamps.grace(place),
                 _ if head.acknowledges() => self.acknowledgements.hold,
                 _ => Duration::ZERO,
             };
-            let stay = (now - head.since).saturating_sub(held);
+            let stay = waited.saturating_sub(held);
             let packet = head.packet.packet();
             let view = packet.view();
             let heeds = view.protocol() == protocol::TCP;
             let stands = head.need == Need::Order
-                && queue.standing.is_over(now, stay, standing_max, params.interval);
-            if more && !heeds && (stands || stay > stay_max) {
+                && queue.standing.is_over(now, stay, stay_max(ORDER_STAY_MAX), params.interval);
+            if more && !heeds && (stands || stay > stay_max(INGRESS_STAY_MAX)) {
                 stats.packets_dropped_codel += 1;
                 if let Some(order) = &mut self.order {
                     order.note_unheeding(now, packet.flow_hash(self.seed));

@@ -131,7 +131,7 @@ impl IngressQueue {
 
     /// The packet to send next.
     pub(crate) fn front(&mut self, now: Time, stats: &mut Stats) -> Option<PacketRef<'_>> {
-        self.front_with_need(now, stats).map(|(packet, _)| packet)
+        self.front_with_need(now, stats).map(|(packet, _)| packet.packet())
     }
 
     /// The packet to send next, and what it needs.
@@ -139,10 +139,10 @@ impl IngressQueue {
         &mut self,
         now: Time,
         stats: &mut Stats,
-    ) -> Option<(PacketRef<'_>, Need)> {
+    ) -> Option<(&PacketBuf, Need)> {
         match self {
             IngressQueue::Fifo(queue) => {
-                queue.packets.front().map(|(_, packet)| (packet.packet(), Need::Unknown))
+                queue.packets.front().map(|(_, packet)| (packet, Need::Unknown))
             }
             IngressQueue::Fair(fair) => fair.0.front(now, stats),
         }

@@ -46,18 +46,18 @@ impl<T> Shelf<T> {
 
     /// Appends an item to a queue.
     pub(super) fn push_back(&mut self, row: &mut Row, item: T) {
-        let place = Place { item: Some(item), next: None };
         let at = match self.free {
             Some(at) => {
-                let taken = core::mem::replace(&mut self.places[at as usize], place);
-                self.free = taken.next;
+                let place = &mut self.places[at as usize];
+                self.free = place.next.take();
+                place.item = Some(item);
                 at
             }
             None => {
                 if self.places.len() == self.places.capacity() {
                     self.places.reserve_exact((self.places.len() / 8).max(QUEUE_PLACES_MIN));
                 }
-                self.places.push(place);
+                self.places.push(Place { item: Some(item), next: None });
                 (self.places.len() - 1) as u32
             }
         };

@@ -45,17 +45,17 @@ struct Late {
 impl Late {
     fn note(&mut self, now: Time, counter: u32) {
         self.forget(now);
-        let at = self.newest.partition_point(|&(newest, _)| newest <= counter);
-        match self.newest.get(at) {
-            Some(&(_, since)) => self.latest[0] = self.latest[0].max(now - since),
-            None => {
-                if self.newest.len() >= NEWEST_FRAMES_MAX {
-                    self.newest.pop_front();
-                }
-                self.newest.push_back((counter, now));
-            }
-        }
         self.frames += 1;
+        if self.newest.back().is_some_and(|&(newest, _)| newest > counter) {
+            let at = self.newest.partition_point(|&(newest, _)| newest <= counter);
+            let since = self.newest.get(at).map_or(now, |&(_, since)| since);
+            self.latest[0] = self.latest[0].max(now - since);
+            return;
+        }
+        if self.newest.len() >= NEWEST_FRAMES_MAX {
+            self.newest.pop_front();
+        }
+        self.newest.push_back((counter, now));
     }
 
     /// Forgets the lateness of frames long before this one.
@@ -73,7 +73,7 @@ impl Late {
 }
 
 /// The newest frame, and when it came.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Newest {
     counter: u32,
     at: Time,
@@ -83,24 +83,26 @@ struct Newest {
 /// The spacing of frames at the path's rate: the recent minimum of means over a few frames. A
 /// sender with little to send spaces frames further apart, now and then or always, but that makes
 /// no burst of losses longer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Spacing {
     /// The frame that the next mean starts from.
     from: (u32, Time),
     means: [Option<Duration>; GAPS],
     next: usize,
+    /// The minimum of the means, since each frame asks for it; zero: unknown.
+    least: Duration,
 }
 
 impl Newest {
     fn first(counter: u32, at: Time) -> Self {
-        let spacing = Spacing { from: (counter, at), means: [None; GAPS], next: 0 };
-        Newest { counter, at, spacing }
+        let (from, least) = ((counter, at), Duration::ZERO);
+        Newest { counter, at, spacing: Spacing { from, means: [None; GAPS], next: 0, least } }
     }
 
     /// A newer frame came.
-    fn followed_by(mut self, counter: u32, now: Time) -> Self {
+    fn follow(&mut self, counter: u32, now: Time) {
         self.spacing.note(counter, now);
-        Newest { counter, at: now, ..self }
+        (self.counter, self.at) = (counter, now);
     }
 }
 
@@ -111,6 +113,7 @@ impl Spacing {
             self.means[self.next % GAPS] = Some((now - since) / (counter - from));
             self.next = (self.next + 1) % GAPS;
             self.from = (counter, now);
+            self.least = self.means.iter().flatten().min().copied().unwrap_or_default();
         }
     }
 }
@@ -126,11 +129,11 @@ impl Arrivals {
             return;
         }
         self.late.note(now, counter);
-        self.newest = Some(match self.newest {
-            None => Newest::first(counter, now),
-            Some(newest) if counter > newest.counter => newest.followed_by(counter, now),
-            Some(newest) => newest,
-        });
+        match &mut self.newest {
+            None => self.newest = Some(Newest::first(counter, now)),
+            Some(newest) if counter > newest.counter => newest.follow(counter, now),
+            Some(_) => {}
+        }
         self.frames = self.frames.wrapping_add(1);
     }
 
@@ -147,8 +150,7 @@ impl Arrivals {
 
     /// Longest time of a frame; zero: unknown.
     pub(crate) fn frame_time(&self) -> Duration {
-        let means = self.newest.iter().flat_map(|newest| newest.spacing.means);
-        means.flatten().min().unwrap_or(Duration::ZERO)
+        self.newest.as_ref().map_or(Duration::ZERO, |newest| newest.spacing.least)
     }
 
     /// How late overtaken frames arrive.
@@ -163,7 +165,7 @@ impl Arrivals {
         loss_ratio: f64,
         half_duplex: bool,
     ) -> Option<LinkFeedback> {
-        let Newest { counter, at, .. } = self.newest?;
+        let &Newest { counter, at, .. } = self.newest.as_ref()?;
         Some(LinkFeedback {
             path: PathId::default(),
             half_duplex,

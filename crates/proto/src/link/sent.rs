@@ -101,12 +101,18 @@ impl SentLog {
     }
 
     /// Records a frame. If there are too many, returns the oldest, as if it were lost.
+    #[inline]
     pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
         let oldest = if self.frames.len() >= self.frames_max { self.pop() } else { None };
         self.sources += usize::from(matches!(sent.what, What::Source(_)));
         self.aheads += usize::from(sent.what == What::Ahead);
         self.frames.push_back(sent);
         oldest
+    }
+
+    /// The newest frame, in flight or covered.
+    pub(crate) fn newest(&self) -> Option<&Sent> {
+        self.frames.back()
     }
 
     /// The newest frame in flight up to this one.

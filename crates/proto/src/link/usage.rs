@@ -42,8 +42,7 @@ pub(crate) struct LinkUsage {
     told: LastTold,
     loss_ratio: f64,
     rtt: RttEstimator,
-    /// How long feedback about a frame takes; some of it waits, some gets lost.
-    wait: RttEstimator,
+    wait: Wait,
     rate: Box<dyn PathControl>,
     sharing: Sharing,
     /// A part of this station that hears more has found that the channel is shared.
@@ -60,6 +59,25 @@ pub(crate) struct LinkUsage {
     held: bool,
     /// The next frame follows a gap.
     after_gap: bool,
+}
+
+/// How long feedback about a frame takes; some of it waits, some gets lost.
+#[derive(Debug)]
+struct Wait {
+    time: RttEstimator,
+    /// Frames that may be in flight meanwhile: each frame asks, and only feedback changes it.
+    in_flight_max: f64,
+}
+
+impl Wait {
+    fn new(rate: &dyn PathControl) -> Self {
+        let time = RttEstimator::new();
+        Wait { in_flight_max: rate.in_flight_max(time.timeout()), time }
+    }
+
+    fn limit_flight(&mut self, rate: &dyn PathControl) {
+        self.in_flight_max = rate.in_flight_max(self.time.timeout());
+    }
 }
 
 /// Frames that take longer in transit: those whose bodies are longer than `from`, their mean
@@ -137,14 +155,15 @@ impl LastTold {
 
 impl LinkUsage {
     pub(crate) fn new(params: &CodingParams, len_max: usize, now: Time) -> Self {
+        let rate = follow_delay(now);
         LinkUsage {
             log: SentLog::new(sent_log_max(params.lane_size().into())),
             next: FrameNumber::default(),
             told: LastTold::new(params.goal != Goal::LowDelay),
             loss_ratio: 0.0,
             rtt: RttEstimator::new(),
-            wait: RttEstimator::new(),
-            rate: follow_delay(now),
+            wait: Wait::new(&*rate),
+            rate,
             sharing: Sharing::default(),
             told_shared: false,
             shares_air: params.half_duplex == Some(true),
@@ -201,7 +220,7 @@ impl LinkUsage {
 
     /// How long feedback about a frame takes.
     pub(crate) fn wait(&self) -> &RttEstimator {
-        &self.wait
+        &self.wait.time
     }
 
     /// The smoothed round-trip time, or the lower bound for one.
@@ -213,7 +232,7 @@ impl LinkUsage {
     /// no feedback comes, be sent into an outage.
     pub(crate) fn is_full(&self) -> bool {
         let on_their_way = self.log.sources() + self.log.repairs();
-        on_their_way as f64 >= self.rate.in_flight_max(self.wait.timeout())
+        on_their_way as f64 >= self.wait.in_flight_max
     }
 
     /// Whether no frame with a symbol is on the path: the peer has reported on all of them. The
@@ -262,7 +281,7 @@ impl LinkUsage {
     /// Losses and outages look the same, so this is only a reason to check.
     pub(crate) fn suspects_length(&self, now: Time) -> bool {
         let untold = self.log.oldest().is_some_and(|oldest| {
-            let wait = self.wait.timeout().max(WINDOW_TIMEOUT_MIN) + self.ack_interval();
+            let wait = self.wait.time.timeout().max(WINDOW_TIMEOUT_MIN) + self.ack_interval();
             self.is_long(usize::from(oldest.len)) && now - oldest.at > UNTOLD_WAITS * wait
         });
         let Unseen { long, feedback } = self.long.unseen;
@@ -327,14 +346,15 @@ impl LinkUsage {
         pause
     }
 
-    /// The frame that was begun is sent, with a body of `len` bytes. Returns its record, and that
-    /// of a frame for which there is no longer room, as if it were lost.
+    /// The frame that was begun is sent, with a body of `len` bytes: it is the newest of the log
+    /// now. Returns the record of a frame for which there is no longer room, as if it were lost.
+    #[inline]
     pub(crate) fn note_sent(
         &mut self,
         now: Time,
         (what, parts): (What, usize),
         len: usize,
-    ) -> (Sent, Option<Sent>) {
+    ) -> Option<Sent> {
         let held = core::mem::take(&mut self.held);
         if self.is_long(len) {
             self.long.len += (len as f64 - self.long.len) / LONG_LEN_PARTS;
@@ -342,8 +362,7 @@ impl LinkUsage {
         let after_gap = core::mem::take(&mut self.after_gap);
         let number = self.next;
         let parts = parts.min(u8::MAX.into()) as u8;
-        let sent = Sent { number, at: now, what, held, after_gap, len: len as u16, parts };
-        (sent, self.log.push(sent))
+        self.log.push(Sent { number, at: now, what, held, after_gap, len: len as u16, parts })
     }
 
     // ---- feedback -----------------------------------------------------------------------------
@@ -373,7 +392,8 @@ impl LinkUsage {
         let number = self.number(heard);
         if let Some(oldest) = self.log.oldest().filter(|sent| sent.number <= number) {
             let longest = self.rtt.timeout() + WAIT_MAX * self.ack_interval();
-            self.wait.sample((now - oldest.at).min(longest));
+            self.wait.time.sample((now - oldest.at).min(longest));
+            self.wait.limit_flight(&*self.rate);
         }
     }
 
@@ -459,6 +479,7 @@ impl LinkUsage {
         };
         (before.at_us, before.sent_at) = (Some(feedback.received_at_us), Some(sent.at));
         self.rate.note(now, sample, stats);
+        self.wait.limit_flight(&*self.rate);
     }
 
     /// Learns whether the channel is shared, unless that is configured; the peer may know better.

@@ -144,7 +144,9 @@ impl Reserve {
 
     /// Whether a repair symbol should be sent before the next source symbol.
     pub(crate) fn wants_repair(&self, stakes: Stakes, loss_ratio: f64) -> bool {
-        stakes.waiting > self.price(loss_ratio) * stakes.spurious
+        let is_worth = |price| stakes.waiting > price * stakes.spurious;
+        // The price itself takes longer, and most frames do without.
+        is_worth(PRICE_MIN) && is_worth(self.price(loss_ratio))
     }
 
     /// Whether repair should be a copy of the first needed symbol that is not in flight again,

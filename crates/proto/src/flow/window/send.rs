@@ -396,6 +396,7 @@ impl WindowSender {
 
     /// Records a symbol sent; `id` is `None` for a coded symbol. A symbol in parts counts with its
     /// last part.
+    #[inline]
     fn note_sent(
         &mut self,
         now: Time,
@@ -427,6 +428,7 @@ impl WindowSender {
         }
     }
 
+    #[inline]
     fn note_frame(
         &mut self,
         now: Time,
@@ -434,8 +436,8 @@ impl WindowSender {
         (lane, what, parts): (usize, What, usize),
         len: usize,
     ) {
-        let (sent, forgotten) = link.note_sent(now, (what, parts), len);
-        self.window.note_sent(lane, sent, forgotten, link.loss_ratio());
+        let forgotten = link.note_sent(now, (what, parts), len);
+        self.window.note_sent(lane, link, forgotten);
     }
 
     /// Limits the length of source symbols from now on, in bytes; packets accepted before are

@@ -480,17 +480,12 @@ impl SendWindow {
 
     /// Records a frame sent for this lane; `forgotten`: the frame that the link's log dropped for
     /// it.
-    pub(super) fn note_sent(
-        &mut self,
-        lane: usize,
-        sent: Sent,
-        forgotten: Option<Sent>,
-        loss_ratio: f64,
-    ) {
+    pub(super) fn note_sent(&mut self, lane: usize, link: &LinkUsage, forgotten: Option<Sent>) {
+        let Some(sent) = link.log().newest() else { return };
         let is_single = self.is_single();
         let lane = &mut self.lanes[lane];
-        lane.note_sent(&sent, loss_ratio);
-        let forgotten = if is_single { forgotten } else { lane.log.push(sent) };
+        lane.note_sent(sent, link.loss_ratio());
+        let forgotten = if is_single { forgotten } else { lane.log.push(*sent) };
         // Feedback tells of a late one, if it has reported on its symbol.
         if let Some(What::Source(id)) = forgotten.map(|sent| sent.what)
             && lane.deal.lanes.place(id) >= lane.told_end

@@ -172,6 +172,9 @@ impl Belief {
 
     /// Increases each deficit by one with this probability.
     fn shift(&mut self, probability: f64) {
+        if probability == 0.0 {
+            return;
+        }
         self.cases.push(Case::default());
         for at in (1..self.cases.len()).rev() {
             self.cases[at] =
