@@ -228,11 +228,15 @@ impl LinkUsage {
         self.rtt.smoothed().max(WINDOW_ACK_INTERVAL_MIN)
     }
 
-    /// Whether as many frames are in flight as the path holds. More would only wait there, or, if
-    /// no feedback comes, be sent into an outage.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether as many frames are in flight as the path holds: more would only wait there, or, if
+    /// no feedback comes, be sent into an outage. But the other end may hold back feedback for its
+    /// interval. For so long a burst may go on, of a sender that never tried how much the path
+    /// carries: mostly acknowledgments of the other direction's data, which would stall for want
+    /// of them.
+    pub(crate) fn is_full(&self, now: Time) -> bool {
         let on_their_way = self.log.sources() + self.log.repairs();
-        on_their_way as f64 >= self.wait.in_flight_max
+        let is_many = on_their_way as f64 >= self.wait.in_flight_max;
+        is_many && self.log.oldest().is_some_and(|oldest| now - oldest.at > self.ack_interval())
     }
 
     /// Whether no frame with a symbol is on the path: the peer has reported on all of them. The
@@ -578,6 +582,23 @@ mod tests {
             lateness: Duration::ZERO,
         };
         Heard::new(feedback, 0)
+    }
+
+    /// The acknowledgments of several Gbit/s are more frames than the path was ever seen to carry
+    /// in that direction. Held back, they stalled the data for half an interval, twenty times a
+    /// second.
+    #[test]
+    fn a_burst_is_held_back_only_once_feedback_may_have_come() {
+        let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
+        let due = Time::ZERO + link.ack_interval();
+        for counter in 0..200 {
+            link.begin(counter);
+            assert!(!link.is_full(due), "{counter}");
+            link.note_sent(Time::ZERO, (What::Source(0), 1), 100);
+        }
+        assert!(link.is_full(due + Duration::from_micros(1)));
+        link.tell(due, &heard(180, 181), Duration::MAX);
+        assert!(!link.is_full(due + Duration::from_micros(1)), "19 are few");
     }
 
     /// Feedback that reported no newer frame, but more of the earlier ones, used to be ignored:

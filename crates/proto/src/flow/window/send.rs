@@ -172,7 +172,7 @@ impl WindowSender {
         if has_held && self.silence.is_unexplained(link.loss_ratio()) {
             return false;
         }
-        if has_held && link.is_full() {
+        if has_held && link.is_full(now) {
             link.note_gap();
             return false;
         }

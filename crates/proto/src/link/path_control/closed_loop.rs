@@ -292,8 +292,8 @@ struct Inside {
     /// Frames that may be in flight, and whether this limit held back the next one.
     window: f64,
     wants_none: bool,
-    /// For each frame, whether the rate held it back.
-    held: Vec<bool>,
+    /// For each frame, when it was sent, and whether the rate had held it back.
+    frames: Vec<(Time, bool)>,
     /// Frames that request feedback.
     asked: BTreeSet<u32>,
 }
@@ -301,7 +301,8 @@ struct Inside {
 impl Inside {
     fn new(path: &Path) -> Self {
         let window = if path.starts_slowly { WINDOW_FIRST } else { f64::INFINITY };
-        Inside { window, wants_none: false, held: vec![false], asked: BTreeSet::new() }
+        let (frames, asked) = (vec![(Time::ZERO, false)], BTreeSet::new());
+        Inside { window, wants_none: false, frames, asked }
     }
 }
 
@@ -412,9 +413,8 @@ impl<'a> Run<'a> {
                 Event::Send => {
                     let on_their_way = f64::from(self.counter - self.told.0);
                     self.inside.wants_none |= on_their_way >= self.inside.window;
-                    let room =
-                        self.control.in_flight_max(self.wait.timeout()).min(self.inside.window);
-                    if on_their_way >= room && self.now < self.asks_at {
+                    let is_full = on_their_way >= self.inside.window || self.is_full(on_their_way);
+                    if is_full && self.now < self.asks_at {
                         self.waits = true;
                         self.paused_at = self.counter + 1;
                         self.at(self.asks_at, Event::Ask);
@@ -446,12 +446,22 @@ impl<'a> Run<'a> {
         core::mem::take(&mut self.seen)
     }
 
+    /// As [`LinkUsage::is_full`](crate::link::usage::LinkUsage::is_full).
+    fn is_full(&self, on_their_way: f64) -> bool {
+        let oldest = self.inside.frames.get(self.told.0 as usize + 1);
+        let is_due =
+            |&(sent_at, _): &(Time, bool)| self.now - sent_at > self.path.feedback.interval;
+        on_their_way >= self.control.in_flight_max(self.wait.timeout())
+            && oldest.is_some_and(is_due)
+    }
+
     fn send_ours(&mut self, asks: bool) {
         self.counter += 1;
         if asks {
             self.inside.asked.insert(self.counter);
         }
-        self.inside.held.push(!asks && !core::mem::take(&mut self.inside.wants_none));
+        let held = !asks && !core::mem::take(&mut self.inside.wants_none);
+        self.inside.frames.push((self.now, held));
         self.send(Flow::Ours, self.counter);
     }
 
@@ -611,9 +621,8 @@ impl<'a> Run<'a> {
         let longest = self.rtt.timeout() + WAIT_MAX * self.path.feedback.interval;
         self.wait.sample((self.now - told_sent_at).min(longest));
         self.told = (counter, frames, came_at, sent_at);
-        let held =
-            self.inside.held[told as usize + 1..=counter as usize].iter().filter(|held| **held);
-        let held = held.count();
+        let newly_told = &self.inside.frames[told as usize + 1..=counter as usize];
+        let held = newly_told.iter().filter(|(_, held)| *held).count();
         let (told, came) = (counter - told, frames - told_frames);
         self.inside.window += f64::from(came);
         let (jumps_at, by_ns) = self.path.jump;

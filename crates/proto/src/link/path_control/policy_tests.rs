@@ -351,8 +351,9 @@ fn a_jump_of_a_clock_is_no_queue() {
             let share = seen.ours / (10.0 * path.frames_per_s);
             let name = format!("a jump by {by_ms} ms, feedback every {feedback_ms} ms");
             assert!(share > 0.9, "{share} of the path: {name}");
-            // The queue at that time counts as zero until a pause empties it.
-            assert!(seen.queue() < queue + 2.2, "{} frames, usually {queue}: {name}", seen.queue());
+            // The queue at that time counts as zero until a pause empties it. A burst may go on for
+            // an interval of feedback.
+            assert!(seen.queue() < queue + 2.4, "{} frames, usually {queue}: {name}", seen.queue());
             let later = run.until(30).queue();
             assert!(later < queue + 1.2, "{later} frames later, usually {queue}: {name}");
         }
