@@ -231,6 +231,11 @@ mod tests {
                 (0..size).for_each(|index| set.remove(slot(index)));
                 assert_eq!((set.first(slot(0), size), set.is_empty()), (None, true));
                 assert_eq!(set.first_absent(slot(0), 0), None);
+                set.insert(slot(0));
+                set.remove(slot(size - 1));
+                assert_eq!(set.len(), usize::from(size > 1), "{size}");
+                set.clear();
+                assert_eq!(set.len(), 0);
             }
         }
     }

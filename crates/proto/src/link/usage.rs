@@ -29,6 +29,9 @@ const LONG_DIVISOR: usize = 2;
 const LONG_UNSEEN_MIN: u32 = 32;
 /// See [`LONG_UNSEEN_MIN`].
 const FEEDBACK_UNSEEN_MIN: u32 = 16;
+/// How long a burst may go on before feedback about it comes, at most: the usual interval of
+/// feedback. Neither a longer one, nor that of a shared channel, makes it longer.
+pub(crate) const BURST_TIME_MAX: Duration = Duration::from_millis(10);
 /// How many waits for feedback the oldest frame may go unreported before its length is checked.
 const UNTOLD_WAITS: u32 = 2;
 /// The newest long frame has this fraction of weight in their mean length.
@@ -236,7 +239,13 @@ impl LinkUsage {
     pub(crate) fn is_full(&self, now: Time) -> bool {
         let on_their_way = self.log.sources() + self.log.repairs();
         let is_many = on_their_way as f64 >= self.wait.in_flight_max;
-        is_many && self.log.oldest().is_some_and(|oldest| now - oldest.at > self.ack_interval())
+        debug_assert_eq!(
+            self.wait.in_flight_max,
+            self.rate.in_flight_max(self.wait.time.timeout()),
+            "only feedback changes it"
+        );
+        let burst = self.ack_interval.min(BURST_TIME_MAX);
+        is_many && self.log.oldest().is_some_and(|oldest| now - oldest.at > burst)
     }
 
     /// Whether no frame with a symbol is on the path: the peer has reported on all of them. The
@@ -590,7 +599,7 @@ mod tests {
     #[test]
     fn a_burst_is_held_back_only_once_feedback_may_have_come() {
         let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
-        let due = Time::ZERO + link.ack_interval();
+        let due = Time::ZERO + BURST_TIME_MAX;
         for counter in 0..200 {
             link.begin(counter);
             assert!(!link.is_full(due), "{counter}");

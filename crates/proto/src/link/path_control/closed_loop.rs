@@ -10,6 +10,7 @@ use corridor_base::{Stream, Time};
 
 use crate::link::path_control::{PathControl, Sample, follow_delay};
 use crate::link::rtt::RttEstimator;
+use crate::link::usage::BURST_TIME_MAX;
 use crate::stats::Stats;
 
 /// Shortest interval of feedback, which is sent for every other frame.
@@ -449,8 +450,8 @@ impl<'a> Run<'a> {
     /// As [`LinkUsage::is_full`](crate::link::usage::LinkUsage::is_full).
     fn is_full(&self, on_their_way: f64) -> bool {
         let oldest = self.inside.frames.get(self.told.0 as usize + 1);
-        let is_due =
-            |&(sent_at, _): &(Time, bool)| self.now - sent_at > self.path.feedback.interval;
+        let burst = self.path.feedback.interval.min(BURST_TIME_MAX);
+        let is_due = |&(sent_at, _): &(Time, bool)| self.now - sent_at > burst;
         on_their_way >= self.control.in_flight_max(self.wait.timeout())
             && oldest.is_some_and(is_due)
     }
