@@ -36,7 +36,6 @@ ABOUT_ONE = {
     "delivered::LOOK_RATIO",
     "compete::COMPETE_DECREASE",
     "compete::CONGESTED_RATIO",
-    "compete::DECLINE_RATIO",
     "policy::PROBE_BELOW",
 }
 #: The factors.

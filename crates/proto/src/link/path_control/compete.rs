@@ -21,12 +21,8 @@ const CONGESTED_DEVIATIONS: f64 = 2.0;
 /// Bounds of the window in frames.
 const COMPETE_WINDOW_MIN: f64 = 4.0;
 const COMPETE_WINDOW_MAX: f64 = 100_000.0;
-/// A queue that stands again within this time after it was drained may be somebody else's, and is
-/// so if the flow competed just before; or if the rate that comes through decreases by this factor
-/// each time, this often in a row.
-const DRAIN_MEMORY: Duration = Duration::from_secs(10);
-const DECLINE_RATIO: f64 = 0.9;
-const DECLINES: u32 = 2;
+/// A queue that stands again within this time after the flow competed is somebody else's.
+const COMPETED_MEMORY: Duration = Duration::from_secs(10);
 /// A sudden shortening of the queue by this share of a round trip (queue included) means that
 /// others have reduced their windows: CUBIC's decrease of a flow with a tenth of the path. Less
 /// than this may be chance.
@@ -101,10 +97,6 @@ pub(super) struct Competition {
     peak: Option<(f64, f64, Time)>,
     linear: f64,
     given_way: GivenWay,
-    /// When the queue was last drained, and the rate that then came through in frames/s.
-    drain: Option<(Time, f64)>,
-    /// How often in a row that rate was lower when the next queue stood soon after.
-    declines: u32,
     /// Since the flow began to compete, others were certainly present: the queue stayed although
     /// little was sent, or was so long that frames were dropped.
     pub(super) is_certain: bool,
@@ -122,15 +114,13 @@ impl Competition {
             peak: None,
             linear: COMPETE_WINDOW_MIN,
             given_way: GivenWay::default(),
-            drain: None,
-            declines: 0,
             is_certain: false,
         }
     }
 
     /// Whether the flow competes, or did so recently.
     pub(super) fn is_recent(&self, now: Time, competes: bool) -> bool {
-        competes || self.at.is_some_and(|at| now - at < DRAIN_MEMORY)
+        competes || self.at.is_some_and(|at| now - at < COMPETED_MEMORY)
     }
 
     /// Goes on with this window, in frames.
@@ -223,18 +213,9 @@ impl Competition {
         self.window = window.clamp(COMPETE_WINDOW_MIN, COMPETE_WINDOW_MAX);
     }
 
-    /// Records that a queue stands, at this delivery rate, perhaps soon after one was drained.
-    /// Returns whether that indicates a flow that fills it: a path that slows down does so once,
-    /// and the rate follows; a flow that yields to a filler gets less each time.
-    pub(super) fn is_beside_filler(&mut self, now: Time, per_s: f64) -> bool {
-        if self.is_recent(now, false) && core::mem::take(&mut self.is_certain) {
-            return true;
-        }
-        let before = self.drain.replace((now, per_s));
-        let declines = before
-            .is_some_and(|(at, before)| now - at < DRAIN_MEMORY && per_s < DECLINE_RATIO * before);
-        self.declines = if declines { self.declines + 1 } else { 0 };
-        self.is_certain = false;
-        self.declines >= DECLINES
+    /// Whether a queue that stands now belongs to a flow that fills it: to those that certainly
+    /// were there when this flow last competed. Anything else, a drain shows.
+    pub(super) fn is_beside_filler(&mut self, now: Time) -> bool {
+        core::mem::take(&mut self.is_certain) && self.is_recent(now, false)
     }
 }

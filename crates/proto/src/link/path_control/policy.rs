@@ -129,9 +129,11 @@ struct QueueWatch {
     /// The shortest and the longest since it became long.
     stood_least: Duration,
     stood_most: Duration,
+    /// Its length when the drain began, or went on.
+    before_drain: Duration,
     /// The rate during the drain is based on a counted capacity, not on a guess.
     is_drain_known: bool,
-    /// Its length that is aimed at, as of the last feedback: each frame asks for it.
+    /// Its length that is aimed at, as of the last feedback.
     aim: Duration,
 }
 
@@ -179,6 +181,7 @@ impl QueueWatch {
             emptied_at: now,
             stood_least,
             stood_most,
+            before_drain: Duration::ZERO,
             is_drain_known: false,
             aim: Duration::ZERO,
         }
@@ -410,7 +413,7 @@ impl RateControl {
             Phase::Follow if goes_on => Phase::Start,
             Phase::Follow if now - self.queue.drained_at > patience => {
                 self.prepare_to_compete(now, queueing, sample);
-                if self.compete.is_beside_filler(now, self.capacity.per_s) {
+                if self.compete.is_beside_filler(now) {
                     self.compete.at = Some(now);
                     Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
                 } else {
@@ -424,7 +427,11 @@ impl RateControl {
                     && told >= DRAIN_TOLD_MIN
                     && now - self.queue.drained_at > patience =>
             {
-                if self.queue.stood_most - self.queue.stood_least <= self.delay.noise() {
+                if queueing + self.delay.noise() < self.queue.before_drain {
+                    // It still shrinks: our own, on a path that has become slower.
+                    self.queue.before_drain = queueing;
+                    Phase::Drain { until: now + patience, told_from: now, told: 0 }
+                } else if self.queue.stood_most - self.queue.stood_least <= self.delay.noise() {
                     // It appeared suddenly, and has stayed the same whatever was sent.
                     self.lengthen_path(now, queueing);
                     Phase::Follow
@@ -462,6 +469,9 @@ impl RateControl {
     fn note_drain(&mut self, before: Phase) {
         let Phase::Drain { until, .. } = self.phase else { return };
         let goes_on = matches!(before, Phase::Drain { until: other, .. } if other == until);
+        if !matches!(before, Phase::Drain { .. }) {
+            self.queue.before_drain = self.delay.queueing();
+        }
         if !goes_on {
             let is_known = self.capacity.known_per_s() > 0.0;
             self.queue.is_drain_known = is_known || self.counted_per_s().is_some();

@@ -5,7 +5,9 @@ use core::time::Duration;
 
 use corridor_base::Time;
 
-use crate::link::path_control::closed_loop::{FEEDBACK_INTERVAL, FeedbackPath, Fillers, Path, Run};
+use crate::link::path_control::closed_loop::{
+    FEEDBACK_INTERVAL, FeedbackPath, Fillers, Path, Run, Service,
+};
 use crate::link::path_control::filter::MinFilter;
 use crate::link::path_control::policy::RateControl;
 use crate::link::path_control::{PathControl, Sample};
@@ -331,6 +333,29 @@ fn the_least_of_more_than_can_be_remembered_is_not_forgotten() {
     assert_eq!(filter.least(), Some(1));
 }
 
+/// On recordings of cellular networks a fade passed for a flow that fills the queue: the rate that
+/// came through fell from drain to drain, or the queue was not gone in time. The flow then competed
+/// with itself, and packets waited for seconds.
+#[test]
+fn a_fade_is_not_competed_with() {
+    for (down_to, step_s) in [(0.7, 1), (0.5, 2), (0.1, 10)] {
+        let mut per_s = 1_000.0;
+        let mut steps = vec![(Duration::ZERO, per_s)];
+        for at_s in (10..20).step_by(step_s) {
+            per_s = f64::max(down_to * per_s, 10.0);
+            steps.push((Duration::from_secs(at_s), per_s));
+        }
+        steps.push((Duration::from_secs(20), 1_000.0));
+        let service = Service::Steps { steps, period: Duration::from_secs(60) };
+        let path = Path { service, queue_frames: 1_000.0, ..Path::new(12.0, 40) };
+        let mut run = Run::new(&path);
+        let waited_ms = run.until(40).waited_ms(0.95);
+        assert!(waited_ms < 250.0, "{waited_ms} ms, down to {down_to} each {step_s} s");
+        let seen = run.until(60);
+        assert!(seen.ours > 0.9 * 20.0 * 1_000.0, "{} frames after it", seen.ours);
+    }
+}
+
 /// A clock that jumped ahead looked like a queue of a second, and the rate fell to its minimum for
 /// 20 s.
 #[test]
@@ -351,9 +376,8 @@ fn a_jump_of_a_clock_is_no_queue() {
             let share = seen.ours / (10.0 * path.frames_per_s);
             let name = format!("a jump by {by_ms} ms, feedback every {feedback_ms} ms");
             assert!(share > 0.9, "{share} of the path: {name}");
-            // The queue at that time counts as zero until a pause empties it. A burst may go on for
-            // an interval of feedback.
-            assert!(seen.queue() < queue + 2.4, "{} frames, usually {queue}: {name}", seen.queue());
+            // The queue at that time counts as zero until a pause empties it.
+            assert!(seen.queue() < queue + 2.2, "{} frames, usually {queue}: {name}", seen.queue());
             let later = run.until(30).queue();
             assert!(later < queue + 1.2, "{later} frames later, usually {queue}: {name}");
         }
