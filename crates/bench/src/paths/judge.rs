@@ -64,10 +64,10 @@ fn is_deep(path: &Drawn) -> bool {
     path.buffer_ms() > DEEP_MS && path.queue_frames as f64 > DEEP_BDP * path.bdp_frames()
 }
 
-/// Checks on recorded rates, without losses, and with 10 %.
+/// Checks on recorded rates, without losses, and with 10 %; none where BBR was not measured.
 pub fn trace_checks(paths: &[Measured]) -> Vec<Check> {
     let mut checks = Vec::new();
-    for path in paths {
+    for path in paths.iter().filter(|path| path.bbr.goodput_bps > 0.0) {
         let Got { goodput_bps, share, wait_p95_ms, .. } = path.window;
         let over_bbr = goodput_bps / path.bbr.goodput_bps.max(1.0);
         let name = |what: &str| format!("{}: {what}", path.title);
