@@ -133,8 +133,6 @@ struct QueueWatch {
     before_drain: Duration,
     /// The rate during the drain is based on a counted capacity, not on a guess.
     is_drain_known: bool,
-    /// Its length that is aimed at, as of the last feedback.
-    aim: Duration,
 }
 
 /// State of rate probes.
@@ -183,7 +181,6 @@ impl QueueWatch {
             stood_most,
             before_drain: Duration::ZERO,
             is_drain_known: false,
-            aim: Duration::ZERO,
         }
     }
 
@@ -210,7 +207,7 @@ impl QueueWatch {
 
 impl RateControl {
     pub(crate) fn new(now: Time) -> Self {
-        let mut control = RateControl {
+        RateControl {
             phase: Phase::Start,
             frames_per_s: FRAMES_PER_S_FIRST,
             delay: DelayModel::default(),
@@ -226,9 +223,7 @@ impl RateControl {
             looks: Looks::default(),
             compete: Competition::new(),
             wander: Wander::default(),
-        };
-        control.queue.aim = control.aim();
-        control
+        }
     }
 }
 
@@ -297,7 +292,6 @@ impl PathControl for RateControl {
             self.delay.forget_spread();
         }
         self.adjust(self.delay.queueing(), sample);
-        self.queue.aim = self.aim();
     }
 
     fn frames_per_s(&self) -> f64 {
@@ -322,8 +316,7 @@ impl PathControl for RateControl {
         if let Phase::Compete { .. } = self.phase {
             return f64::INFINITY;
         }
-        debug_assert_eq!(self.queue.aim, self.aim(), "only feedback changes it");
-        let wait = wait.saturating_sub(self.delay.queueing()) + self.queue.aim;
+        let wait = wait.saturating_sub(self.delay.queueing()) + self.aim();
         let per_s = self.capacity.per_s;
         let few = (per_s * IN_FLIGHT_TIME.as_secs_f64()).clamp(IN_FLIGHT_FEWEST, IN_FLIGHT_MIN);
         few + IN_FLIGHT_FACTOR * per_s * wait.as_secs_f64()
