@@ -66,8 +66,8 @@ pub(crate) trait PathControl: Send + Sync {
     /// Frames/s that recently came through.
     fn through_per_s(&self) -> f64;
 
-    /// Most frames that may be in flight if feedback about one takes `wait`.
-    fn in_flight_max(&self, wait: Duration) -> f64;
+    /// Most frames that may be in flight if feedback about one takes a round trip and `ack_delay`.
+    fn in_flight_max(&self, ack_delay: Duration) -> f64;
 
     /// How long to send nothing, if that helps the rate; returned once. What follows this gap says
     /// nothing about the path's rate.

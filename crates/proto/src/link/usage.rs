@@ -67,19 +67,23 @@ pub(crate) struct LinkUsage {
 /// How long feedback about a frame takes; some of it waits, some gets lost.
 #[derive(Debug)]
 struct Wait {
+    /// From sending until feedback.
     time: RttEstimator,
+    /// The part of it that is not the round trip, and so does not include the queue: the frame
+    /// waits at the other end until feedback is sent, or longer if that is lost.
+    ack_delay: RttEstimator,
     /// Frames that may be in flight meanwhile: each frame asks, and only feedback changes it.
     in_flight_max: f64,
 }
 
 impl Wait {
     fn new(rate: &dyn PathControl) -> Self {
-        let time = RttEstimator::new();
-        Wait { in_flight_max: rate.in_flight_max(time.timeout()), time }
+        let (time, ack_delay) = (RttEstimator::new(), RttEstimator::new());
+        Wait { in_flight_max: rate.in_flight_max(ack_delay.timeout()), time, ack_delay }
     }
 
     fn limit_flight(&mut self, rate: &dyn PathControl) {
-        self.in_flight_max = rate.in_flight_max(self.time.timeout());
+        self.in_flight_max = rate.in_flight_max(self.ack_delay.timeout());
     }
 }
 
@@ -241,7 +245,7 @@ impl LinkUsage {
         let is_many = on_their_way as f64 >= self.wait.in_flight_max;
         debug_assert_eq!(
             self.wait.in_flight_max,
-            self.rate.in_flight_max(self.wait.time.timeout()),
+            self.rate.in_flight_max(self.wait.ack_delay.timeout()),
             "only feedback changes it"
         );
         let burst = self.ack_interval.min(BURST_TIME_MAX);
@@ -404,8 +408,12 @@ impl LinkUsage {
     pub(crate) fn note_wait(&mut self, now: Time, heard: &Heard) {
         let number = self.number(heard);
         if let Some(oldest) = self.log.oldest().filter(|sent| sent.number <= number) {
-            let longest = self.rtt.timeout() + WAIT_MAX * self.ack_interval();
-            self.wait.time.sample((now - oldest.at).min(longest));
+            let longest = WAIT_MAX * self.ack_interval();
+            self.wait.time.sample((now - oldest.at).min(self.rtt.timeout() + longest));
+            if let Some(newest) = self.log.newest_until(number) {
+                let ack_delay = newest.at - oldest.at + heard.feedback.delay;
+                self.wait.ack_delay.sample(ack_delay.min(longest));
+            }
             self.wait.limit_flight(&*self.rate);
         }
     }
@@ -608,6 +616,36 @@ mod tests {
         assert!(link.is_full(due + Duration::from_micros(1)));
         link.tell(due, &heard(180, 181), Duration::MAX);
         assert!(!link.is_full(due + Duration::from_micros(1)), "19 are few");
+    }
+
+    /// Sends a frame each millisecond, and gives feedback about each `every`th frame `transit_ms`
+    /// after it was sent. Returns how late feedback is then taken to be.
+    fn ack_delay_after(every: u32, transit_ms: u64) -> Duration {
+        let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
+        let mut stats = Stats::default();
+        for counter in 0..1_000 {
+            let at = Time::from_millis(counter.into());
+            link.begin(counter);
+            link.note_sent(at, (What::Source(0), 1), 1_400);
+        }
+        for counter in (every - 1..1_000).step_by(every as usize) {
+            let now = Time::from_millis(u64::from(counter) + transit_ms);
+            let heard = heard(counter, counter + 1);
+            link.note_wait(now, &heard);
+            let told = link.tell(now, &heard, Duration::MAX);
+            link.note_delay(now, &told, &heard, &mut stats);
+        }
+        assert!(link.wait().timeout() > Duration::from_millis(transit_ms));
+        link.wait.ack_delay.timeout()
+    }
+
+    /// What may be in flight grew with the queue, which so became longer.
+    #[test]
+    fn a_queue_does_not_make_feedback_late_but_lost_feedback_does() {
+        let often = ack_delay_after(10, 40);
+        assert!(often < Duration::from_millis(15), "{often:?}");
+        assert_eq!(ack_delay_after(10, 3_000), often);
+        assert!(ack_delay_after(50, 40) > Duration::from_millis(45));
     }
 
     /// Feedback that reported no newer frame, but more of the earlier ones, used to be ignored:

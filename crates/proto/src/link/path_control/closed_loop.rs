@@ -280,7 +280,7 @@ pub(crate) struct Run<'a> {
     control: Box<dyn PathControl>,
     pub(crate) stats: Stats,
     rtt: RttEstimator,
-    wait: RttEstimator,
+    ack_delay: RttEstimator,
     counter: u32,
     told: (u32, u32, Time, Time),
     received: (u32, u32, Time),
@@ -372,7 +372,7 @@ impl<'a> Run<'a> {
             control: follow_delay(Time::ZERO),
             stats: Stats::default(),
             rtt: RttEstimator::new(),
-            wait: RttEstimator::new(),
+            ack_delay: RttEstimator::new(),
             counter: 0,
             told: (0, 0, Time::ZERO, Time::ZERO),
             received: (0, 0, Time::ZERO),
@@ -452,7 +452,7 @@ impl<'a> Run<'a> {
         let oldest = self.inside.frames.get(self.told.0 as usize + 1);
         let burst = self.path.feedback.interval.min(BURST_TIME_MAX);
         let is_due = |&(sent_at, _): &(Time, bool)| self.now - sent_at > burst;
-        on_their_way >= self.control.in_flight_max(self.wait.timeout())
+        on_their_way >= self.control.in_flight_max(self.ack_delay.timeout())
             && oldest.is_some_and(is_due)
     }
 
@@ -619,8 +619,8 @@ impl<'a> Run<'a> {
         }
         self.rtt.sample(self.now - sent_at);
         let usual = self.rtt.usual().expect("a sample was added");
-        let longest = self.rtt.timeout() + WAIT_MAX * self.path.feedback.interval;
-        self.wait.sample((self.now - told_sent_at).min(longest));
+        let longest = WAIT_MAX * self.path.feedback.interval;
+        self.ack_delay.sample((sent_at - told_sent_at).min(longest));
         self.told = (counter, frames, came_at, sent_at);
         let newly_told = &self.inside.frames[told as usize + 1..=counter as usize];
         let held = newly_told.iter().filter(|(_, held)| *held).count();

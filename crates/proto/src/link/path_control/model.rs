@@ -172,9 +172,11 @@ impl DelayModel {
         let base = &mut self.base[class];
         base.push(now, one_way_ns, memory);
         let above = one_way_ns - base.least().unwrap_or(one_way_ns);
-        self.span = (round_trip / 2).max(NOISE_MAX);
         self.round_trip = sample.round_trip_smoothed;
         self.round_trip_least.push(now, self.round_trip.as_nanos() as i64, BASE_MEMORY);
+        // Of the round trip through a long queue, that queue is most. It changes during half of it,
+        // which would pass for jitter, and be allowed for.
+        self.span = (round_trip / 2).min(self.round_trip_least()).max(NOISE_MAX);
         self.standing.push(now, above, self.span);
         if is_steady {
             self.spread.note(now, one_way_ns, self.span);
@@ -384,16 +386,29 @@ impl Capacity {
     /// counted before random losses were known.
     pub(super) fn note_found(&mut self, found: Found) {
         if !core::mem::replace(&mut self.is_known, true) || found.is_first {
-            self.per_s = found.per_s;
+            self.replace_guess(found.per_s);
         }
     }
 
-    /// Takes feedback. Where a queue stands, what came through is what the path carries; elsewhere
-    /// the path carries at least that.
-    pub(super) fn note(&mut self, sample: &Sample, span: Duration, busy: bool, losses: &Delivered) {
+    /// The estimate was a guess until now, and so was its average.
+    fn replace_guess(&mut self, per_s: f64) {
+        (self.per_s, self.usual_per_s, self.best_per_s) = (per_s, per_s, per_s);
+    }
+
+    /// Takes feedback; `queue`: its length, if there is one. Where a queue stands, what came
+    /// through is what the path carries; elsewhere the path carries at least that.
+    pub(super) fn note(
+        &mut self,
+        sample: &Sample,
+        span: Duration,
+        queue: Option<Duration>,
+        losses: &Delivered,
+    ) {
         let enough = Duration::from_secs_f64(RATE_FRAMES / self.per_s);
         let span = span.max(enough);
-        self.busy = if busy { self.busy + sample.span } else { Duration::ZERO };
+        self.busy = queue.map_or(Duration::ZERO, |_| self.busy + sample.span);
+        // What is sent in a span does not change how much of such a queue the path serves in it.
+        let is_long = queue.is_some_and(|length| length >= span);
         let gap = Duration::from_secs_f64(GAP_FACTOR * sample.told / self.per_s);
         self.arrivals.note(sample, SPANS * span, span.max(gap));
         for spans in [1, SPANS] {
@@ -401,11 +416,11 @@ impl Capacity {
             let error = losses.loss_error(rate.frames);
             let came_per_s = rate.least_per_s * rate.came_per_s / rate.sent_per_s;
             if rate.held && !core::mem::replace(&mut self.is_known, true) {
-                // The estimate was a guess until now. Of so few frames nobody knows how many were
-                // lost by chance, and an application may have sent all it wanted.
-                self.per_s = rate.least_per_s;
+                // Of so few frames nobody knows how many were lost by chance, and an application
+                // may have sent all it wanted.
+                self.replace_guess(rate.least_per_s);
             }
-            if self.busy >= spans * span && rate.held {
+            if self.busy >= spans * span && (rate.held || is_long) {
                 self.per_s = rate.sent_per_s * (1.0 - losses.dropped_ratio());
                 break;
             }
@@ -440,5 +455,75 @@ impl Capacity {
             self.usual_per_s += weight * (self.per_s - self.usual_per_s);
             self.best_per_s = self.best_per_s.max(self.usual_per_s);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_millis(10);
+
+    /// Feedback about as many frames as arrived in 10 ms; the sender was application-limited.
+    fn unlimited(per_s: f64) -> Sample {
+        let told = per_s * INTERVAL.as_secs_f64();
+        let round_trip = Duration::from_millis(40);
+        Sample {
+            one_way_us: 20_000,
+            is_long: true,
+            round_trip,
+            round_trip_smoothed: round_trip,
+            told,
+            span: INTERVAL,
+            sent_span: INTERVAL,
+            frames: told as usize,
+            came: told as usize,
+            limited: false,
+            shares_air: false,
+        }
+    }
+
+    /// The estimate after half a second of 400 frames/s over a path that carried 1,000, with a
+    /// queue of this length.
+    fn capacity_with(queue: Option<Duration>) -> f64 {
+        let mut capacity = Capacity::new(Time::ZERO);
+        capacity.replace_guess(1_000.0);
+        let span = Duration::from_millis(40);
+        for _ in 0..50 {
+            capacity.note(&unlimited(400.0), span, queue, &Delivered::default());
+        }
+        capacity.per_s
+    }
+
+    #[test]
+    fn what_a_long_queue_lets_through_is_the_capacity_whoever_held_frames_back() {
+        let long = capacity_with(Some(Duration::from_millis(50)));
+        assert!((long - 400.0).abs() < 1.0, "{long}");
+        // These may be what an application sends after a pause, or jitter.
+        for queue in [None, Some(Duration::from_millis(30))] {
+            assert_eq!(capacity_with(queue), 1_000.0, "{queue:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_queue_that_grows_and_shrinks_is_no_jitter() {
+        let mut delay = DelayModel::default();
+        let mut longest = Duration::ZERO;
+        for feedback in 0..4_000_u32 {
+            let now = Time::ZERO + feedback * INTERVAL;
+            // From 0 to 1 s and back every 2.4 s, after 10 s without any.
+            let step = (feedback % 240).abs_diff(120);
+            let queue_us = if feedback < 1_000 { 0 } else { step * 1_000_000 / 120 };
+            let round_trip = Duration::from_millis(40) + Duration::from_micros(queue_us.into());
+            let sample = Sample {
+                one_way_us: 20_000 + queue_us,
+                round_trip,
+                round_trip_smoothed: round_trip,
+                ..unlimited(1_000.0)
+            };
+            delay.note(now, &sample, round_trip, (true, false));
+            longest = longest.max(delay.jitter(1_000.0));
+        }
+        assert!(longest < Duration::from_millis(20), "{longest:?}");
     }
 }

@@ -71,6 +71,9 @@ const GAIN_FIRST: f64 = 0.02;
 const GAIN_MAX: f64 = 0.5;
 /// The gain at the start.
 const GAIN_START: f64 = 1.0;
+/// Below this share of the recent peak, even the largest gain would not exceed that peak: the path
+/// has been slower for a while, and the sender tries at once whether that is over.
+const RECOVER_BELOW: f64 = 1.0 / (1.0 + GAIN_MAX);
 /// Smallest gain: some feedback must go on.
 const GAIN_MIN: f64 = -0.75;
 /// Round trips in which the difference to the target queue should vanish.
@@ -254,10 +257,10 @@ impl PathControl for RateControl {
         let queueing = self.delay.queueing();
         // Frames that were few on purpose do not show what the path carries.
         if now > self.lowered_told_until {
-            let busy = queueing > self.noticed();
+            let queue = (queueing > self.noticed()).then_some(queueing);
             let span = sample.round_trip_smoothed.clamp(RATE_SPAN_MIN, RATE_SPAN_MAX);
             let span = span.max(JITTER_DEVIATIONS * self.delay.deviation());
-            self.capacity.note(&sample, span, busy, &self.delivered);
+            self.capacity.note(&sample, span, queue, &self.delivered);
         }
         self.capacity.fade(passed, self.phase == Phase::Start);
         self.compete.note(&sample, is_told.then_some(queueing));
@@ -312,11 +315,12 @@ impl PathControl for RateControl {
         self.capacity.per_s
     }
 
-    fn in_flight_max(&self, wait: Duration) -> f64 {
+    fn in_flight_max(&self, ack_delay: Duration) -> f64 {
         if let Phase::Compete { .. } = self.phase {
             return f64::INFINITY;
         }
-        let wait = wait.saturating_sub(self.delay.queueing()) + self.aim();
+        let round_trip = self.delay.round_trip_least().max(ROUND_TRIP_MIN);
+        let wait = round_trip + ack_delay + self.aim();
         let per_s = self.capacity.per_s;
         let few = (per_s * IN_FLIGHT_TIME.as_secs_f64()).clamp(IN_FLIGHT_FEWEST, IN_FLIGHT_MIN);
         few + IN_FLIGHT_FACTOR * per_s * wait.as_secs_f64()
@@ -533,9 +537,24 @@ impl RateControl {
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
-            _ if queueing < self.noticed() && limited => (2.0 * self.gain).min(GAIN_MAX),
-            _ => GAIN_FIRST,
+            _ if queueing < self.noticed() && limited => {
+                (2.0 * self.gain).min(GAIN_MAX).max(self.least_gain())
+            }
+            _ => self.least_gain(),
         };
+    }
+
+    /// The gain while there is no queue, before it grows. Where the path carried much more
+    /// recently, it aims at that, but doubles the rate at most. Where frames are dropped, there
+    /// would be no queue either.
+    fn least_gain(&self) -> f64 {
+        let peak = self.capacity.best_per_s / self.capacity.per_s;
+        let is_bound = self.delivered.limit_per_s().is_finite();
+        if peak * RECOVER_BELOW > 1.0 && !is_bound {
+            (peak - 1.0).min(GAIN_START)
+        } else {
+            GAIN_FIRST
+        }
     }
 
     /// Starts a rate probe if a short queue stands. A path that becomes longer, by another route or
@@ -626,7 +645,10 @@ impl RateControl {
             }
             return;
         }
-        let most = if self.phase == Phase::Start { GAIN_START } else { GAIN_MAX };
+        let most = match self.phase {
+            Phase::Start => GAIN_START,
+            _ => self.least_gain().max(GAIN_MAX),
+        };
         let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
         self.set_rate(next);
     }

@@ -346,20 +346,26 @@ fn what_an_application_begins_with_is_not_what_a_long_path_carries() {
     }
 }
 
-/// Beside one, two and four of them: on average 0.49, 0.36 and 0.24 of what all get, where equal
-/// shares would be 0.50, 0.33 and 0.20.
+/// Beside one, two and four of them: on average 0.50, 0.39 and 0.27 of what all get, where equal
+/// shares would be 0.50, 0.33 and 0.20. A change of the rate by 0.3 % changes the share of a path
+/// by up to 0.3, so each path counts as the mean of three.
 #[test]
 fn beside_cubic_on_drawn_paths_about_ones_part_is_had() {
     for (fillers, of_all, on_average) in
-        [(1, 0.3..0.85, 0.42..0.58), (2, 0.18..0.8, 0.27..0.42), (4, 0.1..0.7, 0.17..0.3)]
+        [(1, 0.33..0.8, 0.42..0.58), (2, 0.18..0.7, 0.27..0.42), (4, 0.11..0.7, 0.17..0.3)]
     {
         let mut sum = 0.0;
         for index in 0..24 {
-            let path = draw_beside(index, fillers);
-            let (share, used) = measure_beside(&path);
-            let name = format!("seed {SEED}, path {index}, {fillers}: {}", describe(&path));
+            let drawn = draw_beside(index, fillers);
+            let name = format!("seed {SEED}, path {index}, {fillers}: {}", describe(&drawn));
+            let mut share = 0.0;
+            for factor in [0.997, 1.0, 1.003] {
+                let frames_per_s = factor * drawn.frames_per_s;
+                let (of_all, used) = measure_beside(&Path { frames_per_s, ..drawn.clone() });
+                assert!(used > 0.93, "{used} of the path is used: {name}");
+                share += of_all / 3.0;
+            }
             assert!(of_all.contains(&share), "{share}: {name}");
-            assert!(used > 0.93, "{used} of the path is used: {name}");
             sum += share;
         }
         let mean = sum / 24.0;

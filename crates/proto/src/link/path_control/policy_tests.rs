@@ -462,3 +462,26 @@ fn an_outage_is_recovered_from() {
         assert!(share > 0.85, "{share} of the path from 2 s after the outage on");
     }
 }
+
+/// A path of 1,000 frames/s and 40 ms with these rates from these milliseconds on, once in a
+/// minute, and a deep buffer.
+fn varying(steps: &[(u64, f64)]) -> Path {
+    let steps = steps.iter().map(|&(ms, per_s)| (Duration::from_millis(ms), per_s)).collect();
+    let service = Service::Steps { steps, period: Duration::from_secs(60) };
+    Path { service, queue_frames: 2_000.0, ..Path::new(12.0, 40) }
+}
+
+/// The gain began again at 2 %, and doubled each round trip: half of the first second was used.
+#[test]
+fn a_path_that_recovers_is_used_soon() {
+    let mut sum = 0.0;
+    for low_per_s in [300.0, 200.0, 100.0, 50.0, 20.0, 10.0] {
+        let path = varying(&[(0, 1_000.0), (20_000, low_per_s), (25_000, 1_000.0)]);
+        let mut run = Run::new(&path);
+        run.until(25);
+        sum += run.until(26).ours;
+        let next = run.until(27).ours;
+        assert!(next > 980.0, "{next} frames in the second second, after {low_per_s} frames/s");
+    }
+    assert!(sum / 6.0 > 650.0, "{} frames in the first second", sum / 6.0);
+}
