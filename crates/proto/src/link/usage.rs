@@ -639,7 +639,7 @@ mod tests {
         link.wait.ack_delay.timeout()
     }
 
-    /// What may be in flight grew with the queue, which so became longer.
+    /// What may be in flight follows from this; it grew with the queue, which so became longer.
     #[test]
     fn a_queue_does_not_make_feedback_late_but_lost_feedback_does() {
         let often = ack_delay_after(10, 40);

@@ -619,8 +619,10 @@ impl<'a> Run<'a> {
         }
         self.rtt.sample(self.now - sent_at);
         let usual = self.rtt.usual().expect("a sample was added");
-        let longest = WAIT_MAX * self.path.feedback.interval;
-        self.ack_delay.sample((sent_at - told_sent_at).min(longest));
+        // Ends announce 10 ms, and hasten feedback about losses.
+        let longest = WAIT_MAX * self.path.feedback.interval.max(BURST_TIME_MAX);
+        let (oldest_sent_at, _) = self.inside.frames[told as usize + 1];
+        self.ack_delay.sample((sent_at - oldest_sent_at).min(longest));
         self.told = (counter, frames, came_at, sent_at);
         let newly_told = &self.inside.frames[told as usize + 1..=counter as usize];
         let held = newly_told.iter().filter(|(_, held)| *held).count();

@@ -73,7 +73,7 @@ pub(super) struct DelayModel {
     standing: MinFilter,
     /// Mean difference of delays from sample to sample, in nanoseconds.
     jitter_ns: f64,
-    /// Spread of delays half a round trip apart, and the length of that span.
+    /// Spread of delays half a round trip apart, or the minimum one, and the length of that span.
     spread: Spread,
     span: Duration,
     round_trip: Duration,
@@ -174,8 +174,8 @@ impl DelayModel {
         let above = one_way_ns - base.least().unwrap_or(one_way_ns);
         self.round_trip = sample.round_trip_smoothed;
         self.round_trip_least.push(now, self.round_trip.as_nanos() as i64, BASE_MEMORY);
-        // Of the round trip through a long queue, that queue is most. It changes during half of it,
-        // which would pass for jitter, and be allowed for.
+        // A long queue makes up most of the round trip. What it changes by in half of that would
+        // count as jitter, and a longer queue would be aimed at.
         self.span = (round_trip / 2).min(self.round_trip_least()).max(NOISE_MAX);
         self.standing.push(now, above, self.span);
         if is_steady {
@@ -360,6 +360,8 @@ pub(super) struct Capacity {
     /// The average, and the long-term maximum of that.
     pub(super) usual_per_s: f64,
     pub(super) best_per_s: f64,
+    /// See [`Self::retry_per_s`].
+    retry_part: f64,
     usual_at: Time,
 }
 
@@ -373,6 +375,7 @@ impl Capacity {
             peak_per_s: 0.0,
             usual_per_s: 0.0,
             best_per_s: 0.0,
+            retry_part: 1.0,
             usual_at: now,
         }
     }
@@ -393,22 +396,15 @@ impl Capacity {
     /// The estimate was a guess until now, and so was its average.
     fn replace_guess(&mut self, per_s: f64) {
         (self.per_s, self.usual_per_s, self.best_per_s) = (per_s, per_s, per_s);
+        self.retry_part = 1.0;
     }
 
-    /// Takes feedback; `queue`: its length, if there is one. Where a queue stands, what came
-    /// through is what the path carries; elsewhere the path carries at least that.
-    pub(super) fn note(
-        &mut self,
-        sample: &Sample,
-        span: Duration,
-        queue: Option<Duration>,
-        losses: &Delivered,
-    ) {
+    /// Takes feedback. Where a queue stands, what came through is what the path carries; elsewhere
+    /// the path carries at least that.
+    pub(super) fn note(&mut self, sample: &Sample, span: Duration, busy: bool, losses: &Delivered) {
         let enough = Duration::from_secs_f64(RATE_FRAMES / self.per_s);
         let span = span.max(enough);
-        self.busy = queue.map_or(Duration::ZERO, |_| self.busy + sample.span);
-        // What is sent in a span does not change how much of such a queue the path serves in it.
-        let is_long = queue.is_some_and(|length| length >= span);
+        self.busy = if busy { self.busy + sample.span } else { Duration::ZERO };
         let gap = Duration::from_secs_f64(GAP_FACTOR * sample.told / self.per_s);
         self.arrivals.note(sample, SPANS * span, span.max(gap));
         for spans in [1, SPANS] {
@@ -420,7 +416,7 @@ impl Capacity {
                 // may have sent all it wanted.
                 self.replace_guess(rate.least_per_s);
             }
-            if self.busy >= spans * span && (rate.held || is_long) {
+            if self.busy >= spans * span && rate.held {
                 self.per_s = rate.sent_per_s * (1.0 - losses.dropped_ratio());
                 break;
             }
@@ -446,6 +442,17 @@ impl Capacity {
         self.best_per_s = self.usual_per_s + kept * (self.best_per_s - self.usual_per_s).max(0.0);
     }
 
+    /// What to try again, in frames/s, where the capacity is low: between the average and its
+    /// long-term maximum.
+    pub(super) fn retry_per_s(&self) -> f64 {
+        self.usual_per_s + self.retry_part * (self.best_per_s - self.usual_per_s)
+    }
+
+    /// Trying that has caused a queue: next time only half of the difference is tried.
+    pub(super) fn note_vain(&mut self) {
+        self.retry_part /= 2.0;
+    }
+
     /// A round trip has passed, or more where feedback is rare.
     pub(super) fn note_usual(&mut self, now: Time, round_trip: Duration, counts: bool) {
         let passed = now - core::mem::replace(&mut self.usual_at, now);
@@ -453,7 +460,9 @@ impl Capacity {
             let averaged = USUAL_TIME.max(USUAL_ROUND_TRIPS * round_trip);
             let weight = passed.div_duration_f64(averaged).min(1.0);
             self.usual_per_s += weight * (self.per_s - self.usual_per_s);
-            self.best_per_s = self.best_per_s.max(self.usual_per_s);
+            if self.usual_per_s >= self.best_per_s {
+                (self.best_per_s, self.retry_part) = (self.usual_per_s, 1.0);
+            }
         }
     }
 }
@@ -480,28 +489,6 @@ mod tests {
             came: told as usize,
             limited: false,
             shares_air: false,
-        }
-    }
-
-    /// The estimate after half a second of 400 frames/s over a path that carried 1,000, with a
-    /// queue of this length.
-    fn capacity_with(queue: Option<Duration>) -> f64 {
-        let mut capacity = Capacity::new(Time::ZERO);
-        capacity.replace_guess(1_000.0);
-        let span = Duration::from_millis(40);
-        for _ in 0..50 {
-            capacity.note(&unlimited(400.0), span, queue, &Delivered::default());
-        }
-        capacity.per_s
-    }
-
-    #[test]
-    fn what_a_long_queue_lets_through_is_the_capacity_whoever_held_frames_back() {
-        let long = capacity_with(Some(Duration::from_millis(50)));
-        assert!((long - 400.0).abs() < 1.0, "{long}");
-        // These may be what an application sends after a pause, or jitter.
-        for queue in [None, Some(Duration::from_millis(30))] {
-            assert_eq!(capacity_with(queue), 1_000.0, "{queue:?}");
         }
     }
 

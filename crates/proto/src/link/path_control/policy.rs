@@ -67,13 +67,10 @@ const FEEDBACK_INTERVALS: u32 = 4;
 const INTERVAL_PARTS: u32 = 8;
 /// Smallest gain above the capacity while there is no queue; it doubles each round trip.
 const GAIN_FIRST: f64 = 0.02;
-/// Largest gain: it limits a queue of our own to this share of a round trip.
+/// Largest gain otherwise: it limits a queue of our own to this share of a round trip.
 const GAIN_MAX: f64 = 0.5;
-/// The gain at the start.
+/// The gain at the start, and the largest after the path has been slower for a while.
 const GAIN_START: f64 = 1.0;
-/// Below this share of the recent peak, even the largest gain would not exceed that peak: the path
-/// has been slower for a while, and the sender tries at once whether that is over.
-const RECOVER_BELOW: f64 = 1.0 / (1.0 + GAIN_MAX);
 /// Smallest gain: some feedback must go on.
 const GAIN_MIN: f64 = -0.75;
 /// Round trips in which the difference to the target queue should vanish.
@@ -257,10 +254,10 @@ impl PathControl for RateControl {
         let queueing = self.delay.queueing();
         // Frames that were few on purpose do not show what the path carries.
         if now > self.lowered_told_until {
-            let queue = (queueing > self.noticed()).then_some(queueing);
+            let busy = queueing > self.noticed();
             let span = sample.round_trip_smoothed.clamp(RATE_SPAN_MIN, RATE_SPAN_MAX);
             let span = span.max(JITTER_DEVIATIONS * self.delay.deviation());
-            self.capacity.note(&sample, span, queue, &self.delivered);
+            self.capacity.note(&sample, span, busy, &self.delivered);
         }
         self.capacity.fade(passed, self.phase == Phase::Start);
         self.compete.note(&sample, is_told.then_some(queueing));
@@ -319,7 +316,10 @@ impl PathControl for RateControl {
         if let Phase::Compete { .. } = self.phase {
             return f64::INFINITY;
         }
-        let round_trip = self.delay.round_trip_least().max(ROUND_TRIP_MIN);
+        // A queue of ours needs no more frames, but a path that has become longer does, or a queue
+        // on the way back.
+        let without_queue = self.delay.round_trip().saturating_sub(self.delay.queueing());
+        let round_trip = without_queue.max(self.delay.round_trip_least()).max(ROUND_TRIP_MIN);
         let wait = round_trip + ack_delay + self.aim();
         let per_s = self.capacity.per_s;
         let few = (per_s * IN_FLIGHT_TIME.as_secs_f64()).clamp(IN_FLIGHT_FEWEST, IN_FLIGHT_MIN);
@@ -376,7 +376,13 @@ impl RateControl {
     }
 
     fn drained_below(&self) -> Duration {
-        DRAINED.max(Duration::from_secs_f64(DRAINED_FRAMES / self.capacity.peak_per_s))
+        let frames = Duration::from_secs_f64(DRAINED_FRAMES / self.capacity.peak_per_s);
+        // Where a frame takes longer than when the minimum delay was measured, that is no queue.
+        let frame = match self.phase {
+            Phase::Drain { .. } => Duration::from_secs_f64(1.0 / self.capacity.per_s),
+            _ => Duration::ZERO,
+        };
+        DRAINED.max(frames).max(frame + self.delay.noise())
             + self.delay.varies(self.capacity.peak_per_s)
             + self.wander.time(self.delay.round_trip_least())
     }
@@ -534,6 +540,10 @@ impl RateControl {
             }
         }
         self.compete.queued_at_loss = Duration::ZERO;
+        let has_tried = self.phase == Phase::Follow && self.gain > GAIN_MAX;
+        if has_tried && queueing > self.noticed() {
+            self.capacity.note_vain();
+        }
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
@@ -544,17 +554,13 @@ impl RateControl {
         };
     }
 
-    /// The gain while there is no queue, before it grows. Where the path carried much more
-    /// recently, it aims at that, but doubles the rate at most. Where frames are dropped, there
-    /// would be no queue either.
+    /// The gain while there is no queue, before it grows. If even the largest gain would not lead
+    /// back to what the path recently carried on average, that is tried at once, but at most twice
+    /// the capacity. Not while drops bound the rate: no queue would show there.
     fn least_gain(&self) -> f64 {
-        let peak = self.capacity.best_per_s / self.capacity.per_s;
+        let back = self.capacity.retry_per_s() / self.capacity.per_s - 1.0;
         let is_bound = self.delivered.limit_per_s().is_finite();
-        if peak * RECOVER_BELOW > 1.0 && !is_bound {
-            (peak - 1.0).min(GAIN_START)
-        } else {
-            GAIN_FIRST
-        }
+        if back > GAIN_MAX && !is_bound { back.min(GAIN_START) } else { GAIN_FIRST }
     }
 
     /// Starts a rate probe if a short queue stands. A path that becomes longer, by another route or

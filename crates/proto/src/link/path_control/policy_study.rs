@@ -361,9 +361,9 @@ fn beside_cubic_on_drawn_paths_about_ones_part_is_had() {
             let mut share = 0.0;
             for factor in [0.997, 1.0, 1.003] {
                 let frames_per_s = factor * drawn.frames_per_s;
-                let (of_all, used) = measure_beside(&Path { frames_per_s, ..drawn.clone() });
+                let (share_of_one, used) = measure_beside(&Path { frames_per_s, ..drawn.clone() });
                 assert!(used > 0.93, "{used} of the path is used: {name}");
-                share += of_all / 3.0;
+                share += share_of_one / 3.0;
             }
             assert!(of_all.contains(&share), "{share}: {name}");
             sum += share;

@@ -1,8 +1,8 @@
 //! How much delays vary by themselves from span to span.
 //!
-//! A queue of our own changes slowly, as the rate does: from one span of half a round trip to the
-//! next it grows or shrinks about as much as before. Jitter has no memory, so the delay at the end
-//! of a span may be any of its values. The second differences of these delays show the jitter,
+//! A queue of our own changes slowly, as the rate does: from one span of about half a round trip to
+//! the next it grows or shrinks about as much as before. Jitter has no memory, so the delay at the
+//! end of a span may be any of its values. The second differences of these delays show the jitter,
 //! because steady growth has none. Each span contributes one delay, not its minimum: the minimum of
 //! many varies less than the values that the queue is judged by, and jitter between adjacent frames
 //! would look like a queue.
