@@ -124,7 +124,7 @@ impl DelayModel {
         above.max(self.jitter(peak_per_s))
     }
 
-    /// How far the minimum delay of half a round trip is above the overall minimum without any
+    /// How far the minimum delay of a span is above the overall minimum without any
     /// queue, beyond noise and one frame being sent.
     pub(super) fn jitter(&self, peak_per_s: f64) -> Duration {
         let frame = Duration::from_secs_f64(1.0 / peak_per_s.max(FRAMES_PER_S_MIN));
@@ -132,7 +132,7 @@ impl DelayModel {
         spread.saturating_sub(self.noise() + frame).min(self.round_trip / 2)
     }
 
-    /// Standard deviation of delays half a round trip apart.
+    /// Standard deviation of delays a span apart.
     pub(super) fn deviation(&self) -> Duration {
         self.spread.deviation()
     }
@@ -362,6 +362,7 @@ pub(super) struct Capacity {
     pub(super) best_per_s: f64,
     /// See [`Self::retry_per_s`].
     retry_part: f64,
+    retries: bool,
     usual_at: Time,
 }
 
@@ -376,6 +377,7 @@ impl Capacity {
             usual_per_s: 0.0,
             best_per_s: 0.0,
             retry_part: 1.0,
+            retries: false,
             usual_at: now,
         }
     }
@@ -448,9 +450,18 @@ impl Capacity {
         self.usual_per_s + self.retry_part * (self.best_per_s - self.usual_per_s)
     }
 
-    /// Trying that has caused a queue: next time only half of the difference is tried.
-    pub(super) fn note_vain(&mut self) {
-        self.retry_part /= 2.0;
+    /// The rate was raised towards that.
+    pub(super) fn note_retry(&mut self) {
+        self.retries = true;
+    }
+
+    /// A round trip has passed; `goes_on`: the rate is still to be raised. If there is a queue, it
+    /// was raised in vain: next time only half of the difference is tried.
+    pub(super) fn end_retry(&mut self, is_queued: bool, goes_on: bool) {
+        if self.retries && is_queued {
+            self.retry_part /= 2.0;
+        }
+        self.retries &= goes_on && !is_queued;
     }
 
     /// A round trip has passed, or more where feedback is rare.

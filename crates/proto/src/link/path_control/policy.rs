@@ -540,10 +540,8 @@ impl RateControl {
             }
         }
         self.compete.queued_at_loss = Duration::ZERO;
-        let has_tried = self.phase == Phase::Follow && self.gain > GAIN_MAX;
-        if has_tried && queueing > self.noticed() {
-            self.capacity.note_vain();
-        }
+        let goes_on = self.phase == Phase::Follow && self.least_gain() > GAIN_MAX;
+        self.capacity.end_retry(queueing > self.noticed(), goes_on);
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
@@ -655,6 +653,9 @@ impl RateControl {
             Phase::Start => GAIN_START,
             _ => self.least_gain().max(GAIN_MAX),
         };
+        if self.phase == Phase::Follow && gain.min(most) > GAIN_MAX {
+            self.capacity.note_retry();
+        }
         let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
         self.set_rate(next);
     }

@@ -164,7 +164,6 @@ fn feedback_that_gets_lost_tells_later() {
         run.until(10);
         let seen = run.until(40);
         let share = seen.ours / (30.0 * path.frames_per_s);
-        println!("FB {share}");
         assert!(share > 0.7, "{share} of the path: {ratio} by {burst}");
         assert!(seen.dropped < 0.05 * seen.ours, "{} dropped: {ratio} by {burst}", seen.dropped);
     }
@@ -500,7 +499,10 @@ fn a_path_that_stays_slow_is_used_with_a_short_queue() {
         let seen = run.until(50);
         let name = format!("{per_s} frames/s");
         let (share, waited_ms) = (seen.ours / (25.0 * per_s), seen.waited_ms(0.95));
-        assert!(share > 0.75, "{share} of {name}");
-        assert!(waited_ms < 40.0, "{waited_ms} ms at {name}");
+        // Where a frame takes long, it looks like a queue in between.
+        let least = if per_s < 100.0 { 0.75 } else { 0.9 };
+        assert!(share > least, "{share} of {name}");
+        assert!(waited_ms < 20.0 + 3_000.0 / per_s, "{waited_ms} ms at {name}");
+        assert_eq!(run.stats.rate_competitions, 0, "{name}");
     }
 }
