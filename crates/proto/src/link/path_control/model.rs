@@ -455,8 +455,8 @@ impl Capacity {
         self.retries = true;
     }
 
-    /// A round trip has passed; `goes_on`: the rate is still to be raised. If there is a queue, it
-    /// was raised in vain: next time only half of the difference is tried.
+    /// A round trip has passed; `goes_on`: the rate is still to be raised. If there is a queue, the
+    /// path does not carry more: next time only half of the difference is tried.
     pub(super) fn end_retry(&mut self, is_queued: bool, goes_on: bool) {
         if self.retries && is_queued {
             self.retry_part /= 2.0;

@@ -346,9 +346,9 @@ fn what_an_application_begins_with_is_not_what_a_long_path_carries() {
     }
 }
 
-/// Beside one, two and four of them: on average 0.50, 0.39 and 0.27 of what all get, where equal
-/// shares would be 0.50, 0.33 and 0.20. A change of the rate by 0.3 % changes the share of a path
-/// by up to 0.3, so each path counts as the mean of three.
+/// Beside one, two and four of them, where equal shares would be 0.50, 0.33 and 0.20. A change of
+/// the rate by 0.3 % changes the share of a path by up to 0.3, so each path counts as the mean of
+/// three.
 #[test]
 fn beside_cubic_on_drawn_paths_about_ones_part_is_had() {
     for (fillers, of_all, on_average) in
