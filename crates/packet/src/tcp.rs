@@ -205,6 +205,13 @@ impl Options {
     #[inline]
     fn read(mut rest: &[u8]) -> Options {
         let mut options = Options::default();
+        // What nearly all segments have (RFC 7323, Appendix A).
+        if let [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, 10, stamps @ ..] = rest
+            && stamps.len() == 8
+        {
+            options.take(OPTION_TIMESTAMPS, stamps);
+            return options;
+        }
         while let [kind, tail @ ..] = rest {
             rest = match *kind {
                 OPTION_END => break,

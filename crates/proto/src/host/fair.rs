@@ -119,6 +119,25 @@ impl Queued {
     }
 }
 
+/// The flows that take turns, and the rate at which packets leave, if it is known.
+#[derive(Clone, Copy)]
+struct Turns {
+    flows: usize,
+    packets_per_s: Option<f64>,
+}
+
+impl Turns {
+    /// How long a packet may wait if its flow need not react to CoDel. TCP does react; other flows
+    /// may offer more than the link carries for any length of time, whatever ECN codepoint they
+    /// use. Not inlined, so that it is computed for these only.
+    #[inline(never)]
+    fn stay_max(self, least: Duration) -> Duration {
+        let per_s = |per_s: f64| self.flows.max(1) as f64 / per_s.max(0.1);
+        let turn = self.packets_per_s.map_or(0.0, per_s);
+        least.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
+    }
+}
+
 impl FairQueue {
     /// Bytes of the empty per-flow queues; `PACKET_BYTES`: overhead of a waiting packet, which is
     /// its place, an eighth more for capacity in reserve, and twice an entry in the list of spare
@@ -411,21 +430,15 @@ impl FairQueue {
         }
     }
 
-    /// How long a packet may wait if its flow need not react to CoDel. TCP does react; other flows
-    /// may offer more than the link carries for any length of time, whatever ECN codepoint they
-    /// use.
-    fn stay_max(&self) -> impl Fn(Duration) -> Duration + use<> {
-        let (flows, packets_per_s) = (self.new.len() + self.old.len(), self.packets_per_s);
-        move |least| {
-            let turn = packets_per_s.map_or(0.0, |per_s| flows.max(1) as f64 / per_s.max(0.1));
-            least.max(Duration::from_secs_f64(INGRESS_STAY_PACKETS * turn))
-        }
+    /// How many flows take turns, and at which rate.
+    fn turns(&self) -> Turns {
+        Turns { flows: self.new.len() + self.old.len(), packets_per_s: self.packets_per_s }
     }
 
     /// Lets CoDel mark or drop at the head of a queue, and drops packets there that have waited too
     /// long.
     fn signal_congestion(&mut self, at: usize, now: Time, stats: &mut Stats) {
-        let (mut again, stay_max) = (false, self.stay_max());
+        let (mut again, turns) = (false, self.turns());
         loop {
             let params = self.params;
             let queue = &mut self.queues[at];
@@ -446,8 +459,8 @@ impl FairQueue {
             let view = packet.view();
             let heeds = view.protocol() == protocol::TCP;
             let stands = head.need == Need::Order
-                && queue.standing.is_over(now, stay, stay_max(ORDER_STAY_MAX), params.interval);
-            if more && !heeds && (stands || stay > stay_max(INGRESS_STAY_MAX)) {
+                && queue.standing.is_over(now, stay, turns.stay_max(ORDER_STAY_MAX), params.interval);
+            if more && !heeds && (stands || stay > turns.stay_max(INGRESS_STAY_MAX)) {
                 stats.packets_dropped_codel += 1;
                 if let Some(order) = &mut self.order {
                     order.note_unheeding(now, packet.flow_hash(self.seed));

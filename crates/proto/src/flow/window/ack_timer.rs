@@ -112,9 +112,9 @@ impl AckTimer {
 
     /// Whether feedback is worth the bytes that it would add to a symbol of the other direction.
     pub(crate) fn may_piggyback(&self, now: Time, missing: bool) -> bool {
-        let least = self.interval() / PIGGYBACKED_PER_INTERVAL;
-        let rested = self.sent_at.is_none_or(|at| now - at >= least);
-        self.due.is_some() && (missing || rested)
+        let least = || self.interval() / PIGGYBACKED_PER_INTERVAL;
+        let rested = || self.sent_at.is_none_or(|at| now - at >= least());
+        self.due.is_some() && (missing || rested())
     }
 
     fn interval_base(&self) -> Duration {
@@ -122,7 +122,8 @@ impl AckTimer {
     }
 
     fn interval(&self) -> Duration {
-        let factor = if self.loss_ratio > LOSSY { LOSSY_ACK_FACTOR } else { 1 };
-        (self.interval_base() / factor).max(WINDOW_ACK_INTERVAL_MIN)
+        let base = self.interval_base();
+        let interval = if self.loss_ratio > LOSSY { base / LOSSY_ACK_FACTOR } else { base };
+        interval.max(WINDOW_ACK_INTERVAL_MIN)
     }
 }
