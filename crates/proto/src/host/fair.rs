@@ -459,7 +459,12 @@ impl FairQueue {
             let view = packet.view();
             let heeds = view.protocol() == protocol::TCP;
             let stands = head.need == Need::Order
-                && queue.standing.is_over(now, stay, turns.stay_max(ORDER_STAY_MAX), params.interval);
+                && queue.standing.is_over(
+                    now,
+                    stay,
+                    turns.stay_max(ORDER_STAY_MAX),
+                    params.interval,
+                );
             if more && !heeds && (stands || stay > turns.stay_max(INGRESS_STAY_MAX)) {
                 stats.packets_dropped_codel += 1;
                 if let Some(order) = &mut self.order {
