@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # Its submodules are imported on first use: `stats` takes a second.
 from numpy.typing import NDArray
-from scipy import stats
 
 from corridor import _native
 from corridor.advise.network import HISTORIES, Given
@@ -104,7 +104,7 @@ def _estimate(value: float, influence: Values, confidence: float = 0.95) -> Esti
     if count < 2:
         return Estimate(value, float("-inf"), float("inf"))
     deviation = float(influence.std(ddof=1)) / count**0.5
-    half = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * deviation
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, count - 1)) * deviation
     return Estimate(value, value - half, value + half)
 
 
@@ -130,7 +130,7 @@ def ratio(one: Values, other: Values, scale: float = 1.0) -> Estimate:
 def success(values: Values) -> Estimate:
     """Share of transfers completed, with Wilson's interval: shares of 1 have one too."""
     count, share = len(values), float(values.mean())
-    z = float(stats.norm.ppf(0.975))
+    z = float(scipy.stats.norm.ppf(0.975))
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * (share * (1 - share) / count + (z / (2 * count)) ** 2) ** 0.5
     return Estimate(share, max(0.0, middle - half), min(1.0, middle + half))
@@ -165,7 +165,7 @@ def loss(ours: Transfers, others: Transfers) -> float:
     if not deviation:
         return float(max(log, 0.0))
     z = log / deviation
-    return float(deviation * (stats.norm.pdf(z) + z * stats.norm.cdf(z)))
+    return float(deviation * (scipy.stats.norm.pdf(z) + z * scipy.stats.norm.cdf(z)))
 
 
 def lets_more_fail(ours: Transfers, others: Transfers) -> bool:
@@ -178,7 +178,7 @@ def lets_more_fail(ours: Transfers, others: Transfers) -> bool:
     fewer = int((ours.completed > others.completed).sum())
     if more <= fewer:
         return False
-    return bool(stats.binomtest(more, more + fewer, 0.5, "greater").pvalue <= FAILURES_LEVEL)
+    return bool(scipy.stats.binomtest(more, more + fewer, 0.5, "greater").pvalue <= FAILURES_LEVEL)
 
 
 def influences(of: Transfers) -> Values:

@@ -1,11 +1,13 @@
 """Changes, since a result was recorded, to the code it depends on."""
 
 import ast
+import hashlib
 import re
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +138,7 @@ def rests_on(experiment: Experiment, top: Path) -> list[str]:
         if module in seen or module in aside or path is None:
             continue
         seen[module] = path
-        ahead += _imports(path, module)
+        ahead += _imports(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
     files = sorted(str(path.relative_to(top)) for path in seen.values() if path.suffix == ".py")
     if "corridor._native" in seen:
         # A crate's tests cannot change a result: they are not below src.
@@ -166,19 +168,22 @@ def _file(top: Path, module: str) -> Path | None:
     return next((path for path in choices if path.is_file()), None)
 
 
-def _imports(path: Path, module: str) -> Iterator[str]:
-    """Yield a module's imports from the package, including names that are not modules."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _imports(text: str, module: str, is_package: bool) -> tuple[str, ...]:
+    """Return a module's imports from the package, including names that are not modules."""
+    tree = ast.parse(text)
+    found: list[str] = []
     for node in (each for statement in tree.body for each in _run(statement)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+                package = module if is_package else module.rpartition(".")[0]
                 base = ".".join(filter(None, (package, base)))
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            found.append(base)
+            found += (f"{base}.{alias.name}" for alias in node.names)
+    return tuple(found)
 
 
 def _run(statement: ast.stmt) -> Iterator[ast.AST]:
@@ -206,25 +211,32 @@ def _changed(diff: str) -> list[str]:
 
 def _is_reworded(top: Path, commit: str, path: str) -> bool:
     """Return whether a Python file has the same code as in a commit, but for its docstrings."""
-    before = _git(top, "show", f"{commit}:{path}") if path.endswith((".py", ".pyi")) else None
+    before = _committed(top, commit, path) if path.endswith((".py", ".pyi")) else None
     if before is None:
         return False
     return _code(before) == _code((top / path).read_text(encoding="utf-8"))
 
 
-def _code(text: str) -> str:
-    """Return the syntax tree of Python code without docstrings, as text."""
+@cache
+def _committed(top: Path, commit: str, path: str) -> str | None:
+    """Return a file as it is in a commit; None if the commit lacks it."""
+    return _git(top, "show", f"{commit}:{path}")
+
+
+@cache
+def _code(text: str) -> bytes:
+    """Return a digest of the syntax tree of Python code without docstrings."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
-    return ast.dump(tree)
+    return hashlib.sha256(ast.dump(tree).encode()).digest()
 
 
 def _moved(experiment: Experiment, top: Path, commit: str) -> bool:
     """Return whether the relevant keys of the experiment's description have changed."""
     path = f"experiments/{experiment.name}/experiment.toml"
-    before = _git(top, "show", f"{commit}:{path}")
+    before = _committed(top, commit, path)
     if before is None:
         return True
     now = (top / path).read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import scipy  # Its submodules are imported on first use: `stats` takes a second.
 from matplotlib import pyplot as plt
-from scipy import stats
 
 from corridor.study import settings
 from corridor.study.claims import Measured
@@ -132,7 +132,7 @@ def half_widths(context: Context, measured: Mapping[str, Measured]) -> dict[str,
         findings = function(replace(context, without=(rest, groups)))
         plt.close(findings.figure)
         runs.append(findings.measured)
-    scale = float(stats.t.ppf(0.975, groups - 1))
+    scale = float(scipy.stats.t.ppf(0.975, groups - 1))
     widths = {}
     for number, value in measured.items():
         if isinstance(value, bool):
