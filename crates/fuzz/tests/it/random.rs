@@ -33,22 +33,6 @@ proptest! {
     }
 
     #[test]
-    fn secrets_are_agreed_on_with_nobody_else(data in vec_of(any::<u8>(), 0..300)) {
-        corridor_fuzz::keys(&data);
-        // Of frames that mostly arrive.
-        let calm: Vec<u8> = data.iter().map(|&byte| if byte < 200 { byte % 2 } else { byte }).collect();
-        corridor_fuzz::keys(&calm);
-    }
-
-    #[test]
-    fn strangers_keep_no_friend_out(data in vec_of(any::<u8>(), 0..300)) {
-        corridor_fuzz::gate(&data);
-        // Floods, and little else.
-        let floods: Vec<u8> = data.iter().map(|&byte| if byte < 128 { byte % 4 } else { byte }).collect();
-        corridor_fuzz::gate(&floods);
-    }
-
-    #[test]
     fn parts_make_what_was_cut_and_nothing_else(data in vec_of(any::<u8>(), 0..600)) {
         corridor_fuzz::parts(&data);
         // Nothing is false, and little gets lost.
@@ -72,6 +56,27 @@ proptest! {
     #[test]
     fn window_coders_agree_with_their_twins(data in vec_of(any::<u8>(), 0..700)) {
         corridor_fuzz::window(&data);
+    }
+}
+
+// Handshakes are costly: fewer of them, and `make soak` runs others.
+proptest! {
+    #![proptest_config(corridor_testing::cases!(500))]
+
+    #[test]
+    fn secrets_are_agreed_on_with_nobody_else(data in vec_of(any::<u8>(), 0..300)) {
+        corridor_fuzz::keys(&data);
+        // Of frames that mostly arrive.
+        let calm: Vec<u8> = data.iter().map(|&byte| if byte < 200 { byte % 2 } else { byte }).collect();
+        corridor_fuzz::keys(&calm);
+    }
+
+    #[test]
+    fn strangers_keep_no_friend_out(data in vec_of(any::<u8>(), 0..300)) {
+        corridor_fuzz::gate(&data);
+        // Floods, and little else.
+        let floods: Vec<u8> = data.iter().map(|&byte| if byte < 128 { byte % 4 } else { byte }).collect();
+        corridor_fuzz::gate(&floods);
     }
 }
 
