@@ -87,7 +87,7 @@ def build() -> tuple[list[Program], Path]:
     """Builds all tests; returns the programs with property tests, and `corridor`."""
     cargo = os.environ.get("CARGO", "cargo")
     command = [
-        cargo, "test", "--workspace", "--lib", "--bins", "--tests", "--no-run",
+        cargo, "test", "--workspace", "--tests", "--no-run",
         "--message-format=json-render-diagnostics",
     ]  # fmt: skip
     told = subprocess.run(command, cwd=TOP, stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -36,6 +36,10 @@ RESULT = re.compile(
 REAL_TIME = ("cli", "lab")
 #: Priority of tests that need the processor: below these, and below Python's, which take longest.
 NICE = ("nice", "-n", "15")
+#: Integration tests in real time, which mostly wait, and their number of threads. Those that
+#: measure lock each other out.
+WAITING = "tests/it/main.rs"
+WAITING_THREADS = 3 * (os.cpu_count() or 1)
 
 
 def main() -> int:
@@ -99,7 +103,8 @@ def everything() -> "Tally":
     compiled.set()
     for program in programs:
         if program.folder.name in REAL_TIME:
-            program.run(tally)
+            waits = program.source == WAITING
+            program.run(tally, threads=WAITING_THREADS if waits else None)
     for lane in lanes:
         tally.failed += not lane.ends_well()
     in_python = Tally(python.passed, python.failed, absent=python.absent)
@@ -134,18 +139,22 @@ class Program:
     source: str
     path: str
 
-    def run(self, tally: "Tally", before: Sequence[str] = ()) -> None:
+    def run(
+        self, tally: "Tally", before: Sequence[str] = (), threads: int | None = None
+    ) -> None:
         """Runs it as cargo does, and counts its tests."""
         print(f"     Running {self.folder.name}/{self.source}", flush=True)
         more = {"CARGO_MANIFEST_DIR": str(self.folder)}
-        tally.run([*before, self.path, "--show-output"], self.folder, more)
+        side_by_side = [] if threads is None else [f"--test-threads={threads}"]
+        command = [*before, self.path, "--show-output", *side_by_side]
+        tally.run(command, self.folder, more)
 
 
 def build() -> list[Program] | None:
     """Builds all tests of the workspace, in cargo's order. Examples are linted, not run, since
     linking them takes longer than some tests."""
     command = [
-        cargo(), "test", "--workspace", "--lib", "--bins", "--tests", "--no-run",
+        cargo(), "test", "--workspace", "--tests", "--no-run",
         "--message-format=json-render-diagnostics",
     ]  # fmt: skip
     made = subprocess.run(command, cwd=TOP, stdout=subprocess.PIPE, text=True, check=False)
