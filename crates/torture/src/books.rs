@@ -359,16 +359,25 @@ impl Books {
     }
 
     /// Packets whose fate is unknown, and dimensions that encoders still owe.
-    pub(super) fn waiting(&self) -> usize {
-        let of = |(&station, flow): (&usize, &Flow)| flow.waiting() + self.missing(station);
-        self.flows.iter().map(of).sum()
+    fn waiting(&self) -> usize {
+        self.packets_waiting()
+            + self.flows.keys().map(|&station| self.missing(station)).sum::<usize>()
+    }
+
+    fn packets_waiting(&self) -> usize {
+        self.flows.values().map(Flow::waiting).sum()
     }
 
     /// Dimensions that a station's decoder lacks, as far as the station knows.
     fn missing(&self, station: usize) -> usize {
+        self.missing_of_blocks(station).map(|(_, missing)| missing).sum()
+    }
+
+    /// The same of each open block, by its number.
+    fn missing_of_blocks(&self, station: usize) -> impl Iterator<Item = (u16, usize)> + '_ {
         let encoder = self.last[station].0.encoder.as_ref();
-        let blocks = encoder.iter().flat_map(|encoder| &encoder.blocks);
-        blocks.map(|block| block.symbols.saturating_sub(block.rank)).sum()
+        let blocks = encoder.into_iter().flat_map(|encoder| &encoder.blocks);
+        blocks.map(|block| (block.block, block.symbols.saturating_sub(block.rank)))
     }
 
     /// What is not at rest, for display.
@@ -460,6 +469,34 @@ fn acks(clear: &[u8]) -> impl Iterator<Item = Ack> {
     let chunks = header.map_or(&[][..], |it| &clear[it.clear_len()..clear.len() - TAG_LEN]);
     let chunks = Chunks::new(chunks).flatten().filter(|chunk| chunk.kind == Kind::Ack);
     chunks.filter_map(|chunk| chunk.read(Ack::parse))
+}
+
+/// The least that has waited: packets, and dimensions of each open block. Not their sum, which a
+/// new block raises by all its dimensions, and which then takes long to fall below what it was.
+#[derive(Default)]
+pub(super) struct Least {
+    packets: Option<usize>,
+    blocks: BTreeMap<(usize, u16), usize>,
+}
+
+impl Least {
+    /// Whether less waits than ever before: fewer packets, or fewer dimensions of a block.
+    pub(super) fn falls(&mut self, books: &Books) -> bool {
+        let packets = books.packets_waiting();
+        let fewer = self.packets.is_none_or(|least| packets < least);
+        self.packets = Some(if fewer { packets } else { self.packets.unwrap_or(packets) });
+        let before = std::mem::take(&mut self.blocks);
+        let mut has_more_rank = false;
+        for &station in books.flows.keys() {
+            for (block, missing) in books.missing_of_blocks(station) {
+                let least = before.get(&(station, block)).copied();
+                has_more_rank |= least.is_some_and(|least| missing < least);
+                let least = least.map_or(missing, |least| least.min(missing));
+                self.blocks.insert((station, block), least);
+            }
+        }
+        fewer || has_more_rank
+    }
 }
 
 impl Flow {

@@ -16,7 +16,7 @@ use corridor_testbed::{Next, Schedule};
 
 use super::addresses::Address;
 use super::adversary::{Insider, Liars, Stranger};
-use super::books::{Books, Look};
+use super::books::{Books, Least, Look};
 use super::coverage::{Coverage, Feature};
 use super::draw::Dice;
 use super::invariants::{Broken, Invariant, Violation, ensure};
@@ -292,11 +292,10 @@ impl<'a> Driver<'a> {
         let deadline_ms = ends.map(|end| end.coding.delivery_deadline_ms).max().unwrap_or(0);
         let deadline = Duration::from_millis(deadline_ms.into());
         let patience = STANDSTILL_MAX + 2 * deadline + self.search_max();
-        let (mut least, mut since) = (usize::MAX, self.now);
+        let (mut least, mut since) = (Least::default(), self.now);
         while !self.is_at_rest() {
-            let waiting = self.books.waiting();
-            if waiting < least {
-                (least, since) = (waiting, self.now);
+            if least.falls(&self.books) {
+                since = self.now;
             }
             ensure(self.now - since < patience, Invariant::Stuck, || {
                 self.books.what_waits(&self.views())

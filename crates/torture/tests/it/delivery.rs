@@ -86,6 +86,14 @@ fn seeds_as_they_are_drawn() {
     }
 }
 
+/// A seed with blocks of 160 symbols of 9 kB at 1 Mbit/s. Nothing is delivered before the last
+/// symbol has come: for 12 s only the rank tells of progress.
+#[test]
+fn long_blocks_are_no_standstill() {
+    let outcome = run(&Scenario::draw(25_069_237));
+    assert_eq!(outcome.violation, None);
+}
+
 /// Seeds in which a peer has moved, has nothing to send, and sent a HELLO from its new address
 /// before: the frame that answered it used up what a second challenge needed. The peer was never
 /// followed, and its old address was challenged 66 times after each HELLO.
