@@ -36,8 +36,8 @@ RESULT = re.compile(
 REAL_TIME = ("cli", "lab")
 #: Priority of tests that need the processor: below these, and below Python's, which take longest.
 NICE = ("nice", "-n", "15")
-#: Integration tests in real time, which mostly wait, and their number of threads. Those that
-#: measure lock each other out.
+#: Integration tests in real time, which mostly wait, and their number of threads. Those of the lab
+#: that measure lock each other out.
 WAITING = "tests/it/main.rs"
 WAITING_THREADS = 3 * (os.cpu_count() or 1)
 

@@ -1,7 +1,7 @@
 """Tests the Python package as users get it: built, and installed in an environment of its own.
 
 The environment is under cargo's target directory, and is kept: a second run installs only what has
-changed. The extension is built with cargo's test profile, whose crates are already compiled: its
+changed. The extension is built with cargo's test profile, whose crates are mostly compiled: its
 feature `shared-build` makes them identical.
 """
 

@@ -480,7 +480,7 @@ pub(super) struct Least {
 }
 
 impl Least {
-    /// Whether less waits than ever before: fewer packets, or fewer dimensions of a block.
+    /// Whether less waits: fewer packets than ever, or fewer dimensions of an open block.
     pub(super) fn falls(&mut self, books: &Books) -> bool {
         let packets = books.packets_waiting();
         let fewer = self.packets.is_none_or(|least| packets < least);
