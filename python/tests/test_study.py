@@ -83,8 +83,7 @@ def test_every_claim_that_cannot_hold_has_its_proof() -> None:
 def test_simulated_experiments_measure_what_they_say(name: str) -> None:
     """With such short runs, only computed measures can agree."""
     experiment = find(FOLDER, name)[0]
-    # Enough for meshes to find routes and to end transfers, but not those of Fig. 2 over six
-    # links. TCP in the other networks needs longer to begin.
+    # With 4 s, measures of Fig. 2 and of other networks were missing.
     is_mesh = name.startswith("betzler") and name != "betzler-fig02"
     short = {"quick_replications": 1, "quick_plan": {"duration_s": 5.0 if is_mesh else 20.0}}
     if name in ("kim-fig15", "catwoman-degraded"):

@@ -473,26 +473,29 @@ fn acks(clear: &[u8]) -> impl Iterator<Item = Ack> {
 
 /// The least that has waited: packets, and dimensions of each open block. Not their sum, which a
 /// new block raises by all its dimensions, and which then takes long to fall below what it was.
-#[derive(Default)]
 pub(super) struct Least {
-    packets: Option<usize>,
+    packets: usize,
     blocks: BTreeMap<(usize, u16), usize>,
 }
 
 impl Least {
+    pub(super) fn new() -> Self {
+        Least { packets: usize::MAX, blocks: BTreeMap::new() }
+    }
+
     /// Whether less waits: fewer packets than ever, or fewer dimensions of an open block.
     pub(super) fn falls(&mut self, books: &Books) -> bool {
         let packets = books.packets_waiting();
-        let fewer = self.packets.is_none_or(|least| packets < least);
-        self.packets = Some(if fewer { packets } else { self.packets.unwrap_or(packets) });
+        let fewer = packets < self.packets;
+        self.packets = self.packets.min(packets);
         let before = std::mem::take(&mut self.blocks);
         let mut has_more_rank = false;
         for &station in books.flows.keys() {
             for (block, missing) in books.missing_of_blocks(station) {
-                let least = before.get(&(station, block)).copied();
-                has_more_rank |= least.is_some_and(|least| missing < least);
-                let least = least.map_or(missing, |least| least.min(missing));
-                self.blocks.insert((station, block), least);
+                // A block that has just opened is no progress.
+                let least = before.get(&(station, block)).copied().unwrap_or(missing);
+                has_more_rank |= missing < least;
+                self.blocks.insert((station, block), least.min(missing));
             }
         }
         fewer || has_more_rank

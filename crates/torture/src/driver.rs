@@ -292,7 +292,7 @@ impl<'a> Driver<'a> {
         let deadline_ms = ends.map(|end| end.coding.delivery_deadline_ms).max().unwrap_or(0);
         let deadline = Duration::from_millis(deadline_ms.into());
         let patience = STANDSTILL_MAX + 2 * deadline + self.search_max();
-        let (mut least, mut since) = (Least::default(), self.now);
+        let (mut least, mut since) = (Least::new(), self.now);
         while !self.is_at_rest() {
             if least.falls(&self.books) {
                 since = self.now;
