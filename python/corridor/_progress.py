@@ -68,7 +68,9 @@ class Bar:
         from rich.console import Console
 
         with self._lock:
-            if self._over:
+            console = Console(stderr=True)
+            # Elsewhere rich prints no bar, but an empty line at its end.
+            if self._over or not console.is_terminal:
                 return
             remaining = [progress.TimeRemainingColumn()] if self._has_remaining else []
             bar = progress.Progress(
@@ -77,7 +79,7 @@ class Bar:
                 progress.MofNCompleteColumn(),
                 progress.TimeElapsedColumn(),
                 *remaining,
-                console=Console(stderr=True),
+                console=console,
                 transient=True,
                 # Leave stdout and stderr alone: what the caller prints meanwhile belongs there.
                 redirect_stdout=False,

@@ -174,6 +174,15 @@ def test_a_bar_is_shown_on_a_terminal_after_a_while(monkeypatch: pytest.MonkeyPa
     assert "second" in terminal.getvalue()
 
 
+def test_no_bar_is_shown_where_stderr_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    with Bar("first", after_s=0) as bar:
+        bar.timer.join()
+        bar.told("second", 3, 7)
+    assert not file.getvalue()
+
+
 def test_no_bar_is_shown_for_what_is_soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
