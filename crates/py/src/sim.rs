@@ -70,13 +70,14 @@ impl PlanRuns {
         if let Some(count) = replications {
             plan = plan.with_replications(count).map_err(refused)?;
         }
-        corridor_sim::check_plan(&plan)
+        let simulator = Simulator::default();
+        (simulator.0.check(&plan))
             .map_err(|(point, error)| value(&format!("point {point}"), "the plan's", error))?;
         let store = out.map(|out| Store::open(&out, &plan, afresh)).transpose().map_err(refused)?;
         let points: Vec<usize> = (0..plan.points.len()).collect();
         let plan = Arc::new(plan);
         let campaign = Campaign::new(Arc::clone(&plan), &points, CODE_VERSION, (store, afresh));
-        Ok(PlanRuns { plan, campaign: Mutex::new(campaign), simulator: Arc::default() })
+        Ok(PlanRuns { plan, campaign: Mutex::new(campaign), simulator: Arc::new(simulator) })
     }
 
     /// Number of points.

@@ -134,13 +134,14 @@ A plan:
 
 /// Runs `corridor sim run`.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let plan = Arc::new(read_plan(arguments)?);
+    let simulator = Arc::new(Simulator::default());
+    let plan = Arc::new(read_plan(arguments, &simulator.0)?);
     let points = points(arguments, &plan)?;
     let jobs = jobs(arguments)?;
     let open = |directory: &PathBuf| crate::results::open(directory, &plan, arguments.force);
     let from = (arguments.out.as_ref().map(open).transpose()?, arguments.force);
     let mut campaign = Campaign::new(Arc::clone(&plan), &points, CODE_VERSION, from);
-    let ending = make(&mut campaign, jobs)?;
+    let ending = make(&mut campaign, &simulator, jobs)?;
     campaign.write(COMMIT, CODE_VERSION)?;
     let schedule = campaign.schedule();
     if ending == Ending::Interrupted {
@@ -164,12 +165,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Makes missing replications until there are none, or the user asks to stop.
-fn make(campaign: &mut Campaign, jobs: usize) -> Result<Ending, Failure> {
+fn make(
+    campaign: &mut Campaign,
+    simulator: &Arc<Simulator>,
+    jobs: usize,
+) -> Result<Ending, Failure> {
     let stop = stop_on_signals();
     let plan = Arc::clone(campaign.plan());
     let threads = if campaign.schedule().is_complete() { 0 } else { jobs };
     let mut progress = RunProgress::new(campaign.schedule(), threads);
-    let ending = campaign.run(&Arc::new(Simulator::default()), jobs, |campaign| {
+    let ending = campaign.run(simulator, jobs, |campaign| {
         progress.advance(campaign.schedule());
         match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -200,13 +205,13 @@ impl Engine for Simulator {
     }
 }
 
-fn read_plan(arguments: &Arguments) -> Result<Plan, Failure> {
+fn read_plan(arguments: &Arguments, runner: &Runner) -> Result<Plan, Failure> {
     let mut plan = Plan::read(&arguments.plan)?;
     exit::warn(&plan.warnings);
     if let Some(count) = arguments.replications {
         plan = plan.with_replications(count)?;
     }
-    match corridor_sim::check_plan(&plan) {
+    match runner.check(&plan) {
         Ok(()) => Ok(plan),
         Err((point, source)) => {
             let title = plan.points[point].title().to_owned();

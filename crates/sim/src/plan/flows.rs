@@ -31,7 +31,7 @@ use crate::plan::SimError;
 use crate::plan::course::{self, Course};
 use crate::plan::meter::{Counts, Meter, bps};
 use crate::plan::observed::{Subjects, Totals};
-use crate::plan::routing;
+use crate::plan::routing::{self, Beforehand};
 use crate::plan::tcp::{seeded, tcp_ends};
 use crate::plan::tunnels::Tunnel;
 use crate::tcp::{Acks, ReceiverSettings, SenderSettings};
@@ -105,6 +105,15 @@ impl Prepared {
     /// # Errors
     /// [`SimError::Network`], [`SimError::Tcp`], [`SimError::PacketLen`], [`SimError::NoRoute`].
     pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, SimError> {
+        Prepared::knowing(plan, seed, &Beforehand::default())
+    }
+
+    /// As [`new`](Self::new), with the routes that were found beforehand for similar networks.
+    pub(crate) fn knowing(
+        plan: &NetworkPlan,
+        seed: u64,
+        known: &Beforehand,
+    ) -> Result<Self, SimError> {
         let overhears = |node: NodeIndex| {
             let helped = plan.tunnels.iter().filter(|tunnel| tunnel.helper.is_some());
             let mut nodes =
@@ -143,7 +152,7 @@ impl Prepared {
             let config = routing::config(table);
             routing::check_reachable(&topology, &ends, seed)?;
             if table.is_static {
-                routes = routing::found_beforehand(&topology, config, &ends, seed)?;
+                routes = known.routes(&topology, config, &ends, seed)?;
             } else {
                 routing = Some(config);
             }

@@ -1,6 +1,8 @@
 //! Route discovery in a plan's network: settings, routes found beforehand, metrics.
 
 use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corridor_air::radio::{Fading, MacConfig};
 use corridor_air::wpan::WpanConfig;
@@ -57,15 +59,69 @@ pub(super) fn check_reachable(
     Ok(())
 }
 
-/// The routes that the protocol finds without other traffic and with links at their mean power.
-/// Uses the standard's MAC whatever variant is studied, so that variants under comparison have the
-/// same routes.
-pub(super) fn found_beforehand(
-    topology: &Topology,
+/// Most networks whose routes [`Beforehand`] remembers.
+const NETWORKS_MAX: usize = 64;
+
+/// Finds routes beforehand, and remembers them: points of a plan mostly differ in what routes do not
+/// depend on.
+#[derive(Debug, Default)]
+pub struct Beforehand(Mutex<VecDeque<Known>>);
+
+/// The routes that were found in a network.
+#[derive(Debug)]
+struct Known {
+    quiet: Topology,
     config: AodvConfig,
-    ends: &[(usize, usize)],
     seed: u64,
-) -> Result<Vec<RouteTable>, SimError> {
+    /// By flow and its ends.
+    paths: BTreeMap<(usize, usize, usize), Vec<usize>>,
+}
+
+impl Beforehand {
+    /// The routes that the protocol finds without other traffic and with links at their mean power.
+    /// Uses the standard's MAC whatever variant is studied, so that variants under comparison have
+    /// the same routes.
+    pub(super) fn routes(
+        &self,
+        topology: &Topology,
+        config: AodvConfig,
+        ends: &[(usize, usize)],
+        seed: u64,
+    ) -> Result<Vec<RouteTable>, SimError> {
+        let quiet = quiet(topology);
+        let is_same =
+            |known: &Known| known.seed == seed && known.config == config && known.quiet == quiet;
+        let paths = self.known().iter().find(|known| is_same(known)).map(|k| k.paths.clone());
+        let mut paths = paths.unwrap_or_default();
+        let before = paths.len();
+        let mut routes = Vec::new();
+        for (flow, &(from, to)) in ends.iter().enumerate() {
+            let path = match paths.get(&(flow, from, to)) {
+                Some(path) => path.clone(),
+                None => found(&quiet, config, (flow, from, to), seed)?,
+            };
+            paths.insert((flow, from, to), path.clone());
+            routes.push(RouteTable { path, radios: None, both_ways: true });
+        }
+        if paths.len() > before {
+            let mut known = self.known();
+            known.retain(|known| !is_same(known));
+            if known.len() >= NETWORKS_MAX {
+                known.pop_front();
+            }
+            known.push_back(Known { quiet, config, seed, paths });
+        }
+        Ok(routes)
+    }
+
+    /// What is known, even after a thread panicked: it is always consistent.
+    fn known(&self) -> MutexGuard<'_, VecDeque<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The network with all links at their mean power, and the standard's MAC.
+fn quiet(topology: &Topology) -> Topology {
     let mut quiet = topology.clone();
     for site in &mut quiet.radios {
         if let AirConfig::Mac(medium) = &mut site.air {
@@ -75,19 +131,24 @@ pub(super) fn found_beforehand(
             }
         }
     }
-    let mut routes = Vec::new();
-    for (flow, &(from, to)) in ends.iter().enumerate() {
-        let mut network = Network::new(&quiet, seed, 0)?;
-        network.set_routing(config, seed, 0)?;
-        let (end, _) = FlowEnd::pair(flow as u32, from as NodeIndex, to as NodeIndex);
-        network.add_agent(end.node, end.flow, Probe { end, sent: 0, due: false })?;
-        network.run_until(Time::ZERO + BEFOREHAND);
-        let route = network.route(end.node, end.peer);
-        let route = route.ok_or(SimError::NoRoute { flow, from, to })?;
-        let path = route.into_iter().map(|node| node as usize).collect();
-        routes.push(RouteTable { path, radios: None, both_ways: true });
-    }
-    Ok(routes)
+    quiet
+}
+
+/// The nodes of the route that a flow finds in a network without other traffic.
+fn found(
+    quiet: &Topology,
+    config: AodvConfig,
+    (flow, from, to): (usize, usize, usize),
+    seed: u64,
+) -> Result<Vec<usize>, SimError> {
+    let mut network = Network::new(quiet, seed, 0)?;
+    network.set_routing(config, seed, 0)?;
+    let (end, _) = FlowEnd::pair(flow as u32, from as NodeIndex, to as NodeIndex);
+    network.add_agent(end.node, end.flow, Probe { end, sent: 0, due: false })?;
+    network.run_until(Time::ZERO + BEFOREHAND);
+    let route = network.route(end.node, end.peer);
+    let route = route.ok_or(SimError::NoRoute { flow, from, to })?;
+    Ok(route.into_iter().map(|node| node as usize).collect())
 }
 
 /// Packets sent to probe a route beforehand, and the interval between them.

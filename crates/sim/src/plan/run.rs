@@ -4,10 +4,13 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use corridor_scenario::{Load, Measures, Plan, Point, Replication, Run, Scenario};
+use corridor_scenario::{
+    Load, Measures, Network as NetworkPlan, Plan, Point, Replication, Run, Scenario,
+};
 
 use crate::plan::SimError;
 use crate::plan::flows::{self, Prepared};
+use crate::plan::routing::Beforehand;
 use crate::plan::tunnel::{check_run, run_kept};
 
 /// Commit that this was built from; "unknown" without a repository.
@@ -20,7 +23,7 @@ pub const CODE_VERSION: &str = env!("CORRIDOR_CODE_VERSION");
 /// [identity](corridor_scenario::Point::identity) and on the replication.
 ///
 /// # Errors
-/// As [`check_plan`].
+/// As [`Runner::check`].
 pub fn run(point: &Point, replication: u64) -> Result<Replication, SimError> {
     match &point.load {
         Load::Radio(radio) => {
@@ -45,27 +48,47 @@ pub fn run(point: &Point, replication: u64) -> Result<Replication, SimError> {
 const PREPARED_MAX: usize = 1024;
 
 /// Runs replications of the points of one plan, as [`run`] does, on any number of threads. Computes
-/// once what all replications of a point share: whether links connect its flows' ends, and the
-/// routes of a network with route discovery beforehand.
+/// once what the check and all replications of a point share: whether links connect its flows' ends,
+/// and the routes of a network with route discovery beforehand.
 #[derive(Debug, Default)]
 pub struct Runner {
     /// By the number of their point.
     prepared: Mutex<BTreeMap<usize, Arc<Prepared>>>,
+    routes: Beforehand,
 }
 
 impl Runner {
+    /// Checks that the simulator supports all points of a plan, before the first of many runs.
+    ///
+    /// # Errors
+    /// The first unsupported point, and why.
+    pub fn check(&self, plan: &Plan) -> Result<(), (usize, SimError)> {
+        plan.points.iter().try_for_each(|point| {
+            let checked = match &point.load {
+                Load::Radio(radio) => check_run(&radio.scenario, &radio.run),
+                Load::Network(network) => self.prepare(point, network).map(|prepared| {
+                    let mut remembered = self.remembered();
+                    // Beyond the limit, runs prepare their points, in their order.
+                    if remembered.len() < PREPARED_MAX {
+                        remembered.insert(point.index, prepared);
+                    }
+                }),
+            };
+            checked.map_err(|error| (point.index, error))
+        })
+    }
+
     /// Runs a replication of a point.
     ///
     /// # Errors
-    /// As [`check_plan`].
+    /// As [`check`](Self::check).
     pub fn run(&self, point: &Point, replication: u64) -> Result<Replication, SimError> {
         let Load::Network(network) = &point.load else { return run(point, replication) };
         let known = self.remembered().get(&point.index).map(Arc::clone);
         let prepared = match known {
             Some(prepared) => prepared,
             None => {
-                let made = Prepared::new(network, point.seed)?.keeping(point.keep);
-                let made = Arc::new(made);
+                let made = self.prepare(point, network)?;
                 let mut remembered = self.remembered();
                 if remembered.len() >= PREPARED_MAX {
                     remembered.pop_first();
@@ -77,22 +100,21 @@ impl Runner {
         flows::run(&prepared, network, point.seed, replication)
     }
 
+    fn prepare(&self, point: &Point, network: &NetworkPlan) -> Result<Arc<Prepared>, SimError> {
+        let made = Prepared::knowing(network, point.seed, &self.routes)?;
+        Ok(Arc::new(made.keeping(point.keep)))
+    }
+
     /// The map, even after a thread panicked: it is always consistent.
     fn remembered(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Prepared>>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Checks that the simulator supports all points of a plan, before the first of many runs.
+/// As [`Runner::check`], where nothing is run afterwards.
 ///
 /// # Errors
-/// The first unsupported point, and why.
+/// Those of [`Runner::check`].
 pub fn check_plan(plan: &Plan) -> Result<(), (usize, SimError)> {
-    plan.points.iter().try_for_each(|point| {
-        let checked = match &point.load {
-            Load::Radio(radio) => check_run(&radio.scenario, &radio.run),
-            Load::Network(network) => Prepared::new(network, point.seed).map(|_| ()),
-        };
-        checked.map_err(|error| (point.index, error))
-    })
+    Runner::default().check(plan)
 }

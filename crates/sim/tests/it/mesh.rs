@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use corridor_scenario::{Measures, Plan};
-use corridor_sim::{check_plan, run};
+use corridor_sim::{Runner, check_plan, run};
 
 /// A line of four nodes that only hear their neighbours.
 const LINE: &str = r#"
@@ -55,6 +55,34 @@ fn static_ways_are_found_beforehand_and_nobody_asks() {
     assert_eq!(number(&of, "flow.0.completed"), 1.0);
     assert_eq!(number(&of, "flow.0.route_links_mean"), 3.0);
     assert_eq!(of.value("route_requests").number(), None);
+}
+
+/// Points that differ in what static routes depend on, and in what they do not.
+#[test]
+fn what_is_known_of_other_points_changes_nothing() {
+    let grid = LINE.replace(
+        "\"line\"\nnodes = 4\nspacing_m = 8",
+        "\"grid\"\ncolumns = 4\nrows = 2\nspacing_m = 6",
+    );
+    let shadowed = "-25, path_loss = { exponent = 3, shadowing_db = 4, fixed = true }, backoff";
+    let text = grid
+        .replace("-25, backoff", shadowed)
+        .replace("\"nst-aodv\"", "\"nst-aodv\"\nstatic = true")
+        .replace("packets = 100", "packets = 10")
+        + "[[sweep]]\nnetwork.radio.backoff = ['exponential-paper', 'standard']\n\
+           [[sweep]]\nnetwork.routing.metric = ['hop-count', 'path-dr']\n\
+           [[sweep]]\nflow.0.to = [3, 7]\n[[sweep]]\nseed = [1, 2]\n";
+    let plan = Plan::parse(&text, Path::new(".")).unwrap();
+    assert_eq!(plan.points.len(), 16);
+    let runner = Runner::default();
+    runner.check(&plan).unwrap();
+    let all = plan.points.iter().map(|point| {
+        let (known, alone) = (runner.run(point, 0).unwrap(), run(point, 0).unwrap());
+        assert_eq!(known.measures, alone.measures, "point {}", point.index);
+        alone.measures
+    });
+    let links: Vec<f64> = all.map(|of| number(&of, "flow.0.route_links_mean")).collect();
+    assert!(links.iter().any(|&one| one != links[0]), "{links:?}");
 }
 
 /// constrained-defaults-2012, III-C1: with a window of one, both kinds of acknowledgment behave
