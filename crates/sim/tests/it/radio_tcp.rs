@@ -101,14 +101,16 @@ fn clamped_windows_halve_the_delay_of_a_kernel_s_tcp() {
 }
 
 /// Acknowledgments with altered windows still count as duplicates where they have to. Means of
-/// several runs: Vegas takes the wait for repair for congestion, and that wait varies a lot.
+/// several runs, most of Vegas: it takes the wait for repair for congestion, and that wait varies a
+/// lot.
 #[test]
 fn every_variant_does_as_well_with_clamped_windows() {
     for tcp in variants() {
         let run = format!("{tcp}\ne3 = 0.2");
+        let runs = if tcp.contains("vegas") { 20 } else { 6 };
         let goodput = |clamp| {
-            let runs = (1..=20).map(|seed| window_with(seed, clamp, &run).goodput_bps);
-            runs.sum::<f64>() / 20.0
+            let seeds = 1..=runs;
+            seeds.map(|seed| window_with(seed, clamp, &run).goodput_bps).sum::<f64>() / runs as f64
         };
         let (open, clamped) = (goodput(false), goodput(true));
         assert!(clamped > 0.95 * open, "{tcp}: {open} and {clamped} bit/s");

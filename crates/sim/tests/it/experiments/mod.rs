@@ -17,7 +17,7 @@ pub const PLANS: [u32; 6] = [9, 11, 13, 14, 15, 16];
 /// Repeats of each run; the plans say ten. TCP on a lossy link varies a lot, and the highest
 /// throughput of several loads even more.
 const REPEATS: u32 = 2;
-const REPEATS_TCP: u32 = 4;
+const REPEATS_TCP: u32 = 2;
 /// The first figure with TCP.
 const FIRST_TCP: u32 = 13;
 /// Threads for the runs of a figure.
