@@ -103,7 +103,7 @@ pub const HUB_NEIGHBOURS_MAX: usize = 256;
 pub const MEMORY_DEFAULT: usize = 256_000_000;
 /// The part of it reserved per peer for what a station holds besides its queue and windows: what it
 /// knows about flows and the path, and frame buffers. `station/beside.rs` has the sum.
-pub const MEMORY_BESIDE: usize = 392_000;
+pub const MEMORY_BESIDE: usize = 408_000;
 /// Packets that the queue to a peer has at least room for, if that many are configured.
 pub const MEMORY_QUEUE_PACKETS_MIN: usize = 32;
 /// Blocks that a decoder holds at least: the one to be delivered next always has its place, and a

@@ -303,7 +303,7 @@ pub(super) struct LimitsTable {
     #[schemars(extend("x-expected" = "1 to 65536 packets"))]
     pub(super) ingress_packets: Option<usize>,
     /// Memory ceiling in bytes for ingress queues and windows, blocks or TCP/NC's buffers,
-    /// divided equally among all peers. Of each share, 392 kB and a sixteenth are reserved for
+    /// divided equally among all peers. Of each share, 408 kB and a sixteenth are reserved for
     /// other state of the peer; a quarter of the rest is for the queue, three quarters for the
     /// windows of both directions. Queues, windows, buffers and blocks in flight shrink to fit.
     /// Default: "256M", or the least that all peers need if that is more.

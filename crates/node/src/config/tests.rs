@@ -268,7 +268,7 @@ fn what_peers_have_fewer_of_for_want_of_memory_is_said() {
         .map(|id| format!("[[peer]]\nid = {id}\nrole = \"endpoint\"\nallowed = []\n"))
         .collect();
     let said = lines(&(hub("[]", "[]") + &many + "[coding]\npreset = \"paper\"\n"));
-    let expected = "limits.memory is not set: using 976430232 bytes, the least that 256 peers \
+    let expected = "limits.memory is not set: using 981425008 bytes, the least that 256 peers \
                     need, instead of the default of 256000000";
     assert_eq!(said.first().map(String::as_str), Some(expected), "{said:?}");
 }

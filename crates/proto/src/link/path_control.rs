@@ -51,9 +51,9 @@ pub(crate) struct Sample {
     pub(crate) shares_air: bool,
 }
 
-/// Most bytes that any rate control remembers: four filters of delays, one of rates, and the points
+/// Most bytes that any rate control remembers: five filters of delays, one of rates, and the points
 /// of its feedback.
-pub(crate) const REMEMBERED_BYTES: usize = 5 * MinFilter::BYTES_MAX + model::Arrivals::BYTES_MAX;
+pub(crate) const REMEMBERED_BYTES: usize = 6 * MinFilter::BYTES_MAX + model::Arrivals::BYTES_MAX;
 
 /// Decides from feedback how fast frames are sent.
 pub(crate) trait PathControl: Send + Sync {

@@ -417,7 +417,7 @@ fn neighbours_have_equal_parts_of_what_a_hub_holds() {
         let of_first = hub.stations().next().unwrap().config();
         windows.push(of_first.coding.window_size);
     }
-    assert_eq!(windows, [16_384, 2_048, 712, 48]);
+    assert_eq!(windows, [16_384, 2_048, 704, 40]);
 }
 
 #[test]
