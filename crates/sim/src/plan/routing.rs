@@ -62,8 +62,8 @@ pub(super) fn check_reachable(
 /// Most networks whose routes [`Beforehand`] remembers.
 const NETWORKS_MAX: usize = 64;
 
-/// Finds routes beforehand, and remembers them: points of a plan mostly differ in what routes do not
-/// depend on.
+/// Finds routes beforehand, and remembers them: points of a plan mostly differ in what routes do
+/// not depend on.
 #[derive(Debug, Default)]
 pub struct Beforehand(Mutex<VecDeque<Known>>);
 

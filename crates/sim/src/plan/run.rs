@@ -48,8 +48,8 @@ pub fn run(point: &Point, replication: u64) -> Result<Replication, SimError> {
 const PREPARED_MAX: usize = 1024;
 
 /// Runs replications of the points of one plan, as [`run`] does, on any number of threads. Computes
-/// once what the check and all replications of a point share: whether links connect its flows' ends,
-/// and the routes of a network with route discovery beforehand.
+/// once what the check and all replications of a point share: whether links connect its flows'
+/// ends, and the routes of a network with route discovery beforehand.
 #[derive(Debug, Default)]
 pub struct Runner {
     /// By the number of their point.
