@@ -175,6 +175,7 @@ def test_a_bar_is_shown_on_a_terminal_after_a_while(monkeypatch: pytest.MonkeyPa
 
 
 def test_no_bar_is_shown_where_stderr_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
     file = io.StringIO()
     monkeypatch.setattr(sys, "stderr", file)
     with Bar("first", after_s=0) as bar:

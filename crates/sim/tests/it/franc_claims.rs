@@ -1,8 +1,8 @@
 //! Checks every claim of the FRANC paper in `data/franc_claims.json` against simulated rows: the
-//! runs of `/experiments/franc-fig*`, repeated twice instead of ten times, or four times those of
-//! TCP. The experiments' `published.json` says what is measured for each claim, and which values
-//! count as fulfilling it. Where a claim does not hold, that file says why or names the erratum,
-//! and the test fails if the claim does hold after all. `corridor-study reproduce` runs everything.
+//! runs of `/experiments/franc-fig*`, repeated twice instead of ten times. The experiments'
+//! `published.json` says what is measured for each claim, and which values count as fulfilling it.
+//! Where a claim does not hold, that file says why or names the erratum, and the test fails if the
+//! claim does hold after all. `corridor-study reproduce` runs everything.
 //!
 //! `cargo test -p corridor-sim --test it -- franc_claims --nocapture --test-threads 1` prints our
 //! values beside the published ones.

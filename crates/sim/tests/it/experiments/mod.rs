@@ -14,12 +14,8 @@ pub const FIGURES: [u32; 8] = [9, 10, 11, 12, 13, 14, 15, 16];
 /// Figures that have a plan of their own: Fig. 10 uses the runs of Fig. 9, Fig. 12 those of Fig.
 /// 11.
 pub const PLANS: [u32; 6] = [9, 11, 13, 14, 15, 16];
-/// Repeats of each run; the plans say ten. TCP on a lossy link varies a lot, and the highest
-/// throughput of several loads even more.
+/// Repeats of each run; the plans say ten.
 const REPEATS: u32 = 2;
-const REPEATS_TCP: u32 = 2;
-/// The first figure with TCP.
-const FIRST_TCP: u32 = 13;
 /// Threads for the runs of a figure.
 const JOBS: usize = 2;
 
@@ -104,8 +100,7 @@ pub fn rows(
     keep: impl Fn(&Run) -> bool,
 ) -> &'static Rows {
     cell.get_or_init(|| {
-        let repeats = if figure < FIRST_TCP { REPEATS } else { REPEATS_TCP };
-        let scenario = Scenario { repeats, ..plan(figure) };
+        let scenario = Scenario { repeats: REPEATS, ..plan(figure) };
         let runs: Vec<Run> =
             expand(&scenario).expect("it is sound").into_iter().filter(keep).collect();
         let next = AtomicUsize::new(0);
@@ -120,7 +115,7 @@ pub fn rows(
                 });
             }
         });
-        Rows { rows: rows.into_inner().expect("no thread panics"), repeats: repeats as usize }
+        Rows { rows: rows.into_inner().expect("no thread panics"), repeats: REPEATS as usize }
     })
 }
 
