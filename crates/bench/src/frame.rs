@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -41,6 +42,20 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(path, text))
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}
+
+/// Prints a line, however long. A closed pipe, as of `head`, is not an error.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn print(text: &str) -> Outcome<()> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to standard output: {error}").into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prints the checks, one line each. Returns whether all hold.

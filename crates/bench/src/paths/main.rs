@@ -111,10 +111,10 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     if let Some(index) = arguments.only {
         let path = Drawn::new(seed, index);
         let Spans { duration_s, .. } = Spans::of(&path, packets_max);
-        println!("{}", path.scenario(seed, Way::Window, duration_s));
+        frame::print(&path.scenario(seed, Way::Window, duration_s))?;
         let measured = measure(&path, seed, packets_max, &arguments.ways)?;
-        println!("{}", measured.line());
-        println!("{}", serde_json::to_string_pretty(&measured)?);
+        frame::print(&measured.line())?;
+        frame::print(&serde_json::to_string_pretty(&measured)?)?;
         return Ok(true);
     }
     if arguments.lab {
