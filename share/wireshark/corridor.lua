@@ -210,7 +210,8 @@ field("ack_bitmap", bytes, "ack.bitmap", "Bitmap of decoded symbols, lowest bit 
 field("ack_decoded", uint16, "ack.decoded", "Symbols decoded")
 
 -- WIN: a symbol of a sliding window.
-field("window_flow", uint8, "window.flow", "Flow of the sender's")
+field("window_paired", bool, "window.paired", "Left together with the frame before it", 8, nil, 0x80)
+field("window_flow", uint8, "window.flow", "Flow of the sender's", base.DEC, nil, 0x7f)
 field("window_form", uint16, "window.form", "Form", base.DEC, WINDOW_FORMS, 0xc000)
 field("window_distance", uint16, "window.distance", "Symbols before it that the sender holds",
   base.DEC, nil, 0x3fff)
@@ -239,7 +240,8 @@ field("link_half_duplex", uint8, "link.half_duplex", "Both directions share the 
   nil, 0x80)
 field("link_overtakes", uint8, "link.overtakes", "How late frames are is behind it", base.DEC,
   nil, 0x40)
-field("link_path", uint8, "link.path", "Path", base.DEC, nil, 0x3f)
+field("link_has_gap", uint8, "link.has_gap", "The gap of a pair is behind it", base.DEC, nil, 0x20)
+field("link_path", uint8, "link.path", "Path", base.DEC, nil, 0x1f)
 field("link_counter", uint32, "link.counter", "Newest counter of a frame with a symbol")
 field("link_delay", uint32, "link.delay", "How long ago that frame came", base.UNIT_STRING, { " ns" })
 field("link_received_at", uint32, "link.received_at", "When it came, by the receiver's clock",
@@ -248,6 +250,8 @@ field("link_frames", uint32, "link.frames", "Frames with symbols received so far
 field("link_loss", double, "link.loss", "Share of the frames lost on the way there")
 field("link_lateness", uint32, "link.lateness", "How late frames are that others have overtaken",
   base.UNIT_STRING, { " ns" })
+field("link_gap", uint32, "link.gap", "Gap between the frames of a pair", base.UNIT_STRING, { " ns" })
+field("link_gap_number", uint8, "link.gap_number", "Number of the gap")
 
 -- WINACK, and feedback piggybacked on a WIN.
 field("window_ack", ProtoField.none, "window.ack", "Acknowledgement of a window")
@@ -966,6 +970,7 @@ local function dissect_link_feedback(state, c)
   if first ~= nil then
     tree:add(F.link_half_duplex, first)
     tree:add(F.link_overtakes, first)
+    tree:add(F.link_has_gap, first)
     tree:add(F.link_path, first)
   end
   local counter = add(c, tree, "link_counter", 4)
@@ -983,6 +988,10 @@ local function dissect_link_feedback(state, c)
     if is_whole then
       tree:add(F.link_lateness, lateness, uint(lateness) * DELAY_UNIT_NS)
     end
+  end
+  if is_whole and math.floor(uint(first) / 0x20) % 2 == 1 then
+    add(c, tree, "link_gap", 4)
+    is_whole = add(c, tree, "link_gap_number", 1) ~= nil
   end
   close()
   if not is_whole then
@@ -1095,7 +1104,11 @@ end
 
 local function dissect_window(state, c)
   local tree = state.tree
-  add(c, tree, "window_flow", 1)
+  local flow = take(c, 1)
+  if flow ~= nil then
+    tree:add(F.window_paired, flow)
+    tree:add(F.window_flow, flow)
+  end
   local range = take(c, 2)
   if range == nil then
     return ran_out(state, "window symbol")

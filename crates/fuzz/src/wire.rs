@@ -120,6 +120,9 @@ fn window_symbol(bytes: &[u8]) {
     let mut written = Vec::new();
     WindowSymbol::write_head(symbol.flow, symbol.form, &mut written);
     written.extend_from_slice(symbol.symbol);
+    if symbol.is_paired {
+        WindowSymbol::pair(&mut written);
+    }
     assert_eq!(written, bytes);
 }
 
@@ -127,7 +130,7 @@ fn feedback(bytes: &[u8]) {
     let Some((of_link, rest)) = LinkFeedback::parse(bytes) else { return };
     let mut written = Vec::new();
     of_link.write(&mut written);
-    assert_eq!(written[..], bytes[..LinkFeedback::len(of_link.lateness)]);
+    assert_eq!(written[..], bytes[..LinkFeedback::len(of_link.lateness, of_link.pair.is_some())]);
     let Some((of_window, behind)) = WindowFeedback::parse(rest) else { return };
     written.clear();
     of_window.write(&mut written);

@@ -335,6 +335,9 @@ impl Hub {
                 return None;
             }
             let neighbour = &mut self.neighbours[place];
+            if self.turns.has_changed() {
+                neighbour.station.note_other_left();
+            }
             // A rate measured from what came through would perpetuate whatever share each has had
             // of a full channel so far: turns divide it equally.
             let waiting = neighbour.station.kept_bytes();

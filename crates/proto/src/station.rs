@@ -736,6 +736,11 @@ impl Station {
         }
     }
 
+    /// Another station's frame has left since this one's last.
+    pub(crate) fn note_other_left(&mut self) {
+        self.role.note_other_left();
+    }
+
     /// Whether the channel is shared, as configured or detected.
     pub(crate) fn is_half_duplex(&self) -> bool {
         self.shared.stats.half_duplex

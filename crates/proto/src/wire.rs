@@ -1,4 +1,4 @@
-//! The wire format, version 8: the layout of frames.
+//! The wire format, version 9: the layout of frames.
 //!
 //! ```text
 //!  0        1        3            7                                             len-16    len
@@ -49,7 +49,9 @@ pub use key_exchange::{
     Step, TIMESTAMP_LEN,
 };
 pub use lanes::Lanes;
-pub use link_feedback::{LATENESS_LEN, LINK_FEEDBACK_LEN, LinkFeedback, PathId};
+pub use link_feedback::{
+    LATENESS_LEN, LINK_FEEDBACK_LEN, LinkFeedback, PAIR_GAP_LEN, PairGap, PathId,
+};
 pub(crate) use part::parts_of;
 pub use part::{PART_LEN, Part};
 pub use probe::{ChallengeToken, Echo, PATH_CHALLENGE_LEN, Word};
@@ -63,7 +65,7 @@ use crate::bounds::{ACK_BLOCKS_MAX, FRAME_LEN_MAX, PEERS_MAX};
 use crate::config::{CodingParams, Mode, StationId};
 
 /// Version of the wire format.
-pub const VERSION: u8 = 8;
+pub const VERSION: u8 = 9;
 /// Bytes of the header in clear.
 pub const HEADER_LEN: usize = 7;
 /// Bytes of the AEAD tag at the end of every frame.

@@ -12,9 +12,9 @@ use corridor_proto::relay::wire::Frame;
 use corridor_proto::wire::intervals::Intervals;
 use corridor_proto::wire::{
     Ack, BlockAck, CodedSeed, Echo, Enc, EncoderReport, FlowId, Form, HEADER_LEN, HELLO_CLEAR_LEN,
-    Header, Hello, HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, Part, PathId, Random128,
-    Relayed, Report, TAG_LEN, WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm, WindowSymbol,
-    Word,
+    Header, Hello, HelloTo, KeyExchange, Kind, Lanes, LinkFeedback, PairGap, Part, PathId,
+    Random128, Relayed, Report, TAG_LEN, WINDOW_BITMAP_LEN_MAX, WindowFeedback, WindowForm,
+    WindowSymbol, Word,
 };
 use corridor_proto::{Field, Mode, Psk, Station, StationConfig, StationId, Unsealer};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -449,6 +449,9 @@ fn write_link_feedback(dice: &mut Dice, counter: u32, out: &mut Vec<u8>) {
         frames: dice.pick(&[0, 1, u32::MAX, anywhere]),
         loss_ratio: dice.pick(&[0.0, 0.5, 1.0]),
         lateness: Duration::from_nanos(dice.pick(&[0, 0, 1 << 14, 1 << 24, u64::MAX])),
+        pair: dice
+            .pick(&[None, Some(0), Some(1), Some(1_000_000), Some(u32::MAX)])
+            .map(|gap_ns| PairGap { gap_ns, number: anywhere as u8 }),
     };
     feedback.write(out);
 }

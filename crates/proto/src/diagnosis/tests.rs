@@ -77,7 +77,7 @@ fn strangers_elsewhere_that_do_not_name_the_peer_say_nothing_of_it() {
 #[test]
 fn another_version_is_told_unless_any_number_comes() {
     let expected = "no session with station 2 for 5 s: 192.0.2.2:4242 uses wire version 5, this \
-                    station 8 (19 frames); install the same release on both";
+                    station 9 (19 frames); install the same release on both";
     assert_eq!(told(&[(AT, Unopened::Version(5), 19)], &view()), expected);
     let noise = [(AT, Unopened::Version(1), 5), (AT, Unopened::Version(9), 4)];
     assert_eq!(

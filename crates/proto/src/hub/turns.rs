@@ -14,6 +14,8 @@ pub(super) struct Turns {
     /// Neighbours that may have something to send; it is the first one's turn.
     waiting: VecDeque<usize>,
     credits: Vec<Credit>,
+    /// Whose frame left last.
+    left_last: Option<usize>,
     /// When their stations want to be woken.
     pub(super) wakes: Wakes,
 }
@@ -30,6 +32,7 @@ impl Turns {
         Turns {
             waiting: VecDeque::new(),
             credits: vec![Credit::default(); neighbours],
+            left_last: None,
             wakes: Wakes::new(neighbours),
         }
     }
@@ -60,7 +63,13 @@ impl Turns {
     pub(super) fn charge(&mut self, len_bytes: usize) {
         if let Some(&place) = self.waiting.front() {
             self.credits[place].bytes -= len_bytes as i64;
+            self.left_last = Some(place);
         }
+    }
+
+    /// Whether another neighbour's frame, or none, was the last that left.
+    pub(super) fn has_changed(&self) -> bool {
+        self.waiting.front() != self.left_last.as_ref()
     }
 
     /// The neighbour whose turn it is has nothing to send. Credit is not saved up, debts are kept.

@@ -3,10 +3,11 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use arrayvec::ArrayVec;
 use corridor_base::Time;
 
 use crate::bounds::NEWEST_FRAMES_MAX;
-use crate::wire::{LinkFeedback, PathId};
+use crate::wire::{LinkFeedback, PairGap, PathId};
 
 /// Frames over which the time between frames is averaged, and how many of these means are kept.
 const GAP_FRAMES: u32 = 8;
@@ -19,6 +20,11 @@ pub(crate) const LATE_FRAMES: u32 = 64;
 /// a path that no longer reorders would be taken for one that does for minutes.
 const LATE_TIME: Duration = Duration::from_secs(5);
 
+/// Most gaps of pairs that feedback sums up; of fewer than `GAPS_MEDIAN` the newest says too little
+/// about how they differ.
+const PAIRS_MAX: usize = 8;
+const GAPS_MEDIAN: usize = 3;
+
 /// One direction of a link, as seen by its receiver.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
@@ -28,6 +34,43 @@ pub(crate) struct Arrivals {
     /// Number of frames received, modulo 2^32.
     frames: u32,
     late: Late,
+    pairs: Pairs,
+}
+
+/// Gaps between the two frames of pairs, which left together: what the bottleneck takes for the
+/// second.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    /// Those since earlier feedback with any, in order.
+    gaps: ArrayVec<Duration, PAIRS_MAX>,
+    /// What feedback reports.
+    reported: Option<PairGap>,
+}
+
+impl Pairs {
+    pub(crate) fn note(&mut self, gap: Duration) {
+        if self.gaps.is_full() {
+            self.gaps.remove(0);
+        }
+        self.gaps.push(gap);
+    }
+
+    /// Sums up the gaps since the last time: their median, or zero if they differ by more than half
+    /// of it. Of eight, the shortest and the longest may be off by any amount.
+    pub(crate) fn report(&mut self) -> Option<PairGap> {
+        if !self.gaps.is_empty() {
+            self.gaps.sort_unstable();
+            let gaps = self.gaps.as_slice();
+            let (count, median) = (gaps.len(), gaps[gaps.len() / 2]);
+            let differ = gaps[count - 1 - count / PAIRS_MAX] - gaps[count / PAIRS_MAX];
+            let agree = count < GAPS_MEDIAN || differ <= median / 2;
+            let gap_ns = if agree { u32::try_from(median.as_nanos()).unwrap_or(0) } else { 0 };
+            let number = self.reported.map_or(0, |before| before.number.wrapping_add(1));
+            self.reported = Some(PairGap { gap_ns, number });
+            self.gaps.clear();
+        }
+        self.reported
+    }
 }
 
 /// How late overtaken frames arrive: the time since the first newer frame arrived.
@@ -137,6 +180,15 @@ impl Arrivals {
         self.frames = self.frames.wrapping_add(1);
     }
 
+    /// This frame, which is still to be noted, left together with the one before it.
+    pub(crate) fn note_paired(&mut self, now: Time, counter: u32) {
+        let before =
+            self.newest.as_ref().filter(|newest| counter.checked_sub(1) == Some(newest.counter));
+        if let Some(before) = before {
+            self.pairs.note(now - before.at);
+        }
+    }
+
     /// The sender's frame counters restart, so feedback about earlier frames is of no use to it.
     pub(crate) fn restart_session(&mut self) {
         (self.newest, self.last) = (None, None);
@@ -153,6 +205,11 @@ impl Arrivals {
         self.newest.as_ref().map_or(Duration::ZERO, |newest| newest.spacing.least)
     }
 
+    /// Whether feedback reports the gap of a pair.
+    pub(crate) fn has_pair(&self) -> bool {
+        self.pairs.reported.is_some() || !self.pairs.gaps.is_empty()
+    }
+
     /// How late overtaken frames arrive.
     pub(crate) fn lateness(&self) -> Duration {
         self.late.latest()
@@ -160,7 +217,7 @@ impl Arrivals {
 
     /// What is reported to the sender; `None`: nothing was received in its session.
     pub(crate) fn feedback(
-        &self,
+        &mut self,
         now: Time,
         loss_ratio: f64,
         half_duplex: bool,
@@ -175,6 +232,7 @@ impl Arrivals {
             frames: self.frames,
             loss_ratio,
             lateness: self.lateness(),
+            pair: self.pairs.report(),
         })
     }
 }
@@ -214,6 +272,57 @@ mod tests {
         }
         assert_eq!(arrivals.lateness(), Duration::from_millis(15));
         arrivals
+    }
+
+    /// Gaps of pairs in milliseconds, and what feedback then reports, in nanoseconds.
+    fn reported(gaps_ms: &[u64]) -> Option<PairGap> {
+        let mut arrivals = Arrivals::default();
+        let mut now = Time::from_millis(1_000);
+        for (pair, &gap) in (0_u32..).zip(gaps_ms) {
+            now += Duration::from_millis(100);
+            arrivals.note(now, 2 * pair);
+            now += Duration::from_millis(gap);
+            arrivals.note_paired(now, 2 * pair + 1);
+            arrivals.note(now, 2 * pair + 1);
+        }
+        assert_eq!(arrivals.has_pair(), !gaps_ms.is_empty());
+        arrivals.feedback(now, 0.0, false)?.pair
+    }
+
+    #[test]
+    fn the_median_of_the_gaps_of_pairs_is_reported_where_they_agree() {
+        let gap = |ms: u32| Some(PairGap { gap_ns: 1_000_000 * ms, number: 0 });
+        for (gaps, expected) in [
+            (&[][..], None),
+            (&[7], gap(7)),
+            (&[7, 20], gap(20)),
+            (&[7, 8, 6], gap(7)),
+            (&[7, 20, 6], gap(0)),
+            (&[7, 7, 7, 8, 8, 7, 500, 7], gap(7)),
+            (&[500, 900, 7, 7, 7, 8, 8, 7, 7, 7], gap(7)),
+        ] {
+            assert_eq!(reported(gaps), expected, "{gaps:?}");
+        }
+    }
+
+    /// A gap is repeated, under its number, until there is a newer one.
+    #[test]
+    fn a_gap_is_one_of_two_successive_frames() {
+        let mut arrivals = Arrivals::default();
+        let mut feedback = |counters: &[u32], at_ms| {
+            let now = Time::from_millis(at_ms);
+            for &counter in counters {
+                arrivals.note_paired(now, counter);
+                arrivals.note(now, counter);
+            }
+            arrivals.feedback(now, 0.0, false).unwrap().pair
+        };
+        assert_eq!(feedback(&[1], 10), None, "the first frame of a pair is missing");
+        assert_eq!(feedback(&[3], 20), None);
+        let pair = feedback(&[4], 25);
+        assert_eq!(pair, Some(PairGap { gap_ns: 5_000_000, number: 0 }));
+        assert_eq!(feedback(&[6], 30), pair);
+        assert_eq!(feedback(&[7], 33), Some(PairGap { gap_ns: 3_000_000, number: 1 }));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod closed_loop;
 mod compete;
 pub(crate) mod delivered;
+mod dispersion;
 pub(crate) mod filter;
 mod model;
 pub(crate) mod policy;
@@ -49,6 +50,9 @@ pub(crate) struct Sample {
     pub(crate) limited: bool,
     /// Both directions share the channel.
     pub(crate) shares_air: bool,
+    /// Frames/s at which the two frames of a pair arrived, which had left together, if newly
+    /// reported; infinite if the last pairs disagree.
+    pub(crate) pair_per_s: Option<f64>,
 }
 
 /// Most bytes that any rate control remembers: five filters of delays, one of rates, and the points
@@ -72,6 +76,10 @@ pub(crate) trait PathControl: Send + Sync {
     /// How long to send nothing, if that helps the rate; returned once. What follows this gap says
     /// nothing about the path's rate.
     fn take_pause(&mut self) -> Option<Duration>;
+
+    /// How many frames should leave alone between pairs, two that leave together; `None`: all of
+    /// them.
+    fn singles_between_pairs(&self) -> Option<u32>;
 
     /// Whether feedback still reports on frames that were few on purpose.
     fn tells_of_few(&self, now: Time) -> bool;

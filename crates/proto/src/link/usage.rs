@@ -14,7 +14,7 @@ use super::shared_channel::{Crossed, Sharing, ack_interval};
 use crate::bounds::{WINDOW_ACK_INTERVAL_MIN, WINDOW_TIMEOUT_MIN, sent_log_max};
 use crate::config::{CodingParams, Goal};
 use crate::stats::Stats;
-use crate::wire::{LinkFeedback, OVERHEAD_LEN, parts_of};
+use crate::wire::{LinkFeedback, OVERHEAD_LEN, PairGap, parts_of};
 
 /// Longest wait for feedback that is learned from: a round trip plus this many feedback intervals.
 const WAIT_MAX: u32 = 8;
@@ -34,6 +34,9 @@ const FEEDBACK_UNSEEN_MIN: u32 = 16;
 pub(crate) const BURST_TIME_MAX: Duration = Duration::from_millis(10);
 /// How many waits for feedback the oldest frame may go unreported before its length is checked.
 const UNTOLD_WAITS: u32 = 2;
+/// A body is of the usual length if its length, or the mean of long ones, is at least this share of
+/// the other.
+const USUAL_LEN: f64 = 0.95;
 /// The newest long frame has this fraction of weight in their mean length.
 const LONG_LEN_PARTS: f64 = 64.0;
 
@@ -152,6 +155,8 @@ struct LastTold {
     lateness: Duration,
     /// How long the newest frame took there, and feedback back.
     transit: Duration,
+    /// The newest gap of a pair that was reported.
+    pair: Option<PairGap>,
 }
 
 impl LastTold {
@@ -256,6 +261,24 @@ impl LinkUsage {
     /// next one then meets none of them in a queue.
     pub(crate) fn is_idle(&self) -> bool {
         self.log.len() == 0
+    }
+
+    /// How many frames should leave alone between pairs, which show the capacity; `None`: all of
+    /// them.
+    pub(crate) fn singles_between_pairs(&self) -> Option<u32> {
+        self.rate.singles_between_pairs()
+    }
+
+    /// Whether a body of `len` bytes is as long as long ones usually are: only then does its time
+    /// show the rate of the path.
+    pub(crate) fn is_usual_len(&self, len: usize) -> bool {
+        let (shorter, longer) = ((len as f64).min(self.long.len), (len as f64).max(self.long.len));
+        shorter >= USUAL_LEN * longer
+    }
+
+    /// Usual length of long frames, in bytes.
+    pub(crate) fn long_frame_len(&self) -> usize {
+        (FRAME_OVERHEAD + self.long.len) as usize
     }
 
     /// Frames/s that recently came through.
@@ -497,7 +520,12 @@ impl LinkUsage {
             came: came as usize,
             limited: 2 * told.held >= told.frames && !told.has_gap,
             shares_air: self.shares_air,
+            pair_per_s: feedback
+                .pair
+                .filter(|_| feedback.pair != before.pair)
+                .map(|pair| 1e9 / f64::from(pair.gap_ns)),
         };
+        before.pair = feedback.pair;
         (before.at_us, before.sent_at) = (Some(feedback.received_at_us), Some(sent.at));
         self.rate.note(now, sample, stats);
         self.wait.limit_flight(&*self.rate);
@@ -581,6 +609,10 @@ mod tests {
             None
         }
 
+        fn singles_between_pairs(&self) -> Option<u32> {
+            None
+        }
+
         fn tells_of_few(&self, _: Time) -> bool {
             false
         }
@@ -597,6 +629,7 @@ mod tests {
             frames,
             loss_ratio: 0.0,
             lateness: Duration::ZERO,
+            pair: None,
         };
         Heard::new(feedback, 0)
     }

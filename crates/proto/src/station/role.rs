@@ -106,6 +106,9 @@ pub(crate) trait Role: Send {
     /// Sets whether the channel is shared, as a hub detects from all its neighbours.
     fn set_air_shared(&mut self, _is_shared: bool) {}
 
+    /// Another station's frame has left since this one's last.
+    fn note_other_left(&mut self) {}
+
     /// For how long the helper will still be ignored, if it is.
     fn left_out(&self, _now: Time) -> Option<Duration> {
         None

@@ -14,7 +14,7 @@ use crate::host::order;
 use crate::inspect::{Inspection, WindowView};
 use crate::link::arrivals::Arrivals;
 use crate::link::handshake::{Joined, Opened};
-use crate::link::pacer::Pacer;
+use crate::link::pacer::{PAIR_DIVISOR, Pacer};
 use crate::link::rtt::RttEstimator;
 use crate::link::usage::{Heard, LinkUsage};
 use crate::wire::{
@@ -38,6 +38,23 @@ pub(crate) struct WindowEndpoint {
     /// Until when feedback that is due waits for a symbol with room.
     ack_waits_until: Option<Time>,
     ack_turn: AckTurn,
+    pairing: Pairing,
+}
+
+/// Which frame with a symbol left last: when, and its counter. Pairs of frames that leave together
+/// show the path's capacity (`link/path_control/dispersion.rs`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Pairing(Option<(Time, u32)>);
+
+impl Pairing {
+    /// Records a frame with a symbol that leaves now. Returns whether it does so with the one
+    /// before it: within a fraction of the time that the path takes for one.
+    fn note(&mut self, now: Time, counter: u32, frame_time: Duration) -> bool {
+        let last = self.0.replace((now, counter));
+        last.is_some_and(|(at, before)| {
+            counter.checked_sub(1) == Some(before) && now - at < frame_time / PAIR_DIVISOR
+        })
+    }
 }
 
 /// Feedback that follows a symbol waits for as long as the path takes for that symbol: behind a
@@ -53,18 +70,13 @@ struct AckTurn {
 impl AckTurn {
     /// Whether feedback still waits: until the pacer permits the next frame, but no longer than the
     /// path takes for one.
-    fn waits(
-        &mut self,
-        now: Time,
-        pacer: &mut Pacer,
-        frame_time: impl FnOnce() -> Duration,
-    ) -> bool {
+    fn waits(&mut self, now: Time, pacer: &Pacer, frame_time: impl FnOnce() -> Duration) -> bool {
         self.at = None;
-        if pacer.allows(now) {
+        if now >= pacer.due_at() {
             return false;
         }
         let latest = *self.until.get_or_insert_with(|| now + frame_time());
-        let turn = pacer.poll_timeout().map_or(latest, |next| next.min(latest));
+        let turn = pacer.due_at().min(latest);
         self.at = Some(turn).filter(|&turn| turn > now);
         self.at.is_some()
     }
@@ -94,6 +106,7 @@ impl WindowEndpoint {
             ack_follows: false,
             ack_waits_until: None,
             ack_turn: AckTurn::default(),
+            pairing: Pairing::default(),
         })
     }
 
@@ -166,7 +179,7 @@ impl WindowEndpoint {
 
     /// Whether feedback that is due waits until the frame before it has left.
     fn waits_for_turn(&mut self, shared: &mut Shared, now: Time) -> bool {
-        self.ack_turn.waits(now, &mut shared.pacer, || self.link.frame_time())
+        self.ack_turn.waits(now, &shared.pacer, || self.link.frame_time())
     }
 
     /// Whether a symbol may leave before the measured rate allows it: the path is idle. A path that
@@ -230,7 +243,7 @@ impl WindowEndpoint {
         let would_ride = has_news || self.ack_waits_until.is_some();
         let fits = (would_ride || ack_due)
             && self.receiver.as_ref().is_some_and(|receiver| {
-                let of_link = LinkFeedback::len(self.arrivals.lateness());
+                let of_link = LinkFeedback::len(self.arrivals.lateness(), self.arrivals.has_pair());
                 chunk_len(of_link) + chunk_len(receiver.feedback_len()) <= room
             });
         let waits = ack_due && !fits && self.waits_for_room(shared, now);
@@ -246,6 +259,11 @@ impl WindowEndpoint {
             of_window.write(&mut self.ack);
             Kind::WindowAck.write(&self.ack, &mut shared.frame);
             shared.stats.acks_piggybacked += 1;
+        }
+        let counter = shared.group.next_counter();
+        let is_second = self.pairing.note(now, counter, self.link.frame_time());
+        if is_second && kind == Kind::Window && self.link.is_usual_len(self.body.len()) {
+            WindowSymbol::pair(&mut self.body);
         }
         kind.begin_last(&mut shared.frame);
         shared.frame.extend_from_slice(&self.body);
@@ -371,6 +389,7 @@ impl Role for WindowEndpoint {
         if follows {
             let rate_bps = (8.0 * self.link.bytes_per_s()) as u64;
             shared.pacer.set_rate(rate_bps);
+            shared.pacer.set_pairs(self.link.singles_between_pairs(), self.link.long_frame_len());
             shared.stats.rate_bps = Some(rate_bps);
         }
         follows
@@ -397,6 +416,9 @@ impl Role for WindowEndpoint {
                 let symbol =
                     WindowSymbol::parse(chunk.body).filter(|symbol| symbol.flow == FLOW)?;
                 let receiver = self.receiver.as_mut()?;
+                if symbol.is_paired {
+                    self.arrivals.note_paired(now, counter);
+                }
                 self.arrivals.note(now, counter);
                 receiver.set_frame_time(self.arrivals.frame_time());
                 receiver.handle_symbol(now, &symbol, &mut shared.egress, &mut shared.stats);
@@ -470,6 +492,10 @@ impl Role for WindowEndpoint {
         self.receiver.as_mut().is_some_and(|receiver| receiver.set_credit(now, symbols))
     }
 
+    fn note_other_left(&mut self) {
+        self.pairing = Pairing::default();
+    }
+
     fn set_air_shared(&mut self, is_shared: bool) {
         self.link.set_air_shared(is_shared);
     }
@@ -518,15 +544,15 @@ mod tests {
     #[test]
     fn feedback_waits_for_the_pacer_and_goes_then() {
         let now = Time::from_millis(1_000);
-        let mut pacer = pacer_behind_a_frame(now, Duration::from_millis(4));
+        let pacer = pacer_behind_a_frame(now, Duration::from_millis(4));
         let mut turn = AckTurn::default();
-        assert!(turn.waits(now, &mut pacer, || FRAME));
+        assert!(turn.waits(now, &pacer, || FRAME));
         let at = turn.at.unwrap();
         assert!(now < at && at < now + FRAME, "the pacer's time is sooner: {at:?}");
         // If checked earlier, it still waits until the same time.
-        assert!(turn.waits(now + Duration::from_millis(1), &mut pacer, || FRAME));
+        assert!(turn.waits(now + Duration::from_millis(1), &pacer, || FRAME));
         assert_eq!(turn.at, Some(at));
-        assert!(!turn.waits(at, &mut pacer, || FRAME));
+        assert!(!turn.waits(at, &pacer, || FRAME));
         assert_eq!(turn.at, None, "nothing is to be looked at any more");
     }
 
@@ -534,21 +560,21 @@ mod tests {
     fn feedback_waits_no_longer_than_the_path_takes_for_a_frame() {
         let now = Time::from_millis(1_000);
         // The rate is held far below the capacity.
-        let mut pacer = pacer_behind_a_frame(now, Duration::from_millis(150));
+        let pacer = pacer_behind_a_frame(now, Duration::from_millis(150));
         let mut turn = AckTurn::default();
-        assert!(turn.waits(now, &mut pacer, || FRAME));
+        assert!(turn.waits(now, &pacer, || FRAME));
         assert_eq!(turn.at, Some(now + FRAME));
         let half = now + FRAME / 2;
-        assert!(turn.waits(half, &mut pacer, || FRAME));
+        assert!(turn.waits(half, &pacer, || FRAME));
         assert_eq!(turn.at, Some(now + FRAME), "it does not begin anew when it is looked at");
-        assert!(!turn.waits(now + FRAME, &mut pacer, || FRAME), "whatever the pacer says");
+        assert!(!turn.waits(now + FRAME, &pacer, || FRAME), "whatever the pacer says");
     }
 
     #[test]
     fn feedback_goes_at_once_where_the_pacer_allows_it() {
         let mut turn = AckTurn::default();
-        let mut pacer = Pacer::new(None);
-        assert!(!turn.waits(Time::from_millis(5), &mut pacer, || FRAME));
+        let pacer = Pacer::new(None);
+        assert!(!turn.waits(Time::from_millis(5), &pacer, || FRAME));
         assert_eq!((turn.until, turn.at), (None, None));
     }
 }

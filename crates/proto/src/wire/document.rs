@@ -148,7 +148,7 @@ fn header_and_chunks(page: &Document) {
     };
     let bytes = write(false);
     let fields: [(&str, &[u8]); 3] = [
-        ("version and form", &[0x80]),
+        ("version and form", &[0x90]),
         ("session tag", &[0x0a, 0x0b]),
         ("counter", &[0x0c, 0x0d, 0x0e, 0x0f]),
     ];
@@ -286,7 +286,7 @@ fn key_exchange(page: &Document) {
         assert_eq!((read.sender, read.noise.len(), read.mac), (FLOW, len, [0x66; 16]));
         let noise = vec![0x55; len];
         let fields: [(&str, &[u8]); 6] = [
-            ("version and form", &[0x83]),
+            ("version and form", &[0x93]),
             ("sender", &[0xbe, 0xef]),
             ("step", &[code]),
             ("exchange", &[1, 2, 3, 4]),
@@ -300,7 +300,7 @@ fn key_exchange(page: &Document) {
 fn cookies(page: &Document) {
     let reply = cookie::CookieReply { sender: FLOW, answers: [0x55; 16], cookie: [0x66; 16] };
     let mut fields: Vec<(&str, &[u8])> = vec![
-        ("version and form", &[0x83]),
+        ("version and form", &[0x93]),
         ("sender", &[0xbe, 0xef]),
         ("step", &[3]),
         ("answers", &[0x55; 16]),
@@ -422,15 +422,17 @@ fn window(page: &Document) {
     for (form, symbol) in cases {
         let mut bytes = head(symbol);
         assert_eq!(bytes.len(), WINDOW_SYMBOL_LEN);
+        WindowSymbol::pair(&mut bytes);
         bytes.push(0x5a);
         let place: &[u8] = if form % 2 == 1 { &[0x20, 0x30, 0x48, 0x76] } else { &[1, 2, 3, 4] };
         let fields: [(&str, &[u8]); 4] = [
-            ("flow", &[0x0f]),
+            ("flow and pairing", &[0x8f]),
             ("form and number", &bytes[1..3]),
             ("id or seed", place),
             ("symbol", &[0x5a]),
         ];
         page.layout("WIN", &bytes, &fields);
+        page.bits("Bits of flow and pairing", (0x8f, 8), &[("paired", 1), ("flow", 0x0f)]);
         let word = (u16::from_be_bytes([bytes[1], bytes[2]]), 16);
         let one = [("form", form), ("number", number)];
         let several = [("form", form), ("lanes", 4), ("number", number)];
@@ -490,21 +492,24 @@ fn of_link(page: &Document) {
         frames: 0x2122_2324,
         loss_ratio: 1.0,
         lateness: Duration::from_nanos(0x3132 * 16_384),
+        pair: Some(PairGap { gap_ns: 0x4142_4344, number: 0x45 }),
     };
     let bytes = written(|out| feedback.write(out));
-    let fields: [(&str, &[u8]); 7] = [
-        ("path", &[0xca]),
+    let fields: [(&str, &[u8]); 9] = [
+        ("path", &[0xea]),
         ("counter", &[5, 6, 7, 8]),
         ("delay", &[0x0a, 0x0b]),
         ("received at", &[0x11, 0x12, 0x13, 0x14]),
         ("frames", &[0x21, 0x22, 0x23, 0x24]),
         ("loss", &[0xff; 2]),
         ("lateness", &[0x31, 0x32]),
+        ("gap", &[0x41, 0x42, 0x43, 0x44]),
+        ("gap number", &[0x45]),
     ];
     page.layout("LINK", &bytes, &fields);
-    assert_eq!(bytes.len(), LINK_FEEDBACK_LEN + LATENESS_LEN);
-    let bits = [("half duplex", 1), ("overtakes", 1), ("path", 0x0a)];
-    page.bits("Bits of path", (0xca, 8), &bits);
+    assert_eq!(bytes.len(), LINK_FEEDBACK_LEN + LATENESS_LEN + PAIR_GAP_LEN);
+    let bits = [("half duplex", 1), ("overtakes", 1), ("pair", 1), ("path", 0x0a)];
+    page.bits("Bits of path", (0xea, 8), &bits);
 }
 
 /// The fields of a segment that its difference can express, in the order of the mask's bits.

@@ -1,11 +1,13 @@
 //! The bodies of window mode: symbols of a sliding window, and feedback about them.
 //!
-//! A symbol's body is `flow (1), form and number (2), id or seed (4)`, then the symbol. For a
-//! source symbol, the number is how far its id is ahead of the oldest symbol that the sender holds;
-//! for a coded symbol, how many symbols it covers. Ids are sent as their low 32 bits. The seed of a
-//! coded symbol consists of the low 20 bits of the id of the first symbol that it covers, and a
-//! serial number. Nothing depends on the frame around it, so it could be sent over another link
-//! unchanged.
+//! A symbol's body is `flow and pairing (1), form and number (2), id or seed (4)`, then the
+//! symbol. For a source symbol, the number is how far its id is ahead of the oldest symbol that
+//! the sender holds; for a coded symbol, how many symbols it covers. Ids are sent as their low 32
+//! bits. The seed of a coded symbol consists of the low 20 bits of the id of the first symbol that
+//! it covers, and a serial number. Nothing depends on the frame around it, so it could be sent
+//! over another link unchanged. The highest bit of the first byte alone is about the frame: it has
+//! left together with the one before it, so that both are a pair
+//! (`link/path_control/dispersion.rs`).
 //!
 //! With several [`Lanes`], each form has a variant: the three highest bits of the number are the
 //! logarithm of the number of lanes, and the rest counts places of the symbol's lane. Feedback then
@@ -39,6 +41,9 @@ const FIRST_SHIFT: u32 = 12;
 const FIRST_MASK: u32 = u32::MAX >> FIRST_SHIFT;
 const SERIAL_MASK: u16 = (1 << FIRST_SHIFT) - 1;
 
+/// Set in the first byte: the frame has left together with the one before it.
+const IS_PAIRED: u8 = 1 << 7;
+
 const FORM_SHIFT: u32 = 14;
 const NUMBER_MASK: u16 = (1 << FORM_SHIFT) - 1;
 /// In a number: shift of the number of lanes. The bits below count places.
@@ -51,7 +56,8 @@ const SPAN_MASK: u16 = (1 << SPAN_SHIFT) - 1;
 const LANE_SHIFT: u32 = 12;
 const DEFICIT_MASK: u16 = (1 << LANE_SHIFT) - 1;
 
-/// A flow of a station to its peer, with a window of its own. At present there is only flow 0.
+/// A flow of a station to its peer, with a window of its own, below 128. At present there is only
+/// flow 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowId(pub u8);
 
@@ -129,6 +135,8 @@ pub struct WindowSymbol<'a> {
     pub flow: FlowId,
     /// What it combines.
     pub form: WindowForm,
+    /// Its frame has left together with the one before it.
+    pub is_paired: bool,
     /// The symbol.
     pub symbol: &'a [u8],
 }
@@ -136,7 +144,7 @@ pub struct WindowSymbol<'a> {
 impl<'a> WindowSymbol<'a> {
     /// Appends everything but the symbol to `out`.
     pub fn write_head(flow: FlowId, form: WindowForm, out: &mut Vec<u8>) {
-        out.push(flow.0);
+        out.push(flow.0 & !IS_PAIRED);
         let (code, number, word, lanes) = match form {
             WindowForm::Source { id, distance, lanes } => (0, distance, id, lanes),
             WindowForm::Coded { seed, count, lanes } => (1, count.get(), seed.0, lanes),
@@ -149,11 +157,19 @@ impl<'a> WindowSymbol<'a> {
         out.extend_from_slice(&word.to_be_bytes());
     }
 
+    /// Marks this body as that of the second frame of a pair.
+    pub fn pair(body: &mut [u8]) {
+        if let Some(first) = body.first_mut() {
+            *first |= IS_PAIRED;
+        }
+    }
+
     /// Parses a body; `None` if the number of lanes is impossible, the count is zero, or there is
     /// no symbol.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         let mut read = Reader(body);
-        let flow = FlowId(read.u8()?);
+        let first = read.u8()?;
+        let (flow, is_paired) = (FlowId(first & !IS_PAIRED), first & IS_PAIRED != 0);
         let word = read.u16()?;
         let (code, number, id_or_seed) = (word >> FORM_SHIFT, word & NUMBER_MASK, read.u32()?);
         let (lanes, number) = match code {
@@ -170,7 +186,7 @@ impl<'a> WindowSymbol<'a> {
                 WindowForm::Coded { seed, count, lanes }
             }
         };
-        (!read.0.is_empty()).then_some(WindowSymbol { flow, form, symbol: read.0 })
+        (!read.0.is_empty()).then_some(WindowSymbol { flow, form, is_paired, symbol: read.0 })
     }
 }
 
@@ -262,7 +278,8 @@ mod tests {
 
         #[test]
         fn symbols_survive_the_wire(
-            coded: bool, flow: u8, id: u32, number in 1u16..=NUMBER_MASK, code in 0u8..=4,
+            coded: bool, flow in 0..IS_PAIRED, is_paired: bool, id: u32,
+            number in 1u16..=NUMBER_MASK, code in 0u8..=4,
             symbol in proptest::collection::vec(any::<u8>(), 1..50),
         ) {
             let lanes = Lanes::from_code(code).unwrap();
@@ -278,8 +295,12 @@ mod tests {
                 prop_assert_eq!(WindowSymbol::parse(&bytes[..len]), None);
             }
             bytes.extend_from_slice(&symbol);
+            if is_paired {
+                WindowSymbol::pair(&mut bytes);
+            }
             let parsed = WindowSymbol::parse(&bytes);
-            prop_assert_eq!(parsed, Some(WindowSymbol { flow, form, symbol: &symbol }));
+            let symbol = &symbol[..];
+            prop_assert_eq!(parsed, Some(WindowSymbol { flow, form, is_paired, symbol }));
         }
 
         #[test]

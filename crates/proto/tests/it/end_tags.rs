@@ -227,7 +227,7 @@ fn a_tag_takes_eight_bytes_of_a_symbol_and_none_where_there_is_no_key_for_it() {
         matches!(enc.form, Form::Source { .. }) && enc.symbol[2] == 0x45
     };
     assert!(cell.world.bodies.iter().filter(|it| is_source(it)).count() >= 50);
-    assert_eq!(VERSION, 8);
+    assert_eq!(VERSION, 9);
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Scene {
         }
         let distance = lanes.place(u64::from(id)) as u16;
         let form = WindowForm::Source { id, distance, lanes };
-        let received = WindowSymbol { flow: FLOW, form, symbol: &symbol };
+        let received = WindowSymbol { flow: FLOW, form, is_paired: false, symbol: &symbol };
         self.counter += 1;
         self.came_ms = ms;
         let (now, egress, stats) = (Time::from_millis(ms), &mut self.egress, &mut self.stats);

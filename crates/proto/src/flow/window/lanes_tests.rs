@@ -393,7 +393,7 @@ proptest! {
                 }
                 None => WindowForm::Source { id, distance: number, lanes },
             };
-            let symbol = WindowSymbol { flow: FLOW, form, symbol: &[7; 20] };
+            let symbol = WindowSymbol { flow: FLOW, form, is_paired: false, symbol: &[7; 20] };
             let (egress, stats) = (&mut tunnel.egress, &mut tunnel.stats);
             tunnel.receiver.handle_symbol(tunnel.now, &symbol, egress, stats);
             let (_, span, noted) = tunnel.receiver.inspect();
@@ -416,7 +416,7 @@ fn a_coded_run_of_a_new_lane_bounds_what_is_waited_for() {
         let count = core::num::NonZeroU16::new(3).unwrap();
         let seed = CodedSeed::new(first.into(), 0);
         let form = WindowForm::Coded { seed, count, lanes: Lanes::MOST };
-        let symbol = WindowSymbol { flow: FLOW, form, symbol: &[7; 20] };
+        let symbol = WindowSymbol { flow: FLOW, form, is_paired: false, symbol: &[7; 20] };
         let (egress, stats) = (&mut tunnel.egress, &mut tunnel.stats);
         tunnel.receiver.handle_symbol(tunnel.now, &symbol, egress, stats);
         let (_, span, _) = tunnel.receiver.inspect();
@@ -442,7 +442,7 @@ impl Mixed {
             let form = WindowForm::Source { id: id as u32, distance: distance as u16, lanes };
             let mut symbol = Vec::new();
             append_packet(Packet::verbatim(&number.to_be_bytes(), true), &mut symbol);
-            let symbol = WindowSymbol { flow: FLOW, form, symbol: &symbol };
+            let symbol = WindowSymbol { flow: FLOW, form, is_paired: false, symbol: &symbol };
             receiver.handle_symbol(*now, &symbol, egress, stats);
         }
     }

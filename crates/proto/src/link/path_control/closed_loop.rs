@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use corridor_base::rand::{Rng, SeedableRng};
 use corridor_base::{Stream, Time};
 
+use crate::link::arrivals::Pairs;
 use crate::link::path_control::{PathControl, Sample, follow_delay};
 use crate::link::rtt::RttEstimator;
 use crate::link::usage::BURST_TIME_MAX;
 use crate::stats::Stats;
+use crate::wire::PairGap;
 
 /// Shortest interval of feedback, which is sent for every other frame.
 pub(crate) const FEEDBACK_INTERVAL: Duration = Duration::from_micros(500);
@@ -45,12 +47,13 @@ enum Event {
         lost: bool,
     },
     /// Our flow's feedback: newest counter, when it was sent and when it arrived, and frames
-    /// received so far.
+    /// received so far; and the newest gap of a pair.
     Feedback {
         counter: u32,
         sent_at: Time,
         came_at: Time,
         frames: u32,
+        pair: Option<PairGap>,
     },
     /// An acknowledgment to the filler, or a report of a loss.
     FillerAck {
@@ -272,9 +275,7 @@ pub(crate) struct Run<'a> {
     /// How long to send nothing after the next frame, and the counter of the frame after that gap.
     pause: Duration,
     paused_at: u32,
-    /// Enough frames are in flight; when to send one nevertheless.
-    waits: bool,
-    asks_at: Time,
+    held: Held,
     inside: Inside,
     seen: Seen,
     control: Box<dyn PathControl>,
@@ -286,6 +287,27 @@ pub(crate) struct Run<'a> {
     received: (u32, u32, Time),
     newest: (u32, Time, Time),
     fillers: Vec<Cubic>,
+    pairs: PairsInFlight,
+}
+
+/// Whether enough frames are in flight, and when to send one nevertheless.
+#[derive(Default)]
+struct Held {
+    waits: bool,
+    asks_at: Time,
+}
+
+/// Pairs of frames that leave together.
+#[derive(Default)]
+struct PairsInFlight {
+    /// Frames that left alone since the last pair.
+    singles: u32,
+    /// The second frames of pairs.
+    seconds: BTreeSet<u32>,
+    /// What the receiver has seen of them.
+    seen: Pairs,
+    /// What the sender was told last.
+    told: Option<PairGap>,
 }
 
 /// The traffic to be sent.
@@ -365,8 +387,7 @@ impl<'a> Run<'a> {
             looked_at: [Time::ZERO; 2],
             pause: Duration::ZERO,
             paused_at: u32::MAX,
-            waits: false,
-            asks_at: Time::ZERO,
+            held: Held::default(),
             inside: Inside::new(path),
             seen: Seen::default(),
             control: follow_delay(Time::ZERO),
@@ -378,6 +399,7 @@ impl<'a> Run<'a> {
             received: (0, 0, Time::ZERO),
             newest: (0, Time::ZERO, Time::ZERO),
             fillers: Vec::new(),
+            pairs: PairsInFlight::default(),
         };
         run.at(Time::ZERO, Event::Send);
         for filler in 0..path.fillers.count {
@@ -415,21 +437,31 @@ impl<'a> Run<'a> {
                     let on_their_way = f64::from(self.counter - self.told.0);
                     self.inside.wants_none |= on_their_way >= self.inside.window;
                     let is_full = on_their_way >= self.inside.window || self.is_full(on_their_way);
-                    if is_full && self.now < self.asks_at {
-                        self.waits = true;
+                    if is_full && self.now < self.held.asks_at {
+                        self.held.waits = true;
                         self.paused_at = self.counter + 1;
-                        self.at(self.asks_at, Event::Ask);
+                        self.at(self.held.asks_at, Event::Ask);
                         continue;
                     }
-                    self.asks_at = self.now + ASKS_AFTER.max(self.rtt.timeout());
+                    self.held.asks_at = self.now + ASKS_AFTER.max(self.rtt.timeout());
+                    let frames_per_s = self.control.frames_per_s();
+                    let singles = self.control.singles_between_pairs();
+                    let is_pair = singles.is_some_and(|singles| self.pairs.singles >= singles)
+                        && frames_per_s < self.path.wanted_per_s;
+                    self.pairs.singles = if is_pair { 0 } else { self.pairs.singles + 1 };
                     self.send_ours(false);
-                    let frames_per_s = self.control.frames_per_s().min(self.path.wanted_per_s);
-                    let gap = Duration::from_secs_f64(1.0 / frames_per_s)
+                    if is_pair {
+                        self.pairs.seconds.insert(self.counter + 1);
+                        self.send_ours(false);
+                    }
+                    let frames = 1.0 + f64::from(u8::from(is_pair));
+                    let frames_per_s = frames_per_s.min(self.path.wanted_per_s);
+                    let gap = Duration::from_secs_f64(frames / frames_per_s)
                         + core::mem::take(&mut self.pause);
                     self.at(self.now + gap, Event::Send);
                 }
                 Event::Ask => {
-                    if self.now >= self.asks_at && core::mem::take(&mut self.waits) {
+                    if self.now >= self.held.asks_at && core::mem::take(&mut self.held.waits) {
                         (1..ASKS).for_each(|_| self.send_ours(true));
                         self.inside.asked.insert(self.counter + 1);
                         self.at(self.now, Event::Send);
@@ -438,8 +470,8 @@ impl<'a> Run<'a> {
                 Event::Arrival { flow, counter, sent_at, lost } => {
                     self.arrive(flow, counter, sent_at, lost);
                 }
-                Event::Feedback { counter, sent_at, came_at, frames } => {
-                    self.feed_back(counter, sent_at, came_at, frames);
+                Event::Feedback { counter, sent_at, came_at, frames, pair } => {
+                    self.feed_back(counter, sent_at, came_at, frames, pair);
                 }
                 Event::FillerAck { filler, lost } => self.ack_filler(filler, lost),
             }
@@ -585,6 +617,9 @@ impl<'a> Run<'a> {
         } else if lost {
             return;
         }
+        if self.pairs.seconds.remove(&counter) && self.newest.0 + 1 == counter {
+            self.pairs.seen.note(self.now - self.newest.2);
+        }
         if counter > self.newest.0 {
             self.newest = (counter, sent_at, self.now);
         }
@@ -597,7 +632,7 @@ impl<'a> Run<'a> {
             return;
         }
         (*since, *last) = (0, self.now);
-        let frames = *frames;
+        let (frames, pair) = (*frames, self.pairs.seen.report());
         let (counter, sent_at, came_at) = self.newest;
         // Draws no random number if nothing can be lost.
         if self.path.feedback.loss_ratio > 0.0 {
@@ -606,11 +641,18 @@ impl<'a> Run<'a> {
                 return;
             }
         }
-        self.at(back, Event::Feedback { counter, sent_at, came_at, frames });
+        self.at(back, Event::Feedback { counter, sent_at, came_at, frames, pair });
     }
 
-    fn feed_back(&mut self, counter: u32, sent_at: Time, came_at: Time, frames: u32) {
-        if core::mem::take(&mut self.waits) {
+    fn feed_back(
+        &mut self,
+        counter: u32,
+        sent_at: Time,
+        came_at: Time,
+        frames: u32,
+        pair: Option<PairGap>,
+    ) {
+        if core::mem::take(&mut self.held.waits) {
             self.at(self.now, Event::Send);
         }
         let (told, told_frames, told_at, told_sent_at) = self.told;
@@ -645,7 +687,11 @@ impl<'a> Run<'a> {
                 && self.control.frames_per_s() < self.path.wanted_per_s
                 && !(counter - told..counter).contains(&self.paused_at),
             shares_air: self.path.shares_air,
+            pair_per_s: pair
+                .filter(|_| pair != self.pairs.told)
+                .map(|pair| 1e9 / f64::from(pair.gap_ns)),
         };
+        self.pairs.told = pair;
         self.control.note(self.now, sample, &mut self.stats);
         if let Some(pause) = self.control.take_pause() {
             (self.pause, self.paused_at) = (pause, self.counter + 1);

@@ -594,6 +594,7 @@ mod tests {
                 came: 10 - lost as usize,
                 limited: true,
                 shares_air: false,
+                pair_per_s: None,
             };
             delivered.note(now, &sample, RTT, capacity_per_s, None);
         }

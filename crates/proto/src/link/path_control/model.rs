@@ -402,15 +402,22 @@ impl Capacity {
     }
 
     /// Takes feedback. Where a queue stands, what came through is what the path carries; elsewhere
-    /// the path carries at least that.
-    pub(super) fn note(&mut self, sample: &Sample, span: Duration, busy: bool, losses: &Delivered) {
+    /// the path carries at least that. Returns whether a queue stood for the whole span.
+    pub(super) fn note(
+        &mut self,
+        sample: &Sample,
+        span: Duration,
+        busy: bool,
+        losses: &Delivered,
+    ) -> bool {
+        let mut was_busy = false;
         let enough = Duration::from_secs_f64(RATE_FRAMES / self.per_s);
         let span = span.max(enough);
         self.busy = if busy { self.busy + sample.span } else { Duration::ZERO };
         let gap = Duration::from_secs_f64(GAP_FACTOR * sample.told / self.per_s);
         self.arrivals.note(sample, SPANS * span, span.max(gap));
         for spans in [1, SPANS] {
-            let Some(rate) = self.arrivals.rate(spans * span) else { return };
+            let Some(rate) = self.arrivals.rate(spans * span) else { return was_busy };
             let error = losses.loss_error(rate.frames);
             let came_per_s = rate.least_per_s * rate.came_per_s / rate.sent_per_s;
             if rate.held && !core::mem::replace(&mut self.is_known, true) {
@@ -420,6 +427,7 @@ impl Capacity {
             }
             if self.busy >= spans * span && rate.held {
                 self.per_s = rate.sent_per_s * (1.0 - losses.dropped_ratio());
+                was_busy = true;
                 break;
             }
             let came = 1.0 - losses.loss_ratio().min(losses.least_loss());
@@ -427,6 +435,16 @@ impl Capacity {
             self.per_s = self.per_s.max(delivered.min(rate.least_per_s)).max(came_per_s);
         }
         self.per_s = self.per_s.max(1.0);
+        was_busy
+    }
+
+    /// Pairs of frames show the capacity.
+    pub(super) fn set_known(&mut self, per_s: f64) {
+        let per_s = per_s.clamp(1.0, FRAMES_PER_S_MAX);
+        if !core::mem::replace(&mut self.is_known, true) {
+            self.replace_guess(per_s);
+        }
+        self.per_s = per_s;
     }
 
     /// Forgets arrivals: a pause says nothing.
@@ -500,6 +518,7 @@ mod tests {
             came: told as usize,
             limited: false,
             shares_air: false,
+            pair_per_s: None,
         }
     }
 

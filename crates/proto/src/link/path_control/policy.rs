@@ -11,7 +11,8 @@
 //! sent into an outage. Delay is one-way, so that feedback can wait to be piggybacked on data.
 //! Delays that cannot be distinguished from jitter count as zero, however large the jitter is
 //! ([`Spread`](super::spread::Spread)). If the capacity varies, a correspondingly longer queue is
-//! aimed at. And the delivery rate bounds the rate where no queue can show ([`Delivered`]).
+//! aimed at. And the delivery rate bounds the rate where no queue can show ([`Delivered`]). Where
+//! pairs of frames show the capacity ([`Dispersion`]), the rate stays just below it.
 
 use core::time::Duration;
 
@@ -19,6 +20,7 @@ use corridor_base::Time;
 
 use crate::link::path_control::compete::Competition;
 use crate::link::path_control::delivered::{Delivered, Queue};
+use crate::link::path_control::dispersion::{Dispersion, Known};
 use crate::link::path_control::model::{
     Capacity, DelayModel, FRAMES_PER_S_FIRST, FRAMES_PER_S_MAX, FRAMES_PER_S_MIN, NOISE_MAX,
     PEAK_MEMORY, ROUND_TRIP_MIN, Wander,
@@ -71,8 +73,15 @@ const GAIN_FIRST: f64 = 0.02;
 const GAIN_MAX: f64 = 0.5;
 /// The gain at the start, and the largest after the path has been slower for a while.
 const GAIN_START: f64 = 1.0;
+/// Most random loss that pairs are expected to meet with.
+const RADIO_MAX: f64 = 0.6;
 /// Smallest gain: some feedback must go on.
 const GAIN_MIN: f64 = -0.75;
+/// Largest gain where pairs of frames show the capacity: no queue then has to show it.
+const GAIN_PAIRS: f64 = -0.01;
+/// The second frame of a pair waits for the first: so many frames, and a little since their times
+/// vary, are no queue.
+const PAIR_QUEUE: f64 = 1.1;
 /// Round trips in which the difference to the target queue should vanish.
 const SETTLE_ROUND_TRIPS: f64 = 2.0;
 /// Round trips for which a short queue stands before a rate probe, and the least time between rate
@@ -124,8 +133,9 @@ struct QueueWatch {
     /// When it was last drained, and when it was last not.
     drained_at: Time,
     filled_at: Time,
-    /// When it last contained nothing of ours.
+    /// When it last contained nothing of ours, and how long to send nothing so that it does.
     emptied_at: Time,
+    pause: Option<Duration>,
     /// The shortest and the longest since it became long.
     stood_least: Duration,
     stood_most: Duration,
@@ -163,11 +173,10 @@ pub(crate) struct RateControl {
     /// Until when feedback reports on frames that were few on purpose.
     lowered_told_until: Time,
     queue: QueueWatch,
-    /// How long to send nothing so that the queue contains nothing of ours.
-    pause: Option<Duration>,
     looks: Looks,
     compete: Competition,
     wander: Wander,
+    dispersion: Dispersion,
 }
 
 impl QueueWatch {
@@ -177,6 +186,7 @@ impl QueueWatch {
             drained_at: now,
             filled_at: now,
             emptied_at: now,
+            pause: None,
             stood_least,
             stood_most,
             before_drain: Duration::ZERO,
@@ -219,10 +229,10 @@ impl RateControl {
             interval: Duration::ZERO,
             lowered_told_until: now,
             queue: QueueWatch::new(now),
-            pause: None,
             looks: Looks::default(),
             compete: Competition::new(),
             wander: Wander::default(),
+            dispersion: Dispersion::new(now),
         }
     }
 }
@@ -251,17 +261,21 @@ impl PathControl for RateControl {
         if !sample.limited && self.leaves_gap(&sample) {
             self.queue.emptied_at = now;
         }
-        let queueing = self.delay.queueing();
+        self.note_pairs(now, &sample, round_trip);
+        let queueing = self.queueing();
         // Frames that were few on purpose do not show what the path carries.
         if now > self.lowered_told_until {
             let busy = queueing > self.noticed();
             let span = sample.round_trip_smoothed.clamp(RATE_SPAN_MIN, RATE_SPAN_MAX);
             let span = span.max(JITTER_DEVIATIONS * self.delay.deviation());
-            self.capacity.note(&sample, span, busy, &self.delivered);
+            if self.capacity.note(&sample, span, busy, &self.delivered) {
+                self.dispersion.note_busy(now, self.capacity.per_s);
+            }
         }
-        self.capacity.fade(passed, self.phase == Phase::Start);
-        self.compete.note(&sample, is_told.then_some(queueing));
         let before = self.phase;
+        self.capacity.fade(passed, before == Phase::Start);
+        self.follow_pairs();
+        self.compete.note(&sample, is_told.then_some(queueing));
         if is_told {
             if let Phase::Compete { .. } = self.phase {
                 let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
@@ -283,15 +297,23 @@ impl PathControl for RateControl {
         }
         if self.phase == Phase::Follow && now - self.queue.emptied_at > STANDING_MAX {
             self.queue.emptied_at = now;
-            self.pause = Some(queueing + self.delay.noise());
+            self.queue.pause = Some(queueing + self.delay.noise());
+        }
+        let drains = before == Phase::Follow && matches!(self.phase, Phase::Drain { .. });
+        if drains && self.dispersion.shown_per_s().is_some() {
+            // No queue of its own stands for so long behind a rate below the capacity.
+            self.dispersion.note_others(now);
         }
         self.note_drain(before);
         self.count_phase(before, stats);
         if before == Phase::Start && self.phase != Phase::Start {
             // Differences while the rate grew were not all jitter.
             self.delay.forget_spread();
+            if self.dispersion.shown_per_s().is_none() {
+                self.dispersion.end_start();
+            }
         }
-        self.adjust(self.delay.queueing(), sample);
+        self.adjust(self.queueing(), sample);
     }
 
     fn frames_per_s(&self) -> f64 {
@@ -327,7 +349,13 @@ impl PathControl for RateControl {
     }
 
     fn take_pause(&mut self) -> Option<Duration> {
-        self.pause.take()
+        self.queue.pause.take()
+    }
+
+    fn singles_between_pairs(&self) -> Option<u32> {
+        // At the start, a frame that waits for another one delays what TCP inside learns.
+        let starts = self.phase == Phase::Start;
+        self.dispersion.singles_between_pairs(self.adjusted_at).filter(|_| !starts)
     }
 
     fn tells_of_few(&self, now: Time) -> bool {
@@ -340,6 +368,7 @@ impl RateControl {
         self.queue.note_pause(now);
         self.delay.note_pause();
         self.delivered.note_pause(now);
+        self.dispersion.note_pause();
         self.capacity.restart();
     }
 
@@ -356,6 +385,47 @@ impl RateControl {
         if let Some(found) = self.delivered.take_found() {
             self.capacity.note_found(found);
         }
+    }
+
+    /// Learns from pairs of frames. Beside fillers they show the capacity of all flows together.
+    fn note_pairs(&mut self, now: Time, sample: &Sample, round_trip: Duration) {
+        let known = Known {
+            radio: self.delivered.radio().0.min(RADIO_MAX),
+            queueing: self.delay.queueing(),
+            most_per_s: self.capacity.per_s.max(self.capacity.peak_per_s),
+        };
+        let singles_between = self.singles_between_pairs();
+        self.dispersion.note(now, sample, known, singles_between);
+        if matches!(self.phase, Phase::Compete { .. }) {
+            self.dispersion.note_others(now);
+        }
+        self.dispersion.look(now, round_trip);
+    }
+
+    /// Where pairs show the capacity, nothing has to be tried, and the start is over.
+    fn follow_pairs(&mut self) {
+        if self.capacity.known_per_s() == 0.0
+            && let Some(per_s) = self.dispersion.instead_of(self.capacity.per_s)
+        {
+            self.capacity.per_s = per_s;
+        }
+        let is_bound = self.delivered.limit_per_s().is_finite();
+        let shown_per_s = self.dispersion.shown_per_s();
+        self.dispersion.note_bound(is_bound, shown_per_s);
+        if self.dispersion.take_changed(shown_per_s) {
+            self.delivered.stop_looking();
+        }
+        let Some(per_s) = shown_per_s else { return };
+        self.capacity.set_known(per_s);
+        if self.phase == Phase::Start {
+            self.phase = Phase::Follow;
+        }
+    }
+
+    /// Queueing delay beyond that of a pair.
+    fn queueing(&self) -> Duration {
+        let of_pair = self.dispersion.shown_per_s().map_or(0.0, |per_s| PAIR_QUEUE / per_s);
+        self.delay.queueing().saturating_sub(Duration::from_secs_f64(of_pair))
     }
 
     /// How long a queue of our own may take to drain, including feedback about it.
@@ -545,7 +615,11 @@ impl RateControl {
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
             Phase::Compete { .. } => GAIN_FIRST,
-            _ if queueing < self.noticed() && limited => {
+            // No queue shows behind a rate below the capacity, so that this says nothing.
+            _ if self.dispersion.shown_per_s().is_none()
+                && queueing < self.noticed()
+                && limited =>
+            {
                 (2.0 * self.gain).min(GAIN_MAX).max(self.least_gain())
             }
             _ => self.least_gain(),
@@ -624,6 +698,7 @@ impl RateControl {
         // Queues before were measured against the shorter path.
         (self.compete.at, self.compete.is_certain) = (None, false);
         self.delivered.forget_queues();
+        self.dispersion.forget_others();
         self.delay.lengthen(now, by);
     }
 
@@ -642,6 +717,8 @@ impl RateControl {
         let want = self.aim().as_secs_f64() - queueing.as_secs_f64();
         let gain = want / (SETTLE_ROUND_TRIPS * round_trip.as_secs_f64());
         let gain = if queueing < self.noticed() { gain.max(self.gain) } else { gain };
+        let gain =
+            if self.dispersion.shown_per_s().is_some() { gain.min(GAIN_PAIRS) } else { gain };
         if gain > 0.0 && !limited {
             // The sender is application-limited, so the gain does not matter.
             if self.delivered.is_excessive() {

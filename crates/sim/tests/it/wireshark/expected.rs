@@ -8,7 +8,7 @@ use corridor_proto::{Field, Mode};
 use corridor_torture::HeaderTwin;
 
 /// The fields to compare, as Wireshark names them.
-pub const FIELDS: [&str; 102] = [
+pub const FIELDS: [&str; 105] = [
     "corridor.air.unsealed",
     "corridor.air.to_all",
     "corridor.air.from",
@@ -55,6 +55,7 @@ pub const FIELDS: [&str; 102] = [
     "corridor.difference.echo",
     "corridor.difference.class",
     "corridor.difference.payload",
+    "corridor.window.paired",
     "corridor.window.flow",
     "corridor.window.form",
     "corridor.window.distance",
@@ -71,6 +72,8 @@ pub const FIELDS: [&str; 102] = [
     "corridor.link.frames",
     "corridor.link.loss",
     "corridor.link.lateness",
+    "corridor.link.gap",
+    "corridor.link.gap_number",
     "corridor.window.ack.flow",
     "corridor.window.ack.next",
     "corridor.window.ack.lanes_log",
@@ -374,6 +377,10 @@ fn read_link_feedback(feedback: &LinkFeedback, values: &mut Values) {
     if !feedback.lateness.is_zero() {
         values.add("corridor.link.lateness", feedback.lateness.as_nanos());
     }
+    if let Some(pair) = feedback.pair {
+        values.add("corridor.link.gap", pair.gap_ns);
+        values.add("corridor.link.gap_number", pair.number);
+    }
 }
 
 fn read_window_feedback(ack: &WindowFeedback, values: &mut Values) {
@@ -395,6 +402,7 @@ fn read_window_feedback(ack: &WindowFeedback, values: &mut Values) {
 /// Returns the form's number.
 fn read_window(body: &[u8], tag: u16, reader: &mut Reader, values: &mut Values) -> usize {
     let symbol = WindowSymbol::parse(body).expect("a symbol");
+    values.add("corridor.window.paired", u8::from(symbol.is_paired));
     values.add("corridor.window.flow", symbol.flow.0);
     values.add("corridor.symbol", hex(symbol.symbol));
     let (form, lanes) = match symbol.form {

@@ -372,6 +372,7 @@ fn symbols_of_a_window_and_feedback_are_told_in_the_info_column() {
         frames: 60,
         loss_ratio: 0.1,
         lateness: core::time::Duration::from_nanos(5 * 16_384),
+        pair: None,
     };
     let ack = WindowFeedback {
         flow: FlowId(0),
