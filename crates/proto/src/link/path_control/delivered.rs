@@ -38,6 +38,8 @@ const LOST_FRAMES_MIN: f64 = 32.0;
 const LOST_ERROR: f64 = 0.013;
 /// The same during a look, in which sending less costs throughput.
 const LOOK_FRAMES: f64 = 256.0;
+/// Fewest frames of a look before which most were lost: few can tell whether that has ended.
+const LOOK_FRAMES_FEW: f64 = 8.0;
 /// Longest duration of a look.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 /// Shortest span of losses, also in round trips: the minimum of many short spans would be far below
@@ -306,7 +308,11 @@ impl Delivered {
             let fewer = self.look.loss_before - FEWER * (1.0 - self.look.loss_before);
             let is_told = (lost - fewer).abs() > EXCESS_DEVIATIONS * error;
             let is_late = self.loss_span.time >= LOOK_TIME_MAX;
-            return if is_told || is_late { LOST_FRAMES_MIN } else { LOOK_FRAMES };
+            return match is_told {
+                true if self.look.is_doubtful => LOOK_FRAMES_FEW,
+                _ if is_told || is_late => LOST_FRAMES_MIN,
+                _ => LOOK_FRAMES,
+            };
         }
         if self.after_excess.is_some() {
             return LOST_FRAMES_MIN;

@@ -734,7 +734,8 @@ impl RateControl {
             self.capacity.note_retry();
         }
         let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
-        self.set_rate(next);
+        let least = if self.phase == Phase::Start { least_at_start(&sample) } else { 0.0 };
+        self.set_rate(next.max(least));
     }
 
     fn set_rate(&mut self, frames_per_s: f64) {
@@ -746,4 +747,12 @@ impl RateControl {
         };
         self.frames_per_s = frames_per_s.min(most).clamp(FRAMES_PER_S_MIN, FRAMES_PER_S_MAX);
     }
+}
+
+/// The least rate of the start in frames/s, where losses do not bound it: that of a single frame in
+/// flight, which never queues, but no more than the first guess. Of an application that sends
+/// little, as TCP does to acknowledge, too little is delivered for the rate to grow.
+fn least_at_start(sample: &Sample) -> f64 {
+    let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
+    round_trip.as_secs_f64().recip().min(FRAMES_PER_S_FIRST)
 }

@@ -560,3 +560,40 @@ fn the_rate_follows_what_pairs_show() {
     let rate = pairs(&mut control, 900.0, 8_000, 20);
     assert!(rate < 0.97 * 900.0, "{rate}");
 }
+
+/// A burst took nearly all of the first acknowledgments of a TCP flow. The few bytes delivered then
+/// were the rate that was kept, and acknowledgments, which are few, never showed that more passes.
+#[test]
+fn small_frames_do_not_keep_the_rate_that_a_burst_of_losses_left() {
+    for (round_trip_ms, least_per_s) in [(5, 200.0), (100, 10.0)] {
+        let (mut control, mut stats) = (RateControl::new(Time::ZERO), Stats::default());
+        let round_trip = Duration::from_millis(round_trip_ms);
+        let mut now = Time::ZERO;
+        let mut feed = |frames: usize, came: usize, limited: bool| {
+            let span = frames as u32 * Duration::from_millis(1);
+            now += span;
+            let sample = Sample {
+                one_way_us: 1_000,
+                is_long: false,
+                round_trip,
+                round_trip_smoothed: round_trip,
+                told: 0.06 * frames as f64,
+                span,
+                sent_span: span,
+                frames,
+                came,
+                limited,
+                shares_air: false,
+                pair_per_s: None,
+            };
+            control.note(now, sample, &mut stats);
+            control.frames_per_s()
+        };
+        (0..8).for_each(|_| assert!(feed(1, 1, false) > 400.0));
+        let rate = feed(150, 1, false);
+        assert!(rate < 10.0, "{rate} frames/s while all losses may be drops");
+        (0..1_000).for_each(|_| drop(feed(1, 1, true)));
+        let rate = feed(1, 1, true);
+        assert!(rate > 0.99 * least_per_s, "{rate} frames/s at {round_trip_ms} ms");
+    }
+}
