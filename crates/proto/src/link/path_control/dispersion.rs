@@ -57,7 +57,7 @@ const OTHERS_BELOW: f64 = 0.9;
 /// For so long pairs, which show what all flows have together, then count for nothing.
 const OTHERS_MEMORY: Duration = Duration::from_secs(10);
 /// While all of the last pairs agree, one is enough in this time, or in a few more frames than this
-/// many: the first frame of a pair waits for the second.
+/// many: the second frame of a pair queues behind the first.
 const STEADY_INTERVAL: Duration = Duration::from_millis(100);
 const SINGLES_MAX: f64 = 30.0;
 /// A bound that losses set holds only for the capacity at which it was found: it was found on

@@ -353,7 +353,7 @@ impl PathControl for RateControl {
     }
 
     fn singles_between_pairs(&self) -> Option<u32> {
-        // At the start, a frame that waits for another one delays what TCP inside learns.
+        // The start has its own ways to find the capacity, and a short buffer may drop the second.
         let starts = self.phase == Phase::Start;
         self.dispersion.singles_between_pairs(self.adjusted_at).filter(|_| !starts)
     }

@@ -171,8 +171,8 @@ fn feedback_that_gets_lost_tells_later() {
 }
 
 /// Nor is its queue taken for a longer path, if it changes slowly or little feedback comes. What is
-/// had depends on when the filler begins. Where a short buffer is full for a moment only, and
-/// feedback comes less often than that, little is.
+/// had depends on when the filler begins. With a buffer of one BDP, and
+/// feedback rarer than the round trip, little is.
 #[test]
 fn a_filler_is_none_of_the_way() {
     const STARTS_MS: [u64; 4] = [4_000, 4_411, 4_822, 5_233];
