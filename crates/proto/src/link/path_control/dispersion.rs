@@ -85,6 +85,7 @@ pub(super) struct Dispersion {
     /// When the newest of these rates was reported.
     at: Option<Time>,
     trial: Trial,
+    singles_between: Option<u32>,
     since_pair: Since,
     bound: Bound,
     /// When others last had a part of the path.
@@ -135,6 +136,7 @@ impl Dispersion {
             differs: ArrayVec::new(),
             at: None,
             trial: Trial { is_on: true, pairs: 0, expected: 0.0, next_at: now },
+            singles_between: None,
             since_pair: Since::default(),
             bound: Bound::default(),
             others_at: None,
@@ -142,12 +144,19 @@ impl Dispersion {
         }
     }
 
-    /// How many frames should leave alone between two that leave together; `None`: all of them.
-    pub(super) fn singles_between_pairs(&self, now: Time) -> Option<u32> {
+    /// How many frames should leave alone between two that leave together, as last planned; `None`:
+    /// all of them.
+    pub(super) fn singles_between_pairs(&self) -> Option<u32> {
+        self.singles_between
+    }
+
+    /// Plans the pairs until the next feedback, or none.
+    pub(super) fn plan_pairs(&mut self, now: Time, is_wanted: bool) {
         let is_steady = self.rates.is_full() && self.rates.iter().all(|&it| self.is_as_newest(it));
         let newest = self.rates.last().filter(|_| is_steady).copied().unwrap_or(0.0);
         let singles = (newest * STEADY_INTERVAL.as_secs_f64()).min(SINGLES_MAX) as u32;
-        (self.trial.is_on && self.is_alone(now)).then_some(singles)
+        let is_tried = is_wanted && self.trial.is_on && self.is_alone(now);
+        self.singles_between = is_tried.then_some(singles);
     }
 
     /// Whether the flow seems to have the path for itself.
@@ -155,17 +164,11 @@ impl Dispersion {
         self.others_at.is_none_or(|at| now - at > OTHERS_MEMORY)
     }
 
-    /// Takes feedback; `singles_between`: frames that wait leave in pairs, with so many between.
-    /// Others leave together at times.
-    pub(super) fn note(
-        &mut self,
-        now: Time,
-        sample: &Sample,
-        known: Known,
-        singles_between: Option<u32>,
-    ) {
-        let is_tried = singles_between.is_some();
-        let period = f64::from(singles_between.unwrap_or(0)) + 2.0;
+    /// Takes feedback. Where pairs are planned, frames that wait leave in pairs; others leave
+    /// together at times.
+    pub(super) fn note(&mut self, now: Time, sample: &Sample, known: Known) {
+        let is_tried = self.singles_between.is_some();
+        let period = f64::from(self.singles_between.unwrap_or(0)) + 2.0;
         // A burst of losses says nothing about pairs.
         let came = if is_tried && sample.limited { sample.came as f64 } else { 0.0 };
         self.trial.expected += came / period;
@@ -375,7 +378,9 @@ mod tests {
         fn new() -> Self {
             let now = Time::from_millis(1_000);
             let known = Known { radio: 0.0, queueing: Duration::ZERO, most_per_s: 100.0 };
-            Loop { dispersion: Dispersion::new(now), now, known }
+            let mut dispersion = Dispersion::new(now);
+            dispersion.plan_pairs(now, true);
+            Loop { dispersion, now, known }
         }
 
         /// Takes feedback about `came` of two frames, and a pair; returns the capacity shown.
@@ -395,8 +400,8 @@ mod tests {
                 shares_air: false,
                 pair_per_s,
             };
-            let singles = self.dispersion.singles_between_pairs(self.now);
-            self.dispersion.note(self.now, &sample, self.known, singles);
+            self.dispersion.note(self.now, &sample, self.known);
+            self.dispersion.plan_pairs(self.now, true);
             self.shown()
         }
 
@@ -411,7 +416,7 @@ mod tests {
         }
 
         fn wants_pairs(&self) -> bool {
-            self.dispersion.singles_between_pairs(self.now).is_some()
+            self.dispersion.singles_between_pairs().is_some()
         }
 
         fn shown(&self) -> Option<f64> {
@@ -494,7 +499,7 @@ mod tests {
         // And sooner where all frames leave in pairs than where one in eleven does.
         let mut run = Loop::new();
         run.pairs(&[100.0; PAIRS]);
-        assert_eq!(run.dispersion.singles_between_pairs(run.now), Some(10));
+        assert_eq!(run.dispersion.singles_between_pairs(), Some(10));
         run.feed_without_pairs(64, 2);
         assert!(run.wants_pairs());
     }

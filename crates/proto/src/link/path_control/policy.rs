@@ -314,6 +314,8 @@ impl PathControl for RateControl {
             }
         }
         self.adjust(self.queueing(), sample);
+        // The start has its own ways to find the capacity, and a short buffer may drop the second.
+        self.dispersion.plan_pairs(now, self.phase != Phase::Start);
     }
 
     fn frames_per_s(&self) -> f64 {
@@ -353,9 +355,7 @@ impl PathControl for RateControl {
     }
 
     fn singles_between_pairs(&self) -> Option<u32> {
-        // The start has its own ways to find the capacity, and a short buffer may drop the second.
-        let starts = self.phase == Phase::Start;
-        self.dispersion.singles_between_pairs(self.adjusted_at).filter(|_| !starts)
+        self.dispersion.singles_between_pairs()
     }
 
     fn tells_of_few(&self, now: Time) -> bool {
@@ -394,8 +394,7 @@ impl RateControl {
             queueing: self.delay.queueing(),
             most_per_s: self.capacity.per_s.max(self.capacity.peak_per_s),
         };
-        let singles_between = self.singles_between_pairs();
-        self.dispersion.note(now, sample, known, singles_between);
+        self.dispersion.note(now, sample, known);
         if matches!(self.phase, Phase::Compete { .. }) {
             self.dispersion.note_others(now);
         }
