@@ -203,12 +203,13 @@ impl Drawn {
                 "jitter = {{ kind = 'exponential', mean_ms = {mean_ms:?}, reorders = {reorders} }}"
             );
         }
-        for (name, loss) in ["forward", "backward"].iter().zip(self.losses) {
+        let losses = if way == Way::Lossless { [Loss::NONE; 2] } else { self.losses };
+        for (name, loss) in ["forward", "backward"].iter().zip(losses) {
             let _ = writeln!(text, "{name}.{}", loss.table());
         }
         let (path, congestion) = match way {
             Way::Window | Way::Known => ("path = 'coded'\ncoding = { preset = 'window' }", "cubic"),
-            Way::Cubic => ("path = 'kernel'", "cubic"),
+            Way::Cubic | Way::Lossless => ("path = 'kernel'", "cubic"),
             Way::Bbr => ("path = 'kernel'", "bbr"),
         };
         let _ = writeln!(
@@ -260,6 +261,8 @@ pub enum Way {
     Cubic,
     /// Plain TCP BBR.
     Bbr,
+    /// Plain TCP cubic if the path lost nothing at random: what steady paths are compared with.
+    Lossless,
 }
 
 impl Variation {
@@ -318,13 +321,15 @@ impl Variation {
 }
 
 impl Loss {
+    const NONE: Loss = Loss { ratio: 0.0, burst_frames: None };
+
     fn new(stream: &mut Stream) -> Self {
         let kind = stream.next_u32() % 3;
         let (ratio, burst) = (uniform(stream), uniform(stream));
         let ratio = round(LOSS_MAX * ratio, 4);
         let burst_frames = round(log_between(burst, BURST_FRAMES.0, BURST_FRAMES.1), 2);
         match kind {
-            0 => Loss { ratio: 0.0, burst_frames: None },
+            0 => Loss::NONE,
             1 => Loss { ratio, burst_frames: None },
             _ => Loss { ratio, burst_frames: Some(burst_frames) },
         }

@@ -24,14 +24,14 @@ pub fn checks(paths: &[Measured]) -> Vec<Check> {
     };
     let steady = |path: &Measured| !path.path.is_varying();
     let varying = |path: &Measured| path.path.is_varying();
-    let share = |path: &Measured| path.window.share;
+    let share = |path: &Measured| path.of_reference;
     let dropped = |path: &Measured| path.window.dropped_ratio;
     let mut checks = vec![
         least("steady goodput, median", &of(&steady, &share), 0.5, 0.95),
         least("steady goodput, 10th percentile", &of(&steady, &share), 0.1, 0.88),
         least("varying goodput, median", &of(&varying, &share), 0.5, 0.85),
         least("varying goodput, 10th percentile", &of(&varying, &share), 0.1, 0.70),
-        few("share of paths below half", paths, &|path| path.window.share < 0.5, 0.01),
+        few("share of paths below half", paths, &|path| path.of_reference < 0.5, 0.01),
         most("steady self-inflicted loss, median", &of(&steady, &dropped), 0.5, 0.02),
         most("steady self-inflicted loss, 95th percentile", &of(&steady, &dropped), 0.95, 0.06),
     ];

@@ -61,7 +61,7 @@ struct Arguments {
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
     /// Transports to compare with window mode.
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["known", "cubic", "bbr"])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["known", "cubic", "bbr", "lossless"])]
     ways: Vec<Way>,
     /// Packets to which runs on fast paths are shortened; from 20000.
     #[arg(long, default_value_t = 1_000_000)]
@@ -247,15 +247,15 @@ fn recorded(directory: &Path, first: u64) -> Outcome<Vec<Drawn>> {
     Ok(paths)
 }
 
-/// The paths with the lowest share.
+/// The paths with the least goodput, of what they are compared with.
 fn worst(paths: &[Measured], seed: u64, packets_max: u64) -> Vec<Worst> {
     let mut sorted: Vec<&Measured> = paths.iter().collect();
-    sorted.sort_by(|a, b| a.window.share.total_cmp(&b.window.share));
+    sorted.sort_by(|a, b| a.of_reference.total_cmp(&b.of_reference));
     let worst = |path: &&Measured| {
         let index = path.path.index;
         Worst {
             index,
-            share: path.window.share,
+            share: path.of_reference,
             title: path.title.clone(),
             command: format!(
                 "bench-paths --seed {seed} --only {index} --packets-max {packets_max}"

@@ -44,6 +44,11 @@ pub struct Measured {
     pub known: Got,
     pub cubic: Got,
     pub bbr: Got,
+    pub lossless: Got,
+    /// Window mode's goodput over that of its reference, times the frames not lost: on steady paths
+    /// plain cubic without random losses, with a tunnel's headers; on varying ones, or if that was
+    /// not requested, the clairvoyant sender.
+    pub of_reference: f64,
 }
 
 /// Results of one transport.
@@ -51,7 +56,7 @@ pub struct Measured {
 pub struct Got {
     /// Payload, bits per second.
     pub goodput_bps: f64,
-    /// Fraction of what the clairvoyant sender gets from frames not lost.
+    /// Fraction of what the clairvoyant sender gets of frames not lost.
     pub share: f64,
     /// Fraction of frames lost on the line, as drawn.
     pub lost_ratio: f64,
@@ -140,6 +145,13 @@ pub fn measure(path: &Drawn, seed: u64, packets_max: f64, ways: &[Way]) -> Outco
         Ok(got((got_of.0, got_of.1, &seen)))
     };
     let (known, cubic, bbr) = (other(Way::Known)?, other(Way::Cubic)?, other(Way::Bbr)?);
+    let lossless = if path.is_varying() { Got::default() } else { other(Way::Lossless)? };
+    let of_reference = if lossless.sent == 0 {
+        window.share
+    } else {
+        let headers = (PACKET_BYTES - header_bytes) / (PACKET_BYTES - TCP_HEADERS_LEN);
+        window.goodput_bps / (lossless.goodput_bps * headers * (1.0 - window.lost_ratio)).max(1.0)
+    };
     let Spans { warm_up_s, duration_s, shortened } = spans;
     Ok(Measured {
         title: path.title(),
@@ -152,6 +164,8 @@ pub fn measure(path: &Drawn, seed: u64, packets_max: f64, ways: &[Way]) -> Outco
         known,
         cubic,
         bbr,
+        lossless,
+        of_reference,
     })
 }
 
@@ -186,9 +200,11 @@ impl Measured {
             ("known", &self.known),
             ("cubic", &self.cubic),
             ("bbr", &self.bbr),
+            ("lossless", &self.lossless),
         ];
         let ran = all.iter().filter(|(_, got)| got.sent > 0);
         let ways: Vec<String> = ran.map(|(name, got)| of(name, got)).collect();
-        format!("{:4} {}{shortened}: {}", self.path.index, self.title, ways.join("; "))
+        let Measured { path, title, of_reference, .. } = self;
+        format!("{:4} {title}{shortened}: {of_reference:.3} by {}", path.index, ways.join("; "))
     }
 }
