@@ -36,6 +36,9 @@ const MEMORY: f64 = 200.0;
 const INTERVALS_MIN: f64 = 48.0;
 /// A slope above this means that a frame of the peer hardly takes airtime from ours.
 const SLOPE_SHARED: f64 = -0.08;
+/// No frame of the peer takes more airtime than a full one of ours. A steeper slope has other
+/// causes, and counts as this one.
+const SLOPE_STEEPEST: f64 = -1.0;
 /// Share of the variance of our rate that the peer's rate has to explain.
 const EXPLAINED_MIN: f64 = 0.05;
 /// Standard errors by which the slope must be negative to indicate a shared channel. From then on
@@ -140,7 +143,7 @@ impl Sharing {
             self.shared = line.slope < SLOPE_SHARED + ERRORS_SEPARATE * line.error;
         } else {
             self.shared = line.slope < SLOPE_SHARED
-                && line.slope < -ERRORS_SHARED * line.error
+                && line.slope.max(SLOPE_STEEPEST) < -ERRORS_SHARED * line.error
                 && line.explained > EXPLAINED_MIN;
         }
     }
@@ -274,6 +277,27 @@ mod tests {
     fn frames_of_uneven_length_do_not_feign_a_shared_medium() {
         for jitter in [0.0, 0.3, 1.0] {
             assert!(!Link::new().run(60, false, jitter, 0.0), "jitter {jitter}");
+        }
+    }
+
+    /// A sender whose application now and then sends less, and a peer that sends about as many
+    /// frames in each interval: in the long run chance alone makes the slope steep.
+    #[test]
+    fn rates_that_vary_by_themselves_do_not_feign_a_shared_medium() {
+        for seed in 0..20 {
+            let key = StreamKey { seed, replication: 0, entity: 0, purpose: "sharing" };
+            let (mut sharing, mut random) = (Sharing::default(), key.stream());
+            let mut uniform = || f64::from(random.next_u32()) / f64::from(u32::MAX);
+            let (mut now_us, mut peer_counter) = (0, 0);
+            for interval in 0..2_000 {
+                let symbols = (1_800.0 + 1_800.0 * uniform()) as u32;
+                now_us += 50_000;
+                peer_counter += (130.0 + 20.0 * uniform()) as u32;
+                let (received_at_us, idle) = (now_us, Duration::ZERO);
+                let crossed = Crossed { received_at_us, peer_counter, symbols, others: 0, idle };
+                sharing.note(crossed, ROUND_TRIP);
+                assert!(!sharing.is_shared(), "seed {seed}, interval {interval}");
+            }
         }
     }
 
