@@ -194,10 +194,12 @@ impl Dispersion {
         self.since_pair = Since::default();
     }
 
-    /// The start has ended without pairs that agree. Its capacity was a guess, by which some may
-    /// have been taken for joined ones.
+    /// The start has ended. If pairs do not agree, its capacity was a guess, by which some may have
+    /// been taken for joined ones.
     pub(super) fn end_start(&mut self) {
-        self.differs.retain(|differs| differs.is_finite());
+        if self.shown_per_s.is_none() {
+            self.differs.retain(|differs| differs.is_finite());
+        }
     }
 
     fn note_pair(&mut self, now: Time, per_s: f64, most_per_s: f64) {

@@ -208,11 +208,6 @@ impl DelayModel {
         1_000 * above_us
     }
 
-    /// Restarts measuring the spread of delays.
-    pub(super) fn forget_spread(&mut self) {
-        self.spread = Spread::default();
-    }
-
     /// There was a pause, in which clocks drift.
     pub(super) fn note_pause(&mut self) {
         self.last_one_way = [None; 2];

@@ -73,6 +73,8 @@ const GAIN_FIRST: f64 = 0.02;
 const GAIN_MAX: f64 = 0.5;
 /// The gain at the start, and the largest after the path has been slower for a while.
 const GAIN_START: f64 = 1.0;
+/// A path that carries less than this multiple of what it did is full (as in BBR's startup).
+const GROWN: f64 = 1.25;
 /// Most random loss that pairs are expected to meet with.
 const RADIO_MAX: f64 = 0.6;
 /// Smallest gain: some feedback must go on.
@@ -102,6 +104,14 @@ const PROBE_ROUND_TRIPS: u32 = 2;
 enum Phase {
     /// Doubles the rate each round trip until a queue shows.
     Start,
+    /// A queue has shown at the start: sends what is delivered, to find out whether it is one. A
+    /// queue stays; jitter passes, and the start goes on (as in HyStart++, RFC 9406, section 4.2).
+    Confirm {
+        /// Feedback from then on is about frames sent since the queue showed.
+        from: Time,
+        /// It was a queue if it is still there by then.
+        until: Time,
+    },
     /// Follows delay.
     Follow,
     /// Sends little, to find out whose the queue is.
@@ -127,6 +137,13 @@ enum Phase {
     },
 }
 
+impl Phase {
+    /// Whether the rate still grows from a guess.
+    fn is_start(self) -> bool {
+        matches!(self, Phase::Start | Phase::Confirm { .. })
+    }
+}
+
 /// The history of the queue on the path.
 #[derive(Clone, Copy, Debug)]
 struct QueueWatch {
@@ -136,6 +153,8 @@ struct QueueWatch {
     /// When it last contained nothing of ours, and how long to send nothing so that it does.
     emptied_at: Time,
     pause: Option<Duration>,
+    /// The capacity when one last showed at the start, in frames/s.
+    at_start_per_s: f64,
     /// The shortest and the longest since it became long.
     stood_least: Duration,
     stood_most: Duration,
@@ -187,6 +206,7 @@ impl QueueWatch {
             filled_at: now,
             emptied_at: now,
             pause: None,
+            at_start_per_s: 0.0,
             stood_least,
             stood_most,
             before_drain: Duration::ZERO,
@@ -249,7 +269,8 @@ impl PathControl for RateControl {
         if is_pause {
             self.note_pause(now);
         }
-        let is_steady = !self.is_lowered();
+        // What changes while the rate grows is not all jitter.
+        let is_steady = !self.is_lowered() && self.phase != Phase::Start;
         let is_beside = self.compete.is_recent(now, matches!(self.phase, Phase::Compete { .. }));
         let is_told = self.delay.note(now, &sample, round_trip, (is_steady, is_beside));
         if self.is_lowered() {
@@ -273,7 +294,7 @@ impl PathControl for RateControl {
             }
         }
         let before = self.phase;
-        self.capacity.fade(passed, before == Phase::Start);
+        self.capacity.fade(passed, before.is_start());
         self.follow_pairs();
         self.compete.note(&sample, is_told.then_some(queueing));
         if is_told {
@@ -287,7 +308,7 @@ impl PathControl for RateControl {
         if now >= self.round_trip_ends {
             let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
             self.end_round_trip(now, queueing, sample.limited, round_trip);
-            let counts = matches!(self.phase, Phase::Start | Phase::Follow);
+            let counts = self.phase.is_start() || self.phase == Phase::Follow;
             self.capacity.note_usual(now, round_trip, counts);
             // On a shared channel, delay varies with what the other direction sends.
             if !sample.shares_air {
@@ -306,16 +327,12 @@ impl PathControl for RateControl {
         }
         self.note_drain(before);
         self.count_phase(before, stats);
-        if before == Phase::Start && self.phase != Phase::Start {
-            // Differences while the rate grew were not all jitter.
-            self.delay.forget_spread();
-            if self.dispersion.shown_per_s().is_none() {
-                self.dispersion.end_start();
-            }
+        if before.is_start() && !self.phase.is_start() {
+            self.dispersion.end_start();
         }
         self.adjust(self.queueing(), sample);
         // The start has its own ways to find the capacity, and a short buffer may drop the second.
-        self.dispersion.plan_pairs(now, self.phase != Phase::Start);
+        self.dispersion.plan_pairs(now, !self.phase.is_start());
     }
 
     fn frames_per_s(&self) -> f64 {
@@ -416,15 +433,20 @@ impl RateControl {
         }
         let Some(per_s) = shown_per_s else { return };
         self.capacity.set_known(per_s);
-        if self.phase == Phase::Start {
+        if self.phase.is_start() {
             self.phase = Phase::Follow;
         }
     }
 
+    /// How long the second frame of a pair waits; zero where pairs show nothing.
+    fn pair_wait(&self) -> Duration {
+        let wait = self.dispersion.shown_per_s().map_or(0.0, |per_s| PAIR_QUEUE / per_s);
+        Duration::from_secs_f64(wait)
+    }
+
     /// Queueing delay beyond that of a pair.
     fn queueing(&self) -> Duration {
-        let of_pair = self.dispersion.shown_per_s().map_or(0.0, |per_s| PAIR_QUEUE / per_s);
-        self.delay.queueing().saturating_sub(Duration::from_secs_f64(of_pair))
+        self.delay.queueing().saturating_sub(self.pair_wait())
     }
 
     /// How long a queue of our own may take to drain, including feedback about it.
@@ -468,12 +490,21 @@ impl RateControl {
         // In any phase other than those below, the start goes on anyway, or was ended by something
         // that happened since.
         let goes_on = self.delivered.take_goes_on();
+        let same = self.delay.noise() + self.pair_wait(); // Pairs may have begun to agree.
+        let is_long = queueing > self.aim();
+        let waits = matches!(self.phase, Phase::Confirm { until, .. } if now <= until);
         self.phase = match self.phase {
             Phase::Probe { until, queueing, shorter } if now > until => {
                 self.end_probe(now, queueing, shorter);
                 Phase::Follow
             }
-            Phase::Start if queueing > self.aim() => {
+            Phase::Start if is_long && self.has_grown() => {
+                self.queue.at_start_per_s = self.capacity.per_s;
+                let from = now + sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
+                Phase::Confirm { from, until: now + patience }
+            }
+            Phase::Confirm { from, .. } if now >= from && !is_long => Phase::Start,
+            Phase::Start | Phase::Confirm { .. } if is_long && !waits => {
                 self.prepare_to_compete(now, queueing, sample);
                 drain
             }
@@ -503,7 +534,7 @@ impl RateControl {
                     // It still shrinks: our own, on a path that has become slower.
                     self.queue.before_drain = queueing;
                     Phase::Drain { until: now + patience, told_from: now, told: 0 }
-                } else if self.queue.stood_most - self.queue.stood_least <= self.delay.noise() {
+                } else if self.queue.stood_most - self.queue.stood_least <= same {
                     // It appeared suddenly, and has stayed the same whatever was sent.
                     self.lengthen_path(now, queueing);
                     Phase::Follow
@@ -527,6 +558,12 @@ impl RateControl {
             }
             same => same,
         };
+    }
+
+    /// Whether the path carries more than when a queue last showed at the start: that was none, and
+    /// what shows now may be none either.
+    fn has_grown(&self) -> bool {
+        self.capacity.per_s >= GROWN * self.queue.at_start_per_s
     }
 
     /// The delivery rate where the rate limited it; while the capacity is a guess, any delivery
@@ -613,6 +650,7 @@ impl RateControl {
         self.capacity.end_retry(queueing > self.noticed(), goes_on);
         self.gain = match self.phase {
             Phase::Start => GAIN_START,
+            Phase::Confirm { .. } => 0.0,
             Phase::Compete { .. } => GAIN_FIRST,
             // No queue shows behind a rate below the capacity, so that this says nothing.
             _ if self.dispersion.shown_per_s().is_none()
@@ -725,6 +763,7 @@ impl RateControl {
             }
             return;
         }
+        let gain = if let Phase::Confirm { .. } = self.phase { 0.0 } else { gain };
         let most = match self.phase {
             Phase::Start => GAIN_START,
             _ => self.least_gain().max(GAIN_MAX),
@@ -733,13 +772,15 @@ impl RateControl {
             self.capacity.note_retry();
         }
         let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
-        let least = if self.phase == Phase::Start { least_at_start(&sample) } else { 0.0 };
+        let least = if self.phase.is_start() { least_at_start(&sample) } else { 0.0 };
         self.set_rate(next.max(least));
     }
 
     fn set_rate(&mut self, frames_per_s: f64) {
         let most = match self.phase {
-            Phase::Start => self.delivered.start_limit_per_s().min(self.delivered.limit_per_s()),
+            Phase::Start | Phase::Confirm { .. } => {
+                self.delivered.start_limit_per_s().min(self.delivered.limit_per_s())
+            }
             // Others cause drops too, which the window reacts to.
             Phase::Compete { .. } => f64::INFINITY,
             _ => self.delivered.limit_per_s(),

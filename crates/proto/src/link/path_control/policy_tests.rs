@@ -272,6 +272,22 @@ fn feed(
     }
 }
 
+/// Jitter longer than the queue aimed at ended the start at the first guess, and it took half a
+/// minute to reach the capacity from there.
+#[test]
+fn jitter_does_not_end_the_start() {
+    for (mbit_per_s, round_trip_ms, jitter_ms) in [(50.0, 40, 10), (97.0, 55, 14), (100.0, 100, 5)]
+    {
+        let jitter = Duration::from_millis(jitter_ms);
+        let path = Path { jitter, ..Path::new(mbit_per_s, round_trip_ms) };
+        let mut run = Run::new(&path);
+        run.until(5);
+        let seen = run.until(10);
+        let share = seen.ours / (5.0 * path.frames_per_s);
+        assert!(share > 0.8, "{share} of {mbit_per_s} Mbit/s, {round_trip_ms} ms, {jitter_ms} ms");
+    }
+}
+
 /// Twenty small packets per second, as from a shell, then a TCP burst that queues: the rate before
 /// is no measure of what drains that queue.
 #[test]
@@ -295,8 +311,9 @@ fn what_few_small_packets_were_is_not_what_a_first_queue_is_drained_at() {
     for ms in (50..1_050).step_by(50) {
         control.note(Time::from_millis(ms), sample(2_000, 0.06, 50_000), &mut stats);
     }
-    for frame in 1..=12 {
-        let burst = Sample { limited: true, ..sample(3_000 + 800 * frame, 1.0, 1_000) };
+    for frame in 1..=220 {
+        let queue_us = 800 * frame.min(12);
+        let burst = Sample { limited: true, ..sample(3_000 + queue_us, 1.0, 1_000) };
         control.note(Time::from_millis(1_050 + u64::from(frame)), burst, &mut stats);
     }
     assert_eq!(stats.rate_drains, 1);
@@ -309,13 +326,13 @@ fn what_few_small_packets_were_is_not_what_a_first_queue_is_drained_at() {
 fn a_queue_that_was_drained_a_moment_ago_has_not_stood_as_it_is() {
     let (mut control, mut stats) = (RateControl::new(Time::ZERO), Stats::default());
     let fills = |ms: u64| (30 * ms.saturating_sub(1_000)).min(15_000);
-    feed(&mut control, &mut stats, fills, 0..4_960);
+    feed(&mut control, &mut stats, fills, 0..4_890);
     assert_eq!(stats.rate_competitions, 1);
     // 50 ms before the drain that would find out whose the queue is, it is gone, and then grows
     // again, slowly.
-    feed(&mut control, &mut stats, |ms| 30 * (ms - 4_960), 4_960..5_000);
+    feed(&mut control, &mut stats, |ms| 30 * (ms - 4_890), 4_890..4_930);
     let drains = stats.rate_drains;
-    feed(&mut control, &mut stats, |ms| 4_000 + 30 * (ms - 5_000), 5_000..5_230);
+    feed(&mut control, &mut stats, |ms| 4_000 + 30 * (ms - 4_930), 4_930..5_160);
     assert_eq!((stats.rate_drains, stats.rate_competitions), (drains + 1, 2));
 }
 
