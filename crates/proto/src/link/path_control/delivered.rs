@@ -42,6 +42,9 @@ const LOOK_FRAMES: f64 = 256.0;
 const LOOK_FRAMES_FEW: f64 = 8.0;
 /// Longest duration of a look.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
+/// Shortest span of the delivery rate in standard deviations of the jitter, which moves both ends:
+/// it has an error of a twelfth, and the highest of a hundred is less than `PROBE_GAIN` too high.
+const JITTER_DEVIATIONS: u32 = 16;
 /// Shortest span of losses, also in round trips: the minimum of many short spans would be far below
 /// the mean by chance, and feedback in the first round trip after a change is about frames sent
 /// before it.
@@ -224,13 +227,13 @@ impl Look {
 const UNITS: f64 = 1e6;
 
 impl Delivered {
-    /// Takes feedback; `capacity_per_s`: the capacity if it was counted, or 0; `queue`: the queue
-    /// on the path, if it is known.
+    /// Takes feedback; `jitter`: the standard deviation of delays; `capacity_per_s`: the capacity
+    /// if it was counted, or 0; `queue`: the queue on the path, if it is known.
     pub(crate) fn note(
         &mut self,
         now: Time,
         sample: &Sample,
-        round_trip: Duration,
+        (round_trip, jitter): (Duration, Duration),
         capacity_per_s: f64,
         queue: Option<Queue>,
     ) {
@@ -242,7 +245,8 @@ impl Delivered {
         }
         self.rate_span.add(sample);
         self.bursts.note(sample);
-        if self.rate_span.is_full(round_trip, self.rate_frames()) {
+        let time = round_trip.max(JITTER_DEVIATIONS * jitter);
+        if self.rate_span.is_full(time, self.rate_frames()) {
             let span = core::mem::take(&mut self.rate_span);
             self.most.per_s.push(now, (-UNITS * span.delivered_per_s()) as i64, MEMORY);
             self.most.is_held = span.is_held();
@@ -602,7 +606,7 @@ mod tests {
                 shares_air: false,
                 pair_per_s: None,
             };
-            delivered.note(now, &sample, RTT, capacity_per_s, None);
+            delivered.note(now, &sample, (RTT, Duration::ZERO), capacity_per_s, None);
         }
         now
     }

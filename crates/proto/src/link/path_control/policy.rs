@@ -398,7 +398,8 @@ impl RateControl {
             self.delivered.stop_looking();
         }
         let queue = is_told.then_some(queue);
-        self.delivered.note(now, sample, round_trip, known_per_s, queue);
+        let times = (round_trip, self.delay.deviation());
+        self.delivered.note(now, sample, times, known_per_s, queue);
         if let Some(found) = self.delivered.take_found() {
             self.capacity.note_found(found);
         }
