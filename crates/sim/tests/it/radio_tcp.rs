@@ -107,7 +107,7 @@ fn clamped_windows_halve_the_delay_of_a_kernel_s_tcp() {
 fn every_variant_does_as_well_with_clamped_windows() {
     for tcp in variants() {
         let run = format!("{tcp}\ne3 = 0.2");
-        let runs = if tcp.contains("vegas") { 20 } else { 6 };
+        let runs = if tcp.contains("vegas") { 50 } else { 6 };
         let goodput = |clamp| {
             let seeds = 1..=runs;
             seeds.map(|seed| window_with(seed, clamp, &run).goodput_bps).sum::<f64>() / runs as f64
