@@ -10,9 +10,9 @@ SCENARIOS := crates/cli/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test soak torture bench bench-codec bench-lab bench-sim bench-radio bench-tcp \
-	bench-constrained bench-core bench-paths bench-paths-lab bench-quic bench-relay bench-tunnel \
-	bench-models bench-build bench-advise bench-advise-regret sensitivity python study claims report \
-	instructions lint dist build build-parquet
+	bench-constrained bench-core bench-paths bench-paths-lab bench-quic bench-relay bench-share \
+	bench-tunnel bench-models bench-build bench-advise bench-advise-regret sensitivity python study \
+	claims report instructions lint dist build build-parquet
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,12 @@ bench-paths: ## Window mode compared with plain TCP on 500 drawn paths, half an 
 	$(CARGO) build --release --package corridor-bench --bin bench-paths
 	$(TARGET)/release/bench-paths $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
 		--out $(OUT)/bench/paths.json
+
+# `make bench-share SEED=1 COUNT=12` takes a minute; without SEED it draws and prints a seed.
+bench-share: ## How tunnels share 60 drawn bottlenecks with each other, cubic and BBR, 4 minutes: out/bench/share.json
+	$(CARGO) build --release --package corridor-bench --bin bench-share
+	$(TARGET)/release/bench-share $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
+		--out $(OUT)/bench/share.json
 
 # As `make sensitivity SENSITIVITY='--seed 1 --only policy::GAIN_MAX'`; resumes after an interruption.
 sensitivity: ## Halve and double each constant of window mode's rate control on drawn paths, hours: out/sensitivity

@@ -67,6 +67,12 @@ SUBJECTS = {
         "Paths whose rates change and fail, in real time and in virtual time.",
         "make bench-paths-lab", "15 minutes", (*_DAEMON, *_crates("sim")),
     ),
+    "share": Subject(
+        "Bottlenecks shared with other flows",
+        "60 random bottlenecks in virtual time, shared by four tunnels, and by a tunnel and plain "
+        "TCP cubic or BBR: what each of them gets.",
+        "make bench-share", "four minutes", _crates(*_NETWORK),
+    ),
     "quic": Subject(
         "QUIC and voice",
         "QUIC's bulk transfers and a voice call through the tunnel, beside TCP, in real time.",

@@ -6,6 +6,7 @@ use core::fmt::Write as _;
 use clap::ValueEnum;
 use corridor_base::rand::Rng;
 use corridor_base::{Stream, StreamKey};
+use corridor_bench::random::{log_between, log_uniform, round, uniform};
 use serde::Serialize;
 
 /// Bits of a full frame.
@@ -351,23 +352,6 @@ impl Loss {
     }
 }
 
-pub fn uniform(stream: &mut Stream) -> f64 {
-    (stream.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-}
-
 fn one_in(stream: &mut Stream, count: u32) -> bool {
     stream.next_u32().is_multiple_of(count)
-}
-
-fn log_uniform(stream: &mut Stream, (least, most): (f64, f64)) -> f64 {
-    log_between(uniform(stream), least, most)
-}
-
-fn log_between(share: f64, least: f64, most: f64) -> f64 {
-    least * (most / least).powf(share)
-}
-
-fn round(value: f64, decimals: i32) -> f64 {
-    let scale = 10_f64.powi(decimals);
-    (value * scale).round() / scale
 }

@@ -1,14 +1,11 @@
-//! Checks of the random paths. A quantile has a 95 % confidence interval (from order statistics:
-//! binomial, so independent of the distribution), and a limit holds if the nearer end of the
-//! interval keeps to it, as with the gates of the lab.
+//! Checks of the random paths.
 
+use corridor_bench::quantile::{SIGMAS, known, least, most};
 use corridor_results::checks::Check;
 
 use crate::draw::Drawn;
 use crate::measure::{Got, Measured};
 
-/// Standard deviations for 95 %.
-const SIGMAS: f64 = 1.96;
 /// Queueing delays are compared with BBR's if it reaches at least this fraction.
 const BBR_SHARE_MIN: f64 = 0.1;
 /// A buffer counts as deep beyond this, and beyond half a bandwidth-delay product.
@@ -84,41 +81,6 @@ pub fn trace_checks(paths: &[Measured]) -> Vec<Check> {
     checks
 }
 
-/// A quantile with its interval. `sorted` is ascending.
-pub fn quantile(sorted: &[f64], q: f64) -> (f64, [f64; 2]) {
-    let count = sorted.len() as f64;
-    let at = |place: f64| {
-        let place = place.floor().clamp(0.0, (sorted.len().max(1) - 1) as f64);
-        sorted.get(place as usize).copied().unwrap_or(f64::NAN)
-    };
-    let half = SIGMAS * (count * q * (1.0 - q)).sqrt();
-    let middle = q * (count - 1.0).max(0.0);
-    let value = match sorted.len() {
-        0 => f64::NAN,
-        _ => {
-            let part = middle - middle.floor();
-            at(middle) * (1.0 - part) + at(middle.ceil()) * part
-        }
-    };
-    (value, [at(q * count - half), at(q * count + half)])
-}
-
-fn least(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
-    let (value, interval) = quantile(sorted, q);
-    Check::at_least(name, known(value), limit, "1").known_to(interval, sorted.len()).surely()
-}
-
-fn most(name: &str, sorted: &[f64], q: f64, limit: f64) -> Check {
-    let (value, interval) = quantile(sorted, q);
-    let unit = if name.contains(", ms") { "ms" } else { "1" };
-    Check::at_most(name, known(value), limit, unit).known_to(interval, sorted.len()).surely()
-}
-
-/// Without data there is no value.
-fn known(value: f64) -> Option<f64> {
-    Some(value).filter(|value| value.is_finite())
-}
-
 /// A ratio that must be one within a tolerance, by its interval. `None` if too little is known of
 /// it.
 pub fn within(name: &str, ratio: Option<(f64, [f64; 2])>, limit: f64, samples: usize) -> Check {
@@ -145,6 +107,8 @@ fn few(name: &str, paths: &[Measured], is: &dyn Fn(&Measured) -> bool, limit: f6
 
 #[cfg(test)]
 mod tests {
+    use corridor_bench::quantile::quantile;
+
     use super::*;
 
     #[test]

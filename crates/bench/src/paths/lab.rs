@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use corridor_base::StreamKey;
+use corridor_bench::random::uniform;
 use corridor_lab::Options;
 use corridor_results::Estimate;
 use corridor_results::checks::Check;
@@ -25,7 +26,6 @@ use corridor_sim::run_line_drawn;
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::draw::uniform;
 use crate::judge::within;
 
 /// Maximum relative difference from the simulator's value.

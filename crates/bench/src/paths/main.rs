@@ -12,17 +12,16 @@ mod lab;
 mod measure;
 mod picture;
 
-use std::collections::VecDeque;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::thread;
 
 use clap::Parser;
 use corridor_air::RateTrace;
 use corridor_bench::frame::{self, Outcome};
+use corridor_bench::parallel;
+use corridor_bench::random::fresh_seed;
 use corridor_results::checks::Check;
 use serde::Serialize;
 
@@ -185,13 +184,6 @@ fn say(report: &Report) -> bool {
     frame::say(&report.checks)
 }
 
-/// A fresh seed.
-fn fresh_seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    // Six digits are easy to communicate.
-    now.map_or(1, |since| since.as_nanos() as u64 / 1_000 % 1_000_000)
-}
-
 /// Measures all, several at once, returning results in order.
 fn measure_all(
     paths: Vec<Drawn>,
@@ -199,31 +191,11 @@ fn measure_all(
     packets_max: f64,
     arguments: &Arguments,
 ) -> Outcome<Vec<Measured>> {
-    let jobs = arguments.jobs.or(thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let waiting = Mutex::new(paths.into_iter().enumerate().collect::<VecDeque<_>>());
-    let next = || waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop_front();
-    let work = || -> Outcome<Vec<(usize, Measured)>> {
-        let mut done = Vec::new();
-        while let Some((place, path)) = next() {
-            let measured = measure(&path, seed, packets_max, &arguments.ways)?;
-            println!("{}", measured.line());
-            done.push((place, measured));
-        }
-        Ok(done)
-    };
-    let mut all = thread::scope(|scope| {
-        let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-        let mut all = Vec::new();
-        for thread in threads {
-            match thread.join() {
-                Ok(done) => all.extend(done?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Outcome::Ok(all)
-    })?;
-    all.sort_by_key(|(place, _)| *place);
-    Ok(all.into_iter().map(|(_, measured)| measured).collect())
+    parallel::map(paths, arguments.jobs, |path| {
+        let measured = measure(path, seed, packets_max, &arguments.ways)?;
+        println!("{}", measured.line());
+        Ok(measured)
+    })
 }
 
 /// Paths with the recorded rates of a directory.
