@@ -29,6 +29,15 @@ const COMPETED_MEMORY: Duration = Duration::from_secs(10);
 const GIVEN_WAY_MIN: f64 = 0.1 * (1.0 - COMPETE_DECREASE);
 /// How long such a shortening takes, in round trips.
 const GIVEN_WAY_ROUND_TRIPS: u32 = 2;
+/// If the queue is as long as before within this many round trips, nobody has met with loss: BBR
+/// sends less in one of eight round trips without a queue, four of those with the queue that it
+/// keeps. Less where CUBIC regains its window sooner.
+const BACK_ROUND_TRIPS_MAX: f64 = 5.0;
+/// Round trips of competing after which a drain checks whether others still fill the queue: the
+/// first time, the factor from check to check while they do, and the most.
+const CHECK_ROUND_TRIPS: u32 = 20;
+const CHECK_FACTOR: u32 = 4;
+const CHECK_ROUND_TRIPS_MAX: u32 = 150;
 
 /// Detects that others have reduced their windows: the queue was at its longest, and is suddenly
 /// shorter.
@@ -48,14 +57,16 @@ impl GivenWay {
     }
 
     /// Takes the length of the queue and the round trip through it; changes below `noticed` are
-    /// chance. Returns the share of the path that a flow must have if its reduction by 0.3 explains
-    /// the change.
+    /// chance; `per_s`: frames/s that the path carries at least. Returns the share of the path that
+    /// a flow must have if its reduction by 0.3 explains the change. A change that is soon over is
+    /// no such reduction.
     fn note(
         &mut self,
         now: Time,
         queueing: Duration,
         round_trip: Duration,
         noticed: Duration,
+        per_s: f64,
     ) -> Option<f64> {
         let Some((since, least)) = self.since else {
             if queueing >= self.most {
@@ -67,12 +78,22 @@ impl GivenWay {
             }
             return None;
         };
-        let least = least.min(queueing);
-        self.since = Some((since, least));
-        if now - since < GIVEN_WAY_ROUND_TRIPS * self.round_trip {
+        let passed = now - since;
+        if passed < GIVEN_WAY_ROUND_TRIPS * self.round_trip {
+            self.since = Some((since, least.min(queueing)));
             return None;
         }
-        let by = (self.most - least).div_duration_f64(self.round_trip);
+        let by = self.most - least;
+        // At least so many frames were queued before and are not now; another flow and this one
+        // grow until they are again.
+        let regained = by.as_secs_f64() * per_s / (2.0 * COMPETE_GROWTH);
+        if passed < self.round_trip.mul_f64(regained.min(BACK_ROUND_TRIPS_MAX)) {
+            if queueing + noticed >= self.most {
+                *self = GivenWay::begin(self.most.max(queueing), self.round_trip);
+            }
+            return None;
+        }
+        let by = by.div_duration_f64(self.round_trip);
         *self = GivenWay::begin(queueing, round_trip);
         Some((by / (1.0 - COMPETE_DECREASE)).min(1.0))
     }
@@ -97,6 +118,8 @@ pub(super) struct Competition {
     peak: Option<(f64, f64, Time)>,
     linear: f64,
     given_way: GivenWay,
+    /// Round trips until the next check.
+    check_round_trips: u32,
     /// Since the flow began to compete, others were certainly present: the queue stayed although
     /// little was sent, or was so long that frames were dropped.
     pub(super) is_certain: bool,
@@ -114,6 +137,7 @@ impl Competition {
             peak: None,
             linear: COMPETE_WINDOW_MIN,
             given_way: GivenWay::default(),
+            check_round_trips: CHECK_ROUND_TRIPS,
             is_certain: false,
         }
     }
@@ -128,6 +152,15 @@ impl Competition {
         self.set_window(window);
         (self.linear, self.peak) = (self.window, None);
         self.given_way = GivenWay::default();
+        self.check_round_trips = CHECK_ROUND_TRIPS;
+    }
+
+    /// When a drain should check whether others still fill the queue. Flows that follow delay, as
+    /// this one does, may have seemed to when they began, and give way to it until then.
+    pub(super) fn next_check(&mut self, now: Time, round_trip: Duration) -> Time {
+        let span = self.check_round_trips * round_trip;
+        self.check_round_trips = (CHECK_FACTOR * self.check_round_trips).min(CHECK_ROUND_TRIPS_MAX);
+        now + span
     }
 
     /// Takes feedback about frames that arrived at this queue length, if it is known.
@@ -177,21 +210,22 @@ impl Competition {
     }
 
     /// Takes the length of the queue and the round trip through it, and shrinks the window when
-    /// others have reduced theirs, that is, when they met with loss at a full queue. Paced frames
-    /// hardly meet such a loss, where others send in bursts. So each such loss costs this flow what
-    /// it would have cost on average if it had hit each frame in the queue with the same
-    /// probability. If all losses hit others, the flow gets 0.62 of the path beside one of them and
-    /// 0.39 beside two; if they hit everybody in proportion, 0.45.
+    /// others have reduced theirs ([`GivenWay::note`]), that is, when they met with loss at a full
+    /// queue. Paced frames hardly meet such a loss, where others send in bursts. So each such loss
+    /// costs this flow what it would have cost on average if it had hit each frame in the queue
+    /// with the same probability. If all losses hit others, the flow gets 0.62 of the path beside
+    /// one of them and 0.39 beside two; if they hit everybody in proportion, 0.45.
     pub(super) fn heed_others(
         &mut self,
         now: Time,
         queueing: Duration,
         round_trip: Duration,
         noticed: Duration,
+        per_s: f64,
     ) {
         if self.was_smaller(now, round_trip) {
             self.given_way = GivenWay::begin(queueing, round_trip);
-        } else if let Some(share) = self.given_way.note(now, queueing, round_trip, noticed) {
+        } else if let Some(share) = self.given_way.note(now, queueing, round_trip, noticed, per_s) {
             self.decrease(now, (1.0 - COMPETE_DECREASE) * (1.0 - share));
         }
     }
@@ -217,5 +251,51 @@ impl Competition {
     /// were there when this flow last competed. Anything else, a drain shows.
     pub(super) fn is_beside_filler(&mut self, now: Time) -> bool {
         core::mem::take(&mut self.is_certain) && self.is_recent(now, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+    const NOTICED: Duration = Duration::from_millis(1);
+
+    /// The window of 100 frames after 10 s beside a queue of this length, in milliseconds, at each
+    /// time in seconds.
+    fn window_beside(queueing_ms: impl Fn(f64) -> f64) -> f64 {
+        let mut compete = Competition::new();
+        compete.begin(100.0);
+        for ms in (0..10_000).step_by(10) {
+            let now = Time::ZERO + Duration::from_millis(ms);
+            let queueing = Duration::from_secs_f64(queueing_ms(now.as_secs_f64()) / 1e3);
+            compete.heed_others(now, queueing, RTT, NOTICED, 2_000.0);
+        }
+        compete.window
+    }
+
+    /// BBR sends less in one round trip of each eight, of the path without a queue.
+    #[test]
+    fn a_queue_that_is_soon_back_is_nobodys_loss() {
+        let cycle = |now: f64| if now % 0.4 < 0.05 { 45.0 } else { 60.0 };
+        assert_eq!(window_beside(cycle), 100.0);
+    }
+
+    #[test]
+    fn a_queue_that_stays_shorter_shows_the_loss_of_others() {
+        // CUBIC at half of the path: its window falls by 0.3, and takes 4 s to grow back.
+        let sawtooth = |now: f64| 60.0 - 15.0 * (1.0 - now % 4.0 / 4.0);
+        let window = window_beside(sawtooth);
+        // Each of the two losses costs 0.3 of the other half, as far as the queue shows it.
+        assert!((65.0..80.0).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn the_first_checks_come_early() {
+        let mut compete = Competition::new();
+        let mut checks = || compete.next_check(Time::ZERO, RTT).as_secs_f64();
+        assert_eq!([checks(), checks(), checks(), checks()], [2.0, 8.0, 15.0, 15.0]);
+        compete.begin(100.0);
+        assert_eq!(compete.next_check(Time::ZERO, RTT).as_secs_f64(), 2.0);
     }
 }

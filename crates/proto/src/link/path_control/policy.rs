@@ -61,8 +61,6 @@ const DRAINED_FRAMES: f64 = 4.0;
 const DRAIN_TOLD_MIN: u32 = 3;
 /// Share of the rate at which to send during a drain.
 const DRAIN_RATIO: f64 = 0.25;
-/// Round trips of competing after which a drain checks whether others still fill the queue.
-const COMPETE_ROUND_TRIPS: u32 = 150;
 /// A judgment needs this many of the mean intervals of feedback, in which the newest has this
 /// fraction of weight. A longer pause says nothing.
 const FEEDBACK_INTERVALS: u32 = 4;
@@ -300,7 +298,8 @@ impl PathControl for RateControl {
         if is_told {
             if let Phase::Compete { .. } = self.phase {
                 let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
-                self.compete.heed_others(now, queueing, round_trip, self.noticed());
+                let (noticed, per_s) = (self.noticed(), self.capacity.peak_per_s);
+                self.compete.heed_others(now, queueing, round_trip, noticed, per_s);
             }
             self.queue.note(now, queueing, self.drained_below(), self.patience(round_trip));
             self.change_phase(now, queueing, sample);
@@ -519,7 +518,7 @@ impl RateControl {
                 self.prepare_to_compete(now, queueing, sample);
                 if self.compete.is_beside_filler(now) {
                     self.compete.at = Some(now);
-                    Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
+                    Phase::Compete { until: self.compete.next_check(now, round_trip) }
                 } else {
                     drain
                 }
@@ -543,7 +542,7 @@ impl RateControl {
                     drain
                 } else {
                     (self.compete.at, self.compete.is_certain) = (Some(now), true);
-                    Phase::Compete { until: now + COMPETE_ROUND_TRIPS * round_trip }
+                    Phase::Compete { until: self.compete.next_check(now, round_trip) }
                 }
             }
             Phase::Drain { until, told_from, told } => {
