@@ -61,6 +61,8 @@ pub(crate) struct Sent {
     pub(crate) after_gap: bool,
     /// Bytes of its body.
     pub(crate) len: u16,
+    /// Bytes sent since the frame before, neither of that nor of this one: feedback.
+    pub(crate) beside: u16,
     /// Number of frames that have to arrive for its content: all parts, if it is the last one.
     pub(crate) parts: u8,
 }
@@ -214,7 +216,7 @@ mod tests {
     fn sent(counter: u32, at_ms: u64) -> Sent {
         let (number, at) = (FrameNumber::new(0, counter), Time::from_millis(at_ms));
         let what = What::Source(counter.into());
-        Sent { number, at, what, held: false, after_gap: false, len: 100, parts: 1 }
+        Sent { number, at, what, held: false, after_gap: false, len: 100, beside: 0, parts: 1 }
     }
 
     #[test]

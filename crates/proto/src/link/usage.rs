@@ -61,10 +61,30 @@ pub(crate) struct LinkUsage {
     /// does.
     ack_interval: Duration,
     long: Long,
-    /// The rate holds back the next frame.
+    to_send: ToSend,
+}
+
+/// What is known of the next frame with a symbol.
+#[derive(Clone, Copy, Debug, Default)]
+struct ToSend {
+    /// The rate holds it back.
     held: bool,
-    /// The next frame follows a gap.
+    /// It follows a gap.
     after_gap: bool,
+    /// Bytes sent before it, in frames of all kinds.
+    bytes_before: u64,
+    /// The same at the end of the last frame with a symbol, without what was piggybacked on that.
+    bytes_until: Option<u64>,
+}
+
+impl ToSend {
+    /// It is sent, with a body of `len` bytes. Returns the bytes sent since the frame before, which
+    /// the path carries, too: they count for the rate.
+    fn take_beside(&mut self, len: usize) -> u16 {
+        let until = self.bytes_before + OVERHEAD_LEN as u64 + len as u64;
+        let from = self.bytes_until.replace(until).unwrap_or(self.bytes_before);
+        u16::try_from(self.bytes_before.saturating_sub(from)).unwrap_or(u16::MAX)
+    }
 }
 
 /// How long feedback about a frame takes; some of it waits, some gets lost.
@@ -127,7 +147,7 @@ pub(crate) struct Told {
     /// Their number, and how many of them the rate had held back.
     frames: u32,
     held: u32,
-    /// Their bytes.
+    /// Their bytes, and those sent beside them.
     len: f64,
     /// Some of them followed a gap.
     has_gap: bool,
@@ -187,8 +207,7 @@ impl LinkUsage {
                 most: usize::MAX,
                 unseen: Unseen::default(),
             },
-            held: false,
-            after_gap: false,
+            to_send: ToSend::default(),
         }
     }
 
@@ -354,9 +373,11 @@ impl LinkUsage {
         parts_of(len, self.long.most)
     }
 
-    /// The next frame with a symbol will have this counter.
-    pub(crate) fn begin(&mut self, counter: u32) {
+    /// The next frame with a symbol will have this counter, after so many bytes in frames of all
+    /// kinds.
+    pub(crate) fn begin(&mut self, counter: u32, bytes_sent: u64) {
         self.next = self.next.of_counter(counter);
+        self.to_send.bytes_before = bytes_sent;
     }
 
     /// The next frame to be made.
@@ -366,23 +387,23 @@ impl LinkUsage {
 
     /// The next frame has to wait for the rate.
     pub(crate) fn note_limited(&mut self) {
-        self.held = true;
+        self.to_send.held = true;
     }
 
     /// There is no next frame: the rate holds back nothing.
     pub(crate) fn note_unlimited(&mut self) {
-        self.held = false;
+        self.to_send.held = false;
     }
 
     /// The next frame follows a gap.
     pub(crate) fn note_gap(&mut self) {
-        self.after_gap = true;
+        self.to_send.after_gap = true;
     }
 
     /// How long to send nothing, if that helps the rate; returned once.
     pub(crate) fn take_pause(&mut self) -> Option<Duration> {
         let pause = self.rate.take_pause();
-        self.after_gap |= pause.is_some();
+        self.to_send.after_gap |= pause.is_some();
         pause
     }
 
@@ -395,14 +416,18 @@ impl LinkUsage {
         (what, parts): (What, usize),
         len: usize,
     ) -> Option<Sent> {
-        let held = core::mem::take(&mut self.held);
+        let held = core::mem::take(&mut self.to_send.held);
         if self.is_long(len) {
             self.long.len += (len as f64 - self.long.len) / LONG_LEN_PARTS;
         }
-        let after_gap = core::mem::take(&mut self.after_gap);
+        let after_gap = core::mem::take(&mut self.to_send.after_gap);
         let number = self.next;
         let parts = parts.min(u8::MAX.into()) as u8;
-        self.log.push(Sent { number, at: now, what, held, after_gap, len: len as u16, parts })
+        let beside = self.to_send.take_beside(len);
+        // A gap is not a rate.
+        let beside = if after_gap { 0 } else { beside };
+        let len = len as u16;
+        self.log.push(Sent { number, at: now, what, held, after_gap, len, beside, parts })
     }
 
     // ---- feedback -----------------------------------------------------------------------------
@@ -468,7 +493,7 @@ impl LinkUsage {
         let long_from = self.long.from;
         self.log.tell(newest, |sent| {
             told.frames += 1;
-            told.len += FRAME_OVERHEAD + f64::from(sent.len);
+            told.len += FRAME_OVERHEAD + f64::from(sent.len) + f64::from(sent.beside);
             told.held += u32::from(sent.held);
             told.has_gap |= sent.after_gap;
             told.newest = Some(*sent);
@@ -642,13 +667,34 @@ mod tests {
         let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
         let due = Time::ZERO + BURST_TIME_MAX;
         for counter in 0..200 {
-            link.begin(counter);
+            link.begin(counter, 0);
             assert!(!link.is_full(due), "{counter}");
             link.note_sent(Time::ZERO, (What::Source(0), 1), 100);
         }
         assert!(link.is_full(due + Duration::from_micros(1)));
         link.tell(due, &heard(180, 181), Duration::MAX);
         assert!(!link.is_full(due + Duration::from_micros(1)), "19 are few");
+    }
+
+    /// The pacer counts feedback in both directions as well as data. Where the rate control did not
+    /// learn of it, each rate that it set was that much lower than the one before.
+    #[test]
+    fn what_is_sent_beside_symbols_counts_for_the_rate() {
+        let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);
+        let mut frame = |counter, bytes_sent| {
+            link.begin(counter, bytes_sent);
+            link.note_sent(Time::ZERO, (What::Source(0), 1), 100);
+            link.log.newest().unwrap().beside
+        };
+        let of_frame = OVERHEAD_LEN as u64 + 100;
+        // What was sent before the first one, a handshake, is not its time.
+        assert_eq!([frame(0, 5_000), frame(1, 5_000 + of_frame)], [0, 0]);
+        assert_eq!(frame(2, 5_070 + 2 * of_frame), 70);
+        assert_eq!(frame(3, 1_000_000), u16::MAX, "at most");
+        link.note_gap();
+        link.begin(4, 2_000_000);
+        link.note_sent(Time::ZERO, (What::Source(0), 1), 100);
+        assert_eq!(link.log.newest().unwrap().beside, 0, "after a gap");
     }
 
     /// Sends a frame each millisecond, and gives feedback about each `every`th frame `transit_ms`
@@ -658,7 +704,7 @@ mod tests {
         let mut stats = Stats::default();
         for counter in 0..1_000 {
             let at = Time::from_millis(counter.into());
-            link.begin(counter);
+            link.begin(counter, 0);
             link.note_sent(at, (What::Source(0), 1), 1_400);
         }
         for counter in (every - 1..1_000).step_by(every as usize) {
@@ -690,7 +736,7 @@ mod tests {
         link.rate = Box::new(Sums(Arc::clone(&sums)));
         let mut stats = Stats::default();
         for counter in 0..12 {
-            link.begin(counter);
+            link.begin(counter, 0);
             link.note_sent(Time::from_millis(counter.into()), (What::Source(0), 1), 1_400);
         }
         // Of every three frames the last arrives first.

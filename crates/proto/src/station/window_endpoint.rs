@@ -205,7 +205,7 @@ impl WindowEndpoint {
         if in_burst {
             self.link.note_limited();
         }
-        self.link.begin(shared.group.next_counter());
+        self.link.begin(shared.group.next_counter(), shared.stats.bytes_sent);
         if shared.cut.is_open() {
             let is_last = shared.next_part(&mut self.body);
             self.sender.note_part(now, &mut self.link, self.body.len(), is_last);

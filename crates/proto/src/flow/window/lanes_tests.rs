@@ -171,7 +171,7 @@ impl Tunnel {
         }
         self.sender.handle_timeout(self.now, &mut self.link.usage, &mut self.stats);
         let (mut body, counter) = (Vec::new(), self.counter);
-        self.link.usage.begin(counter);
+        self.link.usage.begin(counter, 0);
         let (link, ingress, stats) = (&mut self.link.usage, &mut self.ingress, &mut self.stats);
         if self.sender.poll(self.now, (link, false), ingress, &mut body, stats) {
             let form = WindowSymbol::parse(&body).unwrap().form;

@@ -112,7 +112,7 @@ impl Link {
         }
         self.sender.handle_timeout(self.now, &mut self.usage, &mut self.stats);
         let mut body = Vec::new();
-        self.usage.begin(self.counter);
+        self.usage.begin(self.counter, 0);
         let (link, ingress, stats) = (&mut self.usage, &mut self.ingress, &mut self.stats);
         if !self.sender.poll(self.now, (link, false), ingress, &mut body, stats) {
             return None;

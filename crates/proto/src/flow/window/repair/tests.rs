@@ -25,7 +25,16 @@ fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
         .map(|(number, &what)| {
             let at = at(round_trip + number as usize);
             let number = FrameNumber::new(0, number);
-            Sent { number, at, what, held: false, after_gap: false, len: 1_000, parts: 1 }
+            Sent {
+                number,
+                at,
+                what,
+                held: false,
+                after_gap: false,
+                len: 1_000,
+                beside: 0,
+                parts: 1,
+            }
         })
         .collect();
     let mut belief = Belief::new(Time::ZERO);
@@ -209,6 +218,7 @@ fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
                 held: false,
                 after_gap: false,
                 len: 1_000,
+                beside: 0,
                 parts: 1,
             }
         })
@@ -277,6 +287,7 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
             held: false,
             after_gap: false,
             len: 1_000,
+            beside: 0,
             parts: 1,
         };
         belief.add(&sent, loss_ratio);
