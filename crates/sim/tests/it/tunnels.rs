@@ -290,3 +290,24 @@ fn helpers_that_cannot_be_are_refused() {
         assert!(error.contains(expected), "{keys}: {error}");
     }
 }
+
+/// Feedback, which the rate included and the capacity did not, weighed most on the slower one: two
+/// tunnels of which one began later had 32 and 6 Mbit/s after a minute.
+#[test]
+fn a_tunnel_that_begins_later_becomes_equal() {
+    let text = "name = 'late'\nseed = 5\nduration_s = 60\nwarm_up_s = 40\n\
+                [network]\nkind = 'dumbbell'\npairs = 2\n\
+                access = { rate_bps = '1G', delay_ms = 0.05, queue_packets = 60_000 }\n\
+                bottleneck = { rate_bps = '40M', delay_ms = 60, queue_packets = 600 }\n\
+                [[network.tunnel]]\nbetween = [0, 2]\n[[network.tunnel]]\nbetween = [1, 3]\n\
+                [[flow]]\nfrom = 0\nto = 2\ntunnel = 0\nsource = { kind = 'ftp' }\n\
+                tcp = { preset = 'linux' }\n\
+                [[flow]]\nfrom = 1\nto = 3\ntunnel = 1\nsource = { kind = 'ftp' }\n\
+                tcp = { preset = 'linux' }\nstart_s = 8\n";
+    let plan = Plan::parse(text, Path::new(".")).unwrap_or_else(|error| panic!("{error}"));
+    let measures = run(&plan.points[0], 0).expect("it can be run").measures;
+    let goodput = |flow| number(&measures, &format!("flow.{flow}.goodput_bps"));
+    let (first, later) = (goodput(0), goodput(1));
+    assert!(first + later > 0.9 * 40e6, "{first} and {later} bit/s");
+    assert!(later > 0.7 * first, "{first} and {later} bit/s");
+}

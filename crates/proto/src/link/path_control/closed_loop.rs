@@ -423,7 +423,7 @@ impl<'a> Run<'a> {
     }
 
     /// Uniform in [0, 1).
-    fn draw(&mut self) -> f64 {
+    pub(crate) fn draw(&mut self) -> f64 {
         f64::from(self.draws.next_u32()) / 2f64.powi(32)
     }
 

@@ -14,6 +14,8 @@
 //! aimed at. And the delivery rate bounds the rate where no queue can show ([`Delivered`]). Where
 //! pairs of frames show the capacity ([`Dispersion`]), the rate stays just below it.
 
+mod rate_probe;
+
 use core::time::Duration;
 
 use corridor_base::Time;
@@ -27,6 +29,8 @@ use crate::link::path_control::model::{
 };
 use crate::link::path_control::{PathControl, Sample};
 use crate::stats::Stats;
+
+use rate_probe::RateProbes;
 
 /// Bounds of the span over which a rate is counted.
 const RATE_SPAN_MIN: Duration = Duration::from_millis(5);
@@ -44,6 +48,13 @@ const IN_FLIGHT_TIME: Duration = Duration::from_millis(500);
 const IN_FLIGHT_FEWEST: f64 = 4.0;
 /// Copa's default delta, and its reciprocal: frames kept queued.
 const QUEUED: f64 = 1.0;
+/// So many are too few for flows of a fast path to become equal soon: if that is more, as many as
+/// the root of what the path holds of the flow, times this. The queue aimed at then is the longer
+/// the less a flow has, as in Swift (Kumar et al., SIGCOMM 2020, section 3.4).
+const QUEUED_PER_ROOT: f64 = 0.4;
+/// Where flows share the path, the queue is as long as those with little aim at. It still counts as
+/// drained where it is at most this multiple of what this one aims at.
+const SHARED_FACTOR: f64 = 2.0;
 /// How long the queue may stand at its target before it is emptied for a moment. Otherwise the
 /// minimum delay would come to include that queue, and the queue would grow forever.
 const STANDING_MAX: Duration = Duration::from_secs(9);
@@ -84,18 +95,6 @@ const GAIN_PAIRS: f64 = -0.01;
 const PAIR_QUEUE: f64 = 1.1;
 /// Round trips in which the difference to the target queue should vanish.
 const SETTLE_ROUND_TRIPS: f64 = 2.0;
-/// Round trips for which a short queue stands before a rate probe, and the least time between rate
-/// probes.
-const EXCESS_ROUND_TRIPS: u32 = 6;
-const PROBE_INTERVAL: Duration = Duration::from_millis(250);
-/// The same in round trips.
-const PROBE_INTERVAL_ROUND_TRIPS: u32 = 20;
-/// This interval doubles with each rate probe that finds a queue, at most this often.
-const VAIN_PROBES_MAX: u32 = 5;
-/// A rate probe is worth it only if the capacity is below this share of its usual maximum.
-const PROBE_BELOW: f64 = 0.9;
-/// Round trips that a rate probe takes, plus one until it is reported.
-const PROBE_ROUND_TRIPS: u32 = 2;
 
 /// The phases of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -162,17 +161,6 @@ struct QueueWatch {
     is_drain_known: bool,
 }
 
-/// State of rate probes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Looks {
-    /// Round trips for which a short queue has stood.
-    excess_round_trips: u32,
-    /// Successive rate probes that found a queue.
-    vain: u32,
-    /// When the last rate probe began.
-    at: Option<Time>,
-}
-
 /// The controller.
 #[derive(Debug)]
 pub(crate) struct RateControl {
@@ -190,7 +178,7 @@ pub(crate) struct RateControl {
     /// Until when feedback reports on frames that were few on purpose.
     lowered_told_until: Time,
     queue: QueueWatch,
-    looks: Looks,
+    rate_probes: RateProbes,
     compete: Competition,
     wander: Wander,
     dispersion: Dispersion,
@@ -247,7 +235,7 @@ impl RateControl {
             interval: Duration::ZERO,
             lowered_told_until: now,
             queue: QueueWatch::new(now),
-            looks: Looks::default(),
+            rate_probes: RateProbes::default(),
             compete: Competition::new(),
             wander: Wander::default(),
             dispersion: Dispersion::new(now),
@@ -468,12 +456,15 @@ impl RateControl {
 
     fn drained_below(&self) -> Duration {
         let frames = Duration::from_secs_f64(DRAINED_FRAMES / self.capacity.peak_per_s);
-        // Where a frame takes longer than when the minimum delay was measured, that is no queue.
-        let frame = match self.phase {
+        let others = match self.phase {
+            // Where a frame takes longer than when the minimum delay was measured, that is no
+            // queue.
             Phase::Drain { .. } => Duration::from_secs_f64(1.0 / self.capacity.per_s),
-            _ => Duration::ZERO,
+            // Fillers may leave no more than that after each loss.
+            Phase::Compete { .. } => Duration::ZERO,
+            _ => self.shared_queue().mul_f64(SHARED_FACTOR),
         };
-        DRAINED.max(frames).max(frame + self.delay.noise())
+        DRAINED.max(frames).max(others + self.delay.noise())
             + self.delay.varies(self.capacity.peak_per_s)
             + self.wander.time(self.delay.round_trip_least())
     }
@@ -621,7 +612,14 @@ impl RateControl {
         noise
             + self.delay.varies(self.capacity.peak_per_s)
             + self.wander.time(self.delay.round_trip_least())
-            + Duration::from_secs_f64(queued / self.capacity.per_s)
+            + Duration::from_secs_f64(queued / self.capacity.per_s).max(self.shared_queue())
+    }
+
+    /// The queue that makes flows that share the path equal: longer for those that have less.
+    fn shared_queue(&self) -> Duration {
+        let round_trip = self.delay.round_trip_least();
+        let holds = self.capacity.per_s * round_trip.as_secs_f64();
+        Duration::from_secs_f64(QUEUED_PER_ROOT * holds.sqrt() / self.capacity.per_s)
     }
 
     fn end_round_trip(
@@ -672,63 +670,6 @@ impl RateControl {
         if back > GAIN_MAX && !is_bound { back.min(GAIN_START) } else { GAIN_FIRST }
     }
 
-    /// Starts a rate probe if a short queue stands. A path that becomes longer, by another route or
-    /// slower radios, looks like a queue, and the rate would fall until the minimum delay is
-    /// forgotten. But a queue shrinks at once when less is sent, even beside a filler that holds it
-    /// constant, because that grows slowly.
-    fn note_excess(&mut self, now: Time, queueing: Duration, round_trip: Duration) {
-        if let Phase::Probe { .. } = self.phase {
-            return;
-        }
-        // A delay near the drain threshold is neither long enough to be drained nor always short
-        // enough, so the range extends further above than below.
-        let most = self.drained_below() + self.delay.noise();
-        let stands = (self.delay.noise() + self.delay.varies(self.capacity.peak_per_s)..most)
-            .contains(&queueing);
-        if self.phase != Phase::Follow {
-            self.looks.excess_round_trips = 0;
-            return;
-        }
-        if !stands {
-            // Jitter hides it for a round trip now and then.
-            self.looks.excess_round_trips = self.looks.excess_round_trips.saturating_sub(1);
-            return;
-        }
-        self.looks.excess_round_trips += 1;
-        let interval = PROBE_INTERVAL.max(PROBE_INTERVAL_ROUND_TRIPS * round_trip);
-        let interval = interval * (1 << self.looks.vain);
-        let long_ago = self.looks.at.is_none_or(|at| now - at > interval);
-        let span = PROBE_ROUND_TRIPS * round_trip;
-        let share = self.capacity.per_s / self.capacity.peak_per_s.max(self.capacity.per_s);
-        let shorter = queueing.min(span.mul_f64((1.0 - DRAIN_RATIO) * share));
-        if self.looks.excess_round_trips > EXCESS_ROUND_TRIPS
-            && long_ago
-            && self.capacity.usual_per_s < PROBE_BELOW * self.capacity.best_per_s
-            && shorter > self.delay.noise()
-        {
-            self.looks.excess_round_trips = 0;
-            self.looks.at = Some(now);
-            let until = now + span + round_trip;
-            self.phase = Phase::Probe { until, queueing, shorter };
-        }
-    }
-
-    /// Less was sent for a while: a queue that has not shrunk is no queue.
-    fn end_probe(&mut self, now: Time, before: Duration, shorter: Duration) {
-        let queueing = self.delay.queueing();
-        let is_longer = queueing > before + self.delay.noise(); // Because of others, meanwhile.
-        if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
-            self.lengthen_path(now, queueing);
-            // What came through before will do so again.
-            self.capacity.per_s = self.capacity.best_per_s.max(self.capacity.per_s);
-            self.looks.vain = 0;
-        } else {
-            // The path carries less than it did, or others use more of it.
-            self.capacity.best_per_s = self.capacity.usual_per_s;
-            self.looks.vain = (self.looks.vain + 1).min(VAIN_PROBES_MAX);
-        }
-    }
-
     /// Raises the minimum delay by `by` from now on.
     fn lengthen_path(&mut self, now: Time, by: Duration) {
         self.capacity.usual_per_s = self.capacity.best_per_s;
@@ -772,8 +713,7 @@ impl RateControl {
             self.capacity.note_retry();
         }
         let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
-        let least = if self.phase.is_start() { least_at_start(&sample) } else { 0.0 };
-        self.set_rate(next.max(least));
+        self.set_rate(next.max(one_in_flight_per_s(&sample)));
     }
 
     fn set_rate(&mut self, frames_per_s: f64) {
@@ -789,10 +729,11 @@ impl RateControl {
     }
 }
 
-/// The least rate of the start in frames/s, where losses do not bound it: that of a single frame in
-/// flight, which never queues, but no more than the first guess. Of an application that sends
-/// little, as TCP does to acknowledge, too little is delivered for the rate to grow.
-fn least_at_start(sample: &Sample) -> f64 {
+/// The least rate in frames/s, where losses do not bound it: that of a single frame in flight,
+/// which never queues, but no more than the first guess. Of an application that sends little, as
+/// TCP does to acknowledge, too little is delivered for the rate to grow at the start. Beside flows
+/// that fill the queue, a lower rate hardly ever recovers.
+fn one_in_flight_per_s(sample: &Sample) -> f64 {
     let round_trip = sample.round_trip_smoothed.max(ROUND_TRIP_MIN);
     round_trip.as_secs_f64().recip().min(FRAMES_PER_S_FIRST)
 }

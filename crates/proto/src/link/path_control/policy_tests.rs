@@ -56,7 +56,9 @@ fn frames_and_feedback_that_are_seen_late_do_not_make_the_path_look_faster() {
         let seen = run.until(70);
         let name = format!("up to {late_ms} ms late, round trip {round_trip_ms} ms: {seen:?}");
         assert!(seen.ours > 0.985 * 60.0 * path.frames_per_s, "{name}");
-        assert!(seen.queue() < 5.5, "{} frames queued, {name}", seen.queue());
+        // Of 100 frames on their way, four are to be queued; of 20, two.
+        let most = if round_trip_ms == 100 { 8.0 } else { 5.5 };
+        assert!(seen.queue() < most, "{} frames queued, {name}", seen.queue());
         assert_eq!(run.stats.rate_drains, drains, "{name}");
     }
 }
@@ -161,12 +163,19 @@ fn feedback_that_gets_lost_tells_later() {
             loss_ratio: 0.1,
             ..Path::new(1.0, 40)
         };
-        let mut run = Run::new(&path);
-        run.until(10);
-        let seen = run.until(40);
-        let share = seen.ours / (30.0 * path.frames_per_s);
-        assert!(share > 0.7, "{share} of the path: {ratio} by {burst}");
-        assert!(seen.dropped < 0.05 * seen.ours, "{} dropped: {ratio} by {burst}", seen.dropped);
+        // One burst while the rate still grows can cost a third, so that one run says little.
+        let runs = 8;
+        let (mut share, mut dropped) = (0.0, 0.0);
+        for skipped in 0..runs {
+            let mut run = Run::new(&path);
+            (0..skipped).for_each(|_| _ = run.draw());
+            run.until(10);
+            let seen = run.until(40);
+            share += seen.ours / (30.0 * path.frames_per_s) / f64::from(runs);
+            dropped += seen.dropped / seen.ours / f64::from(runs);
+        }
+        assert!(share > 0.85, "{share} of the path: {ratio} by {burst}");
+        assert!(dropped < 0.05, "{dropped} of it dropped: {ratio} by {burst}");
     }
 }
 
@@ -482,7 +491,7 @@ fn a_longer_way_is_no_queue_where_less_is_sent_and_frames_get_lost() {
 #[test]
 fn on_shared_air_nobody_looks_whether_a_short_queue_is_one() {
     for (shares_air, looked) in [(false, true), (true, false)] {
-        let jump = (Time::from_millis(10_000), 3_000_000);
+        let jump = (Time::from_millis(10_000), 5_000_000);
         // Pairs that disagree, or the rate follows them and needs no probe.
         let late_by = Duration::from_millis(1);
         let path = Path { jump, shares_air, late_by, ..Path::new(12.0, 20) };
