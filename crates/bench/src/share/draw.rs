@@ -168,6 +168,11 @@ impl Bottleneck {
         round(INTERVAL.0.max(INTERVAL.1 * self.rtt_ms / 1e3), 3)
     }
 
+    /// Full frames that it can carry in the measured interval.
+    pub fn frames_carried(&self) -> f64 {
+        self.rate_bps as f64 * self.interval_s() / FRAME_BITS
+    }
+
     /// The plan of a replication.
     pub fn plan(&self, kind: Kind, draws: &Draws) -> String {
         let Bottleneck { index, rate_bps, rtt_ms, queue_frames, loss_ratio } = self;

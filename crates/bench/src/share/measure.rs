@@ -33,6 +33,9 @@ pub struct Got {
     pub value: f64,
     /// Sum of the goodputs, of the bottleneck's rate.
     pub utilisation: f64,
+    /// Packets that full queues dropped, of these and the full frames that the bottleneck can carry
+    /// meanwhile.
+    pub dropped_ratio: f64,
     /// One-way delay of the data above half the round-trip time, 95th percentile, milliseconds:
     /// through the tunnels, or of the flow in a tunnel's place.
     pub delay_p95_ms: f64,
@@ -52,6 +55,7 @@ pub struct Run {
     /// As in [`Got`].
     pub value: f64,
     pub utilisation: f64,
+    pub dropped_ratio: f64,
     pub delay_p95_ms: f64,
 }
 
@@ -65,6 +69,7 @@ pub fn measure(bottleneck: &Bottleneck, seed: u64, replications: u64) -> Outcome
         Ok(Got {
             value: mean(|run| run.value),
             utilisation: mean(|run| run.utilisation),
+            dropped_ratio: mean(|run| run.dropped_ratio),
             delay_p95_ms: mean(|run| run.delay_p95_ms),
             runs,
         })
@@ -87,11 +92,11 @@ fn measure_run(bottleneck: &Bottleneck, kind: Kind, draws: &Draws) -> Outcome<Ru
     check_plan(&plan).map_err(|(_, error)| fault(&error))?;
     let point = plan.points.first().ok_or_else(|| fault(&"points: none, expected one"))?;
     let measures = run(point, 0).map_err(|error| fault(&error))?.measures;
-    let of_flow = |flow: usize, what: &str| {
-        let name = format!("flow.{flow}.{what}");
-        let value = measures.value(&name).number();
+    let number = |name: &str| {
+        let value = measures.value(name).number();
         value.ok_or_else(|| fault(&format!("{name}: absent, expected a number")))
     };
+    let of_flow = |flow: usize, what: &str| number(&format!("flow.{flow}.{what}"));
     let goodputs_bps = (0..kind.len()).map(|flow| of_flow(flow, "goodput_bps"));
     let goodputs_bps: Vec<f64> = goodputs_bps.collect::<Result<_, _>>()?;
     let value = value(kind, &goodputs_bps)
@@ -101,11 +106,13 @@ fn measure_run(bottleneck: &Bottleneck, kind: Kind, draws: &Draws) -> Outcome<Ru
         let above_ms = 1e3 * of_flow(flow, "delay_p95_s")? - bottleneck.rtt_ms / 2.0;
         delay_p95_ms += above_ms / kind.reported() as f64;
     }
+    let dropped = number("packets_dropped")?;
     Ok(Run {
         seed: draws.seed,
         starts_s: draws.starts_s[..kind.len()].to_vec(),
         value,
         utilisation: goodputs_bps.iter().sum::<f64>() / bottleneck.rate_bps as f64,
+        dropped_ratio: dropped / (dropped + bottleneck.frames_carried()),
         delay_p95_ms,
         goodputs_bps,
     })
@@ -141,9 +148,12 @@ impl Measured {
     /// A line of text.
     pub fn line(&self) -> String {
         let of = |kind: Kind| {
-            let Got { value, utilisation, delay_p95_ms, .. } = self.got(kind);
+            let Got { value, utilisation, dropped_ratio, delay_p95_ms, .. } = self.got(kind);
             let name = kind.name();
-            format!("{name} {value:.3} used {utilisation:.3} p95 +{delay_p95_ms:.1} ms")
+            format!(
+                "{name} {value:.3} used {utilisation:.3} dropped {dropped_ratio:.3} p95 \
+                 +{delay_p95_ms:.1} ms"
+            )
         };
         let Measured { bottleneck, title, .. } = self;
         format!("{:4} {title}: {}", bottleneck.index, Kind::ALL.map(of).join("; "))
@@ -177,6 +187,7 @@ mod tests {
             assert_eq!((run.goodputs_bps.len(), run.starts_s.len()), (kind.len(), kind.len()));
             assert!((0.6..1.0).contains(&run.utilisation), "{run:?}");
             assert!(run.value > 0.1 && run.delay_p95_ms > 0.0, "{run:?}");
+            assert!(run.dropped_ratio > 0.0 && run.dropped_ratio < 0.1, "{run:?}");
         }
     }
 }
