@@ -10,7 +10,8 @@ use crate::measure::Measured;
 
 /// Minimum of Jain's index of four tunnels.
 const JAIN_MIN: f64 = 0.9;
-/// Maximum share of frames dropped while four tunnels compete: as much as one alone may cause.
+/// Maximum share of frames dropped while four tunnels compete: as much as `bench-paths` allows one
+/// alone on nineteen of twenty steady paths.
 const DROPPED_MAX: f64 = 0.06;
 /// Minimum and maximum of a tunnel's share beside a plain flow.
 const SHARE: (f64, f64) = (0.35, 0.65);

@@ -33,8 +33,8 @@ pub struct Got {
     pub value: f64,
     /// Sum of the goodputs, of the bottleneck's rate.
     pub utilisation: f64,
-    /// Packets that full queues dropped, of these and the full frames that the bottleneck can carry
-    /// meanwhile.
+    /// Packets that full queues dropped, both ways, of these and the full frames that the
+    /// bottleneck can carry meanwhile one way: about the share dropped, where nearly all are full.
     pub dropped_ratio: f64,
     /// One-way delay of the data above half the round-trip time, 95th percentile, milliseconds:
     /// through the tunnels, or of the flow in a tunnel's place.

@@ -35,7 +35,8 @@ pub(crate) struct Sample {
     /// The same, smoothed, without the margin.
     pub(crate) round_trip_smoothed: Duration,
     /// Frames that feedback newly reported, where a short one counts as its fraction of a long one,
-    /// and `span`: the time span in which they arrived.
+    /// as do bytes sent beside them, such as feedback; and `span`: the time span in which they
+    /// arrived.
     pub(crate) told: f64,
     /// See `told`; zero if unknown.
     pub(crate) span: Duration,

@@ -61,7 +61,8 @@ pub(crate) struct Sent {
     pub(crate) after_gap: bool,
     /// Bytes of its body.
     pub(crate) len: u16,
-    /// Bytes sent since the frame before, neither of that nor of this one: feedback.
+    /// Bytes sent since the frame before in frames without symbols, feedback mostly, and what was
+    /// piggybacked on that frame; at most a long frame's, and none after a gap.
     pub(crate) beside: u16,
     /// Number of frames that have to arrive for its content: all parts, if it is the last one.
     pub(crate) parts: u8,

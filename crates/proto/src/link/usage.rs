@@ -78,12 +78,14 @@ struct ToSend {
 }
 
 impl ToSend {
-    /// It is sent, with a body of `len` bytes. Returns the bytes sent since the frame before, which
-    /// the path carries, too: they count for the rate.
-    fn take_beside(&mut self, len: usize) -> u16 {
+    /// It is sent, with a body of `len` bytes. Returns the bytes sent since the frame before, at
+    /// most `most`. The path carries them, too: they count for the rate. But of probes of the path
+    /// MTU it may carry none.
+    fn take_beside(&mut self, len: usize, most: usize) -> u16 {
         let until = self.bytes_before + OVERHEAD_LEN as u64 + len as u64;
         let from = self.bytes_until.replace(until).unwrap_or(self.bytes_before);
-        u16::try_from(self.bytes_before.saturating_sub(from)).unwrap_or(u16::MAX)
+        let most = u16::try_from(most).unwrap_or(u16::MAX);
+        u16::try_from(self.bytes_before.saturating_sub(from)).unwrap_or(most).min(most)
     }
 }
 
@@ -423,7 +425,7 @@ impl LinkUsage {
         let after_gap = core::mem::take(&mut self.to_send.after_gap);
         let number = self.next;
         let parts = parts.min(u8::MAX.into()) as u8;
-        let beside = self.to_send.take_beside(len);
+        let beside = self.to_send.take_beside(len, self.long_frame_len());
         // A gap is not a rate.
         let beside = if after_gap { 0 } else { beside };
         let len = len as u16;
@@ -593,6 +595,7 @@ impl LinkUsage {
         self.log.clear();
         self.sharing.restart();
         (self.told.counter, self.told.at_us, self.told.sent_at) = (None, None, None);
+        self.to_send.bytes_until = None;
     }
 
     /// The peer restarted: its counts begin again, and it will see our frames in another session.
@@ -690,11 +693,19 @@ mod tests {
         // What was sent before the first one, a handshake, is not its time.
         assert_eq!([frame(0, 5_000), frame(1, 5_000 + of_frame)], [0, 0]);
         assert_eq!(frame(2, 5_070 + 2 * of_frame), 70);
-        assert_eq!(frame(3, 1_000_000), u16::MAX, "at most");
+        // Probes of the path MTU may not have arrived.
+        assert_eq!(frame(3, 1_000_000), OVERHEAD_LEN as u16 + 1_400, "a long frame at most");
+        let told = link.tell(Time::ZERO, &heard(3, 4), Duration::MAX);
+        assert_eq!(told.len, (5 * OVERHEAD_LEN + 4 * 100 + 70 + 1_400) as f64);
+        let begun = |link: &mut LinkUsage| {
+            link.begin(4, 2_000_000);
+            link.note_sent(Time::ZERO, (What::Source(0), 1), 100);
+            link.log.newest().unwrap().beside
+        };
         link.note_gap();
-        link.begin(4, 2_000_000);
-        link.note_sent(Time::ZERO, (What::Source(0), 1), 100);
-        assert_eq!(link.log.newest().unwrap().beside, 0, "after a gap");
+        assert_eq!(begun(&mut link), 0, "after a gap");
+        link.restart_session();
+        assert_eq!(begun(&mut link), 0, "another session: the handshake is not its time");
     }
 
     /// Sends a frame each millisecond, and gives feedback about each `every`th frame `transit_ms`

@@ -50,7 +50,8 @@ const IN_FLIGHT_FEWEST: f64 = 4.0;
 const QUEUED: f64 = 1.0;
 /// So many are too few for flows of a fast path to become equal soon: if that is more, as many as
 /// the root of what the path holds of the flow, times this. The queue aimed at then is the longer
-/// the less a flow has, as in Swift (Kumar et al., SIGCOMM 2020, section 3.4).
+/// the less a flow has, as in Swift (Kumar et al., SIGCOMM 2020), but in proportion to the round
+/// trip: flows with longer ones aim at longer queues.
 const QUEUED_PER_ROOT: f64 = 0.4;
 /// Where flows share the path, the queue is as long as those with little aim at. It still counts as
 /// drained where it is at most this multiple of what this one aims at.
@@ -713,7 +714,10 @@ impl RateControl {
             self.capacity.note_retry();
         }
         let next = self.capacity.per_s * (1.0 + gain.clamp(GAIN_MIN, most));
-        self.set_rate(next.max(one_in_flight_per_s(&sample)));
+        let least = one_in_flight_per_s(&sample);
+        // Short frames may have had shorter round trips.
+        let most = if self.phase.is_start() { f64::INFINITY } else { self.capacity.peak_per_s };
+        self.set_rate(next.max(least.min(most)));
     }
 
     fn set_rate(&mut self, frames_per_s: f64) {
@@ -730,7 +734,7 @@ impl RateControl {
 }
 
 /// The least rate in frames/s, where losses do not bound it: that of a single frame in flight,
-/// which never queues, but no more than the first guess. Of an application that sends little, as
+/// which hardly queues, but no more than the first guess. Of an application that sends little, as
 /// TCP does to acknowledge, too little is delivered for the rate to grow at the start. Beside flows
 /// that fill the queue, a lower rate hardly ever recovers.
 fn one_in_flight_per_s(sample: &Sample) -> f64 {

@@ -171,7 +171,9 @@ fn feedback_that_gets_lost_tells_later() {
             (0..skipped).for_each(|_| _ = run.draw());
             run.until(10);
             let seen = run.until(40);
-            share += seen.ours / (30.0 * path.frames_per_s) / f64::from(runs);
+            let of_run = seen.ours / (30.0 * path.frames_per_s);
+            assert!(of_run > 0.5, "{of_run} of the path: {ratio} by {burst}, run {skipped}");
+            share += of_run / f64::from(runs);
             dropped += seen.dropped / seen.ours / f64::from(runs);
         }
         assert!(share > 0.85, "{share} of the path: {ratio} by {burst}");

@@ -18,8 +18,8 @@ const VAIN_PROBES_MAX: u32 = 5;
 const PROBE_BELOW: f64 = 0.9;
 /// Round trips that a rate probe takes, plus one until it is reported.
 const PROBE_ROUND_TRIPS: u32 = 2;
-/// From this share of drops on, a delay that does not shrink may be that of a buffer that others
-/// keep full.
+/// Above this share of drops, a delay that does not shrink may be that of a buffer that others keep
+/// full.
 const FULL_DROPS: f64 = 0.05;
 
 /// State of rate probes.
@@ -80,8 +80,10 @@ impl RateControl {
     pub(super) fn end_probe(&mut self, now: Time, before: Duration, shorter: Duration) {
         let queueing = self.delay.queueing();
         let is_longer = queueing > before + self.delay.noise(); // Because of others, meanwhile.
-        let is_full = self.delivered.dropped_ratio() > FULL_DROPS;
-        if !is_full && !is_longer && before.saturating_sub(queueing) < shorter / 2 {
+        if self.delivered.dropped_ratio() > FULL_DROPS {
+            // This says nothing.
+            self.rate_probes.vain = (self.rate_probes.vain + 1).min(VAIN_PROBES_MAX);
+        } else if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
             self.lengthen_path(now, queueing);
             // What came through before will do so again.
             self.capacity.per_s = self.capacity.best_per_s.max(self.capacity.per_s);
