@@ -679,8 +679,8 @@ mod tests {
         assert!(!link.is_full(due + Duration::from_micros(1)), "19 are few");
     }
 
-    /// The pacer counts feedback in both directions as well as data. Where the rate control did not
-    /// learn of it, each rate that it set was that much lower than the one before.
+    /// The pacer counts the feedback that this station sends as well as data. Where the rate
+    /// control did not learn of it, each rate that it set was that much lower than the one before.
     #[test]
     fn what_is_sent_beside_symbols_counts_for_the_rate() {
         let mut link = LinkUsage::new(&CodingParams::window(), 1_400, Time::ZERO);

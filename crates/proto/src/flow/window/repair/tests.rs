@@ -15,6 +15,11 @@ fn outlook(deficit: usize, sources: usize, repairs: usize, loss_ratio: f64) -> O
     Outlook { deficit, sources, repairs, loss_ratio, late: ExpectedLate::default() }
 }
 
+/// A frame of 1,000 bytes.
+fn sent(number: FrameNumber, at: Time, what: What) -> Sent {
+    Sent { number, at, what, held: false, after_gap: false, len: 1_000, beside: 0, parts: 1 }
+}
+
 /// The stakes with these frames in flight, one per millisecond: they fill a round trip, at whose
 /// beginning the receiver began to lack `deficit` symbols.
 fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
@@ -25,16 +30,7 @@ fn stakes(deficit: usize, frames: &[What], loss_ratio: f64) -> Stakes {
         .map(|(number, &what)| {
             let at = at(round_trip + number as usize);
             let number = FrameNumber::new(0, number);
-            Sent {
-                number,
-                at,
-                what,
-                held: false,
-                after_gap: false,
-                len: 1_000,
-                beside: 0,
-                parts: 1,
-            }
+            sent(number, at, what)
         })
         .collect();
     let mut belief = Belief::new(Time::ZERO);
@@ -211,16 +207,7 @@ fn very_many_frames_are_gone_through_only_as_often_as_is_cheap() {
         .map(|counter| {
             let what = What::Source(u64::from(counter));
             let number = FrameNumber::new(0, counter);
-            Sent {
-                number,
-                at: Time::ZERO,
-                what,
-                held: false,
-                after_gap: false,
-                len: 1_000,
-                beside: 0,
-                parts: 1,
-            }
+            sent(number, Time::ZERO, what)
         })
         .collect();
     belief.restart((0, Time::ZERO), (&[], log.iter()), 0.4, Time::ZERO);
@@ -280,16 +267,7 @@ fn waste(goal: Goal, loss_ratio: f64, ahead: usize) -> f64 {
         let repair =
             reserve.wants_repair(belief.stakes(at(frame), round_trip, reserve.weigh()), loss_ratio);
         let what = if repair { What::Coded } else { What::Source(0) };
-        let sent = Sent {
-            number: FrameNumber::new(0, frame),
-            at: at(frame),
-            what,
-            held: false,
-            after_gap: false,
-            len: 1_000,
-            beside: 0,
-            parts: 1,
-        };
+        let sent = sent(FrameNumber::new(0, frame), at(frame), what);
         belief.add(&sent, loss_ratio);
         log.push_back((sent, f64::from(draws.next_u32()) / 2f64.powi(32) < loss_ratio));
         if log.len() <= ahead {

@@ -80,18 +80,18 @@ impl RateControl {
     pub(super) fn end_probe(&mut self, now: Time, before: Duration, shorter: Duration) {
         let queueing = self.delay.queueing();
         let is_longer = queueing > before + self.delay.noise(); // Because of others, meanwhile.
-        if self.delivered.dropped_ratio() > FULL_DROPS {
-            // This says nothing.
-            self.rate_probes.vain = (self.rate_probes.vain + 1).min(VAIN_PROBES_MAX);
-        } else if !is_longer && before.saturating_sub(queueing) < shorter / 2 {
+        let is_full = self.delivered.dropped_ratio() > FULL_DROPS;
+        if !is_full && !is_longer && before.saturating_sub(queueing) < shorter / 2 {
             self.lengthen_path(now, queueing);
             // What came through before will do so again.
             self.capacity.per_s = self.capacity.best_per_s.max(self.capacity.per_s);
             self.rate_probes.vain = 0;
-        } else {
+            return;
+        }
+        if !is_full {
             // The path carries less than it did, or others use more of it.
             self.capacity.best_per_s = self.capacity.usual_per_s;
-            self.rate_probes.vain = (self.rate_probes.vain + 1).min(VAIN_PROBES_MAX);
         }
+        self.rate_probes.vain = (self.rate_probes.vain + 1).min(VAIN_PROBES_MAX);
     }
 }
